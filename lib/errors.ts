@@ -1,0 +1,38 @@
+/** A failure with a stable code that a caller can act on; `lib/http/problem.ts` maps codes to statuses. */
+export class RowkeyError extends Error {
+  readonly code: ErrorCode;
+  /** The offending field and what would be accepted, where there is one; safe to show to a caller. */
+  readonly details: ErrorDetails;
+
+  constructor(code: ErrorCode, message: string, details: ErrorDetails = {}, cause?: unknown) {
+    super(message, cause === undefined ? undefined : { cause });
+    this.name = 'RowkeyError';
+    this.code = code;
+    this.details = details;
+  }
+}
+
+export interface ErrorDetails {
+  readonly field?: string;
+  readonly accepted?: string;
+  /** The ETag that storage holds now, with `etag-mismatch`. */
+  readonly etag?: string;
+  readonly errors?: readonly { readonly field: string; readonly message: string }[];
+  /** Seconds after which trying again makes sense. */
+  readonly retryAfter?: number;
+}
+
+export type ErrorCode =
+  | 'invalid-input'
+  | 'unauthenticated'
+  | 'forbidden'
+  | 'not-found'
+  | 'duplicate-key'
+  | 'duplicate-value'
+  | 'busy'
+  | 'etag-mismatch'
+  | 'too-large'
+  | 'storage-unavailable'
+  | 'wrong-setting'
+  /** A message or request that no retry can help: it goes to the poison queue at once. */
+  | 'never-succeeds';

@@ -1,0 +1,39 @@
+import { z } from 'zod';
+import { RowkeyError } from './errors.ts';
+
+/**
+ * Every setting of the app, read from the environment once and typed from there on.
+ * With `AzureWebJobsStorage` (a connection string) an account key is used, as on Azurite; with
+ * `AzureWebJobsStorage__tableServiceUri` and its siblings a managed identity is, as in Azure.
+ */
+const Settings = z
+  .object({
+    AzureWebJobsStorage: z.string().min(1).optional(),
+    AzureWebJobsStorage__tableServiceUri: z.url().optional(),
+    AzureWebJobsStorage__queueServiceUri: z.url().optional(),
+    AzureWebJobsStorage__blobServiceUri: z.url().optional(),
+    AzureWebJobsStorage__clientId: z.string().optional(),
+    TOKEN_ISSUER: z.url(),
+    TOKEN_AUDIENCE: z.string().min(1),
+    TOKEN_JWKS_URI: z.url(),
+  })
+  .refine((settings) => settings.AzureWebJobsStorage ?? settings.AzureWebJobsStorage__tableServiceUri, {
+    message: 'set AzureWebJobsStorage to a connection string, or AzureWebJobsStorage__tableServiceUri',
+    path: ['AzureWebJobsStorage'],
+  });
+
+export type Settings = z.infer<typeof Settings>;
+
+let current: Settings | undefined;
+
+/** The validated settings. Throws `wrong-setting`, naming each setting and never its value. */
+export function settings(): Settings {
+  if (current) return current;
+  const parsed = Settings.safeParse(process.env);
+  if (!parsed.success) {
+    const list = parsed.error.issues.map((issue) => `${issue.path.join('.')}: ${issue.message}`).join('; ');
+    throw new RowkeyError('wrong-setting', `The settings are not usable: ${list}`);
+  }
+  current = parsed.data;
+  return current;
+}

@@ -1,0 +1,87 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { createRequire } from 'node:module';
+import { createInterface } from 'node:readline';
+
+const READY_WITHIN_MS = 20_000;
+const SERVICES = ['Blob', 'Queue', 'Table'] as const;
+type Service = (typeof SERVICES)[number];
+
+/** The account and key that every Azure emulator has; published by Microsoft, so no secret. */
+export const EMULATOR_ACCOUNT = {
+  name: 'devstoreaccount1',
+  key: 'Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==',
+};
+
+export interface Azurite {
+  readonly process: ChildProcess;
+  readonly endpoints: Readonly<Record<Lowercase<Service>, string>>;
+  connectionString(account?: string): string;
+  /** Asks Azurite to write its data out and end; SIGKILL would lose up to five seconds of acknowledged writes. */
+  stop(): Promise<void>;
+}
+
+export interface AzuriteOptions {
+  /** Where the data is kept. */
+  readonly folder: string;
+  /** Accounts to serve instead of the emulator's own. */
+  readonly accounts?: readonly { readonly name: string; readonly key: string }[];
+}
+
+/** Starts Azurite as a child process on free ports and answers when all three services listen. */
+export async function startAzurite({ folder, accounts = [EMULATOR_ACCOUNT] }: AzuriteOptions): Promise<Azurite> {
+  const script = createRequire(import.meta.url).resolve('azurite/dist/src/azurite.js');
+  const child = spawn(
+    process.execPath,
+    [script, '--location', folder, '--blobPort', '0', '--queuePort', '0', '--tablePort', '0', '--disableTelemetry'],
+    {
+      env: { ...process.env, AZURITE_ACCOUNTS: accounts.map(({ name, key }) => `${name}:${key}`).join(';') },
+      stdio: ['ignore', 'pipe', 'pipe'],
+      // Its own process group: Ctrl-C reaches the starter alone, which stops Azurite after the functions host.
+      detached: process.platform !== 'win32',
+    },
+  );
+  const complaints: string[] = [];
+  child.stderr.on('data', (chunk: Buffer) => complaints.push(chunk.toString()));
+  const found = await listening(child, complaints);
+  const keys = new Map(accounts.map(({ name, key }) => [name, key]));
+
+  return {
+    process: child,
+    endpoints: found,
+    connectionString(account = accounts[0]?.name ?? EMULATOR_ACCOUNT.name) {
+      const parts = [`DefaultEndpointsProtocol=http`, `AccountName=${account}`, `AccountKey=${keys.get(account)}`];
+      for (const service of SERVICES) parts.push(`${service}Endpoint=${found[lower(service)]}/${account}`);
+      return `${parts.join(';')};`;
+    },
+    async stop() {
+      if (child.exitCode !== null || child.signalCode !== null) return;
+      child.kill('SIGTERM');
+      await once(child, 'exit');
+    },
+  };
+}
+
+async function listening(child: ChildProcess, complaints: readonly string[]): Promise<Azurite['endpoints']> {
+  const found: Partial<Record<Lowercase<Service>, string>> = {};
+  const { promise, resolve, reject } = Promise.withResolvers<Azurite['endpoints']>();
+  const fail = (why: string) => reject(new Error(`Azurite did not start: ${why} ${complaints.join('').trim()}`.trim()));
+  const timer = setTimeout(() => {
+    child.kill('SIGKILL');
+    fail(`no answer within ${READY_WITHIN_MS / 1000} s.`);
+  }, READY_WITHIN_MS);
+  child.once('error', (error) => fail(error.message));
+  child.once('exit', (code) => fail(`it ended with ${code}.`));
+  if (child.stdout)
+    createInterface({ input: child.stdout }).on('line', (line) => {
+      const match = /Azurite (Blob|Queue|Table) service is successfully listening at (http:\/\/\S+)/.exec(line);
+      if (match?.[1] && match[2]) found[lower(match[1] as Service)] = match[2];
+      const { blob, queue, table } = found;
+      if (blob && queue && table) resolve({ blob, queue, table });
+    });
+  return promise.finally(() => clearTimeout(timer));
+}
+
+function lower(service: Service): Lowercase<Service> {
+  return service.toLowerCase() as Lowercase<Service>;
+}

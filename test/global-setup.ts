@@ -1,0 +1,29 @@
+import { randomBytes } from 'node:crypto';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { TestProject } from 'vitest/node';
+import { startAzurite } from '../local/azurite.ts';
+
+declare module 'vitest' {
+  export interface ProvidedContext {
+    /** Connection string of the storage account that belongs to each test file, by the file's path. */
+    storage: Record<string, string>;
+  }
+}
+
+/** One Azurite for the whole run, with a storage account for each test file so that files run in parallel. */
+export default async function setup(project: TestProject) {
+  const folder = await mkdtemp(join(tmpdir(), 'rowkey-test-'));
+  const files = (await project.globTestFiles()).testFiles;
+  const accounts = files.map((_, index) => ({ name: `test${index}`, key: randomBytes(64).toString('base64') }));
+  const azurite = await startAzurite({ folder, accounts });
+  project.provide(
+    'storage',
+    Object.fromEntries(files.map((file, index) => [file, azurite.connectionString(`test${index}`)])),
+  );
+  return async () => {
+    await azurite.stop();
+    await rm(folder, { recursive: true, force: true });
+  };
+}

@@ -1,0 +1,9 @@
+import { fileURLToPath } from 'node:url';
+import { inject } from 'vitest';
+
+/** The connection string of the storage account that belongs to this test file alone; pass `import.meta.url`. */
+export function testStorage(url: string): string {
+  const connection = inject('storage')[fileURLToPath(url)];
+  if (!connection) throw new Error(`No storage account was made for ${url}: is it a test file?`);
+  return connection;
+}
