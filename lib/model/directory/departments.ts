@@ -1,0 +1,27 @@
+import { z } from 'zod';
+import { defineEntity } from '../../patterns/define-entity.ts';
+import { employeeId, employees } from './employees.ts';
+
+/** In the table and the partition of its employees, so that its manager's name is never out of date. */
+export const departments = defineEntity('departments', {
+  schema: z.object({
+    department: z.string().min(1).max(200),
+    description: z.string().max(2_000).optional(),
+    managerId: employeeId.optional(),
+    managerName: z.string().optional(),
+    managerEmail: z.string().optional(),
+  }),
+  table: 'employees',
+  key: { partition: '{department}', row: 'department' },
+  denormalized: [
+    {
+      source: employees,
+      reference: { field: 'managerId', keyField: 'employeeId' },
+      copies: {
+        managerName: ({ firstName, lastName }) => `${firstName} ${lastName}`,
+        managerEmail: ({ email }) => email,
+      },
+    },
+  ],
+  access: { read: ['reader', 'hr'], write: ['hr'] },
+});

@@ -1,0 +1,42 @@
+import { z } from 'zod';
+import { defineEntity } from '../../patterns/define-entity.ts';
+import { indexEntity, interPartitionIndex, intraPartitionIndex } from '../../patterns/indexes.ts';
+
+const text = z.string().min(1).max(200);
+
+/** Six digits, as text: zeros in front count. */
+export const employeeId = z.string().regex(/^\d{6}$/, 'six digits are needed, such as 000123');
+
+export const employees = defineEntity('employees', {
+  schema: z.object({
+    department: text,
+    employeeId,
+    // Addresses are compared without regard to case everywhere else, so one case is kept.
+    email: z.email().max(254).toLowerCase(),
+    firstName: text,
+    lastName: text,
+    phone: z.string().max(40).optional(),
+    jobTitle: text.optional(),
+    hireDate: z.iso.date().optional(),
+    birthDate: z.iso.date().optional(),
+    nationalId: z.string().min(1).max(40).optional(),
+    vacationHours: z.number().min(0).max(10_000).optional(),
+    age: z.int32().min(0).max(150).optional(),
+  }),
+  table: 'employees',
+  key: { partition: '{department}', row: 'empid_{employeeId}' },
+  indexes: {
+    email: intraPartitionIndex({ row: 'email_{email}' }),
+    emailCompanyWide: interPartitionIndex({ table: 'employeesbyemail', partition: 'email_{email#}', row: '{email}', unique: true }),
+    lastName: indexEntity({ row: 'lastname_{lastName}', holds: '{employeeId}' }),
+    lastNameCompanyWide: indexEntity({ table: 'employeesbylastname', partition: '{lastName}', row: 'ids', holds: '{department}/{employeeId}' }),
+  },
+  archive: { table: 'formeremployees' },
+  movable: ['department'],
+  access: {
+    read: ['reader', 'hr'],
+    write: ['hr'],
+    restricted: { nationalId: ['hr'], birthDate: ['hr'] },
+    own: { claim: 'email', index: 'emailCompanyWide' },
+  },
+});

@@ -1,0 +1,113 @@
+import { z } from 'zod';
+import type { Denormalized, DenormalizedDeclaration } from './denormalization.ts';
+import type { Access, ColumnType, Entity } from './entity.ts';
+import type { Index } from './indexes.ts';
+import { compileTemplate, type FieldsOf } from './key-template.ts';
+
+/** A template whose fields are all in the schema, or a sentence that says which is not: the compiler shows it. */
+type Checked<Template extends string, Field extends string> =
+  Exclude<FieldsOf<Template>, Field> extends never ? Template : `{${Exclude<FieldsOf<Template>, Field>}} is not a field of the schema`;
+
+export interface Declaration<Shape extends z.ZodRawShape, Partition extends string, Row extends string> {
+  /** Unknown fields are refused. Every field is stored under its own name. */
+  readonly schema: z.ZodObject<Shape>;
+  /** Lower-case letters and digits. */
+  readonly table: string;
+  readonly key: {
+    readonly partition: Partition & Checked<Partition, keyof Shape & string>;
+    readonly row: Row & Checked<Row, keyof Shape & string>;
+  };
+  readonly indexes?: Readonly<Record<string, Index<keyof Shape & string>>>;
+  /** `POST …/archive` moves an entity to this table, under the same key. */
+  readonly archive?: { readonly table: string };
+  /** `POST …/move` changes these fields of the partition key. */
+  readonly movable?: readonly (keyof Shape & string)[];
+  /** High volume delete pattern: a table a day, chosen by this field (an ISO instant), dropped after so many days. */
+  readonly perDay?: { readonly field: keyof Shape & string; readonly keepDays: number };
+  readonly denormalized?: readonly DenormalizedDeclaration<keyof Shape & string>[];
+  readonly access: Access<keyof Shape & string>;
+}
+
+const TABLE_NAME = /^[a-z][a-z0-9]{2,54}$/;
+
+/** Declares what is stored. Throws a plain error that says what is wrong with a declaration. */
+export function defineEntity<Shape extends z.ZodRawShape, const Partition extends string, const Row extends string>(
+  name: string,
+  declaration: Declaration<Shape, Partition, Row>,
+): Entity<Shape> {
+  const { schema, table, key, indexes = {}, archive, movable = [], perDay, denormalized = [], access } = declaration;
+  const wrong = (why: string) => new Error(`The entity ${name} cannot be defined: ${why}.`);
+  const partition = compileTemplate(key.partition);
+  const row = compileTemplate(key.row);
+  const tables = [table, archive?.table, ...Object.values(indexes).map(tableOf)].filter((used) => used !== undefined);
+  for (const used of tables) if (!TABLE_NAME.test(used)) throw wrong(`the table name ${used} is not 3 to 55 lower-case letters and digits`);
+  for (const field of Object.keys(schema.shape)) if (!/^[a-z]/.test(field)) throw wrong(`the field ${field} does not begin with a lower-case letter`);
+  if (perDay && (archive || movable.length || Object.keys(indexes).length)) throw wrong('a table a day has no index, archive or move');
+  const keyFields = [...new Set([...partition.fields, ...row.fields])];
+  for (const [indexName, index] of Object.entries(indexes)) {
+    const why = doubtful(index, keyFields);
+    if (why) throw wrong(`its index ${indexName} ${why}`);
+  }
+  for (const field of movable) if (!partition.fields.includes(field)) throw wrong(`${field} is not in the partition key, so it cannot be moved`);
+
+  const links: Denormalized[] = denormalized.map((link) => ({
+    source: link.source,
+    target: () => entity as Entity,
+    reference: link.reference,
+    copies: Object.fromEntries(Object.entries(link.copies).flatMap(([field, copy]) => (copy ? [[field, copy]] : []))),
+  }));
+  const entity: Entity<Shape> = {
+    name,
+    schema: schema.strict() as z.ZodObject<Shape>,
+    table,
+    partition,
+    row,
+    keyFields,
+    columns: columnsOf(schema),
+    indexes,
+    archive,
+    movable,
+    perDay,
+    denormalized: links,
+    dependents: [],
+    access: access as Access,
+  };
+  for (const link of links) {
+    if (link.source.table !== table) throw wrong(`it copies from ${link.source.name}, which is in another table`);
+    link.source.dependents.push(link);
+  }
+  return entity;
+}
+
+function tableOf(index: Index): string | undefined {
+  return index.kind === 'inter-partition' ? index.table : index.kind === 'index-entity' ? index.elsewhere?.table : undefined;
+}
+
+/** A place outside the partition must belong to one entity alone, or be competed for openly. */
+function doubtful(index: Index, keyFields: readonly string[]): string | undefined {
+  const lacks = (fields: readonly string[]) => keyFields.filter((field) => !fields.includes(field)).join(', ');
+  if (index.kind === 'inter-partition' && !index.unique) {
+    const missing = lacks([...index.partition.readable, ...index.row.readable]);
+    return missing === '' ? undefined : `is not unique and lacks ${missing} in its key`;
+  }
+  if (index.kind !== 'index-entity' || !index.elsewhere) return undefined;
+  const missing = lacks(index.holds.readable);
+  return missing === '' ? undefined : `holds too little to find an entity: ${missing}`;
+}
+
+const Property = z.object({ type: z.string().optional(), maximum: z.number().optional(), minimum: z.number().optional() });
+const INT32 = { minimum: -2_147_483_648, maximum: 2_147_483_647 };
+
+/** Table storage has few types; the schema decides which one a field is stored as. */
+function columnsOf(schema: z.ZodObject): Record<string, ColumnType> {
+  const { properties = {} } = z.toJSONSchema(schema, { io: 'output' });
+  return Object.fromEntries(Object.entries(properties).map(([field, property]) => [field, columnType(Property.parse(property))]));
+}
+
+function columnType({ type, minimum, maximum }: z.infer<typeof Property>): ColumnType {
+  if (type === 'string') return 'String';
+  if (type === 'boolean') return 'Boolean';
+  if (type === 'number') return 'Double';
+  if (type !== 'integer') return 'Json';
+  return (minimum ?? -Infinity) >= INT32.minimum && (maximum ?? Infinity) <= INT32.maximum ? 'Int32' : 'Int64';
+}

@@ -1,0 +1,28 @@
+import type { Storage } from '../storage/storage.ts';
+
+/** What the patterns work with: storage, a clock, and how long things may take. Tests hold the clock. */
+export interface Engine {
+  readonly storage: Storage;
+  readonly now: () => number;
+  readonly timing: Timing;
+}
+
+/**
+ * The order is what matters: a writer stops well before its claims expire, and they expire before its intent is seen,
+ * so that a reconciler never judges a transaction that may still commit.
+ */
+export interface Timing {
+  /** A writer gives up this long after it sent its intent. */
+  readonly commitWithinMs: number;
+  /** A claim is live for this long. */
+  readonly claimForMs: number;
+  /** An intent is hidden for this long unless its writer shows it earlier. Whole seconds, as queues count. */
+  readonly hideIntentForSeconds: number;
+}
+
+/** The service works on one request for 30 s at the most, so that a commit that was given up can land no later than 45 s. */
+export const TIMING: Timing = { commitWithinMs: 15_000, claimForMs: 50_000, hideIntentForSeconds: 60 };
+
+export function createEngine(storage: Storage, options: Partial<Omit<Engine, 'storage'>> = {}): Engine {
+  return { storage, now: options.now ?? Date.now, timing: options.timing ?? TIMING };
+}

@@ -1,0 +1,43 @@
+import type { z } from 'zod';
+import type { Denormalized } from './denormalization.ts';
+import type { Index } from './indexes.ts';
+import type { KeyTemplate } from './key-template.ts';
+
+/** The fields of an entity as its schema parsed them. */
+export type Values = Readonly<Record<string, unknown>>;
+
+export type Role = 'reader' | 'hr' | 'operator';
+
+export interface Access<Field extends string = string> {
+  readonly read: readonly Role[];
+  readonly write: readonly Role[];
+  /** Fields that only these roles are shown. */
+  readonly restricted?: Partial<Readonly<Record<Field, readonly Role[]>>>;
+  /** How a caller's own entity is found: by this unique index, with this claim of the caller's token. */
+  readonly own?: { readonly claim: 'email'; readonly index: string };
+}
+
+/** A declaration, validated and compiled once; everything that works on entities is driven by it. */
+export interface Entity<Shape extends z.ZodRawShape = z.ZodRawShape> {
+  readonly name: string;
+  readonly schema: z.ZodObject<Shape>;
+  /** The table, or the first part of its name where there is one table a day. */
+  readonly table: string;
+  readonly partition: KeyTemplate;
+  readonly row: KeyTemplate;
+  /** The fields of the key, partition first, in the order in which a path gives them. */
+  readonly keyFields: readonly string[];
+  readonly columns: Readonly<Record<string, ColumnType>>;
+  readonly indexes: Readonly<Record<string, Index>>;
+  readonly archive: { readonly table: string } | undefined;
+  /** May go to another partition: one of these fields changes. */
+  readonly movable: readonly string[];
+  readonly perDay: { readonly field: string; readonly keepDays: number } | undefined;
+  /** Fields of this entity that are copied from another one in its partition. */
+  readonly denormalized: readonly Denormalized[];
+  /** The other side of that: who copies from this entity. Filled in as the others are defined. */
+  readonly dependents: Denormalized[];
+  readonly access: Access;
+}
+
+export type ColumnType = 'String' | 'Boolean' | 'Int32' | 'Int64' | 'Double' | 'Json';

@@ -1,0 +1,188 @@
+import { randomUUID } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
+import pMap from 'p-map';
+import { RowkeyError } from '../errors.ts';
+import { StorageRefusal } from '../storage/errors.ts';
+import { deleteMessage, MAX_MESSAGE_BYTES, type SentMessage, sendMessage, showMessage } from '../storage/messages.ts';
+import { readRow, submit } from '../storage/rows.ts';
+import type { Engine } from './engine.ts';
+import type { Entity, Values } from './entity.ts';
+import { toSnapshot, toValues } from './entity-codec.ts';
+import { INDEX_CHANGES_QUEUE, MESSAGE_VERSION } from './intent.ts';
+import { type Change, type Neighbours, neighboursOf, type Plan, planPartition } from './plan.ts';
+import { claim } from './unique-claim.ts';
+
+/**
+ * Eventually consistent transactions pattern, the writer's side. In this order:
+ *
+ *   plan -> send the intent, hidden -> claim unique rows -> entity group transaction -> show the intent
+ *
+ * Whatever dies where, the intent is looked at once its hiding time is over, and the reconciler (reconcile.ts) makes
+ * every place that it names agree with the entity. Refused: the intent is taken back, or shown where a claim was made, so
+ * that the reconciler releases the claim. Outcome unknown: the intent is left hidden; it will be looked at.
+ */
+
+const CLAIMS_AT_ONCE = 16;
+const READS_AT_ONCE = 16;
+const BACK_OFF_MS = 25;
+
+/** The entity is no longer as the change was planned from. */
+export class EntityChanged extends Error {
+  override readonly name = 'EntityChanged';
+}
+
+export interface Committed {
+  readonly etag: string;
+  readonly values: Values;
+}
+
+export interface CommitOptions {
+  /** Plan as if no list were there yet, which saves a create the reads; a refusal reads them. */
+  readonly assumeNew?: boolean;
+}
+
+/**
+ * Makes changes of one partition together, and answers the new state of each changed entity by row key.
+ * Throws `duplicate-key`, `duplicate-value` (naming the field), `too-large`, `busy`, `EntityChanged`: nothing was
+ * changed; and `storage-unavailable`: it is wholly done or not at all, and what follows from it will be made to agree.
+ */
+export async function commit(engine: Engine, entity: Entity, changes: readonly Change[], options: CommitOptions = {}): Promise<Map<string, Committed>> {
+  const [first] = changes;
+  if (!first) return new Map();
+  const { table, partition } = first.address;
+  const writeId = randomUUID();
+  const deadline = engine.now() + engine.timing.commitWithinMs;
+  let current = changes;
+  let plan = planPartition(entity, current, options.assumeNew ? new Map() : await readNeighbours(engine, entity, current), writeId);
+  const intent = await announce(engine, entity, table, plan, writeId);
+  const refuse = async (error: Error) => {
+    if (intent) await (plan.claims.length > 0 ? showMessage : deleteMessage)(engine.storage, intent);
+    return error;
+  };
+  const refused = await claimAll(engine, entity, plan, writeId);
+  if (refused) throw await refuse(refused);
+
+  for (let attempt = 1; ; attempt += 1) {
+    const left = deadline - engine.now();
+    if (left <= 0) throw await refuse(busy('Others keep changing the same rows.'));
+    try {
+      const actions = plan.actions.map(({ action }) => action);
+      const etags = await submit(engine.storage, { table, partition, actions, signal: AbortSignal.timeout(left) });
+      if (intent) await showOrLeave(engine, intent);
+      return results(entity, current, plan, etags);
+    } catch (error) {
+      if (!(error instanceof StorageRefusal)) throw error;
+      const part = plan.actions[error.action]?.part;
+      const fresh = await readChanged(engine, entity, current);
+      const ours = await recognise(entity, fresh, writeId);
+      if (ours) {
+        if (intent) await showOrLeave(engine, intent);
+        return ours;
+      }
+      const conflict = conflictOf(entity, current, fresh);
+      if (conflict) throw await refuse(conflict);
+      if (part?.of === 'copy' && error.reason === 'exists') throw await refuse(duplicateValue(entity, part.index));
+      if (error.reason === 'table-missing' || error.reason === 'table-being-deleted') throw await refuse(error);
+      current = fresh;
+      const neighbours = await readNeighbours(engine, entity, current);
+      try {
+        plan = withoutMissingCopy(planPartition(entity, current, neighbours, writeId), plan, error);
+      } catch (unplannable) {
+        throw await refuse(unplannable instanceof Error ? unplannable : new Error(String(unplannable)));
+      }
+      if (attempt > 1) await sleep(Math.random() * BACK_OFF_MS * Math.min(attempt, 10));
+    }
+  }
+}
+
+export function busy(why: string): RowkeyError {
+  return new RowkeyError('busy', `${why} Try again.`, { retryAfter: 1 });
+}
+
+async function readNeighbours(engine: Engine, entity: Entity, changes: readonly Change[]): Promise<Neighbours> {
+  const [first] = changes;
+  if (!first) return new Map();
+  const rows = await pMap(neighboursOf(entity, changes), (row) => readRow(engine.storage, { ...first.address, row }), { concurrency: READS_AT_ONCE });
+  return new Map(rows.flatMap((row) => (row ? [[row.row, row]] : [])));
+}
+
+async function announce(engine: Engine, entity: Entity, table: string, plan: Plan, writeId: string): Promise<SentMessage | undefined> {
+  if (plan.items.length === 0) return undefined;
+  const text = JSON.stringify({ version: MESSAGE_VERSION, intent: writeId, entity: entity.name, table, items: plan.items });
+  if (Buffer.byteLength(text) > MAX_MESSAGE_BYTES)
+    throw new RowkeyError('too-large', 'The change touches more places than one message can name.', { accepted: 'fewer entities or index entries at once' });
+  return sendMessage(engine.storage, INDEX_CHANGES_QUEUE, text, engine.timing.hideIntentForSeconds);
+}
+
+async function claimAll(engine: Engine, entity: Entity, plan: Plan, writeId: string): Promise<RowkeyError | undefined> {
+  const outcomes = await pMap(
+    plan.claims,
+    async ({ place, owner }) => ({ index: place.index, outcome: await claim(engine, place, owner, writeId) }),
+    { concurrency: CLAIMS_AT_ONCE },
+  );
+  const another = outcomes.find(({ outcome }) => outcome === 'held-by-another');
+  if (another) return duplicateValue(entity, another.index);
+  return outcomes.some(({ outcome }) => outcome === 'being-claimed') ? busy('The same entity is being written now.') : undefined;
+}
+
+function duplicateValue(entity: Entity, index: string): RowkeyError {
+  const uses = entity.indexes[index]?.uses ?? [];
+  const field = uses.find((name) => !entity.keyFields.includes(name)) ?? uses[0] ?? index;
+  return new RowkeyError('duplicate-value', `Another one of ${entity.name} has this ${field}.`, { field, accepted: `a ${field} that is not taken` });
+}
+
+/** The intent becomes visible by itself later, so a failure here must not turn an acknowledged change into an error. */
+async function showOrLeave(engine: Engine, intent: SentMessage): Promise<void> {
+  try {
+    await showMessage(engine.storage, intent);
+  } catch (error) {
+    if (!(error instanceof RowkeyError && error.code === 'storage-unavailable')) throw error;
+  }
+}
+
+/** The same changes from the state that storage holds now. */
+async function readChanged(engine: Engine, entity: Entity, changes: readonly Change[]): Promise<Change[]> {
+  return pMap(changes, async (change) => ({ ...change, before: toSnapshot(entity, await readRow(engine.storage, change.address)) }), {
+    concurrency: READS_AT_ONCE,
+  });
+}
+
+/** A lost reply that the SDK retried looks like a conflict: the rows then carry this write's own id. */
+async function recognise(entity: Entity, fresh: readonly Change[], writeId: string): Promise<Map<string, Committed> | undefined> {
+  const done = new Map<string, Committed>();
+  for (const { address, before, after } of fresh) {
+    if (before.state === 'live' && before.system.WriteId === writeId) done.set(address.row, { etag: before.etag, values: before.values });
+    else if (before.state === 'tombstone' && before.writeId === writeId) done.set(address.row, { etag: before.etag, values: {} });
+    else if (before.state === 'absent' && !after && entity.indexes) done.set(address.row, { etag: '', values: {} });
+    else return undefined;
+  }
+  return done;
+}
+
+/** A create gives way to a live entity, an update to any other write; a create over a tombstone may go on. */
+function conflictOf(entity: Entity, planned: readonly Change[], fresh: readonly Change[]): Error | undefined {
+  for (const [index, { before: now }] of fresh.entries()) {
+    const then = planned[index]?.before;
+    if (then?.state === 'live') {
+      if (now.state !== 'live' || now.etag !== then.etag) return new EntityChanged();
+    } else if (now.state === 'live') {
+      const field = entity.keyFields.at(-1) ?? 'key';
+      return new RowkeyError('duplicate-key', `There is one of ${entity.name} with this key already.`, { field, accepted: `a ${field} that is not taken` });
+    }
+  }
+  return undefined;
+}
+
+/** A copy that drifted away cannot be deleted again; leaving its action out heals the drift. */
+function withoutMissingCopy(next: Plan, refused: Plan, error: StorageRefusal): Plan {
+  const missing = error.reason === 'missing' ? refused.actions[error.action]?.action : undefined;
+  if (missing?.kind !== 'delete') return next;
+  return { ...next, actions: next.actions.filter(({ action }) => !(action.kind === 'delete' && action.row === missing.row)) };
+}
+
+function results(entity: Entity, changes: readonly Change[], plan: Plan, etags: ReadonlyMap<string, string>): Map<string, Committed> {
+  const properties = new Map(plan.actions.flatMap(({ action }) => (action.kind === 'delete' ? [] : [[action.row, action.properties] as const])));
+  return new Map(
+    changes.map(({ address: { row }, after }) => [row, { etag: etags.get(row) ?? '', values: after ? toValues(entity, properties.get(row) ?? {}) : {} }]),
+  );
+}

@@ -1,0 +1,101 @@
+import { compileTemplate, type FieldsOf, type KeyTemplate } from './key-template.ts';
+
+/** What a copy carries besides the key of its entity: everything, nothing, or the named fields. */
+export type Copies<Field extends string> = 'everything' | 'keys' | readonly Field[];
+
+/**
+ * Intra-partition secondary index pattern: a copy of the entity in the same partition under another row key,
+ * changed in the same entity group transaction and so never seen apart from it.
+ */
+export interface IntraPartitionIndex<Field extends string = string> {
+  readonly kind: 'intra-partition';
+  readonly row: KeyTemplate;
+  readonly copies: Copies<string>;
+  /** The fields it depends on; the type checks them against the schema. */
+  readonly uses: readonly Field[];
+}
+
+/**
+ * Inter-partition secondary index pattern: a copy in another partition or table, made to agree by an eventual
+ * transaction. With `unique` the row is claimed before the entity is written, so no two entities share a value.
+ */
+export interface InterPartitionIndex<Field extends string = string> {
+  readonly kind: 'inter-partition';
+  readonly table: string;
+  readonly partition: KeyTemplate;
+  readonly row: KeyTemplate;
+  readonly unique: boolean;
+  readonly copies: Copies<string>;
+  readonly uses: readonly Field[];
+}
+
+/**
+ * Index entities pattern: one row lists the entities that share a value; in the entity's own partition (kept in the
+ * same transaction, under the list's ETag) or, with `table`, in another one (kept by the queue).
+ */
+export interface IndexEntity<Field extends string = string> {
+  readonly kind: 'index-entity';
+  readonly elsewhere: { readonly table: string; readonly partition: KeyTemplate } | undefined;
+  readonly row: KeyTemplate;
+  /** What the list holds of each entity: enough to find it. */
+  readonly holds: KeyTemplate;
+  readonly uses: readonly Field[];
+}
+
+export type Index<Field extends string = string> = IntraPartitionIndex<Field> | InterPartitionIndex<Field> | IndexEntity<Field>;
+
+type CopiedBy<Options> = Options extends { readonly copies: readonly (infer Field extends string)[] } ? Field : never;
+
+interface IntraPartitionOptions {
+  readonly row: string;
+  readonly copies?: Copies<string>;
+}
+
+export function intraPartitionIndex<const Options extends IntraPartitionOptions>(
+  options: Options,
+): IntraPartitionIndex<FieldsOf<Options['row']> | CopiedBy<Options>> {
+  const row = compileTemplate(options.row);
+  const copies = options.copies ?? 'everything';
+  return { kind: 'intra-partition', row, copies, uses: usedFields(row.fields, copies) };
+}
+
+interface InterPartitionOptions extends IntraPartitionOptions {
+  readonly table: string;
+  readonly partition: string;
+  readonly unique?: boolean;
+}
+
+export function interPartitionIndex<const Options extends InterPartitionOptions>(
+  options: Options,
+): InterPartitionIndex<FieldsOf<Options['partition']> | FieldsOf<Options['row']> | CopiedBy<Options>> {
+  const partition = compileTemplate(options.partition);
+  const row = compileTemplate(options.row);
+  const copies = options.copies ?? 'everything';
+  const uses = usedFields<FieldsOf<Options['partition']> | FieldsOf<Options['row']> | CopiedBy<Options>>(
+    [...partition.fields, ...row.fields],
+    copies,
+  );
+  return { kind: 'inter-partition', table: options.table, partition, row, unique: options.unique ?? false, copies, uses };
+}
+
+type IndexEntityOptions = { readonly row: string; readonly holds: string } & (
+  | { readonly table: string; readonly partition: string }
+  | { readonly table?: never; readonly partition?: never }
+);
+type PartitionFields<Options> = Options extends { readonly partition: infer Partition extends string } ? FieldsOf<Partition> : never;
+
+export function indexEntity<const Options extends IndexEntityOptions>(
+  options: Options,
+): IndexEntity<FieldsOf<Options['row']> | FieldsOf<Options['holds']> | PartitionFields<Options>> {
+  const row = compileTemplate(options.row);
+  const holds = compileTemplate(options.holds);
+  const elsewhere = options.table === undefined ? undefined : { table: options.table, partition: compileTemplate(options.partition) };
+  const fields = [...row.fields, ...holds.fields, ...(elsewhere?.partition.fields ?? [])];
+  return { kind: 'index-entity', elsewhere, row, holds, uses: usedFields(fields, 'keys') };
+}
+
+/** The templates are typed by the literal they were compiled from, which a plain list of names has lost. */
+function usedFields<Field extends string>(fields: readonly string[], copies: Copies<string>): readonly Field[] {
+  const copied = typeof copies === 'string' ? [] : copies;
+  return [...new Set([...fields, ...copied])] as Field[];
+}

@@ -1,0 +1,27 @@
+import { z } from 'zod';
+
+/** The queue of intents: what a write may have left to do outside its partition. */
+export const INDEX_CHANGES_QUEUE = 'index-changes';
+/** The queue of archives and moves. */
+export const ARCHIVE_QUEUE = 'archive';
+/** Messages of an older version are still on the queue while a new one is deployed. */
+export const MESSAGE_VERSION = 1;
+
+const Place = z.strictObject({
+  index: z.string(),
+  table: z.string(),
+  partition: z.string(),
+  row: z.string(),
+  member: z.string().optional(),
+});
+
+export const Intent = z.strictObject({
+  version: z.literal(MESSAGE_VERSION),
+  /** The id of the write, which its claims carry. */
+  intent: z.string().min(1),
+  entity: z.string().min(1),
+  table: z.string().min(1),
+  items: z.array(z.strictObject({ partition: z.string(), row: z.string(), places: z.array(Place) })),
+});
+
+export type Intent = z.infer<typeof Intent>;

@@ -1,0 +1,73 @@
+import type { Address } from '../storage/rows.ts';
+import type { Entity, Values } from './entity.ts';
+import { fieldsToProperties } from './entity-codec.ts';
+import type { Copies, Index, InterPartitionIndex } from './indexes.ts';
+import { buildKey, type KeyTemplate } from './key-template.ts';
+
+/** A place outside an entity's partition that has to agree with it: a copy of its own, a list, or a contested row. */
+export interface Place {
+  readonly index: string;
+  readonly table: string;
+  readonly partition: string;
+  readonly row: string;
+  /** Present for a list: what the list holds of this entity. */
+  readonly member?: string;
+}
+
+/** The row of an entity. Throws `invalid-input` naming the field that a key cannot be made of. */
+export function addressOf(entity: Entity, values: Values): Address {
+  const table = entity.perDay ? dayTable(entity.table, String(values[entity.perDay.field])) : entity.table;
+  return { table, partition: buildKey(entity.partition, values), row: buildKey(entity.row, values) };
+}
+
+/** `logins` and an ISO instant make `logins20261120`. */
+export function dayTable(table: string, instant: string): string {
+  return table + instant.slice(0, 10).replaceAll('-', '');
+}
+
+/** Whether the index takes an entity in: it has every field that the index's keys are made of. */
+export function isIndexed(values: Values | undefined, ...templates: readonly (KeyTemplate | undefined)[]): values is Values {
+  if (!values) return false;
+  return templates.every((template) => !template || template.fields.every((field) => values[field] !== undefined && values[field] !== null));
+}
+
+/** Every place outside the partition that an entity in this state wants to be in. */
+export function placesOf(entity: Entity, values: Values | undefined): Place[] {
+  return Object.entries(entity.indexes).flatMap(([name, index]) => placeOf(name, index, values) ?? []);
+}
+
+function placeOf(name: string, index: Index, values: Values | undefined): Place | undefined {
+  if (index.kind === 'inter-partition') {
+    if (!isIndexed(values, index.partition, index.row)) return undefined;
+    return { index: name, table: index.table, partition: buildKey(index.partition, values), row: buildKey(index.row, values) };
+  }
+  if (index.kind !== 'index-entity' || !index.elsewhere) return undefined;
+  const { table, partition } = index.elsewhere;
+  if (!isIndexed(values, partition, index.row, index.holds)) return undefined;
+  return { index: name, table, partition: buildKey(partition, values), row: buildKey(index.row, values), member: buildKey(index.holds, values) };
+}
+
+export function samePlace(one: Place, other: Place): boolean {
+  return one.table === other.table && one.partition === other.partition && one.row === other.row && one.member === other.member;
+}
+
+/** The places of both, each once. */
+export function unionOfPlaces(...lists: readonly (readonly Place[])[]): Place[] {
+  const all = lists.flat();
+  return all.filter((place, index) => all.findIndex((other) => samePlace(place, other)) === index);
+}
+
+export function isUnique(index: Index | undefined): index is InterPartitionIndex {
+  return index?.kind === 'inter-partition' && index.unique;
+}
+
+/** What a copy holds: the fields that its index copies, always with those of the key, and where the entity is. */
+export function copyProperties(entity: Entity, values: Values, copies: Copies<string>) {
+  const kept = copies === 'everything' ? values : pick(values, [...entity.keyFields, ...(copies === 'keys' ? [] : copies)]);
+  const { partition, row } = addressOf(entity, values);
+  return { ...fieldsToProperties(entity, kept), EntityType: entity.name, SourcePartition: partition, SourceRow: row };
+}
+
+export function pick(values: Values, fields: readonly string[]): Values {
+  return Object.fromEntries(fields.filter((field) => values[field] !== undefined).map((field) => [field, values[field]]));
+}

@@ -1,0 +1,142 @@
+import { isDeepStrictEqual } from 'node:util';
+import pMap from 'p-map';
+import { RowkeyError } from '../errors.ts';
+import { type Address, type Properties, type Row, readRow, tryAction } from '../storage/rows.ts';
+import type { Engine } from './engine.ts';
+import type { Entity, Values } from './entity.ts';
+import { type Snapshot, toSnapshot, toValues } from './entity-codec.ts';
+import type { InterPartitionIndex } from './indexes.ts';
+import type { Intent } from './intent.ts';
+import { listAction, membersOf } from './member-list.ts';
+import { copyProperties, isUnique, type Place, placesOf, samePlace, unionOfPlaces } from './places.ts';
+import { hasLiveClaim, isConfirmed, isOwnedBy } from './unique-claim.ts';
+
+/**
+ * Eventually consistent transactions pattern, the reconciler's side: makes the places that an intent names agree with
+ * their entity as it is now, whatever the order and the number of intents.
+ *
+ *   places of its own   read the entity -> each place under that place's ETag, refused: start over
+ *                       -> read the entity again, changed: start over
+ *   contested rows      read the row -> a live claim of another intent: leave it -> only then read the entity
+ *                       -> act under the row's ETag, refused: again from the row; never create the row
+ *   a tombstone         goes when every place agrees
+ *
+ * The second read of the entity is what makes reordered intents safe.
+ */
+
+/** Well below the ten minutes for which a queue message is held: past it another reconciler may have it. */
+export const HOLD_MS = 4 * 60_000;
+const ENTITIES_AT_ONCE = 8;
+
+/** Throws to be tried again; a message that came too late for its hold is left to the next holder. */
+export async function reconcile(engine: Engine, entity: Entity, intent: Intent): Promise<void> {
+  const until = engine.now() + HOLD_MS;
+  const work: Work = { engine, entity, intent: intent.intent, until };
+  await pMap(intent.items, (item) => reconcileEntity(work, { table: intent.table, partition: item.partition, row: item.row }, item.places), {
+    concurrency: ENTITIES_AT_ONCE,
+  });
+}
+
+interface Work {
+  readonly engine: Engine;
+  readonly entity: Entity;
+  readonly intent: string;
+  readonly until: number;
+}
+
+async function reconcileEntity(work: Work, address: Address, named: readonly Place[]): Promise<void> {
+  const { engine, entity } = work;
+  for (;;) {
+    const before = await readSnapshot(work, address);
+    const places = unionOfPlaces(named, placesOf(entity, liveValues(before)));
+    const contested = places.filter((place) => isUnique(entity.indexes[place.index]));
+    const own = places.filter((place) => !contested.includes(place));
+    let refused = false;
+    for (const place of own) refused ||= !(await settleOwn(work, before, place));
+    if (refused) continue;
+    for (const place of contested) await settleContested(work, address, place);
+    const after = await readSnapshot(work, address);
+    if (etagOf(after) !== etagOf(before)) continue;
+    if (after.state === 'tombstone') await tryAction(engine.storage, address, { kind: 'delete', row: address.row, etag: after.etag });
+    return;
+  }
+}
+
+/** A copy under the entity's own key, or its place in a list. Answers false when the place changed meanwhile. */
+async function settleOwn(work: Work, snapshot: Snapshot, place: Place): Promise<boolean> {
+  const { engine, entity } = work;
+  const values = liveValues(snapshot);
+  const wanted = placesOf(entity, values).some((other) => samePlace(other, place));
+  const row = await readRow(engine.storage, place);
+  checkHold(work);
+  if (place.member !== undefined) {
+    if (!wanted && !row) return true;
+    // The last one out takes the list away.
+    const members = membersOf(row);
+    if (!wanted && row && members.every((member) => member === place.member)) return tryAction(engine.storage, place, { kind: 'delete', row: place.row, etag: row.etag });
+    const action = listAction(row, place.row, wanted ? { add: [place.member], remove: [] } : { add: [], remove: [place.member] });
+    return action ? tryAction(engine.storage, place, action) : true;
+  }
+  const index = entity.indexes[place.index];
+  if (!wanted || !values || index?.kind !== 'inter-partition')
+    return row ? tryAction(engine.storage, place, { kind: 'delete', row: place.row, etag: row.etag }) : true;
+  const properties = copyProperties(entity, values, index.copies);
+  if (!row) return tryAction(engine.storage, place, { kind: 'insert', row: place.row, properties });
+  return sameCopy(entity, row, properties) || tryAction(engine.storage, place, { kind: 'replace', row: place.row, properties, etag: row.etag });
+}
+
+/** A row that several entities compete for: confirmed or removed, never created, and judged before the entity is read. */
+async function settleContested(work: Work, address: Address, place: Place): Promise<void> {
+  const { engine, entity } = work;
+  for (;;) {
+    const row = await readRow(engine.storage, place);
+    if (!row || !isOwnedBy(row, address)) return;
+    if (hasLiveClaim(row, work.intent, engine.now())) return;
+    const values = liveValues(await readSnapshot(work, address));
+    const wanted = placesOf(entity, values).some((other) => samePlace(other, place));
+    checkHold(work);
+    if (!wanted || !values) {
+      if (await tryAction(engine.storage, place, { kind: 'delete', row: place.row, etag: row.etag })) return;
+      continue;
+    }
+    const properties = confirmedRow(entity, values, place);
+    if (isConfirmed(row) && !row.properties.Claim && sameCopy(entity, row, properties)) return;
+    if (await tryAction(engine.storage, place, { kind: 'replace', row: place.row, properties, etag: row.etag })) return;
+  }
+}
+
+/** A row of a unique index whose entity is committed. */
+export function confirmedRow(entity: Entity, values: Values, place: Place): Properties {
+  const index = entity.indexes[place.index] as InterPartitionIndex;
+  return { ...copyProperties(entity, values, index.copies), Confirmed: true };
+}
+
+function sameCopy(entity: Entity, row: Row, wanted: Properties): boolean {
+  return (
+    isOwnedBy(row, { partition: String(wanted.SourcePartition), row: String(wanted.SourceRow) }) &&
+    isDeepStrictEqual(toValues(entity, row.properties), toValues(entity, unwrapped(wanted)))
+  );
+}
+
+/** Typed properties are written as `{ type, value }` and read as plain values. */
+function unwrapped(properties: Properties): Properties {
+  return Object.fromEntries(
+    Object.entries(properties).map(([name, value]) => [name, typeof value === 'object' && value !== null && 'value' in value ? value.value : value]),
+  );
+}
+
+async function readSnapshot({ engine, entity }: Work, address: Address): Promise<Snapshot> {
+  return toSnapshot(entity, await readRow(engine.storage, address));
+}
+
+function liveValues(snapshot: Snapshot): Values | undefined {
+  return snapshot.state === 'live' ? snapshot.values : undefined;
+}
+
+function etagOf(snapshot: Snapshot): string {
+  return snapshot.state === 'absent' ? '' : snapshot.etag;
+}
+
+function checkHold({ engine, until }: Work): void {
+  if (engine.now() > until) throw new RowkeyError('busy', 'The hold on the message is running out; the next holder goes on.');
+}

@@ -1,0 +1,81 @@
+import { isRestError } from '@azure/core-rest-pipeline';
+import { RowkeyError } from '../errors.ts';
+
+/** Storage said no, for a reason that a caller of this layer can act on. */
+export class StorageRefusal extends Error {
+  readonly reason: Reason;
+  /** Which action of an entity group transaction was refused. */
+  readonly action: number;
+
+  constructor(reason: Reason, action: number, cause: unknown) {
+    super(`Storage refused action ${action}: ${reason}.`, { cause });
+    this.name = 'StorageRefusal';
+    this.reason = reason;
+    this.action = action;
+  }
+}
+
+export type Reason = 'exists' | 'changed' | 'missing' | 'table-missing' | 'table-being-deleted';
+
+/** Storage's error codes, and what each means here. This table is the only place that knows them. */
+const REASONS: Readonly<Record<string, Reason>> = {
+  EntityAlreadyExists: 'exists',
+  UpdateConditionNotSatisfied: 'changed',
+  ConditionNotMet: 'changed',
+  ResourceNotFound: 'missing',
+  EntityNotFound: 'missing',
+  MessageNotFound: 'missing',
+  PopReceiptMismatch: 'changed',
+  TableNotFound: 'table-missing',
+  TableBeingDeleted: 'table-being-deleted',
+};
+const TOO_LARGE = new Set(['EntityTooLarge', 'PropertyValueTooLarge', 'RequestBodyTooLarge', 'ContentLengthExceeded', 'TooManyProperties']);
+const RETRY_AFTER_SECONDS = 5;
+
+/** Runs one storage call and translates its failure; what is not understood is rethrown as it is. */
+export async function storageCall<Result>(call: Promise<Result>): Promise<Result> {
+  try {
+    return await call;
+  } catch (error) {
+    throw translate(error);
+  }
+}
+
+/** As `storageCall`, with undefined in place of a `missing` refusal. */
+export async function unlessMissing<Result>(call: Promise<Result>): Promise<Result | undefined> {
+  try {
+    return await storageCall(call);
+  } catch (error) {
+    if (error instanceof StorageRefusal && error.reason === 'missing') return undefined;
+    throw error;
+  }
+}
+
+function translate(error: unknown): unknown {
+  if (error instanceof Error && (error.name === 'AbortError' || error.name === 'TimeoutError')) return unavailable(error);
+  if (!isRestError(error)) return error;
+  const code = storageCode(error.details) ?? error.code ?? '';
+  const reason = REASONS[code];
+  if (reason) return new StorageRefusal(reason, actionIndex(error.message), error);
+  if (TOO_LARGE.has(code) || error.statusCode === 413)
+    return new RowkeyError('too-large', 'The entity is larger than Table storage holds (1 MiB; 64 KiB a property).', {}, error);
+  const status = error.statusCode;
+  if (status === undefined || status === 408 || status === 429 || status >= 500) return unavailable(error);
+  return error;
+}
+
+function unavailable(error: Error): RowkeyError {
+  return new RowkeyError('storage-unavailable', 'Storage does not answer now.', { retryAfter: RETRY_AFTER_SECONDS }, error);
+}
+
+function storageCode(details: unknown): string | undefined {
+  if (typeof details !== 'object' || details === null) return undefined;
+  if ('odataError' in details && typeof details.odataError === 'object' && details.odataError !== null)
+    return 'code' in details.odataError && typeof details.odataError.code === 'string' ? details.odataError.code : undefined;
+  return 'errorCode' in details && typeof details.errorCode === 'string' ? details.errorCode : undefined;
+}
+
+/** A transaction names the action it failed at only as a prefix of the message, `2:The specified entity…`. */
+function actionIndex(message: string): number {
+  return Number(/(?:^|")(\d+):/.exec(message)?.[1] ?? 0);
+}

@@ -1,0 +1,41 @@
+import { StorageRefusal, storageCall } from './errors.ts';
+import type { Storage } from './storage.ts';
+
+/** A message that was sent and may be shown earlier, or taken back, by its sender. */
+export interface SentMessage {
+  readonly queue: string;
+  readonly id: string;
+  readonly popReceipt: string;
+  readonly text: string;
+}
+
+/** Queue storage takes 64 KiB a message: https://learn.microsoft.com/rest/api/storageservices/put-message */
+export const MAX_MESSAGE_BYTES = 65_536;
+/** Kept until handled: a message that expired would be an acknowledged change lost. */
+const NEVER_EXPIRES = -1;
+
+/** Sends plain JSON (host.json says `messageEncoding: none`), hidden for `hiddenFor` seconds. */
+export async function sendMessage(storage: Storage, queue: string, body: unknown, hiddenFor = 0): Promise<SentMessage> {
+  const text = typeof body === 'string' ? body : JSON.stringify(body);
+  const options = { visibilityTimeout: hiddenFor, messageTimeToLive: NEVER_EXPIRES };
+  const sent = await storageCall(storage.queue(queue).sendMessage(text, options));
+  return { queue, id: sent.messageId, popReceipt: sent.popReceipt, text };
+}
+
+/** Makes a hidden message visible at once. Someone else having it by now is as good. */
+export async function showMessage(storage: Storage, { queue, id, popReceipt, text }: SentMessage): Promise<void> {
+  await unlessGone(storage.queue(queue).updateMessage(id, popReceipt, text, 0));
+}
+
+/** Takes a message back. */
+export async function deleteMessage(storage: Storage, { queue, id, popReceipt }: SentMessage): Promise<void> {
+  await unlessGone(storage.queue(queue).deleteMessage(id, popReceipt));
+}
+
+async function unlessGone(call: Promise<unknown>): Promise<void> {
+  try {
+    await storageCall(call);
+  } catch (error) {
+    if (!(error instanceof StorageRefusal)) throw error;
+  }
+}

@@ -1,0 +1,94 @@
+import type { HttpClient } from '@azure/core-rest-pipeline';
+import { TableClient, TableServiceClient } from '@azure/data-tables';
+import { ManagedIdentityCredential } from '@azure/identity';
+import { BlobServiceClient } from '@azure/storage-blob';
+import { type QueueClient, QueueServiceClient } from '@azure/storage-queue';
+import { RowkeyError } from '../errors.ts';
+import { settings } from '../settings.ts';
+import { countingHttpClient } from './cost.ts';
+
+/** The clients of one storage account, each made once so that its connections stay open. */
+export interface Storage {
+  /** The client of a table; the one place where an account is chosen, should there be several. */
+  table(name: string): TableClient;
+  readonly tables: TableServiceClient;
+  queue(name: string): QueueClient;
+  readonly queues: QueueServiceClient;
+  readonly blobs: BlobServiceClient;
+  /** Set where an account key is in use (the emulator), and undefined where an identity is. */
+  readonly connectionString: string | undefined;
+}
+
+export type StorageOptions =
+  | { readonly connectionString: string; readonly httpClient?: HttpClient }
+  | { readonly tables: string; readonly queues: string; readonly blobs: string; readonly clientId?: string };
+
+const RETRIES = 3;
+const FIRST_RETRY_MS = 200;
+const LAST_RETRY_MS = 2_000;
+
+/** Opens an account by connection string (the emulator) or with a managed identity (Azure). */
+export function openStorage(options: StorageOptions): Storage {
+  const httpClient = countingHttpClient('httpClient' in options ? options.httpClient : undefined);
+  const retryOptions = { maxRetries: RETRIES, retryDelayInMs: FIRST_RETRY_MS, maxRetryDelayInMs: LAST_RETRY_MS };
+  const tableOptions = { httpClient, retryOptions };
+  const otherOptions = { httpClient, retryOptions: { ...retryOptions, maxTries: RETRIES + 1 } };
+  const tableClients = new Map<string, TableClient>();
+  const queueClients = new Map<string, QueueClient>();
+
+  const clients =
+    'connectionString' in options
+      ? byConnectionString(options.connectionString, tableOptions, otherOptions)
+      : byIdentity(options, tableOptions, otherOptions);
+  return {
+    ...clients,
+    table: (name) => remember(tableClients, name, clients.openTable),
+    queue: (name) => remember(queueClients, name, (queue) => clients.queues.getQueueClient(queue)),
+  };
+}
+
+let current: Storage | undefined;
+
+/** The storage that the settings name, opened at first use. */
+export function appStorage(): Storage {
+  current ??= openStorage(optionsFromSettings());
+  return current;
+}
+
+function optionsFromSettings(): StorageOptions {
+  const { AzureWebJobsStorage: connectionString, ...rest } = settings();
+  if (connectionString) return { connectionString };
+  const { AzureWebJobsStorage__tableServiceUri: tables, AzureWebJobsStorage__clientId: clientId } = rest;
+  const { AzureWebJobsStorage__queueServiceUri: queues, AzureWebJobsStorage__blobServiceUri: blobs } = rest;
+  if (!tables || !queues || !blobs)
+    throw new RowkeyError('wrong-setting', 'AzureWebJobsStorage__tableServiceUri, __queueServiceUri and __blobServiceUri belong together.');
+  return { tables, queues, blobs, ...(clientId ? { clientId } : {}) };
+}
+
+function byConnectionString(connectionString: string, tableOptions: object, otherOptions: object) {
+  const insecure = { ...tableOptions, allowInsecureConnection: connectionString.includes('DefaultEndpointsProtocol=http;') };
+  return {
+    connectionString,
+    openTable: (name: string) => TableClient.fromConnectionString(connectionString, name, insecure),
+    tables: TableServiceClient.fromConnectionString(connectionString, insecure),
+    queues: QueueServiceClient.fromConnectionString(connectionString, otherOptions),
+    blobs: BlobServiceClient.fromConnectionString(connectionString, otherOptions),
+  };
+}
+
+function byIdentity(uris: Exclude<StorageOptions, { connectionString: string }>, tableOptions: object, otherOptions: object) {
+  const credential = uris.clientId ? new ManagedIdentityCredential({ clientId: uris.clientId }) : new ManagedIdentityCredential();
+  return {
+    connectionString: undefined,
+    openTable: (name: string) => new TableClient(uris.tables, name, credential, tableOptions),
+    tables: new TableServiceClient(uris.tables, credential, tableOptions),
+    queues: new QueueServiceClient(uris.queues, credential, otherOptions),
+    blobs: new BlobServiceClient(uris.blobs, credential, otherOptions),
+  };
+}
+
+function remember<Client>(clients: Map<string, Client>, name: string, open: (name: string) => Client): Client {
+  const known = clients.get(name) ?? open(name);
+  clients.set(name, known);
+  return known;
+}
