@@ -6,7 +6,9 @@ import { compileTemplate, type FieldsOf } from './key-template.ts';
 
 /** A template whose fields are all in the schema, or a sentence that says which is not: the compiler shows it. */
 type Checked<Template extends string, Field extends string> =
-  Exclude<FieldsOf<Template>, Field> extends never ? Template : `{${Exclude<FieldsOf<Template>, Field>}} is not a field of the schema`;
+  Exclude<FieldsOf<Template>, Field> extends never
+    ? Template
+    : `{${Exclude<FieldsOf<Template>, Field>}} is not a field of the schema`;
 
 export interface Declaration<Shape extends z.ZodRawShape, Partition extends string, Row extends string> {
   /** Unknown fields are refused. Every field is stored under its own name. */
@@ -40,15 +42,26 @@ export function defineEntity<Shape extends z.ZodRawShape, const Partition extend
   const partition = compileTemplate(key.partition);
   const row = compileTemplate(key.row);
   const tables = [table, archive?.table, ...Object.values(indexes).map(tableOf)].filter((used) => used !== undefined);
-  for (const used of tables) if (!TABLE_NAME.test(used)) throw wrong(`the table name ${used} is not 3 to 55 lower-case letters and digits`);
-  for (const field of Object.keys(schema.shape)) if (!/^[a-z]/.test(field)) throw wrong(`the field ${field} does not begin with a lower-case letter`);
-  if (perDay && (archive || movable.length || Object.keys(indexes).length)) throw wrong('a table a day has no index, archive or move');
+  for (const used of tables)
+    if (!TABLE_NAME.test(used)) throw wrong(`the table name ${used} is not 3 to 55 lower-case letters and digits`);
+  for (const field of Object.keys(schema.shape))
+    if (!/^[a-z]/.test(field)) throw wrong(`the field ${field} does not begin with a lower-case letter`);
+  if (perDay && (archive || movable.length || Object.keys(indexes).length))
+    throw wrong('a table a day has no index, archive or move');
   const keyFields = [...new Set([...partition.fields, ...row.fields])];
   for (const [indexName, index] of Object.entries(indexes)) {
     const why = doubtful(index, keyFields);
     if (why) throw wrong(`its index ${indexName} ${why}`);
   }
-  for (const field of movable) if (!partition.fields.includes(field)) throw wrong(`${field} is not in the partition key, so it cannot be moved`);
+  const restricted = Object.keys(access.restricted ?? {});
+  for (const field of keyFields)
+    if (restricted.includes(field)) throw wrong(`the restricted field ${field} is part of its key`);
+  const copied = denormalized.flatMap((link) => Object.keys(link.copies));
+  for (const [indexName, index] of Object.entries(indexes))
+    for (const field of index.uses)
+      if (copied.includes(field)) throw wrong(`its index ${indexName} uses ${field}, which another entity decides`);
+  for (const field of movable)
+    if (!partition.fields.includes(field)) throw wrong(`${field} is not in the partition key, so it cannot be moved`);
 
   const links: Denormalized[] = denormalized.map((link) => ({
     source: link.source,
@@ -65,13 +78,27 @@ export function defineEntity<Shape extends z.ZodRawShape, const Partition extend
     keyFields,
     columns: columnsOf(schema),
     indexes,
-    archive,
+    archive: undefined,
     movable,
     perDay,
     denormalized: links,
     dependents: [],
     access: access as Access,
   };
+  const { own: _, ...archiveAccess } = access;
+  if (archive)
+    Object.assign(entity, {
+      archive: {
+        ...entity,
+        name: archive.table,
+        table: archive.table,
+        indexes: {},
+        movable: [],
+        denormalized: [],
+        dependents: [],
+        access: archiveAccess,
+      },
+    });
   for (const link of links) {
     if (link.source.table !== table) throw wrong(`it copies from ${link.source.name}, which is in another table`);
     link.source.dependents.push(link);
@@ -80,7 +107,11 @@ export function defineEntity<Shape extends z.ZodRawShape, const Partition extend
 }
 
 function tableOf(index: Index): string | undefined {
-  return index.kind === 'inter-partition' ? index.table : index.kind === 'index-entity' ? index.elsewhere?.table : undefined;
+  return index.kind === 'inter-partition'
+    ? index.table
+    : index.kind === 'index-entity'
+      ? index.elsewhere?.table
+      : undefined;
 }
 
 /** A place outside the partition must belong to one entity alone, or be competed for openly. */
@@ -95,13 +126,19 @@ function doubtful(index: Index, keyFields: readonly string[]): string | undefine
   return missing === '' ? undefined : `holds too little to find an entity: ${missing}`;
 }
 
-const Property = z.object({ type: z.string().optional(), maximum: z.number().optional(), minimum: z.number().optional() });
+const Property = z.object({
+  type: z.string().optional(),
+  maximum: z.number().optional(),
+  minimum: z.number().optional(),
+});
 const INT32 = { minimum: -2_147_483_648, maximum: 2_147_483_647 };
 
 /** Table storage has few types; the schema decides which one a field is stored as. */
 function columnsOf(schema: z.ZodObject): Record<string, ColumnType> {
   const { properties = {} } = z.toJSONSchema(schema, { io: 'output' });
-  return Object.fromEntries(Object.entries(properties).map(([field, property]) => [field, columnType(Property.parse(property))]));
+  return Object.fromEntries(
+    Object.entries(properties).map(([field, property]) => [field, columnType(Property.parse(property))]),
+  );
 }
 
 function columnType({ type, minimum, maximum }: z.infer<typeof Property>): ColumnType {

@@ -20,7 +20,8 @@ export interface SystemProperties {
 /** What is known of an entity's row: the state a change is planned from. */
 export type Snapshot =
   | { readonly state: 'absent' }
-  | { readonly state: 'tombstone'; readonly etag: string; readonly writeId: string }
+  /** With `movedTo`, the id of the operation that moved the entity and still has to open it where it arrived. */
+  | { readonly state: 'tombstone'; readonly etag: string; readonly writeId: string; readonly movedTo: string }
   | { readonly state: 'live'; readonly etag: string; readonly values: Values; readonly system: SystemProperties };
 
 /** https://learn.microsoft.com/rest/api/storageservices/understanding-the-table-service-data-model */
@@ -28,9 +29,15 @@ const MAX_STRING_LENGTH = 32_768;
 /** The service allows 255 with PartitionKey, RowKey and Timestamp; some are for our own. */
 const MAX_PROPERTIES = 240;
 const ENTITY_VERSION = 1;
+/** What a deleted entity's row is until the reconciler takes it away; a range filters by type and so never meets one. */
+export const TOMBSTONE = 'tombstone';
 
 /** The stored form of an entity. Throws `too-large` naming the field that does not fit. */
-export function toProperties(entity: Entity, values: Values, system: Omit<SystemProperties, 'EntityType' | 'EntityVersion'>): Properties {
+export function toProperties(
+  entity: Entity,
+  values: Values,
+  system: Omit<SystemProperties, 'EntityType' | 'EntityVersion'>,
+): Properties {
   const stored = fieldsToProperties(entity, values);
   return { ...stored, ...system, EntityType: entity.name, EntityVersion: ENTITY_VERSION };
 }
@@ -38,8 +45,13 @@ export function toProperties(entity: Entity, values: Values, system: Omit<System
 export function fieldsToProperties(entity: Entity, values: Values): Properties {
   const entries = Object.entries(values).filter(([, value]) => value !== undefined && value !== null);
   if (entries.length > MAX_PROPERTIES)
-    throw new RowkeyError('too-large', `An entity holds at most ${MAX_PROPERTIES} fields; the wide entities pattern spreads more over several.`);
-  return Object.fromEntries(entries.map(([field, value]) => [field, toProperty(field, entity.columns[field] ?? 'Json', value)]));
+    throw new RowkeyError(
+      'too-large',
+      `An entity holds at most ${MAX_PROPERTIES} fields; the wide entities pattern spreads more over several.`,
+    );
+  return Object.fromEntries(
+    entries.map(([field, value]) => [field, toProperty(field, entity.columns[field] ?? 'Json', value)]),
+  );
 }
 
 /** The fields of a row, without ours and without those that the entity does not declare. */
@@ -55,7 +67,10 @@ export function toValues(entity: Entity, properties: Properties): Values {
 export function toSnapshot(entity: Entity, row: Row | undefined): Snapshot {
   if (!row) return { state: 'absent' };
   const { etag, properties } = row;
-  if (properties.Tombstone === true) return { state: 'tombstone', etag, writeId: String(properties.WriteId) };
+  if (properties.EntityType === TOMBSTONE) {
+    const { WriteId, MovedTo = '' } = properties;
+    return { state: 'tombstone', etag, writeId: String(WriteId), movedTo: String(MovedTo) };
+  }
   return { state: 'live', etag, values: toValues(entity, properties), system: systemOf(properties) };
 }
 
@@ -79,10 +94,14 @@ function toProperty(field: string, type: ColumnType, value: unknown): unknown {
   if (type === 'Boolean' || type === 'Int32') return value;
   const text = type === 'Json' ? JSON.stringify(value) : String(value);
   if (text.length <= MAX_STRING_LENGTH) return text;
-  throw new RowkeyError('too-large', `The field ${field} is longer than one property holds; a large value belongs in a blob.`, {
-    field,
-    accepted: `at most ${MAX_STRING_LENGTH} characters`,
-  });
+  throw new RowkeyError(
+    'too-large',
+    `The field ${field} is longer than one property holds; a large value belongs in a blob.`,
+    {
+      field,
+      accepted: `at most ${MAX_STRING_LENGTH} characters`,
+    },
+  );
 }
 
 function fromProperty(type: ColumnType, stored: unknown): unknown {

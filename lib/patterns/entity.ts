@@ -29,7 +29,8 @@ export interface Entity<Shape extends z.ZodRawShape = z.ZodRawShape> {
   readonly keyFields: readonly string[];
   readonly columns: Readonly<Record<string, ColumnType>>;
   readonly indexes: Readonly<Record<string, Index>>;
-  readonly archive: { readonly table: string } | undefined;
+  /** Where archived ones are kept, under the same key: an entity that is only read and deleted. */
+  readonly archive: Entity | undefined;
   /** May go to another partition: one of these fields changes. */
   readonly movable: readonly string[];
   readonly perDay: { readonly field: string; readonly keepDays: number } | undefined;

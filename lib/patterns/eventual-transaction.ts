@@ -39,6 +39,8 @@ export interface Committed {
 export interface CommitOptions {
   /** Plan as if no list were there yet, which saves a create the reads; a refusal reads them. */
   readonly assumeNew?: boolean;
+  /** Earlier writes of the same caller that were refused for certain: their claims may be taken over. Added to here. */
+  readonly abandoned?: Set<string>;
 }
 
 /**
@@ -46,20 +48,28 @@ export interface CommitOptions {
  * Throws `duplicate-key`, `duplicate-value` (naming the field), `too-large`, `busy`, `EntityChanged`: nothing was
  * changed; and `storage-unavailable`: it is wholly done or not at all, and what follows from it will be made to agree.
  */
-export async function commit(engine: Engine, entity: Entity, changes: readonly Change[], options: CommitOptions = {}): Promise<Map<string, Committed>> {
+export async function commit(
+  engine: Engine,
+  entity: Entity,
+  changes: readonly Change[],
+  options: CommitOptions = {},
+): Promise<Map<string, Committed>> {
   const [first] = changes;
   if (!first) return new Map();
   const { table, partition } = first.address;
   const writeId = randomUUID();
   const deadline = engine.now() + engine.timing.commitWithinMs;
   let current = changes;
-  let plan = planPartition(entity, current, options.assumeNew ? new Map() : await readNeighbours(engine, entity, current), writeId);
+  const neighbours = options.assumeNew ? new Map() : await readNeighbours(engine, entity, current);
+  let plan = planPartition(entity, current, neighbours, writeId);
   const intent = await announce(engine, entity, table, plan, writeId);
   const refuse = async (error: Error) => {
-    if (intent) await (plan.claims.length > 0 ? showMessage : deleteMessage)(engine.storage, intent);
+    options.abandoned?.add(writeId);
+    // The intent that stays is looked at later; why the change was refused matters more than that it could not be shown.
+    if (intent) await unlessUnavailable((plan.claims.length > 0 ? showMessage : deleteMessage)(engine.storage, intent));
     return error;
   };
-  const refused = await claimAll(engine, entity, plan, writeId);
+  const refused = await claimAll(engine, entity, plan, writeId, options.abandoned);
   if (refused) throw await refuse(refused);
 
   for (let attempt = 1; ; attempt += 1) {
@@ -68,22 +78,25 @@ export async function commit(engine: Engine, entity: Entity, changes: readonly C
     try {
       const actions = plan.actions.map(({ action }) => action);
       const etags = await submit(engine.storage, { table, partition, actions, signal: AbortSignal.timeout(left) });
-      if (intent) await showOrLeave(engine, intent);
+      if (intent) await unlessUnavailable(showMessage(engine.storage, intent));
       return results(entity, current, plan, etags);
     } catch (error) {
       if (!(error instanceof StorageRefusal)) throw error;
-      const part = plan.actions[error.action]?.part;
-      const fresh = await readChanged(engine, entity, current);
-      const ours = await recognise(entity, fresh, writeId);
-      if (ours) {
-        if (intent) await showOrLeave(engine, intent);
-        return ours;
-      }
-      const conflict = conflictOf(entity, current, fresh);
-      if (conflict) throw await refuse(conflict);
-      if (part?.of === 'copy' && error.reason === 'exists') throw await refuse(duplicateValue(entity, part.index));
       if (error.reason === 'table-missing' || error.reason === 'table-being-deleted') throw await refuse(error);
-      current = fresh;
+      const part = plan.actions[error.action]?.part;
+      // The actions on the entities come first: where one after them was refused, they were as planned.
+      if (part?.of !== 'neighbour') {
+        const fresh = await readChanged(engine, entity, current);
+        const ours = recognise(fresh, writeId);
+        if (ours) {
+          if (intent) await unlessUnavailable(showMessage(engine.storage, intent));
+          return ours;
+        }
+        const conflict = conflictOf(entity, current, fresh);
+        if (conflict) throw await refuse(conflict);
+        if (part?.of === 'copy' && error.reason === 'exists') throw await refuse(duplicateValue(entity, part.index));
+        current = fresh;
+      }
       const neighbours = await readNeighbours(engine, entity, current);
       try {
         plan = withoutMissingCopy(planPartition(entity, current, neighbours, writeId), plan, error);
@@ -102,39 +115,69 @@ export function busy(why: string): RowkeyError {
 async function readNeighbours(engine: Engine, entity: Entity, changes: readonly Change[]): Promise<Neighbours> {
   const [first] = changes;
   if (!first) return new Map();
-  const rows = await pMap(neighboursOf(entity, changes), (row) => readRow(engine.storage, { ...first.address, row }), { concurrency: READS_AT_ONCE });
+  const rows = await pMap(neighboursOf(entity, changes), (row) => readRow(engine.storage, { ...first.address, row }), {
+    concurrency: READS_AT_ONCE,
+  });
   return new Map(rows.flatMap((row) => (row ? [[row.row, row]] : [])));
 }
 
-async function announce(engine: Engine, entity: Entity, table: string, plan: Plan, writeId: string): Promise<SentMessage | undefined> {
+async function announce(
+  engine: Engine,
+  entity: Entity,
+  table: string,
+  plan: Plan,
+  writeId: string,
+): Promise<SentMessage | undefined> {
   if (plan.items.length === 0) return undefined;
-  const text = JSON.stringify({ version: MESSAGE_VERSION, intent: writeId, entity: entity.name, table, items: plan.items });
+  const text = JSON.stringify({
+    version: MESSAGE_VERSION,
+    intent: writeId,
+    entity: entity.name,
+    table,
+    items: plan.items,
+  });
   if (Buffer.byteLength(text) > MAX_MESSAGE_BYTES)
-    throw new RowkeyError('too-large', 'The change touches more places than one message can name.', { accepted: 'fewer entities or index entries at once' });
+    throw new RowkeyError('too-large', 'The change touches more places than one message can name.', {
+      accepted: 'fewer entities or index entries at once',
+    });
   return sendMessage(engine.storage, INDEX_CHANGES_QUEUE, text, engine.timing.hideIntentForSeconds);
 }
 
-async function claimAll(engine: Engine, entity: Entity, plan: Plan, writeId: string): Promise<RowkeyError | undefined> {
+async function claimAll(
+  engine: Engine,
+  entity: Entity,
+  plan: Plan,
+  writeId: string,
+  abandoned?: ReadonlySet<string>,
+): Promise<RowkeyError | undefined> {
   const outcomes = await pMap(
     plan.claims,
-    async ({ place, owner }) => ({ index: place.index, outcome: await claim(engine, place, owner, writeId) }),
+    async ({ place, owner }) => ({
+      index: place.index,
+      outcome: await claim(engine, place, owner, { intent: writeId, abandoned }),
+    }),
     { concurrency: CLAIMS_AT_ONCE },
   );
   const another = outcomes.find(({ outcome }) => outcome === 'held-by-another');
   if (another) return duplicateValue(entity, another.index);
-  return outcomes.some(({ outcome }) => outcome === 'being-claimed') ? busy('The same entity is being written now.') : undefined;
+  return outcomes.some(({ outcome }) => outcome === 'being-claimed')
+    ? busy('The same entity is being written now.')
+    : undefined;
 }
 
 function duplicateValue(entity: Entity, index: string): RowkeyError {
   const uses = entity.indexes[index]?.uses ?? [];
   const field = uses.find((name) => !entity.keyFields.includes(name)) ?? uses[0] ?? index;
-  return new RowkeyError('duplicate-value', `Another one of ${entity.name} has this ${field}.`, { field, accepted: `a ${field} that is not taken` });
+  return new RowkeyError('duplicate-value', `Another one of ${entity.name} has this ${field}.`, {
+    field,
+    accepted: `a ${field} that is not taken`,
+  });
 }
 
 /** The intent becomes visible by itself later, so a failure here must not turn an acknowledged change into an error. */
-async function showOrLeave(engine: Engine, intent: SentMessage): Promise<void> {
+async function unlessUnavailable(call: Promise<void>): Promise<void> {
   try {
-    await showMessage(engine.storage, intent);
+    await call;
   } catch (error) {
     if (!(error instanceof RowkeyError && error.code === 'storage-unavailable')) throw error;
   }
@@ -142,18 +185,24 @@ async function showOrLeave(engine: Engine, intent: SentMessage): Promise<void> {
 
 /** The same changes from the state that storage holds now. */
 async function readChanged(engine: Engine, entity: Entity, changes: readonly Change[]): Promise<Change[]> {
-  return pMap(changes, async (change) => ({ ...change, before: toSnapshot(entity, await readRow(engine.storage, change.address)) }), {
-    concurrency: READS_AT_ONCE,
-  });
+  return pMap(
+    changes,
+    async (change) => ({ ...change, before: toSnapshot(entity, await readRow(engine.storage, change.address)) }),
+    {
+      concurrency: READS_AT_ONCE,
+    },
+  );
 }
 
 /** A lost reply that the SDK retried looks like a conflict: the rows then carry this write's own id. */
-async function recognise(entity: Entity, fresh: readonly Change[], writeId: string): Promise<Map<string, Committed> | undefined> {
+function recognise(fresh: readonly Change[], writeId: string): Map<string, Committed> | undefined {
   const done = new Map<string, Committed>();
   for (const { address, before, after } of fresh) {
-    if (before.state === 'live' && before.system.WriteId === writeId) done.set(address.row, { etag: before.etag, values: before.values });
-    else if (before.state === 'tombstone' && before.writeId === writeId) done.set(address.row, { etag: before.etag, values: {} });
-    else if (before.state === 'absent' && !after && entity.indexes) done.set(address.row, { etag: '', values: {} });
+    if (before.state === 'live' && before.system.WriteId === writeId)
+      done.set(address.row, { etag: before.etag, values: before.values });
+    else if (before.state === 'tombstone' && before.writeId === writeId)
+      done.set(address.row, { etag: before.etag, values: {} });
+    else if (before.state === 'absent' && !after) done.set(address.row, { etag: '', values: {} });
     else return undefined;
   }
   return done;
@@ -167,7 +216,10 @@ function conflictOf(entity: Entity, planned: readonly Change[], fresh: readonly 
       if (now.state !== 'live' || now.etag !== then.etag) return new EntityChanged();
     } else if (now.state === 'live') {
       const field = entity.keyFields.at(-1) ?? 'key';
-      return new RowkeyError('duplicate-key', `There is one of ${entity.name} with this key already.`, { field, accepted: `a ${field} that is not taken` });
+      return new RowkeyError('duplicate-key', `There is one of ${entity.name} with this key already.`, {
+        field,
+        accepted: `a ${field} that is not taken`,
+      });
     }
   }
   return undefined;
@@ -177,12 +229,25 @@ function conflictOf(entity: Entity, planned: readonly Change[], fresh: readonly 
 function withoutMissingCopy(next: Plan, refused: Plan, error: StorageRefusal): Plan {
   const missing = error.reason === 'missing' ? refused.actions[error.action]?.action : undefined;
   if (missing?.kind !== 'delete') return next;
-  return { ...next, actions: next.actions.filter(({ action }) => !(action.kind === 'delete' && action.row === missing.row)) };
+  return {
+    ...next,
+    actions: next.actions.filter(({ action }) => !(action.kind === 'delete' && action.row === missing.row)),
+  };
 }
 
-function results(entity: Entity, changes: readonly Change[], plan: Plan, etags: ReadonlyMap<string, string>): Map<string, Committed> {
-  const properties = new Map(plan.actions.flatMap(({ action }) => (action.kind === 'delete' ? [] : [[action.row, action.properties] as const])));
+function results(
+  entity: Entity,
+  changes: readonly Change[],
+  plan: Plan,
+  etags: ReadonlyMap<string, string>,
+): Map<string, Committed> {
+  const properties = new Map(
+    plan.actions.flatMap(({ action }) => (action.kind === 'delete' ? [] : [[action.row, action.properties] as const])),
+  );
   return new Map(
-    changes.map(({ address: { row }, after }) => [row, { etag: etags.get(row) ?? '', values: after ? toValues(entity, properties.get(row) ?? {}) : {} }]),
+    changes.map(({ address: { row }, after }) => [
+      row,
+      { etag: etags.get(row) ?? '', values: after ? toValues(entity, properties.get(row) ?? {}) : {} },
+    ]),
   );
 }

@@ -42,7 +42,10 @@ export interface IndexEntity<Field extends string = string> {
   readonly uses: readonly Field[];
 }
 
-export type Index<Field extends string = string> = IntraPartitionIndex<Field> | InterPartitionIndex<Field> | IndexEntity<Field>;
+export type Index<Field extends string = string> =
+  | IntraPartitionIndex<Field>
+  | InterPartitionIndex<Field>
+  | IndexEntity<Field>;
 
 type CopiedBy<Options> = Options extends { readonly copies: readonly (infer Field extends string)[] } ? Field : never;
 
@@ -75,21 +78,32 @@ export function interPartitionIndex<const Options extends InterPartitionOptions>
     [...partition.fields, ...row.fields],
     copies,
   );
-  return { kind: 'inter-partition', table: options.table, partition, row, unique: options.unique ?? false, copies, uses };
+  return {
+    kind: 'inter-partition',
+    table: options.table,
+    partition,
+    row,
+    unique: options.unique ?? false,
+    copies,
+    uses,
+  };
 }
 
 type IndexEntityOptions = { readonly row: string; readonly holds: string } & (
   | { readonly table: string; readonly partition: string }
   | { readonly table?: never; readonly partition?: never }
 );
-type PartitionFields<Options> = Options extends { readonly partition: infer Partition extends string } ? FieldsOf<Partition> : never;
+type PartitionFields<Options> = Options extends { readonly partition: infer Partition extends string }
+  ? FieldsOf<Partition>
+  : never;
 
 export function indexEntity<const Options extends IndexEntityOptions>(
   options: Options,
 ): IndexEntity<FieldsOf<Options['row']> | FieldsOf<Options['holds']> | PartitionFields<Options>> {
   const row = compileTemplate(options.row);
   const holds = compileTemplate(options.holds);
-  const elsewhere = options.table === undefined ? undefined : { table: options.table, partition: compileTemplate(options.partition) };
+  const elsewhere =
+    options.table === undefined ? undefined : { table: options.table, partition: compileTemplate(options.partition) };
   const fields = [...row.fields, ...holds.fields, ...(elsewhere?.partition.fields ?? [])];
   return { kind: 'index-entity', elsewhere, row, holds, uses: usedFields(fields, 'keys') };
 }

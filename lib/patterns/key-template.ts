@@ -14,8 +14,9 @@ const ESCAPE = '!';
 /** What Table storage refuses in keys (`/ \ # ?`, C0, 0x7f-0x9f), `%` (some clients decode it twice) and the escape itself. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is looked for
 const ESCAPED = /[/\\#?%!\u0000-\u001f\u007f-\u009f]/g;
-/** Sorts after every code unit that a key may hold: the open end of a prefix. */
+/** Where a prefix ends in no plain character: sorts after every code unit that a key may hold. */
 const AFTER_ALL = '\uffff';
+const BEFORE_SURROGATES = '\ud7ff';
 
 type FieldName<Inner extends string> = Inner extends `${infer Field}#` | `${infer Field}:${number}` ? Field : Inner;
 
@@ -53,7 +54,13 @@ export function compileTemplate(template: string): KeyTemplate {
     const match = /^([a-z][A-Za-z0-9]*)(#)?(?::(\d+))?$/.exec(pieces[index] ?? '');
     if (!match?.[1]) throw new Error(`The key template ${template} has an unreadable field {${pieces[index]}}.`);
     const after = pieces[index + 1] ?? '';
-    if (after === '' && index + 2 < pieces.length) throw new Error(`The key template ${template} needs a separator after {${match[1]}}.`);
+    // The first character of a separator is escaped in values; it must not be one that an escape is written with.
+    if (/^[A-Za-z0-9!]/.test(after))
+      throw new Error(
+        `The key template ${template} needs a separator after {${match[1]}} that begins with punctuation.`,
+      );
+    if (after === '' && index + 2 < pieces.length)
+      throw new Error(`The key template ${template} needs a separator after {${match[1]}}.`);
     parts.push({ field: match[1], hash: match[2] === '#', width: match[3] ? Number(match[3]) : undefined, after });
   }
   const readable = parts.filter((part) => !part.hash).map((part) => part.field);
@@ -78,7 +85,7 @@ export function parseKey(template: KeyTemplate, key: string): Record<string, str
     const raw = rest.slice(0, end);
     rest = rest.slice(end + part.after.length);
     if (raw === '') return undefined;
-    if (!part.hash) values[part.field] = part.width === undefined ? unescape(raw) : Number(raw);
+    if (!part.hash) values[part.field] = part.width === undefined ? unescapeText(raw) : Number(raw);
   }
   return rest === '' ? values : undefined;
 }
@@ -86,18 +93,29 @@ export function parseKey(template: KeyTemplate, key: string): Record<string, str
 export interface KeyRange {
   /** Inclusive. */
   readonly from: string;
-  /** Exclusive. */
-  readonly before: string;
+  /** Exclusive; undefined where nothing comes after. */
+  readonly before: string | undefined;
 }
 
 /**
  * The rows whose first field lies between `from` and `to`, both inclusive and both read as prefixes, so that
  * `to=2026-11-20` takes in the whole day. Without either: every row of the template.
  */
-export function keyRange(template: KeyTemplate, bounds: { from?: string | undefined; to?: string | undefined } = {}): KeyRange {
+export function keyRange(
+  template: KeyTemplate,
+  bounds: { from?: string | undefined; to?: string | undefined } = {},
+): KeyRange {
   const first = template.parts[0];
   const bound = (value: string | undefined) => (value === undefined || !first ? '' : encodeBound(first, value));
-  return { from: template.head + bound(bounds.from), before: template.head + bound(bounds.to) + AFTER_ALL };
+  return { from: template.head + bound(bounds.from), before: afterPrefix(template.head + bound(bounds.to)) };
+}
+
+/** The first key, in the ordinal order of Table storage, that is greater than every key beginning with `prefix`. */
+function afterPrefix(prefix: string): string | undefined {
+  const last = prefix.at(-1);
+  if (last === undefined) return undefined;
+  if (last >= BEFORE_SURROGATES) return prefix + AFTER_ALL;
+  return prefix.slice(0, -1) + String.fromCharCode(last.charCodeAt(0) + 1);
 }
 
 /** 256 values: enough partitions for half a million entities a second by the published target of 2,000 each. */
@@ -106,25 +124,29 @@ export function shortHash(value: string): string {
 }
 
 function encodeBound(part: Part, value: string): string {
-  return part.width === undefined ? escape(value, part.after) : value.padStart(part.width, '0');
+  return part.width === undefined ? escapeText(value, part.after) : value.padStart(part.width, '0');
 }
 
 function encodeField(part: Part, value: unknown): string {
   const refuse = (accepted: string) =>
-    new RowkeyError('invalid-input', `The field ${part.field} cannot be part of a key: ${accepted}.`, { field: part.field, accepted });
+    new RowkeyError('invalid-input', `The field ${part.field} cannot be part of a key: ${accepted}.`, {
+      field: part.field,
+      accepted,
+    });
   if (part.width !== undefined) {
     const text = typeof value === 'number' && Number.isSafeInteger(value) && value >= 0 ? String(value) : '';
-    if (text === '' || text.length > part.width) throw refuse(`a whole number of at most ${part.width} digits is needed`);
+    if (text === '' || text.length > part.width)
+      throw refuse(`a whole number of at most ${part.width} digits is needed`);
     return text.padStart(part.width, '0');
   }
   const text = typeof value === 'number' ? String(value) : value;
   if (typeof text !== 'string' || text === '') throw refuse('a text that is not empty is needed');
   if (!text.isWellFormed()) throw refuse('well-formed Unicode is needed');
-  return part.hash ? shortHash(text) : escape(text, part.after);
+  return part.hash ? shortHash(text) : escapeText(text, part.after);
 }
 
 /** The first character of the separator that follows is escaped too, so that the key can be parsed back without doubt. */
-function escape(text: string, separator: string): string {
+function escapeText(text: string, separator: string): string {
   const escaped = text.replace(ESCAPED, escapeCharacter);
   const first = separator[0];
   return first === undefined ? escaped : escaped.replaceAll(first, escapeCharacter);
@@ -134,7 +156,7 @@ function escapeCharacter(character: string): string {
   return ESCAPE + character.charCodeAt(0).toString(16).padStart(2, '0');
 }
 
-function unescape(text: string): string {
+function unescapeText(text: string): string {
   return text.replace(/!([0-9a-f]{2})/g, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)));
 }
 

@@ -11,7 +11,7 @@ export interface Place {
   readonly partition: string;
   readonly row: string;
   /** Present for a list: what the list holds of this entity. */
-  readonly member?: string;
+  readonly member?: string | undefined;
 }
 
 /** The row of an entity. Throws `invalid-input` naming the field that a key cannot be made of. */
@@ -26,9 +26,14 @@ export function dayTable(table: string, instant: string): string {
 }
 
 /** Whether the index takes an entity in: it has every field that the index's keys are made of. */
-export function isIndexed(values: Values | undefined, ...templates: readonly (KeyTemplate | undefined)[]): values is Values {
+export function isIndexed(
+  values: Values | undefined,
+  ...templates: readonly (KeyTemplate | undefined)[]
+): values is Values {
   if (!values) return false;
-  return templates.every((template) => !template || template.fields.every((field) => values[field] !== undefined && values[field] !== null));
+  return templates.every(
+    (template) => !template || template.fields.every((field) => values[field] !== undefined && values[field] !== null),
+  );
 }
 
 /** Every place outside the partition that an entity in this state wants to be in. */
@@ -39,16 +44,32 @@ export function placesOf(entity: Entity, values: Values | undefined): Place[] {
 function placeOf(name: string, index: Index, values: Values | undefined): Place | undefined {
   if (index.kind === 'inter-partition') {
     if (!isIndexed(values, index.partition, index.row)) return undefined;
-    return { index: name, table: index.table, partition: buildKey(index.partition, values), row: buildKey(index.row, values) };
+    return {
+      index: name,
+      table: index.table,
+      partition: buildKey(index.partition, values),
+      row: buildKey(index.row, values),
+    };
   }
   if (index.kind !== 'index-entity' || !index.elsewhere) return undefined;
   const { table, partition } = index.elsewhere;
   if (!isIndexed(values, partition, index.row, index.holds)) return undefined;
-  return { index: name, table, partition: buildKey(partition, values), row: buildKey(index.row, values), member: buildKey(index.holds, values) };
+  return {
+    index: name,
+    table,
+    partition: buildKey(partition, values),
+    row: buildKey(index.row, values),
+    member: buildKey(index.holds, values),
+  };
 }
 
 export function samePlace(one: Place, other: Place): boolean {
-  return one.table === other.table && one.partition === other.partition && one.row === other.row && one.member === other.member;
+  return (
+    one.table === other.table &&
+    one.partition === other.partition &&
+    one.row === other.row &&
+    one.member === other.member
+  );
 }
 
 /** The places of both, each once. */
@@ -63,11 +84,14 @@ export function isUnique(index: Index | undefined): index is InterPartitionIndex
 
 /** What a copy holds: the fields that its index copies, always with those of the key, and where the entity is. */
 export function copyProperties(entity: Entity, values: Values, copies: Copies<string>) {
-  const kept = copies === 'everything' ? values : pick(values, [...entity.keyFields, ...(copies === 'keys' ? [] : copies)]);
+  const kept =
+    copies === 'everything' ? values : pick(values, [...entity.keyFields, ...(copies === 'keys' ? [] : copies)]);
   const { partition, row } = addressOf(entity, values);
   return { ...fieldsToProperties(entity, kept), EntityType: entity.name, SourcePartition: partition, SourceRow: row };
 }
 
 export function pick(values: Values, fields: readonly string[]): Values {
-  return Object.fromEntries(fields.filter((field) => values[field] !== undefined).map((field) => [field, values[field]]));
+  return Object.fromEntries(
+    fields.filter((field) => values[field] !== undefined).map((field) => [field, values[field]]),
+  );
 }

@@ -2,7 +2,7 @@ import { RowkeyError } from '../errors.ts';
 import { type Action, type Address, MAX_TRANSACTION_ACTIONS, type Row } from '../storage/rows.ts';
 import { type Denormalized, referredTo, withCopies } from './denormalization.ts';
 import type { Entity, Values } from './entity.ts';
-import { type Snapshot, type SystemProperties, toProperties, toSnapshot } from './entity-codec.ts';
+import { type Snapshot, type SystemProperties, TOMBSTONE, toProperties, toSnapshot } from './entity-codec.ts';
 import { buildKey } from './key-template.ts';
 import { listAction } from './member-list.ts';
 import { copyProperties, isIndexed, isUnique, type Place, placesOf, samePlace, unionOfPlaces } from './places.ts';
@@ -19,6 +19,8 @@ export interface Change {
   readonly after: Values | undefined;
   /** Kept by an entity that arrives from another partition. */
   readonly arrival?: { readonly incarnation: string; readonly movingFrom: string };
+  /** Kept by the tombstone of one that departs: the id of the operation. */
+  readonly movedTo?: string;
 }
 
 /** Rows of the same partition that a plan must know, by row key; one that is not in the map counts as absent. */
@@ -27,7 +29,10 @@ export type Neighbours = ReadonlyMap<string, Row>;
 export interface PlannedAction {
   readonly action: Action;
   /** What a refusal of this action means: the entity itself, a value that another one holds, or a neighbour that changed. */
-  readonly part: { readonly of: 'entity' } | { readonly of: 'copy'; readonly index: string } | { readonly of: 'neighbour' };
+  readonly part:
+    | { readonly of: 'entity' }
+    | { readonly of: 'copy'; readonly index: string }
+    | { readonly of: 'neighbour' };
 }
 
 export interface IntentItem {
@@ -59,7 +64,12 @@ export function neighboursOf(entity: Entity, changes: readonly Change[]): string
 }
 
 /** Throws `invalid-input` or `too-large` when the changes cannot be made at all. */
-export function planPartition(entity: Entity, changes: readonly Change[], neighbours: Neighbours, writeId: string): Plan {
+export function planPartition(
+  entity: Entity,
+  changes: readonly Change[],
+  neighbours: Neighbours,
+  writeId: string,
+): Plan {
   const actions: PlannedAction[] = [];
   const items: IntentItem[] = [];
   const claims: Plan['claims'][number][] = [];
@@ -73,7 +83,8 @@ export function planPartition(entity: Entity, changes: readonly Change[], neighb
     const touched = unionOfPlaces(placesOf(entity, before), placesOf(entity, after));
     actions.unshift({ action: entityAction(entity, change, writeId), part: { of: 'entity' } });
     actions.push(...copies, ...dependentActions(entity, change, neighbours));
-    if (touched.length > 0 || leavesTombstone(entity, change)) items.push({ partition: address.partition, row: address.row, places: touched });
+    if (touched.length > 0 || leavesTombstone(entity, change))
+      items.push({ partition: address.partition, row: address.row, places: touched });
     for (const place of placesOf(entity, after)) {
       const held = placesOf(entity, before).some((other) => samePlace(place, other));
       if (isUnique(entity.indexes[place.index]) && !held && !change.arrival) claims.push({ place, owner: address });
@@ -88,7 +99,10 @@ export function planPartition(entity: Entity, changes: readonly Change[], neighb
     if (action) actions.push({ action, part: { of: 'neighbour' } });
   }
   if (actions.length > MAX_TRANSACTION_ACTIONS)
-    throw new RowkeyError('too-large', `One transaction changes at most ${MAX_TRANSACTION_ACTIONS} rows; this needs ${actions.length}.`);
+    throw new RowkeyError(
+      'too-large',
+      `One transaction changes at most ${MAX_TRANSACTION_ACTIONS} rows; this needs ${actions.length}.`,
+    );
   return { actions, items, claims };
 }
 
@@ -97,8 +111,10 @@ function valuesBefore({ before }: Pick<Change, 'before'>): Values | undefined {
 }
 
 /** A delete of more than one row leaves a tombstone, which the reconciler of its intent removes. */
-function leavesTombstone(entity: Entity, { after }: Pick<Change, 'after'>): boolean {
-  return !after && (Object.keys(entity.indexes).length > 0 || entity.denormalized.length > 0 || entity.dependents.length > 0);
+function leavesTombstone(entity: Entity, { after, movedTo }: Pick<Change, 'after' | 'movedTo'>): boolean {
+  if (after) return false;
+  const alone = Object.keys(entity.indexes).length + entity.denormalized.length + entity.dependents.length === 0;
+  return !alone || movedTo !== undefined;
 }
 
 function entityAction(entity: Entity, change: Change, writeId: string): Action {
@@ -108,8 +124,13 @@ function entityAction(entity: Entity, change: Change, writeId: string): Action {
     if (before.state !== 'live') throw new RowkeyError('not-found', `There is no such entity in ${entity.name}.`);
     // A single operation can be conditional, a delete inside a transaction cannot: hence the tombstone.
     if (!leavesTombstone(entity, change)) return { kind: 'delete', row, etag: before.etag };
-    return { kind: 'replace', row, properties: { EntityType: entity.name, Tombstone: true, WriteId: writeId }, etag: before.etag };
+    const properties = { EntityType: TOMBSTONE, WriteId: writeId, MovedTo: change.movedTo ?? '' };
+    return { kind: 'replace', row, properties, etag: before.etag };
   }
+  if (before.state === 'tombstone' && before.movedTo)
+    throw new RowkeyError('busy', 'The entity that had this key is on its way to another. Try again.', {
+      retryAfter: 1,
+    });
   const kept: Partial<SystemProperties> = before.state === 'live' ? before.system : {};
   const system = {
     WriteId: writeId,
@@ -118,7 +139,9 @@ function entityAction(entity: Entity, change: Change, writeId: string): Action {
     ...(arrival ? { MovingFrom: arrival.movingFrom } : {}),
   };
   const properties = toProperties(entity, after, system);
-  return before.state === 'absent' ? { kind: 'insert', row, properties } : { kind: 'replace', row, properties, etag: before.etag };
+  return before.state === 'absent'
+    ? { kind: 'insert', row, properties }
+    : { kind: 'replace', row, properties, etag: before.etag };
 }
 
 /** Intra-partition secondary index pattern. */
@@ -126,7 +149,9 @@ function copyActions(entity: Entity, before: Values | undefined, after: Values |
   return Object.entries(entity.indexes).flatMap(([name, index]) => {
     if (index.kind !== 'intra-partition') return [];
     const from = isIndexed(before, index.row) ? buildKey(index.row, before) : undefined;
-    const to = isIndexed(after, index.row) ? { row: buildKey(index.row, after), properties: copyProperties(entity, after, index.copies) } : undefined;
+    const to = isIndexed(after, index.row)
+      ? { row: buildKey(index.row, after), properties: copyProperties(entity, after, index.copies) }
+      : undefined;
     const part = { of: 'copy', index: name } as const;
     const actions: PlannedAction[] = [];
     // A new copy is inserted, so that another entity's copy of the same key is a conflict and never overwritten.
@@ -141,7 +166,9 @@ function listChanges(entity: Entity, before: Values | undefined, after: Values |
   return Object.values(entity.indexes).flatMap((index) => {
     if (index.kind !== 'index-entity' || index.elsewhere) return [];
     const entry = (values: Values | undefined) =>
-      isIndexed(values, index.row, index.holds) ? { row: buildKey(index.row, values), member: buildKey(index.holds, values) } : undefined;
+      isIndexed(values, index.row, index.holds)
+        ? { row: buildKey(index.row, values), member: buildKey(index.holds, values) }
+        : undefined;
     const from = entry(before);
     const to = entry(after);
     if (from?.row === to?.row && from?.member === to?.member) return [];
@@ -158,7 +185,12 @@ function sourceRow(link: Denormalized, target: Values | undefined): string | und
 }
 
 /** Denormalization pattern, from the side that holds the copies: take them, and tell the source that they were taken. */
-function withNeighboursCopies(entity: Entity, change: Change, neighbours: Neighbours, actions: PlannedAction[]): Values | undefined {
+function withNeighboursCopies(
+  entity: Entity,
+  change: Change,
+  neighbours: Neighbours,
+  actions: PlannedAction[],
+): Values | undefined {
   let after = change.after;
   for (const link of entity.denormalized) {
     const from = sourceRow(link, valuesBefore(change));
@@ -166,12 +198,19 @@ function withNeighboursCopies(entity: Entity, change: Change, neighbours: Neighb
     const source = toSnapshot(link.source, to === undefined ? undefined : neighbours.get(to));
     if (to !== undefined && source.state !== 'live') {
       const { field } = link.reference;
-      throw new RowkeyError('invalid-input', `The field ${field} names nobody in this partition.`, { field, accepted: `an existing one of ${link.source.name} in the same partition` });
+      throw new RowkeyError('invalid-input', `The field ${field} names nobody in this partition.`, {
+        field,
+        accepted: `an existing one of ${link.source.name} in the same partition`,
+      });
     }
     if (after) after = withCopies(link, after, source.state === 'live' ? source.values : undefined);
     const mark = (row: string | undefined, DenormalizedTo: string) => {
       const found = row === undefined ? undefined : neighbours.get(row);
-      if (found) actions.push({ action: { kind: 'merge', row: found.row, properties: { DenormalizedTo }, etag: found.etag }, part: { of: 'neighbour' } });
+      if (found)
+        actions.push({
+          action: { kind: 'merge', row: found.row, properties: { DenormalizedTo }, etag: found.etag },
+          part: { of: 'neighbour' },
+        });
     };
     if (from !== to) mark(from, '');
     // Always under the source's ETag: what was copied must still be so when the transaction commits.
@@ -188,6 +227,8 @@ function dependentActions(entity: Entity, change: Change, neighbours: Neighbours
     const target = toSnapshot(link.target(), found);
     if (!found || target.state !== 'live' || target.system.EntityType !== link.target().name) return [];
     const properties = toProperties(link.target(), withCopies(link, target.values, change.after), target.system);
-    return [{ action: { kind: 'replace', row: found.row, properties, etag: found.etag }, part: { of: 'neighbour' } } as const];
+    return [
+      { action: { kind: 'replace', row: found.row, properties, etag: found.etag }, part: { of: 'neighbour' } } as const,
+    ];
   });
 }

@@ -32,9 +32,13 @@ const ENTITIES_AT_ONCE = 8;
 export async function reconcile(engine: Engine, entity: Entity, intent: Intent): Promise<void> {
   const until = engine.now() + HOLD_MS;
   const work: Work = { engine, entity, intent: intent.intent, until };
-  await pMap(intent.items, (item) => reconcileEntity(work, { table: intent.table, partition: item.partition, row: item.row }, item.places), {
-    concurrency: ENTITIES_AT_ONCE,
-  });
+  await pMap(
+    intent.items,
+    (item) => reconcileEntity(work, { table: intent.table, partition: item.partition, row: item.row }, item.places),
+    {
+      concurrency: ENTITIES_AT_ONCE,
+    },
+  );
 }
 
 interface Work {
@@ -57,7 +61,9 @@ async function reconcileEntity(work: Work, address: Address, named: readonly Pla
     for (const place of contested) await settleContested(work, address, place);
     const after = await readSnapshot(work, address);
     if (etagOf(after) !== etagOf(before)) continue;
-    if (after.state === 'tombstone') await tryAction(engine.storage, address, { kind: 'delete', row: address.row, etag: after.etag });
+    // The one of an entity that moves is taken away by the move.
+    if (after.state === 'tombstone' && !after.movedTo)
+      await tryAction(engine.storage, address, { kind: 'delete', row: address.row, etag: after.etag });
     return;
   }
 }
@@ -73,8 +79,13 @@ async function settleOwn(work: Work, snapshot: Snapshot, place: Place): Promise<
     if (!wanted && !row) return true;
     // The last one out takes the list away.
     const members = membersOf(row);
-    if (!wanted && row && members.every((member) => member === place.member)) return tryAction(engine.storage, place, { kind: 'delete', row: place.row, etag: row.etag });
-    const action = listAction(row, place.row, wanted ? { add: [place.member], remove: [] } : { add: [], remove: [place.member] });
+    if (!wanted && row && members.every((member) => member === place.member))
+      return tryAction(engine.storage, place, { kind: 'delete', row: place.row, etag: row.etag });
+    const action = listAction(
+      row,
+      place.row,
+      wanted ? { add: [place.member], remove: [] } : { add: [], remove: [place.member] },
+    );
     return action ? tryAction(engine.storage, place, action) : true;
   }
   const index = entity.indexes[place.index];
@@ -82,7 +93,10 @@ async function settleOwn(work: Work, snapshot: Snapshot, place: Place): Promise<
     return row ? tryAction(engine.storage, place, { kind: 'delete', row: place.row, etag: row.etag }) : true;
   const properties = copyProperties(entity, values, index.copies);
   if (!row) return tryAction(engine.storage, place, { kind: 'insert', row: place.row, properties });
-  return sameCopy(entity, row, properties) || tryAction(engine.storage, place, { kind: 'replace', row: place.row, properties, etag: row.etag });
+  return (
+    sameCopy(entity, row, properties) ||
+    tryAction(engine.storage, place, { kind: 'replace', row: place.row, properties, etag: row.etag })
+  );
 }
 
 /** A row that several entities compete for: confirmed or removed, never created, and judged before the entity is read. */
@@ -91,7 +105,7 @@ async function settleContested(work: Work, address: Address, place: Place): Prom
   for (;;) {
     const row = await readRow(engine.storage, place);
     if (!row || !isOwnedBy(row, address)) return;
-    if (hasLiveClaim(row, work.intent, engine.now())) return;
+    if (hasLiveClaim(row, work, engine.now())) return;
     const values = liveValues(await readSnapshot(work, address));
     const wanted = placesOf(entity, values).some((other) => samePlace(other, place));
     checkHold(work);
@@ -121,7 +135,10 @@ function sameCopy(entity: Entity, row: Row, wanted: Properties): boolean {
 /** Typed properties are written as `{ type, value }` and read as plain values. */
 function unwrapped(properties: Properties): Properties {
   return Object.fromEntries(
-    Object.entries(properties).map(([name, value]) => [name, typeof value === 'object' && value !== null && 'value' in value ? value.value : value]),
+    Object.entries(properties).map(([name, value]) => [
+      name,
+      typeof value === 'object' && value !== null && 'value' in value ? value.value : value,
+    ]),
   );
 }
 
@@ -138,5 +155,6 @@ function etagOf(snapshot: Snapshot): string {
 }
 
 function checkHold({ engine, until }: Work): void {
-  if (engine.now() > until) throw new RowkeyError('busy', 'The hold on the message is running out; the next holder goes on.');
+  if (engine.now() > until)
+    throw new RowkeyError('busy', 'The hold on the message is running out; the next holder goes on.');
 }

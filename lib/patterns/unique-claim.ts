@@ -11,10 +11,17 @@ export function isOwnedBy(row: Row, owner: Pick<Address, 'partition' | 'row'>): 
   return row.properties.SourcePartition === owner.partition && row.properties.SourceRow === owner.row;
 }
 
-/** Whether a claim other than `intent` is on the row whose writer may still commit. */
-export function hasLiveClaim(row: Row, intent: string, now: number): boolean {
+/** Whose claims do not stand in the way of a write or of a reconciler: its own, and those known to have come to nothing. */
+export interface Claimant {
+  readonly intent: string;
+  readonly abandoned?: ReadonlySet<string> | undefined;
+}
+
+/** Whether another's claim is on the row whose writer may still commit. */
+export function hasLiveClaim(row: Row, { intent, abandoned }: Claimant, now: number): boolean {
   const { Claim, ClaimExpires } = row.properties;
-  return typeof Claim === 'string' && Claim !== '' && Claim !== intent && Date.parse(String(ClaimExpires)) > now;
+  if (typeof Claim !== 'string' || Claim === '' || Claim === intent || abandoned?.has(Claim)) return false;
+  return Date.parse(String(ClaimExpires)) > now;
 }
 
 export function isConfirmed(row: Row): boolean {
@@ -22,13 +29,20 @@ export function isConfirmed(row: Row): boolean {
 }
 
 /**
- * Claims the row for `owner` on behalf of `intent`: a free row, or its own unless another writer's live claim is on it.
+ * Claims the row for `owner`: a free row, or its own unless another writer's live claim is on it.
  * One transaction when the row is free.
  */
-export async function claim(engine: Engine, place: Place, owner: Address, intent: string): Promise<ClaimOutcome> {
+export async function claim(engine: Engine, place: Place, owner: Address, claimant: Claimant): Promise<ClaimOutcome> {
   const { storage, now, timing } = engine;
+  const { intent } = claimant;
   const marks = { Claim: intent, ClaimExpires: new Date(now() + timing.claimForMs).toISOString() };
-  const fresh = { EntityType: 'claim', SourcePartition: owner.partition, SourceRow: owner.row, Confirmed: false, ...marks };
+  const fresh = {
+    EntityType: 'claim',
+    SourcePartition: owner.partition,
+    SourceRow: owner.row,
+    Confirmed: false,
+    ...marks,
+  };
   for (;;) {
     if (await tryAction(storage, place, { kind: 'insert', row: place.row, properties: fresh })) return 'claimed';
     const row = await readRow(storage, place);
@@ -36,7 +50,8 @@ export async function claim(engine: Engine, place: Place, owner: Address, intent
     // The claim of this very write: its reply was lost and the SDK asked again.
     if (row.properties.Claim === intent) return 'claimed';
     if (!isOwnedBy(row, owner)) return 'held-by-another';
-    if (hasLiveClaim(row, intent, now())) return 'being-claimed';
-    if (await tryAction(storage, place, { kind: 'merge', row: place.row, properties: marks, etag: row.etag })) return 'claimed';
+    if (hasLiveClaim(row, claimant, now())) return 'being-claimed';
+    if (await tryAction(storage, place, { kind: 'merge', row: place.row, properties: marks, etag: row.etag }))
+      return 'claimed';
   }
 }

@@ -21,10 +21,14 @@ export function measureCost<Result>(work: (cost: Cost) => Promise<Result>): Prom
   return meters.run(meter, () => work(meter));
 }
 
-/** The one HTTP client of all storage SDKs: below their retries, so that each attempt is seen. */
-export function countingHttpClient(inner: HttpClient = createDefaultHttpClient()): HttpClient {
+/**
+ * The one HTTP client of all storage SDKs: below their retries, so that each attempt is seen. Plain HTTP is refused
+ * unless `insecure`, as for the emulator.
+ */
+export function countingHttpClient(inner: HttpClient = createDefaultHttpClient(), insecure = false): HttpClient {
   return {
     async sendRequest(request) {
+      request.allowInsecureConnection ||= insecure;
       const meter = meters.getStore();
       if (!meter) return inner.sendRequest(request);
       meter.transactions += 1;

@@ -29,7 +29,13 @@ const REASONS: Readonly<Record<string, Reason>> = {
   TableNotFound: 'table-missing',
   TableBeingDeleted: 'table-being-deleted',
 };
-const TOO_LARGE = new Set(['EntityTooLarge', 'PropertyValueTooLarge', 'RequestBodyTooLarge', 'ContentLengthExceeded', 'TooManyProperties']);
+const TOO_LARGE = new Set([
+  'EntityTooLarge',
+  'PropertyValueTooLarge',
+  'RequestBodyTooLarge',
+  'ContentLengthExceeded',
+  'TooManyProperties',
+]);
 const RETRY_AFTER_SECONDS = 5;
 
 /** Runs one storage call and translates its failure; what is not understood is rethrown as it is. */
@@ -52,26 +58,39 @@ export async function unlessMissing<Result>(call: Promise<Result>): Promise<Resu
 }
 
 function translate(error: unknown): unknown {
-  if (error instanceof Error && (error.name === 'AbortError' || error.name === 'TimeoutError')) return unavailable(error);
+  if (error instanceof Error && (error.name === 'AbortError' || error.name === 'TimeoutError'))
+    return unavailable(error);
   if (!isRestError(error)) return error;
   const code = storageCode(error.details) ?? error.code ?? '';
   const reason = REASONS[code];
   if (reason) return new StorageRefusal(reason, actionIndex(error.message), error);
   if (TOO_LARGE.has(code) || error.statusCode === 413)
-    return new RowkeyError('too-large', 'The entity is larger than Table storage holds (1 MiB; 64 KiB a property).', {}, error);
+    return new RowkeyError(
+      'too-large',
+      'The entity is larger than Table storage holds (1 MiB; 64 KiB a property).',
+      {},
+      error,
+    );
   const status = error.statusCode;
   if (status === undefined || status === 408 || status === 429 || status >= 500) return unavailable(error);
   return error;
 }
 
 function unavailable(error: Error): RowkeyError {
-  return new RowkeyError('storage-unavailable', 'Storage does not answer now.', { retryAfter: RETRY_AFTER_SECONDS }, error);
+  return new RowkeyError(
+    'storage-unavailable',
+    'Storage does not answer now.',
+    { retryAfter: RETRY_AFTER_SECONDS },
+    error,
+  );
 }
 
 function storageCode(details: unknown): string | undefined {
   if (typeof details !== 'object' || details === null) return undefined;
   if ('odataError' in details && typeof details.odataError === 'object' && details.odataError !== null)
-    return 'code' in details.odataError && typeof details.odataError.code === 'string' ? details.odataError.code : undefined;
+    return 'code' in details.odataError && typeof details.odataError.code === 'string'
+      ? details.odataError.code
+      : undefined;
   return 'errorCode' in details && typeof details.errorCode === 'string' ? details.errorCode : undefined;
 }
 

@@ -14,7 +14,9 @@ const AT_ONCE = 8;
 export async function provision(storage: Storage, { tables, queues, containers }: Resources): Promise<void> {
   await pMap(tables, (table) => createTable(storage, table), { concurrency: AT_ONCE });
   await pMap(queues, (queue) => storageCall(storage.queue(queue).createIfNotExists()), { concurrency: AT_ONCE });
-  await pMap(containers, (container) => storageCall(storage.blobs.getContainerClient(container).createIfNotExists()), { concurrency: AT_ONCE });
+  await pMap(containers, (container) => storageCall(storage.blobs.getContainerClient(container).createIfNotExists()), {
+    concurrency: AT_ONCE,
+  });
 }
 
 /** Creates a table; one that is there is left as it is. */
@@ -31,6 +33,7 @@ export async function dropTable(storage: Storage, table: string): Promise<void> 
 export async function listTables(storage: Storage, prefix: string): Promise<string[]> {
   const names: string[] = [];
   const filter = `TableName ge '${prefix}' and TableName lt '${prefix}~'`;
-  for await (const table of storage.tables.listTables({ queryOptions: { filter } })) if (table.name) names.push(table.name);
+  for await (const table of storage.tables.listTables({ queryOptions: { filter } }))
+    if (table.name) names.push(table.name);
   return names;
 }

@@ -1,5 +1,11 @@
-import { odata, type TableEntity, type TableEntityResult, type TransactionAction } from '@azure/data-tables';
-import { storageCall, StorageRefusal, unlessMissing } from './errors.ts';
+import {
+  odata,
+  type TableClient,
+  type TableEntity,
+  type TableEntityResult,
+  type TransactionAction,
+} from '@azure/data-tables';
+import { StorageRefusal, storageCall, unlessMissing } from './errors.ts';
 import type { Storage } from './storage.ts';
 
 /** A row of a table as it is stored. Its properties are in the form that the tables SDK takes and gives. */
@@ -38,10 +44,13 @@ export async function readRow(storage: Storage, { table, partition, row }: Addre
   return found && toRow(table, found);
 }
 
-/** Reads the rows of one partition from `from` (inclusive) to `before` (exclusive), in order, `limit` at most. */
-export async function readRange(storage: Storage, range: RowRange): Promise<Row[]> {
-  const { table, partition, from, before, select, limit = Number.POSITIVE_INFINITY } = range;
-  const filter = odata`PartitionKey eq ${partition} and RowKey ge ${from} and RowKey lt ${before}`;
+/** Reads rows of one partition in the order of their keys, `limit` at most, and says whether there may be more. */
+export async function readRange(storage: Storage, range: RowRange): Promise<{ rows: Row[]; more: boolean }> {
+  const { table, partition, from, after, before, type, select, limit = Number.POSITIVE_INFINITY } = range;
+  let filter = odata`PartitionKey eq ${partition}`;
+  filter += after === undefined ? odata` and RowKey ge ${from}` : odata` and RowKey gt ${after}`;
+  if (before !== undefined) filter += odata` and RowKey lt ${before}`;
+  if (type !== undefined) filter += odata` and EntityType eq ${type}`;
   const queryOptions = select ? { filter, select: ['PartitionKey', 'RowKey', ...select] } : { filter };
   const rows: Row[] = [];
   // The service may answer a short or empty page with a continuation token: only its absence is the end.
@@ -49,20 +58,26 @@ export async function readRange(storage: Storage, range: RowRange): Promise<Row[
     .table(table)
     .listEntities({ queryOptions })
     .byPage({ maxPageSize: Math.min(limit, PAGE_SIZE) });
-  const iterator = pages[Symbol.asyncIterator]();
-  while (rows.length < limit) {
-    const page = await unlessMissing(iterator.next());
-    if (!page || page.done) break;
+  for (;;) {
+    const page = await storageCall(pages.next());
+    if (page.done) return { rows, more: false };
     for (const entity of page.value) rows.push(toRow(table, entity));
+    if (rows.length < limit) continue;
+    return { rows: rows.slice(0, limit), more: rows.length > limit || page.value.continuationToken !== undefined };
   }
-  return rows.slice(0, limit);
 }
 
 export interface RowRange {
   readonly table: string;
   readonly partition: string;
+  /** Inclusive. */
   readonly from: string;
-  readonly before: string;
+  /** Takes the place of `from`, exclusive: the last row already read. */
+  readonly after?: string | undefined;
+  /** Exclusive. */
+  readonly before?: string | undefined;
+  /** Rows of this `EntityType` only. */
+  readonly type?: string | undefined;
   readonly select?: readonly string[] | undefined;
   readonly limit?: number | undefined;
 }
@@ -76,33 +91,38 @@ export async function submit(storage: Storage, transaction: Transaction): Promis
   const { table, partition, actions, signal } = transaction;
   const client = storage.table(table);
   const options = signal ? { abortSignal: signal } : {};
-  const etags = new Map<string, string>();
   const [only] = actions;
   if (actions.length === 1 && only) {
-    const entity = toEntity(partition, only);
-    const answer = await storageCall(
-      only.kind === 'insert'
-        ? client.createEntity(entity, options)
-        : only.kind === 'upsert'
-          ? client.upsertEntity(entity, 'Replace', options)
-          : only.kind === 'delete'
-            ? client.deleteEntity(partition, only.row, only.etag ? { ...options, etag: only.etag } : options)
-            : client.updateEntity(entity, only.kind === 'merge' ? 'Merge' : 'Replace', { ...options, etag: only.etag }),
-    );
-    if ('etag' in answer && answer.etag) etags.set(only.row, answer.etag);
-    return etags;
+    const { etag } = await storageCall(submitOne(client, { partition, action: only, options }));
+    return new Map(etag ? [[only.row, etag]] : []);
   }
-  const answer = await storageCall(
-    client.submitTransaction(
-      actions.map((action) => toTransactionAction(partition, action)),
-      options,
-    ),
+  const sent = actions.map((action) => toTransactionAction(partition, action));
+  const { subResponses } = await storageCall(client.submitTransaction(sent, options));
+  return new Map(
+    actions.flatMap(({ row }, index) => {
+      const etag = subResponses[index]?.etag;
+      return etag ? [[row, etag] as const] : [];
+    }),
   );
-  actions.forEach((action, index) => {
-    const etag = answer.subResponses[index]?.etag;
-    if (etag) etags.set(action.row, etag);
-  });
-  return etags;
+}
+
+async function submitOne(client: TableClient, { partition, action, options }: OneAction): Promise<{ etag?: string }> {
+  const entity = toEntity(partition, action);
+  if (action.kind === 'insert') return client.createEntity(entity, options);
+  if (action.kind === 'upsert') return client.upsertEntity(entity, 'Replace', options);
+  if (action.kind !== 'delete')
+    return client.updateEntity(entity, action.kind === 'merge' ? 'Merge' : 'Replace', {
+      ...options,
+      etag: action.etag,
+    });
+  await client.deleteEntity(partition, action.row, action.etag ? { ...options, etag: action.etag } : options);
+  return {};
+}
+
+interface OneAction {
+  readonly partition: string;
+  readonly action: Action;
+  readonly options: { readonly abortSignal?: AbortSignal };
 }
 
 export interface Transaction {
@@ -114,7 +134,11 @@ export interface Transaction {
 }
 
 /** Does one conditional action and answers whether its condition held; another failure is thrown. */
-export async function tryAction(storage: Storage, { table, partition }: Omit<Address, 'row'>, action: Action): Promise<boolean> {
+export async function tryAction(
+  storage: Storage,
+  { table, partition }: Omit<Address, 'row'>,
+  action: Action,
+): Promise<boolean> {
   try {
     await submit(storage, { table, partition, actions: [action] });
     return true;

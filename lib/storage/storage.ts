@@ -6,6 +6,7 @@ import { type QueueClient, QueueServiceClient } from '@azure/storage-queue';
 import { RowkeyError } from '../errors.ts';
 import { settings } from '../settings.ts';
 import { countingHttpClient } from './cost.ts';
+import { toLegacyHttpClient } from './legacy-http-client.ts';
 
 /** The clients of one storage account, each made once so that its connections stay open. */
 export interface Storage {
@@ -23,16 +24,22 @@ export type StorageOptions =
   | { readonly connectionString: string; readonly httpClient?: HttpClient }
   | { readonly tables: string; readonly queues: string; readonly blobs: string; readonly clientId?: string };
 
+/** The emulator speaks plain HTTP. */
+const INSECURE = /DefaultEndpointsProtocol=http;|UseDevelopmentStorage=true/;
 const RETRIES = 3;
 const FIRST_RETRY_MS = 200;
 const LAST_RETRY_MS = 2_000;
 
 /** Opens an account by connection string (the emulator) or with a managed identity (Azure). */
 export function openStorage(options: StorageOptions): Storage {
-  const httpClient = countingHttpClient('httpClient' in options ? options.httpClient : undefined);
+  const insecure = 'connectionString' in options && INSECURE.test(options.connectionString);
+  const httpClient = countingHttpClient('httpClient' in options ? options.httpClient : undefined, insecure);
   const retryOptions = { maxRetries: RETRIES, retryDelayInMs: FIRST_RETRY_MS, maxRetryDelayInMs: LAST_RETRY_MS };
-  const tableOptions = { httpClient, retryOptions };
-  const otherOptions = { httpClient, retryOptions: { ...retryOptions, maxTries: RETRIES + 1 } };
+  const tableOptions = { httpClient, retryOptions, allowInsecureConnection: insecure };
+  const otherOptions = {
+    httpClient: toLegacyHttpClient(httpClient),
+    retryOptions: { ...retryOptions, maxTries: RETRIES + 1 },
+  };
   const tableClients = new Map<string, TableClient>();
   const queueClients = new Map<string, QueueClient>();
 
@@ -61,23 +68,31 @@ function optionsFromSettings(): StorageOptions {
   const { AzureWebJobsStorage__tableServiceUri: tables, AzureWebJobsStorage__clientId: clientId } = rest;
   const { AzureWebJobsStorage__queueServiceUri: queues, AzureWebJobsStorage__blobServiceUri: blobs } = rest;
   if (!tables || !queues || !blobs)
-    throw new RowkeyError('wrong-setting', 'AzureWebJobsStorage__tableServiceUri, __queueServiceUri and __blobServiceUri belong together.');
+    throw new RowkeyError(
+      'wrong-setting',
+      'AzureWebJobsStorage__tableServiceUri, __queueServiceUri and __blobServiceUri belong together.',
+    );
   return { tables, queues, blobs, ...(clientId ? { clientId } : {}) };
 }
 
 function byConnectionString(connectionString: string, tableOptions: object, otherOptions: object) {
-  const insecure = { ...tableOptions, allowInsecureConnection: connectionString.includes('DefaultEndpointsProtocol=http;') };
   return {
     connectionString,
-    openTable: (name: string) => TableClient.fromConnectionString(connectionString, name, insecure),
-    tables: TableServiceClient.fromConnectionString(connectionString, insecure),
+    openTable: (name: string) => TableClient.fromConnectionString(connectionString, name, tableOptions),
+    tables: TableServiceClient.fromConnectionString(connectionString, tableOptions),
     queues: QueueServiceClient.fromConnectionString(connectionString, otherOptions),
     blobs: BlobServiceClient.fromConnectionString(connectionString, otherOptions),
   };
 }
 
-function byIdentity(uris: Exclude<StorageOptions, { connectionString: string }>, tableOptions: object, otherOptions: object) {
-  const credential = uris.clientId ? new ManagedIdentityCredential({ clientId: uris.clientId }) : new ManagedIdentityCredential();
+function byIdentity(
+  uris: Exclude<StorageOptions, { connectionString: string }>,
+  tableOptions: object,
+  otherOptions: object,
+) {
+  const credential = uris.clientId
+    ? new ManagedIdentityCredential({ clientId: uris.clientId })
+    : new ManagedIdentityCredential();
   return {
     connectionString: undefined,
     openTable: (name: string) => new TableClient(uris.tables, name, credential, tableOptions),

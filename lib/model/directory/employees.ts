@@ -27,9 +27,19 @@ export const employees = defineEntity('employees', {
   key: { partition: '{department}', row: 'empid_{employeeId}' },
   indexes: {
     email: intraPartitionIndex({ row: 'email_{email}' }),
-    emailCompanyWide: interPartitionIndex({ table: 'employeesbyemail', partition: 'email_{email#}', row: '{email}', unique: true }),
+    emailCompanyWide: interPartitionIndex({
+      table: 'employeesbyemail',
+      partition: 'email_{email#}',
+      row: '{email}',
+      unique: true,
+    }),
     lastName: indexEntity({ row: 'lastname_{lastName}', holds: '{employeeId}' }),
-    lastNameCompanyWide: indexEntity({ table: 'employeesbylastname', partition: '{lastName}', row: 'ids', holds: '{department}/{employeeId}' }),
+    lastNameCompanyWide: indexEntity({
+      table: 'employeesbylastname',
+      partition: '{lastName}',
+      row: 'ids',
+      holds: '{department}/{employeeId}',
+    }),
   },
   archive: { table: 'formeremployees' },
   movable: ['department'],

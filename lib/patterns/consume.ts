@@ -1,0 +1,60 @@
+import type { z } from 'zod';
+import { RowkeyError } from '../errors.ts';
+import type { Engine } from './engine.ts';
+import type { Entity } from './entity.ts';
+import { Intent } from './intent.ts';
+import { handleMessage, type Log, type Message, recordPoison } from './poison.ts';
+import { reconcile } from './reconcile.ts';
+import { failTransfer, runTransfer, Transfer } from './transfer.ts';
+
+/** What the queue functions call: a message becomes the work that it asks for, or poison. */
+export interface Consumer {
+  readonly engine: Engine;
+  readonly entities: readonly Entity[];
+  readonly log: Log;
+}
+
+/** A message of `index-changes`. */
+export async function consumeIntent({ engine, entities, log }: Consumer, message: Message): Promise<void> {
+  await handleMessage(engine, message, log, async () => {
+    const intent = read(Intent, message.body);
+    await reconcile(engine, entityOf(entities, intent.entity), intent);
+  });
+}
+
+/** A message of `archive`: an archive or a move. */
+export async function consumeTransfer({ engine, entities, log }: Consumer, message: Message): Promise<void> {
+  const reason = await handleMessage(engine, message, log, async () => {
+    const transfer = read(Transfer, message.body);
+    await runTransfer(engine, entityOf(entities, transfer.entity), transfer);
+  });
+  const transfer = Transfer.safeParse(message.body);
+  if (reason !== undefined && transfer.success) await failTransfer(engine, transfer.data, reason);
+}
+
+/** A message that the host itself moved to a poison queue, as its reason could not be recorded at the time. */
+export async function consumePoison({ engine, log }: Consumer, message: Message): Promise<void> {
+  const queue = message.queue.replace(/-poison$/, '');
+  const reason = 'It failed at every attempt, or could not be decoded; the log of that time says why.';
+  await recordPoison(engine, { ...message, queue }, reason);
+  log.error(`The message ${message.id} of ${queue} is poison: ${reason}`);
+}
+
+function read<Schema extends z.ZodType>(schema: Schema, body: unknown): z.output<Schema> {
+  const parsed = schema.safeParse(body);
+  if (parsed.success) return parsed.data;
+  throw new RowkeyError('never-succeeds', `The message cannot be read: ${whyUnreadable(body, parsed.error)}.`);
+}
+
+function whyUnreadable(body: unknown, error: z.ZodError): string {
+  const [issue] = error.issues;
+  if (typeof body !== 'string') return `${issue?.path.join('.') || 'it'}: ${issue?.message}`;
+  const decoded = /^[\w+/]+=*$/.test(body) ? Buffer.from(body, 'base64').toString('utf8') : '';
+  return decoded.startsWith('{') ? 'it is base64, and this queue takes plain JSON' : 'it is not JSON';
+}
+
+function entityOf(entities: readonly Entity[], name: string): Entity {
+  const entity = entities.find((candidate) => candidate.name === name);
+  if (entity) return entity;
+  throw new RowkeyError('never-succeeds', 'The message is about an entity that this deployment does not store.');
+}

@@ -1,0 +1,116 @@
+import { isDeepStrictEqual } from 'node:util';
+import pMap from 'p-map';
+import { RowkeyError } from '../errors.ts';
+import { readRow } from '../storage/rows.ts';
+import { copiedFields } from './denormalization.ts';
+import type { Engine } from './engine.ts';
+import type { Entity, Values } from './entity.ts';
+import { toSnapshot } from './entity-codec.ts';
+import { busy, commit, EntityChanged } from './eventual-transaction.ts';
+import { checkDay, withDayTable } from './high-volume-delete.ts';
+import { addressOf, pick } from './places.ts';
+import type { Change } from './plan.ts';
+import { validate } from './validation.ts';
+
+/** Writing many entities, as an import does: those of one partition together in entity group transactions. */
+
+export type BatchOutcome = 'created' | 'replaced' | 'unchanged' | RowkeyError;
+
+const PARTITIONS_AT_ONCE = 4;
+const READS_AT_ONCE = 16;
+/** An employee takes three rows: itself, a copy, a list. What does not fit in one transaction after all is halved. */
+const ENTITIES_AT_ONCE = 33;
+const MAX_ATTEMPTS = 8;
+
+interface Item {
+  readonly index: number;
+  readonly values: Values;
+}
+
+/**
+ * Makes each entity be as given, and answers for each, in order, what that took or why it could not be: an entity that
+ * cannot be written does not keep the others from it. Throws `storage-unavailable` for all; it may then be sent again.
+ */
+export async function putEntities(engine: Engine, entity: Entity, inputs: readonly unknown[]): Promise<BatchOutcome[]> {
+  const outcomes = new Map<number, BatchOutcome>();
+  const partitions = new Map<string, Item[]>();
+  const seen = new Set<string>();
+  for (const [index, input] of inputs.entries()) {
+    try {
+      const values = validate(entity, input);
+      checkDay(entity, values, engine.now());
+      const { table, partition, row } = addressOf(entity, values);
+      const key = JSON.stringify([table, partition, row]);
+      if (seen.has(key)) throw new RowkeyError('duplicate-key', 'An earlier item of the same batch has this key.');
+      seen.add(key);
+      const group = JSON.stringify([table, partition]);
+      partitions.set(group, [...(partitions.get(group) ?? []), { index, values }]);
+    } catch (error) {
+      outcomes.set(index, asOutcome(error));
+    }
+  }
+  const chunks = [...partitions.values()].map((items) => chunksOf(items, ENTITIES_AT_ONCE));
+  await pMap(
+    chunks,
+    async (ofPartition) => {
+      for (const items of ofPartition) await putTogether({ engine, entity, outcomes, abandoned: new Set() }, items);
+    },
+    { concurrency: PARTITIONS_AT_ONCE },
+  );
+  return inputs.map((_, index) => outcomes.get(index) ?? 'unchanged');
+}
+
+interface Batch {
+  readonly engine: Engine;
+  readonly entity: Entity;
+  readonly outcomes: Map<number, BatchOutcome>;
+  readonly abandoned: Set<string>;
+}
+
+/** All in one transaction, or, where that is refused, each half by itself until the one that cannot be is alone. */
+async function putTogether(batch: Batch, items: readonly Item[], attempt = 1): Promise<void> {
+  const { engine, entity, outcomes, abandoned } = batch;
+  const changes = await pMap(items, (item) => changeOf(engine, entity, item), { concurrency: READS_AT_ONCE });
+  const needed = changes.filter((change) => change.outcome !== 'unchanged');
+  for (const { index, outcome } of changes) if (outcome === 'unchanged') outcomes.set(index, outcome);
+  const [first] = needed;
+  if (!first) return;
+  try {
+    await withDayTable(engine, first.address.table, () => commit(engine, entity, needed, { abandoned }));
+    for (const { index, outcome } of needed) outcomes.set(index, outcome);
+  } catch (error) {
+    if (error instanceof EntityChanged && attempt < MAX_ATTEMPTS) return putTogether(batch, needed, attempt + 1);
+    if (needed.length === 1) return void outcomes.set(first.index, asOutcome(error));
+    asOutcome(error);
+    const middle = Math.ceil(needed.length / 2);
+    await putTogether(batch, needed.slice(0, middle));
+    await putTogether(batch, needed.slice(middle));
+  }
+}
+
+async function changeOf(engine: Engine, entity: Entity, { index, values }: Item) {
+  const address = addressOf(entity, values);
+  const before = toSnapshot(entity, await readRow(engine.storage, address));
+  const copies = copiedFields(entity);
+  const current =
+    before.state === 'live' &&
+    pick(
+      before.values,
+      Object.keys(entity.columns).filter((field) => !copies.includes(field)),
+    );
+  const outcome = !current ? 'created' : isDeepStrictEqual(current, values) ? 'unchanged' : 'replaced';
+  return { index, values, address, before, after: values, outcome } satisfies Change & Item & { outcome: BatchOutcome };
+}
+
+/** What concerns one entity is its outcome; what concerns storage as a whole is thrown. */
+function asOutcome(error: unknown): RowkeyError {
+  if (error instanceof EntityChanged) return busy('Others keep changing the same entity.');
+  if (error instanceof RowkeyError && error.code !== 'storage-unavailable') return error;
+  throw error;
+}
+
+function chunksOf<Element>(list: readonly Element[], size: number): Element[][] {
+  return Array.from({ length: Math.ceil(list.length / size) }, (_, chunk) =>
+    list.slice(chunk * size, (chunk + 1) * size),
+  );
+}

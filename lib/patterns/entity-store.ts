@@ -1,0 +1,154 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { isDeepStrictEqual } from 'node:util';
+import { RowkeyError } from '../errors.ts';
+import { type Address, readRow } from '../storage/rows.ts';
+import { copiedFields } from './denormalization.ts';
+import type { Engine } from './engine.ts';
+import type { Entity, Values } from './entity.ts';
+import { type Snapshot, toSnapshot } from './entity-codec.ts';
+import { busy, type CommitOptions, commit, EntityChanged } from './eventual-transaction.ts';
+import { checkDay, withDayTable } from './high-volume-delete.ts';
+import { addressOf, pick } from './places.ts';
+import type { Change } from './plan.ts';
+import { validate } from './validation.ts';
+
+/** Writing one entity: what a caller sends becomes a change of one partition, made by an eventual transaction. */
+
+export interface Stored {
+  readonly etag: string;
+  readonly values: Values;
+}
+
+const MAX_ATTEMPTS = 8;
+const BACK_OFF_MS = 40;
+
+/** Creates an entity. Throws `invalid-input`, `duplicate-key`, `duplicate-value`, `too-large`, `busy`. */
+export async function createEntity(engine: Engine, entity: Entity, input: unknown): Promise<Stored> {
+  const values = validate(entity, input);
+  checkDay(entity, values, engine.now());
+  const address = addressOf(entity, values);
+  // Copies have to be read before they are taken; lists may be taken as not there yet.
+  const assumeNew = entity.denormalized.length === 0;
+  const change = { address, before: { state: 'absent' }, after: values } as const;
+  const create = () => commitOne(engine, entity, change, { assumeNew });
+  return entity.perDay ? withDayTable(engine, address.table, create) : create();
+}
+
+/** Replaces an entity as a whole. `ifMatch` is the header as it came. Throws as `changeEntity` does. */
+export function replaceEntity(
+  engine: Engine,
+  entity: Entity,
+  key: Values,
+  input: unknown,
+  ifMatch?: string,
+): Promise<Stored> {
+  return changeEntity(engine, entity, key, ifMatch, (current) => {
+    const given = withoutCopies(entity, withKey(entity, key, input), current);
+    return { ...pick(current, copiedFields(entity)), ...validate(entity, given) };
+  });
+}
+
+/** Changes some fields of an entity, and takes out those that are null (RFC 7396). Throws as `changeEntity` does. */
+export function patchEntity(
+  engine: Engine,
+  entity: Entity,
+  key: Values,
+  patch: unknown,
+  ifMatch?: string,
+): Promise<Stored> {
+  return changeEntity(engine, entity, key, ifMatch, (current) => {
+    const copies = copiedFields(entity);
+    const given = withoutCopies(entity, withKey(entity, key, patch), current);
+    const merged = Object.entries({ ...current, ...given }).filter(
+      ([field, value]) => value !== null && !copies.includes(field),
+    );
+    return { ...pick(current, copies), ...validate(entity, Object.fromEntries(merged)) };
+  });
+}
+
+/** Deletes an entity. Throws as `changeEntity` does. */
+export async function deleteEntity(engine: Engine, entity: Entity, key: Values, ifMatch?: string): Promise<void> {
+  await changeEntity(engine, entity, key, ifMatch, () => undefined);
+}
+
+/**
+ * Reads, changes and writes under the ETag that was read, over again where another writer came between, unless the
+ * caller named an ETag. What is not changed is not written. Throws `not-found`, `etag-mismatch`, `busy` and what the
+ * write throws.
+ */
+async function changeEntity(
+  engine: Engine,
+  entity: Entity,
+  key: Values,
+  ifMatch: string | undefined,
+  change: (current: Values) => Values | undefined,
+): Promise<Stored> {
+  const address = addressOf(entity, key);
+  const abandoned = new Set<string>();
+  for (let attempt = 1; attempt <= MAX_ATTEMPTS; attempt += 1) {
+    const before = await readLive(engine, entity, address);
+    if (!before) throw notFound(entity);
+    if (!etagMatches(ifMatch, before.etag))
+      throw new RowkeyError('etag-mismatch', 'The entity is not as the If-Match header says.', { etag: before.etag });
+    if (before.system.MovingFrom) throw busy('The entity is arriving from another partition.');
+    const after = change(before.values);
+    if (isDeepStrictEqual(after, before.values)) return before;
+    try {
+      return await commitOne(engine, entity, { address, before, after }, { abandoned });
+    } catch (error) {
+      if (!(error instanceof EntityChanged)) throw error;
+      await sleep(Math.random() * BACK_OFF_MS * attempt);
+    }
+  }
+  throw busy('Others keep changing the same entity.');
+}
+
+type Live = Extract<Snapshot, { state: 'live' }>;
+
+/** A point query: one transaction. Undefined where there is none, or only a tombstone. */
+export async function readLive(engine: Engine, entity: Entity, address: Address): Promise<Live | undefined> {
+  const row = await readRow(engine.storage, address);
+  // Another kind of entity may be under a key that a caller chose.
+  if (row && row.properties.EntityType !== entity.name) return undefined;
+  const snapshot = toSnapshot(entity, row);
+  return snapshot.state === 'live' ? snapshot : undefined;
+}
+
+export function notFound(entity: Entity): RowkeyError {
+  return new RowkeyError('not-found', `There is no such one of ${entity.name}.`);
+}
+
+async function commitOne(engine: Engine, entity: Entity, change: Change, options: CommitOptions): Promise<Stored> {
+  const done = await commit(engine, entity, [change], options);
+  return done.get(change.address.row) ?? { etag: '', values: {} };
+}
+
+function etagMatches(header: string | undefined, etag: string): boolean {
+  if (header === undefined || header.trim() === '*') return true;
+  const etags: readonly string[] = header.match(/(?:W\/)?"[^"]*"/g) ?? [];
+  return etags.includes(etag);
+}
+
+/** The body may repeat the key of its path and must not change it. */
+function withKey(entity: Entity, key: Values, input: unknown): Values {
+  if (typeof input !== 'object' || input === null || Array.isArray(input))
+    throw new RowkeyError('invalid-input', 'The body is not a JSON object.');
+  const given: Values = { ...input };
+  for (const field of entity.keyFields) {
+    if (given[field] === undefined || given[field] === key[field]) continue;
+    const accepted = entity.movable.includes(field)
+      ? 'the value in the path; a move changes it'
+      : 'the value in the path';
+    throw new RowkeyError('invalid-input', `The field ${field} is part of the key and cannot be changed.`, {
+      field,
+      accepted,
+    });
+  }
+  return { ...given, ...pick(key, entity.keyFields) };
+}
+
+/** What another entity decides may be sent back as it was read, and not otherwise. */
+function withoutCopies(entity: Entity, given: Values, current: Values): Values {
+  const same = copiedFields(entity).filter((field) => given[field] === current[field]);
+  return Object.fromEntries(Object.entries(given).filter(([field]) => !same.includes(field)));
+}

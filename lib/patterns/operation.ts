@@ -1,0 +1,57 @@
+import { randomUUID } from 'node:crypto';
+import { z } from 'zod';
+import { RowkeyError } from '../errors.ts';
+import { readRow, submit } from '../storage/rows.ts';
+import { defineEntity } from './define-entity.ts';
+import type { Engine } from './engine.ts';
+import type { Values } from './entity.ts';
+import { toProperties, toSnapshot } from './entity-codec.ts';
+import { withDayTable } from './high-volume-delete.ts';
+import { addressOf } from './places.ts';
+
+/** What became of a request that was answered before it was done: an archive or a move. Kept in a table a day. */
+export const operations = defineEntity('operations', {
+  schema: z.object({
+    /** Begins with its day, which names its table. */
+    operationId: z.string().regex(/^\d{4}-\d{2}-\d{2}-[0-9a-f-]{36}$/, 'an id of an operation is needed'),
+    operation: z.enum(['archive', 'move']),
+    entity: z.string(),
+    status: z.enum(['running', 'succeeded', 'failed']),
+    reason: z.string().optional(),
+    /** The key of the entity when the operation was asked for. */
+    key: z.record(z.string(), z.unknown()),
+    /** Where a move takes it. */
+    to: z.record(z.string(), z.unknown()).optional(),
+  }),
+  table: 'operations',
+  key: { partition: '{operationId}', row: 'status' },
+  perDay: { field: 'operationId', keepDays: 30 },
+  access: { read: [], write: [] },
+});
+
+export type Operation = z.infer<typeof operations.schema>;
+
+export function newOperationId(now: number): string {
+  return `${new Date(now).toISOString().slice(0, 10)}-${randomUUID()}`;
+}
+
+/** Records where the operation stands, over what was recorded before. */
+export async function writeOperation(engine: Engine, operation: Operation): Promise<void> {
+  const { table, partition, row } = addressOf(operations, operation);
+  const system = { WriteId: operation.operationId, Incarnation: operation.operationId };
+  const properties = toProperties(operations, operation, system);
+  const write = () => submit(engine.storage, { table, partition, actions: [{ kind: 'upsert', row, properties }] });
+  await withDayTable(engine, table, write);
+}
+
+/** Throws `not-found` where there is none, or none of this entity: an id alone opens nothing. */
+export async function readOperation(
+  engine: Engine,
+  of: Pick<Operation, 'operation' | 'entity' | 'operationId'>,
+): Promise<Values> {
+  const known = operations.schema.shape.operationId.safeParse(of.operationId).success;
+  const found = known ? toSnapshot(operations, await readRow(engine.storage, addressOf(operations, of))) : undefined;
+  const { entity, operation } = found?.state === 'live' ? found.values : {};
+  if (found?.state === 'live' && entity === of.entity && operation === of.operation) return found.values;
+  throw new RowkeyError('not-found', 'There is no such operation, or it ended too long ago.');
+}

@@ -1,0 +1,153 @@
+import { RowkeyError } from '../errors.ts';
+import { sendMessage } from '../storage/messages.ts';
+import { type Row, readRange, readRow, submit, tryAction } from '../storage/rows.ts';
+import type { Engine } from './engine.ts';
+
+/**
+ * A message that cannot succeed is taken off its queue and recorded, newest first, with its reason and its text, so that
+ * an operator can send it again or drop it. What never can succeed comes here at once, the rest at its last attempt.
+ */
+
+export const POISON_TABLE = 'poison';
+/** As `maxDequeueCount` in host.json: the host itself would move the message away after this attempt. */
+export const MAX_ATTEMPTS = 5;
+/** Failures that another attempt meets again. */
+const POINTLESS = new Set<string>(['never-succeeds', 'too-large', 'invalid-input']);
+const PARTITION = 'poison';
+/** One string property holds 32 Ki characters; a message has 64 Ki at the most. */
+const PART_LENGTH = 30_000;
+const MAX_PARTS = 3;
+/** The greatest instant that a date can be: what is subtracted from it sorts newest first. */
+const LAST_INSTANT = 8_640_000_000_000_000;
+
+export interface Message {
+  readonly queue: string;
+  readonly id: string;
+  /** How often it was taken from its queue, this time included. */
+  readonly attempts: number;
+  /** Milliseconds. */
+  readonly insertedAt: number;
+  /** As the host gave it: parsed where it is JSON. */
+  readonly body: unknown;
+}
+
+export interface Poison {
+  readonly id: string;
+  readonly queue: string;
+  readonly reason: string;
+  readonly attempts: number;
+  readonly insertedAt: string;
+  readonly recordedAt: string;
+  readonly text: string;
+}
+
+export interface Log {
+  warn(text: string): void;
+  error(text: string): void;
+}
+
+/**
+ * Does the work of a message, and answers the reason where the message was recorded as poison. A failure is thrown, for the host to bring the message back, until it is the last attempt
+ * or the work says that trying again is pointless: then the message is recorded. Where the record fails, it is thrown
+ * too, and the host's own poison queue keeps the message.
+ */
+export async function handleMessage(
+  engine: Engine,
+  message: Message,
+  log: Log,
+  work: () => Promise<void>,
+): Promise<string | undefined> {
+  try {
+    await work();
+    return undefined;
+  } catch (error) {
+    const pointless = error instanceof RowkeyError && POINTLESS.has(error.code);
+    const reason = reasonOf(error);
+    if (!pointless && message.attempts < MAX_ATTEMPTS) {
+      log.warn(`The message ${message.id} of ${message.queue} failed, attempt ${message.attempts}: ${reason}`);
+      throw error;
+    }
+    await recordPoison(engine, message, reason);
+    log.error(`The message ${message.id} of ${message.queue} is poison: ${reason}`);
+    return reason;
+  }
+}
+
+/** Records a message; once more for the same message changes nothing but the reason. */
+export async function recordPoison(engine: Engine, message: Message, reason: string): Promise<void> {
+  const { queue, id, attempts, insertedAt, body } = message;
+  const text = typeof body === 'string' ? body : JSON.stringify(body);
+  const parts = Array.from({ length: MAX_PARTS }, (_, part) =>
+    text.slice(part * PART_LENGTH, (part + 1) * PART_LENGTH),
+  );
+  const row = `${String(LAST_INSTANT - insertedAt).padStart(16, '0')}_${id}`;
+  const properties = {
+    EntityType: POISON_TABLE,
+    Queue: queue,
+    Reason: reason,
+    Attempts: attempts,
+    InsertedAt: new Date(insertedAt).toISOString(),
+    RecordedAt: new Date(engine.now()).toISOString(),
+    ...Object.fromEntries(parts.map((part, index) => [`Text${index}`, part])),
+  };
+  await submit(engine.storage, {
+    table: POISON_TABLE,
+    partition: PARTITION,
+    actions: [{ kind: 'upsert', row, properties }],
+  });
+}
+
+/** Newest first. */
+export async function listPoison(
+  { storage }: Engine,
+  page: { after?: string | undefined; limit: number },
+): Promise<{ items: Poison[]; more: boolean }> {
+  const { rows, more } = await readRange(storage, { table: POISON_TABLE, partition: PARTITION, from: '', ...page });
+  return { items: rows.map(toPoison), more };
+}
+
+/** Sends the message to its queue once more and takes it off the list; safe to repeat, as handlers are idempotent. */
+export async function replayPoison(engine: Engine, id: string): Promise<Poison> {
+  const row = await readRow(engine.storage, poisonAddress(id));
+  if (!row) throw notListed();
+  const poison = toPoison(row);
+  await sendMessage(engine.storage, poison.queue, poison.text);
+  await tryAction(engine.storage, row, { kind: 'delete', row: row.row, etag: row.etag });
+  return poison;
+}
+
+/** Takes a message off the list for good. */
+export async function dropPoison({ storage }: Engine, id: string): Promise<void> {
+  const { row } = poisonAddress(id);
+  if (!(await tryAction(storage, poisonAddress(id), { kind: 'delete', row }))) throw notListed();
+}
+
+function notListed(): RowkeyError {
+  return new RowkeyError('not-found', 'There is no such poison message.');
+}
+
+function poisonAddress(id: string) {
+  // Nothing but what this module makes, so that no character needs escaping.
+  if (!/^\d{16}_[\w-]+$/.test(id)) throw notListed();
+  return { table: POISON_TABLE, partition: PARTITION, row: id };
+}
+
+function toPoison({ row, properties }: Row): Poison {
+  const text = Array.from({ length: MAX_PARTS }, (_, part) => properties[`Text${part}`] ?? '').join('');
+  const { Queue, Reason, Attempts, InsertedAt, RecordedAt } = properties;
+  return {
+    id: row,
+    queue: String(Queue),
+    reason: String(Reason),
+    attempts: Number(Attempts),
+    insertedAt: String(InsertedAt),
+    recordedAt: String(RecordedAt),
+    text,
+  };
+}
+
+/** Of an error of ours the message, which is made to be shown; of another only its kind, as it may hold anything. */
+function reasonOf(error: unknown): string {
+  if (error instanceof RowkeyError) return error.message;
+  return error instanceof Error ? `an unexpected ${error.name}` : 'an unexpected failure';
+}

@@ -1,0 +1,25 @@
+import type { Resources } from '../storage/provision.ts';
+import { SYSTEM_TABLE } from './continuation.ts';
+import type { Entity } from './entity.ts';
+import { tablesToCome } from './high-volume-delete.ts';
+import { ARCHIVE_QUEUE, INDEX_CHANGES_QUEUE } from './intent.ts';
+import { operations } from './operation.ts';
+import { POISON_TABLE } from './poison.ts';
+
+/** Every table, queue and container that these entities need, days to come included. `now` in milliseconds. */
+export function resourcesOf(entities: readonly Entity[], now: number): Resources {
+  const tables = [...entities, operations].flatMap((entity) => tablesOf(entity, now));
+  const queues = [INDEX_CHANGES_QUEUE, ARCHIVE_QUEUE].flatMap((queue) => [queue, `${queue}-poison`]);
+  return { tables: [...new Set([...tables, POISON_TABLE, SYSTEM_TABLE])], queues, containers: [] };
+}
+
+function tablesOf(entity: Entity, now: number): string[] {
+  const own = entity.perDay ? tablesToCome(entity, now) : [entity.table];
+  const archive = entity.archive ? [entity.archive.table] : [];
+  return [...own, ...archive, ...Object.values(entity.indexes).flatMap((index) => indexTable(index) ?? [])];
+}
+
+function indexTable(index: Entity['indexes'][string]): string | undefined {
+  if (index.kind === 'inter-partition') return index.table;
+  return index.kind === 'index-entity' ? index.elsewhere?.table : undefined;
+}

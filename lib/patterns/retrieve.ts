@@ -1,0 +1,169 @@
+import pMap from 'p-map';
+import { RowkeyError } from '../errors.ts';
+import { type Row, readRange, readRow } from '../storage/rows.ts';
+import type { Position } from './continuation.ts';
+import type { Engine } from './engine.ts';
+import type { Entity, Values } from './entity.ts';
+import { toValues } from './entity-codec.ts';
+import { notFound, readLive, type Stored } from './entity-store.ts';
+import { dayOf, keptDays, readDays } from './high-volume-delete.ts';
+import type { Index, IndexEntity, InterPartitionIndex, IntraPartitionIndex } from './indexes.ts';
+import { buildKey, keyRange, parseKey } from './key-template.ts';
+import { membersOf } from './member-list.ts';
+import { addressOf, pick, placesOf } from './places.ts';
+import { isConfirmed } from './unique-claim.ts';
+
+/** Reading: by key, a range of a partition, and through an index. Nothing here reads a whole table. */
+
+export interface Page {
+  readonly items: readonly Values[];
+  /** Where the next page begins, when there is more. */
+  readonly next: Position | undefined;
+}
+
+export interface PageOptions {
+  readonly after?: Position | undefined;
+  readonly top: number;
+}
+
+export interface RangeOptions extends PageOptions {
+  /** Bounds of the first field of the row key, inclusive, read as prefixes. */
+  readonly from?: string | undefined;
+  readonly to?: string | undefined;
+  readonly select?: readonly string[] | undefined;
+}
+
+const POINT_READS_AT_ONCE = 16;
+
+/** A point query: one transaction. Throws `not-found`. */
+export async function readEntity(engine: Engine, entity: Entity, key: Values): Promise<Stored> {
+  const found = await readLive(engine, entity, addressOf(entity, key));
+  if (!found) throw notFound(entity);
+  return found;
+}
+
+/** A range query within one partition, or, of an entity with a table a day, within that partition of each day. */
+export async function readEntities(engine: Engine, entity: Entity, key: Values, options: RangeOptions): Promise<Page> {
+  const { from, to, top, after } = options;
+  const partition = buildKey(entity.partition, key);
+  const bounds = keyRange(entity.row, { from, to });
+  const type = entity.name;
+  const common = { partition, select: options.select, limit: top };
+  if (!entity.perDay) {
+    const range = { table: entity.table, ...common, ...bounds, after: after?.row, type };
+    const { rows, more } = await readRange(engine.storage, range);
+    return toPage(entity, rows, more, options.select);
+  }
+  const { first, last } = keptDays(entity, engine.now());
+  const query = {
+    ...common,
+    bounds,
+    firstDay: later(first, dayIn(from) ?? first),
+    lastDay: earlier(last, dayIn(to) ?? last),
+    after: after?.day === undefined ? undefined : { day: after.day, row: after.row },
+  };
+  const { rows, more } = await readDays(engine, entity, query);
+  return toPage(entity, rows, more, options.select);
+}
+
+function toPage(entity: Entity, rows: readonly Row[], more: boolean, select: readonly string[] | undefined): Page {
+  const items = rows.map(({ properties }) => {
+    const values = toValues(entity, properties);
+    return select ? pick(values, select) : values;
+  });
+  const last = rows.at(-1);
+  if (!more || !last) return { items, next: undefined };
+  return { items, next: { row: last.row, ...(entity.perDay ? { day: dayOf(entity, last.table) } : {}) } };
+}
+
+/** The fields that a read through an index gives, partition first, in the order of its path. */
+export function indexFields(entity: Entity, index: Index): string[] {
+  const partition = index.kind === 'intra-partition' ? entity.partition : partitionOf(index, entity);
+  return [...new Set([...partition.fields, ...index.row.fields])];
+}
+
+function partitionOf(index: InterPartitionIndex | IndexEntity, entity: Entity) {
+  return index.kind === 'inter-partition' ? index.partition : (index.elsewhere?.partition ?? entity.partition);
+}
+
+/** Through an index whose every row is one entity. One lookup where the row holds a full copy, else two. Throws `not-found`. */
+export async function readByCopy(
+  engine: Engine,
+  entity: Entity,
+  index: IntraPartitionIndex | InterPartitionIndex,
+  given: Values,
+): Promise<Values> {
+  const inside = index.kind === 'intra-partition';
+  const table = inside ? entity.table : index.table;
+  const partition = buildKey(inside ? entity.partition : index.partition, given);
+  const row = buildKey(index.row, given);
+  const copy = await readRow(engine.storage, { table, partition, row });
+  if (!copy || copy.properties.SourceRow === undefined) throw notFound(entity);
+  const isData = inside || !index.unique || isConfirmed(copy);
+  if (isData && index.copies === 'everything') return toValues(entity, copy.properties);
+  // A claim is no data: whether its writer has committed is in the entity itself.
+  const { SourcePartition, SourceRow } = copy.properties;
+  const source = { table: entity.table, partition: String(SourcePartition), row: String(SourceRow) };
+  const found = await readLive(engine, entity, source);
+  const isThere = (values: Values) =>
+    inside ||
+    placesOf(entity, values).some(
+      (place) => place.table === table && place.partition === partition && place.row === row,
+    );
+  if (!found || !isThere(found.values)) throw notFound(entity);
+  return found.values;
+}
+
+/** Index entities pattern: the list, and a point query for each of its members; one that has moved on is left out. */
+export async function readByList(
+  engine: Engine,
+  entity: Entity,
+  index: IndexEntity,
+  given: Values,
+  options: PageOptions,
+): Promise<Page> {
+  const table = index.elsewhere?.table ?? entity.table;
+  const partition = buildKey(partitionOf(index, entity), given);
+  const row = buildKey(index.row, given);
+  const members = membersOf(await readRow(engine.storage, { table, partition, row }));
+  const rest = options.after ? members.filter((member) => member > (options.after?.row ?? '')) : members;
+  const page = rest.slice(0, options.top);
+  const found = await pMap(page, (member) => readMember(engine, entity, index, { given, member }), {
+    concurrency: POINT_READS_AT_ONCE,
+  });
+  const last = page.at(-1);
+  return {
+    items: found.filter((values) => values !== undefined),
+    next: last && rest.length > page.length ? { row: last } : undefined,
+  };
+}
+
+async function readMember(
+  engine: Engine,
+  entity: Entity,
+  index: IndexEntity,
+  { given, member }: { given: Values; member: string },
+) {
+  const key = { ...given, ...parseKey(index.holds, member) };
+  const found = await readLive(engine, entity, addressOf(entity, key));
+  const asked = Object.entries(given).every(([field, value]) => found?.values[field] === value);
+  return found && asked ? found.values : undefined;
+}
+
+function dayIn(bound: string | undefined): string | undefined {
+  if (bound === undefined) return undefined;
+  const day = bound.slice(0, 10);
+  if (/^\d{4}-\d{2}-\d{2}$/.test(day) && !Number.isNaN(Date.parse(day))) return day;
+  throw new RowkeyError('invalid-input', 'The range is not one of days.', {
+    field: 'from',
+    accepted: 'an ISO date, such as 2026-11-20',
+  });
+}
+
+function later(one: string, other: string): string {
+  return one > other ? one : other;
+}
+
+function earlier(one: string, other: string): string {
+  return one < other ? one : other;
+}

@@ -1,0 +1,212 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { isDeepStrictEqual } from 'node:util';
+import { z } from 'zod';
+import { RowkeyError } from '../errors.ts';
+import { sendMessage } from '../storage/messages.ts';
+import { type Address, readRow, tryAction } from '../storage/rows.ts';
+import type { Engine } from './engine.ts';
+import type { Entity, Values } from './entity.ts';
+import { toSnapshot } from './entity-codec.ts';
+import { notFound, readLive } from './entity-store.ts';
+import { busy, commit, EntityChanged } from './eventual-transaction.ts';
+import { ARCHIVE_QUEUE, MESSAGE_VERSION } from './intent.ts';
+import { newOperationId, type Operation, readOperation, writeOperation } from './operation.ts';
+import { addressOf, isUnique, placesOf } from './places.ts';
+import type { Change } from './plan.ts';
+import { confirmedRow, HOLD_MS } from './reconcile.ts';
+import { hasLiveClaim, isOwnedBy } from './unique-claim.ts';
+import { parse } from './validation.ts';
+
+/**
+ * Archive and move: an eventual transaction between two entities.
+ *
+ *   request    read the source -> record the operation -> send the message: 202
+ *   consumer   insert or replace at the destination, closed to writers
+ *              -> a move: hand the rows of unique indexes over
+ *              -> the source becomes a tombstone that names the operation, if unchanged; else over again
+ *              -> open the destination -> take the tombstone away
+ *
+ * At every instant the entity is in at least one of the two. The tombstone is the point of no return: a source that is
+ * gone without one was deleted by a caller, and then the destination goes too, as nothing acknowledged may be undone.
+ * A message names one life of the entity (its incarnation), and the entity begins another where it arrives, so that a
+ * doubled or late message finds nothing to do.
+ */
+
+export const Transfer = z.strictObject({
+  version: z.literal(MESSAGE_VERSION),
+  operation: z.enum(['archive', 'move']),
+  operationId: z.string().min(1),
+  entity: z.string().min(1),
+  key: z.record(z.string(), z.unknown()),
+  /** The fields of the key that a move changes. */
+  to: z.record(z.string(), z.unknown()).optional(),
+  incarnation: z.string().min(1),
+});
+export type Transfer = z.infer<typeof Transfer>;
+
+const CLAIM_WAIT_MS = 250;
+
+/** Asks for an entity to be put into its archive. Answers the id of the operation. Throws `not-found`. */
+export async function requestArchive(engine: Engine, entity: Entity, key: Values): Promise<string> {
+  return request(engine, entity, { operation: 'archive', key });
+}
+
+/** Asks for an entity to be moved: `input` gives new values of its movable fields. Throws `not-found`, `invalid-input`. */
+export async function requestMove(engine: Engine, entity: Entity, key: Values, input: unknown): Promise<string> {
+  const to = parse(moveSchema(entity), input);
+  const address = addressOf(entity, { ...key, ...to });
+  if (isDeepStrictEqual(address, addressOf(entity, key)))
+    throw new RowkeyError('invalid-input', 'The entity is there already.', {
+      field: entity.movable[0] ?? '',
+      accepted: 'another value',
+    });
+  return request(engine, entity, { operation: 'move', key, to });
+}
+
+/** What the body of a move says. */
+export function moveSchema(entity: Entity): z.ZodObject {
+  return entity.schema
+    .pick(Object.fromEntries(entity.movable.map((field) => [field, true as const])))
+    .required()
+    .strict();
+}
+
+async function request(
+  engine: Engine,
+  entity: Entity,
+  asked: Pick<Transfer, 'operation' | 'key' | 'to'>,
+): Promise<string> {
+  const source = await readLive(engine, entity, addressOf(entity, asked.key));
+  if (!source) throw notFound(entity);
+  const operationId = newOperationId(engine.now());
+  const transfer: Transfer = {
+    version: MESSAGE_VERSION,
+    ...asked,
+    operationId,
+    entity: entity.name,
+    incarnation: source.system.Incarnation,
+  };
+  await report(engine, transfer, 'running');
+  await sendMessage(engine.storage, ARCHIVE_QUEUE, transfer);
+  return operationId;
+}
+
+/** Does what a message of the archive queue asks for, however often and late it comes. Throws to be tried again. */
+export async function runTransfer(engine: Engine, entity: Entity, transfer: Transfer): Promise<void> {
+  const destination = transfer.operation === 'archive' ? entity.archive : entity;
+  if (!destination) throw new RowkeyError('never-succeeds', `The entity ${entity.name} has no archive.`);
+  const recorded = await readOperation(engine, transfer);
+  if (recorded.status === 'succeeded') return;
+  const from = addressOf(entity, transfer.key);
+  const to = addressOf(destination, { ...transfer.key, ...transfer.to });
+  const reason = await carry({ engine, entity, destination, transfer, from, to, until: engine.now() + HOLD_MS });
+  await report(engine, transfer, reason === undefined ? 'succeeded' : 'failed', reason);
+}
+
+/** Records that an operation came to nothing, as its message has become poison. */
+export async function failTransfer(engine: Engine, transfer: Transfer, reason: string): Promise<void> {
+  await report(engine, transfer, 'failed', reason);
+}
+
+interface Work {
+  readonly engine: Engine;
+  readonly entity: Entity;
+  readonly destination: Entity;
+  readonly transfer: Transfer;
+  readonly from: Address;
+  readonly to: Address;
+  readonly until: number;
+}
+
+const GONE = 'It was deleted, or changed its key, before its turn came.';
+const TAKEN = 'There is another one with this key already.';
+
+/** Goes on from whatever state the two are in; answers why it cannot be done, or undefined when it is. */
+async function carry(work: Work): Promise<string | undefined> {
+  const { engine, entity, destination, transfer, from, to } = work;
+  for (;;) {
+    checkHold(work);
+    const source = toSnapshot(entity, await readRow(engine.storage, from));
+    const arrived = toSnapshot(destination, await readRow(engine.storage, to));
+    const ours = arrived.state === 'live' && arrived.system.Incarnation === transfer.operationId ? arrived : undefined;
+    if (source.state === 'tombstone' && source.movedTo === transfer.operationId) {
+      await open(work);
+      await tryAction(engine.storage, from, { kind: 'delete', row: from.row, etag: source.etag });
+      return undefined;
+    }
+    if (source.state !== 'live' || source.system.Incarnation !== transfer.incarnation) {
+      if (ours && !ours.system.MovingFrom) return undefined;
+      if (!ours || (await tryCommit(work, destination, { address: to, before: ours, after: undefined }))) return GONE;
+      continue;
+    }
+    if (source.system.MovingFrom) throw busy('The entity is arriving from another partition.');
+    if (arrived.state === 'live' && !ours) return TAKEN;
+    const after = { ...source.values, ...transfer.to };
+    const arrival = { incarnation: transfer.operationId, movingFrom: JSON.stringify([from.partition, from.row]) };
+    try {
+      const copied = isDeepStrictEqual(ours?.values, after);
+      if (!copied && !(await tryCommit(work, destination, { address: to, before: arrived, after, arrival }))) continue;
+    } catch (error) {
+      if (!(error instanceof RowkeyError && error.code.startsWith('duplicate'))) throw error;
+      if (!ours || (await tryCommit(work, destination, { address: to, before: ours, after: undefined })))
+        return error.message;
+      continue;
+    }
+    if (destination === entity) await handOver(work, after);
+    await tryCommit(work, entity, { address: from, before: source, after: undefined, movedTo: transfer.operationId });
+  }
+}
+
+/** False when another writer came between; what both are now has to be read again. */
+async function tryCommit({ engine }: Work, entity: Entity, change: Change): Promise<boolean> {
+  try {
+    await commit(engine, entity, [change]);
+    return true;
+  } catch (error) {
+    if (error instanceof EntityChanged) return false;
+    throw error;
+  }
+}
+
+/**
+ * Gives the rows of unique indexes that belong to the source to the destination, which is committed: each under its
+ * ETag, and none while a writer of the source has a live claim on it.
+ */
+async function handOver(work: Work, values: Values): Promise<void> {
+  const { engine, entity, transfer, from, to } = work;
+  for (const place of placesOf(entity, values).filter(({ index }) => isUnique(entity.indexes[index]))) {
+    for (;;) {
+      checkHold(work);
+      const row = await readRow(engine.storage, place);
+      if (row && isOwnedBy(row, to)) break;
+      if (!row || !isOwnedBy(row, from)) throw busy(`The index ${place.index} does not agree with the entity yet.`);
+      if (hasLiveClaim(row, { intent: transfer.operationId }, engine.now())) {
+        await sleep(CLAIM_WAIT_MS);
+        continue;
+      }
+      const properties = confirmedRow(entity, values, place);
+      if (await tryAction(engine.storage, place, { kind: 'replace', row: place.row, properties, etag: row.etag }))
+        break;
+    }
+  }
+}
+
+/** The destination is an entity like any other from here on. */
+async function open({ engine, destination, to }: Work): Promise<void> {
+  for (;;) {
+    const found = await readLive(engine, destination, to);
+    if (!found?.system.MovingFrom) return;
+    const properties = { MovingFrom: '' };
+    if (await tryAction(engine.storage, to, { kind: 'merge', row: to.row, properties, etag: found.etag })) return;
+  }
+}
+
+async function report(engine: Engine, transfer: Transfer, status: Operation['status'], reason?: string): Promise<void> {
+  const { operation, operationId, entity, key, to } = transfer;
+  const more = { ...(to ? { to } : {}), ...(reason === undefined ? {} : { reason }) };
+  await writeOperation(engine, { operationId, operation, entity, key, status, ...more });
+}
+
+function checkHold({ engine, until }: Work): void {
+  if (engine.now() > until) throw busy('The hold on the message is running out; the next holder goes on.');
+}

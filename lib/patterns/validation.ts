@@ -1,0 +1,49 @@
+import type { z } from 'zod';
+import { RowkeyError } from '../errors.ts';
+import { copiedFields } from './denormalization.ts';
+import type { Entity, Values } from './entity.ts';
+
+/** What callers may write: the schema without the fields that are copied from another entity. */
+export function writableSchema(entity: Entity): z.ZodObject {
+  return entity.schema.omit(Object.fromEntries(copiedFields(entity).map((field) => [field, true as const])));
+}
+
+/** Checks a whole entity. Throws `invalid-input` naming every field that is wrong. */
+export function validate(entity: Entity, input: unknown): Values {
+  return parse(writableSchema(entity), input);
+}
+
+/** Checks fields that came as texts, in a path or a query. Throws `invalid-input` naming the field. */
+export function validateTexts(
+  entity: Entity,
+  texts: Readonly<Record<string, string | undefined>>,
+  fields: readonly string[],
+): Values {
+  const typed = fields.map((field) => [field, fromText(entity, field, texts[field])]);
+  const mask: Record<string, true> = Object.fromEntries(fields.map((field) => [field, true]));
+  return parse(entity.schema.pick(mask).required(), Object.fromEntries(typed));
+}
+
+/** Checks `input` against any schema, with the same answer. */
+export function parse<Schema extends z.ZodType>(schema: Schema, input: unknown): z.output<Schema> {
+  const parsed = schema.safeParse(input);
+  if (parsed.success) return parsed.data;
+  const errors = parsed.error.issues.flatMap(({ path, message, ...issue }) =>
+    issue.code === 'unrecognized_keys'
+      ? issue.keys.map((field) => ({
+          field: [...path, field].join('.'),
+          message: 'is not a field that can be written',
+        }))
+      : [{ field: path.join('.'), message }],
+  );
+  const [first] = errors;
+  const field = first?.field ? { field: first.field } : {};
+  const subject = first?.field ? `The field ${first.field}` : 'The body';
+  throw new RowkeyError('invalid-input', `${subject} is not as declared: ${first?.message}.`, { ...field, errors });
+}
+
+function fromText(entity: Entity, field: string, text: string | undefined): unknown {
+  const type = entity.columns[field];
+  if (text === undefined || type === 'String' || type === 'Json') return text;
+  return type === 'Boolean' ? text === 'true' : Number(text);
+}

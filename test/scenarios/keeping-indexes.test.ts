@@ -1,0 +1,109 @@
+import { beforeAll, describe, expect, test } from 'vitest';
+import { employees } from '../../lib/model/directory/employees.ts';
+import type { Entity } from '../../lib/patterns/entity.ts';
+import { createEntity, deleteEntity, patchEntity, replaceEntity } from '../../lib/patterns/entity-store.ts';
+import type { IndexEntity, InterPartitionIndex, IntraPartitionIndex } from '../../lib/patterns/indexes.ts';
+import { readByCopy, readByList, readEntity } from '../../lib/patterns/retrieve.ts';
+import { measureCost } from '../../lib/storage/cost.ts';
+import { expectIndexesToAgree, openWorld, somebody, type World } from '../world.ts';
+
+const entity = employees as Entity;
+const byEmail = entity.indexes.email as IntraPartitionIndex;
+const byEmailCompanyWide = entity.indexes.emailCompanyWide as InterPartitionIndex;
+const byLastNameCompanyWide = entity.indexes.lastNameCompanyWide as IndexEntity;
+
+let world: World;
+beforeAll(async () => {
+  world = await openWorld(import.meta.url);
+});
+
+async function costOf(work: () => Promise<unknown>): Promise<number> {
+  return measureCost(async (cost) => {
+    await work();
+    return cost.transactions;
+  });
+}
+
+describe('an employee', () => {
+  test('is in every index once it is created, for four transactions, and read for one', async () => {
+    const ann = somebody();
+    expect(await costOf(() => createEntity(world.engine, entity, ann))).toBe(4);
+    expect(await costOf(() => readEntity(world.engine, entity, ann))).toBe(1);
+    expect(await costOf(() => readByCopy(world.engine, entity, byEmail, ann))).toBe(1);
+    // Before the reconciler has confirmed the row, the entity itself says whether it is so.
+    expect(await costOf(() => readByCopy(world.engine, entity, byEmailCompanyWide, ann))).toBe(2);
+    await world.settle();
+    expect(await costOf(() => readByCopy(world.engine, entity, byEmailCompanyWide, ann))).toBe(1);
+    expect(await readByCopy(world.engine, entity, byEmailCompanyWide, ann)).toEqual(ann);
+    const { items } = await readByList(
+      world.engine,
+      entity,
+      byLastNameCompanyWide,
+      { lastName: ann.lastName },
+      { top: 10 },
+    );
+    expect(items).toEqual([ann]);
+    await expectIndexesToAgree(world.storage, entity);
+  });
+
+  test('takes its index entries along when it changes, and away when it goes', async () => {
+    const ann = somebody();
+    const { etag } = await createEntity(world.engine, entity, ann);
+    const renamed = { ...ann, lastName: 'Renamed', email: `renamed-${ann.email}` };
+    const replaced = await replaceEntity(world.engine, entity, ann, renamed, etag);
+    await world.settle();
+    await expectIndexesToAgree(world.storage, entity);
+    await expect(readByCopy(world.engine, entity, byEmailCompanyWide, ann)).rejects.toMatchObject({
+      code: 'not-found',
+    });
+    await expect(patchEntity(world.engine, entity, ann, { lastName: 'X' }, etag)).rejects.toMatchObject({
+      code: 'etag-mismatch',
+      details: { etag: replaced.etag },
+    });
+    expect(await readEntity(world.engine, entity, ann)).toMatchObject({ values: renamed, etag: replaced.etag });
+    await deleteEntity(world.engine, entity, ann, replaced.etag);
+    await expect(readEntity(world.engine, entity, ann)).rejects.toMatchObject({ code: 'not-found' });
+    await world.settle();
+    await expectIndexesToAgree(world.storage, entity);
+  });
+});
+
+describe('concurrent writers', () => {
+  test('of one email give it to exactly one', async () => {
+    const one = somebody();
+    const others = Array.from({ length: 7 }, () => somebody({ email: one.email, department: 'Marketing' }));
+    const outcomes = await Promise.allSettled(
+      [one, ...others].map((values) => createEntity(world.engine, entity, values)),
+    );
+    expect(outcomes.filter(({ status }) => status === 'fulfilled')).toHaveLength(1);
+    for (const outcome of outcomes)
+      if (outcome.status === 'rejected')
+        expect(outcome.reason).toMatchObject({ code: 'duplicate-value', details: { field: 'email' } });
+    await world.settle();
+    await expectIndexesToAgree(world.storage, entity);
+  });
+
+  test('of one last name are all in its lists', async () => {
+    const joneses = Array.from({ length: 12 }, () => somebody({ lastName: 'Jones', department: 'Lists' }));
+    await Promise.all(joneses.map((values) => createEntity(world.engine, entity, values)));
+    await world.settle();
+    const { items } = await readByList(world.engine, entity, byLastNameCompanyWide, { lastName: 'Jones' }, { top: 50 });
+    expect(items).toHaveLength(12);
+    await expectIndexesToAgree(world.storage, entity);
+  });
+
+  test('of one employee all have their say when they change different fields', async () => {
+    const ann = somebody();
+    await createEntity(world.engine, entity, ann);
+    await Promise.all([
+      patchEntity(world.engine, entity, ann, { phone: '1' }),
+      patchEntity(world.engine, entity, ann, { jobTitle: 'Clerk' }),
+      patchEntity(world.engine, entity, ann, { email: `x-${ann.email}` }),
+      patchEntity(world.engine, entity, ann, { lastName: 'Patched' }),
+    ]);
+    const { values } = await readEntity(world.engine, entity, ann);
+    expect(values).toEqual({ ...ann, phone: '1', jobTitle: 'Clerk', email: `x-${ann.email}`, lastName: 'Patched' });
+    await world.settle();
+    await expectIndexesToAgree(world.storage, entity);
+  });
+});

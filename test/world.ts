@@ -1,0 +1,142 @@
+import { randomUUID } from 'node:crypto';
+import type { HttpClient } from '@azure/core-rest-pipeline';
+import { expect } from 'vitest';
+import { deployment } from '../lib/model/deployment.ts';
+import { consumeIntent, consumeTransfer } from '../lib/patterns/consume.ts';
+import { createEngine, type Engine, type Timing } from '../lib/patterns/engine.ts';
+import type { Entity, Values } from '../lib/patterns/entity.ts';
+import { toSnapshot } from '../lib/patterns/entity-codec.ts';
+import { buildKey } from '../lib/patterns/key-template.ts';
+import { membersOf } from '../lib/patterns/member-list.ts';
+import { isIndexed, placesOf } from '../lib/patterns/places.ts';
+import { resourcesOf } from '../lib/patterns/resources.ts';
+import { provision } from '../lib/storage/provision.ts';
+import { openStorage, type Storage } from '../lib/storage/storage.ts';
+import { testStorage } from './storage.ts';
+
+/** As in production, only that a crash is looked at after three seconds and not after a minute. */
+const QUICK: Timing = { commitWithinMs: 1_500, claimForMs: 2_000, hideIntentForSeconds: 3 };
+const SETTLE_WITHIN_MS = 20_000;
+
+export interface World {
+  readonly storage: Storage;
+  readonly engine: Engine;
+  /** What the queue functions logged. */
+  readonly logged: string[];
+  /** Handles messages, hidden ones when their time comes, until no queue holds one. */
+  settle(): Promise<void>;
+}
+
+/** The deployment on the test file's own storage account; `httpClient` may misbehave. */
+export async function openWorld(url: string, { httpClient }: { httpClient?: HttpClient } = {}): Promise<World> {
+  const connectionString = testStorage(url);
+  const storage = openStorage({ connectionString });
+  const faulty = httpClient ? openStorage({ connectionString, httpClient }) : storage;
+  await provision(storage, resourcesOf(deployment, Date.now()));
+  const logged: string[] = [];
+  const log = { warn: (text: string) => logged.push(text), error: (text: string) => logged.push(text) };
+  const consumers = { 'index-changes': consumeIntent, archive: consumeTransfer };
+  const consumer = { engine: createEngine(storage, { timing: QUICK }), entities: deployment, log };
+
+  async function settle() {
+    const until = Date.now() + SETTLE_WITHIN_MS;
+    for (let left = 1; left > 0; ) {
+      left = 0;
+      for (const [queue, consume] of Object.entries(consumers)) {
+        const client = storage.queue(queue);
+        const { receivedMessageItems } = await client.receiveMessages({ numberOfMessages: 16, visibilityTimeout: 30 });
+        await Promise.all(
+          receivedMessageItems.map(async ({ messageId, popReceipt, messageText, dequeueCount, insertedOn }) => {
+            const message = { queue, id: messageId, attempts: dequeueCount, insertedAt: insertedOn.getTime() };
+            try {
+              await consume(consumer, { ...message, body: parsed(messageText) });
+              await client.deleteMessage(messageId, popReceipt);
+            } catch {
+              await client.updateMessage(messageId, popReceipt, messageText, 0);
+            }
+          }),
+        );
+        left += (await client.getProperties()).approximateMessagesCount ?? 0;
+      }
+      if (Date.now() > until) throw new Error(`The queues do not become empty: ${logged.slice(-3).join(' | ')}`);
+    }
+  }
+  return { storage, engine: createEngine(faulty, { timing: QUICK }), logged, settle };
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return text;
+  }
+}
+
+/** All rows of a table as plain objects, in key order. */
+export async function rowsOf(storage: Storage, table: string): Promise<Record<string, unknown>[]> {
+  return Array.fromAsync(storage.table(table).listEntities<Record<string, unknown>>());
+}
+
+/**
+ * Compares every index with the entities, row for row: nothing missing, nothing left over, no claim, no tombstone. The
+ * expectation is computed from the declaration alone.
+ */
+export async function expectIndexesToAgree(storage: Storage, entity: Entity): Promise<Values[]> {
+  const rows = await rowsOf(storage, entity.table);
+  const entities = rows.filter((row) => row.EntityType === entity.name && row.SourceRow === undefined);
+  const values = entities.map((row) => {
+    const snapshot = toSnapshot(entity, { table: '', partition: '', row: '', etag: '', properties: row });
+    if (snapshot.state !== 'live') throw new Error('A row of this type is an entity.');
+    expect(snapshot.system.MovingFrom, 'an entity still arriving').toBeUndefined();
+    return snapshot.values;
+  });
+  expect(rows.filter((row) => row.EntityType === 'tombstone')).toEqual([]);
+
+  const wanted = new Map<string, Set<string>>();
+  const want = (table: string, partition: unknown, row: unknown, content: string) => {
+    const key = JSON.stringify([table, partition, row]);
+    wanted.set(key, (wanted.get(key) ?? new Set()).add(content));
+  };
+  for (const one of values) {
+    const source = JSON.stringify([buildKey(entity.partition, one), buildKey(entity.row, one)]);
+    for (const place of placesOf(entity, one)) want(place.table, place.partition, place.row, place.member ?? source);
+    for (const index of Object.values(entity.indexes)) {
+      const partition = buildKey(entity.partition, one);
+      if (index.kind === 'intra-partition' && isIndexed(one, index.row))
+        want(entity.table, partition, buildKey(index.row, one), source);
+      if (index.kind === 'index-entity' && !index.elsewhere && isIndexed(one, index.row, index.holds))
+        want(entity.table, partition, buildKey(index.row, one), buildKey(index.holds, one));
+    }
+  }
+  const found = new Map<string, Set<string>>();
+  const tables = new Set([entity.table, ...[...wanted.keys()].map((key): string => JSON.parse(key)[0])]);
+  for (const table of tables)
+    for (const row of await rowsOf(storage, table)) {
+      const isList = row.Members !== undefined;
+      if (!isList && row.SourceRow === undefined) continue;
+      expect(row.Claim, 'a claim left behind').toBeUndefined();
+      const members = membersOf({ table, partition: '', row: '', etag: '', properties: row });
+      const contents = isList ? members : [JSON.stringify([row.SourcePartition, row.SourceRow])];
+      if (contents.length > 0) found.set(JSON.stringify([table, row.partitionKey, row.rowKey]), new Set(contents));
+    }
+  expect(found).toEqual(wanted);
+  return values;
+}
+
+let counter = 0;
+
+/** A made-up employee that no other test has. */
+export function somebody(
+  over: Values = {},
+): Values & { department: string; employeeId: string; email: string; lastName: string } {
+  counter += 1;
+  const employeeId = String(counter).padStart(6, '0');
+  return {
+    department: 'Sales',
+    employeeId,
+    email: `${randomUUID()}@contoso.com`,
+    firstName: 'Ann',
+    lastName: `Last${counter}`,
+    ...over,
+  };
+}
