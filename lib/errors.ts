@@ -33,6 +33,7 @@ export type ErrorCode =
   | 'etag-mismatch'
   | 'too-large'
   | 'storage-unavailable'
+  | 'identity-unavailable'
   | 'wrong-setting'
   /** A message or request that no retry can help: it goes to the poison queue at once. */
   | 'never-succeeds';

@@ -59,10 +59,10 @@ export function patchEntity(
   return changeEntity(engine, entity, key, ifMatch, (current) => {
     const copies = copiedFields(entity);
     const given = withoutCopies(entity, withKey(entity, key, patch), current);
-    const merged = Object.entries({ ...current, ...given }).filter(
-      ([field, value]) => value !== null && !copies.includes(field),
-    );
-    return { ...pick(current, copies), ...validate(entity, Object.fromEntries(merged)) };
+    const writable = Object.entries(current).filter(([field]) => !copies.includes(field));
+    const merged = Object.entries({ ...Object.fromEntries(writable), ...given });
+    const left = merged.filter(([field, value]) => value !== null || copies.includes(field));
+    return { ...pick(current, copies), ...validate(entity, Object.fromEntries(left)) };
   });
 }
 

@@ -6,7 +6,8 @@ import type { KeyTemplate } from './key-template.ts';
 /** The fields of an entity as its schema parsed them. */
 export type Values = Readonly<Record<string, unknown>>;
 
-export type Role = 'reader' | 'hr' | 'operator';
+export const ROLES = ['reader', 'hr', 'operator'] as const;
+export type Role = (typeof ROLES)[number];
 
 export interface Access<Field extends string = string> {
   readonly read: readonly Role[];

@@ -65,7 +65,8 @@ export async function handleMessage(
     const reason = reasonOf(error);
     if (!pointless && message.attempts < MAX_ATTEMPTS) {
       log.warn(`The message ${message.id} of ${message.queue} failed, attempt ${message.attempts}: ${reason}`);
-      throw error;
+      // The host logs what is thrown, and an error of an SDK may hold a key.
+      throw new Error(reason);
     }
     await recordPoison(engine, message, reason);
     log.error(`The message ${message.id} of ${message.queue} is poison: ${reason}`);

@@ -1,6 +1,6 @@
 import type { HttpClient } from '@azure/core-rest-pipeline';
 import { TableClient, TableServiceClient } from '@azure/data-tables';
-import { ManagedIdentityCredential } from '@azure/identity';
+import { ManagedIdentityCredential, type TokenCredential } from '@azure/identity';
 import { BlobServiceClient } from '@azure/storage-blob';
 import { type QueueClient, QueueServiceClient } from '@azure/storage-queue';
 import { RowkeyError } from '../errors.ts';
@@ -18,6 +18,8 @@ export interface Storage {
   readonly blobs: BlobServiceClient;
   /** Set where an account key is in use (the emulator), and undefined where an identity is. */
   readonly connectionString: string | undefined;
+  /** The other way round. */
+  readonly credential: TokenCredential | undefined;
 }
 
 export type StorageOptions =
@@ -78,6 +80,7 @@ function optionsFromSettings(): StorageOptions {
 function byConnectionString(connectionString: string, tableOptions: object, otherOptions: object) {
   return {
     connectionString,
+    credential: undefined,
     openTable: (name: string) => TableClient.fromConnectionString(connectionString, name, tableOptions),
     tables: TableServiceClient.fromConnectionString(connectionString, tableOptions),
     queues: QueueServiceClient.fromConnectionString(connectionString, otherOptions),
@@ -95,6 +98,7 @@ function byIdentity(
     : new ManagedIdentityCredential();
   return {
     connectionString: undefined,
+    credential,
     openTable: (name: string) => new TableClient(uris.tables, name, credential, tableOptions),
     tables: new TableServiceClient(uris.tables, credential, tableOptions),
     queues: new QueueServiceClient(uris.queues, credential, otherOptions),

@@ -1,0 +1,12 @@
+import { app } from '@azure/functions';
+import { consumer } from '../lib/app.ts';
+import { consumeIntent } from '../lib/patterns/consume.ts';
+import { INDEX_CHANGES_QUEUE as queueName } from '../lib/patterns/intent.ts';
+import { toMessage } from '../lib/queue-message.ts';
+
+/** Makes indexes in other partitions agree with the entities that changed. */
+app.storageQueue('index-changes', {
+  queueName,
+  connection: 'AzureWebJobsStorage',
+  handler: (body, context) => consumeIntent(consumer(context), toMessage(queueName, body, context)),
+});

@@ -1,0 +1,16 @@
+import { app } from '@azure/functions';
+import { appEngine } from '../lib/app.ts';
+import { deployment } from '../lib/model/deployment.ts';
+import { rollDays } from '../lib/patterns/high-volume-delete.ts';
+import { operations } from '../lib/patterns/operation.ts';
+
+/** Daily, at 00:05 UTC: makes tomorrow's tables and drops those of the days that are no longer kept. */
+app.timer('roll-days', {
+  schedule: '0 5 0 * * *',
+  handler: async (_timer, context) => {
+    for (const entity of [...deployment, operations].filter(({ perDay }) => perDay)) {
+      const { dropped } = await rollDays(appEngine(), entity);
+      context.log(`${entity.name}: ${dropped.length} tables dropped.`);
+    }
+  },
+});

@@ -1,0 +1,103 @@
+import { createRemoteJWKSet, errors, type JWTVerifyGetKey, jwtVerify } from 'jose';
+import { z } from 'zod';
+import { RowkeyError } from '../errors.ts';
+import type { Role } from '../patterns/entity.ts';
+import { settings } from '../settings.ts';
+
+/** Who makes a request. */
+export interface Caller {
+  readonly subject: string;
+  readonly roles: readonly Role[];
+  /** Lower-cased, as addresses are stored. */
+  readonly email?: string;
+}
+
+export type Authenticate = (authorization: string | undefined) => Promise<Caller>;
+
+export interface IdentityProvider {
+  readonly issuer: string;
+  readonly audience: string;
+  readonly jwksUri: string;
+}
+
+/** A record, so that the compiler refuses a list that has fallen behind the type. */
+const EVERY_ROLE: Readonly<Record<Role, Role>> = { reader: 'reader', hr: 'hr', operator: 'operator' };
+export const ROLES: readonly Role[] = Object.values(EVERY_ROLE);
+
+/** The clocks of the identity provider and of this machine may differ by so much. */
+const CLOCK_TOLERANCE_SECONDS = 30;
+const RETRY_AFTER_SECONDS = 5;
+
+const Claims = z.object({
+  sub: z.string().min(1),
+  roles: z.array(z.unknown()).catch([]),
+  email: z.string().min(1).toLowerCase().optional().catch(undefined),
+  email_verified: z.unknown().optional(),
+});
+
+let current: Authenticate | undefined;
+
+/** Who the `Authorization` header says is calling, by the settings. Throws `unauthenticated`. */
+export function authenticate(authorization: string | undefined): Promise<Caller> {
+  current ??= authenticatorFromSettings();
+  return current(authorization);
+}
+
+/** Throws `forbidden` unless the caller has one of the roles. */
+export function requireRole(caller: Caller, roles: readonly Role[]): void {
+  if (roles.some((role) => caller.roles.includes(role))) return;
+  throw new RowkeyError('forbidden', `One of these roles is needed: ${roles.join(', ')}.`);
+}
+
+/**
+ * Validates bearer tokens of one identity provider, whose keys are fetched at first use and kept. RS256 is the one
+ * algorithm, so neither `none` nor a public key taken for a shared secret gets through.
+ */
+export function createAuthenticator({ issuer, audience, jwksUri }: IdentityProvider): Authenticate {
+  const key = keysOf(jwksUri);
+  const options = {
+    issuer,
+    audience,
+    algorithms: ['RS256'],
+    requiredClaims: ['exp', 'sub'],
+    clockTolerance: CLOCK_TOLERANCE_SECONDS,
+  };
+  return async (authorization) => {
+    const token = /^Bearer +(\S+)$/i.exec(authorization ?? '')?.[1];
+    if (!token) throw new RowkeyError('unauthenticated', 'The request carries no bearer token.');
+    try {
+      const { payload } = await jwtVerify(token, key, options);
+      return toCaller(Claims.parse(payload));
+    } catch (error) {
+      if (error instanceof RowkeyError) throw error;
+      // Without the cause, which holds the claims; a signature that is wrong is found before an expiry.
+      const expired = error instanceof errors.JWTExpired;
+      throw new RowkeyError('unauthenticated', expired ? 'The token has expired.' : 'The token is not valid.');
+    }
+  };
+}
+
+function toCaller({ sub, roles, email, email_verified }: z.infer<typeof Claims>): Caller {
+  // An address that the provider has not checked says nothing about whose record the caller owns.
+  const known = email !== undefined && email_verified !== false;
+  return { subject: sub, roles: ROLES.filter((role) => roles.includes(role)), ...(known ? { email } : {}) };
+}
+
+/** The provider's keys; that they cannot be had is not the caller's fault. */
+function keysOf(jwksUri: string): JWTVerifyGetKey {
+  const keys = createRemoteJWKSet(new URL(jwksUri));
+  return async (header, token) => {
+    try {
+      return await keys(header, token);
+    } catch (error) {
+      if (error instanceof errors.JWKSNoMatchingKey || error instanceof errors.JWKSMultipleMatchingKeys) throw error;
+      const details = { retryAfter: RETRY_AFTER_SECONDS };
+      throw new RowkeyError('identity-unavailable', 'Tokens cannot be checked now.', details, error);
+    }
+  };
+}
+
+function authenticatorFromSettings(): Authenticate {
+  const { TOKEN_ISSUER: issuer, TOKEN_AUDIENCE: audience, TOKEN_JWKS_URI: jwksUri } = settings();
+  return createAuthenticator({ issuer, audience, jwksUri });
+}

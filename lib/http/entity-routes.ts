@@ -1,0 +1,204 @@
+import { z } from 'zod';
+import { RowkeyError } from '../errors.ts';
+import type { Entity, Values } from '../patterns/entity.ts';
+import { type BatchOutcome, putEntities } from '../patterns/entity-batch.ts';
+import { createEntity, deleteEntity, patchEntity, replaceEntity, type Stored } from '../patterns/entity-store.ts';
+import { type Page, readEntities, readEntity } from '../patterns/retrieve.ts';
+import { parse, validateTexts, writableSchema } from '../patterns/validation.ts';
+import { nextLink, PAGE_QUERY, pageOf } from './paging.ts';
+import { toProblem } from './problem.ts';
+import { type Answer, type Call, pathTo, type Route } from './route.ts';
+import { checkWritable, visible } from './visible.ts';
+
+/** As many as an entity group transaction holds. */
+export const MAX_BATCH = 100;
+
+/** The routes that follow from an entity's key. An archive is read and emptied, and written only by archiving. */
+export function entityRoutes(entity: Entity, kind: 'live' | 'archive' = 'live'): Route[] {
+  const { name, access } = entity;
+  const one = `${name}/${entity.keyFields.map((field) => `{${field}}`).join('/')}`;
+  const partition = `${name}/${entity.partition.fields.map((field) => `{${field}}`).join('/')}`;
+  const keyOf = (call: Call) => validateTexts(entity, call.params, entity.keyFields);
+  const at = { path: one, roles: access.write } as const;
+  const reads: Route[] = [
+    {
+      name: `${name}-get`,
+      method: 'GET',
+      path: one,
+      roles: access.read,
+      summary: `One of ${name}`,
+      success: { status: 200, description: 'The entity; 304 where If-None-Match names its ETag', body: entity.schema },
+      handle: async (call) => entityAnswer(entity, call, await readEntity(call.app.engine, entity, keyOf(call))),
+    },
+  ];
+  if (one !== partition)
+    reads.push({
+      name: `${name}-range`,
+      method: 'GET',
+      path: partition,
+      roles: access.read,
+      query: RANGE_QUERY,
+      summary: `A range of ${name} within ${entity.partition.fields.join(', ')}`,
+      success: listSuccess(entity),
+      handle: (call) => range(entity, call),
+    });
+  const remove: Route = {
+    ...at,
+    name: `${name}-delete`,
+    method: 'DELETE',
+    summary: `Delete one of ${name}`,
+    success: { status: 204, description: 'Deleted' },
+    handle: async (call) => {
+      await deleteEntity(call.app.engine, entity, keyOf(call), call.header('if-match'));
+      return { status: 204 };
+    },
+  };
+  if (kind === 'archive') return [...reads, remove];
+  const body = writableSchema(entity);
+  return [
+    ...reads,
+    remove,
+    {
+      name: `${name}-create`,
+      method: 'POST',
+      path: name,
+      roles: access.write,
+      summary: `Create one of ${name}`,
+      requestBody: body,
+      success: { status: 201, description: 'Created; Location says where', body: entity.schema },
+      handle: async (call) => {
+        const stored = await createEntity(call.app.engine, entity, await written(entity, call));
+        const answer = entityAnswer(entity, call, stored, 201);
+        return { ...answer, headers: { ...answer.headers, location: entityPath(entity, stored.values) } };
+      },
+    },
+    {
+      name: `${name}-batch`,
+      method: 'POST',
+      path: `${name}/batch`,
+      roles: access.write,
+      summary: `Create or replace up to ${MAX_BATCH} of ${name}`,
+      requestBody: batchSchema(body),
+      success: { status: 200, description: 'What became of each, in order', body: BatchAnswer },
+      handle: (call) => batch(entity, call),
+    },
+    {
+      ...at,
+      name: `${name}-replace`,
+      method: 'PUT',
+      summary: `Replace one of ${name}`,
+      requestBody: body,
+      success: { status: 200, description: 'Replaced', body: entity.schema },
+      handle: async (call) => {
+        const input = await written(entity, call);
+        return entityAnswer(
+          entity,
+          call,
+          await replaceEntity(call.app.engine, entity, keyOf(call), input, call.header('if-match')),
+        );
+      },
+    },
+    {
+      ...at,
+      name: `${name}-patch`,
+      method: 'PATCH',
+      summary: `Change some fields of one of ${name}; null takes one out`,
+      requestBody: body.partial(),
+      success: { status: 200, description: 'Changed', body: entity.schema },
+      handle: async (call) => {
+        const patch = await written(entity, call);
+        return entityAnswer(
+          entity,
+          call,
+          await patchEntity(call.app.engine, entity, keyOf(call), patch, call.header('if-match')),
+        );
+      },
+    },
+  ];
+}
+
+export function entityPath(entity: Entity, values: Values): string {
+  return pathTo(entity.name, ...entity.keyFields.map((field) => values[field]));
+}
+
+export function listSuccess(entity: Entity) {
+  const body = z.object({ items: z.array(entity.schema) });
+  return { status: 200, description: 'The entities; the header Link names the next page, if there is more', body };
+}
+
+const RANGE_QUERY = {
+  from: 'The first value of the first field of the row key; a prefix will do',
+  to: 'The last value, all that begin with it included',
+  select: 'Names of fields, separated by commas',
+  ...PAGE_QUERY,
+};
+
+/** A list of entities, with the link to the next page. */
+export async function pageAnswer(
+  call: Call,
+  entity: Entity,
+  page: Page,
+  { path, bound }: { path: string; bound: string },
+): Promise<Answer> {
+  const body = { items: page.items.map((values) => visible(entity, call.caller, values)) };
+  return { status: 200, body, headers: await nextLink(call, page.next, { path, bound }) };
+}
+
+async function range(entity: Entity, call: Call): Promise<Answer> {
+  const { query, params, app } = call;
+  const { fields } = entity.partition;
+  const key = validateTexts(entity, params, fields);
+  const [from, to, select] = ['from', 'to', 'select'].map((name) => query.get(name) || undefined);
+  const path = pathTo(entity.name, ...fields.map((field) => key[field]));
+  const bound = JSON.stringify([path, from, to, select]);
+  const options = { from, to, select: selected(entity, select), ...(await pageOf(call, bound)) };
+  return pageAnswer(call, entity, await readEntities(app.engine, entity, key, options), { bound, path });
+}
+
+function selected(entity: Entity, select: string | undefined): string[] | undefined {
+  const fields = select?.split(',').map((field) => field.trim());
+  const known = Object.keys(entity.columns);
+  const wrong = fields?.find((field) => !known.includes(field));
+  if (wrong === undefined) return fields;
+  throw new RowkeyError('invalid-input', `The query parameter select names ${wrong}, which is no field.`, {
+    field: 'select',
+    accepted: known.join(','),
+  });
+}
+
+function entityAnswer(entity: Entity, call: Call, { etag, values }: Stored, status = 200): Answer {
+  const headers = { etag };
+  const given: readonly string[] = call.header('if-none-match')?.match(/(?:W\/)?"[^"]*"|\*/g) ?? [];
+  // Table storage ignores If-None-Match, so the comparison is ours; the row was read all the same.
+  if (status === 200 && (given.includes(etag) || given.includes('*'))) return { status: 304, headers };
+  return { status, headers, body: visible(entity, call.caller, values) };
+}
+
+async function written(entity: Entity, call: Call): Promise<unknown> {
+  const input = await call.json();
+  checkWritable(entity, call.caller, input);
+  return input;
+}
+
+function batchSchema(item: z.ZodType) {
+  return z.strictObject({ items: z.array(item).min(1).max(MAX_BATCH) });
+}
+
+const BatchAnswer = z.object({
+  results: z.array(z.object({ status: z.int(), problem: z.record(z.string(), z.unknown()).optional() })),
+});
+
+async function batch(entity: Entity, call: Call): Promise<Answer> {
+  const { items } = parse(batchSchema(z.unknown()), await call.json());
+  for (const item of items) checkWritable(entity, call.caller, item);
+  const outcomes = await putEntities(call.app.engine, entity, items);
+  return { status: 200, body: { results: outcomes.map(toResult) } };
+}
+
+const STATUS_OF = { created: 201, replaced: 200, unchanged: 304 } as const;
+
+function toResult(outcome: BatchOutcome) {
+  if (typeof outcome === 'string') return { status: STATUS_OF[outcome] };
+  const problem = toProblem(outcome);
+  return { status: problem.status, problem };
+}

@@ -1,0 +1,48 @@
+import type { Entity } from '../patterns/entity.ts';
+import type { Index } from '../patterns/indexes.ts';
+import { indexFields, readByCopy, readByList } from '../patterns/retrieve.ts';
+import { validateTexts } from '../patterns/validation.ts';
+import { entityPath, listSuccess, pageAnswer } from './entity-routes.ts';
+import { PAGE_QUERY, pageOf } from './paging.ts';
+import { pathTo, type Route } from './route.ts';
+import { rolesToReadBy, visible } from './visible.ts';
+
+/** A route for each index: of one entity an object, of several a list. */
+export function indexRoutes(entity: Entity): Route[] {
+  return Object.entries(entity.indexes).map(([name, index]) => indexRoute(entity, name, index));
+}
+
+function indexRoute(entity: Entity, indexName: string, index: Index): Route {
+  const fields = indexFields(entity, index);
+  const common = {
+    name: `${entity.name}-by-${indexName}`,
+    method: 'GET',
+    path: `${entity.name}/by/${indexName}/${fields.map((field) => `{${field}}`).join('/')}`,
+    roles: rolesToReadBy(entity, fields),
+  } as const;
+  if (index.kind === 'index-entity')
+    return {
+      ...common,
+      query: PAGE_QUERY,
+      summary: `Those of ${entity.name} with this ${fields.join(', ')}`,
+      success: listSuccess(entity),
+      handle: async (call) => {
+        const given = validateTexts(entity, call.params, fields);
+        const path = pathTo(entity.name, 'by', indexName, ...fields.map((field) => given[field]));
+        const page = await readByList(call.app.engine, entity, index, given, await pageOf(call, path));
+        return pageAnswer(call, entity, page, { bound: path, path });
+      },
+    };
+  return {
+    ...common,
+    summary: `The one of ${entity.name} with this ${fields.join(', ')}`,
+    success: { status: 200, description: 'The entity; Content-Location says where it is', body: entity.schema },
+    handle: async (call) => {
+      const given = validateTexts(entity, call.params, fields);
+      const values = await readByCopy(call.app.engine, entity, index, given);
+      // No ETag: a copy has its own, which is of no use in writing the entity.
+      const headers = { 'content-location': entityPath(entity, values) };
+      return { status: 200, headers, body: visible(entity, call.caller, values) };
+    },
+  };
+}

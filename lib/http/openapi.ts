@@ -1,0 +1,87 @@
+import { z } from 'zod';
+import { PROBLEM_TYPE } from './problem.ts';
+import type { Route } from './route.ts';
+
+/** The OpenAPI 3.1 description of the routes. */
+export function openapiOf(routes: readonly Route[]) {
+  const paths: Record<string, Record<string, unknown>> = {};
+  for (const route of routes) {
+    const path = `/api/${route.path}`;
+    paths[path] = { ...paths[path], [route.method.toLowerCase()]: operationOf(route) };
+  }
+  return {
+    openapi: '3.1.0',
+    info: { title: 'Rowkey', version: '1', description: 'Generated from the declaration of what is stored.' },
+    servers: [{ url: '/' }],
+    security: [{ token: [] }],
+    paths,
+    components: {
+      securitySchemes: { token: { type: 'http', scheme: 'bearer', bearerFormat: 'JWT' } },
+      schemas: { Problem: jsonSchema(Problem) },
+      responses: {
+        Problem: {
+          description: 'Problem details',
+          content: content(PROBLEM_TYPE, { $ref: '#/components/schemas/Problem' }),
+        },
+      },
+    },
+  };
+}
+
+const Problem = z.object({
+  type: z.string(),
+  title: z.string(),
+  status: z.int(),
+  detail: z.string(),
+  field: z.string().optional(),
+  accepted: z.string().optional(),
+  etag: z.string().optional(),
+  errors: z.array(z.object({ field: z.string(), message: z.string() })).optional(),
+});
+
+function operationOf({ name, path, roles, query = {}, summary, requestBody, success, method }: Route) {
+  const inPath = [...path.matchAll(/\{(\w+)\}/g)].map(([, field]) => ({
+    name: field,
+    in: 'path',
+    required: true,
+    schema: { type: 'string' },
+  }));
+  const inQuery = Object.entries(query).map(([field, description]) => ({
+    name: field,
+    in: 'query',
+    description,
+    schema: { type: 'string' },
+  }));
+  const conditional = method === 'PUT' || method === 'PATCH' || method === 'DELETE';
+  const ifMatch = {
+    name: 'If-Match',
+    in: 'header',
+    description: 'The ETag that the entity must have',
+    schema: { type: 'string' },
+  };
+  return {
+    operationId: name,
+    summary,
+    ...(roles ? { description: `For the roles: ${roles.join(', ')}.` } : { security: [] }),
+    parameters: [...inPath, ...inQuery, ...(conditional ? [ifMatch] : [])],
+    ...(requestBody
+      ? { requestBody: { required: true, content: content('application/json', jsonSchema(requestBody, 'input')) } }
+      : {}),
+    responses: {
+      [success.status]: {
+        description: success.description,
+        ...(success.body ? { content: content('application/json', jsonSchema(success.body)) } : {}),
+      },
+      default: { $ref: '#/components/responses/Problem' },
+    },
+  };
+}
+
+function content(type: string, schema: unknown) {
+  return { [type]: { schema } };
+}
+
+function jsonSchema(schema: z.ZodType, io: 'input' | 'output' = 'output') {
+  const { $schema: _, ...described } = z.toJSONSchema(schema, { io, unrepresentable: 'any' });
+  return described;
+}

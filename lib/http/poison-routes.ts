@@ -1,0 +1,64 @@
+import { z } from 'zod';
+import { dropPoison, listPoison, type Poison, replayPoison } from '../patterns/poison.ts';
+import { nextLink, PAGE_QUERY, pageOf } from './paging.ts';
+import type { Call, Route } from './route.ts';
+
+const PoisonSchema = z.object({
+  id: z.string(),
+  queue: z.string(),
+  reason: z.string(),
+  attempts: z.int(),
+  insertedAt: z.iso.datetime(),
+  recordedAt: z.iso.datetime(),
+  text: z.string(),
+}) satisfies z.ZodType<Poison>;
+
+const PATH = 'operations/poison';
+const roles = ['operator'] as const;
+
+/** What an operator does with messages that could not be handled. */
+export const poisonRoutes: readonly Route[] = [
+  {
+    name: 'operations-poison-list',
+    method: 'GET',
+    path: PATH,
+    roles,
+    query: PAGE_QUERY,
+    summary: 'Messages that could not be handled, newest first',
+    success: { status: 200, description: 'The messages', body: z.object({ items: z.array(PoisonSchema) }) },
+    handle: list,
+  },
+  {
+    name: 'operations-poison-replay',
+    method: 'POST',
+    path: `${PATH}/{id}/replay`,
+    roles,
+    summary: 'Send a message to its queue once more and take it off the list',
+    success: { status: 202, description: 'Sent', body: PoisonSchema.pick({ id: true, queue: true }) },
+    handle: async ({ app, params }) => {
+      const { id, queue } = await replayPoison(app.engine, params.id ?? '');
+      return { status: 202, body: { id, queue } };
+    },
+  },
+  {
+    name: 'operations-poison-drop',
+    method: 'DELETE',
+    path: `${PATH}/{id}`,
+    roles,
+    summary: 'Take a message off the list for good',
+    success: { status: 204, description: 'Dropped' },
+    handle: async ({ app, params }) => {
+      await dropPoison(app.engine, params.id ?? '');
+      return { status: 204 };
+    },
+  },
+];
+
+async function list(call: Call) {
+  const { engine } = call.app;
+  const { top, after } = await pageOf(call, PATH);
+  const { items, more } = await listPoison(engine, { limit: top, after: after?.row });
+  const last = items.at(-1);
+  const next = more && last ? { row: last.id } : undefined;
+  return { status: 200, body: { items }, headers: await nextLink(call, next, { path: `/api/${PATH}`, bound: PATH }) };
+}

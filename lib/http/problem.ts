@@ -1,0 +1,46 @@
+import type { ErrorCode, RowkeyError } from '../errors.ts';
+
+/** Problem details (RFC 9457): the one table from our codes to statuses and titles. */
+const PROBLEMS: Readonly<Record<ErrorCode, { readonly status: number; readonly title: string }>> = {
+  'invalid-input': { status: 400, title: 'The request is not as declared' },
+  unauthenticated: { status: 401, title: 'A valid token is needed' },
+  forbidden: { status: 403, title: 'The caller may not do this' },
+  'not-found': { status: 404, title: 'There is no such thing' },
+  'duplicate-key': { status: 409, title: 'The key is taken' },
+  'duplicate-value': { status: 409, title: 'A unique value is taken' },
+  busy: { status: 503, title: 'Others are writing the same' },
+  'etag-mismatch': { status: 412, title: 'The entity has changed' },
+  'too-large': { status: 413, title: 'More than storage holds' },
+  'storage-unavailable': { status: 503, title: 'Storage does not answer' },
+  'identity-unavailable': { status: 503, title: 'The token issuer does not answer' },
+  'wrong-setting': { status: 500, title: 'The service is not set up' },
+  'never-succeeds': { status: 400, title: 'This can never succeed' },
+};
+
+export const PROBLEM_TYPE = 'application/problem+json';
+
+/** `type` is stable and what a program should look at; it is the path of a fragment in the documentation. */
+export interface Problem {
+  readonly type: string;
+  readonly title: string;
+  readonly status: number;
+  readonly detail: string;
+  readonly field?: string;
+  readonly accepted?: string;
+  readonly etag?: string;
+  readonly errors?: readonly { readonly field: string; readonly message: string }[];
+}
+
+export function toProblem({ code, message, details }: RowkeyError): Problem {
+  const { retryAfter: _, ...shown } = details;
+  // A setting's name is nothing that a caller can act on.
+  const detail = code === 'wrong-setting' ? 'The operator has to look at the settings.' : message;
+  return { type: `/problems/${code}`, ...PROBLEMS[code], detail, ...shown };
+}
+
+export const INTERNAL_PROBLEM: Problem = {
+  type: '/problems/internal',
+  title: 'Something unexpected happened',
+  status: 500,
+  detail: 'The failure was logged; trying again may help.',
+};

@@ -1,0 +1,97 @@
+import type { HttpRequest, HttpResponseInit, InvocationContext } from '@azure/functions';
+import { type Caller, requireRole } from '../access/token.ts';
+import { RowkeyError } from '../errors.ts';
+import { type Cost, measureCost } from '../storage/cost.ts';
+import { INTERNAL_PROBLEM, PROBLEM_TYPE, toProblem } from './problem.ts';
+import type { Answer, App, Call, Route } from './route.ts';
+
+/** A batch of a hundred entities of a few KB each; a body is read into memory as a whole. */
+const MAX_BODY_BYTES = 1_048_576;
+const NOBODY: Caller = { subject: '', roles: [] };
+
+/** The handler that the functions runtime calls: who, what, and every failure as problem details. */
+export function respondWith(app: () => App, route: Route) {
+  return (request: HttpRequest, context: InvocationContext): Promise<HttpResponseInit> =>
+    measureCost(async (cost) => {
+      const answer = await answerTo(app, route, request).catch((error: unknown) => failure(error, context));
+      return toResponse(answer, cost);
+    });
+}
+
+async function answerTo(app: () => App, route: Route, request: HttpRequest): Promise<Answer> {
+  const query = new URL(request.url).searchParams;
+  const caller = route.roles ? await app().authenticate(request.headers.get('authorization') ?? undefined) : NOBODY;
+  if (route.roles) requireRole(caller, route.roles);
+  for (const name of query.keys()) checkParameter(route, name, query.getAll(name));
+  const call: Call = {
+    app: app(),
+    caller,
+    params: decoded(request.params),
+    query,
+    header: (name) => request.headers.get(name) ?? undefined,
+    json: () => bodyOf(request),
+  };
+  return route.handle(call);
+}
+
+function checkParameter({ query = {} }: Route, name: string, values: readonly string[]): void {
+  const names = Object.keys(query);
+  if (names.includes(name) && values.length === 1) return;
+  const why = names.includes(name) ? 'is given more than once' : 'is not known here';
+  throw new RowkeyError('invalid-input', `The query parameter ${name} ${why}.`, {
+    field: name,
+    accepted: names.length > 0 ? names.join(', ') : 'no query parameters',
+  });
+}
+
+/** The host decodes a path once and leaves an encoded slash as it is, lest it part the path. */
+function decoded(params: Readonly<Record<string, string>>): Record<string, string> {
+  return Object.fromEntries(Object.entries(params).map(([name, value]) => [name, value.replace(/%2f/gi, '/')]));
+}
+
+async function bodyOf(request: HttpRequest): Promise<unknown> {
+  const bytes = await request.arrayBuffer();
+  if (bytes.byteLength > MAX_BODY_BYTES)
+    throw new RowkeyError('invalid-input', 'The body is too large.', { accepted: `at most ${MAX_BODY_BYTES} bytes` });
+  try {
+    return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes));
+  } catch {
+    throw new RowkeyError('invalid-input', 'The body is not JSON in UTF-8.', { accepted: 'application/json' });
+  }
+}
+
+function failure(error: unknown, context: InvocationContext): Answer {
+  if (!(error instanceof RowkeyError)) {
+    // Not the message, which may hold a key or what was sent; where it happened is enough to find it.
+    const { name, stack = '' } = error instanceof Error ? error : new Error();
+    context.error(
+      `An unexpected ${name}`,
+      stack
+        .split('\n')
+        .filter((line) => line.startsWith('    at '))
+        .join('\n'),
+    );
+    return { status: INTERNAL_PROBLEM.status, body: INTERNAL_PROBLEM, headers: { 'content-type': PROBLEM_TYPE } };
+  }
+  if (error.code === 'wrong-setting') context.error(error.message);
+  const problem = toProblem(error);
+  const headers: Record<string, string> = { 'content-type': PROBLEM_TYPE };
+  if (problem.status === 401) headers['www-authenticate'] = 'Bearer';
+  if (error.details.retryAfter !== undefined) headers['retry-after'] = String(error.details.retryAfter);
+  if (error.details.etag !== undefined) headers.etag = error.details.etag;
+  return { status: problem.status, body: problem, headers };
+}
+
+function toResponse({ status, body, headers }: Answer, { transactions, milliseconds }: Cost): HttpResponseInit {
+  const common = {
+    'server-timing': `storage;dur=${milliseconds.toFixed(1)};desc="${transactions} transactions"`,
+    'cache-control': 'private, no-cache',
+    'x-content-type-options': 'nosniff',
+  };
+  const content = body === undefined ? {} : { 'content-type': 'application/json' };
+  return {
+    status,
+    headers: { ...common, ...content, ...headers },
+    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+  };
+}

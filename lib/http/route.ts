@@ -1,0 +1,53 @@
+import type { z } from 'zod';
+import type { Caller } from '../access/token.ts';
+import type { Engine } from '../patterns/engine.ts';
+import type { Entity, Role } from '../patterns/entity.ts';
+import type { TableSasSigner } from '../storage/table-sas-signer.ts';
+
+/** What the routes work with. */
+export interface App {
+  readonly engine: Engine;
+  readonly entities: readonly Entity[];
+  readonly signer: () => TableSasSigner;
+  readonly authenticate: (authorization: string | undefined) => Promise<Caller>;
+}
+
+export interface Call {
+  readonly app: App;
+  readonly caller: Caller;
+  /** Decoded. */
+  readonly params: Readonly<Record<string, string>>;
+  readonly query: URLSearchParams;
+  readonly header: (name: string) => string | undefined;
+  /** The body as JSON. Throws `invalid-input`. */
+  readonly json: () => Promise<unknown>;
+}
+
+export interface Answer {
+  readonly status: number;
+  readonly body?: unknown;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+/** One method of one path: what is registered, done and described. */
+export interface Route {
+  /** As the function is named; the host tries functions in the order of their names. */
+  readonly name: string;
+  readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
+  /** Without the prefix `api`. */
+  readonly path: string;
+  /** One of these is needed; undefined where no token is. */
+  readonly roles: readonly Role[] | undefined;
+  /** The query parameters that are taken, with what they mean; others are refused. */
+  readonly query?: Readonly<Record<string, string>>;
+  readonly summary: string;
+  readonly requestBody?: z.ZodType;
+  /** The successful answer: its status, and its body where it has one. */
+  readonly success: { readonly status: number; readonly description: string; readonly body?: z.ZodType };
+  readonly handle: (call: Call) => Promise<Answer>;
+}
+
+/** The path of a thing under the API, each part encoded. */
+export function pathTo(...parts: readonly unknown[]): string {
+  return ['/api', ...parts.map((part) => encodeURIComponent(String(part)))].join('/');
+}

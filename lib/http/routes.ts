@@ -1,0 +1,34 @@
+import type { Entity } from '../patterns/entity.ts';
+import { entityRoutes } from './entity-routes.ts';
+import { grantRoute } from './grant-route.ts';
+import { healthRoute } from './health-route.ts';
+import { indexRoutes } from './index-routes.ts';
+import { openapiOf } from './openapi.ts';
+import { poisonRoutes } from './poison-routes.ts';
+import type { Route } from './route.ts';
+import { transferRoutes } from './transfer-routes.ts';
+
+/** Every route of a deployment, from what it stores. */
+export function routesOf(entities: readonly Entity[]): Route[] {
+  const described = [
+    ...entities.flatMap((entity) => [
+      ...entityRoutes(entity),
+      ...indexRoutes(entity),
+      ...transferRoutes(entity),
+      ...(entity.archive ? entityRoutes(entity.archive, 'archive') : []),
+    ]),
+    ...(entities.some((entity) => entity.access.own) ? [grantRoute(entities)] : []),
+    ...poisonRoutes,
+    healthRoute,
+  ];
+  const openapi: Route = {
+    name: 'openapi',
+    method: 'GET',
+    path: 'openapi.json',
+    roles: undefined,
+    summary: 'This description',
+    success: { status: 200, description: 'OpenAPI 3.1' },
+    handle: async () => ({ status: 200, body: openapiOf([...described, openapi]) }),
+  };
+  return [...described, openapi];
+}

@@ -1,0 +1,73 @@
+import { RowkeyError } from '../errors.ts';
+import type { Entity } from '../patterns/entity.ts';
+import { operations, readOperation } from '../patterns/operation.ts';
+import { moveSchema, requestArchive, requestMove } from '../patterns/transfer.ts';
+import { validateTexts } from '../patterns/validation.ts';
+import { entityPath } from './entity-routes.ts';
+import type { Answer, Call, Route } from './route.ts';
+
+/** Archive and move answer at once with the address at which their outcome can be asked for. */
+export function transferRoutes(entity: Entity): Route[] {
+  const routes: Route[] = [];
+  if (entity.archive) routes.push(...routesOf(entity, 'archive'));
+  if (entity.movable.length > 0) routes.push(...routesOf(entity, 'move'));
+  return routes;
+}
+
+const Status = operations.schema.omit({ entity: true });
+
+function routesOf(entity: Entity, operation: 'archive' | 'move'): Route[] {
+  const path = `${entity.name}/${entity.keyFields.map((field) => `{${field}}`).join('/')}/${operation}`;
+  return [
+    {
+      name: `${entity.name}-${operation}`,
+      method: 'POST',
+      path,
+      roles: entity.access.write,
+      summary:
+        operation === 'archive'
+          ? `Put one of ${entity.name} into the archive`
+          : `Move one of ${entity.name} to another ${entity.movable.join(', ')}`,
+      ...(operation === 'move' ? { requestBody: moveSchema(entity) } : {}),
+      success: {
+        status: 202,
+        description: 'Will be done; Location says where to ask',
+        body: Status.pick({ operationId: true, operation: true, status: true }),
+      },
+      handle: (call) => request(entity, operation, call),
+    },
+    {
+      name: `${entity.name}-${operation}-status`,
+      method: 'GET',
+      path: `${path}/{operationId}`,
+      roles: entity.access.write,
+      summary: `What became of such a request`,
+      success: { status: 200, description: 'Where it stands', body: Status },
+      handle: (call) => status(entity, operation, call),
+    },
+  ];
+}
+
+async function request(entity: Entity, operation: 'archive' | 'move', call: Call): Promise<Answer> {
+  const key = validateTexts(entity, call.params, entity.keyFields);
+  const { engine } = call.app;
+  const operationId =
+    operation === 'archive'
+      ? await requestArchive(engine, entity, key)
+      : await requestMove(engine, entity, key, await call.json());
+  const location = `${entityPath(entity, key)}/${operation}/${operationId}`;
+  return { status: 202, headers: { location }, body: { operationId, operation, status: 'running' } };
+}
+
+async function status(entity: Entity, operation: 'archive' | 'move', call: Call): Promise<Answer> {
+  const key = validateTexts(entity, call.params, entity.keyFields);
+  const found = await readOperation(call.app.engine, {
+    entity: entity.name,
+    operation,
+    operationId: call.params.operationId ?? '',
+  });
+  const { entity: _, ...body } = operations.schema.parse(found);
+  if (entity.keyFields.some((field) => body.key[field] !== key[field]))
+    throw new RowkeyError('not-found', 'There is no such operation of this one.');
+  return { status: 200, body };
+}

@@ -1,0 +1,29 @@
+import type { Caller } from '../access/token.ts';
+import { RowkeyError } from '../errors.ts';
+import type { Entity, Role, Values } from '../patterns/entity.ts';
+
+/** Fields that only some roles are shown are left out for the others, as if they were empty. */
+export function visible(entity: Entity, caller: Caller, values: Values): Values {
+  const hidden = hiddenFields(entity, caller);
+  return Object.fromEntries(Object.entries(values).filter(([field]) => !hidden.includes(field)));
+}
+
+/** Who may not see a field may not set it. Throws `forbidden`. */
+export function checkWritable(entity: Entity, caller: Caller, input: unknown): void {
+  if (typeof input !== 'object' || input === null) return;
+  const field = hiddenFields(entity, caller).find((hidden) => hidden in input);
+  if (field) throw new RowkeyError('forbidden', `The field ${field} is not one that this caller may set.`, { field });
+}
+
+/** Reading by a field tells who has it: an index is for those who may see every field that it is made of. */
+export function rolesToReadBy(entity: Entity, fields: readonly string[]): Role[] {
+  return entity.access.read.filter((role) =>
+    fields.every((field) => entity.access.restricted?.[field]?.includes(role) ?? true),
+  );
+}
+
+function hiddenFields({ access }: Entity, { roles }: Caller): string[] {
+  return Object.entries(access.restricted ?? {}).flatMap(([field, allowed]) =>
+    allowed?.some((role) => roles.includes(role)) ? [] : [field],
+  );
+}

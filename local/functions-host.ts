@@ -1,0 +1,80 @@
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { createServer } from 'node:net';
+import { fileURLToPath } from 'node:url';
+
+/** The functions host as a child process: Core Tools where they are installed, else the project's own. */
+export interface FunctionsHost {
+  readonly process: ChildProcess;
+  readonly url: string;
+  /** Lets what runs come to its end. */
+  stop(): Promise<void>;
+}
+
+export interface FunctionsHostOptions {
+  readonly port: number;
+  readonly settings: Readonly<Record<string, string>>;
+  /** Insists on Core Tools. */
+  readonly func?: boolean | undefined;
+  /** Takes the lines that the host logs. */
+  readonly log: (line: string) => void;
+}
+
+const ROOT = fileURLToPath(new URL('..', import.meta.url));
+const OWN_HOST = fileURLToPath(new URL('host/main.ts', import.meta.url));
+
+/** Starts the host on `port`, which must be free; it serves once `/api/health` answers. */
+export async function startFunctionsHost({ port, settings, func, log }: FunctionsHostOptions): Promise<FunctionsHost> {
+  const withTools = func === true || (func === undefined && hasCoreTools());
+  if (func && !hasCoreTools())
+    throw new Error('Azure Functions Core Tools are not installed: there is no func on the PATH.');
+  const [file, args] = withTools
+    ? ['func', ['start', '--port', String(port)]]
+    : [process.execPath, [OWN_HOST, '--app', ROOT, '--port', String(port)]];
+  const child = spawn(file, args, {
+    cwd: ROOT,
+    env: { ...process.env, FUNCTIONS_WORKER_RUNTIME: 'node', ...settings },
+    stdio: ['ignore', 'pipe', 'pipe'],
+    // Its own process group: Ctrl-C reaches the starter alone, which stops the host before the storage.
+    detached: process.platform !== 'win32',
+  });
+  for (const output of [child.stdout, child.stderr]) {
+    output.setEncoding('utf8');
+    let rest = '';
+    output.on('data', (chunk: string) => {
+      const lines = (rest + chunk).split('\n');
+      rest = lines.pop() ?? '';
+      for (const line of lines) log(line);
+    });
+  }
+  await once(child, 'spawn');
+  return {
+    process: child,
+    url: `http://127.0.0.1:${port}`,
+    async stop() {
+      if (child.exitCode !== null || child.signalCode !== null) return;
+      child.kill('SIGTERM');
+      await once(child, 'exit');
+    },
+  };
+}
+
+/** Answers a free port where 0 is asked for. Throws one sentence where the port is taken. */
+export async function freePort(port: number): Promise<number> {
+  const server = createServer();
+  const { promise, resolve, reject } = Promise.withResolvers<void>();
+  server.once('error', reject).listen(port, '127.0.0.1', resolve);
+  try {
+    await promise;
+    const address = server.address();
+    return typeof address === 'object' && address ? address.port : port;
+  } catch {
+    throw new Error(`Port ${port} is in use: stop what listens there, or choose another with --port.`);
+  } finally {
+    server.close();
+  }
+}
+
+function hasCoreTools(): boolean {
+  return spawnSync('func', ['--version'], { stdio: 'ignore' }).status === 0;
+}

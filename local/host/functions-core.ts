@@ -1,0 +1,124 @@
+import { registerHooks } from 'node:module';
+import { type LogLevel, writeLog } from './log.ts';
+
+/**
+ * The module `@azure/functions-core`, through which the library `@azure/functions` talks to its host. It is not on npm:
+ * the host provides it at run time. Its state belongs to the process, as the library itself asks for it only once.
+ */
+
+export interface FunctionMetadata {
+  readonly name: string;
+  /** The trigger's key carries a hash; `$return` is the http output. */
+  readonly bindings: Readonly<Record<string, Readonly<Record<string, unknown>>>>;
+}
+
+/** Typed as loosely as the library calls it: the arguments depend on the trigger. */
+export type Handler = (...args: unknown[]) => unknown;
+
+/** What the library takes and gives as a value: one property says of which kind. */
+export interface TypedData {
+  readonly string?: string;
+  readonly json?: string;
+  readonly int?: number;
+  readonly http?: unknown;
+}
+
+export interface CoreContext {
+  readonly invocationId: string;
+  readonly request: {
+    readonly invocationId: string;
+    readonly inputData: readonly { readonly name: string; readonly data: TypedData }[];
+    readonly triggerMetadata: Readonly<Record<string, TypedData>>;
+  };
+  readonly metadata: FunctionMetadata;
+  state: 'preInvocationHooks' | 'invocation' | 'postInvocationHooks' | undefined;
+  log(level: LogLevel, category: string, message: string): void;
+}
+
+interface InvocationModel {
+  getArguments(): Promise<{ context: unknown; inputs: unknown[] }>;
+  invokeFunction(context: unknown, inputs: unknown[], handler: Handler): Promise<unknown>;
+  getResponse(context: unknown, result: unknown): Promise<{ returnValue?: { http?: unknown } | null }>;
+}
+
+interface ProgrammingModel {
+  getInvocationModel(context: CoreContext): InvocationModel;
+  getCapabilities(capabilities: Record<string, string>): Promise<Record<string, string>>;
+}
+
+const HOOK_NAMES = ['appStart', 'appTerminate', 'preInvocation', 'postInvocation'] as const;
+type HookName = (typeof HOOK_NAMES)[number];
+type Hook = (context: object) => unknown;
+
+export const version = '4.0.0';
+/** The oldest host version with everything the library asks for but log hooks (4.34). */
+export const hostVersion = '4.28.0';
+
+const functions: { metadata: FunctionMetadata; handler: Handler }[] = [];
+const hooks: Record<HookName, Hook[]> = { appStart: [], appTerminate: [], preInvocation: [], postInvocation: [] };
+let programmingModel: ProgrammingModel | undefined;
+let sealed = false;
+
+export class Disposable {
+  readonly #callback: () => void;
+
+  constructor(callback: () => void) {
+    this.#callback = callback;
+  }
+
+  dispose() {
+    this.#callback();
+  }
+}
+
+export function registerFunction(metadata: FunctionMetadata, handler: Handler): Disposable {
+  if (sealed) throw new Error(`The function ${metadata.name} was registered after the app had loaded.`);
+  // The real host compares names without regard to case.
+  const taken = functions.some((other) => other.metadata.name.toLowerCase() === metadata.name.toLowerCase());
+  if (taken) throw new Error(`Two functions are named ${metadata.name}; a name is given once.`);
+  const entry = { metadata, handler };
+  functions.push(entry);
+  return new Disposable(() => void functions.splice(functions.indexOf(entry), 1));
+}
+
+export function registerHook(name: string, hook: Hook): Disposable {
+  const known = HOOK_NAMES.find((candidate) => candidate === name);
+  // The library turns this very kind of error into its own sentence about the host's version.
+  if (!known) throw Object.assign(new RangeError(`Unknown hook ${name}.`), { isAzureFunctionsSystemError: true });
+  hooks[known].push(hook);
+  return new Disposable(() => void hooks[known].splice(hooks[known].indexOf(hook), 1));
+}
+
+export function setProgrammingModel(model: ProgrammingModel) {
+  programmingModel = model;
+}
+
+export function getProgrammingModel(): ProgrammingModel {
+  if (!programmingModel) throw new Error('Nothing has imported @azure/functions yet.');
+  return programmingModel;
+}
+
+export function log(level: LogLevel, _category: string, message: string) {
+  writeLog(level, 'host', message);
+}
+
+/** Runs the hooks one after another, as each may change what the next one sees. */
+export async function runHooks(name: HookName, context: object) {
+  for (const hook of hooks[name]) await hook(context);
+}
+
+/** Makes this very module answer to `@azure/functions-core`; to be called before the library is imported. */
+export function provideFunctionsCore() {
+  registerHooks({
+    resolve: (specifier, context, next) =>
+      specifier === '@azure/functions-core'
+        ? { url: import.meta.url, format: 'module-typescript', shortCircuit: true }
+        : next(specifier, context),
+  });
+}
+
+/** What the app has registered; nothing can be added from here on. */
+export function sealFunctions(): readonly { readonly metadata: FunctionMetadata; readonly handler: Handler }[] {
+  sealed = true;
+  return functions;
+}

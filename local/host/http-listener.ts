@@ -1,0 +1,130 @@
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import { buffer } from 'node:stream/consumers';
+import { z } from 'zod';
+import { invoke } from './invoke.ts';
+import type { HostedFunction, HttpTrigger } from './load-app.ts';
+import { compileRoute, decodePath, type Route } from './route.ts';
+import { type CoreCookie, setCookie } from './set-cookie.ts';
+
+const RESERVED = ['admin', 'runtime'];
+const ADMIN_ROUTE = /^\/admin\/functions\/([^/]+)$/i;
+
+/** What the library answers for an http output; `undefined` for a handler that returned nothing. */
+const HttpOutput = z
+  .object({
+    statusCode: z.coerce.number(),
+    headers: z.record(z.string(), z.string()),
+    cookies: z.array(z.custom<CoreCookie>()),
+    body: z.object({ bytes: z.instanceof(Uint8Array) }),
+  })
+  .optional();
+type HttpOutput = z.infer<typeof HttpOutput>;
+
+interface RoutedFunction {
+  readonly target: HostedFunction<HttpTrigger>;
+  readonly route: Route;
+}
+
+export interface HttpListenerOptions {
+  readonly port: number;
+  readonly routePrefix: string;
+  /** Starts a timer function by hand and answers whether there is one of this name. */
+  readonly runTimer: (name: string) => boolean;
+}
+
+export interface HttpListener {
+  readonly port: number;
+  /** Takes no more connections and resolves when the requests under way are answered. */
+  stop(): Promise<void>;
+}
+
+/** Serves http functions on 127.0.0.1. The first in order of name whose route and method match is called. */
+export async function startHttpListener(
+  functions: readonly HostedFunction<HttpTrigger>[],
+  { port, routePrefix, runTimer }: HttpListenerOptions,
+): Promise<HttpListener> {
+  const routed = functions.map((target) => ({ target, route: routeOf(target, routePrefix) }));
+  const server = createServer((request, response) => {
+    // A kept-alive connection would hold up the stop.
+    if (!server.listening) response.setHeader('connection', 'close');
+    answer(request, response).catch(() => {
+      // The invocation has logged its failure; like the real host, the answer gives nothing of it away.
+      if (response.headersSent) response.destroy();
+      else endEmpty(response, 500);
+    });
+  });
+
+  async function answer(request: IncomingMessage, response: ServerResponse) {
+    const url = new URL(request.url ?? '/', `http://${request.headers.host ?? '127.0.0.1'}`);
+    const path = decodePath(url.pathname);
+    const [, timer] = ADMIN_ROUTE.exec(path) ?? [];
+    if (timer && request.method === 'POST') return endEmpty(response, runTimer(timer) ? 202 : 404);
+    const found = findFunction(routed, path, request.method ?? 'GET');
+    // The real host says 404 even where only the method is wrong.
+    if (!found) return endEmpty(response, 404);
+    const http = {
+      method: request.method,
+      url: url.href,
+      nullableHeaders: nullable(Object.entries(request.headers)),
+      nullableQuery: nullable([...new Set(url.searchParams.keys())].map((key) => [key, url.searchParams.getAll(key)])),
+      nullableParams: nullable(Object.entries(found.params)),
+      body: { bytes: await buffer(request) },
+    };
+    const { returnValue } = await invoke(found.target, { data: { http } });
+    send(response, HttpOutput.parse(returnValue?.http));
+  }
+
+  const { promise, resolve, reject } = Promise.withResolvers<void>();
+  server.once('error', reject).listen(port, '127.0.0.1', resolve);
+  await promise.catch((error: NodeJS.ErrnoException) => {
+    if (error.code !== 'EADDRINUSE') throw error;
+    throw new Error(`Port ${port} is in use: stop what listens there or give another with --port.`);
+  });
+  const address = server.address();
+
+  return {
+    port: typeof address === 'object' && address ? address.port : port,
+    stop: () => new Promise((stopped) => server.close(() => stopped())),
+  };
+}
+
+function routeOf({ name, trigger }: HostedFunction<HttpTrigger>, routePrefix: string): Route {
+  const template = (trigger.route || name).replace(/^\/+|\/+$/g, '');
+  // A plain comparison of the beginning, as in the real host: `administrators` is refused as well.
+  const reserved = RESERVED.find((word) => template.toLowerCase().startsWith(word));
+  if (reserved)
+    throw new Error(`The function ${name} has the route ${template}: the host keeps what begins with ${reserved}.`);
+  try {
+    return compileRoute(`/${[routePrefix, template].filter(Boolean).join('/')}`);
+  } catch (error) {
+    throw new Error(`The function ${name} cannot be routed: ${error instanceof Error ? error.message : error}.`);
+  }
+}
+
+function findFunction(routed: readonly RoutedFunction[], path: string, method: string) {
+  for (const { target, route } of routed) {
+    const { methods } = target.trigger;
+    if (methods.length > 0 && !methods.includes(method)) continue;
+    const params = route.match(path);
+    if (params) return { target, params };
+  }
+  return undefined;
+}
+
+/** The shape the library wants; several values of one name become one, joined by commas, as in the real host. */
+function nullable(entries: readonly (readonly [string, string | string[] | undefined])[]) {
+  return Object.fromEntries(entries.map(([key, value]) => [key, { value: String(value ?? '') }]));
+}
+
+function send(response: ServerResponse, output: HttpOutput) {
+  if (!output) return endEmpty(response, 204);
+  for (const [name, value] of Object.entries(output.headers)) response.setHeader(name, value);
+  if (output.cookies.length > 0) response.setHeader('set-cookie', output.cookies.map(setCookie));
+  response.statusCode = output.statusCode;
+  response.end(output.body.bytes);
+}
+
+function endEmpty(response: ServerResponse, status: number) {
+  for (const name of response.getHeaderNames()) if (name !== 'connection') response.removeHeader(name);
+  response.writeHead(status, status === 204 ? {} : { 'content-length': 0 }).end();
+}

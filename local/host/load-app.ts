@@ -1,0 +1,78 @@
+import { globSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { z } from 'zod';
+import { type FunctionMetadata, getProgrammingModel, type Handler, sealFunctions } from './functions-core.ts';
+
+const HttpTrigger = z.object({
+  type: z.literal('httpTrigger'),
+  methods: z.array(z.string().toUpperCase()),
+  route: z.string().optional(),
+});
+const QueueTrigger = z.object({
+  type: z.literal('queueTrigger'),
+  queueName: z.string().min(1),
+  connection: z.string().default('AzureWebJobsStorage'),
+});
+const TimerTrigger = z.object({ type: z.literal('timerTrigger'), schedule: z.string().min(1) });
+const Trigger = z.discriminatedUnion('type', [HttpTrigger, QueueTrigger, TimerTrigger]);
+
+export type HttpTrigger = z.infer<typeof HttpTrigger>;
+export type QueueTrigger = z.infer<typeof QueueTrigger>;
+export type TimerTrigger = z.infer<typeof TimerTrigger>;
+type Trigger = z.infer<typeof Trigger>;
+
+export interface HostedFunction<T extends Trigger = Trigger> {
+  readonly name: string;
+  readonly trigger: T;
+  /** The key of the trigger among the bindings, under which the library expects its input. */
+  readonly triggerKey: string;
+  readonly metadata: FunctionMetadata;
+  readonly handler: Handler;
+}
+
+/** Imports the files that `main` in the app's package.json names and answers what they registered, in order of name. */
+export async function loadApp(folder: string): Promise<readonly HostedFunction[]> {
+  const { main } = z
+    .object({ main: z.string() })
+    .parse(JSON.parse(await readFile(join(folder, 'package.json'), 'utf8')));
+  const files = globSync(main, { cwd: folder }).toSorted();
+  if (files.length === 0) throw new Error(`No file matches ${main} in ${folder}: build the app first.`);
+  for (const file of files)
+    try {
+      await import(pathToFileURL(join(folder, file)).href);
+    } catch (error) {
+      throw new Error(`${file} could not be loaded: ${error instanceof Error ? error.message : String(error)}`);
+    }
+
+  const functions = sealFunctions();
+  if (functions.length === 0) throw new Error(`The app registered no function in ${main}.`);
+  const capabilities = await getProgrammingModel().getCapabilities({});
+  if (capabilities.HttpUri)
+    throw new Error('The app turns on enableHttpStream, but this host hands bodies over as bytes only.');
+  return functions
+    .map(({ metadata, handler }) => hosted(metadata, handler))
+    .toSorted((a, b) => (a.name < b.name ? -1 : 1));
+}
+
+/** Picks the functions of one kind of trigger. */
+export function triggeredBy<Type extends Trigger['type']>(functions: readonly HostedFunction[], type: Type) {
+  type Picked = HostedFunction<Extract<Trigger, { type: Type }>>;
+  return functions.filter((candidate): candidate is Picked => candidate.trigger.type === type);
+}
+
+function hosted(metadata: FunctionMetadata, handler: Handler): HostedFunction {
+  let found: Pick<HostedFunction, 'trigger' | 'triggerKey'> | undefined;
+  for (const [key, binding] of Object.entries(metadata.bindings)) {
+    if (key === '$return') continue;
+    const parsed = Trigger.safeParse(binding);
+    if (!parsed.success)
+      throw new Error(
+        `The function ${metadata.name} binds ${binding.type}: served are http, queue and timer triggers.`,
+      );
+    found = { trigger: parsed.data, triggerKey: key };
+  }
+  if (!found) throw new Error(`The function ${metadata.name} has no trigger.`);
+  return { name: metadata.name, ...found, metadata, handler };
+}

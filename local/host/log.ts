@@ -1,0 +1,16 @@
+export type LogLevel = 'trace' | 'debug' | 'information' | 'warning' | 'error' | 'critical' | 'none';
+
+/** What the real host leaves out at its default level. */
+const QUIET: readonly LogLevel[] = ['trace', 'debug', 'none'];
+
+/** Writes one line; line breaks become ` | `, as whoever started the host reads it line by line. */
+export function writeLog(level: LogLevel, source: string, message: string) {
+  if (QUIET.includes(level)) return;
+  const line = `[${level}] ${source} ${message.trim().replace(/\s*\n\s*/g, ' | ')}\n`;
+  (level === 'error' || level === 'critical' ? process.stderr : process.stdout).write(line);
+}
+
+/** An error as a log line wants it: with its stack where it has one. */
+export function described(error: unknown): string {
+  return error instanceof Error ? (error.stack ?? error.message) : String(error);
+}

@@ -1,0 +1,65 @@
+import { resolve } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { parseArgs } from 'node:util';
+import { provideFunctionsCore, runHooks } from './functions-core.ts';
+import { readHostSettings } from './host-settings.ts';
+import { startHttpListener } from './http-listener.ts';
+import { loadApp, triggeredBy } from './load-app.ts';
+import { described, writeLog } from './log.ts';
+import { startQueueListener } from './queue-listener.ts';
+import { startTimerListener, type TimerListener } from './timer-listener.ts';
+
+const STOP_WITHIN_MS = 10_000;
+
+/**
+ * A small functions host: `node local/host/main.ts --app FOLDER --port N` (0 for any free port). Once it serves it
+ * prints `{"ready":true,"port":N}`, then one line for each log entry. SIGTERM or SIGINT ends it when what runs is done.
+ */
+async function main() {
+  const { folder, port } = readArguments();
+  const settings = await readHostSettings(folder);
+  // The core must be there before the app's first import of the library, which asks for it once.
+  provideFunctionsCore();
+  const functions = await loadApp(folder);
+  const hookData = {};
+  await runHooks('appStart', { hookData });
+
+  // The port first: where it is taken, no message may have been received and no timer run.
+  const timers: TimerListener[] = [];
+  const http = await startHttpListener(triggeredBy(functions, 'httpTrigger'), {
+    port,
+    routePrefix: settings.http.routePrefix,
+    runTimer(name) {
+      const timer = timers.find((candidate) => candidate.name.toLowerCase() === name.toLowerCase());
+      timer?.run();
+      return timer !== undefined;
+    },
+  });
+  const queues = triggeredBy(functions, 'queueTrigger').map((target) => startQueueListener(target, settings.queues));
+  timers.push(...triggeredBy(functions, 'timerTrigger').map(startTimerListener));
+
+  let stopping = false;
+  async function stop() {
+    if (stopping) return;
+    stopping = true;
+    const done = Promise.all([http, ...queues, ...timers].map((listener) => listener.stop())).then(() => true);
+    const finished = await Promise.race([done, sleep(STOP_WITHIN_MS, false)]);
+    if (!finished) writeLog('warning', 'host', `left what still ran after ${STOP_WITHIN_MS / 1000} s`);
+    await runHooks('appTerminate', { hookData }).catch((error) => writeLog('error', 'host', described(error)));
+    process.exit(0);
+  }
+  process.on('SIGTERM', stop);
+  process.on('SIGINT', stop);
+  process.stdout.write(`${JSON.stringify({ ready: true, port: http.port })}\n`);
+}
+
+function readArguments() {
+  const { app, port = '' } = parseArgs({ options: { app: { type: 'string' }, port: { type: 'string' } } }).values;
+  if (!app || !/^\d{1,5}$/.test(port)) throw new Error('Start the host with --app FOLDER --port NUMBER.');
+  return { folder: resolve(app), port: Number(port) };
+}
+
+main().catch((error: unknown) => {
+  console.error(error instanceof Error ? error.message : String(error));
+  process.exit(1);
+});

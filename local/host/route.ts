@@ -1,0 +1,38 @@
+/** A route template of ASP.NET made ready for matching. */
+export interface Route {
+  /** The parameters of a decoded path, or `undefined` where it does not match. */
+  match(path: string): Record<string, string> | undefined;
+}
+
+/**
+ * Compiles a template of literals and `{name}`. Own code and not a router library: those put literals before
+ * parameters, whereas the real host asks its functions one by one, in order of name.
+ */
+export function compileRoute(template: string): Route {
+  const pieces = template.split(/\{(\w+)\}/);
+  const names = pieces.filter((_, index) => index % 2 === 1);
+  const literals = pieces.filter((_, index) => index % 2 === 0);
+  if (literals.some((literal) => /[{}]/.test(literal)))
+    throw new Error(`the route ${template} has more than literals and {name}`);
+  const pattern = literals.map((literal) => literal.replace(/[\\^$.*+?()[\]|]/g, '\\$&')).join('([^/]+)');
+  // The trailing slash of a path means nothing; flag i is for the literals, values keep their case.
+  const expression = new RegExp(`^${pattern}/?$`, 'is');
+
+  return {
+    match(path) {
+      const match = expression.exec(path);
+      return match ? Object.fromEntries(names.map((name, index) => [name, match[index + 1] ?? ''])) : undefined;
+    },
+  };
+}
+
+/** Decodes a path once, as ASP.NET does: `%2F` stays as it is, and so does what is not UTF-8. */
+export function decodePath(path: string): string {
+  return path.replace(/(?:%[\da-f]{2})+/gi, (run) => {
+    try {
+      return decodeURIComponent(run.replace(/%(2f)/gi, '%25$1'));
+    } catch {
+      return run;
+    }
+  });
+}

@@ -1,0 +1,60 @@
+import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { z } from 'zod';
+
+const FILE = 'instance.json';
+
+/** Where a running instance is to be reached; kept in its data folder while it runs. */
+const Instance = z.object({
+  url: z.url(),
+  issuer: z.url(),
+  jwksUri: z.url(),
+  audience: z.string(),
+  tables: z.url(),
+  queues: z.url(),
+  blobs: z.url(),
+  pid: z.int().positive(),
+});
+export type Instance = z.infer<typeof Instance>;
+
+export async function writeInstance(folder: string, instance: Instance): Promise<void> {
+  await mkdir(folder, { recursive: true });
+  const file = join(folder, FILE);
+  // Whoever waits for the file must not find half of it.
+  await writeFile(`${file}.new`, JSON.stringify(instance, null, 2));
+  await rename(`${file}.new`, file);
+}
+
+/** The running instance, or undefined where there is none: the file of one that was killed stays behind. */
+export async function readInstance(folder: string): Promise<Instance | undefined> {
+  const file = join(folder, FILE);
+  const text = await readFile(file, 'utf8').catch((error: NodeJS.ErrnoException) => {
+    if (error.code !== 'ENOENT') throw error;
+    return undefined;
+  });
+  if (text === undefined) return undefined;
+  const parsed = Instance.safeParse(toJson(text));
+  if (!parsed.success) throw new Error(`${file} is not the description of an instance: delete it and start again.`);
+  return isAlive(parsed.data.pid) ? parsed.data : undefined;
+}
+
+export async function removeInstance(folder: string): Promise<void> {
+  await rm(join(folder, FILE), { force: true });
+}
+
+function toJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    return process.kill(pid, 0);
+  } catch (error) {
+    // A process of somebody else may not be signalled, but is there.
+    return (error as NodeJS.ErrnoException).code === 'EPERM';
+  }
+}

@@ -1,0 +1,119 @@
+import { globSync } from 'node:fs';
+import { access, constants, mkdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { deployment } from '../lib/model/deployment.ts';
+import { resourcesOf } from '../lib/patterns/resources.ts';
+import { provision } from '../lib/storage/provision.ts';
+import { openStorage } from '../lib/storage/storage.ts';
+import { type Azurite, startAzurite } from './azurite.ts';
+import { freePort, startFunctionsHost } from './functions-host.ts';
+import { startIdentityProvider } from './identity-provider.ts';
+import { type Instance, readInstance, removeInstance, writeInstance } from './instance.ts';
+
+export interface ProductOptions {
+  /** 0 for any free one. */
+  readonly port: number;
+  /** The folder in which everything is kept. */
+  readonly data: string;
+  readonly func?: boolean | undefined;
+  /** Storage that runs already, instead of an emulator of its own. */
+  readonly storage?: { readonly connectionString: string };
+  readonly log?: (line: string) => void;
+}
+
+export interface Product {
+  readonly url: string;
+  readonly instance: Instance;
+  /** Resolves with a sentence when a part of it ends by itself. */
+  readonly broken: Promise<string>;
+  /** Stops the host, which finishes what it has begun, and then what it depends on. */
+  stop(): Promise<void>;
+}
+
+const READY_WITHIN_MS = 20_000;
+const BUILT = fileURLToPath(new URL('../dist/functions', import.meta.url));
+
+/** Runs the whole product on this machine. Throws one sentence when it cannot, with nothing left running. */
+export async function startProduct(options: ProductOptions): Promise<Product> {
+  const { data, func, log = () => undefined } = options;
+  if (globSync('*.js', { cwd: BUILT }).length === 0) throw new Error('The app is not built: run npm run build first.');
+  await makeWritable(data);
+  const running = await readInstance(data);
+  if (running) throw new Error(`An instance runs on ${data} already, at ${running.url}.`);
+  const port = await freePort(options.port);
+
+  const stops: (() => Promise<void>)[] = [];
+  // In the reverse order of their starts; once, however often it is asked for.
+  let stopped: Promise<void> | undefined;
+  const stop = () => {
+    stopped ??= (async () => {
+      for (const each of stops.reverse()) await each();
+    })();
+    return stopped;
+  };
+  const { promise: broken, resolve: breaks } = Promise.withResolvers<string>();
+
+  try {
+    const azurite = options.storage ? undefined : await startStorage(data);
+    if (azurite) {
+      stops.push(azurite.stop);
+      azurite.process.once('exit', (code) => stopped ?? breaks(`The storage emulator ended with ${code}.`));
+    }
+    const connectionString = options.storage?.connectionString ?? azurite?.connectionString() ?? '';
+    const storage = openStorage({ connectionString });
+    const [identity] = await Promise.all([
+      startIdentityProvider({ folder: data, port: 0 }),
+      provision(storage, resourcesOf(deployment, Date.now())),
+    ]);
+    stops.push(identity.stop);
+    const settings = {
+      AzureWebJobsStorage: connectionString,
+      TOKEN_ISSUER: identity.issuer,
+      TOKEN_AUDIENCE: identity.audience,
+      TOKEN_JWKS_URI: identity.jwksUri,
+    };
+    const host = await startFunctionsHost({ port, settings, func, log });
+    stops.push(host.stop);
+    host.process.once('exit', (code) => stopped ?? breaks(`The functions host ended with ${code}.`));
+    await Promise.race([healthy(host.url), broken.then((why) => Promise.reject(new Error(why)))]);
+
+    const { tables, queues, blobs } = storage;
+    const { issuer, audience, jwksUri } = identity;
+    const services = { tables: tables.url, queues: queues.url, blobs: blobs.url };
+    const instance = { url: host.url, issuer, audience, jwksUri, ...services, pid: process.pid };
+    await writeInstance(data, instance);
+    stops.push(() => removeInstance(data));
+    return { url: host.url, instance, broken, stop };
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+}
+
+async function startStorage(data: string): Promise<Azurite> {
+  const folder = join(data, 'azurite');
+  await mkdir(folder, { recursive: true });
+  return startAzurite({ folder });
+}
+
+async function makeWritable(folder: string): Promise<void> {
+  try {
+    await mkdir(folder, { recursive: true });
+    await access(folder, constants.W_OK);
+  } catch (error) {
+    const code = error instanceof Error && 'code' in error ? error.code : error;
+    throw new Error(`The folder ${folder} cannot be written to (${code}): choose another with --data.`);
+  }
+}
+
+async function healthy(url: string): Promise<void> {
+  const until = Date.now() + READY_WITHIN_MS;
+  while (Date.now() < until) {
+    const response = await fetch(`${url}/api/health`).catch(() => undefined);
+    if (response?.ok) return;
+    await sleep(50);
+  }
+  throw new Error(`The functions host does not answer within ${READY_WITHIN_MS / 1000} s.`);
+}

@@ -1,0 +1,87 @@
+import { once } from 'node:events';
+import { cp, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { testStorage } from '../../storage.ts';
+import { FIXTURE, runHost, startHost } from './host-process.ts';
+
+const env = { TEST_STORAGE: testStorage(import.meta.url) };
+
+/** A copy of the fixture without its functions; inside the repository, so that it finds the library. */
+let bare: string;
+beforeEach(async () => {
+  bare = await mkdtemp(join(FIXTURE, '..', 'bare-'));
+  for (const file of ['package.json', 'host.json']) await cp(join(FIXTURE, file), join(bare, file));
+});
+afterEach(() => rm(bare, { recursive: true }));
+
+async function runBare(source: string) {
+  await cp(join(FIXTURE, 'functions', 'timer.js'), join(bare, 'functions', 'timer.js'));
+  await writeFile(join(bare, 'functions', 'last.js'), `import { app } from '@azure/functions';\n${source}`);
+  return runHost(['--app', bare, '--port', '0'], env);
+}
+
+test('SIGTERM waits for the invocation under way, tells the app and ends with 0', async () => {
+  const host = await startHost(env);
+  const slow = fetch(`${host.url}/api/slow`);
+  await host.logged('slow has begun');
+  const ended = once(host.child, 'close');
+  host.child.kill('SIGTERM');
+  const response = await slow;
+  expect(await response.text()).toBe('done');
+  expect(await ended).toEqual([0, null]);
+  expect(host.lines).toContain('terminated after start: true');
+});
+
+test('a busy port is told in a sentence', async () => {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const address = server.address();
+  const port = typeof address === 'object' && address ? address.port : 0;
+  const ended = await runHost(['--app', FIXTURE, '--port', String(port)], env);
+  server.close();
+  expect(ended).toEqual({
+    code: 1,
+    lines: [`Port ${port} is in use: stop what listens there or give another with --port.`],
+  });
+});
+
+test('a missing build, an app without functions and missing arguments are told in a sentence', async () => {
+  expect(await runHost(['--app', bare, '--port', '0'])).toEqual({
+    code: 1,
+    lines: [`No file matches functions/*.js in ${bare}: build the app first.`],
+  });
+  await mkdir(join(bare, 'functions'));
+  await writeFile(join(bare, 'functions', 'empty.js'), '');
+  expect(await runHost(['--app', bare, '--port', '0'])).toEqual({
+    code: 1,
+    lines: ['The app registered no function in functions/*.js.'],
+  });
+  expect(await runHost([])).toEqual({ code: 1, lines: ['Start the host with --app FOLDER --port NUMBER.'] });
+});
+
+test('an app that throws while it is loaded is told with its file', async () => {
+  expect(await runBare("throw new Error('not today');")).toEqual({
+    code: 1,
+    lines: ['functions/last.js could not be loaded: not today'],
+  });
+});
+
+test.each([
+  ["app.get('x', { route: 'Admin/x', handler() {} });", 'The function x has the route Admin/x: the host keeps what'],
+  ["app.get('x', { route: 'runtimes', handler() {} });", 'The function x has the route runtimes: the host keeps what'],
+  ["app.get('x', { route: 'a/{id:odd}', handler() {} });", 'The function x cannot be routed: the route /api/a'],
+  ["app.get('x', { route: 'a/{id?}', handler() {} });", 'The function x cannot be routed: the route /api/a'],
+  ["app.timer('x', { schedule: '61 * * * *', handler() {} });", 'The function x has the schedule 61 * * * *: '],
+  ["app.get('OFTEN', { handler() {} });", 'functions/timer.js could not be loaded: Two functions are named often;'],
+  ["app.storageBlob('x', { path: 'a', handler() {} });", 'The function x binds blobTrigger: served are'],
+  [
+    "app.storageQueue('x', { queueName: 'q', connection: 'NONE', handler() {} });",
+    'The function x needs the environment variable NONE: a storage connection string.',
+  ],
+])('%s is refused', async (source, sentence) => {
+  const { code, lines } = await runBare(source);
+  expect(code).toBe(1);
+  expect(lines).toEqual([expect.stringContaining(sentence)]);
+});

@@ -1,0 +1,95 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, beforeAll } from 'vitest';
+import type { Role } from '../lib/patterns/entity.ts';
+import { openStorage, type Storage } from '../lib/storage/storage.ts';
+import { signToken } from '../local/identity-provider.ts';
+import { startProduct } from '../local/product.ts';
+import { testStorage } from './storage.ts';
+
+export interface Reply {
+  readonly status: number;
+  readonly headers: Headers;
+  /** Parsed where there is any. */
+  // biome-ignore lint/suspicious/noExplicitAny: each test knows what it asked for
+  readonly body: any;
+}
+
+export type Client = (
+  method: string,
+  path: string,
+  options?: { body?: unknown; headers?: Record<string, string> },
+) => Promise<Reply>;
+
+export interface Product {
+  readonly url: string;
+  readonly storage: Storage;
+  token(role: Role, email?: string): Promise<string>;
+  /** A client whose requests carry a token of this role. */
+  as(role: Role | undefined, email?: string): Client;
+}
+
+const PATIENCE_MS = 15_000;
+
+/** The compiled app under the functions host, on the test file's own storage; for the whole file. */
+export function useProduct(url: string): Product {
+  const connectionString = testStorage(url);
+  let product: Awaited<ReturnType<typeof startProduct>>;
+  let folder: string;
+  beforeAll(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'rowkey-product-'));
+    product = await startProduct({
+      port: 0,
+      data: folder,
+      storage: { connectionString },
+      ...(process.env.ROWKEY_HOST === 'func' ? { func: true } : { func: false }),
+    });
+  });
+  afterAll(async () => {
+    await product?.stop();
+    await rm(folder, { recursive: true, force: true });
+  });
+  const token = (role: Role, email?: string) => {
+    const { issuer, audience } = product.instance;
+    return signToken({ folder, issuer, audience, role, ...(email ? { email } : {}) });
+  };
+  return {
+    get url() {
+      return product.url;
+    },
+    storage: openStorage({ connectionString }),
+    token,
+    as:
+      (role, email) =>
+      async (method, path, { body, headers = {} } = {}) => {
+        const authorization: Record<string, string> = role
+          ? { authorization: `Bearer ${await token(role, email)}` }
+          : {};
+        const text = typeof body === 'string' ? body : JSON.stringify(body);
+        const response = await fetch(new URL(path, product.url), {
+          method,
+          headers: {
+            ...authorization,
+            ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+            ...headers,
+          },
+          ...(body === undefined ? {} : { body: text }),
+        });
+        const answer = await response.text();
+        return { status: response.status, headers: response.headers, body: answer && JSON.parse(answer) };
+      },
+  };
+}
+
+/** Asks again until the answer is as wanted; fails with the last answer. */
+export async function eventually(ask: () => Promise<Reply>, wanted: (reply: Reply) => boolean): Promise<Reply> {
+  const until = Date.now() + PATIENCE_MS;
+  for (;;) {
+    const reply = await ask();
+    if (wanted(reply)) return reply;
+    if (Date.now() > until) throw new Error(`Still not so: ${reply.status} ${JSON.stringify(reply.body)}`);
+    await sleep(50);
+  }
+}

@@ -1,0 +1,273 @@
+import { describe, expect, test } from 'vitest';
+import { eventually, useProduct } from '../product.ts';
+import { somebody } from '../world.ts';
+
+const product = useProduct(import.meta.url);
+const hr = product.as('hr');
+const reader = product.as('reader');
+
+async function hire(over: Record<string, unknown> = {}) {
+  const values = somebody(over);
+  const created = await hr('POST', '/api/employees', { body: values });
+  expect(created).toMatchObject({ status: 201, body: values });
+  return { values, path: created.headers.get('location') ?? '', etag: created.headers.get('etag') ?? '' };
+}
+
+describe('an employee over HTTP', () => {
+  test('is created, read, not read again while unchanged, and costs what it says', async () => {
+    const values = somebody();
+    const created = await hr('POST', '/api/employees', { body: values });
+    expect(created.status).toBe(201);
+    expect(created.headers.get('location')).toBe(`/api/employees/Sales/${values.employeeId}`);
+    expect(created.headers.get('server-timing')).toMatch(/^storage;dur=[\d.]+;desc="4 transactions"$/);
+    const etag = created.headers.get('etag') ?? '';
+    const read = await reader('GET', `/api/employees/Sales/${values.employeeId}`);
+    expect(read).toMatchObject({ status: 200, body: values });
+    expect(read.headers.get('etag')).toBe(etag);
+    expect(read.headers.get('server-timing')).toContain('"1 transactions"');
+    const again = await reader('GET', `/api/employees/Sales/${values.employeeId}`, {
+      headers: { 'if-none-match': etag },
+    });
+    expect(again).toMatchObject({ status: 304, body: '' });
+  });
+
+  test('is replaced and patched under its ETag and no other', async () => {
+    const { values, path, etag } = await hire();
+    const replaced = await hr('PUT', path, { body: { ...values, phone: '1' }, headers: { 'if-match': etag } });
+    expect(replaced).toMatchObject({ status: 200, body: { ...values, phone: '1' } });
+    const stale = await hr('PATCH', path, { body: { phone: '2' }, headers: { 'if-match': etag } });
+    expect(stale).toMatchObject({
+      status: 412,
+      body: { type: '/problems/etag-mismatch', etag: replaced.headers.get('etag') },
+    });
+    expect(stale.headers.get('etag')).toBe(replaced.headers.get('etag'));
+    const patched = await hr('PATCH', path, { body: { phone: null, age: 40 } });
+    expect(patched.body).toEqual({ ...values, age: 40 });
+    const moved = await hr('PATCH', path, { body: { department: 'Marketing' } });
+    expect(moved).toMatchObject({ status: 400, body: { field: 'department' } });
+    expect((await hr('DELETE', path, { headers: { 'if-match': etag } })).status).toBe(412);
+    expect((await hr('DELETE', path)).status).toBe(204);
+    expect((await reader('GET', path)).status).toBe(404);
+    expect((await hr('DELETE', path)).status).toBe(404);
+  });
+
+  test.each([
+    ['a field that is not declared', { nickname: 'J' }, 'nickname'],
+    ['a value of the wrong type', { age: 'old' }, 'age'],
+    ['a number out of range', { age: 151 }, 'age'],
+    ['a field that is needed and missing', { lastName: undefined }, 'lastName'],
+    ['an id that is not six digits', { employeeId: '12' }, 'employeeId'],
+  ])('is refused with %s, naming it', async (_, wrong, field) => {
+    const values = { ...somebody({ department: 'Refused' }), ...wrong };
+    expect(await hr('POST', '/api/employees', { body: values })).toMatchObject({ status: 400, body: { field } });
+    expect((await reader('GET', '/api/employees/Refused')).body).toEqual({ items: [] });
+  });
+
+  test('is refused as a body that is no JSON object of acceptable size', async () => {
+    for (const body of ['{', '[]', '"text"', `{"lastName":"${'x'.repeat(1_100_000)}"}`]) {
+      const refused = await hr('POST', '/api/employees', { body });
+      expect(refused.status).toBe(400);
+      expect(refused.headers.get('content-type')).toBe('application/problem+json');
+    }
+    expect(await hr('PUT', '/api/employees/Sales/999999', { body: '[1]' })).toMatchObject({ status: 404 });
+  });
+
+  test('is refused where its key or its email is taken, without a word about who has it', async () => {
+    const { values } = await hire({ firstName: 'Secretive' });
+    const sameKey = await hr('POST', '/api/employees', { body: somebody({ employeeId: values.employeeId }) });
+    expect(sameKey).toMatchObject({ status: 409, body: { type: '/problems/duplicate-key', field: 'employeeId' } });
+    for (const department of ['Sales', 'Marketing']) {
+      const sameEmail = await hr('POST', '/api/employees', {
+        body: somebody({ department, email: values.email.toUpperCase() }),
+      });
+      expect(sameEmail).toMatchObject({ status: 409, body: { type: '/problems/duplicate-value', field: 'email' } });
+      expect(JSON.stringify(sameEmail.body)).not.toContain('Secretive');
+    }
+  });
+
+  test('may be in a department of any name', async () => {
+    const { values, path } = await hire({ department: 'R&D / 100% "Ünï"?#\\ +é🙂', lastName: "O'Brien / Söhne" });
+    expect((await reader('GET', path)).body).toEqual(values);
+    const part = encodeURIComponent(values.department);
+    expect((await reader('GET', `/api/employees/${part}`)).body).toEqual({ items: [values] });
+    const byLastName = await reader('GET', `/api/employees/by/lastName/${part}/${encodeURIComponent(values.lastName)}`);
+    expect(byLastName.body).toEqual({ items: [values] });
+  });
+
+  test('created twice at once with one email is there once', async () => {
+    const one = somebody({ department: 'Race' });
+    const other = somebody({ department: 'Race2', email: one.email });
+    const replies = await Promise.all([one, other].map((body) => hr('POST', '/api/employees', { body })));
+    expect(replies.map(({ status }) => status).sort()).toEqual([201, 409]);
+  });
+});
+
+describe('an index', () => {
+  test('answers one entity as an object and several as items', async () => {
+    const { values } = await hire({ lastName: 'Indexed' });
+    const { values: other } = await hire({ lastName: 'Indexed', department: 'Marketing' });
+    expect((await reader('GET', `/api/employees/by/email/Sales/${values.email}`)).body).toEqual(values);
+    const companyWide = await reader('GET', `/api/employees/by/emailCompanyWide/${values.email.toUpperCase()}`);
+    expect(companyWide.body).toEqual(values);
+    expect(companyWide.headers.get('content-location')).toBe(`/api/employees/Sales/${values.employeeId}`);
+    expect((await reader('GET', '/api/employees/by/lastName/Sales/Indexed')).body).toEqual({ items: [values] });
+    const all = await eventually(
+      () => reader('GET', '/api/employees/by/lastNameCompanyWide/Indexed'),
+      ({ body }) => body.items.length === 2,
+    );
+    expect(all.body.items).toEqual(expect.arrayContaining([values, other]));
+    expect((await reader('GET', '/api/employees/by/lastNameCompanyWide/Nobody')).body).toEqual({ items: [] });
+    expect((await reader('GET', '/api/employees/by/email/Sales/nobody@contoso.com')).status).toBe(404);
+    expect((await reader('GET', '/api/employees/by/email/Sales/nobody')).status).toBe(400);
+  });
+});
+
+describe('a range', () => {
+  test('is bounded, projected and paged', async () => {
+    const staff = [];
+    for (let count = 0; count < 7; count += 1) staff.push((await hire({ department: 'Ranges' })).values);
+    const ids = staff.map(({ employeeId }) => employeeId);
+    const bounded = await reader('GET', `/api/employees/Ranges?from=${ids[2]}&to=${ids[4]}&select=employeeId,lastName`);
+    expect(bounded.body.items).toEqual(staff.slice(2, 5).map(({ employeeId, lastName }) => ({ employeeId, lastName })));
+
+    const read: string[] = [];
+    let next = '/api/employees/Ranges?top=3';
+    for (let pages = 0; next && pages < 9; pages += 1) {
+      const page = await reader('GET', next);
+      expect(page.body.items.length).toBeLessThanOrEqual(3);
+      read.push(...page.body.items.map(({ employeeId }: { employeeId: string }) => employeeId));
+      next = /^<([^>]+)>; rel="next"$/.exec(page.headers.get('link') ?? '')?.[1] ?? '';
+    }
+    expect(read).toEqual(ids);
+  });
+
+  test('refuses a continuation that was forged or belongs to another query, and what it does not know', async () => {
+    for (let count = 0; count < 2; count += 1) await hire({ department: 'Forged' });
+    const { headers } = await reader('GET', '/api/employees/Forged?top=1');
+    const token = /continuation=([^>&]+)/.exec(headers.get('link') ?? '')?.[1] ?? '';
+    expect((await reader('GET', `/api/employees/Forged?top=1&continuation=${token}`)).status).toBe(200);
+    for (const path of [
+      `/api/employees/Sales?top=1&continuation=${token}`,
+      `/api/employees/Forged?top=1&from=000000&continuation=${token}`,
+      `/api/employees/Forged?continuation=${token.slice(0, -2)}AA`,
+      '/api/employees/Forged?continuation=x',
+    ])
+      expect(await reader('GET', path)).toMatchObject({ status: 400, body: { field: 'continuation' } });
+    for (const [query, field] of [
+      ['top=0', 'top'],
+      ['top=1001', 'top'],
+      ['top=x', 'top'],
+      ['select=salary', 'select'],
+      ['tpo=1', 'tpo'],
+    ])
+      expect(await reader('GET', `/api/employees/Forged?${query}`)).toMatchObject({ status: 400, body: { field } });
+  });
+});
+
+describe('a caller', () => {
+  test('without a token, or with one that was tampered with, is told nothing', async () => {
+    const { path } = await hire();
+    const nobody = await product.as(undefined)('GET', path);
+    expect(nobody).toMatchObject({ status: 401, body: { type: '/problems/unauthenticated' } });
+    expect(nobody.headers.get('www-authenticate')).toBe('Bearer');
+    const token = await product.token('hr');
+    const [head, payload, signature] = token.split('.');
+    const none = Buffer.from('{"alg":"none"}').toString('base64url');
+    for (const bad of [`${none}.${payload}.`, `${head}.${payload}.${signature?.split('').reverse().join('')}`, 'x'])
+      expect((await product.as(undefined)('GET', path, { headers: { authorization: `Bearer ${bad}` } })).status).toBe(
+        401,
+      );
+  });
+
+  test('sees and does what its role allows', async () => {
+    const { values, path } = await hire({ nationalId: '123-45-6789', birthDate: '1980-01-02' });
+    const { nationalId, birthDate, ...rest } = values;
+    expect((await hr('GET', path)).body).toEqual(values);
+    expect((await reader('GET', path)).body).toEqual(rest);
+    expect((await reader('GET', `/api/employees/by/email/Sales/${values.email}`)).body).toEqual(rest);
+    expect(
+      (await reader('GET', `/api/employees/Sales?from=${values.employeeId}&to=${values.employeeId}&select=birthDate`))
+        .body,
+    ).toEqual({ items: [{}] });
+    for (const method of ['PUT', 'PATCH', 'DELETE'])
+      expect((await reader(method, path, { body: {} })).status).toBe(403);
+    expect((await reader('POST', '/api/employees', { body: somebody() })).status).toBe(403);
+    expect((await reader('GET', '/api/operations/poison')).status).toBe(403);
+    expect((await hr('GET', path)).body).toEqual(values);
+  });
+});
+
+describe('a department', () => {
+  test('has its manager’s name and email, and keeps them right', async () => {
+    const { values: manager, path } = await hire({ department: 'Managed', firstName: 'May' });
+    const nobody = await hr('POST', '/api/departments', { body: { department: 'Managed', managerId: '999999' } });
+    expect(nobody).toMatchObject({ status: 400, body: { field: 'managerId' } });
+    const created = await hr('POST', '/api/departments', {
+      body: { department: 'Managed', managerId: manager.employeeId },
+    });
+    const expected = {
+      department: 'Managed',
+      managerId: manager.employeeId,
+      managerName: `May ${manager.lastName}`,
+      managerEmail: manager.email,
+    };
+    expect(created).toMatchObject({ status: 201, body: expected });
+    await hr('PATCH', path, { body: { lastName: 'Married' } });
+    const read = await reader('GET', '/api/departments/Managed');
+    expect(read.body).toEqual({ ...expected, managerName: 'May Married' });
+    const unchanged = await hr('PUT', '/api/departments/Managed', { body: { ...read.body, description: 'd' } });
+    expect(unchanged.body).toEqual({ ...read.body, description: 'd' });
+    const decided = await hr('PATCH', '/api/departments/Managed', { body: { managerName: 'Somebody Else' } });
+    expect(decided).toMatchObject({ status: 400, body: { field: 'managerName' } });
+    await hr('DELETE', path);
+    expect((await reader('GET', '/api/departments/Managed')).body).toEqual({ department: 'Managed', description: 'd' });
+  });
+});
+
+describe('an archive and a move', () => {
+  test('take an employee out of every index and put it where it belongs', async () => {
+    const { values, path } = await hire({ lastName: 'Leaver' });
+    const asked = await hr('POST', `${path}/archive`);
+    expect(asked).toMatchObject({ status: 202, body: { operation: 'archive', status: 'running' } });
+    const location = asked.headers.get('location') ?? '';
+    await eventually(
+      () => hr('GET', location),
+      ({ body }) => body.status === 'succeeded',
+    );
+    expect((await reader('GET', path)).status).toBe(404);
+    expect((await reader('GET', `/api/employees/by/email/Sales/${values.email}`)).status).toBe(404);
+    expect((await reader('GET', '/api/employees/by/lastName/Sales/Leaver')).body).toEqual({ items: [] });
+    await eventually(
+      () => reader('GET', `/api/employees/by/emailCompanyWide/${values.email}`),
+      ({ status }) => status === 404,
+    );
+    await eventually(
+      () => reader('GET', '/api/employees/by/lastNameCompanyWide/Leaver'),
+      ({ body }) => body.items.length === 0,
+    );
+    expect((await reader('GET', path.replace('employees', 'formeremployees'))).body).toEqual(values);
+    expect((await hr('POST', `${path}/archive`)).status).toBe(404);
+  });
+
+  test('to another department keeps the email taken', async () => {
+    const { values, path } = await hire({ department: 'Here' });
+    const asked = await hr('POST', `${path}/move`, { body: { department: 'There' } });
+    const location = asked.headers.get('location') ?? '';
+    await eventually(
+      () => hr('GET', location),
+      ({ body }) => body.status === 'succeeded',
+    );
+    const there = { ...values, department: 'There' };
+    expect((await reader('GET', `/api/employees/There/${values.employeeId}`)).body).toEqual(there);
+    expect((await reader('GET', path)).status).toBe(404);
+    expect((await reader('GET', `/api/employees/by/emailCompanyWide/${values.email}`)).body).toEqual(there);
+    expect((await hr('POST', '/api/employees', { body: somebody({ email: values.email }) })).status).toBe(409);
+    expect(
+      (await hr('POST', `/api/employees/There/${values.employeeId}/move`, { body: { department: 'There' } })).status,
+    ).toBe(400);
+    expect((await hr('POST', `/api/employees/There/${values.employeeId}/move`, { body: { team: 'A' } })).status).toBe(
+      400,
+    );
+    expect((await hr('GET', location.replace('/Here/', '/There/'))).status).toBe(404);
+  });
+});

@@ -1,0 +1,181 @@
+import { Validator } from '@seriousme/openapi-schema-validator';
+import { describe, expect, test } from 'vitest';
+import type { Poison } from '../../lib/patterns/poison.ts';
+import { listTables } from '../../lib/storage/provision.ts';
+import { eventually, useProduct } from '../product.ts';
+import { somebody } from '../world.ts';
+
+const product = useProduct(import.meta.url);
+const hr = product.as('hr');
+const operator = product.as('operator');
+const DAY_MS = 24 * 60 * 60 * 1000;
+
+function daysAgo(days: number): string {
+  return new Date(Date.now() - days * DAY_MS).toISOString();
+}
+
+test('health says that storage answers, to anyone', async () => {
+  const reply = await product.as(undefined)('GET', '/api/health');
+  expect(reply).toMatchObject({ status: 200, body: { status: 'ok', storage: 'ok' } });
+});
+
+test('the OpenAPI description is valid and names every route', async () => {
+  const { body } = await product.as(undefined)('GET', '/api/openapi.json');
+  expect(await new Validator().validate(body)).toEqual({ valid: true });
+  expect(Object.keys(body.paths)).toEqual(
+    expect.arrayContaining([
+      '/api/employees/{department}/{employeeId}',
+      '/api/employees/by/emailCompanyWide/{email}',
+      '/api/grants',
+      '/api/logins',
+    ]),
+  );
+});
+
+describe('a message that cannot be handled', () => {
+  test.each([
+    ['no JSON', 'this is not JSON', /not JSON/],
+    ['base64', Buffer.from('{"version":1}').toString('base64'), /base64/],
+    ['of an unknown version', '{"version":99}', /version/],
+    [
+      'of an unknown entity',
+      JSON.stringify({ version: 1, intent: 'i', entity: 'robots', table: 'robots', items: [] }),
+      /does not store/,
+    ],
+  ])('as it is %s is listed at once with its reason, replayed, and dropped', async (_, text, reason) => {
+    await product.storage.queue('index-changes').sendMessage(text);
+    const mine = (items: Poison[]) => items.filter((item) => item.text === text);
+    const listed = await eventually(
+      () => operator('GET', '/api/operations/poison'),
+      ({ body }) => mine(body.items).length === 1,
+    );
+    const [poison] = mine(listed.body.items);
+    expect(poison).toMatchObject({ queue: 'index-changes', attempts: 1, reason: expect.stringMatching(reason) });
+    expect((await operator('POST', `/api/operations/poison/${poison?.id}/replay`)).status).toBe(202);
+    const again = await eventually(
+      () => operator('GET', '/api/operations/poison'),
+      ({ body }) => mine(body.items).length === 1 && !body.items.some(({ id }: { id: string }) => id === poison?.id),
+    );
+    const [second] = mine(again.body.items);
+    expect((await operator('DELETE', `/api/operations/poison/${second?.id}`)).status).toBe(204);
+    expect((await operator('DELETE', `/api/operations/poison/${second?.id}`)).status).toBe(404);
+    expect(mine((await operator('GET', '/api/operations/poison')).body.items)).toEqual([]);
+  });
+
+  test('by the host itself is listed from its poison queue, newest first and by pages', async () => {
+    for (const text of ['first', 'second', 'third']) await product.storage.queue('archive-poison').sendMessage(text);
+    const items = (reply: { body: { items: { text: string; queue: string }[] } }) =>
+      reply.body.items.filter(({ queue }) => queue === 'archive');
+    await eventually(
+      () => operator('GET', '/api/operations/poison'),
+      (reply) => items(reply).length === 3,
+    );
+    const page = await operator('GET', '/api/operations/poison?top=2');
+    expect(page.body.items).toHaveLength(2);
+    const next = /^<([^>]+)>/.exec(page.headers.get('link') ?? '')?.[1] ?? '';
+    const rest = await operator('GET', next);
+    const ids = [...page.body.items, ...rest.body.items].map(({ id }: { id: string }) => id);
+    expect(ids).toEqual([...ids].sort());
+    expect(new Set(ids).size).toBe(ids.length);
+  });
+});
+
+describe('logins', () => {
+  test('are kept by the day and read over many', async () => {
+    const employeeId = '000777';
+    const days = [0, 1, 20];
+    for (const day of days)
+      expect(
+        (await hr('POST', '/api/logins', { body: { employeeId, succeeded: true, at: daysAgo(day) } })).status,
+      ).toBe(201);
+    const [today, , longAgo] = days.map((day) => daysAgo(day).slice(0, 10));
+    const all = await hr('GET', `/api/logins/${employeeId}?from=${longAgo}&to=${today}`);
+    expect(all.body.items.map(({ at }: { at: string }) => at.slice(0, 10))).toEqual(
+      [...days].reverse().map((day) => daysAgo(day).slice(0, 10)),
+    );
+    const one = await hr('POST', '/api/logins', { body: { employeeId, succeeded: false } });
+    expect(await hr('GET', one.headers.get('location') ?? '')).toMatchObject({
+      status: 200,
+      body: { succeeded: false },
+    });
+    for (const at of [daysAgo(61), daysAgo(-2), 'yesterday'])
+      expect(await hr('POST', '/api/logins', { body: { employeeId, succeeded: true, at } })).toMatchObject({
+        status: 400,
+        body: { field: 'at' },
+      });
+    expect((await hr('GET', `/api/logins/${employeeId}?from=yesterday`)).status).toBe(400);
+  });
+
+  test('of days past keeping are dropped by the timer, and nothing else is', async () => {
+    const table = (days: number) => `logins${daysAgo(days).slice(0, 10).replaceAll('-', '')}`;
+    const innocent = ['logins', 'loginsarchive20200101', 'logins20201301', 'loginss20200101'];
+    for (const name of [table(61), table(90), table(60), ...innocent]) await product.storage.table(name).createTable();
+    const started = await fetch(new URL('/admin/functions/roll-days', product.url), { method: 'POST' });
+    expect(started.status).toBe(202);
+    const until = Date.now() + 10_000;
+    let left = await listTables(product.storage, 'logins');
+    while (left.includes(table(61)) && Date.now() < until) left = await listTables(product.storage, 'logins');
+    expect(left).not.toContain(table(61));
+    expect(left).not.toContain(table(90));
+    expect(left).toEqual(expect.arrayContaining([table(60), table(0), table(-1), ...innocent]));
+  });
+});
+
+describe('a grant', () => {
+  test('lets a client read its own entity, straight from storage, and nothing more', async () => {
+    const own = somebody({ nationalId: '1' });
+    await hr('POST', '/api/employees', { body: own });
+    const asked = await product.as('reader', own.email)('POST', '/api/grants', {
+      body: { entity: 'employees', scope: 'own' },
+    });
+    expect(asked.status).toBe(201);
+    expect(asked.headers.get('cache-control')).toBe('no-store');
+    const { url, token, permissions, expiresAt } = asked.body;
+    expect(permissions).toBe('r');
+    expect(Date.parse(expiresAt) - Date.now()).toBeLessThanOrEqual(15 * 60_000);
+    const sas = new URLSearchParams(token);
+    const row = `empid_${own.employeeId}`;
+    expect([sas.get('tn'), sas.get('spk'), sas.get('srk'), sas.get('epk'), sas.get('erk')]).toEqual([
+      'employees',
+      'Sales',
+      row,
+      'Sales',
+      row,
+    ]);
+    const accept = { accept: 'application/json;odata=nometadata' };
+    const read = await fetch(`${url}?${token}`, { headers: accept });
+    expect(read.status).toBe(200);
+    expect(await read.json()).toMatchObject({ email: own.email, PartitionKey: 'Sales', RowKey: row });
+    const write = await fetch(`${url}?${token}`, {
+      method: 'MERGE',
+      headers: { ...accept, 'content-type': 'application/json', 'if-match': '*' },
+      body: '{"age":1}',
+    });
+    expect(write.status).toBe(403);
+  });
+
+  test('is not given for another entity, for more than reading, or to somebody unknown', async () => {
+    const body = { entity: 'employees', scope: 'own' };
+    expect((await product.as('reader')('POST', '/api/grants', { body })).status).toBe(403);
+    expect((await product.as('reader', 'nobody@contoso.com')('POST', '/api/grants', { body })).status).toBe(404);
+    for (const wrong of [{ ...body, entity: 'logins' }, { ...body, scope: 'all' }, { entity: 'employees' }, []])
+      expect((await product.as('reader', 'nobody@contoso.com')('POST', '/api/grants', { body: wrong })).status).toBe(
+        400,
+      );
+    expect((await product.as(undefined)('POST', '/api/grants', { body })).status).toBe(401);
+  });
+});
+
+test('a batch writes what it can, says what it could not, and changes nothing the second time', async () => {
+  const good = Array.from({ length: 40 }, () => somebody({ department: 'Batch' }));
+  const bad = { ...somebody({ department: 'Batch' }), age: -1 };
+  const taken = somebody({ department: 'Batch', email: String(good[3]?.email) });
+  const items = [...good, bad, taken];
+  const first = await hr('POST', '/api/employees/batch', { body: { items } });
+  const statuses = (reply: typeof first) => reply.body.results.map(({ status }: { status: number }) => status);
+  expect(statuses(first)).toEqual([...good.map(() => 201), 400, 409]);
+  expect(first.body.results[40].problem).toMatchObject({ field: 'age' });
+  const second = await hr('POST', '/api/employees/batch', { body: { items } });
+  expect(statuses(second)).toEqual([...good.map(() => 304), 400, 409]);
+  expect((await hr('GET', '/api/employees/Batch')).body.items).toEqual(good);
+});
