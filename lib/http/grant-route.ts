@@ -3,8 +3,8 @@ import { GrantRequest, grantFor, requireGrantable } from '../access/grant.ts';
 import { RowkeyError } from '../errors.ts';
 import type { Entity } from '../patterns/entity.ts';
 import { addressOf } from '../patterns/places.ts';
-import { readByCopy } from '../patterns/retrieve.ts';
-import { parse } from '../patterns/validation.ts';
+import { indexFields, readByCopy } from '../patterns/retrieve.ts';
+import { parse, validateTexts } from '../patterns/validation.ts';
 import { rowUrl } from '../storage/table-sas-signer.ts';
 import type { Answer, Call, Route } from './route.ts';
 
@@ -26,11 +26,11 @@ export function grantRoute(entities: readonly Entity[]): Route {
     summary: "A shared access signature for the caller's own entity",
     requestBody: GrantRequest,
     success: { status: 201, description: 'The grant', body: Grant },
-    handle: (call) => grant(granting, call),
+    handle: (call) => issue(granting, call),
   };
 }
 
-async function grant(granting: readonly Entity[], call: Call): Promise<Answer> {
+async function issue(granting: readonly Entity[], call: Call): Promise<Answer> {
   const { app, caller } = call;
   const asked = parse(GrantRequest, await call.json());
   const entity = granting.find(({ name }) => name === asked.entity);
@@ -41,14 +41,15 @@ async function grant(granting: readonly Entity[], call: Call): Promise<Answer> {
   const index = entity.indexes[entity.access.own.index];
   if (!caller.email || !index || index.kind === 'index-entity')
     throw new RowkeyError('forbidden', 'The token does not say whose own entity is meant: it has no email.');
-  const own = await readByCopy(app.engine, entity, index, { email: caller.email });
-  const given = grantFor(entity, addressOf(entity, own), app.engine.now());
-  const token = await app.signer().sign(given);
+  const given = validateTexts(entity, { email: caller.email }, indexFields(entity, index));
+  const own = await readByCopy(app.engine, entity, index, given);
+  const grant = grantFor(entity, addressOf(entity, own), app.engine.now());
+  const token = await app.signer().sign(grant);
   const body = {
     url: rowUrl(app.engine.storage, addressOf(entity, own)),
     token,
-    permissions: given.permissions,
-    expiresAt: given.expiresAt,
+    permissions: grant.permissions,
+    expiresAt: grant.expiresAt,
   };
   return { status: 201, headers: { 'cache-control': 'no-store' }, body };
 }

@@ -11,8 +11,8 @@ export const employees = defineEntity('employees', {
   schema: z.object({
     department: text,
     employeeId,
-    // Addresses are compared without regard to case everywhere else, so one case is kept.
-    email: z.email().max(254).toLowerCase(),
+    // Names outside ASCII have addresses too (RFC 6531). One case and one form is kept, so that equal ones are equal.
+    email: z.email({ pattern: z.regexes.unicodeEmail }).max(254).toLowerCase().normalize(),
     firstName: text,
     lastName: text,
     phone: z.string().max(40).optional(),

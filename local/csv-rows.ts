@@ -1,0 +1,67 @@
+import type { Readable } from 'node:stream';
+import { type Info, parse } from 'csv-parse';
+import type { Entity, Values } from '../lib/patterns/entity.ts';
+
+export interface CsvRow {
+  /** Of the file, the header being line 1. */
+  readonly line: number;
+  readonly values: Values;
+}
+
+export interface CsvEvents {
+  /** With the bytes read so far. */
+  onRow(bytes: number): void;
+  /** A row that is no row of this file. */
+  onBad(line: number, reason: string): void;
+}
+
+interface Parsed {
+  readonly record: Readonly<Record<string, string>>;
+  readonly info: Info;
+}
+
+/** The rows of a CSV stream as values of an entity; an empty cell is no value. Throws when the header does not fit. */
+export async function* readCsv(entity: Entity, input: Readable, { onRow, onBad }: CsvEvents): AsyncGenerator<CsvRow> {
+  const parser = parse({
+    bom: true,
+    info: true,
+    skip_empty_lines: true,
+    skip_records_with_error: true,
+    columns: (header: string[]) => {
+      const unknown = header.filter((column) => !(column in entity.columns));
+      if (unknown.length > 0)
+        throw new Error(`${entity.name} has no field ${unknown.join(', ')}, which the header names.`);
+      return header;
+    },
+    on_skip: (error) => {
+      onBad(Number(error?.lines ?? 0), 'the row is not CSV like its header');
+      return undefined;
+    },
+  });
+  input.on('error', (error) => parser.destroy(error));
+  for await (const { record, info } of input.pipe(parser) as AsyncIterable<Parsed>) {
+    onRow(info.bytes);
+    yield { line: info.lines, values: toValues(entity, record) };
+  }
+}
+
+function toValues(entity: Entity, record: Readonly<Record<string, string>>): Values {
+  const filled = Object.entries(record).filter(([, text]) => text !== '');
+  return Object.fromEntries(filled.map(([field, text]) => [field, toValue(entity, field, text)]));
+}
+
+/** What cannot be converted goes as it is: the API says what is wrong with it. */
+function toValue(entity: Entity, field: string, text: string): unknown {
+  const type = entity.columns[field];
+  if (type === 'String') return text;
+  if (type === 'Boolean') return text === 'true' ? true : text === 'false' ? false : text;
+  if (type === 'Json') {
+    try {
+      return JSON.parse(text);
+    } catch {
+      return text;
+    }
+  }
+  const number = Number(text);
+  return Number.isNaN(number) ? text : number;
+}

@@ -1,0 +1,171 @@
+import { createReadStream } from 'node:fs';
+import { stat } from 'node:fs/promises';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Presets, SingleBar } from 'cli-progress';
+import pMap from 'p-map';
+import { z } from 'zod';
+import { deployment } from '../lib/model/deployment.ts';
+import type { Entity } from '../lib/patterns/entity.ts';
+import { command, run } from './command.ts';
+import { type CsvRow, readCsv } from './csv-rows.ts';
+import { signToken } from './identity-provider.ts';
+import { readInstance } from './instance.ts';
+
+/** As many as the API takes at once. */
+const MAX_BATCH = 100;
+const BATCHES_AT_ONCE = 4;
+/** Rows that wait for more of their partition; the oldest partition goes first when there are more. */
+const MAX_WAITING = 5_000;
+const MAX_ATTEMPTS = 6;
+const LINES_EVERY_ROWS = 1_000;
+
+interface Options {
+  readonly data: string;
+  readonly url?: string;
+  readonly token?: string;
+}
+
+const program = command('Loads a CSV file; columns are named like fields. Run again, it changes nothing.')
+  .argument('<entity>', 'what the rows are', toEntity)
+  .argument('<file>', 'UTF-8, with a header row')
+  .option('--url <url>', 'of an API elsewhere; the local instance unless told')
+  .option('--token <token>', 'for that API; the variable ROWKEY_TOKEN is better, as it shows in no list of processes')
+  .action(importFile);
+
+async function importFile(entity: Entity, file: string, options: Options): Promise<void> {
+  const started = performance.now();
+  const { size } = await stat(file).catch(() => {
+    throw new Error(`There is no file ${file}.`);
+  });
+  const target = await targetOf(options);
+  const counts = { read: 0, created: 0, changed: 0, unchanged: 0, rejected: 0 };
+  const progress = startProgress(size);
+  const reject = ({ line }: { line: number }, reason: string) => {
+    counts.rejected += 1;
+    progress.say(`Line ${line}: ${reason}`);
+  };
+
+  const rows = readCsv(entity, createReadStream(file), {
+    onRow: (bytes) => progress.update(bytes, ++counts.read),
+    onBad: (line, reason) => {
+      counts.read += 1;
+      reject({ line }, reason);
+    },
+  });
+  try {
+    await pMap(
+      batchesOf(entity, rows),
+      async (batch) => {
+        const results = await send(target, entity, batch);
+        for (const [index, row] of batch.entries()) {
+          const result = results[index];
+          if (result?.status === 201) counts.created += 1;
+          else if (result?.status === 200) counts.changed += 1;
+          else if (result?.status === 304) counts.unchanged += 1;
+          else reject(row, result?.problem?.detail ?? 'no answer came for it');
+        }
+      },
+      { concurrency: BATCHES_AT_ONCE },
+    );
+  } finally {
+    progress.stop();
+  }
+  const { read, created, changed, unchanged, rejected } = counts;
+  const took = ((performance.now() - started) / 1000).toFixed(1);
+  if (created + changed + rejected === 0) console.log(`Nothing to do: all ${unchanged} are there already.`);
+  else
+    console.log(
+      `${read} read: ${created} created, ${changed} changed, ${unchanged} unchanged, ${rejected} rejected, in ${took} s.`,
+    );
+  if (rejected > 0) process.exitCode = 1;
+}
+
+/** Rows of one partition together, as only they share a transaction. */
+async function* batchesOf(entity: Entity, rows: AsyncIterable<CsvRow>): AsyncGenerator<CsvRow[]> {
+  const waiting = new Map<string, CsvRow[]>();
+  let count = 0;
+  const take = (partition: string) => {
+    const batch = waiting.get(partition) ?? [];
+    waiting.delete(partition);
+    count -= batch.length;
+    return batch;
+  };
+  for await (const row of rows) {
+    const partition = JSON.stringify(entity.partition.fields.map((field) => row.values[field]));
+    const batch = waiting.get(partition) ?? [];
+    waiting.set(partition, batch);
+    batch.push(row);
+    count += 1;
+    if (batch.length === MAX_BATCH) yield take(partition);
+    const [oldest] = waiting.keys();
+    if (count > MAX_WAITING && oldest !== undefined) yield take(oldest);
+  }
+  for (const partition of [...waiting.keys()]) yield take(partition);
+}
+
+interface Target {
+  readonly url: string;
+  readonly token: string;
+}
+
+async function targetOf({ url, token = process.env.ROWKEY_TOKEN, data: folder }: Options): Promise<Target> {
+  if (url && token) return { url, token };
+  const instance = await readInstance(folder);
+  if (!instance)
+    throw new Error(
+      url ? 'A token is needed: set ROWKEY_TOKEN.' : `Nothing runs on the data folder ${folder}: run npm start first.`,
+    );
+  const { issuer, audience } = instance;
+  return { url: url ?? instance.url, token: token ?? (await signToken({ folder, issuer, audience, role: 'hr' })) };
+}
+
+const Answer = z.object({
+  results: z.array(z.object({ status: z.number(), problem: z.object({ detail: z.string() }).optional() })),
+});
+
+async function send({ url, token }: Target, entity: Entity, batch: readonly CsvRow[]) {
+  const body = JSON.stringify({ items: batch.map(({ values }) => values) });
+  const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' };
+  for (let attempt = 1; ; attempt += 1) {
+    const response = await fetch(`${url}/api/${entity.name}/batch`, { method: 'POST', headers, body }).catch(
+      () => undefined,
+    );
+    if (response?.ok) return Answer.parse(await response.json()).results;
+    const isBusy = response === undefined || response.status === 503 || response.status === 429;
+    if (!isBusy || attempt === MAX_ATTEMPTS)
+      throw new Error(
+        `The API at ${url} ${response ? `refused the rows (${response.status})` : 'does not answer'}; run the import again to go on.`,
+      );
+    await sleep(1_000 * Number(response?.headers.get('retry-after') ?? attempt));
+  }
+}
+
+function startProgress(size: number) {
+  if (!process.stdout.isTTY)
+    return {
+      update(_bytes: number, rows: number) {
+        if (rows % LINES_EVERY_ROWS === 0) console.log(`${rows} rows read`);
+      },
+      say: (text: string) => console.error(text),
+      stop: () => undefined,
+    };
+  const bar = new SingleBar(
+    { format: '{bar} {percentage}% {rows} rows', clearOnComplete: true },
+    Presets.shades_classic,
+  );
+  bar.start(size, 0, { rows: 0 });
+  return {
+    update: (bytes: number, rows: number) => bar.update(bytes, { rows }),
+    // Over the bar, which draws itself again below.
+    say: (text: string) => process.stderr.write(`\r\u001b[K${text}\n`),
+    stop: () => bar.stop(),
+  };
+}
+
+function toEntity(name: string): Entity {
+  const entity = deployment.find((candidate) => candidate.name === name);
+  if (entity) return entity;
+  throw new Error(`There is no entity ${name}; there are ${deployment.map((known) => known.name).join(', ')}.`);
+}
+
+await run(program);

@@ -1,0 +1,82 @@
+import { InvalidArgumentError } from 'commander';
+import { command, DATA_FOLDER, run } from './command.ts';
+import { signToken } from './identity-provider.ts';
+import { loadSample } from './load-sample.ts';
+import { type Product, startProduct } from './product.ts';
+import { sampleEmployees } from './sample-company.ts';
+
+interface Options {
+  readonly port: number;
+  readonly data: string;
+  readonly empty?: true;
+  readonly func?: true;
+}
+
+const DEFAULT_PORT = 7071;
+
+const program = command('Runs the whole product on this machine.')
+  .option('--port <number>', 'where the API listens; 0 for any free port', toPort, DEFAULT_PORT)
+  .option('--empty', 'without the sample company')
+  .option('--func', 'with Azure Functions Core Tools, or not at all')
+  .action(start);
+
+async function start(options: Options): Promise<void> {
+  const { promise: asked, resolve: ask } = Promise.withResolvers<undefined>();
+  // Asked twice is asked once: what is being written is written.
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => ask(undefined));
+
+  const product = await startProduct({ ...options, log: (line) => line && console.log(line) });
+  try {
+    const token = await tokenOf(options, product);
+    const sampled = !options.empty && (await loadSample({ folder: options.data, url: product.url, token }));
+    console.log(greeting(options, product, { sampled, token }));
+    const why = await Promise.race([asked, product.broken]);
+    if (why !== undefined) throw new Error(why);
+  } finally {
+    await product.stop();
+  }
+}
+
+function tokenOf({ data: folder }: Options, { instance: { issuer, audience } }: Product): Promise<string> {
+  const [first] = sampleEmployees;
+  return signToken({ folder, issuer, audience, role: 'hr', ...(first ? { email: first.email } : {}) });
+}
+
+function greeting(
+  options: Options,
+  { instance }: Product,
+  { sampled, token }: { sampled: boolean; token: string },
+): string {
+  const { url, tables, queues, blobs, issuer } = instance;
+  const data = options.data === DATA_FOLDER ? '' : ` --data '${options.data}'`;
+  const fresh = `$(npm run -s token -- --role hr --email jonesj@contoso.com${data})`;
+  return `
+Rowkey is ready${sampled ? ', with a small sample company' : ''}.
+
+  API        ${url}/api   (${url}/api/openapi.json)
+  Tables     ${tables}
+  Queues     ${queues}
+  Blobs      ${blobs}
+  Identity   ${issuer}
+
+A token of the role hr, good for eight hours:
+
+${token}
+
+Try, in another terminal:
+
+curl -s -H "Authorization: Bearer ${fresh}" ${url}/api/employees/Sales/000123
+curl -s -H "Authorization: Bearer ${fresh}" ${url}/api/employees/by/lastNameCompanyWide/Jones
+curl -s -H "Authorization: Bearer ${fresh}" -d '{"entity":"employees","scope":"own"}' ${url}/api/grants
+
+Ctrl-C stops it; what it has said it did is kept in ${options.data}.
+`;
+}
+
+function toPort(text: string): number {
+  const port = Number(text);
+  if (/^\d{1,5}$/.test(text) && port <= 65_535) return port;
+  throw new InvalidArgumentError('A port is a number from 0 to 65535.');
+}
+
+await run(program);

@@ -1,0 +1,110 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { canWriteThroughGrant, covers, GrantRequest, grantFor, requireGrantable } from '../../../lib/access/grant.ts';
+import { departments } from '../../../lib/model/directory/departments.ts';
+import { employees } from '../../../lib/model/directory/employees.ts';
+import { logins } from '../../../lib/model/directory/logins.ts';
+import type { Entity } from '../../../lib/patterns/entity.ts';
+
+const NOW = Date.parse('2026-11-20T10:00:00.400Z');
+const MINUTES = 60_000;
+const employee = employees as Entity;
+const own = { table: 'employees', partition: 'Sales', row: 'empid_000123' };
+const grant = grantFor(employee, own, NOW);
+
+describe('a grant', () => {
+  test('is for one row, to read, for fifteen minutes, and allows for clocks that are behind', () => {
+    expect(grant).toEqual({
+      table: 'employees',
+      partition: 'Sales',
+      firstRow: 'empid_000123',
+      lastRow: 'empid_000123',
+      permissions: 'r',
+      startsAt: new Date('2026-11-20T09:45:00Z'),
+      expiresAt: new Date('2026-11-20T10:15:00Z'),
+    });
+    expect(covers(grant, own, 'r', NOW)).toBe(true);
+    expect(covers(grant, { ...own, table: 'Employees' }, 'r', NOW)).toBe(true);
+  });
+
+  test('is for no other operation', () => {
+    for (const permission of ['a', 'u', 'd'] as const) expect(covers(grant, own, permission, NOW)).toBe(false);
+  });
+
+  test('is for no other time', () => {
+    expect(covers(grant, own, 'r', NOW + 14 * MINUTES)).toBe(true);
+    expect(covers(grant, own, 'r', NOW + 15 * MINUTES)).toBe(false);
+    expect(covers(grant, own, 'r', NOW - 15 * MINUTES - 1000)).toBe(false);
+  });
+
+  test('covers no row but its own, whatever the keys are', () => {
+    // Few characters, so that keys are often prefixes of one another or differ in case alone.
+    const near = fc.string({
+      unit: fc.constantFrom('a', 'b', 'A', '!', '_', '0', '\u00e9', '\u{1f600}'),
+      maxLength: 4,
+    });
+    const key = fc.oneof(near, fc.string({ unit: 'binary', maxLength: 6 }));
+    const address = fc.record({ table: fc.constantFrom('one', 'two', 'one1'), partition: key, row: key });
+    fc.assert(
+      fc.property(address, address, (mine, other) => {
+        fc.pre(mine.partition !== '' && mine.row !== '');
+        const given = grantFor(employee, mine, NOW);
+        const same = mine.table === other.table && mine.partition === other.partition && mine.row === other.row;
+        return covers(given, mine, 'r', NOW) && covers(given, other, 'r', NOW) === same;
+      }),
+      { numRuns: 5_000 },
+    );
+  });
+
+  test.each([
+    ['the next row', { ...own, row: 'empid_000124' }],
+    ['the row before', { ...own, row: 'empid_000122' }],
+    ['a row that begins like it', { ...own, row: 'empid_0001230' }],
+    ['a row that it begins with', { ...own, row: 'empid_00012' }],
+    ['a row of other case', { ...own, row: 'Empid_000123' }],
+    ['the copy of another row', { ...own, row: 'email_ann@contoso.com' }],
+    ['the same row key elsewhere', { ...own, partition: 'Sales2' }],
+    ['the same keys in the archive', { ...own, table: 'formeremployees' }],
+  ])('does not cover %s', (_, other) => expect(covers(grant, other, 'r', NOW)).toBe(false));
+
+  test('is refused where a part of the key is empty: the bound would be left out and be no bound', () => {
+    for (const address of [
+      { ...own, partition: '' },
+      { ...own, row: '' },
+    ])
+      expect(() => grantFor(employee, address, NOW)).toThrow(expect.objectContaining({ code: 'forbidden' }));
+  });
+});
+
+describe('writing through a grant', () => {
+  test('could be right only where nothing depends on the entity', () => {
+    expect(canWriteThroughGrant(employee)).toBe(false);
+    expect(canWriteThroughGrant(departments as Entity)).toBe(false);
+    expect(canWriteThroughGrant(logins as Entity)).toBe(true);
+    const archived = { ...(logins as Entity), archive: logins as Entity };
+    expect(canWriteThroughGrant(archived)).toBe(false);
+  });
+
+  test.each(['u', 'ru', 'ra', 'd', 'rr'])('is refused when %s is asked for, with the reason', (permissions) => {
+    expect(() => requireGrantable(employee, permissions)).toThrow(
+      expect.objectContaining({
+        code: 'forbidden',
+        message: expect.stringMatching(/employees is for reading only: its/),
+      }),
+    );
+    expect(() => requireGrantable(logins as Entity, permissions)).toThrow(
+      expect.objectContaining({ code: 'forbidden', details: { field: 'permissions', accepted: 'r' } }),
+    );
+  });
+
+  test('is not what reading is', () => expect(requireGrantable(employee, 'r')).toBeUndefined());
+});
+
+test('a request names its entity, its scope and some permissions', () => {
+  const request = { entity: 'employees', scope: 'own' };
+  expect(GrantRequest.parse(request)).toEqual({ ...request, permissions: 'r' });
+  expect(GrantRequest.parse({ ...request, permissions: 'ru' })).toMatchObject({ permissions: 'ru' });
+  for (const wrong of [{ entity: 'employees' }, { ...request, scope: 'all' }, { ...request, permissions: 'x' }])
+    expect(GrantRequest.safeParse(wrong).success).toBe(false);
+  expect(GrantRequest.safeParse({ ...request, table: 'logins' }).success).toBe(false);
+});

@@ -1,0 +1,173 @@
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import {
+  type CryptoKey,
+  createLocalJWKSet,
+  exportSPKI,
+  generateKeyPair,
+  importJWK,
+  type JSONWebKeySet,
+  type JWTPayload,
+  SignJWT,
+  UnsecuredJWT,
+} from 'jose';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type Authenticate, createAuthenticator, requireRole } from '../../../lib/access/token.ts';
+import { RowkeyError } from '../../../lib/errors.ts';
+import { type LocalIdentityProvider, signToken, startIdentityProvider } from '../../../local/identity-provider.ts';
+
+let folder: string;
+let provider: LocalIdentityProvider;
+let authenticate: Authenticate;
+let kid: string;
+let key: CryptoKey;
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'rowkey-token-'));
+  provider = await startIdentityProvider({ folder, port: 0 });
+  authenticate = createAuthenticator(provider);
+  const jwk = JSON.parse(await readFile(join(folder, 'identity-key.json'), 'utf8'));
+  kid = jwk.kid;
+  key = (await importJWK(jwk, 'RS256')) as CryptoKey;
+});
+afterAll(async () => {
+  await provider.stop();
+  await rm(folder, { recursive: true, force: true });
+});
+
+const now = () => Math.floor(Date.now() / 1000);
+
+/** A good token but for what `over` says. */
+function claims(over: Record<string, unknown> = {}): JWTPayload {
+  const { issuer: iss, audience: aud } = provider;
+  return { iss, aud, sub: 'somebody', roles: ['hr'], iat: now(), exp: now() + 60, ...over };
+}
+
+function sign(payload: JWTPayload, header: { alg?: string; kid?: string } = {}, by = key): Promise<string> {
+  return new SignJWT(payload).setProtectedHeader({ alg: 'RS256', kid, ...header }).sign(by);
+}
+
+async function refusal(authorization: string | undefined): Promise<RowkeyError> {
+  const error: unknown = await authenticate(authorization).then(
+    () => undefined,
+    (failure: unknown) => failure,
+  );
+  if (!(error instanceof RowkeyError)) throw new Error(`Not refused: ${error}`);
+  return error;
+}
+
+async function expectInvalid(token: string, message = 'The token is not valid.') {
+  const error = await refusal(`Bearer ${token}`);
+  expect([error.code, error.message, error.cause]).toEqual(['unauthenticated', message, undefined]);
+  expect(JSON.stringify({ ...error, message: error.message })).not.toContain(token.slice(-20));
+}
+
+describe('a good token', () => {
+  test('says who is calling, with the roles that are known and the address in lower case', async () => {
+    const token = await sign(claims({ roles: ['hr', 'emperor', 7, 'reader'], email: 'Ann.Lee@Contoso.com' }));
+    expect(await authenticate(`Bearer ${token}`)).toEqual({
+      subject: 'somebody',
+      roles: ['reader', 'hr'],
+      email: 'ann.lee@contoso.com',
+    });
+    expect(await authenticate(`bearer   ${token}`)).toMatchObject({ subject: 'somebody' });
+  });
+
+  test('need not have roles or an address', async () => {
+    const token = await sign(claims({ roles: undefined }));
+    expect(await authenticate(`Bearer ${token}`)).toEqual({ subject: 'somebody', roles: [] });
+    const odd = await sign(claims({ roles: 'hr', email: 5 }));
+    expect(await authenticate(`Bearer ${odd}`)).toEqual({ subject: 'somebody', roles: [] });
+  });
+
+  test('does not speak for an address that its provider has not checked', async () => {
+    const token = (email_verified: unknown) => sign(claims({ email: 'ann@contoso.com', email_verified }));
+    expect(await authenticate(`Bearer ${await token(false)}`)).not.toHaveProperty('email');
+    expect(await authenticate(`Bearer ${await token(true)}`)).toMatchObject({ email: 'ann@contoso.com' });
+  });
+
+  test('may be a little early or late, as clocks differ', async () => {
+    const token = await sign(claims({ nbf: now() + 20, exp: now() - 20 }));
+    expect(await authenticate(`Bearer ${token}`)).toMatchObject({ subject: 'somebody' });
+  });
+});
+
+describe('refused as unauthenticated is', () => {
+  test.each([undefined, '', 'Bearer', 'Bearer ', 'Basic YTpi', 'Bearer a b'])('no token: %j', async (authorization) => {
+    const error = await refusal(authorization);
+    expect([error.code, error.message]).toEqual(['unauthenticated', 'The request carries no bearer token.']);
+  });
+
+  test.each(['x', 'a.b.c', '..', `${'a'.repeat(10_000)}.b.c`])('what is no token', (text) => expectInvalid(text));
+
+  test('a signature by another key', async () => {
+    const other = await generateKeyPair('RS256');
+    await expectInvalid(await sign(claims(), {}, other.privateKey));
+  });
+
+  test('a changed payload', async () => {
+    const [header, , signature] = (await sign(claims())).split('.');
+    const payload = Buffer.from(JSON.stringify(claims({ roles: ['operator'] }))).toString('base64url');
+    await expectInvalid([header, payload, signature].join('.'));
+  });
+
+  test.each<[string, () => Record<string, unknown>]>([
+    ['another issuer', () => ({ iss: 'https://login.example.com' })],
+    ['another audience', () => ({ aud: 'api://another' })],
+    ['no expiry', () => ({ exp: undefined })],
+    ['no subject', () => ({ sub: undefined })],
+    ['an empty subject', () => ({ sub: '' })],
+    ['a validity that has not begun', () => ({ nbf: now() + 120 })],
+  ])('%s', async (_, over) => expectInvalid(await sign(claims(over()))));
+
+  test('an expired token, which says so', async () => {
+    await expectInvalid(await sign(claims({ exp: now() - 120 })), 'The token has expired.');
+    const nineHoursAgo = Date.now() - 9 * 3_600_000;
+    const old = await signToken({ ...provider, folder, role: 'hr', now: nineHoursAgo });
+    await expectInvalid(old, 'The token has expired.');
+  });
+
+  test('an expired token with a wrong signature, which does not say so', async () => {
+    const other = await generateKeyPair('RS256');
+    await expectInvalid(await sign(claims({ exp: now() - 120 }), {}, other.privateKey));
+  });
+
+  test('alg none', async () => expectInvalid(new UnsecuredJWT(claims()).encode()));
+
+  test('HS256 with the public key as the secret', async () => {
+    const jwks = (await (await fetch(provider.jwksUri)).json()) as JSONWebKeySet;
+    const publicKey = await createLocalJWKSet(jwks)({ alg: 'RS256', kid });
+    const secrets = [await exportSPKI(publicKey), JSON.stringify(jwks.keys[0])];
+    for (const secret of secrets) {
+      const token = new SignJWT(claims()).setProtectedHeader({ alg: 'HS256', kid });
+      await expectInvalid(await token.sign(Buffer.from(secret)));
+    }
+  });
+
+  test('another RSA algorithm', async () => {
+    const jwk = JSON.parse(await readFile(join(folder, 'identity-key.json'), 'utf8'));
+    const by = (await importJWK(jwk, 'RS512')) as CryptoKey;
+    await expectInvalid(await sign(claims(), { alg: 'RS512' }, by));
+  });
+
+  test('an unknown key', async () => expectInvalid(await sign(claims(), { kid: 'unknown' })));
+});
+
+test('keys that cannot be had are not the fault of the caller', async () => {
+  const good = `Bearer ${await sign(claims())}`;
+  const gone = createAuthenticator({ ...provider, jwksUri: 'http://127.0.0.1:1/keys' });
+  await expect(gone(good)).rejects.toMatchObject({ code: 'identity-unavailable', details: { retryAfter: 5 } });
+  const wrong = createAuthenticator({ ...provider, jwksUri: `${provider.issuer}/nothing` });
+  await expect(wrong(good)).rejects.toMatchObject({ code: 'identity-unavailable' });
+  await expect(gone('Bearer x')).rejects.toMatchObject({ code: 'unauthenticated' });
+});
+
+test('a role is needed where one is', () => {
+  const caller = { subject: 'somebody', roles: ['reader'] as const };
+  expect(() => requireRole(caller, ['hr', 'reader'])).not.toThrow();
+  expect(() => requireRole(caller, ['hr', 'operator'])).toThrow(
+    expect.objectContaining({ code: 'forbidden', message: 'One of these roles is needed: hr, operator.' }),
+  );
+  expect(() => requireRole(caller, [])).toThrow(expect.objectContaining({ code: 'forbidden' }));
+});
