@@ -1,7 +1,6 @@
-import { type ChildProcess, spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { createRequire } from 'node:module';
 import { createInterface } from 'node:readline';
+import { type Child, endChild, spawnScript } from './spawn-child.ts';
 
 const READY_WITHIN_MS = 20_000;
 const SERVICES = ['Blob', 'Queue', 'Table'] as const;
@@ -14,7 +13,7 @@ export const EMULATOR_ACCOUNT = {
 };
 
 export interface Azurite {
-  readonly process: ChildProcess;
+  readonly process: Child;
   readonly endpoints: Readonly<Record<Lowercase<Service>, string>>;
   connectionString(account?: string): string;
   /** Asks Azurite to write its data out and end; SIGKILL would lose up to five seconds of acknowledged writes. */
@@ -31,16 +30,10 @@ export interface AzuriteOptions {
 /** Starts Azurite as a child process on free ports and answers when all three services listen. */
 export async function startAzurite({ folder, accounts = [EMULATOR_ACCOUNT] }: AzuriteOptions): Promise<Azurite> {
   const script = createRequire(import.meta.url).resolve('azurite/dist/src/azurite.js');
-  const child = spawn(
-    process.execPath,
-    [script, '--location', folder, '--blobPort', '0', '--queuePort', '0', '--tablePort', '0', '--disableTelemetry'],
-    {
-      env: { ...process.env, AZURITE_ACCOUNTS: accounts.map(({ name, key }) => `${name}:${key}`).join(';') },
-      stdio: ['ignore', 'pipe', 'pipe'],
-      // Its own process group: Ctrl-C reaches the starter alone, which stops Azurite after the functions host.
-      detached: process.platform !== 'win32',
-    },
-  );
+  const ports = ['--blobPort', '0', '--queuePort', '0', '--tablePort', '0'];
+  const child = spawnScript(script, ['--location', folder, ...ports, '--disableTelemetry'], {
+    env: { AZURITE_ACCOUNTS: accounts.map(({ name, key }) => `${name}:${key}`).join(';') },
+  });
   const complaints: string[] = [];
   child.stderr.on('data', (chunk: Buffer) => complaints.push(chunk.toString()));
   const found = await listening(child, complaints);
@@ -54,15 +47,11 @@ export async function startAzurite({ folder, accounts = [EMULATOR_ACCOUNT] }: Az
       for (const service of SERVICES) parts.push(`${service}Endpoint=${found[lower(service)]}/${account}`);
       return `${parts.join(';')};`;
     },
-    async stop() {
-      if (child.exitCode !== null || child.signalCode !== null) return;
-      child.kill('SIGTERM');
-      await once(child, 'exit');
-    },
+    stop: () => endChild(child),
   };
 }
 
-async function listening(child: ChildProcess, complaints: readonly string[]): Promise<Azurite['endpoints']> {
+async function listening(child: Child, complaints: readonly string[]): Promise<Azurite['endpoints']> {
   const found: Partial<Record<Lowercase<Service>, string>> = {};
   const { promise, resolve, reject } = Promise.withResolvers<Azurite['endpoints']>();
   const fail = (why: string) => reject(new Error(`Azurite did not start: ${why} ${complaints.join('').trim()}`.trim()));
@@ -72,13 +61,12 @@ async function listening(child: ChildProcess, complaints: readonly string[]): Pr
   }, READY_WITHIN_MS);
   child.once('error', (error) => fail(error.message));
   child.once('exit', (code) => fail(`it ended with ${code}.`));
-  if (child.stdout)
-    createInterface({ input: child.stdout }).on('line', (line) => {
-      const match = /Azurite (Blob|Queue|Table) service is successfully listening at (http:\/\/\S+)/.exec(line);
-      if (match?.[1] && match[2]) found[lower(match[1] as Service)] = match[2];
-      const { blob, queue, table } = found;
-      if (blob && queue && table) resolve({ blob, queue, table });
-    });
+  createInterface({ input: child.stdout }).on('line', (line) => {
+    const match = /Azurite (Blob|Queue|Table) service is successfully listening at (http:\/\/\S+)/.exec(line);
+    if (match?.[1] && match[2]) found[lower(match[1] as Service)] = match[2];
+    const { blob, queue, table } = found;
+    if (blob && queue && table) resolve({ blob, queue, table });
+  });
   return promise.finally(() => clearTimeout(timer));
 }
 

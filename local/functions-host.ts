@@ -1,11 +1,13 @@
-import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { createServer } from 'node:net';
+import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
+import { type Child, endChild, spawnChild, spawnScript } from './spawn-child.ts';
 
 /** The functions host as a child process: Core Tools where they are installed, else the project's own. */
 export interface FunctionsHost {
-  readonly process: ChildProcess;
+  readonly process: Child;
   readonly url: string;
   /** Lets what runs come to its end. */
   stop(): Promise<void>;
@@ -28,34 +30,16 @@ export async function startFunctionsHost({ port, settings, func, log }: Function
   const withTools = func === true || (func === undefined && hasCoreTools());
   if (func && !hasCoreTools())
     throw new Error('Azure Functions Core Tools are not installed: there is no func on the PATH.');
-  const [file, args] = withTools
-    ? ['func', ['start', '--port', String(port)]]
-    : [process.execPath, [OWN_HOST, '--app', ROOT, '--port', String(port)]];
-  const child = spawn(file, args, {
-    cwd: ROOT,
-    env: { ...process.env, FUNCTIONS_WORKER_RUNTIME: 'node', ...settings },
-    stdio: ['ignore', 'pipe', 'pipe'],
-    // Its own process group: Ctrl-C reaches the starter alone, which stops the host before the storage.
-    detached: process.platform !== 'win32',
-  });
-  for (const output of [child.stdout, child.stderr]) {
-    output.setEncoding('utf8');
-    let rest = '';
-    output.on('data', (chunk: string) => {
-      const lines = (rest + chunk).split('\n');
-      rest = lines.pop() ?? '';
-      for (const line of lines) log(line);
-    });
-  }
+  const options = { cwd: ROOT, env: { FUNCTIONS_WORKER_RUNTIME: 'node', ...settings } };
+  const child = withTools
+    ? spawnChild('func', ['start', '--port', String(port)], options)
+    : spawnScript(OWN_HOST, ['--app', ROOT, '--port', String(port)], options);
+  for (const input of [child.stdout, child.stderr]) createInterface({ input }).on('line', log);
   await once(child, 'spawn');
   return {
     process: child,
     url: `http://127.0.0.1:${port}`,
-    async stop() {
-      if (child.exitCode !== null || child.signalCode !== null) return;
-      child.kill('SIGTERM');
-      await once(child, 'exit');
-    },
+    stop: () => endChild(child),
   };
 }
 

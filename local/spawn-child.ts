@@ -1,0 +1,34 @@
+import { type ChildProcessByStdio, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import type { Readable, Writable } from 'node:stream';
+
+export type Child = ChildProcessByStdio<Writable, Readable, Readable>;
+
+const END_WITH_PARENT = new URL('end-with-parent.ts', import.meta.url).href;
+
+export interface SpawnOptions {
+  readonly env?: Readonly<Record<string, string>>;
+  readonly cwd?: string;
+}
+
+/** Runs a script with this Node as a child that stops when this process is gone, however it ended. */
+export function spawnScript(script: string, args: readonly string[], options: SpawnOptions = {}): Child {
+  return spawnChild(process.execPath, ['--import', END_WITH_PARENT, script, ...args], options);
+}
+
+/** Runs a program as a child in a process group of its own: Ctrl-C reaches the starter alone, which stops its children in order. */
+export function spawnChild(file: string, args: readonly string[], { env = {}, cwd }: SpawnOptions = {}): Child {
+  return spawn(file, args, {
+    ...(cwd === undefined ? {} : { cwd }),
+    env: { ...process.env, ...env },
+    stdio: ['pipe', 'pipe', 'pipe'],
+    detached: process.platform !== 'win32',
+  });
+}
+
+/** Asks a child to end, and waits for it. */
+export async function endChild(child: Child): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  child.kill('SIGTERM');
+  await once(child, 'exit');
+}

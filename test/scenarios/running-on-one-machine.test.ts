@@ -1,0 +1,183 @@
+import { execFile } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { ROOT, runCommand, type StartProcess, startCommand } from '../start-process.ts';
+
+const shell = (command: string) => promisify(execFile)('sh', ['-c', command], { cwd: ROOT });
+
+let folder: string;
+let running: StartProcess;
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'rowkey-start-'));
+  running = await startCommand(['--port', '0', '--data', folder]);
+});
+afterAll(async () => {
+  running?.child.kill('SIGTERM');
+  await rm(folder, { recursive: true, force: true, maxRetries: 5 });
+});
+
+describe('npm start', () => {
+  test('prints a token and commands that work as they stand', async () => {
+    const commands = running.commands();
+    expect(commands).toHaveLength(3);
+    const [one, several, grant] = await Promise.all(
+      commands.map(async (command) => JSON.parse((await shell(command)).stdout)),
+    );
+    expect(one).toMatchObject({ employeeId: '000123', email: 'jonesj@contoso.com', lastName: 'Jones' });
+    expect(several.items.length).toBeGreaterThan(1);
+    const token = running
+      .said()
+      .split('\n')
+      .find((line) => line.startsWith('eyJ'));
+    const read = await fetch(`${running.url}/api/departments/Sales`, { headers: { authorization: `Bearer ${token}` } });
+    expect(await read.json()).toMatchObject({ managerId: '000123', managerName: 'June Jones' });
+    const own = await fetch(`${grant.url}?${grant.token}`, {
+      headers: { accept: 'application/json;odata=nometadata' },
+    });
+    expect(await own.json()).toMatchObject({ employeeId: '000123' });
+  });
+
+  test('refuses a second instance on the same data, in one sentence', async () => {
+    const { code, said } = await runCommand('start', ['--port', '0', '--data', folder]);
+    expect(code).toBe(1);
+    expect(said).toMatch(/^An instance runs on .* already, at http:\S+\.\n$/);
+  });
+
+  test('keeps what it acknowledged, to the last write, and does not load its sample again', async () => {
+    const { stdout: token } = await shell(`npm run -s token -- --role hr --data '${folder}'`);
+    const ask = (method: string, path: string, body?: object) =>
+      fetch(`${running.url}/api/${path}`, {
+        method,
+        headers: { authorization: `Bearer ${token.trim()}` },
+        ...(body ? { body: JSON.stringify(body) } : {}),
+      });
+    expect((await ask('DELETE', 'employees/Sales/000124')).status).toBe(204);
+    const acknowledged: string[] = [];
+    const writing = Array.from({ length: 40 }, async (_, index) => {
+      const employeeId = String(900_000 + index);
+      const email = `late${index}@contoso.com`;
+      const answer = await ask('POST', 'employees', {
+        department: 'Late',
+        employeeId,
+        email,
+        firstName: 'L',
+        lastName: 'Late',
+      }).catch(() => undefined);
+      if (answer?.status === 201) acknowledged.push(employeeId);
+    });
+    await writing[0];
+    // Ctrl-C, twice, in the middle of it.
+    running.child.kill('SIGINT');
+    expect(await running.end('SIGINT')).toBe(0);
+    await Promise.all(writing);
+    expect(acknowledged.length).toBeGreaterThan(0);
+    expect(await runCommand('token', ['--role', 'hr', '--data', folder])).toMatchObject({
+      code: 1,
+      said: expect.stringMatching(/^Nothing runs on [^\n]*\n$/),
+    });
+
+    running = await startCommand(['--port', '0', '--data', folder]);
+    const { stdout: fresh } = await shell(`npm run -s token -- --role hr --data '${folder}'`);
+    const headers = { authorization: `Bearer ${fresh.trim()}` };
+    const late = await (await fetch(`${running.url}/api/employees/Late`, { headers })).json();
+    const kept = (late as { items: { employeeId: string }[] }).items.map(({ employeeId }) => employeeId);
+    expect(kept).toEqual(expect.arrayContaining(acknowledged));
+    expect((await fetch(`${running.url}/api/employees/Sales/000124`, { headers })).status).toBe(404);
+  });
+
+  test('leaves nothing running when it is killed', async () => {
+    const other = join(folder, 'killed');
+    const victim = await startCommand(['--port', '0', '--empty', '--data', other]);
+    const { tables } = JSON.parse(await readFile(join(other, 'instance.json'), 'utf8'));
+    victim.child.kill('SIGKILL');
+    const gone = (url: string) =>
+      fetch(url).then(
+        () => false,
+        () => true,
+      );
+    await vi.waitFor(async () => expect([await gone(victim.url), await gone(tables)]).toEqual([true, true]), {
+      timeout: 15_000,
+    });
+  });
+
+  test('says in one sentence what is in its way', async () => {
+    const blocker = createServer().listen(0, '127.0.0.1');
+    await once(blocker, 'listening');
+    const { port } = blocker.address() as { port: number };
+    const file = join(folder, 'a-file');
+    await writeFile(file, '');
+    const fresh = join(folder, 'fresh');
+    const [busy, unwritable, wrong] = await Promise.all([
+      runCommand('start', ['--port', String(port), '--data', fresh]),
+      runCommand('start', ['--port', '0', '--data', join(file, 'below')]),
+      runCommand('start', ['--port', '99999', '--data', fresh]),
+    ]);
+    blocker.close();
+    expect(busy).toEqual({ code: 1, said: expect.stringMatching(/^Port \d+ is in use[^\n]*\n$/) });
+    expect(unwritable).toEqual({
+      code: 1,
+      said: expect.stringMatching(/^The folder [^\n]* cannot be written to[^\n]*\n$/),
+    });
+    expect(wrong).toMatchObject({ code: 1, said: expect.stringContaining('from 0 to 65535') });
+  });
+});
+
+describe('npm run import', () => {
+  test('loads what it can, says what it could not, and has nothing to do the second time', async () => {
+    const header = 'employeeId,firstName,lastName,email,department,age\n';
+    const good = Array.from(
+      { length: 150 },
+      (_, index) =>
+        `${800_000 + index},Ann,Row${index % 7},row${index}@contoso.com,${index % 3 ? 'Big' : 'Small'},${20 + (index % 40)}\n`,
+    );
+    const file = join(folder, 'good.csv');
+    await writeFile(file, header + good.join(''));
+    const first = await runCommand('import', ['employees', file, '--data', folder]);
+    expect(first).toEqual({
+      code: 0,
+      said: expect.stringMatching(/^150 read: 150 created, 0 changed, 0 unchanged, 0 rejected, in [\d.]+ s\.\n$/),
+    });
+    expect(await runCommand('import', ['employees', file, '--data', folder])).toEqual({
+      code: 0,
+      said: 'Nothing to do: all 150 are there already.\n',
+    });
+
+    const bad = [
+      '80015,Ann,A,a@contoso.com,Bad,20\n',
+      '800151,Ann,A\n',
+      '800152,Ann,"A\nB",row1@contoso.com,Bad,20\n',
+      '800153,Ann,A,c@contoso.com,Bad,old\n',
+    ];
+    const changed = String(good[0]).replace('Ann', 'Anna');
+    await writeFile(file, header + [changed, ...bad, '800154,Ann,A,d@contoso.com,Bad,20\n'].join(''));
+    const { code, said } = await runCommand('import', ['employees', file, '--data', folder]);
+    expect(code).toBe(1);
+    expect(said).toMatch(/Line 3: .*employeeId.*six digits/);
+    expect(said).toMatch(/Line 4: .*not CSV like its header/);
+    expect(said).toMatch(/Line 6: .*email/);
+    expect(said).toMatch(/Line 7: .*age/);
+    expect(said).toMatch(/6 read: 1 created, 1 changed, 0 unchanged, 4 rejected/);
+  });
+
+  test('refuses what it cannot begin with, in one sentence', async () => {
+    const file = join(folder, 'odd.csv');
+    await writeFile(file, 'employeeId,salary\n000001,5\n');
+    expect(await runCommand('import', ['robots', file, '--data', folder])).toMatchObject({
+      code: 1,
+      said: expect.stringMatching(/^There is no entity robots[^\n]*\n$/),
+    });
+    expect(await runCommand('import', ['employees', 'nowhere.csv', '--data', folder])).toMatchObject({
+      code: 1,
+      said: 'There is no file nowhere.csv.\n',
+    });
+    expect(await runCommand('import', ['employees', file, '--data', folder])).toMatchObject({
+      code: 1,
+      said: expect.stringMatching(/^employees has no field salary[^\n]*\n$/),
+    });
+  });
+});
