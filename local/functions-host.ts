@@ -34,7 +34,8 @@ export async function startFunctionsHost({ port, settings, func, log }: Function
   const child = withTools
     ? spawnChild('func', ['start', '--port', String(port)], options)
     : spawnScript(OWN_HOST, ['--app', ROOT, '--port', String(port)], options);
-  for (const input of [child.stdout, child.stderr]) createInterface({ input }).on('line', log);
+  for (const input of [child.stdout, child.stderr])
+    createInterface({ input }).on('line', (line) => line.startsWith('{"ready"') || log(line));
   await once(child, 'spawn');
   return {
     process: child,

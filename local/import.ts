@@ -122,8 +122,21 @@ async function targetOf({ url, token = process.env.ROWKEY_TOKEN, data: folder }:
 const Answer = z.object({
   results: z.array(z.object({ status: z.number(), problem: z.object({ detail: z.string() }).optional() })),
 });
+type Results = z.infer<typeof Answer>['results'];
 
-async function send({ url, token }: Target, entity: Entity, batch: readonly CsvRow[]) {
+/** What became of each row, in order. A row that others were writing at that moment is sent once more. */
+async function send(target: Target, entity: Entity, batch: readonly CsvRow[], attempt = 1): Promise<Results> {
+  const results = await post(target, entity, batch);
+  const busy = results.flatMap(({ status }, index) => (status === 503 ? [index] : []));
+  if (busy.length === 0 || attempt === MAX_ATTEMPTS) return results;
+  await sleep(1_000 * attempt);
+  const rows = busy.flatMap((index) => batch[index] ?? []);
+  const again = await send(target, entity, rows, attempt + 1);
+  for (const [position, index] of busy.entries()) results[index] = again[position] ?? { status: 503 };
+  return results;
+}
+
+async function post({ url, token }: Target, entity: Entity, batch: readonly CsvRow[]): Promise<Results> {
   const body = JSON.stringify({ items: batch.map(({ values }) => values) });
   const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' };
   for (let attempt = 1; ; attempt += 1) {

@@ -46,9 +46,17 @@ export async function withDayTable<Result>(
   try {
     return await write();
   } catch (error) {
-    if (!(error instanceof StorageRefusal) || error.reason !== 'table-missing') throw error;
-    await createTable(engine.storage, table);
-    return write();
+    if (!(error instanceof StorageRefusal) || !error.reason.startsWith('table')) throw error;
+    if (error.reason === 'table-missing') await unlessBeingDeleted(createTable(engine.storage, table));
+    return write().catch((again: unknown) => {
+      if (!(again instanceof StorageRefusal) || !again.reason.startsWith('table')) throw again;
+      throw new RowkeyError(
+        'storage-unavailable',
+        'The table of this day is not there yet.',
+        { retryAfter: 30 },
+        again,
+      );
+    });
   }
 }
 

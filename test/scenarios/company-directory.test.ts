@@ -64,7 +64,7 @@ describe('an employee over HTTP', () => {
   });
 
   test('is refused as a body that is no JSON object of acceptable size', async () => {
-    for (const body of ['{', '[]', '"text"', `{"lastName":"${'x'.repeat(1_100_000)}"}`]) {
+    for (const body of ['{', '[]', '"text"', '{"__proto__":{"a":1}}', `{"lastName":"${'x'.repeat(1_100_000)}"}`]) {
       const refused = await hr('POST', '/api/employees', { body });
       expect(refused.status).toBe(400);
       expect(refused.headers.get('content-type')).toBe('application/problem+json');

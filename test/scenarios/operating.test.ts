@@ -93,6 +93,10 @@ describe('logins', () => {
     expect(all.body.items.map(({ at }: { at: string }) => at.slice(0, 10))).toEqual(
       [...days].reverse().map((day) => daysAgo(day).slice(0, 10)),
     );
+    const offset = await hr('POST', '/api/logins', {
+      body: { employeeId, succeeded: true, at: daysAgo(3).replace(/\.\d+Z$/, '+00:00') },
+    });
+    expect(offset).toMatchObject({ status: 201, body: { at: daysAgo(3).replace(/\.\d+Z$/, '.000Z') } });
     const one = await hr('POST', '/api/logins', { body: { employeeId, succeeded: false } });
     expect(await hr('GET', one.headers.get('location') ?? '')).toMatchObject({
       status: 200,

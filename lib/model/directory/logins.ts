@@ -7,7 +7,12 @@ import { employeeId } from './employees.ts';
 export const logins = defineEntity('logins', {
   schema: z.object({
     employeeId,
-    at: z.iso.datetime({ precision: 3 }).default(() => new Date().toISOString()),
+    /** Any ISO instant; kept in one form, as it is part of the key. */
+    at: z.iso
+      .datetime({ offset: true })
+      // Runs on what is no instant as well; that is refused all the same.
+      .overwrite((at) => (Number.isNaN(Date.parse(at)) ? at : new Date(at).toISOString()))
+      .default(() => new Date().toISOString()),
     loginId: z.uuid().default(() => randomUUID()),
     succeeded: z.boolean(),
     address: z.union([z.ipv4(), z.ipv6()]).optional(),
