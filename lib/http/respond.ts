@@ -84,7 +84,7 @@ function failure(error: unknown, context: InvocationContext): Answer {
 
 function toResponse({ status, body, headers }: Answer, { transactions, milliseconds }: Cost): HttpResponseInit {
   const common = {
-    'server-timing': `storage;dur=${milliseconds.toFixed(1)};desc="${transactions} transactions"`,
+    'server-timing': `storage;dur=${milliseconds.toFixed(1)};desc="${transactions} transaction${transactions === 1 ? '' : 's'}"`,
     'cache-control': 'private, no-cache',
     'x-content-type-options': 'nosniff',
   };

@@ -170,7 +170,7 @@ function duplicateValue(entity: Entity, index: string): RowkeyError {
   const field = uses.find((name) => !entity.keyFields.includes(name)) ?? uses[0] ?? index;
   return new RowkeyError('duplicate-value', `Another one of ${entity.name} has this ${field}.`, {
     field,
-    accepted: `a ${field} that is not taken`,
+    accepted: 'one that is not taken',
   });
 }
 
@@ -218,7 +218,7 @@ function conflictOf(entity: Entity, planned: readonly Change[], fresh: readonly 
       const field = entity.keyFields.at(-1) ?? 'key';
       return new RowkeyError('duplicate-key', `There is one of ${entity.name} with this key already.`, {
         field,
-        accepted: `a ${field} that is not taken`,
+        accepted: 'one that is not taken',
       });
     }
   }

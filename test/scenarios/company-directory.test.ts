@@ -24,7 +24,7 @@ describe('an employee over HTTP', () => {
     const read = await reader('GET', `/api/employees/Sales/${values.employeeId}`);
     expect(read).toMatchObject({ status: 200, body: values });
     expect(read.headers.get('etag')).toBe(etag);
-    expect(read.headers.get('server-timing')).toContain('"1 transactions"');
+    expect(read.headers.get('server-timing')).toContain('"1 transaction"');
     const again = await reader('GET', `/api/employees/Sales/${values.employeeId}`, {
       headers: { 'if-none-match': etag },
     });
