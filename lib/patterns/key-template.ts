@@ -1,9 +1,11 @@
 import { createHash } from 'node:crypto';
 import { RowkeyError } from '../errors.ts';
+import { instantOf, invertedBounds, invertedTicks } from './log-tail.ts';
 
 /**
  * Keys are made from templates: `empid_{employeeId}`, `{year:4}` (a number, zero-padded to four digits),
- * `email_{email#}` (a short stable hash, which spreads a growing key over 256 partitions).
+ * `email_{email#}` (a short stable hash, which spreads a growing key over 256 partitions), `{at~}` (an instant, so that
+ * the newest sorts first).
  * This is the only file that knows how a key is formatted, escaped and parsed.
  */
 
@@ -18,7 +20,9 @@ const ESCAPED = /[/\\#?%!\u0000-\u001f\u007f-\u009f]/g;
 const AFTER_ALL = '\uffff';
 const BEFORE_SURROGATES = '\ud7ff';
 
-type FieldName<Inner extends string> = Inner extends `${infer Field}#` | `${infer Field}:${number}` ? Field : Inner;
+type FieldName<Inner extends string> = Inner extends `${infer Field}${'#' | '~'}` | `${infer Field}:${number}`
+  ? Field
+  : Inner;
 
 /** The names of the fields that a template uses, as a union; this is what makes a misspelt field a compile error. */
 export type FieldsOf<Template extends string> = Template extends `${string}{${infer Inner}}${infer Rest}`
@@ -31,6 +35,7 @@ export type FieldValues = Readonly<Record<string, unknown>>;
 interface Part {
   readonly field: string;
   readonly hash: boolean;
+  readonly newestFirst: boolean;
   readonly width: number | undefined;
   /** The text between this field and the next. */
   readonly after: string;
@@ -51,7 +56,7 @@ export function compileTemplate(template: string): KeyTemplate {
   const pieces = template.split(/\{([^{}]*)\}/);
   const parts: Part[] = [];
   for (let index = 1; index < pieces.length; index += 2) {
-    const match = /^([a-z][A-Za-z0-9]*)(#)?(?::(\d+))?$/.exec(pieces[index] ?? '');
+    const match = /^([a-z][A-Za-z0-9]*)([#~])?(?::(\d+))?$/.exec(pieces[index] ?? '');
     if (!match?.[1]) throw new Error(`The key template ${template} has an unreadable field {${pieces[index]}}.`);
     const after = pieces[index + 1] ?? '';
     // The first character of a separator is escaped in values; it must not be one that an escape is written with.
@@ -61,7 +66,8 @@ export function compileTemplate(template: string): KeyTemplate {
       );
     if (after === '' && index + 2 < pieces.length)
       throw new Error(`The key template ${template} needs a separator after {${match[1]}}.`);
-    parts.push({ field: match[1], hash: match[2] === '#', width: match[3] ? Number(match[3]) : undefined, after });
+    const width = match[3] ? Number(match[3]) : undefined;
+    parts.push({ field: match[1], hash: match[2] === '#', newestFirst: match[2] === '~', width, after });
   }
   const readable = parts.filter((part) => !part.hash).map((part) => part.field);
   return { template, fields: [...new Set(parts.map((part) => part.field))], readable, head: pieces[0] ?? '', parts };
@@ -85,7 +91,7 @@ export function parseKey(template: KeyTemplate, key: string): Record<string, str
     const raw = rest.slice(0, end);
     rest = rest.slice(end + part.after.length);
     if (raw === '') return undefined;
-    if (!part.hash) values[part.field] = part.width === undefined ? unescapeText(raw) : Number(raw);
+    if (!part.hash) values[part.field] = decodeField(part, raw);
   }
   return rest === '' ? values : undefined;
 }
@@ -106,6 +112,7 @@ export function keyRange(
   bounds: { from?: string | undefined; to?: string | undefined } = {},
 ): KeyRange {
   const first = template.parts[0];
+  if (first?.newestFirst) bounds = invertedBounds(bounds);
   const bound = (value: string | undefined) => (value === undefined || !first ? '' : encodeBound(first, value));
   return { from: template.head + bound(bounds.from), before: afterPrefix(template.head + bound(bounds.to)) };
 }
@@ -123,7 +130,13 @@ export function shortHash(value: string): string {
   return createHash('sha256').update(value, 'utf8').digest('hex').slice(0, 2);
 }
 
+function decodeField(part: Part, raw: string): string | number {
+  if (part.newestFirst) return instantOf(raw);
+  return part.width === undefined ? unescapeText(raw) : Number(raw);
+}
+
 function encodeBound(part: Part, value: string): string {
+  if (part.newestFirst) return value;
   return part.width === undefined ? escapeText(value, part.after) : value.padStart(part.width, '0');
 }
 
@@ -141,6 +154,7 @@ function encodeField(part: Part, value: unknown): string {
   }
   const text = typeof value === 'number' ? String(value) : value;
   if (typeof text !== 'string' || text === '') throw refuse('a text that is not empty is needed');
+  if (part.newestFirst) return invertedTicks(text);
   if (!text.isWellFormed()) throw refuse('well-formed Unicode is needed');
   return part.hash ? shortHash(text) : escapeText(text, part.after);
 }

@@ -1,0 +1,50 @@
+import { RowkeyError } from '../errors.ts';
+
+/**
+ * Log tail pattern: a key that begins with the time left until the end of all dates sorts newest first, so that the newest
+ * n rows are the first n. Written as .NET writes it, `(DateTime.MaxValue.Ticks - at.Ticks).ToString("D19")`, so that both
+ * may share a table.
+ */
+
+const TICKS_PER_MILLISECOND = 10_000n;
+const MAX_TICKS = 3_155_378_975_999_999_999n;
+const DIGITS = 19;
+/** Milliseconds from 0001-01-01, where ticks begin, to 1970-01-01. */
+const EPOCH_MS = 62_135_596_800_000n;
+const INSTANT = /^(\d{4}-\d{2}-\d{2})(?:T(\d{2}:\d{2}:\d{2})(?:\.(\d{1,7}))?Z)?$/;
+
+/** The 19 digits of an ISO instant in UTC, of up to seven fractional digits. Throws `invalid-input`. */
+export function invertedTicks(instant: string): string {
+  return String(MAX_TICKS - ticksOf(instant)).padStart(DIGITS, '0');
+}
+
+/** The instant that 19 digits were made from, with three fractional digits unless it has more. */
+export function instantOf(digits: string): string {
+  const ticks = MAX_TICKS - BigInt(digits);
+  const milliseconds = ticks / TICKS_PER_MILLISECOND;
+  const rest = ticks % TICKS_PER_MILLISECOND;
+  const instant = new Date(Number(milliseconds - EPOCH_MS)).toISOString();
+  return rest === 0n ? instant : instant.replace('Z', `${String(rest).padStart(4, '0')}Z`);
+}
+
+/** The first and the last instant that a bound may mean: a day means all of it. Throws `invalid-input`. */
+export function invertedBounds(bounds: { from?: string | undefined; to?: string | undefined }): {
+  from: string;
+  to: string;
+} {
+  const end = (bound: string) => (bound.includes('T') ? bound : `${bound}T23:59:59.9999999Z`);
+  return {
+    from: bounds.to === undefined ? '' : invertedTicks(end(bounds.to)),
+    to: bounds.from === undefined ? '' : invertedTicks(bounds.from),
+  };
+}
+
+function ticksOf(instant: string): bigint {
+  const [, day, time = '00:00:00', fraction = ''] = INSTANT.exec(instant) ?? [];
+  const milliseconds = Date.parse(`${day}T${time}Z`);
+  if (Number.isNaN(milliseconds))
+    throw new RowkeyError('invalid-input', 'An instant is needed.', {
+      accepted: 'an ISO instant in UTC, such as 2026-11-20T08:00:00Z',
+    });
+  return (BigInt(milliseconds) + EPOCH_MS) * TICKS_PER_MILLISECOND + BigInt(fraction.padEnd(7, '0'));
+}
