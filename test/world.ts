@@ -21,17 +21,18 @@ const SETTLE_WITHIN_MS = 20_000;
 export interface World {
   readonly storage: Storage;
   readonly engine: Engine;
+  /** Another process on the same storage, whose calls go through `httpClient`. */
+  engineThrough(httpClient: HttpClient): Engine;
   /** What the queue functions logged. */
   readonly logged: string[];
   /** Handles messages, hidden ones when their time comes, until no queue holds one. */
   settle(): Promise<void>;
 }
 
-/** The deployment on the test file's own storage account; `httpClient` may misbehave. */
-export async function openWorld(url: string, { httpClient }: { httpClient?: HttpClient } = {}): Promise<World> {
+/** The deployment on the test file's own storage account. */
+export async function openWorld(url: string): Promise<World> {
   const connectionString = testStorage(url);
   const storage = openStorage({ connectionString });
-  const faulty = httpClient ? openStorage({ connectionString, httpClient }) : storage;
   await provision(storage, resourcesOf(deployment, Date.now()));
   const logged: string[] = [];
   const log = { warn: (text: string) => logged.push(text), error: (text: string) => logged.push(text) };
@@ -61,7 +62,9 @@ export async function openWorld(url: string, { httpClient }: { httpClient?: Http
       if (Date.now() > until) throw new Error(`The queues do not become empty: ${logged.slice(-3).join(' | ')}`);
     }
   }
-  return { storage, engine: createEngine(faulty, { timing: QUICK }), logged, settle };
+  const engineThrough = (httpClient: HttpClient) =>
+    createEngine(openStorage({ connectionString, httpClient }), { timing: QUICK });
+  return { storage, engine: createEngine(storage, { timing: QUICK }), engineThrough, logged, settle };
 }
 
 function parsed(text: string): unknown {

@@ -1,0 +1,43 @@
+import { createDefaultHttpClient, createHttpHeaders, type HttpClient, RestError } from '@azure/core-rest-pipeline';
+
+/**
+ * What may go wrong at a storage call. The process that crashed makes no call that succeeds any more; the others are
+ * over after the one call.
+ */
+export const FAULTS = ['refused', 'reset', 'reply lost', 'crash before', 'crash after'] as const;
+export type Fault = (typeof FAULTS)[number];
+
+export interface FaultyHttpClient extends HttpClient {
+  /** Calls so far. */
+  readonly calls: number;
+}
+
+const shared = createDefaultHttpClient();
+
+/** A client at whose `at`-th call, counted from 1, the fault happens; without a fault it only counts. */
+export function faultyHttpClient(fault?: Fault, at = 0): FaultyHttpClient {
+  let calls = 0;
+  let crashed = false;
+  return {
+    get calls() {
+      return calls;
+    },
+    async sendRequest(request) {
+      calls += 1;
+      const isHere = calls === at;
+      if (crashed || (isHere && fault === 'crash before')) {
+        crashed = true;
+        throw new Error('This process is dead.');
+      }
+      if (isHere && fault === 'reset') throw new RestError('reset', { code: 'ECONNRESET', request });
+      if (isHere && fault === 'refused') return { request, status: 503, headers: createHttpHeaders(), bodyAsText: '' };
+      const response = await shared.sendRequest(request);
+      if (isHere && fault === 'reply lost') throw new RestError('reply lost', { code: 'ECONNRESET', request });
+      if (isHere && fault === 'crash after') {
+        crashed = true;
+        throw new Error('This process is dead.');
+      }
+      return response;
+    },
+  };
+}

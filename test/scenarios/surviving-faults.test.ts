@@ -1,0 +1,199 @@
+import pMap from 'p-map';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { RowkeyError } from '../../lib/errors.ts';
+import { deployment } from '../../lib/model/deployment.ts';
+import { departments as declaredDepartments } from '../../lib/model/directory/departments.ts';
+import { employees as declaredEmployees } from '../../lib/model/directory/employees.ts';
+import { consumeIntent, consumeTransfer } from '../../lib/patterns/consume.ts';
+import type { Engine } from '../../lib/patterns/engine.ts';
+import type { Entity, Values } from '../../lib/patterns/entity.ts';
+import { createEntity, deleteEntity, patchEntity, replaceEntity } from '../../lib/patterns/entity-store.ts';
+import { readEntity } from '../../lib/patterns/retrieve.ts';
+import { requestArchive, requestMove } from '../../lib/patterns/transfer.ts';
+import { FAULTS, type Fault, faultyHttpClient } from '../faulty-http-client.ts';
+import { expectIndexesToAgree, openWorld, somebody, type World } from '../world.ts';
+
+const employees = declaredEmployees as Entity;
+const departments = declaredDepartments as Entity;
+const AT_ONCE = 12;
+
+let world: World;
+beforeAll(async () => {
+  world = await openWorld(import.meta.url);
+});
+
+interface Deed {
+  /** Makes what the deed needs, faultlessly. */
+  readonly prepare: (one: Values) => Promise<unknown>;
+  readonly act: (engine: Engine, one: Values) => Promise<unknown>;
+  /** What is there once the deed was acknowledged: undefined for nothing. */
+  readonly after: (one: Values) => Values | undefined;
+}
+
+let counter = 0;
+const hire = (one: Values) => createEntity(world.engine, employees, one);
+const nothing = async () => undefined;
+const renamed = (one: Values) => ({ ...one, lastName: 'Renamed', email: `x${one.email}` });
+const cleared = { phone: undefined, jobTitle: 'Clerk' };
+
+const DEEDS: Readonly<Record<string, Deed>> = {
+  'a create': { prepare: nothing, act: (engine, one) => createEntity(engine, employees, one), after: (one) => one },
+  'a create with a shared last name': {
+    prepare: (one) => hire(somebody({ department: one.department, lastName: one.lastName })),
+    act: (engine, one) => createEntity(engine, employees, one),
+    after: (one) => one,
+  },
+  'a replace of email and last name': {
+    prepare: hire,
+    act: (engine, one) => replaceEntity(engine, employees, one, renamed(one)),
+    after: renamed,
+  },
+  'a patch': {
+    prepare: hire,
+    act: (engine, one) => patchEntity(engine, employees, one, { jobTitle: 'Clerk' }),
+    after: (one) => ({ ...one, ...cleared }),
+  },
+  'a delete': { prepare: hire, act: (engine, one) => deleteEntity(engine, employees, one), after: () => undefined },
+  'a patch of a manager': {
+    prepare: async (one) => {
+      await hire(one);
+      await createEntity(world.engine, departments, { department: one.department, managerId: one.employeeId });
+    },
+    act: (engine, one) => patchEntity(engine, employees, one, { lastName: 'Boss' }),
+    after: (one) => ({ ...one, lastName: 'Boss' }),
+  },
+};
+
+/** Everything that a fault can be injected at: each call of the deed, in each way. */
+async function points(deed: (engine: Engine) => Promise<unknown>): Promise<{ fault: Fault; at: number }[]> {
+  const counting = faultyHttpClient();
+  await deed(world.engineThrough(counting));
+  return FAULTS.flatMap((fault) => Array.from({ length: counting.calls }, (_, index) => ({ fault, at: index + 1 })));
+}
+
+function newcomer(): Values {
+  counter += 1;
+  return somebody({ department: `Dept${counter}`, lastName: `Shared${counter % 5}` });
+}
+
+async function stateOf(one: Values): Promise<Values | undefined> {
+  return readEntity(world.engine, employees, one).then(
+    ({ values }) => values,
+    () => undefined,
+  );
+}
+
+describe('whatever fails at whichever call,', () => {
+  test.each(Object.entries(DEEDS))('%s is done or not done', async (_, { prepare, act, after }) => {
+    const sample = newcomer();
+    await prepare(sample);
+    const faults = await points((engine) => act(engine, sample));
+    expect(faults.length).toBeGreaterThanOrEqual(4 * FAULTS.length);
+    await pMap(
+      faults,
+      async ({ fault, at }) => {
+        const one = newcomer();
+        await prepare(one);
+        const before = await stateOf(one);
+        const outcome = await act(world.engineThrough(faultyHttpClient(fault, at)), one).then(
+          () => 'done',
+          (error: unknown) => (error instanceof RowkeyError ? error.code : 'dead'),
+        );
+        const label = `${fault} at call ${at}`;
+        // What the SDKs try again must succeed, with no conflict of the write with itself.
+        if (!fault.startsWith('crash')) expect(outcome, label).toBe('done');
+        const wanted = JSON.parse(JSON.stringify(after(one) ?? null));
+        const state = (await stateOf(one)) ?? null;
+        if (outcome === 'done') expect(state, label).toEqual(wanted);
+        else expect([before ?? null, wanted], label).toContainEqual(state);
+      },
+      { concurrency: AT_ONCE },
+    );
+  });
+
+  test('every index agrees in the end', async () => {
+    await world.settle();
+    await expectIndexesToAgree(world.storage, employees);
+  });
+});
+
+describe('a consumer that dies at any call', () => {
+  const log = { warn: () => undefined, error: () => undefined };
+  const consumerOf = (engine: Engine) => ({ engine, entities: deployment, log });
+
+  /** Every message of a queue, left where it is. */
+  async function messagesOf(queue: string) {
+    const found: { queue: string; id: string; attempts: number; insertedAt: number; body: unknown; text: string }[] =
+      [];
+    for (;;) {
+      const { receivedMessageItems } = await world.storage
+        .queue(queue)
+        .receiveMessages({ numberOfMessages: 32, visibilityTimeout: 2 });
+      if (receivedMessageItems.length === 0) return found;
+      for (const { messageId, messageText: text } of receivedMessageItems)
+        found.push({ queue, id: messageId, attempts: 1, insertedAt: Date.now(), body: JSON.parse(text), text });
+    }
+  }
+
+  const changed = (one: Values) => ({ ...one, lastName: 'Other', email: `y${one.email}` });
+  const moved = (one: Values) => ({ ...one, department: `To${one.department}` });
+  const gone = () => undefined;
+
+  test.each<
+    [string, string, typeof consumeIntent, (one: Values) => Promise<unknown>, (one: Values) => Values | undefined]
+  >([
+    [
+      'of an intent',
+      'index-changes',
+      consumeIntent,
+      (one) => replaceEntity(world.engine, employees, one, changed(one)),
+      changed,
+    ],
+    [
+      'of the intent of a delete',
+      'index-changes',
+      consumeIntent,
+      (one) => deleteEntity(world.engine, employees, one),
+      gone,
+    ],
+    ['of an archive', 'archive', consumeTransfer, (one) => requestArchive(world.engine, employees, one), gone],
+    [
+      'of a move',
+      'archive',
+      consumeTransfer,
+      (one) => requestMove(world.engine, employees, one, { department: moved(one).department }),
+      gone,
+    ],
+  ])('%s is made good for by the next', async (name, queue, consume, act, after) => {
+    const run = async (clients: readonly ReturnType<typeof faultyHttpClient>[]) => {
+      const all = clients.map((client) => ({ client, one: newcomer() }));
+      await pMap(all, ({ one }) => hire(one), { concurrency: AT_ONCE });
+      await world.settle();
+      await pMap(all, ({ one }) => act(one), { concurrency: AT_ONCE });
+      const messages = await messagesOf(queue);
+      await pMap(
+        all,
+        async ({ client, one }) => {
+          const message = messages.find(({ text }) => text.includes(String(one.employeeId)));
+          if (!message) throw new Error(`No message about ${one.employeeId}.`);
+          await consume(consumerOf(world.engineThrough(client)), message).catch(() => undefined);
+        },
+        { concurrency: AT_ONCE },
+      );
+      await world.settle();
+      for (const { one } of all) {
+        expect(await stateOf(one)).toEqual(after(one));
+        const archived =
+          employees.archive && (await readEntity(world.engine, employees.archive, one).catch(() => undefined));
+        if (name === 'of an archive') expect(archived?.values).toEqual(one);
+        if (name === 'of a move') expect(await stateOf(moved(one))).toEqual(moved(one));
+      }
+      await expectIndexesToAgree(world.storage, employees);
+    };
+    const counting = faultyHttpClient();
+    await run([counting]);
+    const calls = Array.from({ length: counting.calls }, (_, index) => index + 1);
+    const faults = ['crash before', 'crash after', 'reply lost'] as const;
+    await run(faults.flatMap((fault) => calls.map((at) => faultyHttpClient(fault, at))));
+  });
+});
