@@ -1,0 +1,122 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import fc from 'fast-check';
+import { beforeAll, expect, test } from 'vitest';
+import { RowkeyError } from '../../lib/errors.ts';
+import { deployment } from '../../lib/model/deployment.ts';
+import { employees as declared } from '../../lib/model/directory/employees.ts';
+import { consumeIntent, consumeTransfer } from '../../lib/patterns/consume.ts';
+import type { Entity, Values } from '../../lib/patterns/entity.ts';
+import { createEntity, deleteEntity, patchEntity } from '../../lib/patterns/entity-store.ts';
+import { requestArchive, requestMove } from '../../lib/patterns/transfer.ts';
+import { expectIndexesToAgree, openWorld, rowsOf, type World } from '../world.ts';
+
+const employees = declared as Entity;
+const RUNS = Number(process.env.SCHEDULES ?? 25);
+/** What a caller may be told when others write the same; anything else is a fault of ours. */
+const EXPECTED = ['duplicate-key', 'duplicate-value', 'not-found', 'busy'];
+
+let world: World;
+beforeAll(async () => {
+  world = await openWorld(import.meta.url);
+});
+
+const id = fc.integer({ min: 0, max: 2 });
+const email = fc.constantFrom('a', 'b', 'c');
+const lastName = fc.constantFrom('Xu', 'Yi');
+const department = fc.constantFrom('East', 'West');
+const step = fc.oneof(
+  { weight: 4, arbitrary: fc.record({ does: fc.constant('create' as const), id, email, lastName, department }) },
+  { weight: 4, arbitrary: fc.record({ does: fc.constant('patch' as const), id, email, lastName, department }) },
+  { weight: 2, arbitrary: fc.record({ does: fc.constant('delete' as const), id, department }) },
+  { weight: 1, arbitrary: fc.record({ does: fc.constant('move' as const), id, department, to: department }) },
+  { weight: 1, arbitrary: fc.record({ does: fc.constant('archive' as const), id, department }) },
+);
+/** Several writers, each with a list of steps of its own, and how messages are treated meanwhile. */
+const schedule = fc.record({
+  writers: fc.array(fc.array(step, { minLength: 1, maxLength: 5 }), { minLength: 2, maxLength: 4 }),
+  deliveries: fc.array(fc.constantFrom('leave', 'once', 'twice at once', 'twice'), { minLength: 1, maxLength: 12 }),
+});
+
+let run = 0;
+
+test('writers that race, and messages that come twice, late and out of order, leave every index right', async () => {
+  await fc.assert(
+    fc.asyncProperty(schedule, async ({ writers, deliveries }) => {
+      run += 1;
+      const named = (one: Record<string, unknown>) => ({
+        ...(one.department ? { department: `${one.department}${run}` } : {}),
+        employeeId: `${String(run).padStart(5, '0')}${one.id}`,
+        ...(one.email ? { email: `${one.email}${run}@contoso.com`, lastName: `${one.lastName}${run}` } : {}),
+      });
+      const acting = Promise.all(
+        writers.map(async (steps) => {
+          for (const one of steps) await act(one, named(one)).catch(expectRefusal);
+        }),
+      );
+      await Promise.all([acting, deliver(deliveries)]);
+      await world.settle();
+      const live = await expectIndexesToAgree(world.storage, employees);
+      const emails = live.map((values) => values.email);
+      expect(new Set(emails).size).toBe(emails.length);
+      await expectOneOfEach(live);
+    }),
+    { numRuns: RUNS, endOnFailure: true },
+  );
+}, 600_000);
+
+async function act({ does, ...one }: Record<string, unknown>, values: Values): Promise<unknown> {
+  const { engine } = world;
+  const { department: _, employeeId: __, ...change } = values;
+  if (does === 'create') return createEntity(engine, employees, { firstName: 'F', ...values });
+  if (does === 'patch') return patchEntity(engine, employees, values, change);
+  if (does === 'delete') return deleteEntity(engine, employees, values);
+  if (does === 'archive') return requestArchive(engine, employees, values);
+  return requestMove(engine, employees, values, { department: `${one.to}${run}` });
+}
+
+function expectRefusal(error: unknown): void {
+  if (error instanceof RowkeyError && (EXPECTED.includes(error.code) || error.message.includes('there already')))
+    return;
+  throw error;
+}
+
+/** Handles what is on the queues while the writers write: some of it twice, some of it not yet, all of it at once. */
+async function deliver(deliveries: readonly string[]): Promise<void> {
+  const consumer = {
+    engine: world.engine,
+    entities: deployment,
+    log: { warn: () => undefined, error: () => undefined },
+  };
+  for (const how of deliveries) {
+    await sleep(5);
+    for (const [queue, consume] of [
+      ['index-changes', consumeIntent],
+      ['archive', consumeTransfer],
+    ] as const) {
+      const client = world.storage.queue(queue);
+      const { receivedMessageItems } = await client.receiveMessages({ numberOfMessages: 3, visibilityTimeout: 1 });
+      await Promise.all(
+        receivedMessageItems.reverse().map(async ({ messageId: id, messageText, popReceipt }) => {
+          if (how === 'leave') return;
+          const message = { queue, id, attempts: 1, insertedAt: Date.now(), body: JSON.parse(messageText) };
+          const once = () =>
+            consume(consumer, message).then(
+              () => true,
+              () => false,
+            );
+          const done = how === 'twice at once' ? await Promise.all([once(), once()]) : [await once()];
+          if (how === 'twice') done.push(await once());
+          if (done.every(Boolean)) await client.deleteMessage(id, popReceipt).catch(() => undefined);
+        }),
+      );
+    }
+  }
+}
+
+/** Nobody is both in the live table and in the archive under one key and life. */
+async function expectOneOfEach(live: readonly Values[]): Promise<void> {
+  const archived = await rowsOf(world.storage, 'formeremployees');
+  for (const row of archived) expect(row.MovingFrom ?? '', 'an archived one left closed').toBe('');
+  const keys = live.map(({ department: where, employeeId }) => `${where}/${employeeId}`);
+  expect(new Set(keys).size).toBe(keys.length);
+}
