@@ -41,3 +41,18 @@ export function faultyHttpClient(fault?: Fault, at = 0): FaultyHttpClient {
     },
   };
 }
+
+/** A client that lets something else happen right before its `at`-th call, counted from 1. */
+export function interruptedHttpClient(at: number, happen: () => Promise<unknown>): FaultyHttpClient {
+  let calls = 0;
+  return {
+    get calls() {
+      return calls;
+    },
+    async sendRequest(request) {
+      calls += 1;
+      if (calls === at) await happen();
+      return shared.sendRequest(request);
+    },
+  };
+}

@@ -9,6 +9,7 @@ import { toSnapshot } from '../lib/patterns/entity-codec.ts';
 import { buildKey } from '../lib/patterns/key-template.ts';
 import { membersOf } from '../lib/patterns/member-list.ts';
 import { isIndexed, placesOf } from '../lib/patterns/places.ts';
+import type { Message } from '../lib/patterns/poison.ts';
 import { resourcesOf } from '../lib/patterns/resources.ts';
 import { provision } from '../lib/storage/provision.ts';
 import { openStorage, type Storage } from '../lib/storage/storage.ts';
@@ -27,6 +28,8 @@ export interface World {
   readonly logged: string[];
   /** Handles messages, hidden ones when their time comes, until no queue holds one. */
   settle(): Promise<void>;
+  /** Takes the message of a queue that has `text` in it away, for a consumer of the test's own. */
+  take(queue: string, text: string): Promise<Message>;
 }
 
 /** The deployment on the test file's own storage account. */
@@ -64,9 +67,24 @@ export async function openWorld(url: string): Promise<World> {
       if (Date.now() > until) throw new Error(`The queues do not become empty: ${logged.slice(-3).join(' | ')}`);
     }
   }
+  async function take(queue: string, text: string): Promise<Message> {
+    const client = storage.queue(queue);
+    const until = Date.now() + SETTLE_WITHIN_MS;
+    while (Date.now() < until) {
+      const { receivedMessageItems } = await client.receiveMessages({ numberOfMessages: 32, visibilityTimeout: 30 });
+      let found: Message | undefined;
+      for (const { messageId: id, popReceipt, messageText, dequeueCount, insertedOn } of receivedMessageItems)
+        if (!found && messageText.includes(text)) {
+          await client.deleteMessage(id, popReceipt);
+          found = { queue, id, attempts: dequeueCount, insertedAt: insertedOn.getTime(), body: parsed(messageText) };
+        } else await client.updateMessage(id, popReceipt, messageText, 0);
+      if (found) return found;
+    }
+    throw new Error(`No message of ${queue} has ${text} in it.`);
+  }
   const engineThrough = (httpClient: HttpClient) =>
     createEngine(openStorage({ connectionString, httpClient }), { timing: QUICK });
-  return { storage, engine: createEngine(storage, { timing: QUICK }), engineThrough, logged, settle };
+  return { storage, engine: createEngine(storage, { timing: QUICK }), engineThrough, logged, settle, take };
 }
 
 function parsed(text: string): unknown {

@@ -7,7 +7,7 @@ import type { Engine } from './engine.ts';
 import type { Entity, Values } from './entity.ts';
 import { type Snapshot, toSnapshot } from './entity-codec.ts';
 import { busy, type CommitOptions, commit, EntityChanged } from './eventual-transaction.ts';
-import { checkDay, withDayTable } from './high-volume-delete.ts';
+import { checkDay, unlessTableMissing, withDayTable } from './high-volume-delete.ts';
 import { addressOf, pick } from './places.ts';
 import type { Change } from './plan.ts';
 import { validate } from './validation.ts';
@@ -107,7 +107,8 @@ type Live = Extract<Snapshot, { state: 'live' }>;
 
 /** A point query: one transaction. Undefined where there is none, or only a tombstone. */
 export async function readLive(engine: Engine, entity: Entity, address: Address): Promise<Live | undefined> {
-  const row = await readRow(engine.storage, address);
+  const reading = readRow(engine.storage, address);
+  const row = await (entity.perDay ? unlessTableMissing(reading, undefined) : reading);
   // Another kind of entity may be under a key that a caller chose.
   if (row && row.properties.EntityType !== entity.name) return undefined;
   const snapshot = toSnapshot(entity, row);

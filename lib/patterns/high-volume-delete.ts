@@ -60,6 +60,19 @@ export async function withDayTable<Result>(
   }
 }
 
+/** The answer of a read, or `otherwise` where the table of its day is gone or has not come. */
+export async function unlessTableMissing<Answer, Otherwise>(
+  read: Promise<Answer>,
+  otherwise: Otherwise,
+): Promise<Answer | Otherwise> {
+  try {
+    return await read;
+  } catch (error) {
+    if (error instanceof StorageRefusal && error.reason.startsWith('table')) return otherwise;
+    throw error;
+  }
+}
+
 /**
  * Makes the tables to come and drops every table of a day that is no longer kept, whatever was missed before.
  * Safe to run twice, late, or beside itself. A table that is not a day of this entity is never touched.
@@ -120,7 +133,7 @@ export async function readDays(
           select,
           limit,
         };
-        return unlessTableMissing(readRange(storage, range));
+        return unlessTableMissing(readRange(storage, range), { rows: [], more: false });
       }),
     );
     for (const answer of answers) {
@@ -131,17 +144,6 @@ export async function readDays(
     if (rows.length === limit) return { rows, more: days.length > 0 };
   }
   return { rows, more: false };
-}
-
-async function unlessTableMissing<Answer extends { rows: Row[]; more: boolean }>(
-  call: Promise<Answer>,
-): Promise<{ rows: Row[]; more: boolean }> {
-  try {
-    return await call;
-  } catch (error) {
-    if (error instanceof StorageRefusal && error.reason.startsWith('table')) return { rows: [], more: false };
-    throw error;
-  }
 }
 
 /** The service drops a table in the background and refuses calls on it meanwhile: the next run finds it gone. */

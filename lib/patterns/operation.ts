@@ -1,11 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import { z } from 'zod';
 import { RowkeyError } from '../errors.ts';
-import { readRow, submit } from '../storage/rows.ts';
+import { submit } from '../storage/rows.ts';
 import { defineEntity } from './define-entity.ts';
 import type { Engine } from './engine.ts';
 import type { Values } from './entity.ts';
-import { toProperties, toSnapshot } from './entity-codec.ts';
+import { toProperties } from './entity-codec.ts';
+import { readLive } from './entity-store.ts';
 import { withDayTable } from './high-volume-delete.ts';
 import { addressOf } from './places.ts';
 
@@ -50,8 +51,7 @@ export async function readOperation(
   of: Pick<Operation, 'operation' | 'entity' | 'operationId'>,
 ): Promise<Values> {
   const known = operations.schema.shape.operationId.safeParse(of.operationId).success;
-  const found = known ? toSnapshot(operations, await readRow(engine.storage, addressOf(operations, of))) : undefined;
-  const { entity, operation } = found?.state === 'live' ? found.values : {};
-  if (found?.state === 'live' && entity === of.entity && operation === of.operation) return found.values;
+  const found = known ? await readLive(engine, operations, addressOf(operations, of)) : undefined;
+  if (found?.values.entity === of.entity && found.values.operation === of.operation) return found.values;
   throw new RowkeyError('not-found', 'There is no such operation, or it ended too long ago.');
 }

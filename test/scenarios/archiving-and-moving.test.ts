@@ -1,0 +1,210 @@
+import pMap from 'p-map';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { departments as declaredDepartments } from '../../lib/model/directory/departments.ts';
+import { employees as declaredEmployees } from '../../lib/model/directory/employees.ts';
+import { consumeIntent } from '../../lib/patterns/consume.ts';
+import type { Engine } from '../../lib/patterns/engine.ts';
+import type { Entity, Values } from '../../lib/patterns/entity.ts';
+import { createEntity, deleteEntity, patchEntity } from '../../lib/patterns/entity-store.ts';
+import { MESSAGE_VERSION } from '../../lib/patterns/intent.ts';
+import { readOperation } from '../../lib/patterns/operation.ts';
+import { readEntity } from '../../lib/patterns/retrieve.ts';
+import { requestArchive, requestMove, runTransfer, type Transfer } from '../../lib/patterns/transfer.ts';
+import { interruptedHttpClient } from '../faulty-http-client.ts';
+import { expectIndexesToAgree, openWorld, somebody, type World } from '../world.ts';
+
+const employees = declaredEmployees as Entity;
+const former = employees.archive as Entity;
+const AT_ONCE = 8;
+
+let world: World;
+let engine: Engine;
+beforeAll(async () => {
+  world = await openWorld(import.meta.url);
+  engine = world.engine;
+});
+
+const hire = async (over: Values = {}) => {
+  const one = somebody(over);
+  await createEntity(engine, employees, one);
+  return one;
+};
+const valuesOf = (entity: Entity, key: Values) =>
+  readEntity(engine, entity, key).then(
+    ({ values }) => values,
+    () => undefined,
+  );
+const there = (one: Values) => ({ ...one, department: `${one.department}2` });
+const statusOf = async (operation: 'archive' | 'move', operationId: string) => {
+  const { status, reason } = await readOperation(engine, { operation, operationId, entity: 'employees' });
+  return { status, reason };
+};
+
+/** The message that a request sends, for a consumer of the test's own. */
+async function transferOf(operation: 'archive' | 'move', one: Values): Promise<Transfer> {
+  const operationId = await (operation === 'archive'
+    ? requestArchive(engine, employees, one)
+    : requestMove(engine, employees, one, { department: there(one).department }));
+  return (await world.take('archive', operationId)).body as Transfer;
+}
+
+/** Handles the intent of the last change of one employee, and no other message. */
+async function reconciled(one: Values): Promise<void> {
+  const consumer = { engine, entities: [employees], log: { warn: () => undefined, error: () => undefined } };
+  await consumeIntent(consumer, await world.take('index-changes', String(one.employeeId)));
+}
+
+/** Runs a transfer as often as it has storage calls, with something else happening right before another one each time. */
+async function interruptEverywhere(
+  operation: 'archive' | 'move',
+  happen: (one: Values) => Promise<unknown>,
+  check: (one: Values, happened: boolean) => Promise<void>,
+): Promise<number> {
+  const run = async (at: number) => {
+    const one = await hire({ department: 'Here' });
+    await reconciled(one);
+    const transfer = await transferOf(operation, one);
+    let happened = false;
+    const client = interruptedHttpClient(at, () =>
+      happen(one).then(
+        () => (happened = true),
+        () => undefined,
+      ),
+    );
+    const interrupted = world.engineThrough(client);
+    await runTransfer(interrupted, employees, transfer).catch(() => undefined);
+    await runTransfer(engine, employees, transfer);
+    return { client, one, check: () => check(one, happened) };
+  };
+  const { client } = await run(0);
+  const calls = Array.from({ length: client.calls }, (_, index) => index + 1);
+  const runs = await pMap(calls, run, { concurrency: AT_ONCE });
+  await world.settle();
+  await pMap(runs, (each) => each.check(), { concurrency: AT_ONCE });
+  await expectIndexesToAgree(world.storage, employees);
+  return client.calls;
+}
+
+describe.each(['archive', 'move'] as const)('in the middle of an %s', (operation) => {
+  const destination = operation === 'archive' ? former : employees;
+  const arrived = (one: Values) => (operation === 'archive' ? one : there(one));
+
+  test('a caller’s delete is never undone', async () => {
+    const calls = await interruptEverywhere(
+      operation,
+      (one) => deleteEntity(engine, employees, one),
+      async (one, deleted) => {
+        expect(await valuesOf(employees, one)).toBeUndefined();
+        expect(await valuesOf(destination, arrived(one))).toEqual(deleted ? undefined : arrived(one));
+      },
+    );
+    expect(calls).toBeGreaterThan(10);
+  });
+
+  test('a caller’s change goes along, or is refused', async () => {
+    await interruptEverywhere(
+      operation,
+      (one) => patchEntity(engine, employees, one, { phone: '5', email: `p${one.email}` }),
+      async (one, changed) => {
+        expect(await valuesOf(employees, one)).toBeUndefined();
+        const wanted = changed ? { ...arrived(one), phone: '5', email: `p${one.email}` } : arrived(one);
+        expect(await valuesOf(destination, arrived(one))).toEqual(wanted);
+      },
+    );
+  });
+});
+
+describe('a move', () => {
+  test('never lets the email go free, nor the new place be written before its time', async () => {
+    await interruptEverywhere(
+      'move',
+      async (one) => {
+        await expect(createEntity(engine, employees, somebody({ email: one.email }))).rejects.toMatchObject({
+          code: 'duplicate-value',
+        });
+        const early = await patchEntity(engine, employees, there(one), { phone: '1' }).catch((error) => error.code);
+        if (await valuesOf(employees, one)) expect(['busy', 'not-found']).toContain(early);
+      },
+      async (one, asExpected) => {
+        expect(asExpected).toBe(true);
+        expect(await valuesOf(employees, there(one))).toMatchObject(there(one));
+      },
+    );
+  });
+
+  test('to where the key or the email is taken fails with a reason and changes nothing', async () => {
+    const one = await hire({ department: 'Mover' });
+    await hire({ department: 'Mover2', employeeId: one.employeeId });
+    const taken = await requestMove(engine, employees, one, { department: 'Mover2' });
+    await world.settle();
+    expect(await statusOf('move', taken)).toEqual({ status: 'failed', reason: expect.stringContaining('key') });
+    expect(await valuesOf(employees, one)).toEqual(one);
+    await patchEntity(engine, employees, one, { phone: '7' });
+    await world.settle();
+    await expectIndexesToAgree(world.storage, employees);
+  });
+
+  test('there and back is not repeated by a message that comes twice', async () => {
+    const one = await hire({ department: 'Back' });
+    const first = await transferOf('move', one);
+    await runTransfer(engine, employees, first);
+    await world.settle();
+    await requestMove(engine, employees, there(one), { department: 'Back' });
+    await world.settle();
+    await runTransfer(engine, employees, first);
+    await world.settle();
+    expect(await valuesOf(employees, one)).toEqual(one);
+    expect(await statusOf('move', first.operationId)).toMatchObject({ status: 'succeeded' });
+    await expectIndexesToAgree(world.storage, employees);
+  });
+
+  test('of a manager clears the department that it leaves', async () => {
+    const one = await hire({ department: 'Led' });
+    const departments = declaredDepartments as Entity;
+    await createEntity(engine, departments, { department: 'Led', managerId: one.employeeId });
+    await requestMove(engine, employees, one, { department: 'Led2' });
+    await world.settle();
+    expect(await valuesOf(departments, { department: 'Led' })).toEqual({ department: 'Led' });
+    expect(await valuesOf(employees, there(one))).toEqual(there(one));
+  });
+});
+
+describe('an archive', () => {
+  test('of a second one with a key fails and keeps both', async () => {
+    const one = await hire({ department: 'Twice' });
+    await requestArchive(engine, employees, one);
+    await world.settle();
+    const second = await hire({ department: 'Twice', employeeId: one.employeeId });
+    const operationId = await requestArchive(engine, employees, second);
+    await world.settle();
+    expect(await statusOf('archive', operationId)).toMatchObject({ status: 'failed' });
+    expect(await valuesOf(former, one)).toEqual(one);
+    expect(await valuesOf(employees, second)).toEqual(second);
+  });
+
+  test('asked for of one that was created anew since leaves that one alone', async () => {
+    const one = await hire({ department: 'Anew' });
+    const transfer = await transferOf('archive', one);
+    await deleteEntity(engine, employees, one);
+    await world.settle();
+    const anew = await hire({ department: 'Anew', employeeId: one.employeeId });
+    await runTransfer(engine, employees, transfer);
+    await world.settle();
+    expect(await valuesOf(employees, anew)).toEqual(anew);
+    expect(await valuesOf(former, one)).toBeUndefined();
+    expect(await statusOf('archive', transfer.operationId)).toMatchObject({ status: 'failed' });
+  });
+
+  test('that was never asked for is not in the record', async () => {
+    const operationId = '2026-11-20-00000000-0000-0000-0000-000000000000';
+    const transfer: Transfer = {
+      version: MESSAGE_VERSION,
+      operation: 'archive',
+      operationId,
+      entity: 'employees',
+      key: { department: 'X', employeeId: '1' },
+      incarnation: 'x',
+    };
+    await expect(runTransfer(engine, employees, transfer)).rejects.toMatchObject({ code: 'not-found' });
+  });
+});

@@ -1,0 +1,177 @@
+import pMap from 'p-map';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { employees as declared } from '../../lib/model/directory/employees.ts';
+import { consumeIntent } from '../../lib/patterns/consume.ts';
+import type { Engine } from '../../lib/patterns/engine.ts';
+import type { Entity, Values } from '../../lib/patterns/entity.ts';
+import { createEntity, deleteEntity, patchEntity } from '../../lib/patterns/entity-store.ts';
+import type { Message } from '../../lib/patterns/poison.ts';
+import { interruptedHttpClient } from '../faulty-http-client.ts';
+import { expectIndexesToAgree, openWorld, somebody, type World } from '../world.ts';
+
+const employees = declared as Entity;
+const AT_ONCE = 8;
+
+let world: World;
+let engine: Engine;
+beforeAll(async () => {
+  world = await openWorld(import.meta.url);
+  engine = world.engine;
+});
+
+const hire = (values: Values) => createEntity(engine, employees, values);
+const patch = (one: Values, change: Values) => patchEntity(engine, employees, one, change);
+const intentOf = (one: Values) => world.take('index-changes', String(one.employeeId));
+const consume = (through: Engine, message: Message) =>
+  consumeIntent(
+    { engine: through, entities: [employees], log: { warn: () => undefined, error: () => undefined } },
+    message,
+  );
+
+interface Scene {
+  readonly one: Values;
+  /** What the interrupted party does, through its own engine. */
+  readonly act: (through: Engine) => Promise<unknown>;
+  readonly interrupt: () => Promise<unknown>;
+}
+
+/** Plays a scene as often as its act has storage calls, with the interruption right before another one each time. */
+async function everywhere(set: () => Promise<Scene>): Promise<void> {
+  const play = async (at: number) => {
+    const { act, interrupt } = await set();
+    const client = interruptedHttpClient(at, interrupt);
+    await act(world.engineThrough(client));
+    // Counting only; what would have interrupted comes afterwards, as no message may be lost.
+    if (at === 0) await interrupt();
+    return client.calls;
+  };
+  const count = await play(0);
+  expect(count).toBeGreaterThan(3);
+  await pMap(
+    Array.from({ length: count }, (_, index) => index + 1),
+    play,
+    { concurrency: AT_ONCE },
+  );
+}
+
+/** An employee whose email was changed there; the intent of that is in the test's hands, and no other is about. */
+async function changedEmail() {
+  const one = somebody();
+  const other = { email: `other-${one.email}`, lastName: `Other${one.employeeId}` };
+  await hire(one);
+  await consume(engine, await intentOf(one));
+  await patch(one, other);
+  return { one, other, intent: await intentOf(one) };
+}
+
+describe('a reconciler that is overtaken at any call', () => {
+  test('by a later change and its reconciler leaves nothing of what it saw', async () => {
+    await everywhere(async () => {
+      const { one, intent } = await changedEmail();
+      return {
+        one,
+        act: (through) => consume(through, intent),
+        interrupt: async () => {
+          await patch(one, { email: `third-${one.email}`, lastName: `Third${one.employeeId}` });
+          await consume(engine, await intentOf(one));
+        },
+      };
+    });
+    // No message is left that could put it right.
+    await expectIndexesToAgree(world.storage, employees).catch(async (error) => {
+      await world.settle();
+      throw error;
+    });
+  });
+
+  test('by a delete and its reconciler leaves nothing behind', async () => {
+    await everywhere(async () => {
+      const { one, intent } = await changedEmail();
+      return {
+        one,
+        act: (through) => consume(through, intent),
+        interrupt: async () => {
+          await deleteEntity(engine, employees, one);
+          await consume(engine, await intentOf(one));
+        },
+      };
+    });
+    await expectIndexesToAgree(world.storage, employees);
+  });
+
+  test('by a writer who takes the value back does not take it away again', async () => {
+    const takenBack: Values[] = [];
+    await everywhere(async () => {
+      const { one, intent } = await changedEmail();
+      return {
+        one,
+        act: (through) => consume(through, intent),
+        interrupt: async () => {
+          await patch(one, { email: one.email });
+          takenBack.push(one);
+        },
+      };
+    });
+    for (const { email } of takenBack)
+      await expect(hire(somebody({ email }))).rejects.toMatchObject({ code: 'duplicate-value' });
+    await world.settle();
+    await expectIndexesToAgree(world.storage, employees);
+  });
+
+  test('by another who takes the value that went free leaves it to that one', async () => {
+    await everywhere(async () => {
+      const { one, intent } = await changedEmail();
+      const heir = somebody({ email: one.email });
+      return {
+        one,
+        act: (through) => consume(through, intent),
+        interrupt: async () => {
+          await consume(engine, { ...intent });
+          await hire(heir);
+        },
+      };
+    });
+    await world.settle();
+    await expectIndexesToAgree(world.storage, employees);
+  });
+});
+
+describe('a writer who is overtaken at any call', () => {
+  test('by the reconciler of an earlier change keeps the value that it claimed', async () => {
+    const takenBack: Values[] = [];
+    await everywhere(async () => {
+      const { one, intent } = await changedEmail();
+      takenBack.push(one);
+      return {
+        one,
+        act: (through) => patchEntity(through, employees, one, { email: one.email }),
+        interrupt: () => consume(engine, intent),
+      };
+    });
+    for (const { email } of takenBack)
+      await expect(hire(somebody({ email }))).rejects.toMatchObject({ code: 'duplicate-value' });
+    await world.settle();
+    await expectIndexesToAgree(world.storage, employees);
+  });
+
+  test('by another writer of the same entity loses nothing of either', async () => {
+    const all: Values[] = [];
+    await everywhere(async () => {
+      const one = somebody();
+      await hire(one);
+      all.push(one);
+      return {
+        one,
+        act: (through) => patchEntity(through, employees, one, { email: `mine-${one.email}` }),
+        interrupt: () => patch(one, { phone: '9', lastName: 'Both' }),
+      };
+    });
+    await world.settle();
+    const values = await expectIndexesToAgree(world.storage, employees);
+    for (const one of all)
+      expect(values.find(({ employeeId }) => employeeId === one.employeeId)).toMatchObject({
+        email: `mine-${one.email}`,
+      });
+    expect(values.filter(({ lastName, phone }) => lastName === 'Both' && phone === '9')).toHaveLength(all.length);
+  });
+});
