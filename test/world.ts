@@ -26,6 +26,8 @@ export interface World {
   engineThrough(httpClient: HttpClient): Engine;
   /** What the queue functions logged. */
   readonly logged: string[];
+  /** Handles the messages that can be seen now. */
+  handleVisible(): Promise<void>;
   /** Handles messages, hidden ones when their time comes, until no queue holds one. */
   settle(): Promise<void>;
   /** Takes the message of a queue that has `text` in it away, for a consumer of the test's own. */
@@ -42,31 +44,36 @@ export async function openWorld(url: string): Promise<World> {
   const consumers = { 'index-changes': consumeIntent, archive: consumeTransfer };
   const consumer = { engine: createEngine(storage, { timing: QUICK }), entities: deployment, log };
 
+  async function handleVisible() {
+    for (const [queue, consume] of Object.entries(consumers)) {
+      const client = storage.queue(queue);
+      const { receivedMessageItems } = await client.receiveMessages({ numberOfMessages: 16, visibilityTimeout: 30 });
+      await Promise.all(
+        receivedMessageItems.map(async ({ messageId: id, popReceipt, messageText, dequeueCount, insertedOn }) => {
+          const body = parsed(messageText);
+          try {
+            await consume(consumer, { queue, id, attempts: dequeueCount, insertedAt: insertedOn.getTime(), body });
+            await client.deleteMessage(id, popReceipt);
+          } catch {
+            await client.updateMessage(id, popReceipt, messageText, 0);
+          }
+        }),
+      );
+    }
+  }
+
   async function settle() {
     const until = Date.now() + SETTLE_WITHIN_MS;
     for (let left = 1; left > 0; ) {
+      await handleVisible();
       left = 0;
-      for (const [queue, consume] of Object.entries(consumers)) {
-        const client = storage.queue(queue);
-        const { receivedMessageItems } = await client.receiveMessages({ numberOfMessages: 16, visibilityTimeout: 30 });
-        await Promise.all(
-          receivedMessageItems.map(async ({ messageId, popReceipt, messageText, dequeueCount, insertedOn }) => {
-            const message = { queue, id: messageId, attempts: dequeueCount, insertedAt: insertedOn.getTime() };
-            try {
-              await consume(consumer, { ...message, body: parsed(messageText) });
-              await client.deleteMessage(messageId, popReceipt);
-            } catch {
-              await client.updateMessage(messageId, popReceipt, messageText, 0);
-            }
-          }),
-        );
-      }
       // Counted after all were handled: an archive sends intents.
       for (const queue of Object.keys(consumers))
         left += (await storage.queue(queue).getProperties()).approximateMessagesCount ?? 0;
       if (Date.now() > until) throw new Error(`The queues do not become empty: ${logged.slice(-3).join(' | ')}`);
     }
   }
+
   async function take(queue: string, text: string): Promise<Message> {
     const client = storage.queue(queue);
     const until = Date.now() + SETTLE_WITHIN_MS;
@@ -84,7 +91,15 @@ export async function openWorld(url: string): Promise<World> {
   }
   const engineThrough = (httpClient: HttpClient) =>
     createEngine(openStorage({ connectionString, httpClient }), { timing: QUICK });
-  return { storage, engine: createEngine(storage, { timing: QUICK }), engineThrough, logged, settle, take };
+  return {
+    storage,
+    engine: createEngine(storage, { timing: QUICK }),
+    engineThrough,
+    logged,
+    handleVisible,
+    settle,
+    take,
+  };
 }
 
 function parsed(text: string): unknown {

@@ -115,6 +115,15 @@ describe.each(['archive', 'move'] as const)('in the middle of an %s', (operation
 });
 
 describe('a move', () => {
+  test('is not taken for a delete when a caller creates one of the key that it leaves', async () => {
+    await interruptEverywhere(
+      'move',
+      async (one) =>
+        createEntity(engine, employees, somebody({ department: one.department, employeeId: one.employeeId })),
+      async (one) => expect(await valuesOf(employees, there(one))).toEqual(there(one)),
+    );
+  });
+
   test('never lets the email go free, nor the new place be written before its time', async () => {
     await interruptEverywhere(
       'move',

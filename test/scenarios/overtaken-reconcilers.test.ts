@@ -11,6 +11,8 @@ import { expectIndexesToAgree, openWorld, somebody, type World } from '../world.
 
 const employees = declared as Entity;
 const AT_ONCE = 8;
+/** The storage call at which a patch that takes an own row back commits. */
+const WRITE_CALL = 6;
 
 let world: World;
 let engine: Engine;
@@ -29,14 +31,13 @@ const consume = (through: Engine, message: Message) =>
   );
 
 interface Scene {
-  readonly one: Values;
   /** What the interrupted party does, through its own engine. */
   readonly act: (through: Engine) => Promise<unknown>;
   readonly interrupt: () => Promise<unknown>;
 }
 
 /** Plays a scene as often as its act has storage calls, with the interruption right before another one each time. */
-async function everywhere(set: () => Promise<Scene>): Promise<void> {
+async function everywhere(set: () => Promise<Scene>, concurrency = AT_ONCE): Promise<void> {
   const play = async (at: number) => {
     const { act, interrupt } = await set();
     const client = interruptedHttpClient(at, interrupt);
@@ -50,7 +51,7 @@ async function everywhere(set: () => Promise<Scene>): Promise<void> {
   await pMap(
     Array.from({ length: count }, (_, index) => index + 1),
     play,
-    { concurrency: AT_ONCE },
+    { concurrency },
   );
 }
 
@@ -69,7 +70,6 @@ describe('a reconciler that is overtaken at any call', () => {
     await everywhere(async () => {
       const { one, intent } = await changedEmail();
       return {
-        one,
         act: (through) => consume(through, intent),
         interrupt: async () => {
           await patch(one, { email: `third-${one.email}`, lastName: `Third${one.employeeId}` });
@@ -88,7 +88,6 @@ describe('a reconciler that is overtaken at any call', () => {
     await everywhere(async () => {
       const { one, intent } = await changedEmail();
       return {
-        one,
         act: (through) => consume(through, intent),
         interrupt: async () => {
           await deleteEntity(engine, employees, one);
@@ -104,7 +103,6 @@ describe('a reconciler that is overtaken at any call', () => {
     await everywhere(async () => {
       const { one, intent } = await changedEmail();
       return {
-        one,
         act: (through) => consume(through, intent),
         interrupt: async () => {
           await patch(one, { email: one.email });
@@ -118,12 +116,72 @@ describe('a reconciler that is overtaken at any call', () => {
     await expectIndexesToAgree(world.storage, employees);
   });
 
+  test('by a writer who takes the value back, and its reconciler, does not take it away either', async () => {
+    await everywhere(async () => {
+      const { one, intent } = await changedEmail();
+      return {
+        act: (through) => consume(through, intent),
+        interrupt: async () => {
+          await patch(one, { email: one.email });
+          await consume(engine, await intentOf(one));
+        },
+      };
+    });
+    await expectIndexesToAgree(world.storage, employees);
+  });
+
+  test('by a writer whose claim was live when it was seen and is over when it is judged leaves the row', async () => {
+    let skew = 0;
+    await everywhere(async () => {
+      skew = 0;
+      const { one, intent } = await changedEmail();
+      const { promise: goOn, resolve: release } = Promise.withResolvers<void>();
+      const { promise: claimed, resolve: hasClaimed } = Promise.withResolvers<void>();
+      // Read, intent, claim (refused, as the row is there; read; taken), and then the transaction.
+      const paused = interruptedHttpClient(WRITE_CALL, () => {
+        hasClaimed();
+        return goOn;
+      });
+      const writing = patchEntity(world.engineThrough(paused), employees, one, { email: one.email });
+      await claimed;
+      return {
+        act: (through) => consume({ ...through, now: () => Date.now() + skew }, intent),
+        interrupt: async () => {
+          release();
+          await writing;
+          skew = 5_000;
+        },
+      };
+    }, 1);
+    await world.settle();
+    await expectIndexesToAgree(world.storage, employees);
+  });
+
+  test('by a change that lets the value go to another does not overwrite the row of that one', async () => {
+    await everywhere(async () => {
+      const one = somebody();
+      await hire(one);
+      const intent = await intentOf(one);
+      const heir = somebody({ email: one.email });
+      return {
+        act: (through) => consume(through, intent),
+        interrupt: async () => {
+          await consume(engine, intent);
+          await patch(one, { email: `gone-${one.email}` });
+          await consume(engine, await intentOf(one));
+          await hire(heir);
+          await consume(engine, await intentOf(heir));
+        },
+      };
+    });
+    await expectIndexesToAgree(world.storage, employees);
+  });
+
   test('by another who takes the value that went free leaves it to that one', async () => {
     await everywhere(async () => {
       const { one, intent } = await changedEmail();
       const heir = somebody({ email: one.email });
       return {
-        one,
         act: (through) => consume(through, intent),
         interrupt: async () => {
           await consume(engine, { ...intent });
@@ -137,13 +195,21 @@ describe('a reconciler that is overtaken at any call', () => {
 });
 
 describe('a writer who is overtaken at any call', () => {
+  test('by whoever handles the messages that can be seen keeps its claim', async () => {
+    await everywhere(async () => {
+      const one = somebody();
+      return { act: (through) => createEntity(through, employees, one), interrupt: () => world.handleVisible() };
+    });
+    await world.settle();
+    await expectIndexesToAgree(world.storage, employees);
+  });
+
   test('by the reconciler of an earlier change keeps the value that it claimed', async () => {
     const takenBack: Values[] = [];
     await everywhere(async () => {
       const { one, intent } = await changedEmail();
       takenBack.push(one);
       return {
-        one,
         act: (through) => patchEntity(through, employees, one, { email: one.email }),
         interrupt: () => consume(engine, intent),
       };
@@ -161,7 +227,6 @@ describe('a writer who is overtaken at any call', () => {
       await hire(one);
       all.push(one);
       return {
-        one,
         act: (through) => patchEntity(through, employees, one, { email: `mine-${one.email}` }),
         interrupt: () => patch(one, { phone: '9', lastName: 'Both' }),
       };
