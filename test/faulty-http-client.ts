@@ -42,8 +42,12 @@ export function faultyHttpClient(fault?: Fault, at = 0): FaultyHttpClient {
   };
 }
 
-/** A client that lets something else happen right before its `at`-th call, counted from 1. */
-export function interruptedHttpClient(at: number, happen: () => Promise<unknown>): FaultyHttpClient {
+/** A client that lets something else happen right before, or after, its `at`-th call, counted from 1. */
+export function interruptedHttpClient(
+  at: number,
+  happen: () => Promise<unknown>,
+  when: 'before' | 'after' = 'before',
+): FaultyHttpClient {
   let calls = 0;
   return {
     get calls() {
@@ -51,8 +55,11 @@ export function interruptedHttpClient(at: number, happen: () => Promise<unknown>
     },
     async sendRequest(request) {
       calls += 1;
-      if (calls === at) await happen();
-      return shared.sendRequest(request);
+      const isHere = calls === at;
+      if (isHere && when === 'before') await happen();
+      const response = await shared.sendRequest(request);
+      if (isHere && when === 'after') await happen();
+      return response;
     },
   };
 }

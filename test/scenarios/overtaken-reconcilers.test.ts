@@ -36,23 +36,24 @@ interface Scene {
   readonly interrupt: () => Promise<unknown>;
 }
 
-/** Plays a scene as often as its act has storage calls, with the interruption right before another one each time. */
+/** Plays a scene with the interruption right before and right after each of the act's storage calls. */
 async function everywhere(set: () => Promise<Scene>, concurrency = AT_ONCE): Promise<void> {
-  const play = async (at: number) => {
+  const play = async ({ at, when }: { at: number; when: 'before' | 'after' }) => {
     const { act, interrupt } = await set();
-    const client = interruptedHttpClient(at, interrupt);
+    const client = interruptedHttpClient(at, interrupt, when);
     await act(world.engineThrough(client));
     // Counting only; what would have interrupted comes afterwards, as no message may be lost.
     if (at === 0) await interrupt();
     return client.calls;
   };
-  const count = await play(0);
+  const count = await play({ at: 0, when: 'before' });
   expect(count).toBeGreaterThan(3);
-  await pMap(
-    Array.from({ length: count }, (_, index) => index + 1),
-    play,
-    { concurrency },
-  );
+  const calls = Array.from({ length: count }, (_, index) => index + 1);
+  const points = calls.flatMap((at) => [
+    { at, when: 'before' as const },
+    { at, when: 'after' as const },
+  ]);
+  await pMap(points, play, { concurrency });
 }
 
 /** An employee whose email was changed there; the intent of that is in the test's hands, and no other is about. */
