@@ -98,6 +98,9 @@ export function planPartition(
     const action = listAction(neighbours.get(row), row, change);
     if (action) actions.push({ action, part: { of: 'neighbour' } });
   }
+  // Storage takes a row once in a transaction. Two entities that swap a value, or want one, meet here.
+  if (new Set(actions.map(({ action }) => action.row)).size < actions.length)
+    throw new RowkeyError('duplicate-value', 'Two entities of one transaction are about the same row.');
   if (actions.length > MAX_TRANSACTION_ACTIONS)
     throw new RowkeyError(
       'too-large',
