@@ -14,9 +14,9 @@ export const MAX_ATTEMPTS = 5;
 /** Failures that another attempt meets again. */
 const POINTLESS = new Set<string>(['never-succeeds', 'too-large', 'invalid-input']);
 const PARTITION = 'poison';
-/** One string property holds 32 Ki characters; a message has 64 Ki at the most. */
-const PART_LENGTH = 30_000;
-const MAX_PARTS = 3;
+/** One string property holds 32 Ki code units; a message has 64 Ki at the most. Whole characters, of two units each. */
+const PART = /[\s\S]{1,16000}/gu;
+const MAX_PARTS = 5;
 /** The greatest instant that a date can be: what is subtracted from it sorts newest first. */
 const LAST_INSTANT = 8_640_000_000_000_000;
 
@@ -78,9 +78,7 @@ export async function handleMessage(
 export async function recordPoison(engine: Engine, message: Message, reason: string): Promise<void> {
   const { queue, id, attempts, insertedAt, body } = message;
   const text = typeof body === 'string' ? body : JSON.stringify(body);
-  const parts = Array.from({ length: MAX_PARTS }, (_, part) =>
-    text.slice(part * PART_LENGTH, (part + 1) * PART_LENGTH),
-  );
+  const parts = text.match(PART) ?? [];
   const row = `${String(LAST_INSTANT - insertedAt).padStart(16, '0')}_${id}`;
   const properties = {
     EntityType: POISON_TABLE,

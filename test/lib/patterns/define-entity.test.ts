@@ -1,0 +1,94 @@
+import { describe, expect, expectTypeOf, test } from 'vitest';
+import { z } from 'zod';
+import { defineEntity } from '../../../lib/patterns/define-entity.ts';
+import { indexEntity, interPartitionIndex, intraPartitionIndex } from '../../../lib/patterns/indexes.ts';
+import type { FieldsOf } from '../../../lib/patterns/key-template.ts';
+
+const schema = z.object({ city: z.string(), id: z.string(), name: z.string().optional(), at: z.string() });
+const access = { read: [], write: [] };
+const key = { partition: '{city}', row: 'id_{id}' } as const;
+const common = { schema, table: 'things', key, access } as const;
+
+const misspeltRow = intraPartitionIndex({ row: 'n_{nam}' });
+const misspeltCopy = intraPartitionIndex({ row: 'n_{name}', copies: ['nam'] });
+const misspeltPartition = interPartitionIndex({ table: 'byname', partition: '{nam#}', row: '{name}', unique: true });
+const misspeltMember = indexEntity({ row: 'n_{name}', holds: '{idd}' });
+
+describe('a misspelt field is a compile error', () => {
+  // Each of these lines is an error to the compiler, or the comment above it is: `npm run types` fails either way.
+  test('wherever a declaration names one', () => {
+    expectTypeOf<FieldsOf<'a_{city}_{id#}_{year:4}_{at~}'>>().toEqualTypeOf<'city' | 'id' | 'year' | 'at'>();
+    const declare = [
+      // @ts-expect-error
+      () => defineEntity('things', { ...common, key: { partition: '{town}', row: '{id}' } }),
+      // @ts-expect-error
+      () => defineEntity('things', { ...common, key: { partition: '{city}', row: 'id_{ident}' } }),
+      // @ts-expect-error
+      () => defineEntity('things', { ...common, indexes: { misspeltCopy } }),
+      // @ts-expect-error
+      () => defineEntity('things', { ...common, indexes: { misspeltRow } }),
+      // @ts-expect-error
+      () => defineEntity('things', { ...common, indexes: { misspeltPartition } }),
+      // @ts-expect-error
+      () => defineEntity('things', { ...common, indexes: { misspeltMember } }),
+      // @ts-expect-error
+      () => defineEntity('things', { ...common, movable: ['town'] }),
+      // @ts-expect-error
+      () => defineEntity('things', { ...common, perDay: { field: 'day', keepDays: 3 } }),
+      // @ts-expect-error
+      () => defineEntity('things', { ...common, access: { ...access, restricted: { nam: ['hr'] } } }),
+    ];
+    expect(declare).toHaveLength(9);
+  });
+});
+
+describe('a declaration that cannot work is refused when it is made:', () => {
+  test.each([
+    ['a table name with capitals', () => defineEntity('things', { ...common, table: 'Things' }), /lower-case/],
+    [
+      'an index elsewhere that is not unique and does not tell entities apart',
+      () =>
+        defineEntity('things', {
+          ...common,
+          indexes: { a: interPartitionIndex({ table: 'byname', partition: '{name}', row: 'x' }) },
+        }),
+      /lacks city, id/,
+    ],
+    [
+      'a list elsewhere that does not say where its members are',
+      () =>
+        defineEntity('things', {
+          ...common,
+          indexes: { a: indexEntity({ table: 'byname', partition: '{name}', row: 'ids', holds: '{id}' }) },
+        }),
+      /city/,
+    ],
+    [
+      'a move that leaves the partition as it is',
+      () => defineEntity('things', { ...common, movable: ['name'] }),
+      /partition key/,
+    ],
+    [
+      'a table a day with indexes',
+      () => defineEntity('things', { ...common, perDay: { field: 'at', keepDays: 1 }, archive: { table: 'old' } }),
+      /a table a day/,
+    ],
+    [
+      'a restricted field in the key',
+      () => defineEntity('things', { ...common, access: { ...access, restricted: { id: ['hr'] } } }),
+      /part of its key/,
+    ],
+    [
+      'a template whose fields run into each other',
+      () => defineEntity('things', { ...common, key: { partition: '{city}', row: '{id}{name}' } }),
+      /separator/,
+    ],
+    [
+      'a separator that an escape could be taken for',
+      () => defineEntity('things', { ...common, key: { partition: '{city}', row: '{id}a{name}' } }),
+      /punctuation/,
+    ],
+  ])('%s', (_, declare, reason) => {
+    expect(declare).toThrow(reason);
+  });
+});

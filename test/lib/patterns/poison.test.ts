@@ -1,0 +1,104 @@
+import { readFile } from 'node:fs/promises';
+import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { RowkeyError } from '../../../lib/errors.ts';
+import { createEngine, TIMING } from '../../../lib/patterns/engine.ts';
+import {
+  dropPoison,
+  handleMessage,
+  listPoison,
+  MAX_ATTEMPTS,
+  type Message,
+  POISON_TABLE,
+  recordPoison,
+} from '../../../lib/patterns/poison.ts';
+import { HOLD_MS } from '../../../lib/patterns/reconcile.ts';
+import { createTable } from '../../../lib/storage/provision.ts';
+import { openStorage } from '../../../lib/storage/storage.ts';
+import { testStorage } from '../../storage.ts';
+
+const engine = createEngine(openStorage({ connectionString: testStorage(import.meta.url) }));
+const unprovisioned = createEngine(
+  openStorage({
+    connectionString: `${testStorage(import.meta.url).replace(/AccountKey=[^;]+/, `AccountKey=${Buffer.from('wrong').toString('base64')}`)}`,
+  }),
+);
+const logged: string[] = [];
+const log = { warn: (text: string) => logged.push(text), error: (text: string) => logged.push(text) };
+
+beforeAll(() => createTable(engine.storage, POISON_TABLE));
+beforeEach(async () => {
+  logged.length = 0;
+  for (const { id } of (await listPoison(engine, { limit: 1_000 })).items) await dropPoison(engine, id);
+});
+
+const message = (over: Partial<Message> = {}): Message => ({
+  queue: 'index-changes',
+  id: 'one',
+  attempts: 1,
+  insertedAt: Date.now(),
+  body: { secret: 'of Ann' },
+  ...over,
+});
+const fail = (error: Error) => () => Promise.reject(error);
+
+describe('a message whose work fails', () => {
+  test('comes back until its last attempt, and is then recorded with the reason', async () => {
+    for (let attempts = 1; attempts < MAX_ATTEMPTS; attempts += 1)
+      await expect(
+        handleMessage(engine, message({ attempts }), log, fail(new RowkeyError('busy', 'Others write.'))),
+      ).rejects.toThrow('Others write.');
+    expect((await listPoison(engine, { limit: 10 })).items).toEqual([]);
+    await handleMessage(
+      engine,
+      message({ attempts: MAX_ATTEMPTS }),
+      log,
+      fail(new RowkeyError('busy', 'Others write.')),
+    );
+    expect((await listPoison(engine, { limit: 10 })).items).toMatchObject([
+      { queue: 'index-changes', reason: 'Others write.', attempts: MAX_ATTEMPTS, text: '{"secret":"of Ann"}' },
+    ]);
+  });
+
+  test('is recorded at once where another attempt is pointless', async () => {
+    await handleMessage(engine, message(), log, fail(new RowkeyError('never-succeeds', 'It is nonsense.')));
+    expect((await listPoison(engine, { limit: 10 })).items).toHaveLength(1);
+  });
+
+  test('leaves neither what it holds nor what an SDK says of it in the log, nor in what the host will log', async () => {
+    const error = new Error('RestError about PartitionKey=Ann');
+    await expect(handleMessage(engine, message(), log, fail(error))).rejects.not.toThrow(/Ann/);
+    await handleMessage(engine, message({ attempts: MAX_ATTEMPTS }), log, fail(error));
+    expect(logged).toHaveLength(2);
+    expect(logged.join()).not.toContain('Ann');
+  });
+
+  test('is not taken for done where it cannot be recorded', async () => {
+    const attempt = handleMessage(
+      unprovisioned,
+      message({ attempts: MAX_ATTEMPTS }),
+      log,
+      fail(new RowkeyError('busy', 'Others write.')),
+    );
+    await expect(attempt).rejects.toThrow();
+  });
+});
+
+test('the record keeps any message whole, lists the newest first, and has each once', async () => {
+  const text = `x${'ß🙂"\\'.repeat(5_000)}`;
+  await recordPoison(engine, message({ id: 'old', insertedAt: 1_000, body: text }), 'a');
+  await recordPoison(engine, message({ id: 'new', insertedAt: 2_000 }), 'b');
+  await recordPoison(engine, message({ id: 'new', insertedAt: 2_000 }), 'c');
+  const { items } = await listPoison(engine, { limit: 10 });
+  expect(items.map(({ reason }) => reason)).toEqual(['c', 'a']);
+  expect(items[1]?.text === text).toBe(true);
+});
+
+test('the limits that lie in different places are in the order that the protocol needs', async () => {
+  const { extensions } = JSON.parse(await readFile(new URL('../../../host.json', import.meta.url), 'utf8'));
+  expect(extensions.queues.maxDequeueCount).toBe(MAX_ATTEMPTS);
+  expect(extensions.queues.messageEncoding).toBe('none');
+  const service = 30_000;
+  expect(TIMING.commitWithinMs + service).toBeLessThan(TIMING.claimForMs);
+  expect(TIMING.claimForMs).toBeLessThan(TIMING.hideIntentForSeconds * 1_000);
+  expect(HOLD_MS).toBeLessThan(10 * 60_000 - service);
+});
