@@ -5,6 +5,7 @@ import { BlobServiceClient } from '@azure/storage-blob';
 import { type QueueClient, QueueServiceClient } from '@azure/storage-queue';
 import { RowkeyError } from '../errors.ts';
 import { settings } from '../settings.ts';
+import { withAsciiJson } from './ascii-json.ts';
 import { countingHttpClient } from './cost.ts';
 import { toLegacyHttpClient } from './legacy-http-client.ts';
 
@@ -37,7 +38,8 @@ export function openStorage(options: StorageOptions): Storage {
   const insecure = 'connectionString' in options && INSECURE.test(options.connectionString);
   const httpClient = countingHttpClient('httpClient' in options ? options.httpClient : undefined, insecure);
   const retryOptions = { maxRetries: RETRIES, retryDelayInMs: FIRST_RETRY_MS, maxRetryDelayInMs: LAST_RETRY_MS };
-  const tableOptions = { httpClient, retryOptions, allowInsecureConnection: insecure };
+  const tableClient = insecure ? withAsciiJson(httpClient) : httpClient;
+  const tableOptions = { httpClient: tableClient, retryOptions, allowInsecureConnection: insecure };
   const otherOptions = {
     httpClient: toLegacyHttpClient(httpClient),
     retryOptions: { ...retryOptions, maxTries: RETRIES + 1 },
