@@ -193,4 +193,21 @@ describe('npm run import', () => {
       await vi.waitFor(async () => expect(await johnsons()).toEqual(['Barry', 'David', 'Willis']), { timeout: 10_000 });
     },
   );
+
+  test('refuses what it cannot begin with, in one sentence', async () => {
+    const file = join(folder, 'odd.csv');
+    await writeFile(file, 'employeeId,salary\n000001,5\n');
+    expect(await runCommand('import', ['robots', file, '--data', folder])).toMatchObject({
+      code: 1,
+      said: expect.stringMatching(/^There is no entity robots[^\n]*\n$/),
+    });
+    expect(await runCommand('import', ['employees', 'nowhere.csv', '--data', folder])).toMatchObject({
+      code: 1,
+      said: 'There is no file nowhere.csv.\n',
+    });
+    expect(await runCommand('import', ['employees', file, '--data', folder])).toMatchObject({
+      code: 1,
+      said: expect.stringMatching(/^employees has no field salary[^\n]*\n$/),
+    });
+  });
 });
