@@ -1,7 +1,7 @@
 import { access, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import pMap from 'p-map';
-import { sampleDepartments, sampleEmployees, sampleLogins } from './sample-company.ts';
+import { sampleDepartments, sampleEmployees, sampleEvents, sampleLogins } from './sample-company.ts';
 
 const MARKER = 'sample-loaded';
 const AT_ONCE = 8;
@@ -37,6 +37,9 @@ export async function loadSample({
   await pMap(sampleEmployees, (employee) => post('employees', employee), { concurrency: AT_ONCE });
   await pMap(sampleDepartments, (department) => post('departments', department), { concurrency: AT_ONCE });
   await pMap(sampleLogins(Date.now()), (login) => post('logins', login), { concurrency: AT_ONCE });
+  const { expenses, doorevents } = sampleEvents(Date.now());
+  await pMap(expenses, (claim) => post('expenses', claim), { concurrency: AT_ONCE });
+  await pMap(doorevents, (event) => post('doorevents', event), { concurrency: AT_ONCE });
   await writeFile(marker, '');
   return true;
 }

@@ -38,6 +38,33 @@ export const sampleDepartments = DEPARTMENTS.map((department) => ({
   managerId: sampleEmployees.find((employee) => employee.department === department)?.employeeId,
 }));
 
+const CATEGORIES = ['Travel', 'Meals', 'Hotel', 'Training'];
+const DOORS = ['Main entrance', 'Garage', 'Archive'];
+
+/** Claims and passages of the last days; their ids are told from their content, so that a second load finds them. */
+export function sampleEvents(now: number) {
+  const some = sampleEmployees.slice(0, 4).flatMap((employee) => [0, 1, 2, 3].map((day) => ({ employee, day })));
+  const id = (kind: number, index: number) =>
+    `00000000-0000-4000-8000-${String(kind * 1000 + index).padStart(12, '0')}`;
+  const at = (day: number) => new Date(Math.floor(now / DAY_MS - day) * DAY_MS + 9 * 60 * 60 * 1_000).toISOString();
+  return {
+    expenses: some.map(({ employee: { employeeId }, day }, index) => ({
+      employeeId,
+      at: at(day),
+      claimId: id(1, index),
+      amount: 12.5 * (index + 1),
+      category: CATEGORIES[index % CATEGORIES.length],
+    })),
+    doorevents: some.map(({ employee: { department, employeeId }, day }, index) => ({
+      department,
+      employeeId,
+      hour: at(day).replace(/\D/g, '').slice(0, 10),
+      eventId: id(2, index),
+      door: DOORS[index % DOORS.length],
+    })),
+  };
+}
+
 /** A few of the last days. */
 export function sampleLogins(now: number) {
   return sampleEmployees.slice(0, 3).flatMap(({ employeeId }, index) =>

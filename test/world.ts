@@ -140,9 +140,9 @@ export async function expectIndexesToAgree(storage: Storage, entity: Entity): Pr
     for (const place of placesOf(entity, one)) want(place.table, place.partition, place.row, place.member ?? source);
     for (const index of Object.values(entity.indexes)) {
       const partition = buildKey(entity.partition, one);
-      if (index.kind === 'intra-partition' && isIndexed(one, index.row))
+      if (index.kind === 'intra-partition' && isIndexed(index, one))
         want(entity.table, partition, buildKey(index.row, one), source);
-      if (index.kind === 'index-entity' && !index.elsewhere && isIndexed(one, index.row, index.holds))
+      if (index.kind === 'index-entity' && !index.elsewhere && isIndexed(index, one))
         want(entity.table, partition, buildKey(index.row, one), buildKey(index.holds, one));
     }
   }

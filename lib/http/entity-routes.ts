@@ -8,7 +8,7 @@ import { parse, validateTexts, writableSchema } from '../patterns/validation.ts'
 import { nextLink, PAGE_QUERY, pageOf } from './paging.ts';
 import { toProblem } from './problem.ts';
 import { type Answer, type Call, pathTo, type Route } from './route.ts';
-import { checkWritable, visible } from './visible.ts';
+import { checkMentions, visible } from './visible.ts';
 
 /** As many as an entity group transaction holds. */
 export const MAX_BATCH = 100;
@@ -37,7 +37,7 @@ export function entityRoutes(entity: Entity, kind: 'live' | 'archive' = 'live'):
       method: 'GET',
       path: partition,
       roles: access.read,
-      query: RANGE_QUERY,
+      query: rangeQuery(entity),
       summary: `A range of ${name} within ${entity.partition.fields.join(', ')}`,
       success: listSuccess(entity),
       handle: (call) => range(entity, call),
@@ -126,7 +126,14 @@ export function listSuccess(entity: Entity) {
   return { status: 200, description: 'The entities; the header Link names the next page, if there is more', body };
 }
 
-const RANGE_QUERY = {
+/** Every other field is a filter. */
+function rangeQuery(entity: Entity): Record<string, string> {
+  const fields = Object.keys(entity.columns).filter((field) => !entity.partition.fields.includes(field));
+  const filters = fields.map((field) => [field, `Only those with this ${field}; storage looks at the whole range`]);
+  return { ...Object.fromEntries(filters), ...RANGE_QUERY };
+}
+
+const RANGE_QUERY: Readonly<Record<string, string>> = {
   from: 'The first value of the first field of the row key; a prefix will do',
   to: 'The last value, all that begin with it included',
   select: 'Names of fields, separated by commas',
@@ -150,9 +157,18 @@ async function range(entity: Entity, call: Call): Promise<Answer> {
   const key = validateTexts(entity, params, fields);
   const [from, to, select] = ['from', 'to', 'select'].map((name) => query.get(name) || undefined);
   const path = pathTo(entity.name, ...fields.map((field) => key[field]));
-  const bound = JSON.stringify([path, from, to, select]);
-  const options = { from, to, select: selected(entity, select), ...(await pageOf(call, bound)) };
+  const where = filterOf(entity, call);
+  const bound = JSON.stringify([path, from, to, select, where]);
+  const options = { from, to, where, select: selected(entity, select), ...(await pageOf(call, bound)) };
   return pageAnswer(call, entity, await readEntities(app.engine, entity, key, options), { bound, path });
+}
+
+function filterOf(entity: Entity, { caller, query }: Call): Values {
+  const asked = Object.keys(entity.columns).filter((field) => query.has(field) && !(field in RANGE_QUERY));
+  const texts = Object.fromEntries(asked.map((field) => [field, query.get(field) ?? '']));
+  // Who may not see a field may not find out by it.
+  checkMentions(entity, caller, texts);
+  return validateTexts(entity, texts, asked);
 }
 
 function selected(entity: Entity, select: string | undefined): string[] | undefined {
@@ -167,7 +183,7 @@ function selected(entity: Entity, select: string | undefined): string[] | undefi
 }
 
 function entityAnswer(entity: Entity, call: Call, { etag, values }: Stored, status = 200): Answer {
-  const headers = { etag };
+  const headers = { etag, ...(entity.maxAge ? { 'cache-control': `private, max-age=${entity.maxAge}` } : {}) };
   const given: readonly string[] = call.header('if-none-match')?.match(/(?:W\/)?"[^"]*"|\*/g) ?? [];
   // Table storage ignores If-None-Match, so the comparison is ours; the row was read all the same.
   if (status === 200 && (given.includes(etag) || given.includes('*'))) return { status: 304, headers };
@@ -176,7 +192,7 @@ function entityAnswer(entity: Entity, call: Call, { etag, values }: Stored, stat
 
 async function written(entity: Entity, call: Call): Promise<unknown> {
   const input = await call.json();
-  checkWritable(entity, call.caller, input);
+  checkMentions(entity, call.caller, input);
   return input;
 }
 
@@ -190,7 +206,7 @@ const BatchAnswer = z.object({
 
 async function batch(entity: Entity, call: Call): Promise<Answer> {
   const { items } = parse(batchSchema(z.unknown()), await call.json());
-  for (const item of items) checkWritable(entity, call.caller, item);
+  for (const item of items) checkMentions(entity, call.caller, item);
   const outcomes = await putEntities(call.app.engine, entity, items);
   return { status: 200, body: { results: outcomes.map(toResult) } };
 }

@@ -6,6 +6,7 @@ import { indexRoutes } from './index-routes.ts';
 import { openapiOf } from './openapi.ts';
 import { poisonRoutes } from './poison-routes.ts';
 import type { Route } from './route.ts';
+import { scanRoute } from './scan-route.ts';
 import { transferRoutes } from './transfer-routes.ts';
 
 /** Every route of a deployment, from what it stores. */
@@ -19,6 +20,7 @@ export function routesOf(entities: readonly Entity[]): Route[] {
     ]),
     ...(entities.some((entity) => entity.access.own) ? [grantRoute(entities)] : []),
     ...poisonRoutes,
+    ...entities.filter(({ perDay }) => !perDay).map(scanRoute),
     healthRoute,
   ];
   const openapi: Route = {

@@ -8,11 +8,12 @@ export function visible(entity: Entity, caller: Caller, values: Values): Values 
   return Object.fromEntries(Object.entries(values).filter(([field]) => !hidden.includes(field)));
 }
 
-/** Who may not see a field may not set it. Throws `forbidden`. */
-export function checkWritable(entity: Entity, caller: Caller, input: unknown): void {
+/** Who may not see a field may not set it, nor ask by it. Throws `forbidden`. */
+export function checkMentions(entity: Entity, caller: Caller, input: unknown): void {
   if (typeof input !== 'object' || input === null) return;
   const field = hiddenFields(entity, caller).find((hidden) => hidden in input);
-  if (field) throw new RowkeyError('forbidden', `The field ${field} is not one that this caller may set.`, { field });
+  if (field)
+    throw new RowkeyError('forbidden', `The field ${field} is not one that this caller may set or ask by.`, { field });
 }
 
 /** Reading by a field tells who has it: an index is for those who may see every field that it is made of. */

@@ -1,7 +1,5 @@
 import type { Entity } from '../patterns/entity.ts';
-import { departments } from './directory/departments.ts';
-import { employees } from './directory/employees.ts';
-import { logins } from './directory/logins.ts';
+import { directory } from './directory/directory.ts';
 
-/** What this deployment stores. An entity taken out takes its routes, tables and queues with it. */
-export const deployment: readonly Entity[] = [departments, employees, logins] as readonly Entity[];
+/** What this deployment stores, pack by pack. A line taken out takes its routes, tables and description with it. */
+export const deployment: readonly Entity[] = [...directory];

@@ -28,6 +28,8 @@ export interface Declaration<Shape extends z.ZodRawShape, Partition extends stri
   readonly perDay?: { readonly field: keyof Shape & string; readonly keepDays: number };
   readonly denormalized?: readonly DenormalizedDeclaration<keyof Shape & string>[];
   readonly access: Access<keyof Shape & string>;
+  /** Seconds for which a client may go on with what it read without asking again; without it, it asks each time. */
+  readonly maxAge?: number;
 }
 
 const TABLE_NAME = /^[a-z][a-z0-9]{2,54}$/;
@@ -84,6 +86,7 @@ export function defineEntity<Shape extends z.ZodRawShape, const Partition extend
     denormalized: links,
     dependents: [],
     access: access as Access,
+    maxAge: declaration.maxAge,
   };
   const { own: _, ...archiveAccess } = access;
   if (archive)

@@ -104,7 +104,10 @@ function toProperty(field: string, type: ColumnType, value: unknown): unknown {
   );
 }
 
-function fromProperty(type: ColumnType, stored: unknown): unknown {
+/** Of a property as it is read, or as it is to be written: with its type beside it. */
+function fromProperty(type: ColumnType, property: unknown): unknown {
+  const isTyped = typeof property === 'object' && property !== null && 'value' in property;
+  const stored = isTyped ? property.value : property;
   if (type === 'Int64' || type === 'Double' || type === 'Int32') return Number(stored);
   return type === 'Json' && typeof stored === 'string' ? JSON.parse(stored) : stored;
 }

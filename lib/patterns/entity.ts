@@ -40,6 +40,8 @@ export interface Entity<Shape extends z.ZodRawShape = z.ZodRawShape> {
   /** The other side of that: who copies from this entity. Filled in as the others are defined. */
   readonly dependents: Denormalized[];
   readonly access: Access;
+  /** Seconds for which a client may go on with what it read, as with a lookup table. */
+  readonly maxAge: number | undefined;
 }
 
 export type ColumnType = 'String' | 'Boolean' | 'Int32' | 'Int64' | 'Double' | 'Json';

@@ -1,7 +1,7 @@
 import { RowkeyError } from '../errors.ts';
 import { StorageRefusal } from '../storage/errors.ts';
 import { createTable, dropTable, listTables } from '../storage/provision.ts';
-import { type Row, readRange } from '../storage/rows.ts';
+import { type Properties, type Row, readRange } from '../storage/rows.ts';
 import type { Engine } from './engine.ts';
 import type { Entity, Values } from './entity.ts';
 import type { KeyRange } from './key-template.ts';
@@ -107,6 +107,7 @@ export interface DaysQuery {
   /** The key of the last row already read. */
   readonly after?: { readonly day: string; readonly row: string } | undefined;
   readonly bounds: KeyRange;
+  readonly where?: Properties | undefined;
   readonly select?: readonly string[] | undefined;
   readonly limit: number;
 }
@@ -117,7 +118,7 @@ export async function readDays(
   entity: Entity,
   query: DaysQuery,
 ): Promise<{ rows: Row[]; more: boolean }> {
-  const { partition, after, bounds, select, limit } = query;
+  const { partition, after, bounds, where, select, limit } = query;
   const days = daysBetween(after && after.day > query.firstDay ? after.day : query.firstDay, query.lastDay);
   const rows: Row[] = [];
   while (days.length > 0) {
@@ -130,6 +131,7 @@ export async function readDays(
           ...bounds,
           after: read,
           type: entity.name,
+          where,
           select,
           limit,
         };

@@ -10,6 +10,7 @@ export type Copies<Field extends string> = 'everything' | 'keys' | readonly Fiel
 export interface IntraPartitionIndex<Field extends string = string> {
   readonly kind: 'intra-partition';
   readonly row: KeyTemplate;
+  readonly when: Condition | undefined;
   readonly copies: Copies<string>;
   /** The fields it depends on; the type checks them against the schema. */
   readonly uses: readonly Field[];
@@ -25,6 +26,7 @@ export interface InterPartitionIndex<Field extends string = string> {
   readonly partition: KeyTemplate;
   readonly row: KeyTemplate;
   readonly unique: boolean;
+  readonly when: Condition | undefined;
   readonly copies: Copies<string>;
   readonly uses: readonly Field[];
 }
@@ -39,6 +41,7 @@ export interface IndexEntity<Field extends string = string> {
   readonly row: KeyTemplate;
   /** What the list holds of each entity: enough to find it. */
   readonly holds: KeyTemplate;
+  readonly when: Condition | undefined;
   readonly uses: readonly Field[];
 }
 
@@ -47,10 +50,14 @@ export type Index<Field extends string = string> =
   | InterPartitionIndex<Field>
   | IndexEntity<Field>;
 
+/** A sparse index takes in only entities of which this holds; without it, all that have the fields of its keys. */
+export type Condition = (values: Readonly<Record<string, unknown>>) => boolean;
+
 type CopiedBy<Options> = Options extends { readonly copies: readonly (infer Field extends string)[] } ? Field : never;
 
 interface IntraPartitionOptions {
   readonly row: string;
+  readonly when?: Condition;
   readonly copies?: Copies<string>;
 }
 
@@ -59,7 +66,7 @@ export function intraPartitionIndex<const Options extends IntraPartitionOptions>
 ): IntraPartitionIndex<FieldsOf<Options['row']> | CopiedBy<Options>> {
   const row = compileTemplate(options.row);
   const copies = options.copies ?? 'everything';
-  return { kind: 'intra-partition', row, copies, uses: usedFields(row.fields, copies) };
+  return { kind: 'intra-partition', row, when: options.when, copies, uses: usedFields(row.fields, copies) };
 }
 
 interface InterPartitionOptions extends IntraPartitionOptions {
@@ -84,12 +91,13 @@ export function interPartitionIndex<const Options extends InterPartitionOptions>
     partition,
     row,
     unique: options.unique ?? false,
+    when: options.when,
     copies,
     uses,
   };
 }
 
-type IndexEntityOptions = { readonly row: string; readonly holds: string } & (
+type IndexEntityOptions = { readonly row: string; readonly holds: string; readonly when?: Condition } & (
   | { readonly table: string; readonly partition: string }
   | { readonly table?: never; readonly partition?: never }
 );
@@ -105,7 +113,7 @@ export function indexEntity<const Options extends IndexEntityOptions>(
   const elsewhere =
     options.table === undefined ? undefined : { table: options.table, partition: compileTemplate(options.partition) };
   const fields = [...row.fields, ...holds.fields, ...(elsewhere?.partition.fields ?? [])];
-  return { kind: 'index-entity', elsewhere, row, holds, uses: usedFields(fields, 'keys') };
+  return { kind: 'index-entity', elsewhere, row, holds, when: options.when, uses: usedFields(fields, 'keys') };
 }
 
 /** The templates are typed by the literal they were compiled from, which a plain list of names has lost. */

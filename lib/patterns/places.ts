@@ -25,15 +25,17 @@ export function dayTable(table: string, instant: string): string {
   return table + instant.slice(0, 10).replaceAll('-', '');
 }
 
-/** Whether the index takes an entity in: it has every field that the index's keys are made of. */
-export function isIndexed(
-  values: Values | undefined,
-  ...templates: readonly (KeyTemplate | undefined)[]
-): values is Values {
+/** Whether the index takes an entity in: it has every field that the index's keys are made of, and the condition holds. */
+export function isIndexed(index: Index, values: Values | undefined): values is Values {
   if (!values) return false;
-  return templates.every(
-    (template) => !template || template.fields.every((field) => values[field] !== undefined && values[field] !== null),
-  );
+  const isThere = (field: string) => values[field] !== undefined && values[field] !== null;
+  return templatesOf(index).every(({ fields }) => fields.every(isThere)) && (index.when?.(values) ?? true);
+}
+
+function templatesOf(index: Index): KeyTemplate[] {
+  if (index.kind === 'intra-partition') return [index.row];
+  if (index.kind === 'inter-partition') return [index.partition, index.row];
+  return [...(index.elsewhere ? [index.elsewhere.partition] : []), index.row, index.holds];
 }
 
 /** Every place outside the partition that an entity in this state wants to be in. */
@@ -43,7 +45,7 @@ export function placesOf(entity: Entity, values: Values | undefined): Place[] {
 
 function placeOf(name: string, index: Index, values: Values | undefined): Place | undefined {
   if (index.kind === 'inter-partition') {
-    if (!isIndexed(values, index.partition, index.row)) return undefined;
+    if (!isIndexed(index, values)) return undefined;
     return {
       index: name,
       table: index.table,
@@ -53,7 +55,7 @@ function placeOf(name: string, index: Index, values: Values | undefined): Place 
   }
   if (index.kind !== 'index-entity' || !index.elsewhere) return undefined;
   const { table, partition } = index.elsewhere;
-  if (!isIndexed(values, partition, index.row, index.holds)) return undefined;
+  if (!isIndexed(index, values)) return undefined;
   return {
     index: name,
     table,

@@ -151,8 +151,8 @@ function entityAction(entity: Entity, change: Change, writeId: string): Action {
 function copyActions(entity: Entity, before: Values | undefined, after: Values | undefined): PlannedAction[] {
   return Object.entries(entity.indexes).flatMap(([name, index]) => {
     if (index.kind !== 'intra-partition') return [];
-    const from = isIndexed(before, index.row) ? buildKey(index.row, before) : undefined;
-    const to = isIndexed(after, index.row)
+    const from = isIndexed(index, before) ? buildKey(index.row, before) : undefined;
+    const to = isIndexed(index, after)
       ? { row: buildKey(index.row, after), properties: copyProperties(entity, after, index.copies) }
       : undefined;
     const part = { of: 'copy', index: name } as const;
@@ -169,7 +169,7 @@ function listChanges(entity: Entity, before: Values | undefined, after: Values |
   return Object.values(entity.indexes).flatMap((index) => {
     if (index.kind !== 'index-entity' || index.elsewhere) return [];
     const entry = (values: Values | undefined) =>
-      isIndexed(values, index.row, index.holds)
+      isIndexed(index, values)
         ? { row: buildKey(index.row, values), member: buildKey(index.holds, values) }
         : undefined;
     const from = entry(before);

@@ -128,17 +128,7 @@ export function confirmedRow(entity: Entity, values: Values, place: Place): Prop
 function sameCopy(entity: Entity, row: Row, wanted: Properties): boolean {
   return (
     isOwnedBy(row, { partition: String(wanted.SourcePartition), row: String(wanted.SourceRow) }) &&
-    isDeepStrictEqual(toValues(entity, row.properties), toValues(entity, unwrapped(wanted)))
-  );
-}
-
-/** Typed properties are written as `{ type, value }` and read as plain values. */
-function unwrapped(properties: Properties): Properties {
-  return Object.fromEntries(
-    Object.entries(properties).map(([name, value]) => [
-      name,
-      typeof value === 'object' && value !== null && 'value' in value ? value.value : value,
-    ]),
+    isDeepStrictEqual(toValues(entity, row.properties), toValues(entity, wanted))
   );
 }
 

@@ -1,19 +1,19 @@
 import pMap from 'p-map';
 import { RowkeyError } from '../errors.ts';
-import { type Row, readRange, readRow } from '../storage/rows.ts';
+import { type Row, readRange, readRow, scanTable } from '../storage/rows.ts';
 import type { Position } from './continuation.ts';
 import type { Engine } from './engine.ts';
 import type { Entity, Values } from './entity.ts';
-import { toValues } from './entity-codec.ts';
+import { fieldsToProperties, toValues } from './entity-codec.ts';
 import { notFound, readLive, type Stored } from './entity-store.ts';
 import { dayOf, keptDays, readDays } from './high-volume-delete.ts';
 import type { Index, IndexEntity, InterPartitionIndex, IntraPartitionIndex } from './indexes.ts';
 import { buildKey, keyRange, parseKey } from './key-template.ts';
 import { membersOf } from './member-list.ts';
-import { addressOf, pick, placesOf } from './places.ts';
+import { addressOf, isIndexed, pick, placesOf } from './places.ts';
 import { isConfirmed } from './unique-claim.ts';
 
-/** Reading: by key, a range of a partition, and through an index. Nothing here reads a whole table. */
+/** Reading: by key, a range of a partition, and through an index. Only what is called a scan reads a whole table. */
 
 export interface Page {
   readonly items: readonly Values[];
@@ -31,6 +31,8 @@ export interface RangeOptions extends PageOptions {
   readonly from?: string | undefined;
   readonly to?: string | undefined;
   readonly select?: readonly string[] | undefined;
+  /** Only those with these values: storage looks at every row of the range for them. */
+  readonly where?: Values | undefined;
 }
 
 const POINT_READS_AT_ONCE = 16;
@@ -48,7 +50,8 @@ export async function readEntities(engine: Engine, entity: Entity, key: Values, 
   const partition = buildKey(entity.partition, key);
   const bounds = keyRange(entity.row, { from, to });
   const type = entity.name;
-  const common = { partition, select: options.select, limit: top };
+  const where = fieldsToProperties(entity, options.where ?? {});
+  const common = { partition, where, select: options.select, limit: top };
   if (!entity.perDay) {
     const range = { table: entity.table, ...common, ...bounds, after: after?.row, type };
     const { rows, more } = await readRange(engine.storage, range);
@@ -64,6 +67,20 @@ export async function readEntities(engine: Engine, entity: Entity, key: Values, 
   };
   const { rows, more } = await readDays(engine, entity, query);
   return toPage(entity, rows, more, options.select);
+}
+
+/** A table scan: reads every row of the table, and is asked for by its name or not at all. */
+export async function scanEntities(engine: Engine, entity: Entity, { top, after }: PageOptions): Promise<Page> {
+  if (entity.perDay)
+    throw new RowkeyError('invalid-input', `${entity.name} has a table a day; they are read by partition.`);
+  const from = after?.partition === undefined ? undefined : { partition: after.partition, row: after.row };
+  const scan = { table: entity.table, type: entity.name, after: from, limit: top };
+  const { rows, more } = await scanTable(engine.storage, scan);
+  const last = rows.at(-1);
+  // Copies in a partition are of the same type as what they are copies of.
+  const own = rows.filter(({ properties }) => properties.SourceRow === undefined);
+  const items = own.map(({ properties }) => toValues(entity, properties));
+  return { items, next: more && last ? { partition: last.partition, row: last.row } : undefined };
 }
 
 function toPage(entity: Entity, rows: readonly Row[], more: boolean, select: readonly string[] | undefined): Page {
@@ -147,7 +164,7 @@ async function readMember(
   const key = { ...given, ...parseKey(index.holds, member) };
   const found = await readLive(engine, entity, addressOf(entity, key));
   const asked = Object.entries(given).every(([field, value]) => found?.values[field] === value);
-  return found && asked ? found.values : undefined;
+  return found && asked && isIndexed(index, found.values) ? found.values : undefined;
 }
 
 function dayIn(bound: string | undefined): string | undefined {

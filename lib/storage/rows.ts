@@ -1,10 +1,4 @@
-import {
-  odata,
-  type TableClient,
-  type TableEntity,
-  type TableEntityResult,
-  type TransactionAction,
-} from '@azure/data-tables';
+import type { TableClient, TableEntity, TableEntityResult, TransactionAction } from '@azure/data-tables';
 import { StorageRefusal, storageCall, unlessMissing } from './errors.ts';
 import type { Storage } from './storage.ts';
 
@@ -46,11 +40,26 @@ export async function readRow(storage: Storage, { table, partition, row }: Addre
 
 /** Reads rows of one partition in the order of their keys, `limit` at most, and says whether there may be more. */
 export async function readRange(storage: Storage, range: RowRange): Promise<{ rows: Row[]; more: boolean }> {
-  const { table, partition, from, after, before, type, select, limit = Number.POSITIVE_INFINITY } = range;
-  let filter = odata`PartitionKey eq ${partition}`;
-  filter += after === undefined ? odata` and RowKey ge ${from}` : odata` and RowKey gt ${after}`;
-  if (before !== undefined) filter += odata` and RowKey lt ${before}`;
-  if (type !== undefined) filter += odata` and EntityType eq ${type}`;
+  const { table, partition, from, after, before, type, where = {}, select, limit = Number.POSITIVE_INFINITY } = range;
+  let filter = `PartitionKey eq ${literal(partition)}`;
+  filter += after === undefined ? ` and RowKey ge ${literal(from)}` : ` and RowKey gt ${literal(after)}`;
+  if (before !== undefined) filter += ` and RowKey lt ${literal(before)}`;
+  if (type !== undefined) filter += ` and EntityType eq ${literal(type)}`;
+  for (const [name, value] of Object.entries(where)) filter += ` and ${name} eq ${literal(value)}`;
+  return collect(storage, { table, filter, select, limit });
+}
+
+interface Query {
+  readonly table: string;
+  readonly filter: string;
+  readonly select: readonly string[] | undefined;
+  readonly limit: number;
+}
+
+async function collect(
+  storage: Storage,
+  { table, filter, select, limit }: Query,
+): Promise<{ rows: Row[]; more: boolean }> {
   const queryOptions = select ? { filter, select: ['PartitionKey', 'RowKey', ...select] } : { filter };
   const rows: Row[] = [];
   // The service may answer a short or empty page with a continuation token: only its absence is the end.
@@ -78,8 +87,38 @@ export interface RowRange {
   readonly before?: string | undefined;
   /** Rows of this `EntityType` only. */
   readonly type?: string | undefined;
+  /** Values of properties, in the form in which they are written: storage looks at every row of the range. */
+  readonly where?: Properties | undefined;
   readonly select?: readonly string[] | undefined;
   readonly limit?: number | undefined;
+}
+
+/**
+ * Reads rows of a whole table in the order of their keys: every row of it is looked at, so nothing does this but what
+ * says so in its name.
+ */
+export async function scanTable(storage: Storage, scan: TableScan): Promise<{ rows: Row[]; more: boolean }> {
+  const { table, type, after, limit } = scan;
+  let filter = `EntityType eq ${literal(type)}`;
+  if (after)
+    filter += ` and (PartitionKey gt ${literal(after.partition)} or (PartitionKey eq ${literal(after.partition)} and RowKey gt ${literal(after.row)}))`;
+  return collect(storage, { table, filter, select: undefined, limit });
+}
+
+export interface TableScan {
+  readonly table: string;
+  readonly type: string;
+  readonly after?: { readonly partition: string; readonly row: string } | undefined;
+  readonly limit: number;
+}
+
+/** A value as a filter has it. The SDK's own template renders a Double and an Int64 as if they were an Int32. */
+function literal(value: unknown): string {
+  if (typeof value === 'string') return `'${value.replaceAll("'", "''")}'`;
+  if (typeof value !== 'object' || value === null || !('type' in value) || !('value' in value)) return String(value);
+  const text = String(value.value);
+  if (value.type === 'Int64') return `${text}L`;
+  return /[.e]/i.test(text) ? text : `${text}.0`;
 }
 
 /**

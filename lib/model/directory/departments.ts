@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { defineEntity } from '../../patterns/define-entity.ts';
-import { employeeId, employees } from './employees.ts';
+import { employees } from './employees.ts';
+import { employeeId } from './fields.ts';
 
 /** In the table and the partition of its employees, so that its manager's name is never out of date. */
 export const departments = defineEntity('departments', {
@@ -23,5 +24,7 @@ export const departments = defineEntity('departments', {
       },
     },
   ],
+  // A lookup table: clients keep it.
+  maxAge: 60,
   access: { read: ['reader', 'hr'], write: ['hr'] },
 });

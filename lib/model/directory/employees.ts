@@ -1,11 +1,7 @@
 import { z } from 'zod';
 import { defineEntity } from '../../patterns/define-entity.ts';
 import { indexEntity, interPartitionIndex, intraPartitionIndex } from '../../patterns/indexes.ts';
-
-const text = z.string().min(1).max(200);
-
-/** Six digits, as text: zeros in front count. */
-export const employeeId = z.string().regex(/^\d{6}$/, 'six digits are needed, such as 000123');
+import { employeeId, text } from './fields.ts';
 
 export const employees = defineEntity('employees', {
   schema: z.object({
@@ -34,6 +30,11 @@ export const employees = defineEntity('employees', {
       unique: true,
     }),
     lastName: indexEntity({ row: 'lastname_{lastName}', holds: '{employeeId}' }),
+    managers: indexEntity({
+      row: 'managers',
+      holds: '{employeeId}',
+      when: ({ jobTitle }) => /\bmanager\b/i.test(String(jobTitle)),
+    }),
     lastNameCompanyWide: indexEntity({
       table: 'employeesbylastname',
       partition: '{lastName}',

@@ -1,0 +1,9 @@
+import type { Entity } from '../../patterns/entity.ts';
+import { departments } from './departments.ts';
+import { doorevents } from './door-events.ts';
+import { employees } from './employees.ts';
+import { expenses } from './expenses.ts';
+import { logins } from './logins.ts';
+
+/** A company's directory, and what its people do. */
+export const directory = [departments, employees, logins, expenses, doorevents] as readonly Entity[];

@@ -1,0 +1,24 @@
+import { randomUUID } from 'node:crypto';
+import { z } from 'zod';
+import { defineEntity } from '../../patterns/define-entity.ts';
+import { employeeId, text } from './fields.ts';
+
+/**
+ * Who passed which door in which hour. The partition is the person's, and time comes only in the row: a partition that
+ * time alone chose would take every write of the moment (the guide's append anti-pattern).
+ */
+export const doorevents = defineEntity('doorevents', {
+  schema: z.object({
+    department: text,
+    employeeId,
+    hour: z
+      .string()
+      .regex(/^\d{4}(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])([01]\d|2[0-3])$/, 'an hour is needed, as yyyyMMddHH in UTC')
+      .default(() => new Date().toISOString().replace(/\D/g, '').slice(0, 10)),
+    eventId: z.uuid().default(() => randomUUID()),
+    door: text,
+  }),
+  table: 'doorevents',
+  key: { partition: '{department}_{employeeId}', row: '{hour}_{eventId}' },
+  access: { read: ['hr'], write: ['hr', 'operator'] },
+});

@@ -1,0 +1,154 @@
+import { describe, expect, test } from 'vitest';
+import { useProduct } from '../product.ts';
+import { somebody } from '../world.ts';
+
+const product = useProduct(import.meta.url);
+const hr = product.as('hr');
+const reader = product.as('reader');
+const operator = product.as('operator');
+
+async function create(entity: string, body: object) {
+  const reply = await hr('POST', `/api/${entity}`, { body });
+  expect(reply.status).toBe(201);
+  return reply.body;
+}
+
+function nextOf({ headers }: { headers: Headers }): string {
+  return /^<([^>]+)>; rel="next"$/.exec(headers.get('link') ?? '')?.[1] ?? '';
+}
+
+describe('a log tail', () => {
+  test('answers the newest first, for one transaction, and goes on where it stopped', async () => {
+    const instants = Array.from({ length: 25 }, (_, index) => new Date(Date.UTC(2026, 10, 1 + index, 8)).toISOString());
+    for (const at of [...instants].sort(() => Math.random() - 0.5))
+      await create('expenses', { employeeId: '000001', at, amount: 10.5, category: 'Meals' });
+    // A tie, and one of somebody else.
+    await create('expenses', { employeeId: '000001', at: instants.at(-1), amount: 3, category: 'Meals' });
+    await create('expenses', { employeeId: '000002', amount: 1, category: 'Meals' });
+    const newest = [instants.at(-1), ...[...instants].reverse()];
+    // The first page with a link makes, or reads, the secret that signs it: once for a process.
+    await hr('GET', '/api/expenses/000001?top=1');
+    const first = await hr('GET', '/api/expenses/000001?top=10');
+    expect(first.body.items.map(({ at }: { at: string }) => at)).toEqual(newest.slice(0, 10));
+    expect(first.headers.get('server-timing')).toContain('"1 transaction"');
+    const second = await hr('GET', nextOf(first));
+    expect(second.body.items.map(({ at }: { at: string }) => at)).toEqual(newest.slice(10, 20));
+    const week = await hr('GET', '/api/expenses/000001?from=2026-11-03&to=2026-11-05');
+    expect(week.body.items.map(({ at }: { at: string }) => at.slice(0, 10))).toEqual([
+      '2026-11-05',
+      '2026-11-04',
+      '2026-11-03',
+    ]);
+    expect((await hr('GET', '/api/expenses/000001?from=lately')).status).toBe(400);
+  });
+
+  test('has each claim under a key of its own', async () => {
+    const created = await hr('POST', '/api/expenses', { body: { employeeId: '000003', amount: 7, category: 'Hotel' } });
+    const read = await hr('GET', created.headers.get('location') ?? '');
+    expect(read).toMatchObject({ status: 200, body: created.body });
+  });
+});
+
+describe('door events', () => {
+  test('are read by the hour within the partition of one person', async () => {
+    for (const hour of ['2026112007', '2026112008', '2026112008', '2026112009', '2026112108'])
+      await create('doorevents', { department: 'Sales', employeeId: '000001', hour, door: 'Main' });
+    const read = async (query: string) =>
+      (await hr('GET', `/api/doorevents/Sales/000001?${query}`)).body.items.map(({ hour }: { hour: string }) => hour);
+    expect(await read('from=2026112008&to=2026112008')).toEqual(['2026112008', '2026112008']);
+    expect(await read('from=20261120&to=20261120')).toHaveLength(4);
+    expect(
+      await hr('POST', '/api/doorevents', {
+        body: { department: 'Sales', employeeId: '000001', hour: '2026112024', door: 'Main' },
+      }),
+    ).toMatchObject({ status: 400, body: { field: 'hour' } });
+  });
+});
+
+describe('a filter', () => {
+  test('looks through a partition by any property, of any type', async () => {
+    const department = "Filter's";
+    const one = await create(
+      'employees',
+      somebody({ department, jobTitle: "O'Clerk", age: 30, vacationHours: 8, phone: '1' }),
+    );
+    const other = await create(
+      'employees',
+      somebody({ department, jobTitle: 'Boss', age: 31, vacationHours: 8.5, phone: '1' }),
+    );
+    const find = async (query: string) =>
+      (await hr('GET', `/api/employees/${encodeURIComponent(department)}?${query}`)).body.items;
+    expect(await find(`jobTitle=${encodeURIComponent("O'Clerk")}`)).toEqual([one]);
+    expect(await find('age=31')).toEqual([other]);
+    expect(await find('vacationHours=8')).toEqual([one]);
+    expect(await find('vacationHours=8.5')).toEqual([other]);
+    expect(await find('phone=1')).toEqual([one, other]);
+    expect(await find('phone=1&age=30')).toEqual([one]);
+    expect(await find('phone=2')).toEqual([]);
+    expect(await hr('GET', `/api/employees/${department}?age=old`)).toMatchObject({
+      status: 400,
+      body: { field: 'age' },
+    });
+    await create('logins', { employeeId: '000009', succeeded: false });
+    await create('logins', { employeeId: '000009', succeeded: true });
+    expect((await hr('GET', '/api/logins/000009?succeeded=false')).body.items).toHaveLength(1);
+  });
+
+  test('by a field that the caller may not see is refused', async () => {
+    const refused = await reader('GET', '/api/employees/Sales?nationalId=1');
+    expect(refused).toMatchObject({ status: 403, body: { field: 'nationalId' } });
+  });
+
+  test('and a continuation belong together', async () => {
+    for (let count = 0; count < 3; count += 1) await create('employees', somebody({ department: 'Paged', phone: '5' }));
+    const page = await hr('GET', '/api/employees/Paged?phone=5&top=2');
+    expect((await hr('GET', nextOf(page))).body.items).toHaveLength(1);
+    expect((await hr('GET', nextOf(page).replace('phone=5', 'phone=6'))).status).toBe(400);
+  });
+});
+
+describe('a sparse index', () => {
+  test('lists only those of whom its condition holds, as they come to and cease to', async () => {
+    const boss = await create('employees', somebody({ department: 'Sparse', jobTitle: 'Sales Manager' }));
+    const clerk = await create('employees', somebody({ department: 'Sparse', jobTitle: 'Management Trainee' }));
+    const nobody = somebody({ department: 'Sparse' });
+    await create('employees', nobody);
+    const managers = async () => (await reader('GET', '/api/employees/by/managers/Sparse')).body.items;
+    expect(await managers()).toEqual([boss]);
+    const promoted = await hr('PATCH', `/api/employees/Sparse/${clerk.employeeId}`, { body: { jobTitle: 'Manager' } });
+    await hr('PATCH', `/api/employees/Sparse/${boss.employeeId}`, { body: { jobTitle: 'Pensioner' } });
+    expect(await managers()).toEqual([promoted.body]);
+  });
+});
+
+describe('a table scan', () => {
+  test('is for operators, pages through all of one kind, and is not to be had by accident', async () => {
+    for (let count = 0; count < 5; count += 1) await create('employees', somebody({ department: `Scan${count}` }));
+    await create('departments', { department: 'Scan0' });
+    expect((await hr('GET', '/api/operations/scan/employees')).status).toBe(403);
+    expect((await hr('GET', '/api/employees')).status).toBe(404);
+    const seen: { department: string; employeeId: string }[] = [];
+    let pages = 0;
+    for (let next = '/api/operations/scan/employees?top=7'; next && pages < 100; pages += 1) {
+      const page = await operator('GET', next);
+      expect(page.status).toBe(200);
+      seen.push(...page.body.items);
+      next = nextOf(page);
+    }
+    const keys = seen.map(({ department, employeeId }) => `${department}/${employeeId}`);
+    expect(new Set(keys).size).toBe(keys.length);
+    for (let count = 0; count < 5; count += 1) expect(keys.some((key) => key.startsWith(`Scan${count}/`))).toBe(true);
+    expect((await operator('GET', '/api/operations/scan/departments')).body.items).toEqual([{ department: 'Scan0' }]);
+    expect((await operator('GET', '/api/operations/scan/logins')).status).toBe(404);
+  });
+});
+
+test('departments may be kept by a client for a while, employees are asked for again', async () => {
+  await create('departments', { department: 'Cached' });
+  const { values, path } = {
+    values: await create('employees', somebody({ department: 'Cached' })),
+    path: '/api/employees/Cached',
+  };
+  expect((await reader('GET', '/api/departments/Cached')).headers.get('cache-control')).toBe('private, max-age=60');
+  expect((await reader('GET', `${path}/${values.employeeId}`)).headers.get('cache-control')).toBe('private, no-cache');
+});
