@@ -19,8 +19,10 @@ export interface Stored {
   readonly values: Values;
 }
 
-const MAX_ATTEMPTS = 8;
+/** A caller waits for so long at the most while others write the same entity. */
+const PATIENCE_MS = 10_000;
 const BACK_OFF_MS = 40;
+const LONGEST_BACK_OFF_MS = 500;
 
 /** Creates an entity. Throws `invalid-input`, `duplicate-key`, `duplicate-value`, `too-large`, `busy`. */
 export async function createEntity(engine: Engine, entity: Entity, input: unknown): Promise<Stored> {
@@ -85,7 +87,8 @@ async function changeEntity(
 ): Promise<Stored> {
   const address = addressOf(entity, key);
   const abandoned = new Set<string>();
-  for (let attempt = 1; attempt <= MAX_ATTEMPTS; attempt += 1) {
+  const until = engine.now() + PATIENCE_MS;
+  for (let attempt = 1; engine.now() < until; attempt += 1) {
     const before = await readLive(engine, entity, address);
     if (!before) throw notFound(entity);
     if (!etagMatches(ifMatch, before.etag))
@@ -97,7 +100,7 @@ async function changeEntity(
       return await commitOne(engine, entity, { address, before, after }, { abandoned });
     } catch (error) {
       if (!(error instanceof EntityChanged)) throw error;
-      await sleep(Math.random() * BACK_OFF_MS * attempt);
+      await sleep(Math.random() * Math.min(BACK_OFF_MS * attempt, LONGEST_BACK_OFF_MS));
     }
   }
   throw busy('Others keep changing the same entity.');

@@ -10,7 +10,23 @@ export function writableSchema(entity: Entity): z.ZodObject {
 
 /** Checks a whole entity. Throws `invalid-input` naming every field that is wrong. */
 export function validate(entity: Entity, input: unknown): Values {
-  return parse(writableSchema(entity), input);
+  const values = parse(writableSchema(entity), input);
+  for (const [field, value] of Object.entries(values)) checkText(field, value, entity.keyFields.includes(field));
+  return values;
+}
+
+/** A dot segment is taken out of a path on its way, and the host cannot tell an encoded `%2F` from an encoded slash. */
+const LOST_IN_PATHS = /^\.{1,2}$|%2f/i;
+
+function checkText(field: string, value: unknown, isKey: boolean): void {
+  const refuse = (accepted: string) => {
+    throw new RowkeyError('invalid-input', `The field ${field} cannot be kept as it is.`, { field, accepted });
+  };
+  // JSON may hold half of a character, UTF-8 cannot.
+  const text = typeof value === 'object' ? JSON.stringify(value) : value;
+  if (typeof text !== 'string') return;
+  if (!text.isWellFormed() || (typeof value === 'object' && /\\ud[89a-f]/i.test(text))) refuse('well-formed Unicode');
+  if (isKey && LOST_IN_PATHS.test(text)) refuse('a text that a path can hold: not a dot or two, and without %2F');
 }
 
 /** Checks fields that came as texts, in a path or a query. Throws `invalid-input` naming the field. */

@@ -57,6 +57,11 @@ describe('an employee over HTTP', () => {
     ['a number out of range', { age: 151 }, 'age'],
     ['a field that is needed and missing', { lastName: undefined }, 'lastName'],
     ['an id that is not six digits', { employeeId: '12' }, 'employeeId'],
+    ['half of a character', { jobTitle: 'a\ud800' }, 'jobTitle'],
+    ['half of a character in its key', { department: 'a\udc00' }, 'department'],
+    ['a key that is lost in a path', { department: '..' }, 'department'],
+    ['a key that a slash is taken for', { department: 'a%2fb' }, 'department'],
+    ['a key that is too long once it is escaped', { department: '/'.repeat(200) }, 'department'],
   ])('is refused with %s, naming it', async (_, wrong, field) => {
     const values = { ...somebody({ department: 'Refused' }), ...wrong };
     expect(await hr('POST', '/api/employees', { body: values })).toMatchObject({ status: 400, body: { field } });
@@ -99,6 +104,21 @@ describe('an employee over HTTP', () => {
     const other = somebody({ department: 'Race2', email: one.email });
     const replies = await Promise.all([one, other].map((body) => hr('POST', '/api/employees', { body })));
     expect(replies.map(({ status }) => status).sort()).toEqual([201, 409]);
+  });
+});
+
+describe('many callers at once', () => {
+  test('who change one employee, or hire into one list, are all served', async () => {
+    const { path } = await hire({ department: 'Crowd' });
+    const patches = await Promise.all(Array.from({ length: 40 }, (_, age) => hr('PATCH', path, { body: { age } })));
+    expect(patches.map(({ status }) => status)).toEqual(patches.map(() => 200));
+    const hires = await Promise.all(
+      Array.from({ length: 40 }, () =>
+        hr('POST', '/api/employees', { body: somebody({ department: 'Crowd', lastName: 'Crowd' }) }),
+      ),
+    );
+    expect(hires.map(({ status }) => status)).toEqual(hires.map(() => 201));
+    expect((await reader('GET', '/api/employees/by/lastName/Crowd/Crowd')).body.items).toHaveLength(40);
   });
 });
 
