@@ -7,12 +7,15 @@ import { openapiOf } from './openapi.ts';
 import { poisonRoutes } from './poison-routes.ts';
 import type { Route } from './route.ts';
 import { scanRoute } from './scan-route.ts';
+import { seriesRoutes } from './series-routes.ts';
 import { transferRoutes } from './transfer-routes.ts';
 
 /** Every route of a deployment, from what it stores. */
 export function routesOf(entities: readonly Entity[]): Route[] {
+  const single = entities.filter(({ series }) => !series);
   const described = [
-    ...entities.flatMap((entity) => [
+    ...entities.filter(({ series }) => series).flatMap(seriesRoutes),
+    ...single.flatMap((entity) => [
       ...entityRoutes(entity),
       ...indexRoutes(entity),
       ...transferRoutes(entity),
@@ -20,7 +23,7 @@ export function routesOf(entities: readonly Entity[]): Route[] {
     ]),
     ...(entities.some((entity) => entity.access.own) ? [grantRoute(entities)] : []),
     ...poisonRoutes,
-    ...entities.filter(({ perDay }) => !perDay).map(scanRoute),
+    ...single.filter(({ perDay }) => !perDay).map(scanRoute),
     healthRoute,
   ];
   const openapi: Route = {

@@ -87,6 +87,7 @@ export function defineEntity<Shape extends z.ZodRawShape, const Partition extend
     dependents: [],
     access: access as Access,
     maxAge: declaration.maxAge,
+    series: undefined,
   };
   const { own: _, ...archiveAccess } = access;
   if (archive)

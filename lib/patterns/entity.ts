@@ -40,8 +40,20 @@ export interface Entity<Shape extends z.ZodRawShape = z.ZodRawShape> {
   /** The other side of that: who copies from this entity. Filled in as the others are defined. */
   readonly dependents: Denormalized[];
   readonly access: Access;
+  /** Set for a data series: its counts. */
+  readonly series: Slots | undefined;
   /** Seconds for which a client may go on with what it read, as with a lookup table. */
   readonly maxAge: number | undefined;
+}
+
+/** The counts of a data series: one property for each slot, over one or more rows. */
+export interface Slots {
+  /** What a slot is, such as `hour`. */
+  readonly name: string;
+  readonly first: number;
+  readonly last: number;
+  /** How many slots one row holds. */
+  readonly perRow: number;
 }
 
 export type ColumnType = 'String' | 'Boolean' | 'Int32' | 'Int64' | 'Double' | 'Json';

@@ -22,7 +22,9 @@ export interface Address {
 /** One change of one row. `replace` and `merge` need the row to exist, under `etag` where one is given. */
 export type Action =
   | { readonly kind: 'insert'; readonly row: string; readonly properties: Properties }
+  /** Replaces, or merges into, what is there, or inserts. */
   | { readonly kind: 'upsert'; readonly row: string; readonly properties: Properties }
+  | { readonly kind: 'upsert-merge'; readonly row: string; readonly properties: Properties }
   | { readonly kind: 'replace' | 'merge'; readonly row: string; readonly properties: Properties; readonly etag: string }
   /** The ETag counts only where this is the one action: a delete inside a transaction is unconditional. */
   | { readonly kind: 'delete'; readonly row: string; readonly etag?: string };
@@ -149,6 +151,7 @@ async function submitOne(client: TableClient, { partition, action, options }: On
   const entity = toEntity(partition, action);
   if (action.kind === 'insert') return client.createEntity(entity, options);
   if (action.kind === 'upsert') return client.upsertEntity(entity, 'Replace', options);
+  if (action.kind === 'upsert-merge') return client.upsertEntity(entity, 'Merge', options);
   if (action.kind !== 'delete')
     return client.updateEntity(entity, action.kind === 'merge' ? 'Merge' : 'Replace', {
       ...options,
@@ -196,6 +199,7 @@ function toTransactionAction(partition: string, action: Action): TransactionActi
   const entity = toEntity(partition, action);
   if (action.kind === 'insert') return ['create', entity];
   if (action.kind === 'upsert') return ['upsert', entity, 'Replace'];
+  if (action.kind === 'upsert-merge') return ['upsert', entity, 'Merge'];
   if (action.kind === 'delete') return ['delete', { partitionKey: partition, rowKey: action.row }];
   return ['update', entity, action.kind === 'merge' ? 'Merge' : 'Replace', { etag: action.etag }];
 }

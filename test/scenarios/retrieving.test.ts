@@ -143,6 +143,36 @@ describe('a table scan', () => {
   });
 });
 
+describe('a data series over HTTP', () => {
+  test('is set, added to, charted, and refuses what is none of its slots', async () => {
+    const path = '/api/messagehours/000001/2026-11-20';
+    expect((await hr('GET', path)).status).toBe(404);
+    expect((await hr('PUT', `${path}/9`, { body: { count: 4 } })).status).toBe(204);
+    expect((await hr('PATCH', path, { body: { counts: { 0: 1, 23: 2 } } })).status).toBe(204);
+    expect(await hr('POST', `${path}/9/increments`, { body: { by: 3 } })).toMatchObject({
+      status: 200,
+      body: { count: 7 },
+    });
+    const chart = await hr('GET', path);
+    expect(chart.body).toEqual({
+      employeeId: '000001',
+      day: '2026-11-20',
+      counts: [1, 0, 0, 0, 0, 0, 0, 0, 0, 7, ...Array(13).fill(0), 2],
+    });
+    expect(chart.headers.get('server-timing')).toContain('"1 transaction"');
+    for (const [where, body] of [
+      ['24', { count: 1 }],
+      ['x', { count: 1 }],
+      ['1', { count: -1 }],
+      ['1', { count: 1.5 }],
+      ['1', {}],
+    ] as const)
+      expect((await hr('PUT', `${path}/${where}`, { body })).status).toBe(400);
+    expect((await hr('PUT', '/api/messagehours/000001/2026-02-30/1', { body: { count: 1 } })).status).toBe(400);
+    expect((await reader('GET', path)).status).toBe(403);
+  });
+});
+
 test('departments may be kept by a client for a while, employees are asked for again', async () => {
   await create('departments', { department: 'Cached' });
   const { values, path } = {

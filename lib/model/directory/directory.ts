@@ -4,6 +4,15 @@ import { doorevents } from './door-events.ts';
 import { employees } from './employees.ts';
 import { expenses } from './expenses.ts';
 import { logins } from './logins.ts';
+import { messagehours, messageyears } from './messages.ts';
 
 /** A company's directory, and what its people do. */
-export const directory = [departments, employees, logins, expenses, doorevents] as readonly Entity[];
+export const directory = [
+  departments,
+  employees,
+  logins,
+  expenses,
+  doorevents,
+  messagehours,
+  messageyears,
+] as readonly Entity[];

@@ -1,0 +1,86 @@
+import { z } from 'zod';
+import { increment, readSeries, setCounts, slotsOf, toSlot } from '../patterns/data-series.ts';
+import type { Entity } from '../patterns/entity.ts';
+import { parse, validateTexts } from '../patterns/validation.ts';
+import type { Answer, Call, Route } from './route.ts';
+
+const Count = z.strictObject({ count: z.int32().min(0) });
+const Increment = z.strictObject({ by: z.int32() });
+const Counts = z.strictObject({ counts: z.record(z.string(), z.int32().min(0)) });
+
+/** The routes of a data series: a chart is one get, a count one merge, an increment loses none. */
+export function seriesRoutes(entity: Entity): Route[] {
+  const { name, access } = entity;
+  const slot = slotsOf(entity).name;
+  const one = `${name}/${entity.keyFields.map((field) => `{${field}}`).join('/')}`;
+  const answer = entity.schema.extend({ counts: z.array(z.int()) });
+  return [
+    {
+      name: `${name}-get`,
+      method: 'GET',
+      path: one,
+      roles: access.read,
+      summary: `All counts of one of ${name}, by ${slot}`,
+      success: { status: 200, description: `A count for each ${slot}`, body: answer },
+      handle: async (call) => read(entity, call),
+    },
+    {
+      name: `${name}-patch`,
+      method: 'PATCH',
+      path: one,
+      roles: access.write,
+      summary: `Set several counts at once, by ${slot}`,
+      requestBody: Counts,
+      success: { status: 204, description: 'Set, all of them' },
+      handle: async (call) => {
+        const { counts } = parse(Counts, await call.json());
+        const bySlot = Object.entries(counts).map(([text, count]) => [toSlot(entity, text), count] as const);
+        await setCounts(call.app.engine, entity, keyOf(entity, call), new Map(bySlot));
+        return { status: 204 };
+      },
+    },
+    {
+      name: `${name}-put-${slot}`,
+      method: 'PUT',
+      path: `${one}/{${slot}}`,
+      roles: access.write,
+      summary: `Set the count of one ${slot}`,
+      requestBody: Count,
+      success: { status: 204, description: 'Set' },
+      handle: async (call) => {
+        const { count } = parse(Count, await call.json());
+        await setCounts(
+          call.app.engine,
+          entity,
+          keyOf(entity, call),
+          new Map([[toSlot(entity, call.params[slot] ?? ''), count]]),
+        );
+        return { status: 204 };
+      },
+    },
+    {
+      name: `${name}-increment`,
+      method: 'POST',
+      path: `${one}/{${slot}}/increments`,
+      roles: access.write,
+      summary: `Add to the count of one ${slot}; none of those who do so at once is lost`,
+      requestBody: Increment,
+      success: { status: 200, description: 'The new count', body: Count },
+      handle: async (call) => {
+        const { by } = parse(Increment, await call.json());
+        const at = toSlot(entity, call.params[slot] ?? '');
+        const count = await increment(call.app.engine, entity, keyOf(entity, call), { slot: at, by });
+        return { status: 200, body: { count } };
+      },
+    },
+  ];
+}
+
+function keyOf(entity: Entity, call: Call) {
+  return validateTexts(entity, call.params, entity.keyFields);
+}
+
+async function read(entity: Entity, call: Call): Promise<Answer> {
+  const { values, counts } = await readSeries(call.app.engine, entity, keyOf(entity, call));
+  return { status: 200, body: { ...values, counts } };
+}

@@ -1,0 +1,23 @@
+import { z } from 'zod';
+import { defineSeries } from '../../patterns/data-series.ts';
+import { employeeId } from './fields.ts';
+
+const access = { read: ['hr'], write: ['hr', 'operator'] } as const;
+
+/** Messages sent by an employee in each hour of a day: 24 counts of one entity. */
+export const messagehours = defineSeries('messagehours', {
+  schema: z.object({ employeeId, day: z.iso.date() }),
+  table: 'messagehours',
+  key: { partition: '{employeeId}', row: '{day}' },
+  slots: { name: 'hour', first: 0, last: 23 },
+  access,
+});
+
+/** And on each day of a year: 366 counts, more than one entity holds (wide entities pattern). */
+export const messageyears = defineSeries('messageyears', {
+  schema: z.object({ employeeId, year: z.int32().min(1900).max(9999) }),
+  table: 'messageyears',
+  key: { partition: '{employeeId}', row: '{year:4}' },
+  slots: { name: 'dayofyear', first: 1, last: 366, perRow: 183 },
+  access,
+});

@@ -1,0 +1,173 @@
+import { randomBytes } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { z } from 'zod';
+import { RowkeyError } from '../errors.ts';
+import { StorageRefusal } from '../storage/errors.ts';
+import { type Action, type Address, type Row, readRow, submit } from '../storage/rows.ts';
+import { type Declaration, defineEntity } from './define-entity.ts';
+import type { Engine } from './engine.ts';
+import type { Entity, Slots, Values } from './entity.ts';
+import { fieldsToProperties } from './entity-codec.ts';
+import { notFound } from './entity-store.ts';
+import { busy } from './eventual-transaction.ts';
+import { addressOf } from './places.ts';
+
+/**
+ * Data series pattern: the counts of a day, or of a year, are properties of one entity and not entities of their own, so
+ * that setting one is one merge and a chart is one get. Wide entities pattern: counts that are more than one row
+ * holds lie in several, read at once and changed together in one transaction.
+ */
+
+type SlotsOptions = Omit<Slots, 'perRow'> & { readonly perRow?: number };
+
+type SeriesDeclaration<Shape extends z.ZodRawShape, Partition extends string, Row extends string> = Pick<
+  Declaration<Shape, Partition, Row>,
+  'schema' | 'table' | 'key' | 'access'
+> & { readonly slots: SlotsOptions };
+
+/** A row has 252 properties beside its keys; some are for the key's fields and for our own. */
+const MAX_SLOTS_IN_ROW = 240;
+/** The last writers of a row, so that one whose reply was lost finds that its increment is there. */
+const WRITERS_KEPT = 64;
+const PATIENCE_MS = 15_000;
+const LONGEST_BACK_OFF_MS = 400;
+
+/** Declares a series; its schema has the fields of the key and no others. Throws a plain error on what cannot work. */
+export function defineSeries<Shape extends z.ZodRawShape, const Partition extends string, const Row extends string>(
+  name: string,
+  { slots, ...declaration }: SeriesDeclaration<Shape, Partition, Row>,
+): Entity<Shape> {
+  const count = slots.last - slots.first + 1;
+  const perRow = slots.perRow ?? count;
+  if (perRow > MAX_SLOTS_IN_ROW)
+    throw new Error(`The series ${name} needs perRow: a row holds at most ${MAX_SLOTS_IN_ROW} slots.`);
+  return { ...defineEntity<Shape, Partition, Row>(name, declaration), series: { ...slots, perRow } };
+}
+
+export interface Series {
+  readonly values: Values;
+  /** One for each slot, in order; 0 where nothing was counted. */
+  readonly counts: readonly number[];
+}
+
+/** One get, or as many at once as the series has rows. Throws `not-found` where none of them is there. */
+export async function readSeries({ storage }: Engine, entity: Entity, key: Values): Promise<Series> {
+  const slots = slotsOf(entity);
+  const rows = await Promise.all(rowAddresses(entity, key).map((address) => readRow(storage, address)));
+  if (rows.every((row) => row === undefined)) throw notFound(entity);
+  const counts = slotNumbers(slots).map((slot) => countIn(rows[rowOf(slots, slot)], slot));
+  return { values: key, counts };
+}
+
+/** Sets counts by slot, whatever they were: one merge, or one transaction where they lie in several rows. */
+export async function setCounts(
+  { storage }: Engine,
+  entity: Entity,
+  key: Values,
+  counts: ReadonlyMap<number, number>,
+): Promise<void> {
+  const slots = slotsOf(entity);
+  const [first, ...others] = rowAddresses(entity, key);
+  const actions = [first, ...others].flatMap((address, index): Action[] => {
+    const own = [...counts].filter(([slot]) => rowOf(slots, slot) === index);
+    const properties = Object.fromEntries(own.map(([slot, count]) => [propertyOf(slot), count]));
+    if (!address || own.length === 0) return [];
+    return [{ kind: 'upsert-merge', row: address.row, properties: { ...properties, ...marks(entity, key) } }];
+  });
+  if (first && actions.length > 0) await submit(storage, { table: first.table, partition: first.partition, actions });
+}
+
+/** Adds to one count, under the ETag, over again until nobody comes between. Answers the new count. */
+export async function increment(
+  engine: Engine,
+  entity: Entity,
+  key: Values,
+  { slot, by }: { slot: number; by: number },
+): Promise<number> {
+  const slots = slotsOf(entity);
+  const address = rowAddresses(entity, key)[rowOf(slots, slot)];
+  if (!address) throw notFound(entity);
+  const writer = randomBytes(6).toString('base64url');
+  const until = engine.now() + PATIENCE_MS;
+  for (let attempt = 1; engine.now() < until; attempt += 1) {
+    const row = await readRow(engine.storage, address);
+    const writers = String(row?.properties.Writers ?? '')
+      .split(',')
+      .filter(Boolean);
+    // The reply to this very increment was lost, and the SDK's second attempt was refused.
+    if (writers.includes(writer)) return countIn(row, slot);
+    const count = checked(countIn(row, slot) + by);
+    const properties = {
+      [propertyOf(slot)]: count,
+      Writers: [writer, ...writers].slice(0, WRITERS_KEPT).join(','),
+      ...marks(entity, key),
+    };
+    const action: Action = row
+      ? { kind: 'merge', row: address.row, properties, etag: row.etag }
+      : { kind: 'insert', row: address.row, properties };
+    try {
+      await submit(engine.storage, { ...address, actions: [action] });
+      return count;
+    } catch (error) {
+      if (!(error instanceof StorageRefusal) || error.reason.startsWith('table')) throw error;
+      await sleep(Math.random() * Math.min(20 * attempt, LONGEST_BACK_OFF_MS));
+    }
+  }
+  throw busy('Others keep counting in the same row.');
+}
+
+/** The number of a slot that came as a text. Throws `invalid-input`. */
+export function toSlot(entity: Entity, text: string): number {
+  const { name, first, last } = slotsOf(entity);
+  const slot = /^\d{1,4}$/.test(text) ? Number(text) : -1;
+  if (slot >= first && slot <= last) return slot;
+  throw new RowkeyError('invalid-input', `The ${name} is not one of this series.`, {
+    field: name,
+    accepted: `${first} to ${last}`,
+  });
+}
+
+export function slotsOf({ name, series }: Entity): Slots {
+  if (!series) throw new Error(`${name} is no series.`);
+  return series;
+}
+
+/** The first row has the key as it is declared; the second and further ones a number after it. */
+function rowAddresses(entity: Entity, key: Values): Address[] {
+  const { first, last, perRow } = slotsOf(entity);
+  const address = addressOf(entity, key);
+  const rows = Math.ceil((last - first + 1) / perRow);
+  return Array.from({ length: rows }, (_, index) =>
+    index === 0 ? address : { ...address, row: `${address.row}_${index + 1}` },
+  );
+}
+
+function rowOf({ first, perRow }: Slots, slot: number): number {
+  return Math.floor((slot - first) / perRow);
+}
+
+function slotNumbers({ first, last }: Slots): number[] {
+  return Array.from({ length: last - first + 1 }, (_, index) => first + index);
+}
+
+function propertyOf(slot: number): string {
+  return `Count${String(slot).padStart(3, '0')}`;
+}
+
+function countIn(row: Row | undefined, slot: number): number {
+  return Number(row?.properties[propertyOf(slot)] ?? 0);
+}
+
+function marks(entity: Entity, key: Values) {
+  return { ...fieldsToProperties(entity, key), EntityType: entity.name };
+}
+
+const MAX_COUNT = 2_147_483_647;
+
+function checked(count: number): number {
+  if (count >= 0 && count <= MAX_COUNT) return count;
+  throw new RowkeyError('invalid-input', 'The count would leave its range.', {
+    field: 'by',
+    accepted: `a sum from 0 to ${MAX_COUNT}`,
+  });
+}

@@ -1,0 +1,92 @@
+import { beforeAll, describe, expect, test } from 'vitest';
+import { messagehours, messageyears } from '../../../lib/model/directory/messages.ts';
+import { defineSeries, increment, readSeries, setCounts } from '../../../lib/patterns/data-series.ts';
+import { createEngine } from '../../../lib/patterns/engine.ts';
+import type { Entity } from '../../../lib/patterns/entity.ts';
+import { measureCost } from '../../../lib/storage/cost.ts';
+import { createTable } from '../../../lib/storage/provision.ts';
+import { openStorage } from '../../../lib/storage/storage.ts';
+import { faultyHttpClient } from '../../faulty-http-client.ts';
+import { testStorage } from '../../storage.ts';
+import { rowsOf } from '../../world.ts';
+
+const hours = messagehours as Entity;
+const years = messageyears as Entity;
+const connectionString = testStorage(import.meta.url);
+const storage = openStorage({ connectionString });
+const engine = createEngine(storage);
+beforeAll(async () => {
+  await createTable(storage, 'messagehours');
+  await createTable(storage, 'messageyears');
+});
+
+const costOf = (work: () => Promise<unknown>) => measureCost(async (cost) => work().then(() => cost.transactions));
+
+describe('a data series', () => {
+  test('is set by one merge and read by one get', async () => {
+    const key = { employeeId: '000001', day: '2026-11-20' };
+    await expect(readSeries(engine, hours, key)).rejects.toMatchObject({ code: 'not-found' });
+    expect(await costOf(() => setCounts(engine, hours, key, new Map([[0, 5]])))).toBe(1);
+    expect(await costOf(() => setCounts(engine, hours, key, new Map([[23, 7]])))).toBe(1);
+    expect(await costOf(() => readSeries(engine, hours, key))).toBe(1);
+    const { counts } = await readSeries(engine, hours, key);
+    expect(counts).toEqual([5, ...Array.from({ length: 22 }, () => 0), 7]);
+  });
+
+  test('loses no increment of fifty callers at once', async () => {
+    const key = { employeeId: '000002', day: '2026-11-20' };
+    const answers = await Promise.all(
+      Array.from({ length: 50 }, () => increment(engine, hours, key, { slot: 9, by: 1 })),
+    );
+    expect([...answers].sort((a, b) => a - b)).toEqual(Array.from({ length: 50 }, (_, index) => index + 1));
+    expect((await readSeries(engine, hours, key)).counts[9]).toBe(50);
+  });
+
+  test('counts an increment once, whatever reply is lost', async () => {
+    const key = { employeeId: '000003', day: '2026-11-20' };
+    for (let at = 1; at <= 6; at += 1) {
+      const client = faultyHttpClient('reply lost', at);
+      const unlucky = createEngine(openStorage({ connectionString, httpClient: client }));
+      await Promise.all([
+        increment(unlucky, hours, key, { slot: 1, by: 1 }),
+        increment(engine, hours, key, { slot: 1, by: 1 }),
+      ]);
+      expect((await readSeries(engine, hours, key)).counts[1]).toBe(2 * at);
+    }
+  });
+
+  test('refuses a count that leaves its range', async () => {
+    const key = { employeeId: '000004', day: '2026-11-20' };
+    await expect(increment(engine, hours, key, { slot: 1, by: -1 })).rejects.toMatchObject({ code: 'invalid-input' });
+    await expect(readSeries(engine, hours, key)).rejects.toMatchObject({ code: 'not-found' });
+  });
+});
+
+describe('a wide entity', () => {
+  test('lies in two rows, each within the limit, read at once and changed together', async () => {
+    const key = { employeeId: '000001', year: 2024 };
+    const every = new Map(Array.from({ length: 366 }, (_, index) => [index + 1, index * 2]));
+    expect(await costOf(() => setCounts(engine, years, key, every))).toBe(1);
+    const rows = await rowsOf(storage, 'messageyears');
+    expect(rows.map(({ rowKey }) => rowKey)).toEqual(['2024', '2024_2']);
+    for (const row of rows) expect(Object.keys(row).length).toBeLessThanOrEqual(252);
+    expect(await costOf(() => readSeries(engine, years, key))).toBe(2);
+    expect((await readSeries(engine, years, key)).counts).toEqual([...every.values()]);
+    expect(await costOf(() => setCounts(engine, years, key, new Map([[366, 1]])))).toBe(1);
+    expect(await increment(engine, years, key, { slot: 366, by: 4 })).toBe(5);
+  });
+
+  test('that would not fit into its rows is refused when it is declared', () => {
+    const { schema } = messageyears;
+    const slots = { name: 'day', first: 1, last: 366 };
+    expect(() =>
+      defineSeries('years', {
+        schema,
+        table: 'years',
+        key: { partition: '{employeeId}', row: '{year:4}' },
+        slots,
+        access: { read: [], write: [] },
+      }),
+    ).toThrow('perRow');
+  });
+});
