@@ -63,7 +63,7 @@ function operationOf({ name, path, roles, query = {}, summary, requestBody, succ
     operationId: name,
     summary,
     ...(roles ? { description: `For the roles: ${roles.join(', ')}.` } : { security: [] }),
-    parameters: [...inPath, ...inQuery, ...(conditional ? [ifMatch] : [])],
+    parameters: [...inPath, ...inQuery, EXPLAIN, ...(conditional ? [ifMatch] : [])],
     ...(requestBody
       ? { requestBody: { required: true, content: content('application/json', jsonSchema(requestBody, 'input')) } }
       : {}),
@@ -76,6 +76,13 @@ function operationOf({ name, path, roles, query = {}, summary, requestBody, succ
     },
   };
 }
+
+const EXPLAIN = {
+  name: 'explain',
+  in: 'query',
+  description: 'Answer what would be read and written, without writing it',
+  schema: { type: 'boolean' },
+};
 
 function content(type: string, schema: unknown) {
   return { [type]: { schema } };

@@ -2,6 +2,7 @@ import type { HttpRequest, HttpResponseInit, InvocationContext } from '@azure/fu
 import { type Caller, requireRole } from '../access/token.ts';
 import { RowkeyError } from '../errors.ts';
 import { type Cost, measureCost } from '../storage/cost.ts';
+import { explain } from '../storage/explain.ts';
 import { INTERNAL_PROBLEM, PROBLEM_TYPE, toProblem } from './problem.ts';
 import type { Answer, App, Call, Route } from './route.ts';
 
@@ -22,6 +23,7 @@ async function answerTo(app: () => App, route: Route, request: HttpRequest): Pro
   const query = new URL(request.url).searchParams;
   const caller = route.roles ? await app().authenticate(request.headers.get('authorization') ?? undefined) : NOBODY;
   if (route.roles) requireRole(caller, route.roles);
+  const isExplanation = toExplain(query);
   for (const name of query.keys()) checkParameter(route, name, query.getAll(name));
   const call: Call = {
     app: app(),
@@ -31,7 +33,21 @@ async function answerTo(app: () => App, route: Route, request: HttpRequest): Pro
     header: (name) => request.headers.get(name) ?? undefined,
     json: () => bodyOf(request),
   };
-  return route.handle(call);
+  if (!isExplanation) return route.handle(call);
+  const steps = await explain(() => route.handle(call));
+  return { status: 200, body: { steps, transactions: steps.length }, headers: { 'cache-control': 'no-store' } };
+}
+
+/** `explain=true` is taken on every route, and taken out of the query, as it asks about the rest. */
+function toExplain(query: URLSearchParams): boolean {
+  const asked = query.get('explain');
+  query.delete('explain');
+  if (asked === null || asked === 'false') return false;
+  if (asked === 'true') return true;
+  throw new RowkeyError('invalid-input', 'The query parameter explain is true or false.', {
+    field: 'explain',
+    accepted: 'true, false',
+  });
 }
 
 function checkParameter({ query = {} }: Route, name: string, values: readonly string[]): void {

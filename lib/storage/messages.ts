@@ -1,4 +1,5 @@
 import { StorageRefusal, storageCall } from './errors.ts';
+import { isExplained } from './explain.ts';
 import type { Storage } from './storage.ts';
 
 /** A message that was sent and may be shown earlier, or taken back, by its sender. */
@@ -17,6 +18,7 @@ const NEVER_EXPIRES = -1;
 /** Sends plain JSON (host.json says `messageEncoding: none`), hidden for `hiddenFor` seconds. */
 export async function sendMessage(storage: Storage, queue: string, body: unknown, hiddenFor = 0): Promise<SentMessage> {
   const text = typeof body === 'string' ? body : JSON.stringify(body);
+  if (isExplained(() => ({ write: 'message', queue, does: 'send' }))) return { queue, id: '', popReceipt: '', text };
   const options = { visibilityTimeout: hiddenFor, messageTimeToLive: NEVER_EXPIRES };
   const sent = await storageCall(storage.queue(queue).sendMessage(text, options));
   return { queue, id: sent.messageId, popReceipt: sent.popReceipt, text };
@@ -24,11 +26,13 @@ export async function sendMessage(storage: Storage, queue: string, body: unknown
 
 /** Makes a hidden message visible at once. Someone else having it by now is as good. */
 export async function showMessage(storage: Storage, { queue, id, popReceipt, text }: SentMessage): Promise<void> {
+  if (isExplained(() => ({ write: 'message', queue, does: 'show' }))) return;
   await unlessGone(storage.queue(queue).updateMessage(id, popReceipt, text, 0));
 }
 
 /** Takes a message back. */
 export async function deleteMessage(storage: Storage, { queue, id, popReceipt }: SentMessage): Promise<void> {
+  if (isExplained(() => ({ write: 'message', queue, does: 'delete' }))) return;
   await unlessGone(storage.queue(queue).deleteMessage(id, popReceipt));
 }
 

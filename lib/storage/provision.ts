@@ -1,5 +1,6 @@
 import pMap from 'p-map';
 import { storageCall, unlessMissing } from './errors.ts';
+import { isExplained } from './explain.ts';
 import type { Storage } from './storage.ts';
 
 export interface Resources {
@@ -21,6 +22,7 @@ export async function provision(storage: Storage, { tables, queues, containers }
 
 /** Creates a table; one that is there is left as it is. */
 export async function createTable(storage: Storage, table: string): Promise<void> {
+  if (isExplained(() => ({ write: 'table', table }))) return;
   await storageCall(storage.table(table).createTable());
 }
 

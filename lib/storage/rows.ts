@@ -1,5 +1,6 @@
 import type { TableClient, TableEntity, TableEntityResult, TransactionAction } from '@azure/data-tables';
 import { StorageRefusal, storageCall, unlessMissing } from './errors.ts';
+import { explainedAction, isExplained } from './explain.ts';
 import type { Storage } from './storage.ts';
 
 /** A row of a table as it is stored. Its properties are in the form that the tables SDK takes and gives. */
@@ -36,6 +37,7 @@ const SYSTEM = new Set(['partitionKey', 'rowKey', 'etag', 'timestamp', 'odata.me
 
 /** A point query: one transaction. */
 export async function readRow(storage: Storage, { table, partition, row }: Address): Promise<Row | undefined> {
+  isExplained(() => ({ read: 'row', table, partition, row }));
   const found = await unlessMissing(storage.table(table).getEntity(partition, row));
   return found && toRow(table, found);
 }
@@ -62,6 +64,7 @@ async function collect(
   storage: Storage,
   { table, filter, select, limit }: Query,
 ): Promise<{ rows: Row[]; more: boolean }> {
+  isExplained(() => ({ read: 'rows', table, filter, ...(select ? { select } : {}) }));
   const queryOptions = select ? { filter, select: ['PartitionKey', 'RowKey', ...select] } : { filter };
   const rows: Row[] = [];
   // The service may answer a short or empty page with a continuation token: only its absence is the end.
@@ -130,6 +133,7 @@ function literal(value: unknown): string {
  */
 export async function submit(storage: Storage, transaction: Transaction): Promise<Map<string, string>> {
   const { table, partition, actions, signal } = transaction;
+  if (isExplained(() => ({ write: 'rows', table, partition, actions: actions.map(explainedAction) }))) return new Map();
   const client = storage.table(table);
   const options = signal ? { abortSignal: signal } : {};
   const [only] = actions;

@@ -1,0 +1,93 @@
+import { expect, test } from 'vitest';
+import { useProduct } from '../product.ts';
+import { rowsOf, somebody } from '../world.ts';
+
+const product = useProduct(import.meta.url);
+const hr = product.as('hr');
+
+/** Everything that is stored, and every message. */
+async function everything() {
+  const tables = await Array.fromAsync(product.storage.tables.listTables());
+  const rows = await Promise.all(tables.map(({ name = '' }) => rowsOf(product.storage, name)));
+  const queues = ['index-changes', 'archive'].map((queue) => product.storage.queue(queue).getProperties());
+  return {
+    rows,
+    messages: (await Promise.all(queues)).map(({ approximateMessagesCount }) => approximateMessagesCount),
+  };
+}
+
+async function settled() {
+  for (;;) {
+    const now = await everything();
+    if (now.messages.every((count) => count === 0)) return now;
+  }
+}
+
+test('an explanation says what would be done, at what cost, and does none of it', async () => {
+  const there = somebody({ department: 'Explained' });
+  expect((await hr('POST', '/api/employees', { body: there })).status).toBe(201);
+  await hr('GET', '/api/employees/Explained?top=1');
+  const path = `/api/employees/Explained/${there.employeeId}`;
+  const fresh = somebody({ department: 'Explained' });
+  const requests: readonly [string, string, object?][] = [
+    ['POST', '/api/employees', fresh],
+    ['PUT', path, { ...there, lastName: 'Other' }],
+    ['PATCH', path, { phone: '5' }],
+    ['PATCH', path, { email: 'x@contoso.com' }],
+    ['GET', path],
+    ['GET', '/api/employees/Explained?phone=1&select=email'],
+    ['GET', `/api/employees/by/emailCompanyWide/x@contoso.com`],
+    ['GET', `/api/employees/by/lastName/Explained/Other`],
+    ['POST', '/api/logins', { employeeId: '000001', succeeded: true }],
+    ['PUT', '/api/messagehours/000001/2026-11-20/3', { count: 5 }],
+    ['POST', '/api/messagehours/000001/2026-11-20/3/increments', { by: 1 }],
+    ['POST', '/api/departments', { department: 'Explained', managerId: there.employeeId }],
+    ['POST', '/api/employees/batch', { items: [fresh] }],
+    ['POST', `${path}/archive`],
+    ['POST', `${path}/move`, { department: 'Elsewhere' }],
+    ['DELETE', path],
+  ];
+  const before = await settled();
+  for (const [method, where, body] of requests) {
+    const explained = await hr(method, `${where}${where.includes('?') ? '&' : '?'}explain=true`, { body });
+    expect(explained.status, `${method} ${where}`).toBe(200);
+    expect(await settled(), `${method} ${where} changed something`).toEqual(before);
+    // What was foretold is what it costs.
+    if (['archive', 'move'].some((last) => where.endsWith(last)) || method === 'DELETE') continue;
+    const done = await hr(method, where, { body });
+    expect(done.headers.get('server-timing'), `${method} ${where}`).toMatch(
+      new RegExp(`"${explained.body.transactions} transactions?"`),
+    );
+    if (method !== 'GET') await hr('DELETE', path.replace(String(there.employeeId), String(fresh.employeeId)));
+    Object.assign(before, await settled());
+  }
+});
+
+test('an explanation names keys, actions and messages, and no values', async () => {
+  const one = somebody({ department: 'Named' });
+  const { body } = await hr('POST', '/api/employees?explain=true', { body: one });
+  expect(body.transactions).toBe(4);
+  expect(body.steps).toMatchObject([
+    { write: 'message', queue: 'index-changes', does: 'send' },
+    { write: 'rows', table: 'employeesbyemail', actions: [{ kind: 'insert', row: one.email }] },
+    {
+      write: 'rows',
+      table: 'employees',
+      partition: 'Named',
+      actions: [
+        {
+          kind: 'insert',
+          row: `empid_${one.employeeId}`,
+          properties: expect.arrayContaining(['firstName', 'EntityType']),
+        },
+        { kind: 'insert', row: `email_${one.email}` },
+        { kind: 'insert', row: `lastname_${one.lastName}` },
+      ],
+    },
+    { write: 'message', queue: 'index-changes', does: 'show' },
+  ]);
+  expect((await hr('GET', `/api/employees/Named/${one.employeeId}`)).status).toBe(404);
+  expect((await hr('DELETE', `/api/employees/Named/${one.employeeId}?explain=true`)).status).toBe(404);
+  expect((await product.as('reader')('POST', '/api/employees?explain=true', { body: one })).status).toBe(403);
+  expect((await hr('GET', '/api/employees/Named?explain=maybe')).status).toBe(400);
+});
