@@ -1,6 +1,6 @@
 import type { Entity } from '../patterns/entity.ts';
 import type { Index } from '../patterns/indexes.ts';
-import { indexFields, readByCopy, readByList } from '../patterns/retrieve.ts';
+import { indexFields, isOfMany, readByCopies, readByCopy, readByList } from '../patterns/retrieve.ts';
 import { validateTexts } from '../patterns/validation.ts';
 import { entityPath, listSuccess, pageAnswer } from './entity-routes.ts';
 import { PAGE_QUERY, pageOf } from './paging.ts';
@@ -20,7 +20,7 @@ function indexRoute(entity: Entity, indexName: string, index: Index): Route {
     path: `${entity.name}/by/${indexName}/${fields.map((field) => `{${field}}`).join('/')}`,
     roles: rolesToReadBy(entity, fields),
   } as const;
-  if (index.kind === 'index-entity')
+  if (isOfMany(entity, index))
     return {
       ...common,
       query: PAGE_QUERY,
@@ -29,10 +29,15 @@ function indexRoute(entity: Entity, indexName: string, index: Index): Route {
       handle: async (call) => {
         const given = validateTexts(entity, call.params, fields);
         const path = pathTo(entity.name, 'by', indexName, ...fields.map((field) => given[field]));
-        const page = await readByList(call.app.engine, entity, index, given, await pageOf(call, path));
+        const options = await pageOf(call, path);
+        const page =
+          index.kind === 'index-entity'
+            ? await readByList(call.app.engine, entity, index, given, options)
+            : await readByCopies(call.app.engine, entity, index, given, options);
         return pageAnswer(call, entity, page, { bound: path, path });
       },
     };
+  if (index.kind === 'index-entity') throw new Error('A list is of many.');
   return {
     ...common,
     summary: `The one of ${entity.name} with this ${fields.join(', ')}`,

@@ -1,5 +1,6 @@
 import type { Entity } from '../patterns/entity.ts';
 import { directory } from './directory/directory.ts';
+import { shop } from './shop/shop.ts';
 
 /** What this deployment stores, pack by pack. A line taken out takes its routes, tables and description with it. */
-export const deployment: readonly Entity[] = [...directory];
+export const deployment: readonly Entity[] = [...directory, ...shop];

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { Denormalized, DenormalizedDeclaration } from './denormalization.ts';
-import type { Access, ColumnType, Entity } from './entity.ts';
+import type { Access, ColumnType, Entity, Values } from './entity.ts';
 import type { Index } from './indexes.ts';
 import { compileTemplate, type FieldsOf } from './key-template.ts';
 
@@ -27,6 +27,8 @@ export interface Declaration<Shape extends z.ZodRawShape, Partition extends stri
   /** High volume delete pattern: a table a day, chosen by this field (an ISO instant), dropped after so many days. */
   readonly perDay?: { readonly field: keyof Shape & string; readonly keepDays: number };
   readonly denormalized?: readonly DenormalizedDeclaration<keyof Shape & string>[];
+  /** Fields that nobody writes, as they follow from others: `undefined` for none. */
+  readonly derived?: Partial<Readonly<Record<keyof Shape & string, (values: Values) => unknown>>>;
   readonly access: Access<keyof Shape & string>;
   /** Seconds for which a client may go on with what it read without asking again; without it, it asks each time. */
   readonly maxAge?: number;
@@ -39,7 +41,18 @@ export function defineEntity<Shape extends z.ZodRawShape, const Partition extend
   name: string,
   declaration: Declaration<Shape, Partition, Row>,
 ): Entity<Shape> {
-  const { schema, table, key, indexes = {}, archive, movable = [], perDay, denormalized = [], access } = declaration;
+  const {
+    schema,
+    table,
+    key,
+    indexes = {},
+    archive,
+    movable = [],
+    perDay,
+    denormalized = [],
+    derived = {},
+    access,
+  } = declaration;
   const wrong = (why: string) => new Error(`The entity ${name} cannot be defined: ${why}.`);
   const partition = compileTemplate(key.partition);
   const row = compileTemplate(key.row);
@@ -55,6 +68,8 @@ export function defineEntity<Shape extends z.ZodRawShape, const Partition extend
     const why = doubtful(index, keyFields);
     if (why) throw wrong(`its index ${indexName} ${why}`);
   }
+  for (const field of Object.keys(derived))
+    if (keyFields.includes(field)) throw wrong(`the derived field ${field} is part of its key`);
   const restricted = Object.keys(access.restricted ?? {});
   for (const field of keyFields)
     if (restricted.includes(field)) throw wrong(`the restricted field ${field} is part of its key`);
@@ -84,6 +99,11 @@ export function defineEntity<Shape extends z.ZodRawShape, const Partition extend
     movable,
     perDay,
     denormalized: links,
+    derived: Object.fromEntries(
+      Object.entries(derived).flatMap(([field, derive]) =>
+        derive ? [[field, derive as (values: Values) => unknown]] : [],
+      ),
+    ),
     dependents: [],
     access: access as Access,
     maxAge: declaration.maxAge,

@@ -26,6 +26,11 @@ export function copiedFields(entity: Entity): string[] {
   return entity.denormalized.flatMap((link) => Object.keys(link.copies));
 }
 
+/** Those, and the ones that follow from other fields of the same entity. */
+export function decidedFields(entity: Entity): string[] {
+  return [...copiedFields(entity), ...Object.keys(entity.derived)];
+}
+
 /** The target with its copies taken from `source`, or without them and the reference where there is no source. */
 export function withCopies(link: Denormalized, target: Values, source: Values | undefined): Values {
   const fields = new Set([...Object.keys(link.copies), ...(source ? [] : [link.reference.field])]);

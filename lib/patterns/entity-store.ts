@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
 import { RowkeyError } from '../errors.ts';
 import { type Address, readRow } from '../storage/rows.ts';
-import { copiedFields } from './denormalization.ts';
+import { copiedFields, decidedFields } from './denormalization.ts';
 import type { Engine } from './engine.ts';
 import type { Entity, Values } from './entity.ts';
 import { type Snapshot, toSnapshot } from './entity-codec.ts';
@@ -59,12 +59,12 @@ export function patchEntity(
   ifMatch?: string,
 ): Promise<Stored> {
   return changeEntity(engine, entity, key, ifMatch, (current) => {
-    const copies = copiedFields(entity);
+    const copies = decidedFields(entity);
     const given = withoutCopies(entity, withKey(entity, key, patch), current);
     const writable = Object.entries(current).filter(([field]) => !copies.includes(field));
     const merged = Object.entries({ ...Object.fromEntries(writable), ...given });
     const left = merged.filter(([field, value]) => value !== null || copies.includes(field));
-    return { ...pick(current, copies), ...validate(entity, Object.fromEntries(left)) };
+    return { ...pick(current, copiedFields(entity)), ...validate(entity, Object.fromEntries(left)) };
   });
 }
 
@@ -153,6 +153,6 @@ function withKey(entity: Entity, key: Values, input: unknown): Values {
 
 /** What another entity decides may be sent back as it was read, and not otherwise. */
 function withoutCopies(entity: Entity, given: Values, current: Values): Values {
-  const same = copiedFields(entity).filter((field) => given[field] === current[field]);
+  const same = decidedFields(entity).filter((field) => given[field] === current[field]);
   return Object.fromEntries(Object.entries(given).filter(([field]) => !same.includes(field)));
 }

@@ -37,6 +37,8 @@ export interface Entity<Shape extends z.ZodRawShape = z.ZodRawShape> {
   readonly perDay: { readonly field: string; readonly keepDays: number } | undefined;
   /** Fields of this entity that are copied from another one in its partition. */
   readonly denormalized: readonly Denormalized[];
+  /** Fields that follow from others of the same entity. */
+  readonly derived: Readonly<Record<string, (values: Values) => unknown>>;
   /** The other side of that: who copies from this entity. Filled in as the others are defined. */
   readonly dependents: Denormalized[];
   readonly access: Access;

@@ -4,7 +4,8 @@ import { instantOf, invertedBounds, invertedTicks } from './log-tail.ts';
 
 /**
  * Keys are made from templates: `empid_{employeeId}`, `{year:4}` (a number, zero-padded to four digits),
- * `email_{email#}` (a short stable hash, which spreads a growing key over 256 partitions), `{at~}` (an instant, so that
+ * `email_{email#}` (a short stable hash, which spreads a growing key over 256 partitions), `{orderId%8}` (one of eight
+ * buckets by such a hash, few enough to read them all at once), `{at~}` (an instant, so that
  * the newest sorts first).
  * This is the only file that knows how a key is formatted, escaped and parsed.
  */
@@ -20,7 +21,9 @@ const ESCAPED = /[/\\#?%!\u0000-\u001f\u007f-\u009f]/g;
 const AFTER_ALL = '\uffff';
 const BEFORE_SURROGATES = '\ud7ff';
 
-type FieldName<Inner extends string> = Inner extends `${infer Field}${'#' | '~'}` | `${infer Field}:${number}`
+type FieldName<Inner extends string> = Inner extends
+  | `${infer Field}${'#' | '~'}`
+  | `${infer Field}${':' | '%'}${number}`
   ? Field
   : Inner;
 
@@ -35,6 +38,8 @@ export type FieldValues = Readonly<Record<string, unknown>>;
 interface Part {
   readonly field: string;
   readonly hash: boolean;
+  /** Into how many a hash is reduced, where it is. */
+  readonly buckets: number | undefined;
   readonly newestFirst: boolean;
   readonly width: number | undefined;
   /** The text between this field and the next. */
@@ -56,7 +61,7 @@ export function compileTemplate(template: string): KeyTemplate {
   const pieces = template.split(/\{([^{}]*)\}/);
   const parts: Part[] = [];
   for (let index = 1; index < pieces.length; index += 2) {
-    const match = /^([a-z][A-Za-z0-9]*)([#~])?(?::(\d+))?$/.exec(pieces[index] ?? '');
+    const match = /^([a-z][A-Za-z0-9]*)([#~])?(?:([:%])(\d+))?$/.exec(pieces[index] ?? '');
     if (!match?.[1]) throw new Error(`The key template ${template} has an unreadable field {${pieces[index]}}.`);
     const after = pieces[index + 1] ?? '';
     // The first character of a separator is escaped in values; it must not be one that an escape is written with.
@@ -66,8 +71,10 @@ export function compileTemplate(template: string): KeyTemplate {
       );
     if (after === '' && index + 2 < pieces.length)
       throw new Error(`The key template ${template} needs a separator after {${match[1]}}.`);
-    const width = match[3] ? Number(match[3]) : undefined;
-    parts.push({ field: match[1], hash: match[2] === '#', newestFirst: match[2] === '~', width, after });
+    const [, field, mark, sign, number] = match;
+    const width = sign === ':' ? Number(number) : undefined;
+    const buckets = sign === '%' ? Number(number) : undefined;
+    parts.push({ field, hash: mark === '#' || sign === '%', buckets, newestFirst: mark === '~', width, after });
   }
   const readable = parts.filter((part) => !part.hash).map((part) => part.field);
   return { template, fields: [...new Set(parts.map((part) => part.field))], readable, head: pieces[0] ?? '', parts };
@@ -78,6 +85,30 @@ export function buildKey(template: KeyTemplate, values: FieldValues): string {
   let key = template.head;
   for (const part of template.parts) key += encodeField(part, values[part.field]) + part.after;
   return checkKey(key, template);
+}
+
+/** Every key that `values` may be under: one, unless they lack a field that is there as a bucket. */
+export function buildKeys(template: KeyTemplate, values: FieldValues): string[] {
+  let keys = [template.head];
+  for (const part of template.parts) {
+    const { buckets, field } = part;
+    const isOpen = buckets !== undefined && values[field] === undefined;
+    const texts = isOpen
+      ? Array.from({ length: buckets }, (_, bucket) => toBucket(buckets, bucket))
+      : [encodeField(part, values[field])];
+    keys = keys.flatMap((key) => texts.map((text) => key + text + part.after));
+  }
+  return keys.map((key) => checkKey(key, template));
+}
+
+/** The range of the keys whose first fields are those given, up to the first that is not. */
+export function prefixRange(template: KeyTemplate, values: FieldValues): KeyRange {
+  let prefix = template.head;
+  for (const part of template.parts) {
+    if (values[part.field] === undefined) break;
+    prefix += encodeField(part, values[part.field]) + part.after;
+  }
+  return { from: prefix, before: afterPrefix(prefix) };
 }
 
 /** The fields that a key was built from (hashes cannot be read back), or undefined when it is not of this template. */
@@ -130,6 +161,10 @@ export function shortHash(value: string): string {
   return createHash('sha256').update(value, 'utf8').digest('hex').slice(0, 2);
 }
 
+function toBucket(buckets: number, bucket: number): string {
+  return String(bucket).padStart(String(buckets - 1).length, '0');
+}
+
 function decodeField(part: Part, raw: string): string | number {
   if (part.newestFirst) return instantOf(raw);
   return part.width === undefined ? unescapeText(raw) : Number(raw);
@@ -156,6 +191,7 @@ function encodeField(part: Part, value: unknown): string {
   if (typeof text !== 'string' || text === '') throw refuse('a text that is not empty is needed');
   if (part.newestFirst) return invertedTicks(text);
   if (!text.isWellFormed()) throw refuse('well-formed Unicode is needed');
+  if (part.buckets !== undefined) return toBucket(part.buckets, Number.parseInt(shortHash(text), 16) % part.buckets);
   return part.hash ? shortHash(text) : escapeText(text, part.after);
 }
 

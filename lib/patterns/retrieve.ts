@@ -8,7 +8,7 @@ import { fieldsToProperties, toValues } from './entity-codec.ts';
 import { notFound, readLive, type Stored } from './entity-store.ts';
 import { dayOf, keptDays, readDays } from './high-volume-delete.ts';
 import type { Index, IndexEntity, InterPartitionIndex, IntraPartitionIndex } from './indexes.ts';
-import { buildKey, keyRange, parseKey } from './key-template.ts';
+import { buildKey, buildKeys, keyRange, parseKey, prefixRange } from './key-template.ts';
 import { membersOf } from './member-list.ts';
 import { addressOf, isIndexed, pick, placesOf } from './places.ts';
 import { isConfirmed } from './unique-claim.ts';
@@ -36,6 +36,7 @@ export interface RangeOptions extends PageOptions {
 }
 
 const POINT_READS_AT_ONCE = 16;
+const PARTITIONS_AT_ONCE = 16;
 
 /** A point query: one transaction. Throws `not-found`. */
 export async function readEntity(engine: Engine, entity: Entity, key: Values): Promise<Stored> {
@@ -96,7 +97,65 @@ function toPage(entity: Entity, rows: readonly Row[], more: boolean, select: rea
 /** The fields that a read through an index gives, partition first, in the order of its path. */
 export function indexFields(entity: Entity, index: Index): string[] {
   const partition = index.kind === 'intra-partition' ? entity.partition : partitionOf(index, entity);
-  return [...new Set([...partition.fields, ...index.row.fields])];
+  // A bucket is found by reading all of them.
+  const inPartition = partition.parts.filter(({ buckets }) => buckets === undefined).map(({ field }) => field);
+  const inRow = [...index.row.fields];
+  // The end of a row key that tells entities of one value apart is what is asked for, and not given.
+  if (isOfMany(entity, index)) while (entity.keyFields.includes(inRow.at(-1) ?? '')) inRow.pop();
+  return [...new Set([...inPartition, ...inRow])];
+}
+
+/** Whether several entities may have what the index is read by: then its rows end in their keys. */
+export function isOfMany(entity: Entity, index: Index): boolean {
+  if (index.kind === 'index-entity') return true;
+  const isUnique = index.kind === 'inter-partition' && index.unique;
+  return !isUnique && entity.keyFields.includes(index.row.fields.at(-1) ?? '');
+}
+
+/**
+ * Through an index of which several rows have what is given: a range query, or one for each bucket, at once and merged.
+ * The rows answer themselves where they are full or part copies; where they only refer, each entity is a second lookup.
+ */
+export async function readByCopies(
+  engine: Engine,
+  entity: Entity,
+  index: IntraPartitionIndex | InterPartitionIndex,
+  given: Values,
+  { top, after }: PageOptions,
+): Promise<Page> {
+  const inside = index.kind === 'intra-partition';
+  const table = inside ? entity.table : index.table;
+  const partitions = inside ? [buildKey(entity.partition, given)] : buildKeys(index.partition, given);
+  const range = { table, ...prefixRange(index.row, given), after: after?.row, type: entity.name, limit: top };
+  const answers = await pMap(partitions, (partition) => readRange(engine.storage, { ...range, partition }), {
+    concurrency: PARTITIONS_AT_ONCE,
+  });
+  const all = answers.flatMap(({ rows }) => rows).sort((one, other) => (one.row < other.row ? -1 : 1));
+  const rows = all.slice(0, top);
+  const found =
+    index.copies === 'keys'
+      ? await followAll(engine, entity, index, rows)
+      : rows.map(({ properties }) => toValues(entity, properties));
+  const last = rows.at(-1);
+  const more = all.length > top || answers.some((answer) => answer.more);
+  return { items: found, next: more && last ? { row: last.row } : undefined };
+}
+
+/** The entities that rows refer to; one that has moved on is left out. */
+async function followAll(engine: Engine, entity: Entity, index: Index, rows: readonly Row[]): Promise<Values[]> {
+  const found = await pMap(
+    rows,
+    ({ properties: { SourcePartition, SourceRow } }) =>
+      readLive(engine, entity, { table: entity.table, partition: String(SourcePartition), row: String(SourceRow) }),
+    { concurrency: POINT_READS_AT_ONCE },
+  );
+  return found.flatMap((one, position) => {
+    const row = rows[position];
+    const isHere =
+      one &&
+      placesOf(entity, one.values).some((place) => entity.indexes[place.index] === index && place.row === row?.row);
+    return isHere ? [one.values] : [];
+  });
 }
 
 function partitionOf(index: InterPartitionIndex | IndexEntity, entity: Entity) {

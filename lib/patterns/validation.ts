@@ -1,18 +1,19 @@
 import type { z } from 'zod';
 import { RowkeyError } from '../errors.ts';
-import { copiedFields } from './denormalization.ts';
+import { decidedFields } from './denormalization.ts';
 import type { Entity, Values } from './entity.ts';
 
-/** What callers may write: the schema without the fields that are copied from another entity. */
+/** What callers may write: the schema without the fields that follow from others. */
 export function writableSchema(entity: Entity): z.ZodObject {
-  return entity.schema.omit(Object.fromEntries(copiedFields(entity).map((field) => [field, true as const])));
+  return entity.schema.omit(Object.fromEntries(decidedFields(entity).map((field) => [field, true as const])));
 }
 
 /** Checks a whole entity. Throws `invalid-input` naming every field that is wrong. */
 export function validate(entity: Entity, input: unknown): Values {
   const values = parse(writableSchema(entity), input);
   for (const [field, value] of Object.entries(values)) checkText(field, value, entity.keyFields.includes(field));
-  return values;
+  const derived = Object.entries(entity.derived).map(([field, derive]) => [field, derive(values)] as const);
+  return { ...values, ...Object.fromEntries(derived.filter(([, value]) => value !== undefined)) };
 }
 
 /** A dot segment is taken out of a path on its way, and the host cannot tell an encoded `%2F` from an encoded slash. */

@@ -194,6 +194,44 @@ describe('npm run import', () => {
     },
   );
 
+  test.skipIf(!existsSync('../shared/data/northwind-orders.csv'))(
+    'loads a shop (needs ../shared/data/northwind-*.csv)',
+    async () => {
+      for (const [entity, count] of [
+        ['customers', 91],
+        ['products', 77],
+        ['orders', 830],
+      ] as const) {
+        const { code, said } = await runCommand('import', [
+          entity,
+          `../shared/data/northwind-${entity}.csv`,
+          '--data',
+          folder,
+        ]);
+        expect({ code, said }).toEqual({ code: 0, said: expect.stringContaining(`${count} read: ${count} created`) });
+      }
+      const { stdout: token } = await shell(`npm run -s token -- --role reader --data '${folder}'`);
+      const ask = async (path: string) => {
+        const answer = await fetch(`${running.url}/api/${path}`, {
+          headers: { authorization: `Bearer ${token.trim()}` },
+        });
+        return (await answer.json()) as { items: { customerId: string }[] };
+      };
+      expect((await ask('products/1')).items).toHaveLength(12);
+      expect((await ask('orders/VINET')).items).toHaveLength(5);
+      await vi.waitFor(
+        async () =>
+          expect((await ask('customers/by/cityAndLastName/London/Devon')).items).toMatchObject([
+            { customerId: 'EASTC' },
+          ]),
+        { timeout: 10_000 },
+      );
+      await vi.waitFor(async () => expect((await ask('orders/by/date/1998-05-06')).items).toHaveLength(4), {
+        timeout: 10_000,
+      });
+    },
+  );
+
   test('refuses what it cannot begin with, in one sentence', async () => {
     const file = join(folder, 'odd.csv');
     await writeFile(file, 'employeeId,salary\n000001,5\n');

@@ -17,7 +17,9 @@ const misspeltMember = indexEntity({ row: 'n_{name}', holds: '{idd}' });
 describe('a misspelt field is a compile error', () => {
   // Each of these lines is an error to the compiler, or the comment above it is: `npm run types` fails either way.
   test('wherever a declaration names one', () => {
-    expectTypeOf<FieldsOf<'a_{city}_{id#}_{year:4}_{at~}'>>().toEqualTypeOf<'city' | 'id' | 'year' | 'at'>();
+    expectTypeOf<FieldsOf<'a_{city}_{id#}_{year:4}_{at~}_{n%8}'>>().toEqualTypeOf<
+      'city' | 'id' | 'year' | 'at' | 'n'
+    >();
     const declare = [
       // @ts-expect-error
       () => defineEntity('things', { ...common, key: { partition: '{town}', row: '{id}' } }),

@@ -1,0 +1,26 @@
+import { z } from 'zod';
+import { defineEntity } from '../../patterns/define-entity.ts';
+import { interPartitionIndex } from '../../patterns/indexes.ts';
+
+/** Orders by customer, and by date: a day is spread over buckets, so that today is no hot partition. */
+export const orders = defineEntity('orders', {
+  schema: z.object({
+    customerId: z.string().min(1).max(10),
+    orderId: z.int32().min(0).max(99_999_999),
+    employeeId: z.int32().min(0).optional(),
+    orderDate: z.iso.date(),
+    shipCity: z.string().max(200).optional(),
+    shipCountry: z.string().max(200).optional(),
+    freight: z.number().min(0).optional(),
+  }),
+  table: 'orders',
+  key: { partition: '{customerId}', row: '{orderId:8}' },
+  indexes: {
+    date: interPartitionIndex({
+      table: 'ordersbydate',
+      partition: '{orderDate}_{orderId%8}',
+      row: '{orderId:8}_{customerId}',
+    }),
+  },
+  access: { read: ['reader', 'hr'], write: ['hr'] },
+});

@@ -1,0 +1,133 @@
+import { beforeAll, describe, expect, test } from 'vitest';
+import { customers as declaredCustomers } from '../../lib/model/shop/customers.ts';
+import { orders as declaredOrders } from '../../lib/model/shop/orders.ts';
+import type { Entity, Values } from '../../lib/patterns/entity.ts';
+import { createEntity, deleteEntity, patchEntity, replaceEntity } from '../../lib/patterns/entity-store.ts';
+import type { InterPartitionIndex } from '../../lib/patterns/indexes.ts';
+import { indexFields, readByCopies, readByCopy, readEntity } from '../../lib/patterns/retrieve.ts';
+import { measureCost } from '../../lib/storage/cost.ts';
+import { expectIndexesToAgree, openWorld, rowsOf, type World } from '../world.ts';
+
+const customers = declaredCustomers as Entity;
+const orders = declaredOrders as Entity;
+const byId = customers.indexes.id as InterPartitionIndex;
+const byCityAndLastName = customers.indexes.cityAndLastName as InterPartitionIndex;
+const byDate = orders.indexes.date as InterPartitionIndex;
+
+let world: World;
+beforeAll(async () => {
+  world = await openWorld(import.meta.url);
+});
+
+const costOf = (work: () => Promise<unknown>) => measureCost(async (cost) => work().then(() => cost.transactions));
+let counter = 0;
+async function customer(over: Values = {}) {
+  counter += 1;
+  const { values } = await createEntity(world.engine, customers, {
+    city: 'London',
+    customerId: `C${counter}`,
+    companyName: 'Co',
+    contactName: 'Ann Devon',
+    ...over,
+  });
+  return values;
+}
+
+describe('a full copy under a composite key', () => {
+  test('answers all of a city and last name for one transaction, and nobody of a longer name', async () => {
+    const devons = [await customer(), await customer()];
+    await customer({ contactName: 'Ann Devonshire' });
+    await customer({ city: 'Paris' });
+    await customer({ contactName: undefined });
+    await world.settle();
+    expect(indexFields(customers, byCityAndLastName)).toEqual(['city', 'lastName']);
+    const given = { city: 'London', lastName: 'Devon' };
+    const { items } = await readByCopies(world.engine, customers, byCityAndLastName, given, { top: 10 });
+    expect(items).toEqual(devons);
+    expect(await costOf(() => readByCopies(world.engine, customers, byCityAndLastName, given, { top: 10 }))).toBe(1);
+    const first = await readByCopies(world.engine, customers, byCityAndLastName, given, { top: 1 });
+    const second = await readByCopies(world.engine, customers, byCityAndLastName, given, { top: 1, after: first.next });
+    expect([...first.items, ...second.items]).toEqual(devons);
+    await expectIndexesToAgree(world.storage, customers);
+  });
+});
+
+describe('a field that follows from another', () => {
+  test('is set by nobody, follows each change, and takes the index along', async () => {
+    const one = await customer({ contactName: 'Bo Follow' });
+    expect(one.lastName).toBe('Follow');
+    await expect(patchEntity(world.engine, customers, one, { lastName: 'Mine' })).rejects.toMatchObject({
+      code: 'invalid-input',
+      details: { field: 'lastName' },
+    });
+    const { values } = await patchEntity(world.engine, customers, one, { contactName: 'Bo Led' });
+    expect(values.lastName).toBe('Led');
+    // What was read may be sent back as it is.
+    expect((await replaceEntity(world.engine, customers, one, { ...values, phone: '1' })).values).toMatchObject({
+      lastName: 'Led',
+      phone: '1',
+    });
+    await world.settle();
+    await expectIndexesToAgree(world.storage, customers);
+    await patchEntity(world.engine, customers, one, { contactName: null });
+    await world.settle();
+    expect((await readEntity(world.engine, customers, one)).values.lastName).toBeUndefined();
+    await expectIndexesToAgree(world.storage, customers);
+  });
+});
+
+describe('a reference only', () => {
+  test('holds the key and no more, takes two lookups, and is never wrong about the rest', async () => {
+    const one = await customer({ phone: '030' });
+    await world.settle();
+    const row = (await rowsOf(world.storage, 'customersbyid')).find(({ rowKey }) => rowKey === one.customerId);
+    expect(row).toMatchObject({ city: 'London', customerId: one.customerId });
+    expect(row).not.toHaveProperty('phone');
+    expect(await readByCopy(world.engine, customers, byId, one)).toEqual(one);
+    expect(await costOf(() => readByCopy(world.engine, customers, byId, one))).toBe(2);
+    const { values } = await patchEntity(world.engine, customers, one, { phone: '031' });
+    expect(await readByCopy(world.engine, customers, byId, one)).toEqual(values);
+    await deleteEntity(world.engine, customers, one);
+    await expect(readByCopy(world.engine, customers, byId, one)).rejects.toMatchObject({ code: 'not-found' });
+  });
+});
+
+describe('an index spread over buckets', () => {
+  test('puts one day into several partitions and reads it as one list, in order and by pages', async () => {
+    const orderDate = '2026-11-20';
+    const written: Values[] = [];
+    for (let orderId = 1; orderId <= 40; orderId += 1)
+      written.push(
+        (
+          await createEntity(world.engine, orders, {
+            customerId: `K${orderId % 3}`,
+            orderId,
+            orderDate,
+            freight: orderId,
+          })
+        ).values,
+      );
+    await createEntity(world.engine, orders, { customerId: 'K1', orderId: 99, orderDate: '2026-11-21' });
+    await world.settle();
+    await expectIndexesToAgree(world.storage, orders);
+    const partitions = new Set(
+      (await rowsOf(world.storage, 'ordersbydate'))
+        .map(({ partitionKey }) => partitionKey)
+        .filter((key) => String(key).startsWith(orderDate)),
+    );
+    expect(partitions.size).toBe(8);
+    expect(indexFields(orders, byDate)).toEqual(['orderDate']);
+    for (const top of [7, 40, 100]) {
+      const read: Values[] = [];
+      let after: Awaited<ReturnType<typeof readByCopies>>['next'];
+      do {
+        const page = await readByCopies(world.engine, orders, byDate, { orderDate }, { top, after });
+        expect(page.items.length).toBeLessThanOrEqual(top);
+        read.push(...page.items);
+        after = page.next;
+      } while (after);
+      expect(read).toEqual(written);
+    }
+    expect(await costOf(() => readByCopies(world.engine, orders, byDate, { orderDate }, { top: 100 }))).toBe(8);
+  });
+});
