@@ -2,15 +2,14 @@ import type { Readable } from 'node:stream';
 import { type Info, parse } from 'csv-parse';
 import type { Entity, Values } from '../lib/patterns/entity.ts';
 
-export interface CsvRow {
+export interface ImportRow {
   /** Of the file, the header being line 1. */
   readonly line: number;
   readonly values: Values;
 }
 
-export interface CsvEvents {
-  /** With the bytes read so far. */
-  onRow(bytes: number): void;
+export interface ImportEvents {
+  onRow(): void;
   /** A row that is no row of this file. */
   onBad(line: number, reason: string): void;
 }
@@ -21,7 +20,11 @@ interface Parsed {
 }
 
 /** The rows of a CSV stream as values of an entity; an empty cell is no value. Throws when the header does not fit. */
-export async function* readCsv(entity: Entity, input: Readable, { onRow, onBad }: CsvEvents): AsyncGenerator<CsvRow> {
+export async function* readCsv(
+  entity: Entity,
+  input: Readable,
+  { onRow, onBad }: ImportEvents,
+): AsyncGenerator<ImportRow> {
   const parser = parse({
     bom: true,
     info: true,
@@ -40,7 +43,7 @@ export async function* readCsv(entity: Entity, input: Readable, { onRow, onBad }
   });
   input.on('error', (error) => parser.destroy(error));
   for await (const { record, info } of input.pipe(parser) as AsyncIterable<Parsed>) {
-    onRow(info.bytes);
+    onRow();
     yield { line: info.lines, values: toValues(entity, record) };
   }
 }

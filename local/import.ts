@@ -1,15 +1,17 @@
 import { createReadStream } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { createGunzip } from 'node:zlib';
 import { Presets, SingleBar } from 'cli-progress';
 import pMap from 'p-map';
 import { z } from 'zod';
 import { deployment } from '../lib/model/deployment.ts';
 import type { Entity } from '../lib/patterns/entity.ts';
 import { command, run } from './command.ts';
-import { type CsvRow, readCsv } from './csv-rows.ts';
+import { type ImportRow, readCsv } from './csv-rows.ts';
 import { signToken } from './identity-provider.ts';
 import { readInstance } from './instance.ts';
+import { readNdjson } from './ndjson-rows.ts';
 
 /** As many as the API takes at once. */
 const MAX_BATCH = 100;
@@ -25,9 +27,11 @@ interface Options {
   readonly token?: string;
 }
 
-const program = command('Loads a CSV file; columns are named like fields. Run again, it changes nothing.')
+const program = command(
+  'Loads a CSV or NDJSON file (.gz as well); columns are named like fields. Run again, it changes nothing.',
+)
   .argument('<entity>', 'what the rows are', toEntity)
-  .argument('<file>', 'UTF-8, with a header row')
+  .argument('<file>', 'UTF-8; a CSV has a header row')
   .option('--url <url>', 'of an API elsewhere; the local instance unless told')
   .option('--token <token>', 'for that API; the variable ROWKEY_TOKEN is better, as it shows in no list of processes')
   .action(importFile);
@@ -45,8 +49,12 @@ async function importFile(entity: Entity, file: string, options: Options): Promi
     progress.say(`Line ${line}: ${reason}`);
   };
 
-  const rows = readCsv(entity, createReadStream(file), {
-    onRow: (bytes) => progress.update(bytes, ++counts.read),
+  const source = createReadStream(file);
+  const input = file.endsWith('.gz') ? source.pipe(createGunzip()) : source;
+  const readRows = /\.ndjson(\.gz)?$/.test(file) ? readNdjson : readCsv;
+  const rows = readRows(entity, input, {
+    // Of the file as it lies there, which is what the size is of.
+    onRow: () => progress.update(source.bytesRead, ++counts.read),
     onBad: (line, reason) => {
       counts.read += 1;
       reject({ line }, reason);
@@ -81,8 +89,8 @@ async function importFile(entity: Entity, file: string, options: Options): Promi
 }
 
 /** Rows of one partition together, as only they share a transaction. */
-async function* batchesOf(entity: Entity, rows: AsyncIterable<CsvRow>): AsyncGenerator<CsvRow[]> {
-  const waiting = new Map<string, CsvRow[]>();
+async function* batchesOf(entity: Entity, rows: AsyncIterable<ImportRow>): AsyncGenerator<ImportRow[]> {
+  const waiting = new Map<string, ImportRow[]>();
   let count = 0;
   const take = (partition: string) => {
     const batch = waiting.get(partition) ?? [];
@@ -91,7 +99,9 @@ async function* batchesOf(entity: Entity, rows: AsyncIterable<CsvRow>): AsyncGen
     return batch;
   };
   for await (const row of rows) {
-    const partition = JSON.stringify(entity.partition.fields.map((field) => row.values[field]));
+    const partition = JSON.stringify(
+      entity.partition.fields.map((field) => row.values[field] ?? derivedOf(entity, field, row)),
+    );
     const batch = waiting.get(partition) ?? [];
     waiting.set(partition, batch);
     batch.push(row);
@@ -101,6 +111,11 @@ async function* batchesOf(entity: Entity, rows: AsyncIterable<CsvRow>): AsyncGen
     if (count > MAX_WAITING && oldest !== undefined) yield take(oldest);
   }
   for (const partition of [...waiting.keys()]) yield take(partition);
+}
+
+/** What decides the partition may follow from the row; where the row is not as it should be, the API will say so. */
+function derivedOf(entity: Entity, field: string, { values }: ImportRow): unknown {
+  return entity.derived[field]?.(values);
 }
 
 interface Target {
@@ -125,7 +140,7 @@ const Answer = z.object({
 type Results = z.infer<typeof Answer>['results'];
 
 /** What became of each row, in order. A row that others were writing at that moment is sent once more. */
-async function send(target: Target, entity: Entity, batch: readonly CsvRow[], attempt = 1): Promise<Results> {
+async function send(target: Target, entity: Entity, batch: readonly ImportRow[], attempt = 1): Promise<Results> {
   const results = await post(target, entity, batch);
   const busy = results.flatMap(({ status }, index) => (status === 503 ? [index] : []));
   if (busy.length === 0 || attempt === MAX_ATTEMPTS) return results;
@@ -136,7 +151,7 @@ async function send(target: Target, entity: Entity, batch: readonly CsvRow[], at
   return results;
 }
 
-async function post({ url, token }: Target, entity: Entity, batch: readonly CsvRow[]): Promise<Results> {
+async function post({ url, token }: Target, entity: Entity, batch: readonly ImportRow[]): Promise<Results> {
   const body = JSON.stringify({ items: batch.map(({ values }) => values) });
   const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' };
   for (let attempt = 1; ; attempt += 1) {
@@ -176,9 +191,10 @@ function startProgress(size: number) {
 }
 
 function toEntity(name: string): Entity {
-  const entity = deployment.find((candidate) => candidate.name === name);
+  const known = deployment.filter(({ series }) => !series);
+  const entity = known.find((candidate) => candidate.name === name);
   if (entity) return entity;
-  throw new Error(`There is no entity ${name}; there are ${deployment.map((known) => known.name).join(', ')}.`);
+  throw new Error(`There is no entity ${name}; there are ${known.map((one) => one.name).join(', ')}.`);
 }
 
 await run(program);

@@ -128,7 +128,9 @@ export function listSuccess(entity: Entity) {
 
 /** Every other field is a filter. */
 function rangeQuery(entity: Entity): Record<string, string> {
-  const fields = Object.keys(entity.columns).filter((field) => !entity.partition.fields.includes(field));
+  const fields = Object.keys(entity.columns).filter(
+    (field) => !entity.partition.fields.includes(field) && entity.columns[field] !== 'Json',
+  );
   const filters = fields.map((field) => [field, `Only those with this ${field}; storage looks at the whole range`]);
   return { ...Object.fromEntries(filters), ...RANGE_QUERY };
 }

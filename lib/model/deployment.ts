@@ -1,6 +1,7 @@
 import type { Entity } from '../patterns/entity.ts';
 import { directory } from './directory/directory.ts';
+import { films } from './films/films.ts';
 import { shop } from './shop/shop.ts';
 
 /** What this deployment stores, pack by pack. A line taken out takes its routes, tables and description with it. */
-export const deployment: readonly Entity[] = [...directory, ...shop];
+export const deployment: readonly Entity[] = [...directory, ...shop, ...films];

@@ -64,12 +64,11 @@ export function defineEntity<Shape extends z.ZodRawShape, const Partition extend
   if (perDay && (archive || movable.length || Object.keys(indexes).length))
     throw wrong('a table a day has no index, archive or move');
   const keyFields = [...new Set([...partition.fields, ...row.fields])];
+  if ([...partition.parts, ...row.parts].some(({ each }) => each)) throw wrong('a list is in its key');
   for (const [indexName, index] of Object.entries(indexes)) {
     const why = doubtful(index, keyFields);
     if (why) throw wrong(`its index ${indexName} ${why}`);
   }
-  for (const field of Object.keys(derived))
-    if (keyFields.includes(field)) throw wrong(`the derived field ${field} is part of its key`);
   const restricted = Object.keys(access.restricted ?? {});
   for (const field of keyFields)
     if (restricted.includes(field)) throw wrong(`the restricted field ${field} is part of its key`);
@@ -140,6 +139,8 @@ function tableOf(index: Index): string | undefined {
 
 /** A place outside the partition must belong to one entity alone, or be competed for openly. */
 function doubtful(index: Index, keyFields: readonly string[]): string | undefined {
+  if (index.kind !== 'inter-partition' && index.row.parts.some(({ each }) => each))
+    return 'is not in another partition, and has a row for each element';
   const lacks = (fields: readonly string[]) => keyFields.filter((field) => !fields.includes(field)).join(', ');
   if (index.kind === 'inter-partition' && !index.unique) {
     const missing = lacks([...index.partition.readable, ...index.row.readable]);

@@ -95,6 +95,7 @@ async function changeEntity(
       throw new RowkeyError('etag-mismatch', 'The entity is not as the If-Match header says.', { etag: before.etag });
     if (before.system.MovingFrom) throw busy('The entity is arriving from another partition.');
     const after = change(before.values);
+    if (after) checkKeyKept(entity, key, after);
     if (isDeepStrictEqual(after, before.values)) return before;
     try {
       return await commitOne(engine, entity, { address, before, after }, { abandoned });
@@ -148,7 +149,19 @@ function withKey(entity: Entity, key: Values, input: unknown): Values {
       accepted,
     });
   }
-  return { ...given, ...pick(key, entity.keyFields) };
+  const own = entity.keyFields.filter((field) => !(field in entity.derived));
+  return { ...given, ...pick(key, own) };
+}
+
+/** A derived field may be part of the key: then what it follows from is, too. */
+function checkKeyKept(entity: Entity, key: Values, after: Values): void {
+  const field = entity.keyFields.find((name) => after[name] !== key[name]);
+  if (field === undefined) return;
+  throw new RowkeyError(
+    'invalid-input',
+    `The field ${field} is part of the key, and what it follows from cannot be changed.`,
+    { field },
+  );
 }
 
 /** What another entity decides may be sent back as it was read, and not otherwise. */

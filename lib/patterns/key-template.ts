@@ -5,7 +5,7 @@ import { instantOf, invertedBounds, invertedTicks } from './log-tail.ts';
 /**
  * Keys are made from templates: `empid_{employeeId}`, `{year:4}` (a number, zero-padded to four digits),
  * `email_{email#}` (a short stable hash, which spreads a growing key over 256 partitions), `{orderId%8}` (one of eight
- * buckets by such a hash, few enough to read them all at once), `{at~}` (an instant, so that
+ * buckets by such a hash, few enough to read them all at once), `{cast[]}` (each element of a list, in an index), `{at~}` (an instant, so that
  * the newest sorts first).
  * This is the only file that knows how a key is formatted, escaped and parsed.
  */
@@ -22,7 +22,7 @@ const AFTER_ALL = '\uffff';
 const BEFORE_SURROGATES = '\ud7ff';
 
 type FieldName<Inner extends string> = Inner extends
-  | `${infer Field}${'#' | '~'}`
+  | `${infer Field}${'#' | '~' | '[]'}`
   | `${infer Field}${':' | '%'}${number}`
   ? Field
   : Inner;
@@ -41,6 +41,8 @@ interface Part {
   /** Into how many a hash is reduced, where it is. */
   readonly buckets: number | undefined;
   readonly newestFirst: boolean;
+  /** The field is a list, of which each element makes a key. */
+  readonly each: boolean;
   readonly width: number | undefined;
   /** The text between this field and the next. */
   readonly after: string;
@@ -61,7 +63,7 @@ export function compileTemplate(template: string): KeyTemplate {
   const pieces = template.split(/\{([^{}]*)\}/);
   const parts: Part[] = [];
   for (let index = 1; index < pieces.length; index += 2) {
-    const match = /^([a-z][A-Za-z0-9]*)([#~])?(?:([:%])(\d+))?$/.exec(pieces[index] ?? '');
+    const match = /^([a-z][A-Za-z0-9]*)(#|~|\[\])?(?:([:%])(\d+))?$/.exec(pieces[index] ?? '');
     if (!match?.[1]) throw new Error(`The key template ${template} has an unreadable field {${pieces[index]}}.`);
     const after = pieces[index + 1] ?? '';
     // The first character of a separator is escaped in values; it must not be one that an escape is written with.
@@ -74,7 +76,15 @@ export function compileTemplate(template: string): KeyTemplate {
     const [, field, mark, sign, number] = match;
     const width = sign === ':' ? Number(number) : undefined;
     const buckets = sign === '%' ? Number(number) : undefined;
-    parts.push({ field, hash: mark === '#' || sign === '%', buckets, newestFirst: mark === '~', width, after });
+    parts.push({
+      field,
+      hash: mark === '#' || sign === '%',
+      buckets,
+      newestFirst: mark === '~',
+      each: mark === '[]',
+      width,
+      after,
+    });
   }
   const readable = parts.filter((part) => !part.hash).map((part) => part.field);
   return { template, fields: [...new Set(parts.map((part) => part.field))], readable, head: pieces[0] ?? '', parts };

@@ -40,7 +40,17 @@ function templatesOf(index: Index): KeyTemplate[] {
 
 /** Every place outside the partition that an entity in this state wants to be in. */
 export function placesOf(entity: Entity, values: Values | undefined): Place[] {
-  return Object.entries(entity.indexes).flatMap(([name, index]) => placeOf(name, index, values) ?? []);
+  return Object.entries(entity.indexes).flatMap(([name, index]) =>
+    eachElement(index, values).flatMap((one) => placeOf(name, index, one) ?? []),
+  );
+}
+
+/** The values once for each element of a list that the index's keys are made of, or as they are. */
+function eachElement(index: Index, values: Values | undefined): (Values | undefined)[] {
+  const field = templatesOf(index).flatMap(({ parts }) => parts.filter(({ each }) => each))[0]?.field;
+  const list = field === undefined ? undefined : values?.[field];
+  if (field === undefined || !Array.isArray(list)) return [values];
+  return [...new Set(list)].map((element: unknown) => ({ ...values, [field]: element }));
 }
 
 function placeOf(name: string, index: Index, values: Values | undefined): Place | undefined {

@@ -38,7 +38,8 @@ export function validateTexts(
 ): Values {
   const typed = fields.map((field) => [field, fromText(entity, field, texts[field])]);
   const mask: Record<string, true> = Object.fromEntries(fields.map((field) => [field, true]));
-  return parse(entity.schema.pick(mask).required(), Object.fromEntries(typed));
+  const parsed = parse(entity.schema.pick(mask).required(), Object.fromEntries(typed));
+  return Object.fromEntries(Object.entries(parsed).map(([field, value]) => [field, fromOneElement(value)]));
 }
 
 /** Checks `input` against any schema, with the same answer. */
@@ -59,8 +60,14 @@ export function parse<Schema extends z.ZodType>(schema: Schema, input: unknown):
   throw new RowkeyError('invalid-input', `${subject} is not as declared: ${first?.message}.`, { ...field, errors });
 }
 
+/** A text for a list is one element of it, as an index by its elements is asked. */
+function fromOneElement(value: unknown): unknown {
+  return Array.isArray(value) ? value[0] : value;
+}
+
 function fromText(entity: Entity, field: string, text: string | undefined): unknown {
   const type = entity.columns[field];
-  if (text === undefined || type === 'String' || type === 'Json') return text;
+  if (text === undefined || type === 'String') return text;
+  if (type === 'Json') return [text];
   return type === 'Boolean' ? text === 'true' : Number(text);
 }

@@ -1,4 +1,5 @@
 import { beforeAll, describe, expect, test } from 'vitest';
+import { movies as declaredMovies } from '../../lib/model/films/movies.ts';
 import { customers as declaredCustomers } from '../../lib/model/shop/customers.ts';
 import { orders as declaredOrders } from '../../lib/model/shop/orders.ts';
 import type { Entity, Values } from '../../lib/patterns/entity.ts';
@@ -12,6 +13,8 @@ const customers = declaredCustomers as Entity;
 const orders = declaredOrders as Entity;
 const byId = customers.indexes.id as InterPartitionIndex;
 const byCityAndLastName = customers.indexes.cityAndLastName as InterPartitionIndex;
+const movies = declaredMovies as Entity;
+const byActor = movies.indexes.actor as InterPartitionIndex;
 const byDate = orders.indexes.date as InterPartitionIndex;
 
 let world: World;
@@ -89,6 +92,48 @@ describe('a reference only', () => {
     expect(await readByCopy(world.engine, customers, byId, one)).toEqual(values);
     await deleteEntity(world.engine, customers, one);
     await expect(readByCopy(world.engine, customers, byId, one)).rejects.toMatchObject({ code: 'not-found' });
+  });
+});
+
+describe('a part copy for each element of a list', () => {
+  test('finds a film by each of its actors, with the names of the others, and follows the cast', async () => {
+    const film = {
+      title: 'The Kid',
+      year: 1921,
+      genres: ['Comedy', 'Drama'],
+      cast: ['Charlie Chaplin', 'Jackie Coogan', 'Charlie Chaplin'],
+    };
+    const { values } = await createEntity(world.engine, movies, film);
+    expect(values).toMatchObject({ ...film, genre: 'Comedy' });
+    await createEntity(world.engine, movies, {
+      title: 'Oliver Twist',
+      year: 1922,
+      genres: [],
+      cast: ['Jackie Coogan'],
+    });
+    await createEntity(world.engine, movies, { title: 'Empty', year: 1923, genres: ['Drama'], cast: [] });
+    await world.settle();
+    await expectIndexesToAgree(world.storage, movies);
+    const ofActor = (cast: string, top = 10) => readByCopies(world.engine, movies, byActor, { cast }, { top });
+    expect(indexFields(movies, byActor)).toEqual(['cast']);
+    const { items } = await ofActor('Jackie Coogan');
+    expect(items.map(({ title, cast }) => [title, cast])).toEqual([
+      ['Oliver Twist', ['Jackie Coogan']],
+      ['The Kid', film.cast],
+    ]);
+    // The rest of it is where the key says, and not in the copy.
+    expect(items[1]).toEqual({ genre: 'Comedy', title: 'The Kid', year: 1921, filmId: values.filmId, cast: film.cast });
+    expect(await costOf(() => ofActor('Charlie Chaplin'))).toBe(1);
+    expect((await ofActor('Charlie')).items).toEqual([]);
+    await patchEntity(world.engine, movies, values, { genres: ['Comedy'] });
+    await expect(patchEntity(world.engine, movies, values, { cast: ['Somebody'] })).rejects.toMatchObject({
+      code: 'invalid-input',
+      details: { field: 'filmId' },
+    });
+    await deleteEntity(world.engine, movies, values);
+    await world.settle();
+    await expectIndexesToAgree(world.storage, movies);
+    expect((await ofActor('Charlie Chaplin')).items).toEqual([]);
   });
 });
 

@@ -1,0 +1,5 @@
+import type { Entity } from '../../patterns/entity.ts';
+import { movies } from './movies.ts';
+
+/** Films and who plays in them. */
+export const films = [movies] as readonly Entity[];

@@ -1,0 +1,35 @@
+import { createHash } from 'node:crypto';
+import { z } from 'zod';
+import { defineEntity } from '../../patterns/define-entity.ts';
+import { interPartitionIndex } from '../../patterns/indexes.ts';
+
+const text = z.string().min(1).max(200);
+
+/** Films by their first genre, and by each of their actors. */
+export const movies = defineEntity('movies', {
+  schema: z.object({
+    genre: text.optional(),
+    title: text,
+    year: z.int32().min(1800).max(9999),
+    /** Tells films of one title and year apart. */
+    filmId: z.string().optional(),
+    genres: z.array(text).max(50),
+    cast: z.array(text).max(200),
+  }),
+  table: 'movies',
+  key: { partition: '{genre}', row: '{title}_{year:4}_{filmId}' },
+  derived: {
+    genre: ({ genres }) => (Array.isArray(genres) && typeof genres[0] === 'string' ? genres[0] : 'Unknown'),
+    filmId: ({ cast }) => createHash('sha256').update(JSON.stringify(cast)).digest('hex').slice(0, 8),
+  },
+  indexes: {
+    // A part copy: the other actors' names are there, the rest is where the key says.
+    actor: interPartitionIndex({
+      table: 'moviesbyactor',
+      partition: '{cast[]}',
+      row: '{title}_{year:4}_{filmId}_{genre}',
+      copies: ['cast'],
+    }),
+  },
+  access: { read: ['reader', 'hr'], write: ['hr'] },
+});

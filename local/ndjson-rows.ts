@@ -1,0 +1,33 @@
+import { createInterface } from 'node:readline';
+import type { Readable } from 'node:stream';
+import type { Entity, Values } from '../lib/patterns/entity.ts';
+import type { ImportEvents, ImportRow } from './csv-rows.ts';
+
+/** The rows of a stream with a JSON object on each line. */
+export async function* readNdjson(
+  _entity: Entity,
+  input: Readable,
+  { onRow, onBad }: ImportEvents,
+): AsyncGenerator<ImportRow> {
+  let line = 0;
+  for await (const text of createInterface({ input, crlfDelay: Number.POSITIVE_INFINITY })) {
+    line += 1;
+    if (text.trim() === '') continue;
+    const values = toValues(text);
+    if (values === undefined) {
+      onBad(line, 'the line is not a JSON object');
+      continue;
+    }
+    onRow();
+    yield { line, values };
+  }
+}
+
+function toValues(text: string): Values | undefined {
+  try {
+    const parsed: unknown = JSON.parse(text);
+    return typeof parsed === 'object' && parsed !== null && !Array.isArray(parsed) ? { ...parsed } : undefined;
+  } catch {
+    return undefined;
+  }
+}
