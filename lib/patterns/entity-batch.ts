@@ -34,15 +34,21 @@ interface Item {
 export async function putEntities(engine: Engine, entity: Entity, inputs: readonly unknown[]): Promise<BatchOutcome[]> {
   const outcomes = new Map<number, BatchOutcome>();
   const partitions = new Map<string, Item[]>();
-  const seen = new Set<string>();
+  const seen = new Map<string, Values>();
   for (const [index, input] of inputs.entries()) {
     try {
       const values = validate(entity, input);
       checkDay(entity, values, engine.now());
       const { table, partition, row } = addressOf(entity, values);
       const key = JSON.stringify([table, partition, row]);
-      if (seen.has(key)) throw new RowkeyError('duplicate-key', 'An earlier item of the same batch has this key.');
-      seen.add(key);
+      const earlier = seen.get(key);
+      // Said twice is done once.
+      if (isDeepStrictEqual(earlier, values)) {
+        outcomes.set(index, 'unchanged');
+        continue;
+      }
+      if (earlier) throw new RowkeyError('duplicate-key', 'An earlier item of the same batch has this key.');
+      seen.set(key, values);
       const group = JSON.stringify([table, partition]);
       partitions.set(group, [...(partitions.get(group) ?? []), { index, values }]);
     } catch (error) {
