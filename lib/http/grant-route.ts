@@ -3,7 +3,7 @@ import { GrantRequest, grantFor, requireGrantable } from '../access/grant.ts';
 import { RowkeyError } from '../errors.ts';
 import type { Entity } from '../patterns/entity.ts';
 import { addressOf } from '../patterns/places.ts';
-import { indexFields, readByCopy } from '../patterns/retrieve.ts';
+import { indexFields, readByCopy } from '../patterns/read-through-index.ts';
 import { parse, validateTexts } from '../patterns/validation.ts';
 import { rowUrl } from '../storage/table-sas-signer.ts';
 import type { Answer, Call, Route } from './route.ts';

@@ -1,6 +1,6 @@
 import type { Entity } from '../patterns/entity.ts';
 import type { Index } from '../patterns/indexes.ts';
-import { indexFields, isOfMany, readByCopies, readByCopy, readByList } from '../patterns/retrieve.ts';
+import { indexFields, isOfMany, readByCopies, readByCopy, readByList } from '../patterns/read-through-index.ts';
 import { validateTexts } from '../patterns/validation.ts';
 import { entityPath, listSuccess, pageAnswer } from './entity-routes.ts';
 import { PAGE_QUERY, pageOf } from './paging.ts';

@@ -5,7 +5,8 @@ import { orders as declaredOrders } from '../../lib/model/shop/orders.ts';
 import type { Entity, Values } from '../../lib/patterns/entity.ts';
 import { createEntity, deleteEntity, patchEntity, replaceEntity } from '../../lib/patterns/entity-store.ts';
 import type { InterPartitionIndex } from '../../lib/patterns/indexes.ts';
-import { indexFields, readByCopies, readByCopy, readEntity } from '../../lib/patterns/retrieve.ts';
+import { indexFields, readByCopies, readByCopy } from '../../lib/patterns/read-through-index.ts';
+import { readEntity } from '../../lib/patterns/retrieve.ts';
 import { measureCost } from '../../lib/storage/cost.ts';
 import { expectIndexesToAgree, openWorld, rowsOf, type World } from '../world.ts';
 

@@ -3,7 +3,8 @@ import { employees } from '../../lib/model/directory/employees.ts';
 import type { Entity } from '../../lib/patterns/entity.ts';
 import { createEntity, deleteEntity, patchEntity, replaceEntity } from '../../lib/patterns/entity-store.ts';
 import type { IndexEntity, InterPartitionIndex, IntraPartitionIndex } from '../../lib/patterns/indexes.ts';
-import { readByCopy, readByList, readEntity } from '../../lib/patterns/retrieve.ts';
+import { readByCopy, readByList } from '../../lib/patterns/read-through-index.ts';
+import { readEntity } from '../../lib/patterns/retrieve.ts';
 import { measureCost } from '../../lib/storage/cost.ts';
 import { expectIndexesToAgree, openWorld, somebody, type World } from '../world.ts';
 

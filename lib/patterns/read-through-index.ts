@@ -1,0 +1,152 @@
+import pMap from 'p-map';
+import { type Row, readRange, readRow } from '../storage/rows.ts';
+import type { Engine } from './engine.ts';
+import type { Entity, Values } from './entity.ts';
+import { toValues } from './entity-codec.ts';
+import { notFound, readLive } from './entity-store.ts';
+import type { Index, IndexEntity, InterPartitionIndex, IntraPartitionIndex } from './indexes.ts';
+import { buildKey, buildKeys, parseKey, prefixRange } from './key-template.ts';
+import { membersOf } from './member-list.ts';
+import { addressOf, isIndexed, type Place, placesOf } from './places.ts';
+import type { Page, PageOptions } from './retrieve.ts';
+import { isConfirmed } from './unique-claim.ts';
+
+/**
+ * Reading through an index: by a copy of the entity, which answers for itself or says where the rest is, or by a list of
+ * its kind. What an index says of an entity that has moved on meanwhile is never answered in its place.
+ */
+
+const POINT_READS_AT_ONCE = 16;
+const PARTITIONS_AT_ONCE = 16;
+
+/** The fields that a read through an index gives, partition first, in the order of its path. */
+export function indexFields(entity: Entity, index: Index): string[] {
+  const partition = index.kind === 'intra-partition' ? entity.partition : partitionOf(index, entity);
+  // A bucket is found by reading all of them.
+  const inPartition = partition.parts.filter(({ buckets }) => buckets === undefined).map(({ field }) => field);
+  const inRow = [...index.row.fields];
+  // The end of a row key that tells entities of one value apart is what is asked for, and not given.
+  if (isOfMany(entity, index)) while (entity.keyFields.includes(inRow.at(-1) ?? '')) inRow.pop();
+  return [...new Set([...inPartition, ...inRow])];
+}
+
+/** Whether several entities may have what the index is read by: then its rows end in their keys. */
+export function isOfMany(entity: Entity, index: Index): boolean {
+  if (index.kind === 'index-entity') return true;
+  const isUnique = index.kind === 'inter-partition' && index.unique;
+  return !isUnique && entity.keyFields.includes(index.row.fields.at(-1) ?? '');
+}
+
+/**
+ * Through an index of which several rows have what is given: a range query, or one for each bucket, at once and merged.
+ * The rows answer themselves where they are full or part copies; where they only refer, each entity is a second lookup.
+ */
+export async function readByCopies(
+  engine: Engine,
+  entity: Entity,
+  index: IntraPartitionIndex | InterPartitionIndex,
+  given: Values,
+  { top, after }: PageOptions,
+): Promise<Page> {
+  const inside = index.kind === 'intra-partition';
+  const table = inside ? entity.table : index.table;
+  const partitions = inside ? [buildKey(entity.partition, given)] : buildKeys(index.partition, given);
+  const range = { table, ...prefixRange(index.row, given), after: after?.row, type: entity.name, limit: top };
+  const answers = await pMap(partitions, (partition) => readRange(engine.storage, { ...range, partition }), {
+    concurrency: PARTITIONS_AT_ONCE,
+  });
+  const all = answers.flatMap(({ rows }) => rows).sort((one, other) => (one.row < other.row ? -1 : 1));
+  const rows = all.slice(0, top);
+  const found =
+    index.copies === 'keys'
+      ? await followAll(engine, entity, index, rows)
+      : rows.map(({ properties }) => toValues(entity, properties));
+  const last = rows.at(-1);
+  const more = all.length > top || answers.some((answer) => answer.more);
+  return { items: found, next: more && last ? { row: last.row } : undefined };
+}
+
+/** The entities that rows refer to; one that has moved on is left out. */
+async function followAll(engine: Engine, entity: Entity, index: Index, rows: readonly Row[]): Promise<Values[]> {
+  const found = await pMap(
+    rows,
+    ({ properties: { SourcePartition, SourceRow } }) =>
+      readLive(engine, entity, { table: entity.table, partition: String(SourcePartition), row: String(SourceRow) }),
+    { concurrency: POINT_READS_AT_ONCE },
+  );
+  return found.flatMap((one, position) => {
+    const row = rows[position];
+    const isRow = (place: Place) => place.partition === row?.partition && place.row === row.row;
+    // A copy in the partition changes with its entity.
+    const isHere = index.kind === 'intra-partition' || (one && placesOf(entity, one.values).some(isRow));
+    return one && isHere ? [one.values] : [];
+  });
+}
+
+function partitionOf(index: InterPartitionIndex | IndexEntity, entity: Entity) {
+  return index.kind === 'inter-partition' ? index.partition : (index.elsewhere?.partition ?? entity.partition);
+}
+
+/** Through an index whose every row is one entity. One lookup where the row holds a full copy, else two. Throws `not-found`. */
+export async function readByCopy(
+  engine: Engine,
+  entity: Entity,
+  index: IntraPartitionIndex | InterPartitionIndex,
+  given: Values,
+): Promise<Values> {
+  const inside = index.kind === 'intra-partition';
+  const table = inside ? entity.table : index.table;
+  const partition = buildKey(inside ? entity.partition : index.partition, given);
+  const row = buildKey(index.row, given);
+  const copy = await readRow(engine.storage, { table, partition, row });
+  if (!copy || copy.properties.SourceRow === undefined) throw notFound(entity);
+  const isData = inside || !index.unique || isConfirmed(copy);
+  if (isData && index.copies === 'everything') return toValues(entity, copy.properties);
+  // A claim is no data: whether its writer has committed is in the entity itself.
+  const { SourcePartition, SourceRow } = copy.properties;
+  const source = { table: entity.table, partition: String(SourcePartition), row: String(SourceRow) };
+  const found = await readLive(engine, entity, source);
+  const isThere = (values: Values) =>
+    inside ||
+    placesOf(entity, values).some(
+      (place) => place.table === table && place.partition === partition && place.row === row,
+    );
+  if (!found || !isThere(found.values)) throw notFound(entity);
+  return found.values;
+}
+
+/** Index entities pattern: the list, and a point query for each of its members; one that has moved on is left out. */
+export async function readByList(
+  engine: Engine,
+  entity: Entity,
+  index: IndexEntity,
+  given: Values,
+  options: PageOptions,
+): Promise<Page> {
+  const table = index.elsewhere?.table ?? entity.table;
+  const partition = buildKey(partitionOf(index, entity), given);
+  const row = buildKey(index.row, given);
+  const members = membersOf(await readRow(engine.storage, { table, partition, row }));
+  const rest = options.after ? members.filter((member) => member > (options.after?.row ?? '')) : members;
+  const page = rest.slice(0, options.top);
+  const found = await pMap(page, (member) => readMember(engine, entity, index, { given, member }), {
+    concurrency: POINT_READS_AT_ONCE,
+  });
+  const last = page.at(-1);
+  return {
+    items: found.filter((values) => values !== undefined),
+    next: last && rest.length > page.length ? { row: last } : undefined,
+  };
+}
+
+async function readMember(
+  engine: Engine,
+  entity: Entity,
+  index: IndexEntity,
+  { given, member }: { given: Values; member: string },
+) {
+  const key = { ...given, ...parseKey(index.holds, member) };
+  const found = await readLive(engine, entity, addressOf(entity, key));
+  const asked = Object.entries(given).every(([field, value]) => found?.values[field] === value);
+  return found && asked && isIndexed(index, found.values) ? found.values : undefined;
+}
