@@ -37,7 +37,8 @@ export async function loadSample({
   await pMap(sampleEmployees, (employee) => post('employees', employee), { concurrency: AT_ONCE });
   await pMap(sampleDepartments, (department) => post('departments', department), { concurrency: AT_ONCE });
   await pMap(sampleLogins(Date.now()), (login) => post('logins', login), { concurrency: AT_ONCE });
-  const { expenses, doorevents } = sampleEvents(Date.now());
+  const { reviews, expenses, doorevents } = sampleEvents(Date.now());
+  await pMap(reviews, (review) => post('reviews', review), { concurrency: AT_ONCE });
   await pMap(expenses, (claim) => post('expenses', claim), { concurrency: AT_ONCE });
   await pMap(doorevents, (event) => post('doorevents', event), { concurrency: AT_ONCE });
   await writeFile(marker, '');

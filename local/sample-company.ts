@@ -48,6 +48,11 @@ export function sampleEvents(now: number) {
     `00000000-0000-4000-8000-${String(kind * 1000 + index).padStart(12, '0')}`;
   const at = (day: number) => new Date(Math.floor(now / DAY_MS - day) * DAY_MS + 9 * 60 * 60 * 1_000).toISOString();
   return {
+    reviews: sampleEmployees
+      .slice(0, 4)
+      .flatMap(({ department, employeeId }, index) =>
+        [2023, 2024, 2025].map((year) => ({ department, employeeId, year, rating: 1 + ((index + year) % 5) })),
+      ),
     expenses: some.map(({ employee: { employeeId }, day }, index) => ({
       employeeId,
       at: at(day),

@@ -1,9 +1,10 @@
 import { z } from 'zod';
+import { requireRole } from '../access/token.ts';
 import { RowkeyError } from '../errors.ts';
 import type { Entity, Values } from '../patterns/entity.ts';
 import { type BatchOutcome, putEntities } from '../patterns/entity-batch.ts';
 import { createEntity, deleteEntity, patchEntity, replaceEntity, type Stored } from '../patterns/entity-store.ts';
-import { type Page, readEntities, readEntity } from '../patterns/retrieve.ts';
+import { type Page, readEntities, readEntity, readWithDetails } from '../patterns/retrieve.ts';
 import { parse, validateTexts, writableSchema } from '../patterns/validation.ts';
 import { nextLink, PAGE_QUERY, pageOf } from './paging.ts';
 import { toProblem } from './problem.ts';
@@ -26,9 +27,13 @@ export function entityRoutes(entity: Entity, kind: 'live' | 'archive' = 'live'):
       method: 'GET',
       path: one,
       roles: access.read,
+      query:
+        entity.details.length > 0
+          ? { include: `Details to read with it: ${entity.details.map((detail) => detail.name).join(', ')}` }
+          : {},
       summary: `One of ${name}`,
       success: { status: 200, description: 'The entity; 304 where If-None-Match names its ETag', body: entity.schema },
-      handle: async (call) => entityAnswer(entity, call, await readEntity(call.app.engine, entity, keyOf(call))),
+      handle: (call) => readOne(entity, call, keyOf(call)),
     },
   ];
   if (one !== partition)
@@ -115,6 +120,33 @@ export function entityRoutes(entity: Entity, kind: 'live' | 'archive' = 'live'):
       },
     },
   ];
+}
+
+/** Alone by a point query; with what it includes by one range query (compound key pattern). */
+async function readOne(entity: Entity, call: Call, key: Values): Promise<Answer> {
+  const names = call.query.get('include')?.split(',') ?? [];
+  const kinds = names.map((name) => entity.details.find((detail) => detail.name === name.trim()));
+  const known = kinds.filter((kind) => kind !== undefined);
+  if (known.length < kinds.length)
+    throw new RowkeyError('invalid-input', 'The query parameter include names what is no detail of it.', {
+      field: 'include',
+      accepted: entity.details.map(({ name }) => name).join(', '),
+    });
+  for (const kind of known) requireRole(call.caller, kind.access.read);
+  if (known.length === 0) return entityAnswer(entity, call, await readEntity(call.app.engine, entity, key));
+  const { etag, values } = await readWithDetails(call.app.engine, entity, key, known);
+  const shown = known.map((kind) => {
+    const details = values[kind.name];
+    return [
+      kind.name,
+      Array.isArray(details) ? details.map((detail: Values) => visible(kind, call.caller, detail)) : [],
+    ];
+  });
+  return {
+    status: 200,
+    headers: { etag },
+    body: { ...visible(entity, call.caller, values), ...Object.fromEntries(shown) },
+  };
 }
 
 export function entityPath(entity: Entity, values: Values): string {

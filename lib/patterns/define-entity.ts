@@ -27,6 +27,11 @@ export interface Declaration<Shape extends z.ZodRawShape, Partition extends stri
   /** High volume delete pattern: a table a day, chosen by this field (an ISO instant), dropped after so many days. */
   readonly perDay?: { readonly field: keyof Shape & string; readonly keepDays: number };
   readonly denormalized?: readonly DenormalizedDeclaration<keyof Shape & string>[];
+  /**
+   * Compound key pattern: this entity's row key begins with that one's, in its table and partition. It is read with it, cannot
+   * be without it, and goes where it goes.
+   */
+  readonly detailOf?: Entity;
   /** Fields that nobody writes, as they follow from others: `undefined` for none. */
   readonly derived?: Partial<Readonly<Record<keyof Shape & string, (values: Values) => unknown>>>;
   readonly access: Access<keyof Shape & string>;
@@ -79,6 +84,14 @@ export function defineEntity<Shape extends z.ZodRawShape, const Partition extend
   for (const field of movable)
     if (!partition.fields.includes(field)) throw wrong(`${field} is not in the partition key, so it cannot be moved`);
 
+  const master = declaration.detailOf;
+  const isWithin =
+    master?.table === table &&
+    master.partition.template === key.partition &&
+    key.row.startsWith(`${master.row.template}_`);
+  if (master && !isWithin)
+    throw wrong(`its key does not begin with that of ${master.name}, in the same table and partition`);
+
   const links: Denormalized[] = denormalized.map((link) => ({
     source: link.source,
     target: () => entity as Entity,
@@ -107,6 +120,8 @@ export function defineEntity<Shape extends z.ZodRawShape, const Partition extend
     access: access as Access,
     maxAge: declaration.maxAge,
     series: undefined,
+    detailOf: declaration.detailOf,
+    details: [],
   };
   const { own: _, ...archiveAccess } = access;
   if (archive)
@@ -122,6 +137,7 @@ export function defineEntity<Shape extends z.ZodRawShape, const Partition extend
         access: archiveAccess,
       },
     });
+  master?.details.push(entity as Entity);
   for (const link of links) {
     if (link.source.table !== table) throw wrong(`it copies from ${link.source.name}, which is in another table`);
     link.source.dependents.push(link);

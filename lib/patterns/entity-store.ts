@@ -30,7 +30,7 @@ export async function createEntity(engine: Engine, entity: Entity, input: unknow
   checkDay(entity, values, engine.now());
   const address = addressOf(entity, values);
   // Copies have to be read before they are taken; lists may be taken as not there yet.
-  const assumeNew = entity.denormalized.length === 0;
+  const assumeNew = entity.denormalized.length === 0 && !entity.detailOf;
   const change = { address, before: { state: 'absent' }, after: values } as const;
   const create = () => commitOne(engine, entity, change, { assumeNew });
   return entity.perDay ? withDayTable(engine, address.table, create) : create();

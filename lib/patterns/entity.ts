@@ -41,6 +41,10 @@ export interface Entity<Shape extends z.ZodRawShape = z.ZodRawShape> {
   readonly derived: Readonly<Record<string, (values: Values) => unknown>>;
   /** The other side of that: who copies from this entity. Filled in as the others are defined. */
   readonly dependents: Denormalized[];
+  /** The entity whose key this one's begins with (compound key pattern). */
+  readonly detailOf: Entity | undefined;
+  /** The other side of that. Filled in as the others are defined. */
+  readonly details: Entity[];
   readonly access: Access;
   /** Set for a data series: its counts. */
   readonly series: Slots | undefined;

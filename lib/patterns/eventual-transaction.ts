@@ -5,6 +5,7 @@ import { RowkeyError } from '../errors.ts';
 import { StorageRefusal } from '../storage/errors.ts';
 import { deleteMessage, MAX_MESSAGE_BYTES, type SentMessage, sendMessage, showMessage } from '../storage/messages.ts';
 import { readRow, submit } from '../storage/rows.ts';
+import { readDetails } from './compound-key.ts';
 import type { Engine } from './engine.ts';
 import type { Entity, Values } from './entity.ts';
 import { toSnapshot, toValues } from './entity-codec.ts';
@@ -118,7 +119,12 @@ async function readNeighbours(engine: Engine, entity: Entity, changes: readonly 
   const rows = await pMap(neighboursOf(entity, changes), (row) => readRow(engine.storage, { ...first.address, row }), {
     concurrency: READS_AT_ONCE,
   });
-  return new Map(rows.flatMap((row) => (row ? [[row.row, row]] : [])));
+  // What is deleted takes its details along.
+  const leaving = changes.filter(({ after }) => !after);
+  const details = await pMap(leaving, ({ address }) => readDetails(engine, entity, address), {
+    concurrency: READS_AT_ONCE,
+  });
+  return new Map([...rows, ...details.flat()].flatMap((row) => (row ? [[row.row, row]] : [])));
 }
 
 async function announce(

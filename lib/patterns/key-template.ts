@@ -118,6 +118,11 @@ export function prefixRange(template: KeyTemplate, values: FieldValues): KeyRang
     if (values[part.field] === undefined) break;
     prefix += encodeField(part, values[part.field]) + part.after;
   }
+  return rangeOfPrefix(prefix);
+}
+
+/** Every key that begins with `prefix`. */
+export function rangeOfPrefix(prefix: string): KeyRange {
   return { from: prefix, before: afterPrefix(prefix) };
 }
 

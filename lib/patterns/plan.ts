@@ -1,5 +1,6 @@
 import { RowkeyError } from '../errors.ts';
-import { type Action, type Address, MAX_TRANSACTION_ACTIONS, type Row } from '../storage/rows.ts';
+import { type Action, type Address, MAX_TRANSACTION_ACTIONS, type Properties, type Row } from '../storage/rows.ts';
+import { detailActions, touchedMasters } from './compound-key.ts';
 import { type Denormalized, referredTo, withCopies } from './denormalization.ts';
 import type { Entity, Values } from './entity.ts';
 import { type Snapshot, type SystemProperties, TOMBSTONE, toProperties, toSnapshot } from './entity-codec.ts';
@@ -19,6 +20,11 @@ export interface Change {
   readonly after: Values | undefined;
   /** Kept by an entity that arrives from another partition. */
   readonly arrival?: { readonly incarnation: string; readonly movingFrom: string };
+  /** With an arrival, the rows of its details: as they are to be, and those that are no more. */
+  readonly details?: {
+    readonly put: readonly { row: string; properties: Properties }[];
+    readonly drop: readonly string[];
+  };
   /** Kept by the tombstone of one that departs: the id of the operation. */
   readonly movedTo?: string;
 }
@@ -58,7 +64,8 @@ export function neighboursOf(entity: Entity, changes: readonly Change[]): string
       [before, change.after].flatMap((values) => sourceRow(link, values) ?? []),
     );
     const targets = change.before.state === 'live' ? [change.before.system.DenormalizedTo] : [];
-    return [...lists, ...sources, ...targets.filter((row) => row !== undefined)];
+    const master = entity.detailOf && buildKey(entity.detailOf.row, change.after ?? before ?? {});
+    return [...lists, ...sources, ...[...targets, master].filter((row) => row !== undefined)];
   });
   return [...new Set(rows)];
 }
@@ -83,6 +90,7 @@ export function planPartition(
     const touched = unionOfPlaces(placesOf(entity, before), placesOf(entity, after));
     actions.unshift({ action: entityAction(entity, change, writeId), part: { of: 'entity' } });
     actions.push(...copies, ...dependentActions(entity, change, neighbours));
+    for (const action of detailActions(entity, change, neighbours)) actions.push({ action, part: { of: 'neighbour' } });
     if (touched.length > 0 || leavesTombstone(entity, change))
       items.push({ partition: address.partition, row: address.row, places: touched });
     for (const place of placesOf(entity, after)) {
@@ -94,6 +102,11 @@ export function planPartition(
       lists.set(row, { add: [...list.add, ...add], remove: [...list.remove, ...remove] });
     }
   }
+  for (const [row, etag] of touchedMasters(entity, changes, neighbours))
+    actions.push({
+      action: { kind: 'merge', row, properties: { TouchedBy: writeId }, etag },
+      part: { of: 'neighbour' },
+    });
   for (const [row, change] of lists) {
     const action = listAction(neighbours.get(row), row, change);
     if (action) actions.push({ action, part: { of: 'neighbour' } });
@@ -116,7 +129,14 @@ function valuesBefore({ before }: Pick<Change, 'before'>): Values | undefined {
 /** A delete of more than one row leaves a tombstone, which the reconciler of its intent removes. */
 function leavesTombstone(entity: Entity, { after, movedTo }: Pick<Change, 'after' | 'movedTo'>): boolean {
   if (after) return false;
-  const alone = Object.keys(entity.indexes).length + entity.denormalized.length + entity.dependents.length === 0;
+  const others = [
+    Object.keys(entity.indexes),
+    entity.denormalized,
+    entity.dependents,
+    entity.details,
+    entity.detailOf ? [1] : [],
+  ];
+  const alone = others.every(({ length }) => length === 0);
   return !alone || movedTo !== undefined;
 }
 

@@ -3,10 +3,10 @@ import { type Row, readRange, scanTable } from '../storage/rows.ts';
 import type { Position } from './continuation.ts';
 import type { Engine } from './engine.ts';
 import type { Entity, Values } from './entity.ts';
-import { fieldsToProperties, toValues } from './entity-codec.ts';
+import { fieldsToProperties, toSnapshot, toValues } from './entity-codec.ts';
 import { notFound, readLive, type Stored } from './entity-store.ts';
 import { dayOf, keptDays, readDays } from './high-volume-delete.ts';
-import { buildKey, keyRange } from './key-template.ts';
+import { buildKey, keyRange, rangeOfPrefix } from './key-template.ts';
 import { addressOf, pick } from './places.ts';
 
 /** Reading by key and by range. Only what is called a scan reads a whole table. */
@@ -36,6 +36,28 @@ export async function readEntity(engine: Engine, entity: Entity, key: Values): P
   const found = await readLive(engine, entity, addressOf(entity, key));
   if (!found) throw notFound(entity);
   return found;
+}
+
+/** An entity with its details of the kinds that are named, by kind: one range query. Throws `not-found`. */
+export async function readWithDetails(
+  { storage }: Engine,
+  entity: Entity,
+  key: Values,
+  kinds: readonly Entity[],
+): Promise<Stored> {
+  const { table, partition, row } = addressOf(entity, key);
+  const { before } = rangeOfPrefix(`${row}_`);
+  const { rows } = await readRange(storage, { table, partition, from: row, before });
+  const own = rows.find((found) => found.row === row && found.properties.EntityType === entity.name);
+  const snapshot = toSnapshot(entity, own);
+  if (snapshot.state !== 'live') throw notFound(entity);
+  const details = kinds.map((kind) => {
+    const found = rows
+      .filter(({ properties }) => properties.EntityType === kind.name)
+      .map((each) => toSnapshot(kind, each));
+    return [kind.name, found.flatMap((each) => (each.state === 'live' ? [each.values] : []))];
+  });
+  return { etag: snapshot.etag, values: { ...snapshot.values, ...Object.fromEntries(details) } };
 }
 
 /** A range query within one partition, or, of an entity with a table a day, within that partition of each day. */

@@ -4,6 +4,7 @@ import { z } from 'zod';
 import { RowkeyError } from '../errors.ts';
 import { sendMessage } from '../storage/messages.ts';
 import { type Address, readRow, tryAction } from '../storage/rows.ts';
+import { movedDetails, readDetails } from './compound-key.ts';
 import type { Engine } from './engine.ts';
 import type { Entity, Values } from './entity.ts';
 import { toSnapshot } from './entity-codec.ts';
@@ -124,6 +125,7 @@ const TAKEN = 'There is another one with this key already.';
 /** Goes on from whatever state the two are in; answers why it cannot be done, or undefined when it is. */
 async function carry(work: Work): Promise<string | undefined> {
   const { engine, entity, destination, transfer, from, to } = work;
+  let copiedFrom = '';
   for (;;) {
     checkHold(work);
     const source = toSnapshot(entity, await readRow(engine.storage, from));
@@ -144,8 +146,14 @@ async function carry(work: Work): Promise<string | undefined> {
     const after = { ...source.values, ...transfer.to };
     const arrival = { incarnation: transfer.operationId, movingFrom: JSON.stringify([from.partition, from.row]) };
     try {
-      const copied = isDeepStrictEqual(ours?.values, after);
-      if (!copied && !(await tryCommit(work, destination, { address: to, before: arrived, after, arrival }))) continue;
+      // The source's ETag stands for its details as well: each write of one touches it.
+      if (copiedFrom !== source.etag) {
+        const put = movedDetails(entity, await readDetails(engine, entity, from), transfer.to ?? {});
+        const drop = (await readDetails(engine, destination, to)).map(({ row }) => row);
+        const change = { address: to, before: arrived, after, arrival, details: { put, drop } };
+        if (!(await tryCommit(work, destination, change))) continue;
+        copiedFrom = source.etag;
+      }
     } catch (error) {
       if (!(error instanceof RowkeyError && error.code.startsWith('duplicate'))) throw error;
       if (!ours || (await tryCommit(work, destination, { address: to, before: ours, after: undefined })))

@@ -49,6 +49,27 @@ describe('a log tail', () => {
   });
 });
 
+describe('details', () => {
+  test('are included in an employee for those who may see them', async () => {
+    const one = await create('employees', somebody({ department: 'Included' }));
+    const path = `/api/employees/Included/${one.employeeId}`;
+    const review = await create('reviews', {
+      department: 'Included',
+      employeeId: one.employeeId,
+      year: 2012,
+      rating: 4,
+    });
+    const read = await hr('GET', `${path}?include=reviews`);
+    expect(read.body).toEqual({ ...one, reviews: [review] });
+    expect(read.headers.get('server-timing')).toContain('"1 transaction"');
+    expect((await hr('GET', path)).body).toEqual(one);
+    expect((await hr('GET', `/api/reviews/Included/${one.employeeId}/2012`)).body).toEqual(review);
+    expect((await reader('GET', `${path}?include=reviews`)).status).toBe(403);
+    expect(await hr('GET', `${path}?include=salaries`)).toMatchObject({ status: 400, body: { field: 'include' } });
+    expect((await hr('GET', '/api/employees/Included')).body.items).toEqual([one]);
+  });
+});
+
 describe('door events', () => {
   test('are read by the hour within the partition of one person', async () => {
     for (const hour of ['2026112007', '2026112008', '2026112008', '2026112009', '2026112108'])

@@ -5,11 +5,13 @@ import { employees } from './employees.ts';
 import { expenses } from './expenses.ts';
 import { logins } from './logins.ts';
 import { messagehours, messageyears } from './messages.ts';
+import { reviews } from './reviews.ts';
 
 /** A company's directory, and what its people do. */
 export const directory = [
   departments,
   employees,
+  reviews,
   logins,
   expenses,
   doorevents,

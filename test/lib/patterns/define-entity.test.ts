@@ -1,6 +1,7 @@
 import { describe, expect, expectTypeOf, test } from 'vitest';
 import { z } from 'zod';
 import { defineEntity } from '../../../lib/patterns/define-entity.ts';
+import type { Entity } from '../../../lib/patterns/entity.ts';
 import { indexEntity, interPartitionIndex, intraPartitionIndex } from '../../../lib/patterns/indexes.ts';
 import type { FieldsOf } from '../../../lib/patterns/key-template.ts';
 
@@ -46,6 +47,16 @@ describe('a misspelt field is a compile error', () => {
 
 describe('a declaration that cannot work is refused when it is made:', () => {
   test.each([
+    [
+      'a detail whose key does not begin with that of its master',
+      () =>
+        defineEntity('parts', {
+          ...common,
+          key: { partition: '{city}', row: 'part_{id}_{name}' },
+          detailOf: defineEntity('things', common) as Entity,
+        }),
+      /begin with that of things/,
+    ],
     ['a table name with capitals', () => defineEntity('things', { ...common, table: 'Things' }), /lower-case/],
     [
       'an index elsewhere that is not unique and does not tell entities apart',

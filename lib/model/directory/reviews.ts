@@ -1,0 +1,20 @@
+import { z } from 'zod';
+import { defineEntity } from '../../patterns/define-entity.ts';
+import { employees } from './employees.ts';
+import { employeeId, text } from './fields.ts';
+
+/** An employee's yearly reviews, beside the employee: read with it in one query, and gone with it. */
+export const reviews = defineEntity('reviews', {
+  schema: z.object({
+    department: text,
+    employeeId,
+    year: z.int32().min(1900).max(9999),
+    rating: z.int32().min(1).max(5),
+    reviewer: text.optional(),
+    comments: z.string().max(30_000).optional(),
+  }),
+  table: 'employees',
+  key: { partition: '{department}', row: 'empid_{employeeId}_{year:4}' },
+  detailOf: employees,
+  access: { read: ['hr'], write: ['hr'] },
+});

@@ -1,0 +1,179 @@
+import pMap from 'p-map';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { employees as declaredEmployees } from '../../lib/model/directory/employees.ts';
+import { reviews as declaredReviews } from '../../lib/model/directory/reviews.ts';
+import { consumeIntent } from '../../lib/patterns/consume.ts';
+import { createEngine, type Engine } from '../../lib/patterns/engine.ts';
+import type { Entity, Values } from '../../lib/patterns/entity.ts';
+import { createEntity, deleteEntity, patchEntity } from '../../lib/patterns/entity-store.ts';
+import { readEntity, readWithDetails } from '../../lib/patterns/retrieve.ts';
+import { requestArchive, requestMove, runTransfer, type Transfer } from '../../lib/patterns/transfer.ts';
+import { measureCost } from '../../lib/storage/cost.ts';
+import { interruptedHttpClient } from '../faulty-http-client.ts';
+import { expectIndexesToAgree, openWorld, rowsOf, somebody, type World } from '../world.ts';
+
+const employees = declaredEmployees as Entity;
+const reviews = declaredReviews as Entity;
+const former = employees.archive as Entity;
+const AT_ONCE = 8;
+
+let world: World;
+let engine: Engine;
+beforeAll(async () => {
+  world = await openWorld(import.meta.url);
+  engine = world.engine;
+});
+
+const costOf = (work: () => Promise<unknown>) => measureCost(async (cost) => work().then(() => cost.transactions));
+const reviewOf = ({ department, employeeId }: Values, year: number, over: Values = {}) => ({
+  department,
+  employeeId,
+  year,
+  rating: 3,
+  ...over,
+});
+const review = (one: Values, year: number) => createEntity(engine, reviews, reviewOf(one, year));
+const withReviews = (entity: Entity, one: Values) =>
+  readWithDetails(engine, entity, one, [reviews]).then(
+    ({ values }) => values,
+    () => undefined,
+  );
+const moved = (one: Values) => ({ ...one, department: `${one.department}2` });
+
+const consumer = {
+  get engine() {
+    return engine;
+  },
+  entities: [employees, reviews],
+  log: { warn: () => undefined, error: () => undefined },
+};
+
+async function hire(department: string) {
+  const one = somebody({ department });
+  await createEntity(engine, employees, one);
+  return one;
+}
+
+/** Rows of reviews that no employee is beside. */
+async function orphans(): Promise<unknown[]> {
+  const rows = [...(await rowsOf(world.storage, 'employees')), ...(await rowsOf(world.storage, 'formeremployees'))];
+  const masters = new Set(
+    rows
+      .filter(({ EntityType }) => EntityType === 'employees' || EntityType === 'formeremployees')
+      .map(({ partitionKey, rowKey }) => `${partitionKey}/${rowKey}`),
+  );
+  return rows.filter(
+    ({ EntityType, partitionKey, rowKey }) =>
+      EntityType === 'reviews' && !masters.has(`${partitionKey}/${String(rowKey).slice(0, -5)}`),
+  );
+}
+
+describe('an employee and its reviews', () => {
+  test('are read in one query, and one year’s by its key', async () => {
+    const one = await hire('Reviewed');
+    const other = await hire('Reviewed');
+    const years = [2010, 2011, 2012];
+    for (const year of [2012, 2010, 2011]) await review(one, year);
+    await review(other, 2010);
+    expect(await withReviews(employees, one)).toEqual({ ...one, reviews: years.map((year) => reviewOf(one, year)) });
+    expect(await costOf(() => withReviews(employees, one))).toBe(1);
+    expect(await costOf(() => readEntity(engine, reviews, reviewOf(one, 2011)))).toBe(1);
+    expect(await costOf(() => review(one, 2013))).toBe(2);
+    const { values } = await patchEntity(engine, reviews, reviewOf(one, 2011), { rating: 5 });
+    expect(values).toEqual(reviewOf(one, 2011, { rating: 5 }));
+    await deleteEntity(engine, reviews, reviewOf(one, 2010));
+    await world.settle();
+    expect((await withReviews(employees, one))?.reviews).toEqual([values, reviewOf(one, 2012), reviewOf(one, 2013)]);
+    await expect(review({ department: 'Reviewed', employeeId: '999999' }, 2010)).rejects.toMatchObject({
+      code: 'invalid-input',
+      details: { field: 'employeeId' },
+    });
+  });
+
+  test('of forty years at once are all there', async () => {
+    const one = await hire('Busy');
+    // With the patience of production: each of them touches the employee.
+    const patient = createEngine(world.storage);
+    await Promise.all(
+      Array.from({ length: 40 }, (_, index) => createEntity(patient, reviews, reviewOf(one, 1980 + index))),
+    );
+    expect((await withReviews(employees, one))?.reviews).toHaveLength(40);
+  });
+});
+
+describe('reviews go where their employee goes:', () => {
+  test('away with it', async () => {
+    const one = await hire('Leaving');
+    for (const year of [2010, 2011]) await review(one, year);
+    await deleteEntity(engine, employees, one);
+    expect(await orphans()).toEqual([]);
+    await world.settle();
+    await expectIndexesToAgree(world.storage, employees);
+  });
+
+  test('none is left or lost when one is written while the employee is deleted', async () => {
+    const outcomes = await Promise.all(
+      Array.from({ length: 12 }, async () => {
+        const one = await hire('Racing');
+        const [written] = await Promise.allSettled([
+          review(one, 2010),
+          review(one, 2011),
+          deleteEntity(engine, employees, one),
+        ]);
+        return written.status;
+      }),
+    );
+    expect(outcomes.length).toBe(12);
+    expect(await orphans()).toEqual([]);
+    await world.settle();
+    await expectIndexesToAgree(world.storage, employees);
+  });
+
+  test.each(['archive', 'move'] as const)(
+    'along with an %s, whatever is written at whichever moment',
+    async (operation) => {
+      const destination = operation === 'archive' ? former : employees;
+      const arrived = (one: Values) => (operation === 'archive' ? one : moved(one));
+      const run = async (at: number) => {
+        const one = await hire('Going');
+        // A move waits for the claim of a create that no reconciler has confirmed.
+        await consumeIntent(consumer, await world.take('index-changes', String(one.employeeId)));
+        await review(one, 2010);
+        await review(one, 2011);
+        const operationId = await (operation === 'archive'
+          ? requestArchive(engine, employees, one)
+          : requestMove(engine, employees, one, { department: 'Going2' }));
+        const transfer = (await world.take('archive', operationId)).body as Transfer;
+        const done: number[] = [2010, 2011];
+        const write = async () => {
+          await review(one, 2012).then(
+            () => done.push(2012),
+            () => undefined,
+          );
+          await deleteEntity(engine, reviews, reviewOf(one, 2010)).then(
+            () => done.shift(),
+            () => undefined,
+          );
+        };
+        const client = interruptedHttpClient(at, write);
+        await runTransfer(world.engineThrough(client), employees, transfer).catch(() => undefined);
+        await runTransfer(engine, employees, transfer);
+        return { client, one, done };
+      };
+      const { client } = await run(0);
+      const runs = await pMap(
+        Array.from({ length: client.calls }, (_, index) => index + 1),
+        run,
+        { concurrency: AT_ONCE },
+      );
+      await world.settle();
+      for (const { one, done } of runs) {
+        const values = await withReviews(destination, arrived(one));
+        expect(values).toEqual({ ...arrived(one), reviews: done.map((year) => reviewOf(arrived(one), year)) });
+        expect(await withReviews(employees, one)).toBeUndefined();
+      }
+      expect(await orphans()).toEqual([]);
+      await expectIndexesToAgree(world.storage, employees);
+    },
+  );
+});
