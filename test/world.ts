@@ -15,9 +15,9 @@ import { provision } from '../lib/storage/provision.ts';
 import { openStorage, type Storage } from '../lib/storage/storage.ts';
 import { testStorage } from './storage.ts';
 
-/** As in production, only that a crash is looked at after three seconds and not after a minute. */
-const QUICK: Timing = { commitWithinMs: 1_500, claimForMs: 2_000, hideIntentForSeconds: 3 };
-const SETTLE_WITHIN_MS = 20_000;
+/** As in production, only that a crash is looked at after five seconds and not after a minute. */
+const QUICK: Timing = { commitWithinMs: 2_500, claimForMs: 3_500, hideIntentForSeconds: 5 };
+const SETTLE_WITHIN_MS = 40_000;
 
 export interface World {
   readonly storage: Storage;
