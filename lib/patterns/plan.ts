@@ -154,6 +154,9 @@ function entityAction(entity: Entity, change: Change, writeId: string): Action {
     throw new RowkeyError('busy', 'The entity that had this key is on its way to another. Try again.', {
       retryAfter: 1,
     });
+  // Only its own move writes it before it is open.
+  if (before.state === 'live' && before.system.MovingFrom && !arrival)
+    throw new RowkeyError('busy', 'The entity is arriving from another partition. Try again.', { retryAfter: 1 });
   const kept: Partial<SystemProperties> = before.state === 'live' ? before.system : {};
   const system = {
     WriteId: writeId,

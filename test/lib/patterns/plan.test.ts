@@ -199,6 +199,21 @@ describe('a plan', () => {
     expect(() => planPartition(employees, changes, new Map([[full.row, full]]), 'write')).toThrow(/outgrown/);
   });
 
+  test('for an entity that is still arriving is made by its own move alone', () => {
+    const one = { department: 'Sales', employeeId: '000001', email: 'a@contoso.com', firstName: 'F', lastName: 'Xu' };
+    const system = { WriteId: 'w', Incarnation: 'operation', MovingFrom: '["Here","empid_000001"]' };
+    const before = toSnapshot(employees, row('empid_000001', toProperties(employees, one, system)));
+    const theirs = { address: addressOf(employees, one), before, after: { ...one, firstName: 'G' } };
+    expect(() => planPartition(employees, [theirs], new Map(), 'write')).toThrow('arriving');
+    const own = { ...theirs, arrival: { incarnation: 'operation', movingFrom: system.MovingFrom } };
+    expect(planPartition(employees, [own], new Map(), 'write').actions[0]?.action).toMatchObject({
+      kind: 'replace',
+      properties: { MovingFrom: system.MovingFrom },
+    });
+    const gone = { ...theirs, after: undefined };
+    expect(planPartition(employees, [gone], new Map(), 'write').actions[0]?.action.kind).toBe('replace');
+  });
+
   test('keeps what an entity is known by through its changes', () => {
     const one = { department: 'Sales', employeeId: '000001', email: 'a@contoso.com', firstName: 'F', lastName: 'Xu' };
     const before = row(
