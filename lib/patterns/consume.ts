@@ -54,7 +54,9 @@ function whyUnreadable(body: unknown, error: z.ZodError): string {
 }
 
 function entityOf(entities: readonly Entity[], name: string): Entity {
-  const entity = entities.find((candidate) => candidate.name === name);
+  // An archive is written too: what is deleted there has details, and leaves a tombstone.
+  const all = entities.flatMap((entity) => (entity.archive ? [entity, entity.archive] : [entity]));
+  const entity = all.find((candidate) => candidate.name === name);
   if (entity) return entity;
   throw new RowkeyError('never-succeeds', 'The message is about an entity that this deployment does not store.');
 }

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
 import { z } from 'zod';
@@ -7,10 +8,10 @@ import { type Address, readRow, tryAction } from '../storage/rows.ts';
 import { movedDetails, readDetails } from './compound-key.ts';
 import type { Engine } from './engine.ts';
 import type { Entity, Values } from './entity.ts';
-import { toSnapshot } from './entity-codec.ts';
+import { type Snapshot, toSnapshot } from './entity-codec.ts';
 import { notFound, readLive } from './entity-store.ts';
 import { busy, commit, EntityChanged } from './eventual-transaction.ts';
-import { ARCHIVE_QUEUE, MESSAGE_VERSION } from './intent.ts';
+import { ARCHIVE_QUEUE, INDEX_CHANGES_QUEUE, type Intent, MESSAGE_VERSION } from './intent.ts';
 import { newOperationId, type Operation, readOperation, writeOperation } from './operation.ts';
 import { addressOf, isUnique, placesOf } from './places.ts';
 import type { Change } from './plan.ts';
@@ -26,6 +27,7 @@ import { parse } from './validation.ts';
  *              -> a move: hand the rows of unique indexes over
  *              -> the source becomes a tombstone that names the operation, if unchanged; else over again
  *              -> open the destination -> take the tombstone away
+ *   refused    a move hands the rows back -> the destination goes: the source is as it was
  *
  * At every instant the entity is in at least one of the two. The tombstone is the point of no return: a source that is
  * gone without one was deleted by a caller, and then the destination goes too, as nothing acknowledged may be undone.
@@ -101,12 +103,14 @@ export async function runTransfer(engine: Engine, entity: Entity, transfer: Tran
   const from = addressOf(entity, transfer.key);
   const to = addressOf(destination, { ...transfer.key, ...transfer.to });
   const reason = await carry({ engine, entity, destination, transfer, from, to, until: engine.now() + HOLD_MS });
-  await report(engine, transfer, reason === undefined ? 'succeeded' : 'failed', reason);
+  if (reason === undefined) await report(engine, transfer, 'succeeded');
+  else await failTransfer(engine, transfer, reason);
 }
 
-/** Records that an operation came to nothing, as its message has become poison. */
+/** Records that an operation came to nothing, unless a double of its message has done it meanwhile. */
 export async function failTransfer(engine: Engine, transfer: Transfer, reason: string): Promise<void> {
-  await report(engine, transfer, 'failed', reason);
+  const { status } = await readOperation(engine, transfer);
+  if (status !== 'succeeded') await report(engine, transfer, 'failed', reason);
 }
 
 interface Work {
@@ -121,29 +125,42 @@ interface Work {
 
 const GONE = 'It was deleted, or changed its key, before its turn came.';
 const TAKEN = 'There is another one with this key already.';
+/** Why an entity cannot be where it is to go, or its details not go along, however often that is tried. */
+const REFUSALS = new Set<string>(['duplicate-value', 'too-large', 'invalid-input']);
 
 /** Goes on from whatever state the two are in; answers why it cannot be done, or undefined when it is. */
 async function carry(work: Work): Promise<string | undefined> {
   const { engine, entity, destination, transfer, from, to } = work;
+  const dropArrived = (before: Snapshot) => tryCommit(work, destination, { address: to, before, after: undefined });
   let copiedFrom = '';
+  let refused: string | undefined;
   for (;;) {
     checkHold(work);
+    // In this order: where the source is still there, a double of this message had not opened the destination before.
+    const reached = await readDestination(work);
     const source = toSnapshot(entity, await readRow(engine.storage, from));
-    const arrived = toSnapshot(destination, await readRow(engine.storage, to));
-    const ours = arrived.state === 'live' && arrived.system.Incarnation === transfer.operationId ? arrived : undefined;
     if (source.state === 'tombstone' && source.movedTo === transfer.operationId) {
       await open(work);
       await tryAction(engine.storage, from, { kind: 'delete', row: from.row, etag: source.etag });
       return undefined;
     }
     if (source.state !== 'live' || source.system.Incarnation !== transfer.incarnation) {
+      // And in this one: a source that a double took away had reached the destination before.
+      const { ours } = await readDestination(work);
       if (ours && !ours.system.MovingFrom) return undefined;
-      if (!ours || (await tryCommit(work, destination, { address: to, before: ours, after: undefined }))) return GONE;
+      if (!ours || (await dropArrived(ours))) return GONE;
       continue;
     }
+    const { arrived, ours } = reached;
     if (source.system.MovingFrom) throw busy('The entity is arriving from another partition.');
     if (arrived.state === 'live' && !ours) return TAKEN;
     const after = { ...source.values, ...transfer.to };
+    if (refused !== undefined) {
+      if (!ours) return refused;
+      if (destination === entity) await handBack(work, source.values);
+      await dropArrived(ours);
+      continue;
+    }
     const arrival = { incarnation: transfer.operationId, movingFrom: JSON.stringify([from.partition, from.row]) };
     try {
       // The source's ETag stands for its details as well: each write of one touches it.
@@ -154,15 +171,23 @@ async function carry(work: Work): Promise<string | undefined> {
         if (!(await tryCommit(work, destination, change))) continue;
         copiedFrom = source.etag;
       }
+      const life = { from, incarnation: transfer.incarnation, to };
+      if (destination === entity && !(await handOver(work, after, life))) continue;
+      await tryCommit(work, entity, { address: from, before: source, after: undefined, movedTo: transfer.operationId });
     } catch (error) {
-      if (!(error instanceof RowkeyError && error.code.startsWith('duplicate'))) throw error;
-      if (!ours || (await tryCommit(work, destination, { address: to, before: ours, after: undefined })))
-        return error.message;
-      continue;
+      // One of this key has just come there: it may be ours, by a double of this message.
+      if (error instanceof RowkeyError && error.code === 'duplicate-key') continue;
+      if (!(error instanceof RowkeyError && REFUSALS.has(error.code))) throw error;
+      refused = error.message;
     }
-    if (destination === entity) await handOver(work, after);
-    await tryCommit(work, entity, { address: from, before: source, after: undefined, movedTo: transfer.operationId });
   }
+}
+
+/** What is at the destination, and whether it is there by this very operation. */
+async function readDestination({ engine, destination, transfer, to }: Work) {
+  const arrived = toSnapshot(destination, await readRow(engine.storage, to));
+  const ours = arrived.state === 'live' && arrived.system.Incarnation === transfer.operationId ? arrived : undefined;
+  return { arrived, ours };
 }
 
 /** False when another writer came between; what both are now has to be read again. */
@@ -177,17 +202,22 @@ async function tryCommit({ engine }: Work, entity: Entity, change: Change): Prom
 }
 
 /**
- * Gives the rows of unique indexes that belong to the source to the destination, which is committed: each under its
- * ETag, and none while a writer of the source has a live claim on it.
+ * Gives the rows of unique indexes that belong to one of the two to the other, which is committed: each under its ETag,
+ * and none while a writer has a live claim on it. The giver is read after the row, so that nothing is taken from one that
+ * came under its key later: false when it is gone.
  */
-async function handOver(work: Work, values: Values): Promise<void> {
-  const { engine, entity, transfer, from, to } = work;
+async function handOver(
+  { engine, entity, transfer, until }: Pick<Work, 'engine' | 'entity' | 'transfer' | 'until'>,
+  values: Values,
+  { from, incarnation, to }: { from: Address; incarnation: string; to: Address },
+): Promise<boolean> {
   for (const place of placesOf(entity, values).filter(({ index }) => isUnique(entity.indexes[index]))) {
     for (;;) {
-      checkHold(work);
+      checkHold({ engine, until });
       const row = await readRow(engine.storage, place);
       if (row && isOwnedBy(row, to)) break;
       if (!row || !isOwnedBy(row, from)) throw busy(`The index ${place.index} does not agree with the entity yet.`);
+      if ((await readLive(engine, entity, from))?.system.Incarnation !== incarnation) return false;
       if (hasLiveClaim(row, { intent: transfer.operationId }, engine.now())) {
         await sleep(CLAIM_WAIT_MS);
         continue;
@@ -197,13 +227,26 @@ async function handOver(work: Work, values: Values): Promise<void> {
         break;
     }
   }
+  return true;
+}
+
+/** Where a move that has begun cannot be: what the source wants is its own again. */
+async function handBack(work: Work, values: Values): Promise<void> {
+  const { engine, entity, transfer, from, to } = work;
+  await handOver(work, values, { from: to, incarnation: transfer.operationId, to: from });
+  // What it has let go of meanwhile has to be seen to.
+  const { table, partition, row } = from;
+  const items = [{ partition, row, places: placesOf(entity, values) }];
+  const intent: Intent = { version: MESSAGE_VERSION, intent: randomUUID(), entity: entity.name, table, items };
+  await sendMessage(engine.storage, INDEX_CHANGES_QUEUE, intent);
 }
 
 /** The destination is an entity like any other from here on. */
-async function open({ engine, destination, to }: Work): Promise<void> {
+async function open({ engine, destination, transfer, to }: Work): Promise<void> {
   for (;;) {
     const found = await readLive(engine, destination, to);
-    if (!found?.system.MovingFrom) return;
+    // It may have gone on since, and another one be arriving there.
+    if (found?.system.Incarnation !== transfer.operationId || !found.system.MovingFrom) return;
     const properties = { MovingFrom: '' };
     if (await tryAction(engine.storage, to, { kind: 'merge', row: to.row, properties, etag: found.etag })) return;
   }
@@ -215,6 +258,6 @@ async function report(engine: Engine, transfer: Transfer, status: Operation['sta
   await writeOperation(engine, { operationId, operation, entity, key, status, ...more });
 }
 
-function checkHold({ engine, until }: Work): void {
+function checkHold({ engine, until }: Pick<Work, 'engine' | 'until'>): void {
   if (engine.now() > until) throw busy('The hold on the message is running out; the next holder goes on.');
 }

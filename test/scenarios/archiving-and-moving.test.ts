@@ -57,8 +57,8 @@ async function reconciled(one: Values): Promise<void> {
 /** Runs a transfer as often as it has storage calls, with something else happening right before another one each time. */
 async function interruptEverywhere(
   operation: 'archive' | 'move',
-  happen: (one: Values) => Promise<unknown>,
-  check: (one: Values, happened: boolean) => Promise<void>,
+  happen: (one: Values, transfer: Transfer) => Promise<unknown>,
+  check: (one: Values, happened: boolean, operationId: string) => Promise<void>,
 ): Promise<number> {
   const run = async (at: number) => {
     const one = await hire({ department: 'Here' });
@@ -66,7 +66,7 @@ async function interruptEverywhere(
     const transfer = await transferOf(operation, one);
     let happened = false;
     const client = interruptedHttpClient(at, () =>
-      happen(one).then(
+      happen(one, transfer).then(
         () => (happened = true),
         () => undefined,
       ),
@@ -74,7 +74,7 @@ async function interruptEverywhere(
     const interrupted = world.engineThrough(client);
     await runTransfer(interrupted, employees, transfer).catch(() => undefined);
     await runTransfer(engine, employees, transfer);
-    return { client, one, check: () => check(one, happened) };
+    return { client, one, check: () => check(one, happened, transfer.operationId) };
   };
   const { client } = await run(0);
   const calls = Array.from({ length: client.calls }, (_, index) => index + 1);
@@ -111,6 +111,67 @@ describe.each(['archive', 'move'] as const)('in the middle of an %s', (operation
         expect(await valuesOf(destination, arrived(one))).toEqual(wanted);
       },
     );
+  });
+});
+
+describe.each(['archive', 'move'] as const)('an %s whose message comes twice', (operation) => {
+  const destination = operation === 'archive' ? former : employees;
+  const arrived = (one: Values) => (operation === 'archive' ? one : there(one));
+
+  test('is done once, whenever the second is handled beside the first, and what was written since stays', async () => {
+    await interruptEverywhere(
+      operation,
+      async (one, transfer) => {
+        await runTransfer(engine, employees, transfer);
+        if (operation === 'move') await patchEntity(engine, employees, there(one), { phone: '5' });
+      },
+      async (one, twice, operationId) => {
+        expect(await valuesOf(employees, one)).toBeUndefined();
+        const since = twice && operation === 'move' ? { phone: '5' } : {};
+        expect(await valuesOf(destination, arrived(one))).toEqual({ ...arrived(one), ...since });
+        expect(await statusOf(operation, operationId)).toEqual({ status: 'succeeded', reason: undefined });
+      },
+    );
+  });
+
+  test('does not bring back one that was deleted in between', async () => {
+    await interruptEverywhere(
+      operation,
+      async (one, transfer) => {
+        await runTransfer(engine, employees, transfer);
+        await deleteEntity(engine, destination, arrived(one));
+      },
+      async (one, deleted, operationId) => {
+        expect(await valuesOf(employees, one)).toBeUndefined();
+        expect(await valuesOf(destination, arrived(one))).toEqual(deleted ? undefined : arrived(one));
+        expect(await statusOf(operation, operationId)).toEqual({ status: 'succeeded', reason: undefined });
+      },
+    );
+  });
+
+  test('leaves alone who comes after under the same key with the same email', async () => {
+    const heirs = new Map<unknown, Values>();
+    await interruptEverywhere(
+      operation,
+      async (one, transfer) => {
+        await runTransfer(engine, employees, transfer);
+        if (operation === 'move') await patchEntity(engine, employees, there(one), { email: `n${one.email}` });
+        // Once for the departure, and, of a move, for the arrival and for the new email.
+        for (let intents = operation === 'move' ? 3 : 1; intents > 0; intents -= 1) await reconciled(one);
+        const heir = { ...one, firstName: 'Heir' };
+        await createEntity(engine, employees, heir);
+        heirs.set(one.employeeId, heir);
+      },
+      async (one) => {
+        const heir = heirs.get(one.employeeId);
+        expect(await valuesOf(employees, one)).toEqual(heir);
+        if (heir)
+          await expect(createEntity(engine, employees, somebody({ email: one.email }))).rejects.toMatchObject({
+            code: 'duplicate-value',
+          });
+      },
+    );
+    expect(heirs.size).toBeGreaterThan(5);
   });
 });
 

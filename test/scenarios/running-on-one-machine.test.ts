@@ -20,7 +20,8 @@ beforeAll(async () => {
   running = await startCommand(['--port', '0', '--data', folder]);
 });
 afterAll(async () => {
-  running?.child.kill('SIGTERM');
+  // Before the folder goes: the emulator writes its data out at its end.
+  if (running && running.child.exitCode === null) await running.end();
   await rm(folder, { recursive: true, force: true, maxRetries: 5 });
 });
 
