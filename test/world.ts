@@ -190,7 +190,25 @@ export async function expectIndexesToAgree(storage: Storage, entity: Entity): Pr
       if (contents.length > 0) found.set(JSON.stringify([table, row.partitionKey, row.rowKey]), new Set(contents));
     }
   expect(found).toEqual(wanted);
+  for (const { target, field } of entity.countedBy) expectCounts(rows, values, { target: target(), field });
   return values;
+}
+
+/** Each partition's count is the number of entities that there are in it. */
+function expectCounts(
+  rows: readonly Record<string, unknown>[],
+  values: readonly Values[],
+  { target, field }: { target: Entity; field: string },
+) {
+  const there = new Map<unknown, number>();
+  for (const one of values) {
+    const partition = buildKey(target.partition, one);
+    there.set(partition, (there.get(partition) ?? 0) + 1);
+  }
+  const counted = rows
+    .filter((row) => Number(row[field] ?? 0) !== 0)
+    .map((row) => [row.partitionKey, row[field]] as const);
+  expect(new Map(counted), `the counts ${field}`).toEqual(there);
 }
 
 let counter = 0;

@@ -34,6 +34,8 @@ export interface Declaration<Shape extends z.ZodRawShape, Partition extends stri
   readonly detailOf?: Entity;
   /** Fields that nobody writes, as they follow from others: `undefined` for none. */
   readonly derived?: Partial<Readonly<Record<keyof Shape & string, (values: Values) => unknown>>>;
+  /** Fields that say how many of another entity of this table and partition there are: nobody writes them. */
+  readonly counts?: Partial<Readonly<Record<keyof Shape & string, Entity>>>;
   readonly access: Access<keyof Shape & string>;
   /** Seconds for which a client may go on with what it read without asking again; without it, it asks each time. */
   readonly maxAge?: number;
@@ -56,6 +58,7 @@ export function defineEntity<Shape extends z.ZodRawShape, const Partition extend
     perDay,
     denormalized = [],
     derived = {},
+    counts = {},
     access,
   } = declaration;
   const wrong = (why: string) => new Error(`The entity ${name} cannot be defined: ${why}.`);
@@ -117,6 +120,10 @@ export function defineEntity<Shape extends z.ZodRawShape, const Partition extend
       ),
     ),
     dependents: [],
+    counts: Object.fromEntries(
+      Object.entries<Entity | undefined>(counts).flatMap(([field, of]) => (of ? [[field, of]] : [])),
+    ),
+    countedBy: [],
     access: access as Access,
     maxAge: declaration.maxAge,
     series: undefined,
@@ -134,9 +141,17 @@ export function defineEntity<Shape extends z.ZodRawShape, const Partition extend
         movable: [],
         denormalized: [],
         dependents: [],
+        countedBy: [],
         access: archiveAccess,
       },
     });
+  for (const [field, counted] of Object.entries(entity.counts)) {
+    const isBeside = counted.table === table && counted.partition.template === key.partition;
+    const isFound = row.fields.every((name) => counted.keyFields.includes(name));
+    if (!isBeside || !isFound || archive || movable.length > 0)
+      throw wrong(`${field} counts ${counted.name}, whose keys do not lead to it in one partition for good`);
+    counted.countedBy.push({ target: () => entity as Entity, field });
+  }
   master?.details.push(entity as Entity);
   for (const link of links) {
     if (link.source.table !== table) throw wrong(`it copies from ${link.source.name}, which is in another table`);

@@ -21,14 +21,14 @@ export interface DenormalizedDeclaration<Field extends string = string> {
   readonly copies: Partial<Readonly<Record<Field, (source: Values) => unknown>>>;
 }
 
-/** The fields of the target that nobody writes but the engine. */
-export function copiedFields(entity: Entity): string[] {
-  return entity.denormalized.flatMap((link) => Object.keys(link.copies));
+/** The fields that nobody writes but the engine, and that a write keeps: copies and counts. */
+export function keptFields(entity: Entity): string[] {
+  return [...entity.denormalized.flatMap((link) => Object.keys(link.copies)), ...Object.keys(entity.counts)];
 }
 
 /** Those, and the ones that follow from other fields of the same entity. */
 export function decidedFields(entity: Entity): string[] {
-  return [...copiedFields(entity), ...Object.keys(entity.derived)];
+  return [...keptFields(entity), ...Object.keys(entity.derived)];
 }
 
 /** The target with its copies taken from `source`, or without them and the reference where there is no source. */

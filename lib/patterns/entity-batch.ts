@@ -2,13 +2,13 @@ import { isDeepStrictEqual } from 'node:util';
 import pMap from 'p-map';
 import { RowkeyError } from '../errors.ts';
 import { readRow } from '../storage/rows.ts';
-import { copiedFields } from './denormalization.ts';
+import { keptFields } from './denormalization.ts';
 import type { Engine } from './engine.ts';
-import type { Entity, Values } from './entity.ts';
+import { type Entity, pick, type Values } from './entity.ts';
 import { toSnapshot } from './entity-codec.ts';
 import { busy, commit, EntityChanged } from './eventual-transaction.ts';
 import { checkDay, withDayTable } from './high-volume-delete.ts';
-import { addressOf, pick } from './places.ts';
+import { addressOf } from './places.ts';
 import type { Change } from './plan.ts';
 import { validate } from './validation.ts';
 
@@ -97,7 +97,7 @@ async function putTogether(batch: Batch, items: readonly Item[], attempt = 1): P
 async function changeOf(engine: Engine, entity: Entity, { index, values }: Item) {
   const address = addressOf(entity, values);
   const before = toSnapshot(entity, await readRow(engine.storage, address));
-  const copies = copiedFields(entity);
+  const copies = keptFields(entity);
   const current =
     before.state === 'live' &&
     pick(

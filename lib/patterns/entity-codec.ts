@@ -1,6 +1,6 @@
 import { RowkeyError } from '../errors.ts';
 import type { Properties, Row } from '../storage/rows.ts';
-import type { ColumnType, Entity, Values } from './entity.ts';
+import { type ColumnType, type Entity, pick, type Values } from './entity.ts';
 
 /** Properties of ours begin with a capital; a schema's fields cannot. */
 export interface SystemProperties {
@@ -21,6 +21,8 @@ export interface SystemProperties {
 export type Snapshot =
   | { readonly state: 'absent' }
   /** With `movedTo`, the id of the operation that moved the entity and still has to open it where it arrived. */
+  /** Keeps the counts of an entity that does not exist. */
+  | { readonly state: 'placeholder'; readonly etag: string; readonly writeId: string; readonly counts: Values }
   | { readonly state: 'tombstone'; readonly etag: string; readonly writeId: string; readonly movedTo: string }
   | { readonly state: 'live'; readonly etag: string; readonly values: Values; readonly system: SystemProperties };
 
@@ -31,6 +33,8 @@ const MAX_PROPERTIES = 240;
 const ENTITY_VERSION = 1;
 /** What a deleted entity's row is until the reconciler takes it away; a range filters by type and so never meets one. */
 export const TOMBSTONE = 'tombstone';
+/** What keeps the counts of an entity that does not exist. */
+export const PLACEHOLDER = 'placeholder';
 
 /** The stored form of an entity. Throws `too-large` naming the field that does not fit. */
 export function toProperties(
@@ -71,6 +75,13 @@ export function toSnapshot(entity: Entity, row: Row | undefined): Snapshot {
     const { WriteId, MovedTo = '' } = properties;
     return { state: 'tombstone', etag, writeId: String(WriteId), movedTo: String(MovedTo) };
   }
+  if (properties.EntityType === PLACEHOLDER)
+    return {
+      state: 'placeholder',
+      etag,
+      writeId: String(properties.WriteId),
+      counts: pick(properties, Object.keys(entity.counts)),
+    };
   return { state: 'live', etag, values: toValues(entity, properties), system: systemOf(properties) };
 }
 

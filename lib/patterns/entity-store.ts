@@ -2,13 +2,13 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
 import { RowkeyError } from '../errors.ts';
 import { type Address, readRow } from '../storage/rows.ts';
-import { copiedFields, decidedFields } from './denormalization.ts';
+import { decidedFields, keptFields } from './denormalization.ts';
 import type { Engine } from './engine.ts';
-import type { Entity, Values } from './entity.ts';
+import { type Entity, pick, type Values } from './entity.ts';
 import { type Snapshot, toSnapshot } from './entity-codec.ts';
 import { busy, type CommitOptions, commit, EntityChanged } from './eventual-transaction.ts';
 import { checkDay, unlessTableMissing, withDayTable } from './high-volume-delete.ts';
-import { addressOf, pick } from './places.ts';
+import { addressOf } from './places.ts';
 import type { Change } from './plan.ts';
 import { validate } from './validation.ts';
 
@@ -24,6 +24,8 @@ const PATIENCE_MS = 10_000;
 const BACK_OFF_MS = 40;
 const LONGEST_BACK_OFF_MS = 500;
 
+const ABSENT: Snapshot = { state: 'absent' };
+
 /** Creates an entity. Throws `invalid-input`, `duplicate-key`, `duplicate-value`, `too-large`, `busy`. */
 export async function createEntity(engine: Engine, entity: Entity, input: unknown): Promise<Stored> {
   const values = validate(entity, input);
@@ -31,7 +33,10 @@ export async function createEntity(engine: Engine, entity: Entity, input: unknow
   const address = addressOf(entity, values);
   // Copies have to be read before they are taken; lists may be taken as not there yet.
   const assumeNew = entity.denormalized.length === 0 && !entity.detailOf;
-  const change = { address, before: { state: 'absent' }, after: values } as const;
+  // Where a placeholder is likely, looking costs less than a refusal.
+  const found =
+    Object.keys(entity.counts).length > 0 ? toSnapshot(entity, await readRow(engine.storage, address)) : ABSENT;
+  const change = { address, before: found.state === 'live' ? ABSENT : found, after: values };
   const create = () => commitOne(engine, entity, change, { assumeNew });
   return entity.perDay ? withDayTable(engine, address.table, create) : create();
 }
@@ -46,7 +51,7 @@ export function replaceEntity(
 ): Promise<Stored> {
   return changeEntity(engine, entity, key, ifMatch, (current) => {
     const given = withoutCopies(entity, withKey(entity, key, input), current);
-    return { ...pick(current, copiedFields(entity)), ...validate(entity, given) };
+    return { ...pick(current, keptFields(entity)), ...validate(entity, given) };
   });
 }
 
@@ -64,7 +69,7 @@ export function patchEntity(
     const writable = Object.entries(current).filter(([field]) => !copies.includes(field));
     const merged = Object.entries({ ...Object.fromEntries(writable), ...given });
     const left = merged.filter(([field, value]) => value !== null || copies.includes(field));
-    return { ...pick(current, copiedFields(entity)), ...validate(entity, Object.fromEntries(left)) };
+    return { ...pick(current, keptFields(entity)), ...validate(entity, Object.fromEntries(left)) };
   });
 }
 

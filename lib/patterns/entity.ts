@@ -2,6 +2,7 @@ import type { z } from 'zod';
 import type { Denormalized } from './denormalization.ts';
 import type { Index } from './indexes.ts';
 import type { KeyTemplate } from './key-template.ts';
+import type { Counted } from './maintained-count.ts';
 
 /** The fields of an entity as its schema parsed them. */
 export type Values = Readonly<Record<string, unknown>>;
@@ -41,6 +42,10 @@ export interface Entity<Shape extends z.ZodRawShape = z.ZodRawShape> {
   readonly derived: Readonly<Record<string, (values: Values) => unknown>>;
   /** The other side of that: who copies from this entity. Filled in as the others are defined. */
   readonly dependents: Denormalized[];
+  /** Fields that say how many of another entity there are in the partition. */
+  readonly counts: Readonly<Record<string, Entity>>;
+  /** The other side of that: who counts this entity. Filled in as the others are defined. */
+  readonly countedBy: Counted[];
   /** The entity whose key this one's begins with (compound key pattern). */
   readonly detailOf: Entity | undefined;
   /** The other side of that. Filled in as the others are defined. */
@@ -63,3 +68,10 @@ export interface Slots {
 }
 
 export type ColumnType = 'String' | 'Boolean' | 'Int32' | 'Int64' | 'Double' | 'Json';
+
+/** Those of the fields that have a value. */
+export function pick(values: Values, fields: readonly string[]): Values {
+  return Object.fromEntries(
+    fields.filter((field) => values[field] !== undefined).map((field) => [field, values[field]]),
+  );
+}

@@ -4,12 +4,13 @@ import pMap from 'p-map';
 import { RowkeyError } from '../errors.ts';
 import { StorageRefusal } from '../storage/errors.ts';
 import { deleteMessage, MAX_MESSAGE_BYTES, type SentMessage, sendMessage, showMessage } from '../storage/messages.ts';
-import { readRow, submit } from '../storage/rows.ts';
+import { type Address, readRow, submit } from '../storage/rows.ts';
 import { readDetails } from './compound-key.ts';
 import type { Engine } from './engine.ts';
 import type { Entity, Values } from './entity.ts';
 import { toSnapshot, toValues } from './entity-codec.ts';
 import { INDEX_CHANGES_QUEUE, MESSAGE_VERSION } from './intent.ts';
+import { recall, remember } from './neighbour-memory.ts';
 import { type Change, type Neighbours, neighboursOf, type Plan, planPartition } from './plan.ts';
 import { claim } from './unique-claim.ts';
 
@@ -38,7 +39,7 @@ export interface Committed {
 }
 
 export interface CommitOptions {
-  /** Plan as if no list were there yet, which saves a create the reads; a refusal reads them. */
+  /** Plan as if a list that this process does not remember were not there yet; a refusal reads it. */
   readonly assumeNew?: boolean;
   /** Earlier writes of the same caller that were refused for certain: their claims may be taken over. Added to here. */
   readonly abandoned?: Set<string>;
@@ -61,8 +62,7 @@ export async function commit(
   const writeId = randomUUID();
   const deadline = engine.now() + engine.timing.commitWithinMs;
   let current = changes;
-  const neighbours = options.assumeNew ? new Map() : await readNeighbours(engine, entity, current);
-  let plan = planPartition(entity, current, neighbours, writeId);
+  let { neighbours, plan } = await planFirst(engine, entity, current, { writeId, ...options });
   const intent = await announce(engine, entity, table, plan, writeId);
   const refuse = async (error: Error) => {
     options.abandoned?.add(writeId);
@@ -79,6 +79,8 @@ export async function commit(
     try {
       const actions = plan.actions.map(({ action }) => action);
       const etags = await submit(engine.storage, { table, partition, actions, signal: AbortSignal.timeout(left) });
+      // Nothing is written where this is explained.
+      rememberAll(engine, { table, partition }, plan, neighbours, etags);
       if (intent) await unlessUnavailable(showMessage(engine.storage, intent));
       return results(entity, current, plan, etags);
     } catch (error) {
@@ -98,7 +100,7 @@ export async function commit(
         if (part?.of === 'copy' && error.reason === 'exists') throw await refuse(duplicateValue(entity, part.index));
         current = fresh;
       }
-      const neighbours = await readNeighbours(engine, entity, current);
+      neighbours = await readNeighbours(engine, entity, current, 'all');
       try {
         plan = withoutMissingCopy(planPartition(entity, current, neighbours, writeId), plan, error);
       } catch (unplannable) {
@@ -113,12 +115,61 @@ export function busy(why: string): RowkeyError {
   return new RowkeyError('busy', `${why} Try again.`, { retryAfter: 1 });
 }
 
-async function readNeighbours(engine: Engine, entity: Entity, changes: readonly Change[]): Promise<Neighbours> {
+/**
+ * Plans from what this process remembers, where the transaction itself checks all of it: a row that would stay as it
+ * is remembered, or a refusal for its sake, has to be looked at.
+ */
+async function planFirst(
+  engine: Engine,
+  entity: Entity,
+  changes: readonly Change[],
+  { writeId, assumeNew = false }: { writeId: string; assumeNew?: boolean },
+): Promise<{ neighbours: Neighbours; plan: Plan }> {
+  const remembered = await readNeighbours(engine, entity, changes, assumeNew ? 'none' : 'unknown');
+  try {
+    const plan = planPartition(entity, changes, remembered, writeId);
+    const checked = new Set(plan.actions.flatMap(({ action }) => ('etag' in action ? [action.row] : [])));
+    const rows = neighboursOf(entity, changes).filter((row) => remembered.has(row));
+    if (rows.every((row) => checked.has(row))) return { neighbours: remembered, plan };
+  } catch (error) {
+    if (!(error instanceof RowkeyError)) throw error;
+  }
+  const neighbours = await readNeighbours(engine, entity, changes, 'all');
+  return { neighbours, plan: planPartition(entity, changes, neighbours, writeId) };
+}
+
+/** Lists and counts are what the next write of the partition plans from, and so is an entity that was one of them before. */
+function rememberAll(
+  { storage }: Engine,
+  where: Omit<Address, 'row'>,
+  { actions }: Plan,
+  neighbours: Neighbours,
+  etags: ReadonlyMap<string, string>,
+): void {
+  // Nothing is written where this is explained.
+  if (etags.size === 0) return;
+  for (const { action, part } of actions) {
+    const address = { ...where, row: action.row };
+    if (part.of !== 'neighbour' && !recall(storage, address)) continue;
+    remember(storage, address, { action, etag: etags.get(action.row), before: neighbours.get(action.row) });
+  }
+}
+
+/** Those that this process remembers need no read at first, and those that it does not know may be assumed not there. */
+async function readNeighbours(
+  engine: Engine,
+  entity: Entity,
+  changes: readonly Change[],
+  read: 'all' | 'unknown' | 'none',
+): Promise<Neighbours> {
   const [first] = changes;
   if (!first) return new Map();
-  const rows = await pMap(neighboursOf(entity, changes), (row) => readRow(engine.storage, { ...first.address, row }), {
-    concurrency: READS_AT_ONCE,
-  });
+  const readOne = async (row: string) => {
+    const address = { ...first.address, row };
+    const known = read === 'all' ? undefined : recall(engine.storage, address);
+    return known ?? (read === 'none' ? undefined : readRow(engine.storage, address));
+  };
+  const rows = await pMap(neighboursOf(entity, changes), readOne, { concurrency: READS_AT_ONCE });
   // What is deleted takes its details along.
   const leaving = changes.filter(({ after }) => !after);
   const details = await pMap(leaving, ({ address }) => readDetails(engine, entity, address), {
@@ -206,7 +257,7 @@ function recognise(fresh: readonly Change[], writeId: string): Map<string, Commi
   for (const { address, before, after } of fresh) {
     if (before.state === 'live' && before.system.WriteId === writeId)
       done.set(address.row, { etag: before.etag, values: before.values });
-    else if (before.state === 'tombstone' && before.writeId === writeId)
+    else if ((before.state === 'tombstone' || before.state === 'placeholder') && before.writeId === writeId)
       done.set(address.row, { etag: before.etag, values: {} });
     else if (before.state === 'absent' && !after) done.set(address.row, { etag: '', values: {} });
     else return undefined;

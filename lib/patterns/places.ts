@@ -1,5 +1,5 @@
 import type { Address } from '../storage/rows.ts';
-import type { Entity, Values } from './entity.ts';
+import { type Entity, pick, type Values } from './entity.ts';
 import { fieldsToProperties } from './entity-codec.ts';
 import type { Copies, Index, InterPartitionIndex } from './indexes.ts';
 import { buildKey, type KeyTemplate } from './key-template.ts';
@@ -100,10 +100,4 @@ export function copyProperties(entity: Entity, values: Values, copies: Copies<st
     copies === 'everything' ? values : pick(values, [...entity.keyFields, ...(copies === 'keys' ? [] : copies)]);
   const { partition, row } = addressOf(entity, values);
   return { ...fieldsToProperties(entity, kept), EntityType: entity.name, SourcePartition: partition, SourceRow: row };
-}
-
-export function pick(values: Values, fields: readonly string[]): Values {
-  return Object.fromEntries(
-    fields.filter((field) => values[field] !== undefined).map((field) => [field, values[field]]),
-  );
 }

@@ -3,8 +3,16 @@ import { type Action, type Address, MAX_TRANSACTION_ACTIONS, type Properties, ty
 import { detailActions, touchedMasters } from './compound-key.ts';
 import { type Denormalized, referredTo, withCopies } from './denormalization.ts';
 import type { Entity, Values } from './entity.ts';
-import { type Snapshot, type SystemProperties, TOMBSTONE, toProperties, toSnapshot } from './entity-codec.ts';
+import {
+  PLACEHOLDER,
+  type Snapshot,
+  type SystemProperties,
+  TOMBSTONE,
+  toProperties,
+  toSnapshot,
+} from './entity-codec.ts';
 import { buildKey } from './key-template.ts';
+import { countAction, countChanges, countFields, keptCounts } from './maintained-count.ts';
 import { listAction } from './member-list.ts';
 import { copyProperties, isIndexed, isUnique, type Place, placesOf, samePlace, unionOfPlaces } from './places.ts';
 
@@ -55,7 +63,7 @@ export interface Plan {
   readonly claims: readonly { readonly place: Place; readonly owner: Address }[];
 }
 
-/** The row keys that a plan for these changes needs read first: lists, and both sides of denormalized copies. */
+/** The row keys that a plan for these changes needs read first: lists, counts, and both sides of denormalized copies. */
 export function neighboursOf(entity: Entity, changes: readonly Change[]): string[] {
   const rows = changes.flatMap((change) => {
     const before = valuesBefore(change);
@@ -67,7 +75,7 @@ export function neighboursOf(entity: Entity, changes: readonly Change[]): string
     const master = entity.detailOf && buildKey(entity.detailOf.row, change.after ?? before ?? {});
     return [...lists, ...sources, ...[...targets, master].filter((row) => row !== undefined)];
   });
-  return [...new Set(rows)];
+  return [...new Set([...rows, ...countChanges(entity, changes).keys()])];
 }
 
 /** Throws `invalid-input` or `too-large` when the changes cannot be made at all. */
@@ -83,7 +91,8 @@ export function planPartition(
   const lists = new Map<string, { add: string[]; remove: string[] }>();
 
   for (const original of changes) {
-    const change = { ...original, after: withNeighboursCopies(entity, original, neighbours, actions) };
+    const copied = withNeighboursCopies(entity, original, neighbours, actions);
+    const change = { ...original, after: copied && { ...copied, ...keptCounts(entity, original.before) } };
     const { address, after } = change;
     const before = valuesBefore(change);
     const copies = copyActions(entity, before, after);
@@ -107,6 +116,14 @@ export function planPartition(
       action: { kind: 'merge', row, properties: { TouchedBy: writeId }, etag },
       part: { of: 'neighbour' },
     });
+  for (const [row, by] of countChanges(entity, changes)) {
+    const action = countAction(row, neighbours.get(row), by);
+    if (!action) continue;
+    // The entity that has the count may change for another reason as well.
+    const other = actions.find((planned) => planned.action.row === row)?.action;
+    if (other && 'properties' in other && 'properties' in action) Object.assign(other.properties, action.properties);
+    else actions.push({ action, part: { of: 'neighbour' } });
+  }
   for (const [row, change] of lists) {
     const action = listAction(neighbours.get(row), row, change);
     if (action) actions.push({ action, part: { of: 'neighbour' } });
@@ -128,7 +145,8 @@ function valuesBefore({ before }: Pick<Change, 'before'>): Values | undefined {
 
 /** A delete of more than one row leaves a tombstone, which the reconciler of its intent removes. */
 function leavesTombstone(entity: Entity, { after, movedTo }: Pick<Change, 'after' | 'movedTo'>): boolean {
-  if (after) return false;
+  // Nobody is told of a placeholder that stays for good.
+  if (after || countFields(entity).length > 0) return false;
   const others = [
     Object.keys(entity.indexes),
     entity.denormalized,
@@ -146,6 +164,10 @@ function entityAction(entity: Entity, change: Change, writeId: string): Action {
   if (!after) {
     if (before.state !== 'live') throw new RowkeyError('not-found', `There is no such entity in ${entity.name}.`);
     // A single operation can be conditional, a delete inside a transaction cannot: hence the tombstone.
+    if (countFields(entity).length > 0) {
+      const properties = { EntityType: PLACEHOLDER, WriteId: writeId, ...keptCounts(entity, before) };
+      return { kind: 'replace', row, properties, etag: before.etag };
+    }
     if (!leavesTombstone(entity, change)) return { kind: 'delete', row, etag: before.etag };
     const properties = { EntityType: TOMBSTONE, WriteId: writeId, MovedTo: change.movedTo ?? '' };
     return { kind: 'replace', row, properties, etag: before.etag };

@@ -2,12 +2,12 @@ import { RowkeyError } from '../errors.ts';
 import { type Row, readRange, scanTable } from '../storage/rows.ts';
 import type { Position } from './continuation.ts';
 import type { Engine } from './engine.ts';
-import type { Entity, Values } from './entity.ts';
+import { type Entity, pick, type Values } from './entity.ts';
 import { fieldsToProperties, toSnapshot, toValues } from './entity-codec.ts';
 import { notFound, readLive, type Stored } from './entity-store.ts';
 import { dayOf, keptDays, readDays } from './high-volume-delete.ts';
 import { buildKey, keyRange, rangeOfPrefix } from './key-template.ts';
-import { addressOf, pick } from './places.ts';
+import { addressOf } from './places.ts';
 
 /** Reading by key and by range. Only what is called a scan reads a whole table. */
 

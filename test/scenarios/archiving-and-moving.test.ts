@@ -234,7 +234,7 @@ describe('a move', () => {
     await createEntity(engine, departments, { department: 'Led', managerId: one.employeeId });
     await requestMove(engine, employees, one, { department: 'Led2' });
     await world.settle();
-    expect(await valuesOf(departments, { department: 'Led' })).toEqual({ department: 'Led' });
+    expect(await valuesOf(departments, { department: 'Led' })).toEqual({ department: 'Led', employeeCount: 0 });
     expect(await valuesOf(employees, there(one))).toEqual(there(one));
   });
 });

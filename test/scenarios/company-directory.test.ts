@@ -230,6 +230,7 @@ describe('a department', () => {
       managerId: manager.employeeId,
       managerName: `May ${manager.lastName}`,
       managerEmail: manager.email,
+      employeeCount: 1,
     };
     expect(created).toMatchObject({ status: 201, body: expected });
     await hr('PATCH', path, { body: { lastName: 'Married' } });
@@ -240,7 +241,11 @@ describe('a department', () => {
     const decided = await hr('PATCH', '/api/departments/Managed', { body: { managerName: 'Somebody Else' } });
     expect(decided).toMatchObject({ status: 400, body: { field: 'managerName' } });
     await hr('DELETE', path);
-    expect((await reader('GET', '/api/departments/Managed')).body).toEqual({ department: 'Managed', description: 'd' });
+    expect((await reader('GET', '/api/departments/Managed')).body).toEqual({
+      department: 'Managed',
+      description: 'd',
+      employeeCount: 0,
+    });
   });
 });
 

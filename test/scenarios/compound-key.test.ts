@@ -78,7 +78,8 @@ describe('an employee and its reviews', () => {
     expect(await withReviews(employees, one)).toEqual({ ...one, reviews: years.map((year) => reviewOf(one, year)) });
     expect(await costOf(() => withReviews(employees, one))).toBe(1);
     expect(await costOf(() => readEntity(engine, reviews, reviewOf(one, 2011)))).toBe(1);
-    expect(await costOf(() => review(one, 2013))).toBe(2);
+    // The employee, which each review touches, is as this process wrote it last.
+    expect(await costOf(() => review(one, 2013))).toBe(1);
     const { values } = await patchEntity(engine, reviews, reviewOf(one, 2011), { rating: 5 });
     expect(values).toEqual(reviewOf(one, 2011, { rating: 5 }));
     await deleteEntity(engine, reviews, reviewOf(one, 2010));

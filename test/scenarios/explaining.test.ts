@@ -74,6 +74,7 @@ test('an explanation names keys, actions and messages, and no values', async () 
           properties: expect.arrayContaining(['firstName', 'EntityType']),
         },
         { kind: 'insert', row: `email_${one.email}` },
+        { kind: 'insert', row: 'department', properties: ['EntityType', 'employeeCount'] },
         { kind: 'insert', row: `lastname_${one.lastName}` },
       ],
     },

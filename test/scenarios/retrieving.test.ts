@@ -159,7 +159,9 @@ describe('a table scan', () => {
     const keys = seen.map(({ department, employeeId }) => `${department}/${employeeId}`);
     expect(new Set(keys).size).toBe(keys.length);
     for (let count = 0; count < 5; count += 1) expect(keys.some((key) => key.startsWith(`Scan${count}/`))).toBe(true);
-    expect((await operator('GET', '/api/operations/scan/departments')).body.items).toEqual([{ department: 'Scan0' }]);
+    expect((await operator('GET', '/api/operations/scan/departments')).body.items).toEqual([
+      { department: 'Scan0', employeeCount: 1 },
+    ]);
     expect((await operator('GET', '/api/operations/scan/logins')).status).toBe(404);
   });
 });

@@ -11,6 +11,7 @@ export const departments = defineEntity('departments', {
     managerId: employeeId.optional(),
     managerName: z.string().optional(),
     managerEmail: z.string().optional(),
+    employeeCount: z.int32().optional(),
   }),
   table: 'employees',
   key: { partition: '{department}', row: 'department' },
@@ -24,6 +25,7 @@ export const departments = defineEntity('departments', {
       },
     },
   ],
+  counts: { employeeCount: employees },
   // A lookup table: clients keep it.
   maxAge: 60,
   access: { read: ['reader', 'hr'], write: ['hr'] },

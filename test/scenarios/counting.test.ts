@@ -1,0 +1,99 @@
+import { beforeAll, describe, expect, test } from 'vitest';
+import { departments } from '../../lib/model/directory/departments.ts';
+import { employees } from '../../lib/model/directory/employees.ts';
+import { putEntities } from '../../lib/patterns/entity-batch.ts';
+import { createEntity, deleteEntity, patchEntity, replaceEntity } from '../../lib/patterns/entity-store.ts';
+import { readEntity } from '../../lib/patterns/retrieve.ts';
+import { requestArchive, requestMove } from '../../lib/patterns/transfer.ts';
+import { measureCost } from '../../lib/storage/cost.ts';
+import { expectIndexesToAgree, openWorld, somebody, type World } from '../world.ts';
+
+/** A department's employeeCount is exact, whoever comes and goes at the same time. */
+
+let world: World;
+beforeAll(async () => {
+  world = await openWorld(import.meta.url);
+});
+
+const countOf = async (department: string) =>
+  (await readEntity(world.engine, departments, { department })).values.employeeCount;
+const hire = (department: string, over = {}) =>
+  createEntity(world.engine, employees, somebody({ department, ...over }));
+
+describe('a maintained count', () => {
+  test('follows 32 hires and leaves at once', async () => {
+    await createEntity(world.engine, departments, { department: 'Crowd' });
+    const early = await Promise.all(Array.from({ length: 16 }, () => hire('Crowd')));
+    expect(await countOf('Crowd')).toBe(16);
+    await Promise.all([
+      ...early.map(({ values }) => deleteEntity(world.engine, employees, values)),
+      ...Array.from({ length: 16 }, () => hire('Crowd')),
+    ]);
+    expect(await countOf('Crowd')).toBe(16);
+    await world.settle();
+    await expectIndexesToAgree(world.storage, employees);
+  });
+
+  test('is kept for a department that comes after its people, goes before them, and comes again', async () => {
+    await hire('Late');
+    await hire('Late');
+    await expect(readEntity(world.engine, departments, { department: 'Late' })).rejects.toMatchObject({
+      code: 'not-found',
+    });
+    await createEntity(world.engine, departments, { department: 'Late' });
+    expect(await countOf('Late')).toBe(2);
+    await deleteEntity(world.engine, departments, { department: 'Late' });
+    await expect(readEntity(world.engine, departments, { department: 'Late' })).rejects.toMatchObject({
+      code: 'not-found',
+    });
+    await hire('Late');
+    await createEntity(world.engine, departments, { department: 'Late', description: 'Back' });
+    expect(await countOf('Late')).toBe(3);
+  });
+
+  test('survives what is written of the department, and cannot be written', async () => {
+    const { values } = await hire('Kept');
+    await createEntity(world.engine, departments, { department: 'Kept' });
+    const key = { department: 'Kept' };
+    await patchEntity(world.engine, departments, key, { description: 'One' });
+    await replaceEntity(world.engine, departments, key, { description: 'Two', managerId: values.employeeId });
+    expect(await countOf('Kept')).toBe(1);
+    expect(await putEntities(world.engine, departments, [{ ...key, description: 'Three' }])).toEqual(['replaced']);
+    expect(await countOf('Kept')).toBe(1);
+    await expect(patchEntity(world.engine, departments, key, { employeeCount: 7 })).rejects.toMatchObject({
+      code: 'invalid-input',
+    });
+  });
+
+  test('changes with its manager in the same transaction', async () => {
+    const { values } = await hire('Led');
+    await createEntity(world.engine, departments, { department: 'Led', managerId: values.employeeId });
+    await patchEntity(world.engine, employees, values, { lastName: 'Renamed' });
+    expect(await countOf('Led')).toBe(1);
+    await deleteEntity(world.engine, employees, values);
+    const { values: led } = await readEntity(world.engine, departments, { department: 'Led' });
+    expect(led).toEqual({ department: 'Led', employeeCount: 0 });
+  });
+
+  test('goes along with moves, archives and imports', async () => {
+    const people = Array.from({ length: 40 }, () => somebody({ department: 'From' }));
+    expect(await putEntities(world.engine, employees, people)).toEqual(people.map(() => 'created'));
+    for (const department of ['From', 'To']) await createEntity(world.engine, departments, { department });
+    await world.settle();
+    for (const person of people.slice(0, 3)) await requestMove(world.engine, employees, person, { department: 'To' });
+    for (const person of people.slice(3, 5)) await requestArchive(world.engine, employees, person);
+    await world.settle();
+    expect(await countOf('From')).toBe(35);
+    expect(await countOf('To')).toBe(3);
+    await expectIndexesToAgree(world.storage, employees);
+  });
+
+  test('adds no transaction to a create, not even where the last name is there already', async () => {
+    await hire('Cheap', { lastName: 'Same' });
+    const again = await measureCost(async (cost) => {
+      await hire('Cheap', { lastName: 'Same' });
+      return cost.transactions;
+    });
+    expect(again).toBe(4);
+  });
+});
