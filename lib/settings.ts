@@ -4,7 +4,8 @@ import { RowkeyError } from './errors.ts';
 /**
  * Every setting of the app, read from the environment once and typed from there on.
  * With `AzureWebJobsStorage` (a connection string) an account key is used, as on Azurite; with
- * `AzureWebJobsStorage__tableServiceUri` and its siblings a managed identity is, as in Azure.
+ * `AzureWebJobsStorage__tableServiceUri` and its siblings a managed identity is, as in Azure. Properties are encrypted
+ * with the keys of `KEY_ENCRYPTION_KEY_FILE`, or with the Key Vault key at `KEY_ENCRYPTION_KEY_URI`.
  */
 const Settings = z
   .object({
@@ -16,10 +17,16 @@ const Settings = z
     TOKEN_ISSUER: z.url(),
     TOKEN_AUDIENCE: z.string().min(1),
     TOKEN_JWKS_URI: z.url(),
+    KEY_ENCRYPTION_KEY_FILE: z.string().min(1).optional(),
+    KEY_ENCRYPTION_KEY_URI: z.url({ protocol: /^https$/ }).optional(),
   })
   .refine((settings) => settings.AzureWebJobsStorage ?? settings.AzureWebJobsStorage__tableServiceUri, {
     message: 'set AzureWebJobsStorage to a connection string, or AzureWebJobsStorage__tableServiceUri',
     path: ['AzureWebJobsStorage'],
+  })
+  .refine((settings) => !settings.KEY_ENCRYPTION_KEY_FILE || !settings.KEY_ENCRYPTION_KEY_URI, {
+    message: 'set this or KEY_ENCRYPTION_KEY_URI, not both',
+    path: ['KEY_ENCRYPTION_KEY_FILE'],
   });
 
 export type Settings = z.infer<typeof Settings>;

@@ -1,6 +1,6 @@
 import type { HttpClient } from '@azure/core-rest-pipeline';
 import { TableClient, TableServiceClient } from '@azure/data-tables';
-import { ManagedIdentityCredential, type TokenCredential } from '@azure/identity';
+import type { TokenCredential } from '@azure/identity';
 import { BlobServiceClient } from '@azure/storage-blob';
 import { type QueueClient, QueueServiceClient } from '@azure/storage-queue';
 import { RowkeyError } from '../errors.ts';
@@ -8,6 +8,7 @@ import { settings } from '../settings.ts';
 import { withAsciiJson } from './ascii-json.ts';
 import { countingHttpClient } from './cost.ts';
 import { toLegacyHttpClient } from './legacy-http-client.ts';
+import { managedIdentity } from './managed-identity.ts';
 
 /** The clients of one storage account, each made once so that its connections stay open. */
 export interface Storage {
@@ -95,9 +96,7 @@ function byIdentity(
   tableOptions: object,
   otherOptions: object,
 ) {
-  const credential = uris.clientId
-    ? new ManagedIdentityCredential({ clientId: uris.clientId })
-    : new ManagedIdentityCredential();
+  const credential = managedIdentity(uris.clientId);
   return {
     connectionString: undefined,
     credential,
