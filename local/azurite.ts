@@ -31,7 +31,9 @@ export interface AzuriteOptions {
 export async function startAzurite({ folder, accounts = [EMULATOR_ACCOUNT] }: AzuriteOptions): Promise<Azurite> {
   const script = createRequire(import.meta.url).resolve('azurite/dist/src/azurite.js');
   const ports = ['--blobPort', '0', '--queuePort', '0', '--tablePort', '0'];
-  const child = spawnScript(script, ['--location', folder, ...ports, '--disableTelemetry'], {
+  // The SDK for blobs speaks a version that is newer than any release of the emulator.
+  const options = ['--disableTelemetry', '--skipApiVersionCheck'];
+  const child = spawnScript(script, ['--location', folder, ...ports, ...options], {
     env: { AZURITE_ACCOUNTS: accounts.map(({ name, key }) => `${name}:${key}`).join(';') },
   });
   const complaints: string[] = [];
