@@ -28,6 +28,9 @@ const REASONS: Readonly<Record<string, Reason>> = {
   PopReceiptMismatch: 'changed',
   TableNotFound: 'table-missing',
   TableBeingDeleted: 'table-being-deleted',
+  BlobAlreadyExists: 'exists',
+  AppendPositionConditionNotMet: 'changed',
+  BlobNotFound: 'missing',
 };
 const TOO_LARGE = new Set([
   'EntityTooLarge',
@@ -57,7 +60,8 @@ export async function unlessMissing<Result>(call: Promise<Result>): Promise<Resu
   }
 }
 
-function translate(error: unknown): unknown {
+/** For what is no one promise, as a stream; `storageCall` is for the rest. */
+export function translate(error: unknown): unknown {
   if (error instanceof Error && (error.name === 'AbortError' || error.name === 'TimeoutError'))
     return unavailable(error);
   if (!isRestError(error)) return error;

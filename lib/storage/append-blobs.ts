@@ -1,0 +1,96 @@
+import type { AppendBlobClient } from '@azure/storage-blob';
+import { storageCall, translate, unlessMissing } from './errors.ts';
+import { isExplained } from './explain.ts';
+import type { Storage } from './storage.ts';
+
+/** Blobs that only grow: https://learn.microsoft.com/rest/api/storageservices/append-block */
+
+export interface BlobAddress {
+  readonly container: string;
+  readonly blob: string;
+}
+
+export type Metadata = Readonly<Record<string, string>>;
+
+interface Waiting {
+  /** Gives up on waiting; the outcome is then unknown. */
+  readonly signal?: AbortSignal;
+}
+
+/** Creates an empty blob. Throws the refusal `exists` where one of this name is there, be it this very caller's. */
+export async function createAppendBlob(
+  storage: Storage,
+  address: BlobAddress,
+  { metadata, signal }: Waiting & { readonly metadata: Metadata },
+): Promise<void> {
+  const { container } = address;
+  if (isExplained(() => ({ write: 'blob', container, does: 'create' }))) return;
+  const conditions = { ifNoneMatch: '*' };
+  await storageCall(clientOf(storage, address).create({ conditions, metadata: { ...metadata }, ...aborted(signal) }));
+}
+
+/** Appends a block, as a whole or not at all. Throws the refusal `changed` where the blob is not as long as `position`. */
+export async function appendBlock(
+  storage: Storage,
+  address: BlobAddress,
+  { bytes, position, signal }: Waiting & { readonly bytes: Uint8Array; readonly position: number },
+): Promise<void> {
+  const { container } = address;
+  if (isExplained(() => ({ write: 'blob', container, does: 'append' }))) return;
+  const options = { conditions: { appendPosition: position }, ...aborted(signal) };
+  await storageCall(clientOf(storage, address).appendBlock(bytes, bytes.length, options));
+}
+
+/** In the place of all metadata that the blob had. */
+export async function setBlobMetadata(storage: Storage, address: BlobAddress, metadata: Metadata): Promise<void> {
+  const { container } = address;
+  if (isExplained(() => ({ write: 'blob', container, does: 'describe' }))) return;
+  await storageCall(clientOf(storage, address).setMetadata({ ...metadata }));
+}
+
+/** In bytes. Throws the refusal `missing`. */
+export async function blobLength(storage: Storage, address: BlobAddress, { signal }: Waiting = {}): Promise<number> {
+  isExplained(() => ({ read: 'blob', ...address }));
+  const { contentLength = 0 } = await storageCall(clientOf(storage, address).getProperties(aborted(signal)));
+  return contentLength;
+}
+
+/** The names of the blobs that begin with `prefix`, in order. */
+export async function listBlobs(
+  storage: Storage,
+  { container, prefix, signal }: Waiting & { readonly container: string; readonly prefix: string },
+): Promise<string[]> {
+  isExplained(() => ({ read: 'blobs', container, prefix }));
+  const names: string[] = [];
+  const pages = storage.blobs.getContainerClient(container).listBlobsFlat({ prefix, ...aborted(signal) });
+  for (;;) {
+    const next = await storageCall(pages.next());
+    if (next.done) return names;
+    names.push(next.value.name);
+  }
+}
+
+/** The lines of a blob, as they come; none where there is no such blob. Each ends in a line feed. */
+export async function* readLines(storage: Storage, address: BlobAddress): AsyncGenerator<string> {
+  isExplained(() => ({ read: 'blob', ...address }));
+  const found = await unlessMissing(clientOf(storage, address).download());
+  const decoder = new TextDecoder();
+  let rest = '';
+  try {
+    for await (const chunk of found?.readableStreamBody ?? []) {
+      const lines = (rest + (typeof chunk === 'string' ? chunk : decoder.decode(chunk, { stream: true }))).split('\n');
+      rest = lines.pop() ?? '';
+      yield* lines;
+    }
+  } catch (error) {
+    throw translate(error);
+  }
+}
+
+function clientOf({ blobs }: Storage, { container, blob }: BlobAddress): AppendBlobClient {
+  return blobs.getContainerClient(container).getAppendBlobClient(blob);
+}
+
+function aborted(signal: AbortSignal | undefined): { abortSignal?: AbortSignal } {
+  return signal ? { abortSignal: signal } : {};
+}
