@@ -1,6 +1,7 @@
 import { authenticate } from './access/token.ts';
 import type { App } from './http/route.ts';
 import { deployment } from './model/deployment.ts';
+import { type AuditLog, createAuditLog } from './patterns/audit-log.ts';
 import type { Consumer } from './patterns/consume.ts';
 import { createEngine, type Engine } from './patterns/engine.ts';
 import type { Log } from './patterns/poison.ts';
@@ -10,6 +11,7 @@ import { type TableSasSigner, tableSasSigner } from './storage/table-sas-signer.
 /** What the functions work with, put together at the first call: loading the app opens nothing and cannot fail. */
 
 let engine: Engine | undefined;
+let audit: AuditLog | undefined;
 let signer: TableSasSigner | undefined;
 
 export function appEngine(): Engine {
@@ -18,7 +20,8 @@ export function appEngine(): Engine {
 }
 
 export function app(): App {
-  return { engine: appEngine(), entities: deployment, signer: appSigner, authenticate };
+  audit ??= createAuditLog(appEngine());
+  return { engine: appEngine(), entities: deployment, signer: appSigner, authenticate, audit };
 }
 
 export function consumer(log: Log): Consumer {

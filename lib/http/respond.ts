@@ -1,6 +1,7 @@
 import type { HttpRequest, HttpResponseInit, InvocationContext } from '@azure/functions';
 import { type Caller, requireRole } from '../access/token.ts';
 import { RowkeyError } from '../errors.ts';
+import { collectChanges } from '../patterns/note-change.ts';
 import { type Cost, measureCost } from '../storage/cost.ts';
 import { explain } from '../storage/explain.ts';
 import { INTERNAL_PROBLEM, PROBLEM_TYPE, toProblem } from './problem.ts';
@@ -14,12 +15,19 @@ const NOBODY: Caller = { subject: '', roles: [] };
 export function respondWith(app: () => App, route: Route) {
   return (request: HttpRequest, context: InvocationContext): Promise<HttpResponseInit> =>
     measureCost(async (cost) => {
-      const answer = await answerTo(app, route, request).catch((error: unknown) => failure(error, context));
-      return toResponse(answer, cost);
+      const spent: Spent = { cost };
+      const answer = await answerTo(app, route, request, spent).catch((error: unknown) => failure(error, context));
+      return toResponse(answer, spent);
     });
 }
 
-async function answerTo(app: () => App, route: Route, request: HttpRequest): Promise<Answer> {
+interface Spent {
+  readonly cost: Cost;
+  /** Milliseconds for which the audit log was waited for, where it was. */
+  audit?: number;
+}
+
+async function answerTo(app: () => App, route: Route, request: HttpRequest, spent: Spent): Promise<Answer> {
   const query = new URL(request.url).searchParams;
   const caller = route.roles ? await app().authenticate(request.headers.get('authorization') ?? undefined) : NOBODY;
   if (route.roles) requireRole(caller, route.roles);
@@ -33,9 +41,27 @@ async function answerTo(app: () => App, route: Route, request: HttpRequest): Pro
     header: (name) => request.headers.get(name) ?? undefined,
     json: () => bodyOf(request),
   };
-  if (!isExplanation) return route.handle(call);
-  const steps = await explain(() => route.handle(call));
-  return { status: 200, body: { steps, transactions: steps.length }, headers: { 'cache-control': 'no-store' } };
+  if (isExplanation) return explanationOf(() => recorded(route, call, spent));
+  if (route.method !== 'GET') await call.app.audit.catchUp();
+  return recorded(route, call, spent);
+}
+
+/** Answers, and throws, only once what was changed is in the audit log. */
+function recorded(route: Route, call: Call, spent: Spent): Promise<Answer> {
+  const handle = () => route.handle(call);
+  return collectChanges(call.caller.subject, handle, async (changes) => {
+    const since = performance.now();
+    await call.app.audit.append(changes).finally(() => {
+      spent.audit = performance.now() - since;
+    });
+  });
+}
+
+async function explanationOf(answer: () => Promise<Answer>): Promise<Answer> {
+  const steps = await explain(answer);
+  // An append to the audit log is shared by all that are waiting for one, and no cost of the request.
+  const own = steps.filter((step) => !('write' in step && step.write === 'blob'));
+  return { status: 200, body: { steps, transactions: own.length }, headers: { 'cache-control': 'no-store' } };
 }
 
 /** `explain=true` is taken on every route, and taken out of the query, as it asks about the rest. */
@@ -98,9 +124,9 @@ function failure(error: unknown, context: InvocationContext): Answer {
   return { status: problem.status, body: problem, headers };
 }
 
-function toResponse({ status, body, headers }: Answer, { transactions, milliseconds }: Cost): HttpResponseInit {
+function toResponse({ status, body, headers }: Answer, spent: Spent): HttpResponseInit {
   const common = {
-    'server-timing': `storage;dur=${milliseconds.toFixed(1)};desc="${transactions} transaction${transactions === 1 ? '' : 's'}"`,
+    'server-timing': timing(spent),
     'cache-control': 'private, no-cache',
     'x-content-type-options': 'nosniff',
   };
@@ -110,4 +136,9 @@ function toResponse({ status, body, headers }: Answer, { transactions, milliseco
     headers: { ...common, ...content, ...headers },
     ...(body === undefined ? {} : { body: JSON.stringify(body) }),
   };
+}
+
+function timing({ cost: { transactions, milliseconds }, audit }: Spent): string {
+  const storage = `storage;dur=${milliseconds.toFixed(1)};desc="${transactions} transaction${transactions === 1 ? '' : 's'}"`;
+  return audit === undefined ? storage : `${storage}, audit;dur=${audit.toFixed(1)};desc="1 append, shared"`;
 }

@@ -1,5 +1,6 @@
 import type { z } from 'zod';
 import type { Caller } from '../access/token.ts';
+import type { AuditLog } from '../patterns/audit-log.ts';
 import type { Engine } from '../patterns/engine.ts';
 import type { Entity, Role } from '../patterns/entity.ts';
 import type { TableSasSigner } from '../storage/table-sas-signer.ts';
@@ -9,6 +10,8 @@ export interface App {
   readonly engine: Engine;
   readonly entities: readonly Entity[];
   readonly signer: () => TableSasSigner;
+  /** What is changed by a request is recorded there before it is answered. */
+  readonly audit: AuditLog;
   readonly authenticate: (authorization: string | undefined) => Promise<Caller>;
 }
 

@@ -1,4 +1,5 @@
 import type { Entity } from '../patterns/entity.ts';
+import { auditRoute } from './audit-route.ts';
 import { entityRoutes } from './entity-routes.ts';
 import { grantRoute } from './grant-route.ts';
 import { healthRoute } from './health-route.ts';
@@ -23,6 +24,7 @@ export function routesOf(entities: readonly Entity[]): Route[] {
     ]),
     ...(entities.some((entity) => entity.access.own) ? [grantRoute(entities)] : []),
     ...poisonRoutes,
+    auditRoute,
     ...single.filter(({ perDay }) => !perDay).map(scanRoute),
     healthRoute,
   ];

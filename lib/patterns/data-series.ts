@@ -10,6 +10,7 @@ import type { Entity, Slots, Values } from './entity.ts';
 import { fieldsToProperties } from './entity-codec.ts';
 import { notFound } from './entity-store.ts';
 import { busy } from './eventual-transaction.ts';
+import { isUnknown, type NotedChange, noteChange, noted } from './note-change.ts';
 import { addressOf } from './places.ts';
 
 /**
@@ -61,7 +62,7 @@ export async function readSeries({ storage }: Engine, entity: Entity, key: Value
 
 /** Sets counts by slot, whatever they were: one merge, or one transaction where they lie in several rows. */
 export async function setCounts(
-  { storage }: Engine,
+  engine: Engine,
   entity: Entity,
   key: Values,
   counts: ReadonlyMap<number, number>,
@@ -74,7 +75,10 @@ export async function setCounts(
     if (!address || own.length === 0) return [];
     return [{ kind: 'upsert-merge', row: address.row, properties: { ...properties, ...marks(entity, key) } }];
   });
-  if (first && actions.length > 0) await submit(storage, { table: first.table, partition: first.partition, actions });
+  if (!first || actions.length === 0) return;
+  const { table, partition } = first;
+  const set = () => submit(engine.storage, { table, partition, actions });
+  await noted(engine, countOf(entity, first, [...counts.keys()]), set);
 }
 
 /** Adds to one count, under the ETag, over again until nobody comes between. Answers the new count. */
@@ -89,13 +93,17 @@ export async function increment(
   if (!address) throw notFound(entity);
   const writer = randomBytes(6).toString('base64url');
   const until = engine.now() + PATIENCE_MS;
+  const change = countOf(entity, address, [slot]);
   for (let attempt = 1; engine.now() < until; attempt += 1) {
     const row = await readRow(engine.storage, address);
     const writers = String(row?.properties.Writers ?? '')
       .split(',')
       .filter(Boolean);
     // The reply to this very increment was lost, and the SDK's second attempt was refused.
-    if (writers.includes(writer)) return countIn(row, slot);
+    if (writers.includes(writer)) {
+      noteChange(engine, change);
+      return countIn(row, slot);
+    }
     const count = checked(countIn(row, slot) + by);
     const properties = {
       [propertyOf(slot)]: count,
@@ -107,8 +115,10 @@ export async function increment(
       : { kind: 'insert', row: address.row, properties };
     try {
       await submit(engine.storage, { ...address, actions: [action] });
+      noteChange(engine, change);
       return count;
     } catch (error) {
+      if (isUnknown(error)) noteChange(engine, { ...change, outcome: 'unknown' });
       if (!(error instanceof StorageRefusal) || error.reason.startsWith('table')) throw error;
       await sleep(Math.random() * Math.min(20 * attempt, LONGEST_BACK_OFF_MS));
     }
@@ -156,6 +166,11 @@ function propertyOf(slot: number): string {
 
 function countIn(row: Row | undefined, slot: number): number {
   return Number(row?.properties[propertyOf(slot)] ?? 0);
+}
+
+/** By the slots that were counted in, as they are in a path. */
+function countOf({ name }: Entity, address: Address, slots: readonly number[]): NotedChange {
+  return { operation: 'count', entity: name, address, fields: slots.map(String) };
 }
 
 function marks(entity: Entity, key: Values) {

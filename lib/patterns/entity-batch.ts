@@ -56,13 +56,21 @@ export async function putEntities(engine: Engine, entity: Entity, inputs: readon
     }
   }
   const chunks = [...partitions.values()].map((items) => chunksOf(items, ENTITIES_AT_ONCE));
+  let failure: unknown;
+  // After a failure nothing is begun, and what is under way is waited for: it is noted for the audit log.
   await pMap(
     chunks,
     async (ofPartition) => {
-      for (const items of ofPartition) await putTogether({ engine, entity, outcomes, abandoned: new Set() }, items);
+      try {
+        for (const items of ofPartition)
+          if (!failure) await putTogether({ engine, entity, outcomes, abandoned: new Set() }, items);
+      } catch (error) {
+        failure ??= error;
+      }
     },
     { concurrency: PARTITIONS_AT_ONCE },
   );
+  if (failure) throw failure;
   return inputs.map((_, index) => outcomes.get(index) ?? 'unchanged');
 }
 

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { isDeepStrictEqual } from 'node:util';
 import pMap from 'p-map';
 import { RowkeyError } from '../errors.ts';
 import { StorageRefusal } from '../storage/errors.ts';
@@ -11,6 +12,7 @@ import type { Entity, Values } from './entity.ts';
 import { toSnapshot, toValues } from './entity-codec.ts';
 import { INDEX_CHANGES_QUEUE, MESSAGE_VERSION } from './intent.ts';
 import { recall, remember } from './neighbour-memory.ts';
+import { isUnknown, noteChange } from './note-change.ts';
 import { type Change, type Neighbours, neighboursOf, type Plan, planPartition } from './plan.ts';
 import { claim } from './unique-claim.ts';
 
@@ -70,6 +72,10 @@ export async function commit(
     if (intent) await unlessUnavailable((plan.claims.length > 0 ? showMessage : deleteMessage)(engine.storage, intent));
     return error;
   };
+  const unknown = (error: unknown) => {
+    if (isUnknown(error)) noteChanges(engine, entity, current, undefined);
+    return error;
+  };
   const refused = await claimAll(engine, entity, plan, writeId, options.abandoned);
   if (refused) throw await refuse(refused);
 
@@ -79,19 +85,24 @@ export async function commit(
     try {
       const actions = plan.actions.map(({ action }) => action);
       const etags = await submit(engine.storage, { table, partition, actions, signal: AbortSignal.timeout(left) });
-      // Nothing is written where this is explained.
       rememberAll(engine, { table, partition }, plan, neighbours, etags);
+      const done = results(entity, current, plan, etags);
+      noteChanges(engine, entity, current, done);
       if (intent) await unlessUnavailable(showMessage(engine.storage, intent));
-      return results(entity, current, plan, etags);
+      return done;
     } catch (error) {
-      if (!(error instanceof StorageRefusal)) throw error;
+      if (!(error instanceof StorageRefusal)) throw unknown(error);
       if (error.reason === 'table-missing' || error.reason === 'table-being-deleted') throw await refuse(error);
       const part = plan.actions[error.action]?.part;
       // The actions on the entities come first: where one after them was refused, they were as planned.
       if (part?.of !== 'neighbour') {
-        const fresh = await readChanged(engine, entity, current);
+        // The refusal may be of a second attempt whose first one was done.
+        const fresh = await readChanged(engine, entity, current).catch((failure: unknown) => {
+          throw unknown(failure);
+        });
         const ours = recognise(fresh, writeId);
         if (ours) {
+          noteChanges(engine, entity, current, ours);
           if (intent) await unlessUnavailable(showMessage(engine.storage, intent));
           return ours;
         }
@@ -290,6 +301,23 @@ function withoutMissingCopy(next: Plan, refused: Plan, error: StorageRefusal): P
     ...next,
     actions: next.actions.filter(({ action }) => !(action.kind === 'delete' && action.row === missing.row)),
   };
+}
+
+/** For the audit log: each entity with what became of it, which is not known where there are no results. */
+function noteChanges(
+  engine: Engine,
+  entity: Entity,
+  changes: readonly Change[],
+  done: ReadonlyMap<string, Committed> | undefined,
+): void {
+  for (const { address, before, after } of changes) {
+    const then = before.state === 'live' ? before.values : {};
+    const { values: now, etag } = done?.get(address.row) ?? { values: after ?? {}, etag: undefined };
+    const fields = Object.keys({ ...then, ...now }).filter((field) => !isDeepStrictEqual(then[field], now[field]));
+    const operation = !after ? 'delete' : before.state === 'live' ? 'replace' : 'create';
+    const outcome = done ? undefined : 'unknown';
+    noteChange(engine, { operation, entity: entity.name, address, fields, etag, outcome });
+  }
 }
 
 function results(

@@ -2,6 +2,7 @@ import { RowkeyError } from '../errors.ts';
 import { sendMessage } from '../storage/messages.ts';
 import { type Row, readRange, readRow, submit, tryAction } from '../storage/rows.ts';
 import type { Engine } from './engine.ts';
+import { type NotedChange, noted } from './note-change.ts';
 
 /**
  * A message that cannot succeed is taken off its queue and recorded, newest first, with its reason and its text, so that
@@ -110,15 +111,21 @@ export async function replayPoison(engine: Engine, id: string): Promise<Poison> 
   const row = await readRow(engine.storage, poisonAddress(id));
   if (!row) throw notListed();
   const poison = toPoison(row);
-  await sendMessage(engine.storage, poison.queue, poison.text);
+  await noted(engine, changeOf('replay', id), () => sendMessage(engine.storage, poison.queue, poison.text));
   await tryAction(engine.storage, row, { kind: 'delete', row: row.row, etag: row.etag });
   return poison;
 }
 
 /** Takes a message off the list for good. */
-export async function dropPoison({ storage }: Engine, id: string): Promise<void> {
-  const { row } = poisonAddress(id);
-  if (!(await tryAction(storage, poisonAddress(id), { kind: 'delete', row }))) throw notListed();
+export async function dropPoison(engine: Engine, id: string): Promise<void> {
+  const address = poisonAddress(id);
+  await noted(engine, changeOf('drop', id), async () => {
+    if (!(await tryAction(engine.storage, address, { kind: 'delete', row: address.row }))) throw notListed();
+  });
+}
+
+function changeOf(operation: 'replay' | 'drop', id: string): NotedChange {
+  return { operation, entity: POISON_TABLE, address: poisonAddress(id) };
 }
 
 function notListed(): RowkeyError {

@@ -12,6 +12,7 @@ import { type Snapshot, toSnapshot } from './entity-codec.ts';
 import { notFound, readLive } from './entity-store.ts';
 import { busy, commit, EntityChanged } from './eventual-transaction.ts';
 import { ARCHIVE_QUEUE, INDEX_CHANGES_QUEUE, type Intent, MESSAGE_VERSION } from './intent.ts';
+import { noted } from './note-change.ts';
 import { newOperationId, type Operation, readOperation, writeOperation } from './operation.ts';
 import { addressOf, isUnique, placesOf } from './places.ts';
 import type { Change } from './plan.ts';
@@ -79,7 +80,8 @@ async function request(
   entity: Entity,
   asked: Pick<Transfer, 'operation' | 'key' | 'to'>,
 ): Promise<string> {
-  const source = await readLive(engine, entity, addressOf(entity, asked.key));
+  const address = addressOf(entity, asked.key);
+  const source = await readLive(engine, entity, address);
   if (!source) throw notFound(entity);
   const operationId = newOperationId(engine.now());
   const transfer: Transfer = {
@@ -90,7 +92,9 @@ async function request(
     incarnation: source.system.Incarnation,
   };
   await report(engine, transfer, 'running');
-  await sendMessage(engine.storage, ARCHIVE_QUEUE, transfer);
+  const { operation, to = {} } = asked;
+  const change = { operation, entity: entity.name, address, fields: Object.keys(to), etag: source.etag };
+  await noted(engine, change, () => sendMessage(engine.storage, ARCHIVE_QUEUE, transfer));
   return operationId;
 }
 

@@ -19,7 +19,9 @@ describe('an employee over HTTP', () => {
     const created = await hr('POST', '/api/employees', { body: values });
     expect(created.status).toBe(201);
     expect(created.headers.get('location')).toBe(`/api/employees/Sales/${values.employeeId}`);
-    expect(created.headers.get('server-timing')).toMatch(/^storage;dur=[\d.]+;desc="4 transactions"$/);
+    expect(created.headers.get('server-timing')).toMatch(
+      /^storage;dur=[\d.]+;desc="4 transactions", audit;dur=[\d.]+;desc="1 append, shared"$/,
+    );
     const etag = created.headers.get('etag') ?? '';
     const read = await reader('GET', `/api/employees/Sales/${values.employeeId}`);
     expect(read).toMatchObject({ status: 200, body: values });

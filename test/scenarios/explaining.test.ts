@@ -79,6 +79,7 @@ test('an explanation names keys, actions and messages, and no values', async () 
       ],
     },
     { write: 'message', queue: 'index-changes', does: 'show' },
+    { write: 'blob', container: 'audit', does: 'append' },
   ]);
   expect((await hr('GET', `/api/employees/Named/${one.employeeId}`)).status).toBe(404);
   expect((await hr('DELETE', `/api/employees/Named/${one.employeeId}?explain=true`)).status).toBe(404);

@@ -1,0 +1,52 @@
+import { z } from 'zod';
+import { RowkeyError } from '../errors.ts';
+import { ChangeRecord } from '../patterns/note-change.ts';
+import { readChanges } from '../patterns/read-audit-log.ts';
+import { nextLink, PAGE_QUERY, pageOf } from './paging.ts';
+import { type Answer, type Call, pathTo, type Route } from './route.ts';
+
+const Instant = z.iso.datetime({ offset: true });
+const MAX_DAYS = 31;
+const DAY_MS = 24 * 60 * 60 * 1_000;
+
+/** Who changed what, as the audit log has it. */
+export const auditRoute: Route = {
+  name: 'operations-audit',
+  method: 'GET',
+  path: 'operations/audit',
+  roles: ['operator'],
+  query: {
+    from: 'The first instant; needed',
+    to: `The instant before which it ends, at most ${MAX_DAYS} days after from; needed`,
+    ...PAGE_QUERY,
+  },
+  summary: 'The changes made through this API, by the hour: who, what and when, and no values',
+  success: {
+    status: 200,
+    description: 'The changes; the header Link names the next page, if there is more',
+    body: z.object({ items: z.array(ChangeRecord) }),
+  },
+  handle: list,
+};
+
+async function list(call: Call): Promise<Answer> {
+  const [from, to] = [instantIn(call, 'from'), instantIn(call, 'to')];
+  if (from >= to) throw wrong('to', 'is not after from', 'an instant after from');
+  if (to - from > MAX_DAYS * DAY_MS) throw wrong('to', 'is too long after from', `at most ${MAX_DAYS} days after from`);
+  const path = pathTo('operations', 'audit');
+  const bound = JSON.stringify([path, from, to]);
+  const { top, after } = await pageOf(call, bound);
+  const { items, next } = await readChanges(call.app.engine, { from, to, after, limit: top });
+  return { status: 200, body: { items }, headers: await nextLink(call, next, { path, bound }) };
+}
+
+function instantIn({ query }: Call, name: 'from' | 'to'): number {
+  const text = query.get(name);
+  if (Instant.safeParse(text).success) return Date.parse(text ?? '');
+  const accepted = 'an ISO instant such as 2026-11-20T09:00:00Z';
+  throw wrong(name, text === null ? 'is needed' : 'is not an instant', accepted);
+}
+
+function wrong(field: string, why: string, accepted: string): RowkeyError {
+  return new RowkeyError('invalid-input', `The query parameter ${field} ${why}.`, { field, accepted });
+}
