@@ -1,10 +1,11 @@
-import { globSync } from 'node:fs';
+import { existsSync, globSync } from 'node:fs';
 import { access, constants, mkdir } from 'node:fs/promises';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { deployment } from '../lib/model/deployment.ts';
 import { resourcesOf } from '../lib/patterns/resources.ts';
+import { rotateLocalKey } from '../lib/storage/local-key-ring.ts';
 import { provision } from '../lib/storage/provision.ts';
 import { openStorage } from '../lib/storage/storage.ts';
 import { type Azurite, startAzurite } from './azurite.ts';
@@ -68,8 +69,11 @@ export async function startProduct(options: ProductOptions): Promise<Product> {
       provision(storage, resourcesOf(deployment, Date.now())),
     ]);
     stops.push(identity.stop);
+    const keyFile = join(data, 'keys.json');
+    if (!existsSync(keyFile)) await rotateLocalKey(keyFile);
     const settings = {
       AzureWebJobsStorage: connectionString,
+      KEY_ENCRYPTION_KEY_FILE: resolve(keyFile),
       TOKEN_ISSUER: identity.issuer,
       TOKEN_AUDIENCE: identity.audience,
       TOKEN_JWKS_URI: identity.jwksUri,

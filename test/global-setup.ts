@@ -9,6 +9,8 @@ declare module 'vitest' {
   export interface ProvidedContext {
     /** Connection string of the storage account that belongs to each test file, by the file's path. */
     storage: Record<string, string>;
+    /** Removed after the run. */
+    folder: string;
   }
 }
 
@@ -18,6 +20,7 @@ export default async function setup(project: TestProject) {
   const files = (await project.globTestFiles()).testFiles;
   const accounts = files.map((_, index) => ({ name: `test${index}`, key: randomBytes(64).toString('base64') }));
   const azurite = await startAzurite({ folder, accounts });
+  project.provide('folder', folder);
   project.provide(
     'storage',
     Object.fromEntries(files.map((file, index) => [file, azurite.connectionString(`test${index}`)])),

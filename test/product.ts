@@ -26,6 +26,8 @@ export type Client = (
 export interface Product {
   readonly url: string;
   readonly storage: Storage;
+  /** Where the key-encryption keys are. */
+  readonly keyFile: string;
   token(role: Role, email?: string): Promise<string>;
   /** A client whose requests carry a token of this role. */
   as(role: Role | undefined, email?: string): Client;
@@ -58,6 +60,9 @@ export function useProduct(url: string): Product {
   return {
     get url() {
       return product.url;
+    },
+    get keyFile() {
+      return join(folder, 'keys.json');
     },
     storage: openStorage({ connectionString }),
     token,

@@ -1,17 +1,19 @@
 import { randomUUID } from 'node:crypto';
+import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { HttpClient } from '@azure/core-rest-pipeline';
-import { expect } from 'vitest';
+import { expect, inject } from 'vitest';
 import { deployment } from '../lib/model/deployment.ts';
 import { consumeIntent, consumeTransfer } from '../lib/patterns/consume.ts';
 import { createEngine, type Engine, type Timing } from '../lib/patterns/engine.ts';
 import type { Entity, Values } from '../lib/patterns/entity.ts';
 import { toSnapshot } from '../lib/patterns/entity-codec.ts';
 import { buildKey } from '../lib/patterns/key-template.ts';
-import { membersOf } from '../lib/patterns/member-list.ts';
+import { membersOf, readList } from '../lib/patterns/member-list.ts';
 import { isIndexed, placesOf } from '../lib/patterns/places.ts';
 import { type Message, POISON_TABLE } from '../lib/patterns/poison.ts';
 import { resourcesOf } from '../lib/patterns/resources.ts';
+import { localKeyRing, rotateLocalKey } from '../lib/storage/local-key-ring.ts';
 import { provision } from '../lib/storage/provision.ts';
 import { openStorage, type Storage } from '../lib/storage/storage.ts';
 import { testStorage } from './storage.ts';
@@ -24,6 +26,8 @@ const POLL_MS = 20;
 export interface World {
   readonly storage: Storage;
   readonly engine: Engine;
+  /** Where the engine has its key-encryption keys from. */
+  readonly keyFile: string;
   /** Another process on the same storage, whose calls go through `httpClient`. */
   engineThrough(httpClient: HttpClient): Engine;
   /** What the queue functions logged. */
@@ -36,15 +40,19 @@ export interface World {
   take(queue: string, text: string): Promise<Message>;
 }
 
-/** The deployment on the test file's own storage account. */
-export async function openWorld(url: string): Promise<World> {
+/** The deployment, and more where a test wants it, on the test file's own storage account. */
+export async function openWorld(url: string, more: readonly Entity[] = []): Promise<World> {
+  const entities = [...deployment, ...more];
   const connectionString = testStorage(url);
   const storage = openStorage({ connectionString });
-  await provision(storage, resourcesOf(deployment, Date.now()));
+  const keyFile = join(inject('folder'), `${randomUUID()}.json`);
+  await rotateLocalKey(keyFile);
+  const options = { timing: QUICK, keys: localKeyRing(keyFile) };
+  await provision(storage, resourcesOf(entities, Date.now()));
   const logged: string[] = [];
   const log = { warn: (text: string) => logged.push(text), error: (text: string) => logged.push(text) };
   const consumers = { 'index-changes': consumeIntent, archive: consumeTransfer };
-  const consumer = { engine: createEngine(storage, { timing: QUICK }), entities: deployment, log };
+  const consumer = { engine: createEngine(storage, options), entities, log };
 
   // Taken off a queue by `take` in search of another one.
   let held: (Message & { text: string })[] = [];
@@ -119,10 +127,11 @@ export async function openWorld(url: string): Promise<World> {
     throw new Error(`No message of ${queue} has ${text} in it.`);
   }
   const engineThrough = (httpClient: HttpClient) =>
-    createEngine(openStorage({ connectionString, httpClient }), { timing: QUICK });
+    createEngine(openStorage({ connectionString, httpClient }), options);
   return {
     storage,
-    engine: createEngine(storage, { timing: QUICK }),
+    engine: createEngine(storage, options),
+    keyFile,
     engineThrough,
     logged,
     handleVisible,
@@ -182,10 +191,11 @@ export async function expectIndexesToAgree(storage: Storage, entity: Entity): Pr
   const tables = new Set([entity.table, ...[...wanted.keys()].map((key): string => JSON.parse(key)[0])]);
   for (const table of tables)
     for (const row of await rowsOf(storage, table)) {
-      const isList = row.Members !== undefined;
+      const isList = row.EntityType === 'list';
       if (!isList && row.SourceRow === undefined) continue;
       expect(row.Claim, 'a claim left behind').toBeUndefined();
-      const members = membersOf({ table, partition: '', row: '', etag: '', properties: row });
+      const address = { table, partition: String(row.partitionKey), row: String(row.rowKey) };
+      const members = isList ? membersOf(await readList(storage, address)) : [];
       const contents = isList ? members : [JSON.stringify([row.SourcePartition, row.SourceRow])];
       if (contents.length > 0) found.set(JSON.stringify([table, row.partitionKey, row.rowKey]), new Set(contents));
     }

@@ -1,7 +1,8 @@
+import pMap from 'p-map';
 import { z } from 'zod';
 import { requireRole } from '../access/token.ts';
 import { RowkeyError } from '../errors.ts';
-import type { Entity, Values } from '../patterns/entity.ts';
+import { type Entity, pick, type Values } from '../patterns/entity.ts';
 import { type BatchOutcome, putEntities } from '../patterns/entity-batch.ts';
 import { createEntity, deleteEntity, patchEntity, replaceEntity, type Stored } from '../patterns/entity-store.ts';
 import { type Page, readEntities, readEntity, readWithDetails } from '../patterns/retrieve.ts';
@@ -9,10 +10,12 @@ import { parse, validateTexts, writableSchema } from '../patterns/validation.ts'
 import { nextLink, PAGE_QUERY, pageOf } from './paging.ts';
 import { toProblem } from './problem.ts';
 import { type Answer, type Call, pathTo, type Route } from './route.ts';
-import { checkMentions, visible } from './visible.ts';
+import { checkMentions, shown, shownList } from './visible.ts';
 
 /** As many as an entity group transaction holds. */
 export const MAX_BATCH = 100;
+/** Of an entity with a large text: a character may take six bytes in JSON. */
+const MAX_LARGE_BODY_BYTES = 33_554_432;
 
 /** The routes that follow from an entity's key. An archive is read and emptied, and written only by archiving. */
 export function entityRoutes(entity: Entity, kind: 'live' | 'archive' = 'live'): Route[] {
@@ -60,6 +63,7 @@ export function entityRoutes(entity: Entity, kind: 'live' | 'archive' = 'live'):
   };
   if (kind === 'archive') return [...reads, remove];
   const body = writableSchema(entity);
+  const maxBodyBytes = entity.large.length > 0 ? MAX_LARGE_BODY_BYTES : undefined;
   return [
     ...reads,
     remove,
@@ -70,10 +74,11 @@ export function entityRoutes(entity: Entity, kind: 'live' | 'archive' = 'live'):
       roles: access.write,
       summary: `Create one of ${name}`,
       requestBody: body,
+      maxBodyBytes,
       success: { status: 201, description: 'Created; Location says where', body: entity.schema },
       handle: async (call) => {
         const stored = await createEntity(call.app.engine, entity, await written(entity, call));
-        const answer = entityAnswer(entity, call, stored, 201);
+        const answer = await entityAnswer(entity, call, stored, 201);
         return { ...answer, headers: { ...answer.headers, location: entityPath(entity, stored.values) } };
       },
     },
@@ -93,6 +98,7 @@ export function entityRoutes(entity: Entity, kind: 'live' | 'archive' = 'live'):
       method: 'PUT',
       summary: `Replace one of ${name}`,
       requestBody: body,
+      maxBodyBytes,
       success: { status: 200, description: 'Replaced', body: entity.schema },
       handle: async (call) => {
         const input = await written(entity, call);
@@ -108,7 +114,8 @@ export function entityRoutes(entity: Entity, kind: 'live' | 'archive' = 'live'):
       name: `${name}-patch`,
       method: 'PATCH',
       summary: `Change some fields of one of ${name}; null takes one out`,
-      requestBody: body.partial(),
+      maxBodyBytes,
+      requestBody: writableSchema(entity, entity.encrypted).partial(),
       success: { status: 200, description: 'Changed', body: entity.schema },
       handle: async (call) => {
         const patch = await written(entity, call);
@@ -135,18 +142,12 @@ async function readOne(entity: Entity, call: Call, key: Values): Promise<Answer>
   for (const kind of known) requireRole(call.caller, kind.access.read);
   if (known.length === 0) return entityAnswer(entity, call, await readEntity(call.app.engine, entity, key));
   const { etag, values } = await readWithDetails(call.app.engine, entity, key, known);
-  const shown = known.map((kind) => {
-    const details = values[kind.name];
-    return [
-      kind.name,
-      Array.isArray(details) ? details.map((detail: Values) => visible(kind, call.caller, detail)) : [],
-    ];
+  const details = await pMap(known, async (kind) => {
+    const list = values[kind.name];
+    return [kind.name, await shownList(call, kind, Array.isArray(list) ? list : [])];
   });
-  return {
-    status: 200,
-    headers: { etag },
-    body: { ...visible(entity, call.caller, values), ...Object.fromEntries(shown) },
-  };
+  const body = { ...(await shown(call, entity, values)), ...Object.fromEntries(details) };
+  return { status: 200, headers: { etag }, body };
 }
 
 export function entityPath(entity: Entity, values: Values): string {
@@ -161,10 +162,15 @@ export function listSuccess(entity: Entity) {
 /** Every other field is a filter. */
 function rangeQuery(entity: Entity): Record<string, string> {
   const fields = Object.keys(entity.columns).filter(
-    (field) => !entity.partition.fields.includes(field) && entity.columns[field] !== 'Json',
+    (field) => !entity.partition.fields.includes(field) && isComparable(entity, field),
   );
   const filters = fields.map((field) => [field, `Only those with this ${field}; storage looks at the whole range`]);
   return { ...Object.fromEntries(filters), ...RANGE_QUERY };
+}
+
+/** Storage compares what a property holds. */
+function isComparable(entity: Entity, field: string): boolean {
+  return entity.columns[field] !== 'Json' && !entity.large.includes(field) && !entity.encrypted.includes(field);
 }
 
 const RANGE_QUERY: Readonly<Record<string, string>> = {
@@ -179,9 +185,10 @@ export async function pageAnswer(
   call: Call,
   entity: Entity,
   page: Page,
-  { path, bound }: { path: string; bound: string },
+  { path, bound, select }: { path: string; bound: string; select?: readonly string[] | undefined },
 ): Promise<Answer> {
-  const body = { items: page.items.map((values) => visible(entity, call.caller, values)) };
+  const list = await shownList(call, entity, page.items);
+  const body = { items: select ? list.map((values) => pick(values, select)) : list };
   return { status: 200, body, headers: await nextLink(call, page.next, { path, bound }) };
 }
 
@@ -194,7 +201,8 @@ async function range(entity: Entity, call: Call): Promise<Answer> {
   const where = filterOf(entity, call);
   const bound = JSON.stringify([path, from, to, select, where]);
   const options = { from, to, where, select: selected(entity, select), ...(await pageOf(call, bound)) };
-  return pageAnswer(call, entity, await readEntities(app.engine, entity, key, options), { bound, path });
+  const page = await readEntities(app.engine, entity, key, options);
+  return pageAnswer(call, entity, page, { bound, path, select: options.select });
 }
 
 function filterOf(entity: Entity, { caller, query }: Call): Values {
@@ -216,12 +224,12 @@ function selected(entity: Entity, select: string | undefined): string[] | undefi
   });
 }
 
-function entityAnswer(entity: Entity, call: Call, { etag, values }: Stored, status = 200): Answer {
+async function entityAnswer(entity: Entity, call: Call, { etag, values }: Stored, status = 200): Promise<Answer> {
   const headers = { etag, ...(entity.maxAge ? { 'cache-control': `private, max-age=${entity.maxAge}` } : {}) };
   const given: readonly string[] = call.header('if-none-match')?.match(/(?:W\/)?"[^"]*"|\*/g) ?? [];
   // Table storage ignores If-None-Match, so the comparison is ours; the row was read all the same.
   if (status === 200 && (given.includes(etag) || given.includes('*'))) return { status: 304, headers };
-  return { status, headers, body: visible(entity, call.caller, values) };
+  return { status, headers, body: await shown(call, entity, values) };
 }
 
 async function written(entity: Entity, call: Call): Promise<unknown> {

@@ -3,9 +3,9 @@ import { GrantRequest, grantFor, requireGrantable } from '../access/grant.ts';
 import { RowkeyError } from '../errors.ts';
 import type { Entity } from '../patterns/entity.ts';
 import { addressOf } from '../patterns/places.ts';
-import { indexFields, readByCopy } from '../patterns/read-through-index.ts';
-import { parse, validateTexts } from '../patterns/validation.ts';
+import { parse } from '../patterns/validation.ts';
 import { rowUrl } from '../storage/table-sas-signer.ts';
+import { readOwn } from './own.ts';
 import type { Answer, Call, Route } from './route.ts';
 
 const Grant = z.object({
@@ -31,18 +31,14 @@ export function grantRoute(entities: readonly Entity[]): Route {
 }
 
 async function issue(granting: readonly Entity[], call: Call): Promise<Answer> {
-  const { app, caller } = call;
+  const { app } = call;
   const asked = parse(GrantRequest, await call.json());
   const entity = granting.find(({ name }) => name === asked.entity);
   const accepted = granting.map(({ name }) => name).join(', ');
   if (!entity?.access.own)
     throw new RowkeyError('invalid-input', 'No grant is given for this entity.', { field: 'entity', accepted });
   requireGrantable(entity, asked.permissions);
-  const index = entity.indexes[entity.access.own.index];
-  if (!caller.email || !index || index.kind === 'index-entity')
-    throw new RowkeyError('forbidden', 'The token does not say whose own entity is meant: it has no email.');
-  const given = validateTexts(entity, { email: caller.email }, indexFields(entity, index));
-  const own = await readByCopy(app.engine, entity, index, given);
+  const own = await readOwn(call, entity);
   const grant = grantFor(entity, addressOf(entity, own), app.engine.now());
   const token = await app.signer().sign(grant);
   const body = {

@@ -5,7 +5,7 @@ import { validateTexts } from '../patterns/validation.ts';
 import { entityPath, listSuccess, pageAnswer } from './entity-routes.ts';
 import { PAGE_QUERY, pageOf } from './paging.ts';
 import { pathTo, type Route } from './route.ts';
-import { rolesToReadBy, visible } from './visible.ts';
+import { rolesToReadBy, shown } from './visible.ts';
 
 /** A route for each index: of one entity an object, of several a list. */
 export function indexRoutes(entity: Entity): Route[] {
@@ -47,7 +47,7 @@ function indexRoute(entity: Entity, indexName: string, index: Index): Route {
       const values = await readByCopy(call.app.engine, entity, index, given);
       // No ETag: a copy has its own, which is of no use in writing the entity.
       const headers = { 'content-location': entityPath(entity, values) };
-      return { status: 200, headers, body: visible(entity, call.caller, values) };
+      return { status: 200, headers, body: await shown(call, entity, values) };
     },
   };
 }

@@ -39,7 +39,8 @@ const Problem = z.object({
   errors: z.array(z.object({ field: z.string(), message: z.string() })).optional(),
 });
 
-function operationOf({ name, path, roles, query = {}, summary, requestBody, success, method }: Route) {
+function operationOf(route: Route) {
+  const { name, path, roles, query = {}, summary, requestBody, requestTypes, success, method } = route;
   const inPath = [...path.matchAll(/\{(\w+)\}/g)].map(([, field]) => ({
     name: field,
     in: 'path',
@@ -64,12 +65,14 @@ function operationOf({ name, path, roles, query = {}, summary, requestBody, succ
     summary,
     ...(roles ? { description: `For the roles: ${roles.join(', ')}.` } : { security: [] }),
     parameters: [...inPath, ...inQuery, EXPLAIN, ...(conditional ? [ifMatch] : [])],
+    ...(requestTypes ? { requestBody: { required: true, content: binary(requestTypes) } } : {}),
     ...(requestBody
       ? { requestBody: { required: true, content: content('application/json', jsonSchema(requestBody, 'input')) } }
       : {}),
     responses: {
       [success.status]: {
         description: success.description,
+        ...(success.types ? { content: binary(success.types) } : {}),
         ...(success.body ? { content: content('application/json', jsonSchema(success.body)) } : {}),
       },
       default: { $ref: '#/components/responses/Problem' },
@@ -83,6 +86,11 @@ const EXPLAIN = {
   description: 'Answer what would be read and written, without writing it',
   schema: { type: 'boolean' },
 };
+
+/** The bytes are all there is to it: such a schema says nothing of them. */
+function binary(types: readonly string[]) {
+  return Object.fromEntries(types.map((type) => [type, {}]));
+}
 
 function content(type: string, schema: unknown) {
   return { [type]: { schema } };

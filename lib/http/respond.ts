@@ -1,6 +1,7 @@
 import type { HttpRequest, HttpResponseInit, InvocationContext } from '@azure/functions';
 import { type Caller, requireRole } from '../access/token.ts';
 import { RowkeyError } from '../errors.ts';
+import { BlobGone } from '../patterns/large-entities.ts';
 import { collectChanges } from '../patterns/note-change.ts';
 import { type Cost, measureCost } from '../storage/cost.ts';
 import { explain } from '../storage/explain.ts';
@@ -9,6 +10,7 @@ import type { Answer, App, Call, Route } from './route.ts';
 
 /** A batch of a hundred entities of a few KB each; a body is read into memory as a whole. */
 const MAX_BODY_BYTES = 1_048_576;
+const READ_ATTEMPTS = 4;
 const NOBODY: Caller = { subject: '', roles: [] };
 
 /** The handler that the functions runtime calls: who, what, and every failure as problem details. */
@@ -39,7 +41,8 @@ async function answerTo(app: () => App, route: Route, request: HttpRequest, spen
     params: decoded(request.params),
     query,
     header: (name) => request.headers.get(name) ?? undefined,
-    json: () => bodyOf(request),
+    bytes: () => bodyOf(request, route.maxBodyBytes),
+    json: async () => toJson(await bodyOf(request, route.maxBodyBytes)),
   };
   if (isExplanation) return explanationOf(() => recorded(route, call, spent));
   if (route.method !== 'GET') await call.app.audit.catchUp();
@@ -48,7 +51,7 @@ async function answerTo(app: () => App, route: Route, request: HttpRequest, spen
 
 /** Answers, and throws, only once what was changed is in the audit log. */
 function recorded(route: Route, call: Call, spent: Spent): Promise<Answer> {
-  const handle = () => route.handle(call);
+  const handle = () => unlessBlobGone(route, call);
   return collectChanges(call.caller.subject, handle, async (changes) => {
     const since = performance.now();
     await call.app.audit.append(changes).finally(() => {
@@ -60,8 +63,18 @@ function recorded(route: Route, call: Call, spent: Spent): Promise<Answer> {
 async function explanationOf(answer: () => Promise<Answer>): Promise<Answer> {
   const steps = await explain(answer);
   // An append to the audit log is shared by all that are waiting for one, and no cost of the request.
-  const own = steps.filter((step) => !('write' in step && step.write === 'blob'));
+  const own = steps.filter((step) => !('write' in step && step.write === 'blob' && step.does === 'append'));
   return { status: 200, body: { steps, transactions: own.length }, headers: { 'cache-control': 'no-store' } };
+}
+
+/** A reader may have the row of before and find its blob replaced: it has to read the row again. */
+async function unlessBlobGone(route: Route, call: Call): Promise<Answer> {
+  for (let attempt = 1; ; attempt += 1)
+    try {
+      return await route.handle(call);
+    } catch (error) {
+      if (!(error instanceof BlobGone) || route.method !== 'GET' || attempt === READ_ATTEMPTS) throw error;
+    }
 }
 
 /** `explain=true` is taken on every route, and taken out of the query, as it asks about the rest. */
@@ -91,10 +104,14 @@ function decoded(params: Readonly<Record<string, string>>): Record<string, strin
   return Object.fromEntries(Object.entries(params).map(([name, value]) => [name, value.replace(/%2f/gi, '/')]));
 }
 
-async function bodyOf(request: HttpRequest): Promise<unknown> {
+async function bodyOf(request: HttpRequest, maxBytes = MAX_BODY_BYTES): Promise<Uint8Array> {
   const bytes = await request.arrayBuffer();
-  if (bytes.byteLength > MAX_BODY_BYTES)
-    throw new RowkeyError('invalid-input', 'The body is too large.', { accepted: `at most ${MAX_BODY_BYTES} bytes` });
+  if (bytes.byteLength > maxBytes)
+    throw new RowkeyError('invalid-input', 'The body is too large.', { accepted: `at most ${maxBytes} bytes` });
+  return new Uint8Array(bytes);
+}
+
+function toJson(bytes: Uint8Array): unknown {
   try {
     return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes));
   } catch {
@@ -124,7 +141,7 @@ function failure(error: unknown, context: InvocationContext): Answer {
   return { status: problem.status, body: problem, headers };
 }
 
-function toResponse({ status, body, headers }: Answer, spent: Spent): HttpResponseInit {
+function toResponse({ status, body, bytes, headers }: Answer, spent: Spent): HttpResponseInit {
   const common = {
     'server-timing': timing(spent),
     'cache-control': 'private, no-cache',
@@ -134,7 +151,7 @@ function toResponse({ status, body, headers }: Answer, spent: Spent): HttpRespon
   return {
     status,
     headers: { ...common, ...content, ...headers },
-    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    ...(bytes ? { body: bytes } : body === undefined ? {} : { body: JSON.stringify(body) }),
   };
 }
 

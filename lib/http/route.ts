@@ -24,11 +24,16 @@ export interface Call {
   readonly header: (name: string) => string | undefined;
   /** The body as JSON. Throws `invalid-input`. */
   readonly json: () => Promise<unknown>;
+  /** The body as it came. Throws `invalid-input` where it is too large. */
+  readonly bytes: () => Promise<Uint8Array>;
 }
 
 export interface Answer {
   readonly status: number;
+  /** Sent as JSON. */
   readonly body?: unknown;
+  /** Sent as it is, in place of that; the headers say what it is. */
+  readonly bytes?: Uint8Array;
   readonly headers?: Readonly<Record<string, string>>;
 }
 
@@ -45,8 +50,18 @@ export interface Route {
   readonly query?: Readonly<Record<string, string>>;
   readonly summary: string;
   readonly requestBody?: z.ZodType;
+  /** Of a body that is no JSON. */
+  readonly requestTypes?: readonly string[];
+  /** Where more than usual is taken. */
+  readonly maxBodyBytes?: number | undefined;
   /** The successful answer: its status, and its body where it has one. */
-  readonly success: { readonly status: number; readonly description: string; readonly body?: z.ZodType };
+  readonly success: {
+    readonly status: number;
+    readonly description: string;
+    readonly body?: z.ZodType;
+    /** Of a body that is no JSON. */
+    readonly types?: readonly string[];
+  };
   readonly handle: (call: Call) => Promise<Answer>;
 }
 

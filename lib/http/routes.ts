@@ -1,4 +1,5 @@
 import type { Entity } from '../patterns/entity.ts';
+import { attachmentRoutes } from './attachment-routes.ts';
 import { auditRoute } from './audit-route.ts';
 import { entityRoutes } from './entity-routes.ts';
 import { grantRoute } from './grant-route.ts';
@@ -6,6 +7,7 @@ import { healthRoute } from './health-route.ts';
 import { indexRoutes } from './index-routes.ts';
 import { openapiOf } from './openapi.ts';
 import { poisonRoutes } from './poison-routes.ts';
+import { rewrapRoute } from './rewrap-route.ts';
 import type { Route } from './route.ts';
 import { scanRoute } from './scan-route.ts';
 import { seriesRoutes } from './series-routes.ts';
@@ -20,12 +22,16 @@ export function routesOf(entities: readonly Entity[]): Route[] {
       ...entityRoutes(entity),
       ...indexRoutes(entity),
       ...transferRoutes(entity),
+      ...attachmentRoutes(entity),
       ...(entity.archive ? entityRoutes(entity.archive, 'archive') : []),
     ]),
     ...(entities.some((entity) => entity.access.own) ? [grantRoute(entities)] : []),
     ...poisonRoutes,
     auditRoute,
     ...single.filter(({ perDay }) => !perDay).map(scanRoute),
+    ...withArchives(single)
+      .filter(({ encrypted }) => encrypted.length > 0)
+      .map(rewrapRoute),
     healthRoute,
   ];
   const openapi: Route = {
@@ -38,4 +44,8 @@ export function routesOf(entities: readonly Entity[]): Route[] {
     handle: async () => ({ status: 200, body: openapiOf([...described, openapi]) }),
   };
   return [...described, openapi];
+}
+
+function withArchives(entities: readonly Entity[]): Entity[] {
+  return entities.flatMap((entity) => (entity.archive ? [entity, entity.archive] : [entity]));
 }

@@ -1,9 +1,24 @@
+import pMap from 'p-map';
 import type { Caller } from '../access/token.ts';
 import { RowkeyError } from '../errors.ts';
 import type { Entity, Role, Values } from '../patterns/entity.ts';
+import { toPlain } from '../patterns/stored-values.ts';
+import type { Call } from './route.ts';
+
+const SHOWN_AT_ONCE = 8;
+
+/** What the caller is shown of an entity: what is encrypted is opened, and what is in a blob is fetched. */
+export function shown({ app, caller }: Call, entity: Entity, values: Values): Promise<Values> {
+  return toPlain(app.engine, entity, visible(entity, caller, values));
+}
+
+/** Those, one after the other in the same order. */
+export function shownList(call: Call, entity: Entity, list: readonly Values[]): Promise<Values[]> {
+  return pMap(list, (values) => shown(call, entity, values), { concurrency: SHOWN_AT_ONCE });
+}
 
 /** Fields that only some roles are shown are left out for the others, as if they were empty. */
-export function visible(entity: Entity, caller: Caller, values: Values): Values {
+function visible(entity: Entity, caller: Caller, values: Values): Values {
   const hidden = hiddenFields(entity, caller);
   return Object.fromEntries(Object.entries(values).filter(([field]) => !hidden.includes(field)));
 }

@@ -1,6 +1,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { RowkeyError } from '../errors.ts';
-import { appendBlock, blobLength, createAppendBlob, listBlobs, setBlobMetadata } from '../storage/append-blobs.ts';
+import { appendBlock, createAppendBlob, listBlobs, setBlobMetadata } from '../storage/append-blobs.ts';
+import { blobLength } from '../storage/blobs.ts';
 import { StorageRefusal } from '../storage/errors.ts';
 import { isExplained } from '../storage/explain.ts';
 import type { Engine } from './engine.ts';
@@ -46,7 +47,7 @@ interface Line {
 
 interface OpenBlob {
   readonly container: string;
-  readonly blob: string;
+  readonly name: string;
   readonly first: string;
   last: string;
   length: number;
@@ -129,7 +130,7 @@ export function createAuditLog(engine: Engine, { maxBlocks = MAX_BLOCKS } = {}):
       await appendBlock(storage, blob, { bytes, position: blob.length, signal });
     } catch (error) {
       const isRefused = error instanceof StorageRefusal && error.reason === 'changed';
-      if (!isRefused || (await blobLength(storage, blob, { signal })) !== blob.length + bytes.length) throw error;
+      if (!isRefused || (await blobLength(storage, blob, signal)) !== blob.length + bytes.length) throw error;
     }
   }
 
@@ -137,7 +138,7 @@ export function createAuditLog(engine: Engine, { maxBlocks = MAX_BLOCKS } = {}):
   async function openBlob({ hour, at: first }: Line, { at: last }: Line, signal: AbortSignal): Promise<OpenBlob> {
     const taken = await listBlobs(storage, { container: AUDIT_CONTAINER, prefix: `${hour}/`, signal });
     for (let number = numberOf(taken.at(-1)) + 1; ; number += 1) {
-      const address = { container: AUDIT_CONTAINER, blob: `${hour}/${String(number).padStart(6, '0')}.log` };
+      const address = { container: AUDIT_CONTAINER, name: `${hour}/${String(number).padStart(6, '0')}.log` };
       try {
         await createAppendBlob(storage, address, { metadata: { first, last }, signal });
       } catch (error) {

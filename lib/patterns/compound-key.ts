@@ -1,3 +1,4 @@
+import pMap from 'p-map';
 import { RowkeyError } from '../errors.ts';
 import { type Action, type Address, type Properties, type Row, readRange } from '../storage/rows.ts';
 import type { Engine } from './engine.ts';
@@ -5,12 +6,15 @@ import type { Entity, Values } from './entity.ts';
 import { type Snapshot, toProperties, toSnapshot } from './entity-codec.ts';
 import { buildKey, rangeOfPrefix } from './key-template.ts';
 import { addressOf } from './places.ts';
+import { toPlaced } from './stored-values.ts';
 
 /**
  * Compound key pattern: `empid_000123` and `empid_000123_2012` lie side by side, so that one range query reads an entity
  * with its details. Each write of a detail touches the entity that it belongs to, under its ETag, in the same
  * transaction: so a delete, an archive or a move of that one, which takes the details along, misses none.
  */
+
+const DETAILS_AT_ONCE = 8;
 
 /** The details of an entity, as they are stored: one range query. */
 export async function readDetails(
@@ -24,18 +28,27 @@ export async function readDetails(
 }
 
 /** The details as they are to be where their entity goes: `to` has the fields of the key that change. */
-export function movedDetails(
+export async function movedDetails(
+  engine: Engine,
   entity: Entity,
   rows: readonly Row[],
-  to: Values,
-): { row: string; properties: Properties }[] {
-  return rows.flatMap((found) => {
-    const kind = detailOf(entity, found);
-    const snapshot = kind && toSnapshot(kind, found);
-    if (!kind || snapshot?.state !== 'live') return [];
-    const values = { ...snapshot.values, ...to };
-    return [{ row: addressOf(kind, values).row, properties: toProperties(kind, values, snapshot.system) }];
-  });
+  there: { readonly table: string; readonly to: Values },
+): Promise<{ row: string; properties: Properties }[]> {
+  const moved = await pMap(
+    rows,
+    async (found) => {
+      const kind = detailOf(entity, found);
+      const snapshot = kind && toSnapshot(kind, found);
+      if (!kind || snapshot?.state !== 'live') return [];
+      const values = await toPlaced(engine, kind, snapshot.values, {
+        entity: { ...kind, table: there.table },
+        to: there.to,
+      });
+      return [{ row: addressOf(kind, values).row, properties: toProperties(kind, values, snapshot.system) }];
+    },
+    { concurrency: DETAILS_AT_ONCE },
+  );
+  return moved.flat();
 }
 
 /** What the functions here need of a planned change. */

@@ -1,8 +1,9 @@
 import { z } from 'zod';
 import type { Denormalized, DenormalizedDeclaration } from './denormalization.ts';
-import type { Access, ColumnType, Entity, Values } from './entity.ts';
+import type { Access, ColumnType, Entity, Role, Values } from './entity.ts';
 import type { Index } from './indexes.ts';
 import { compileTemplate, type FieldsOf } from './key-template.ts';
+import { Attachment, type AttachmentDeclaration } from './reference.ts';
 
 /** A template whose fields are all in the schema, or a sentence that says which is not: the compiler shows it. */
 type Checked<Template extends string, Field extends string> =
@@ -10,16 +11,33 @@ type Checked<Template extends string, Field extends string> =
     ? Template
     : `{${Exclude<FieldsOf<Template>, Field>}} is not a field of the schema`;
 
-export interface Declaration<Shape extends z.ZodRawShape, Partition extends string, Row extends string> {
+export interface Declaration<
+  Shape extends z.ZodRawShape,
+  Partition extends string,
+  Row extends string,
+  Encrypted extends keyof Shape & string = never,
+> {
   /** Unknown fields are refused. Every field is stored under its own name. */
   readonly schema: z.ZodObject<Shape>;
   /** Lower-case letters and digits. */
   readonly table: string;
   readonly key: {
-    readonly partition: Partition & Checked<Partition, keyof Shape & string>;
-    readonly row: Row & Checked<Row, keyof Shape & string>;
+    readonly partition: Partition & Checked<Partition, Exclude<keyof Shape & string, Encrypted>>;
+    readonly row: Row & Checked<Row, Exclude<keyof Shape & string, Encrypted>>;
   };
-  readonly indexes?: Readonly<Record<string, Index<keyof Shape & string>>>;
+  readonly indexes?: Readonly<Record<string, Index<Exclude<keyof Shape & string, Encrypted>>>>;
+  /**
+   * Encrypted properties pattern: texts of which storage only ever has the ciphertext. Replaced with their entity, and
+   * left out for who lacks the roles in `access.restricted`. A key or an index of one is a compile error.
+   */
+  readonly encrypted?: readonly Encrypted[];
+  /** Large entities pattern: files, such as a photo. Each has a field of its name that describes it, and routes of its own. */
+  readonly attachments?: Readonly<Record<string, AttachmentDeclaration>>;
+  /** Large entities pattern: texts that may be longer than one property holds. */
+  readonly large?: readonly (keyof Shape & string)[];
+  /** Counted up when what is stored changes its meaning; `upgrades` then reads what earlier versions stored. */
+  readonly version?: number;
+  readonly upgrades?: Readonly<Record<number, (values: Values) => Values>>;
   /** `POST …/archive` moves an entity to this table, under the same key. */
   readonly archive?: { readonly table: string };
   /** `POST …/move` changes these fields of the partition key. */
@@ -44,12 +62,13 @@ export interface Declaration<Shape extends z.ZodRawShape, Partition extends stri
 const TABLE_NAME = /^[a-z][a-z0-9]{2,54}$/;
 
 /** Declares what is stored. Throws a plain error that says what is wrong with a declaration. */
-export function defineEntity<Shape extends z.ZodRawShape, const Partition extends string, const Row extends string>(
-  name: string,
-  declaration: Declaration<Shape, Partition, Row>,
-): Entity<Shape> {
+export function defineEntity<
+  Shape extends z.ZodRawShape,
+  const Partition extends string,
+  const Row extends string,
+  const Encrypted extends keyof Shape & string = never,
+>(name: string, declaration: Declaration<Shape, Partition, Row, Encrypted>): Entity<Shape> {
   const {
-    schema,
     table,
     key,
     indexes = {},
@@ -59,9 +78,18 @@ export function defineEntity<Shape extends z.ZodRawShape, const Partition extend
     denormalized = [],
     derived = {},
     counts = {},
+    encrypted = [],
+    large = [],
+    attachments = {},
+    version = 1,
+    upgrades = {},
     access,
   } = declaration;
   const wrong = (why: string) => new Error(`The entity ${name} cannot be defined: ${why}.`);
+  for (const field of Object.keys(attachments))
+    if (field in declaration.schema.shape) throw wrong(`its attachment ${field} is a field of the schema, too`);
+  const describing = Object.keys(attachments).map((field) => [field, Attachment.optional()] as const);
+  const schema = declaration.schema.extend(Object.fromEntries(describing)) as unknown as z.ZodObject<Shape>;
   const partition = compileTemplate(key.partition);
   const row = compileTemplate(key.row);
   const tables = [table, archive?.table, ...Object.values(indexes).map(tableOf)].filter((used) => used !== undefined);
@@ -80,6 +108,14 @@ export function defineEntity<Shape extends z.ZodRawShape, const Partition extend
   const restricted = Object.keys(access.restricted ?? {});
   for (const field of keyFields)
     if (restricted.includes(field)) throw wrong(`the restricted field ${field} is part of its key`);
+  for (const [field, roles] of Object.entries<readonly Role[] | undefined>(access.restricted ?? {}))
+    if (!access.write.every((role) => roles?.includes(role))) throw wrong(`who writes it may not see ${field}`);
+  for (const field of encrypted)
+    if (!restricted.includes(field)) throw wrong(`${field} is encrypted and not restricted to any role`);
+  for (const [indexName, index] of Object.entries(indexes))
+    if (large.length > 0 && index.kind !== 'index-entity' && index.copies === 'everything')
+      throw wrong(`its index ${indexName} copies everything, and ${large.join(', ')} may be large`);
+  for (let from = 1; from < version; from += 1) if (!upgrades[from]) throw wrong(`nothing upgrades version ${from}`);
   const copied = denormalized.flatMap((link) => Object.keys(link.copies));
   for (const [indexName, index] of Object.entries(indexes))
     for (const field of index.uses)
@@ -95,6 +131,10 @@ export function defineEntity<Shape extends z.ZodRawShape, const Partition extend
   if (master && !isWithin)
     throw wrong(`its key does not begin with that of ${master.name}, in the same table and partition`);
 
+  const columns = columnsOf(schema);
+  for (const field of [...encrypted, ...large])
+    if (columns[field] !== 'String') throw wrong(`${field} is to be encrypted or large, and no text`);
+
   const links: Denormalized[] = denormalized.map((link) => ({
     source: link.source,
     target: () => entity as Entity,
@@ -108,7 +148,7 @@ export function defineEntity<Shape extends z.ZodRawShape, const Partition extend
     partition,
     row,
     keyFields,
-    columns: columnsOf(schema),
+    columns,
     indexes,
     archive: undefined,
     movable,
@@ -124,6 +164,11 @@ export function defineEntity<Shape extends z.ZodRawShape, const Partition extend
       Object.entries<Entity | undefined>(counts).flatMap(([field, of]) => (of ? [[field, of]] : [])),
     ),
     countedBy: [],
+    encrypted,
+    large,
+    attachments,
+    version,
+    upgrades,
     access: access as Access,
     maxAge: declaration.maxAge,
     series: undefined,
@@ -143,6 +188,10 @@ export function defineEntity<Shape extends z.ZodRawShape, const Partition extend
         dependents: [],
         countedBy: [],
         access: archiveAccess,
+        // Known once they are defined.
+        get details() {
+          return entity.details.map((detail) => ({ ...detail, table: archive.table }));
+        },
       },
     });
   for (const [field, counted] of Object.entries(entity.counts)) {

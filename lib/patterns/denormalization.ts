@@ -21,9 +21,10 @@ export interface DenormalizedDeclaration<Field extends string = string> {
   readonly copies: Partial<Readonly<Record<Field, (source: Values) => unknown>>>;
 }
 
-/** The fields that nobody writes but the engine, and that a write keeps: copies and counts. */
+/** The fields that nobody writes but the engine, and that a write keeps: copies, counts and what describes attachments. */
 export function keptFields(entity: Entity): string[] {
-  return [...entity.denormalized.flatMap((link) => Object.keys(link.copies)), ...Object.keys(entity.counts)];
+  const copies = entity.denormalized.flatMap((link) => Object.keys(link.copies));
+  return [...copies, ...Object.keys(entity.counts), ...Object.keys(entity.attachments)];
 }
 
 /** Those, and the ones that follow from other fields of the same entity. */

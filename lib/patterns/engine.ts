@@ -1,8 +1,12 @@
+import { appKeyRing } from '../storage/app-key-ring.ts';
+import type { KeyRing } from '../storage/key-ring.ts';
 import type { Storage } from '../storage/storage.ts';
 
 /** What the patterns work with: storage, a clock, and how long things may take. Tests hold the clock. */
 export interface Engine {
   readonly storage: Storage;
+  /** For what is stored encrypted. */
+  readonly keys: KeyRing;
   readonly now: () => number;
   readonly timing: Timing;
 }
@@ -24,5 +28,6 @@ export interface Timing {
 export const TIMING: Timing = { commitWithinMs: 15_000, claimForMs: 50_000, hideIntentForSeconds: 60 };
 
 export function createEngine(storage: Storage, options: Partial<Omit<Engine, 'storage'>> = {}): Engine {
-  return { storage, now: options.now ?? Date.now, timing: options.timing ?? TIMING };
+  const { now = Date.now, timing = TIMING, keys = appKeyRing() } = options;
+  return { storage, now, timing, keys };
 }

@@ -6,10 +6,12 @@ import { keptFields } from './denormalization.ts';
 import type { Engine } from './engine.ts';
 import { type Entity, pick, type Values } from './entity.ts';
 import { toSnapshot } from './entity-codec.ts';
+import { droppingBlobs } from './entity-store.ts';
 import { busy, commit, EntityChanged } from './eventual-transaction.ts';
 import { checkDay, withDayTable } from './high-volume-delete.ts';
 import { addressOf } from './places.ts';
 import type { Change } from './plan.ts';
+import { toStored } from './stored-values.ts';
 import { validate } from './validation.ts';
 
 /** Writing many entities, as an import does: those of one partition together in entity group transactions. */
@@ -90,7 +92,9 @@ async function putTogether(batch: Batch, items: readonly Item[], attempt = 1): P
   const [first] = needed;
   if (!first) return;
   try {
-    await withDayTable(engine, first.address.table, () => commit(engine, entity, needed, { abandoned }));
+    await withDayTable(engine, first.address.table, () =>
+      droppingBlobs(engine, entity, needed, () => commit(engine, entity, needed, { abandoned })),
+    );
     for (const { index, outcome } of needed) outcomes.set(index, outcome);
   } catch (error) {
     if (error instanceof EntityChanged && attempt < MAX_ATTEMPTS) return putTogether(batch, needed, attempt + 1);
@@ -105,15 +109,10 @@ async function putTogether(batch: Batch, items: readonly Item[], attempt = 1): P
 async function changeOf(engine: Engine, entity: Entity, { index, values }: Item) {
   const address = addressOf(entity, values);
   const before = toSnapshot(entity, await readRow(engine.storage, address));
-  const copies = keptFields(entity);
-  const current =
-    before.state === 'live' &&
-    pick(
-      before.values,
-      Object.keys(entity.columns).filter((field) => !copies.includes(field)),
-    );
-  const outcome = !current ? 'created' : isDeepStrictEqual(current, values) ? 'unchanged' : 'replaced';
-  return { index, values, address, before, after: values, outcome } satisfies Change & Item & { outcome: BatchOutcome };
+  const current = before.state === 'live' ? before.values : undefined;
+  const after = await toStored(engine, entity, { ...pick(current ?? {}, keptFields(entity)), ...values }, current);
+  const outcome = !current ? 'created' : isDeepStrictEqual(current, after) ? 'unchanged' : 'replaced';
+  return { index, values, address, before, after, outcome } satisfies Change & Item & { outcome: BatchOutcome };
 }
 
 /** What concerns one entity is its outcome; what concerns storage as a whole is thrown. */

@@ -1,6 +1,8 @@
 import { RowkeyError } from '../errors.ts';
 import type { Properties, Row } from '../storage/rows.ts';
 import { type ColumnType, type Entity, pick, type Values } from './entity.ts';
+import { isInBlob, isSealed } from './reference.ts';
+import { splitText } from './split-text.ts';
 
 /** Properties of ours begin with a capital; a schema's fields cannot. */
 export interface SystemProperties {
@@ -28,9 +30,14 @@ export type Snapshot =
 
 /** https://learn.microsoft.com/rest/api/storageservices/understanding-the-table-service-data-model */
 const MAX_STRING_LENGTH = 32_768;
+const MAX_ENTITY_BYTES = 1_048_576;
+/** Keys of 1 KiB each, the timestamp, and 8 bytes and a type for each property. */
+const ENTITY_OVERHEAD = 2_200;
+const PROPERTY_OVERHEAD = 16;
+/** A text that may be large takes so many properties, half of an entity, before it goes to a blob; several share them. */
+const MAX_PARTS = 8;
 /** The service allows 255 with PartitionKey, RowKey and Timestamp; some are for our own. */
 const MAX_PROPERTIES = 240;
-const ENTITY_VERSION = 1;
 /** What a deleted entity's row is until the reconciler takes it away; a range filters by type and so never meets one. */
 export const TOMBSTONE = 'tombstone';
 /** What keeps the counts of an entity that does not exist. */
@@ -43,7 +50,9 @@ export function toProperties(
   system: Omit<SystemProperties, 'EntityType' | 'EntityVersion'>,
 ): Properties {
   const stored = fieldsToProperties(entity, values);
-  return { ...stored, ...system, EntityType: entity.name, EntityVersion: ENTITY_VERSION };
+  const properties = { ...stored, ...system, EntityType: entity.name, EntityVersion: entity.version };
+  checkSize(properties);
+  return properties;
 }
 
 export function fieldsToProperties(entity: Entity, values: Values): Properties {
@@ -53,19 +62,81 @@ export function fieldsToProperties(entity: Entity, values: Values): Properties {
       'too-large',
       `An entity holds at most ${MAX_PROPERTIES} fields; the wide entities pattern spreads more over several.`,
     );
-  return Object.fromEntries(
-    entries.map(([field, value]) => [field, toProperty(field, entity.columns[field] ?? 'Json', value)]),
+  return Object.fromEntries(entries.flatMap(([field, value]) => propertiesOf(entity, field, value)));
+}
+
+function propertiesOf(entity: Entity, field: string, value: unknown): [string, unknown][] {
+  if (isSealed(value)) return [[field, value.sealed]];
+  if (!entity.large.includes(field)) return [[field, toProperty(field, entity.columns[field] ?? 'Json', value)]];
+  if (isInBlob(value)) return [[blobProperty(field), JSON.stringify(value)]];
+  const text = String(value);
+  if (!fitsRow(entity, text)) throw tooLong(field, MAX_STRING_LENGTH * partsFor(entity));
+  const parts = splitText(text, MAX_STRING_LENGTH);
+  return parts.length === 0 ? [[field, '']] : parts.map((part, index) => [partProperty(field, index), part]);
+}
+
+/** Whether a text of a field that may be large is kept in the row, be it in several properties. */
+export function fitsRow(entity: Entity, text: string): boolean {
+  // A part may be one short, where a character of two units would be cut.
+  return text.length <= (MAX_STRING_LENGTH - 1) * partsFor(entity);
+}
+
+function partsFor({ large }: Entity): number {
+  return Math.max(1, Math.floor(MAX_PARTS / Math.max(1, large.length)));
+}
+
+function partProperty(field: string, index: number): string {
+  return index === 0 ? field : `Part${index + 1}_${field}`;
+}
+
+function blobProperty(field: string): string {
+  return `Blob_${field}`;
+}
+
+/** The properties in which fields are stored, for a projection. */
+export function storedNames(entity: Entity, fields: readonly string[]): string[] {
+  return fields.flatMap((field) =>
+    entity.large.includes(field)
+      ? [...Array.from({ length: partsFor(entity) }, (_, index) => partProperty(field, index)), blobProperty(field)]
+      : [field],
   );
 }
 
 /** The fields of a row, without ours and without those that the entity does not declare. */
 export function toValues(entity: Entity, properties: Properties): Values {
+  const version = Number(properties.EntityVersion ?? entity.version);
+  if (version < entity.version) return upgraded(entity, properties, version);
   const values: Record<string, unknown> = {};
   for (const [field, type] of Object.entries(entity.columns)) {
-    const stored = properties[field];
-    if (stored !== undefined && stored !== null) values[field] = fromProperty(type, stored);
+    const value = fieldOf(entity, field, type, properties);
+    if (value !== undefined) values[field] = value;
   }
   return values;
+}
+
+function fieldOf(entity: Entity, field: string, type: ColumnType, properties: Properties): unknown {
+  const stored = properties[field];
+  const inBlob = properties[blobProperty(field)];
+  if (typeof inBlob === 'string' && entity.large.includes(field)) return JSON.parse(inBlob);
+  if (stored === undefined || stored === null) return undefined;
+  if (entity.encrypted.includes(field)) return { sealed: String(stored) };
+  if (!entity.large.includes(field)) return fromProperty(type, stored);
+  const parts = Array.from({ length: partsFor(entity) }, (_, index) => properties[partProperty(field, index)] ?? '');
+  return parts.join('');
+}
+
+/** What an older declaration stored, as the present one has it: fields that it has no more are there for the upgrade. */
+function upgraded(entity: Entity, properties: Properties, from: number): Values {
+  const fields = Object.keys(properties).filter((name) => /^[a-z]/.test(name));
+  let values: Values = Object.fromEntries(
+    fields.map((field) => {
+      const type = entity.columns[field];
+      return [field, type ? fieldOf(entity, field, type, properties) : fromProperty('String', properties[field])];
+    }),
+  );
+  for (let version = from; version < entity.version; version += 1)
+    values = entity.upgrades[version]?.(values) ?? values;
+  return pick(values, Object.keys(entity.columns));
 }
 
 export function toSnapshot(entity: Entity, row: Row | undefined): Snapshot {
@@ -105,14 +176,26 @@ function toProperty(field: string, type: ColumnType, value: unknown): unknown {
   if (type === 'Boolean' || type === 'Int32') return value;
   const text = type === 'Json' ? JSON.stringify(value) : String(value);
   if (text.length <= MAX_STRING_LENGTH) return text;
-  throw new RowkeyError(
-    'too-large',
-    `The field ${field} is longer than one property holds; a large value belongs in a blob.`,
-    {
-      field,
-      accepted: `at most ${MAX_STRING_LENGTH} characters`,
-    },
-  );
+  throw tooLong(field, MAX_STRING_LENGTH);
+}
+
+function tooLong(field: string, length: number): RowkeyError {
+  return new RowkeyError('too-large', `The field ${field} is longer than it can be; a field may be declared large.`, {
+    field,
+    accepted: `at most ${length} characters`,
+  });
+}
+
+/** As the service measures an entity, give or take what its types add. The emulator takes any size. */
+function checkSize(properties: Properties): void {
+  const size = Object.entries(properties).reduce((sum, [name, value]) => {
+    const text = typeof value === 'string' ? value : '';
+    return sum + PROPERTY_OVERHEAD + 2 * name.length + 2 * text.length;
+  }, ENTITY_OVERHEAD);
+  if (size > MAX_ENTITY_BYTES)
+    throw new RowkeyError('too-large', 'The entity is larger than Table storage holds.', {
+      accepted: `at most ${MAX_ENTITY_BYTES} bytes, in which a character takes two`,
+    });
 }
 
 /** Of a property as it is read, or as it is to be written: with its type beside it. */

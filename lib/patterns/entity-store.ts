@@ -8,8 +8,11 @@ import { type Entity, pick, type Values } from './entity.ts';
 import { type Snapshot, toSnapshot } from './entity-codec.ts';
 import { busy, type CommitOptions, commit, EntityChanged } from './eventual-transaction.ts';
 import { checkDay, unlessTableMissing, withDayTable } from './high-volume-delete.ts';
+import { dropBlobs } from './large-entities.ts';
 import { addressOf } from './places.ts';
 import type { Change } from './plan.ts';
+import { isReference } from './reference.ts';
+import { toStored } from './stored-values.ts';
 import { validate } from './validation.ts';
 
 /** Writing one entity: what a caller sends becomes a change of one partition, made by an eventual transaction. */
@@ -28,8 +31,9 @@ const ABSENT: Snapshot = { state: 'absent' };
 
 /** Creates an entity. Throws `invalid-input`, `duplicate-key`, `duplicate-value`, `too-large`, `busy`. */
 export async function createEntity(engine: Engine, entity: Entity, input: unknown): Promise<Stored> {
-  const values = validate(entity, input);
-  checkDay(entity, values, engine.now());
+  const plain = validate(entity, input);
+  checkDay(entity, plain, engine.now());
+  const values = await toStored(engine, entity, plain);
   const address = addressOf(entity, values);
   // Copies have to be read before they are taken; lists may be taken as not there yet.
   const assumeNew = entity.denormalized.length === 0 && !entity.detailOf;
@@ -51,11 +55,14 @@ export function replaceEntity(
 ): Promise<Stored> {
   return changeEntity(engine, entity, key, ifMatch, (current) => {
     const given = withoutCopies(entity, withKey(entity, key, input), current);
-    return { ...pick(current, keptFields(entity)), ...validate(entity, given) };
+    return toStored(engine, entity, { ...pick(current, keptFields(entity)), ...validate(entity, given) }, current);
   });
 }
 
-/** Changes some fields of an entity, and takes out those that are null (RFC 7396). Throws as `changeEntity` does. */
+/**
+ * Changes some fields of an entity, and takes out those that are null (RFC 7396). Throws as `changeEntity` does, and
+ * `invalid-input` for an encrypted field, which is only replaced with its entity.
+ */
 export function patchEntity(
   engine: Engine,
   entity: Entity,
@@ -66,16 +73,26 @@ export function patchEntity(
   return changeEntity(engine, entity, key, ifMatch, (current) => {
     const copies = decidedFields(entity);
     const given = withoutCopies(entity, withKey(entity, key, patch), current);
-    const writable = Object.entries(current).filter(([field]) => !copies.includes(field));
+    for (const field of entity.encrypted) if (field in given) throw encrypted(field);
+    // What is stored elsewhere stays there, unless it is written anew.
+    const references = [...entity.encrypted, ...entity.large].filter((field) => isReference(current[field]));
+    const held = pick(
+      current,
+      references.filter((field) => !(field in given)),
+    );
+    const writable = Object.entries(current).filter(
+      ([field]) => !copies.includes(field) && !references.includes(field),
+    );
     const merged = Object.entries({ ...Object.fromEntries(writable), ...given });
     const left = merged.filter(([field, value]) => value !== null || copies.includes(field));
-    return { ...pick(current, keptFields(entity)), ...validate(entity, Object.fromEntries(left)) };
+    const changed = validate(entity, Object.fromEntries(left), held);
+    return toStored(engine, entity, { ...pick(current, keptFields(entity)), ...changed }, current);
   });
 }
 
 /** Deletes an entity. Throws as `changeEntity` does. */
 export async function deleteEntity(engine: Engine, entity: Entity, key: Values, ifMatch?: string): Promise<void> {
-  await changeEntity(engine, entity, key, ifMatch, () => undefined);
+  await changeEntity(engine, entity, key, ifMatch, async () => undefined);
 }
 
 /**
@@ -83,12 +100,12 @@ export async function deleteEntity(engine: Engine, entity: Entity, key: Values, 
  * caller named an ETag. What is not changed is not written. Throws `not-found`, `etag-mismatch`, `busy` and what the
  * write throws.
  */
-async function changeEntity(
+export async function changeEntity(
   engine: Engine,
   entity: Entity,
   key: Values,
   ifMatch: string | undefined,
-  change: (current: Values) => Values | undefined,
+  change: (current: Values) => Promise<Values | undefined>,
 ): Promise<Stored> {
   const address = addressOf(entity, key);
   const abandoned = new Set<string>();
@@ -99,7 +116,7 @@ async function changeEntity(
     if (!etagMatches(ifMatch, before.etag))
       throw new RowkeyError('etag-mismatch', 'The entity is not as the If-Match header says.', { etag: before.etag });
     if (before.system.MovingFrom) throw busy('The entity is arriving from another partition.');
-    const after = change(before.values);
+    const after = await change(before.values);
     if (after) checkKeyKept(entity, key, after);
     if (isDeepStrictEqual(after, before.values)) return before;
     try {
@@ -129,14 +146,47 @@ export function notFound(entity: Entity): RowkeyError {
 }
 
 async function commitOne(engine: Engine, entity: Entity, change: Change, options: CommitOptions): Promise<Stored> {
-  const done = await commit(engine, entity, [change], options);
+  const done = await droppingBlobs(engine, entity, [change], () => commit(engine, entity, [change], options));
   return done.get(change.address.row) ?? { etag: '', values: {} };
+}
+
+/** Runs a commit, and deletes the blobs that its changes refer to no more; or, where it was refused, not after all. */
+export async function droppingBlobs<Result>(
+  { storage }: Engine,
+  entity: Entity,
+  changes: readonly Change[],
+  run: () => Promise<Result>,
+): Promise<Result> {
+  const drop = async (isDone: boolean) => {
+    for (const { before, after } of changes) {
+      const values = before.state === 'live' ? before.values : undefined;
+      await dropBlobs(storage, entity, isDone ? { of: values, but: after } : { of: after, but: values });
+    }
+  };
+  try {
+    const result = await run();
+    await drop(true);
+    return result;
+  } catch (error) {
+    // Of an unknown outcome nothing is deleted: it may have been done.
+    const isRefused =
+      error instanceof RowkeyError ? error.code !== 'storage-unavailable' : error instanceof EntityChanged;
+    if (isRefused) await drop(false);
+    throw error;
+  }
 }
 
 function etagMatches(header: string | undefined, etag: string): boolean {
   if (header === undefined || header.trim() === '*') return true;
   const etags: readonly string[] = header.match(/(?:W\/)?"[^"]*"/g) ?? [];
   return etags.includes(etag);
+}
+
+function encrypted(field: string): RowkeyError {
+  return new RowkeyError('invalid-input', `The field ${field} is encrypted and cannot be changed by itself.`, {
+    field,
+    accepted: 'PUT, with the whole entity',
+  });
 }
 
 /** The body may repeat the key of its path and must not change it. */

@@ -3,6 +3,7 @@ import type { Denormalized } from './denormalization.ts';
 import type { Index } from './indexes.ts';
 import type { KeyTemplate } from './key-template.ts';
 import type { Counted } from './maintained-count.ts';
+import type { AttachmentDeclaration } from './reference.ts';
 
 /** The fields of an entity as its schema parsed them. */
 export type Values = Readonly<Record<string, unknown>>;
@@ -46,6 +47,16 @@ export interface Entity<Shape extends z.ZodRawShape = z.ZodRawShape> {
   readonly counts: Readonly<Record<string, Entity>>;
   /** The other side of that: who counts this entity. Filled in as the others are defined. */
   readonly countedBy: Counted[];
+  /** Texts that may be too long for one property: they go over several, and then to a blob. */
+  readonly large: readonly string[];
+  /** Files, by the field that describes them. */
+  readonly attachments: Readonly<Record<string, AttachmentDeclaration>>;
+  /** Texts that are stored encrypted. */
+  readonly encrypted: readonly string[];
+  /** Of the declaration: what is stored has that of its time. */
+  readonly version: number;
+  /** From a version to the next, by the version that they begin with. */
+  readonly upgrades: Readonly<Record<number, (values: Values) => Values>>;
   /** The entity whose key this one's begins with (compound key pattern). */
   readonly detailOf: Entity | undefined;
   /** The other side of that. Filled in as the others are defined. */

@@ -5,15 +5,16 @@ import pMap from 'p-map';
 import { RowkeyError } from '../errors.ts';
 import { StorageRefusal } from '../storage/errors.ts';
 import { deleteMessage, MAX_MESSAGE_BYTES, type SentMessage, sendMessage, showMessage } from '../storage/messages.ts';
-import { type Address, readRow, submit } from '../storage/rows.ts';
-import { readDetails } from './compound-key.ts';
+import { type Action, type Address, type Row, readRow, submit } from '../storage/rows.ts';
 import type { Engine } from './engine.ts';
 import type { Entity, Values } from './entity.ts';
 import { toSnapshot, toValues } from './entity-codec.ts';
+import { inTurn } from './in-turn.ts';
 import { INDEX_CHANGES_QUEUE, MESSAGE_VERSION } from './intent.ts';
-import { recall, remember } from './neighbour-memory.ts';
+import { dropList, toStoredList } from './member-list.ts';
+import { planFirst, readNeighbours, rememberWritten, replanned } from './neighbours.ts';
 import { isUnknown, noteChange } from './note-change.ts';
-import { type Change, type Neighbours, neighboursOf, type Plan, planPartition } from './plan.ts';
+import { type Change, neighboursOf, type Plan, planPartition } from './plan.ts';
 import { claim } from './unique-claim.ts';
 
 /**
@@ -79,16 +80,17 @@ export async function commit(
   const refused = await claimAll(engine, entity, plan, writeId, options.abandoned);
   if (refused) throw await refuse(refused);
 
-  for (let attempt = 1; ; attempt += 1) {
+  const attempt = async (isFirst: boolean): Promise<Map<string, Committed> | undefined> => {
+    if (isFirst) ({ neighbours, plan } = replanned(engine, entity, current, { writeId, neighbours, plan }));
+    const planned = plan.actions.map(({ action }) => action);
+    const actions = await storedLists(engine, { table, partition }, planned);
     const left = deadline - engine.now();
     if (left <= 0) throw await refuse(busy('Others keep changing the same rows.'));
     try {
-      const actions = plan.actions.map(({ action }) => action);
       const etags = await submit(engine.storage, { table, partition, actions, signal: AbortSignal.timeout(left) });
-      rememberAll(engine, { table, partition }, plan, neighbours, etags);
+      rememberWritten(engine, { table, partition }, { plan, neighbours }, { actions, etags });
       const done = results(entity, current, plan, etags);
       noteChanges(engine, entity, current, done);
-      if (intent) await unlessUnavailable(showMessage(engine.storage, intent));
       return done;
     } catch (error) {
       if (!(error instanceof StorageRefusal)) throw unknown(error);
@@ -103,7 +105,6 @@ export async function commit(
         const ours = recognise(fresh, writeId);
         if (ours) {
           noteChanges(engine, entity, current, ours);
-          if (intent) await unlessUnavailable(showMessage(engine.storage, intent));
           return ours;
         }
         const conflict = conflictOf(entity, current, fresh);
@@ -111,82 +112,50 @@ export async function commit(
         if (part?.of === 'copy' && error.reason === 'exists') throw await refuse(duplicateValue(entity, part.index));
         current = fresh;
       }
+      // It was not done: an action on an entity would have been refused before. The blobs of its lists are of no use.
+      await dropLists(engine, actions);
       neighbours = await readNeighbours(engine, entity, current, 'all');
       try {
         plan = withoutMissingCopy(planPartition(entity, current, neighbours, writeId), plan, error);
       } catch (unplannable) {
         throw await refuse(unplannable instanceof Error ? unplannable : new Error(String(unplannable)));
       }
-      if (attempt > 1) await sleep(Math.random() * BACK_OFF_MS * Math.min(attempt, 10));
+      return undefined;
     }
-  }
+  };
+  const untilDone = async () => {
+    for (let count = 1; ; count += 1) {
+      const done = await attempt(count === 1);
+      if (done) return done;
+      if (count > 1) await sleep(Math.random() * BACK_OFF_MS * Math.min(count, 10));
+    }
+  };
+  const isShared = neighboursOf(entity, changes).length > 0;
+  const done = await (isShared ? inTurn(engine.storage, JSON.stringify([table, partition]), untilDone) : untilDone());
+  if (intent) await unlessUnavailable(showMessage(engine.storage, intent));
+  await dropLists(
+    engine,
+    [...neighbours.values()].filter(({ row }) => plan.actions.some(({ action }) => action.row === row)),
+  );
+  return done;
+}
+
+async function storedLists(
+  { storage }: Engine,
+  where: Omit<Address, 'row'>,
+  actions: readonly Action[],
+): Promise<Action[]> {
+  return pMap(actions, (action) => toStoredList(storage, { ...where, row: action.row }, action), {
+    concurrency: READS_AT_ONCE,
+  });
+}
+
+async function dropLists({ storage }: Engine, lists: readonly (Action | Row)[]): Promise<void> {
+  await pMap(lists, async (list) => 'properties' in list && dropList(storage, list), { concurrency: READS_AT_ONCE });
 }
 
 export function busy(why: string): RowkeyError {
   return new RowkeyError('busy', `${why} Try again.`, { retryAfter: 1 });
-}
-
-/**
- * Plans from what this process remembers, where the transaction itself checks all of it: a row that would stay as it
- * is remembered, or a refusal for its sake, has to be looked at.
- */
-async function planFirst(
-  engine: Engine,
-  entity: Entity,
-  changes: readonly Change[],
-  { writeId, assumeNew = false }: { writeId: string; assumeNew?: boolean },
-): Promise<{ neighbours: Neighbours; plan: Plan }> {
-  const remembered = await readNeighbours(engine, entity, changes, assumeNew ? 'none' : 'unknown');
-  try {
-    const plan = planPartition(entity, changes, remembered, writeId);
-    const checked = new Set(plan.actions.flatMap(({ action }) => ('etag' in action ? [action.row] : [])));
-    const rows = neighboursOf(entity, changes).filter((row) => remembered.has(row));
-    if (rows.every((row) => checked.has(row))) return { neighbours: remembered, plan };
-  } catch (error) {
-    if (!(error instanceof RowkeyError)) throw error;
-  }
-  const neighbours = await readNeighbours(engine, entity, changes, 'all');
-  return { neighbours, plan: planPartition(entity, changes, neighbours, writeId) };
-}
-
-/** Lists and counts are what the next write of the partition plans from, and so is an entity that was one of them before. */
-function rememberAll(
-  { storage }: Engine,
-  where: Omit<Address, 'row'>,
-  { actions }: Plan,
-  neighbours: Neighbours,
-  etags: ReadonlyMap<string, string>,
-): void {
-  // Nothing is written where this is explained.
-  if (etags.size === 0) return;
-  for (const { action, part } of actions) {
-    const address = { ...where, row: action.row };
-    if (part.of !== 'neighbour' && !recall(storage, address)) continue;
-    remember(storage, address, { action, etag: etags.get(action.row), before: neighbours.get(action.row) });
-  }
-}
-
-/** Those that this process remembers need no read at first, and those that it does not know may be assumed not there. */
-async function readNeighbours(
-  engine: Engine,
-  entity: Entity,
-  changes: readonly Change[],
-  read: 'all' | 'unknown' | 'none',
-): Promise<Neighbours> {
-  const [first] = changes;
-  if (!first) return new Map();
-  const readOne = async (row: string) => {
-    const address = { ...first.address, row };
-    const known = read === 'all' ? undefined : recall(engine.storage, address);
-    return known ?? (read === 'none' ? undefined : readRow(engine.storage, address));
-  };
-  const rows = await pMap(neighboursOf(entity, changes), readOne, { concurrency: READS_AT_ONCE });
-  // What is deleted takes its details along.
-  const leaving = changes.filter(({ after }) => !after);
-  const details = await pMap(leaving, ({ address }) => readDetails(engine, entity, address), {
-    concurrency: READS_AT_ONCE,
-  });
-  return new Map([...rows, ...details.flat()].flatMap((row) => (row ? [[row.row, row]] : [])));
 }
 
 async function announce(

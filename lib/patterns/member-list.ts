@@ -1,10 +1,19 @@
-import { RowkeyError } from '../errors.ts';
-import type { Action, Row } from '../storage/rows.ts';
+import { type Action, type Address, type Row, readRow } from '../storage/rows.ts';
+import type { Storage } from '../storage/storage.ts';
+import { BlobGone, dropText, loadText, storeText } from './large-entities.ts';
+import { isInBlob } from './reference.ts';
+
+/**
+ * Index entities pattern: a row that lists what shares a value. A list that is longer than one property holds is in a blob,
+ * written once under a name of its own, and the row says which: so the row's ETag stands for the list wherever it is. In the
+ * engine a list's row has its members either way.
+ */
 
 /** One string property: 64 KiB of UTF-16. */
 const MAX_LIST_LENGTH = 32_768;
+const READ_ATTEMPTS = 8;
 
-/** The members that a list row holds, in order. */
+/** The members that a list's row holds, in order. */
 export function membersOf(row: Row | undefined): string[] {
   const text = row?.properties.Members;
   if (typeof text !== 'string') return [];
@@ -14,7 +23,7 @@ export function membersOf(row: Row | undefined): string[] {
 
 /**
  * The action that makes a list hold `add` and not `remove`, conditional on the list being as it was read;
- * undefined when it does already. Throws `too-large` when the list outgrows its row.
+ * undefined when it does already.
  */
 export function listAction(
   row: Row | undefined,
@@ -26,13 +35,44 @@ export function listAction(
   for (const member of change.remove) members.delete(member);
   for (const member of change.add) members.add(member);
   if (members.size === before.length && before.every((member) => members.has(member))) return undefined;
-  const text = JSON.stringify([...members].sort());
-  if (text.length > MAX_LIST_LENGTH)
-    throw new RowkeyError('too-large', `The list ${rowKey} has outgrown its row.`, {
-      accepted: 'an inter-partition index with a row for each entity',
-    });
-  const properties = { EntityType: 'list', Members: text };
+  const properties = { EntityType: 'list', Members: JSON.stringify([...members].sort()) };
   // An emptied list stays as an empty row: a conditional delete inside a transaction does not exist.
   if (!row) return { kind: 'insert', row: rowKey, properties };
   return { kind: 'replace', row: rowKey, properties, etag: row.etag };
+}
+
+/** Reads a row that may be a list, with its members where they are in a blob: then two transactions. */
+export async function readList(storage: Storage, address: Address): Promise<Row | undefined> {
+  for (let attempt = 1; ; attempt += 1) {
+    const row = await readRow(storage, address);
+    const blob = blobIn(row);
+    if (!row || !blob) return row;
+    try {
+      return { ...row, properties: { ...row.properties, Members: await loadText(storage, blob) } };
+    } catch (error) {
+      // A writer has replaced the list since its row was read.
+      if (!(error instanceof BlobGone) || attempt === READ_ATTEMPTS) throw error;
+    }
+  }
+}
+
+/** The same action, with a list that is too long for the row in a blob. */
+export async function toStoredList(storage: Storage, address: Address, action: Action): Promise<Action> {
+  if (!('properties' in action)) return action;
+  const { Members: text, ...properties } = action.properties;
+  if (typeof text !== 'string' || text.length <= MAX_LIST_LENGTH) return action;
+  const MembersBlob = JSON.stringify(await storeText(storage, address, 'members', text));
+  return { ...action, properties: { ...properties, MembersBlob } };
+}
+
+/** Deletes the blob of a list, where it has one, which nothing refers to any more. */
+export async function dropList(storage: Storage, list: Pick<Row, 'properties'> | undefined): Promise<void> {
+  const blob = blobIn(list);
+  if (blob) await dropText(storage, blob);
+}
+
+function blobIn(row: Pick<Row, 'properties'> | undefined) {
+  const text = row?.properties.MembersBlob;
+  const blob: unknown = typeof text === 'string' ? JSON.parse(text) : undefined;
+  return isInBlob(blob) ? blob : undefined;
 }

@@ -99,5 +99,11 @@ export function copyProperties(entity: Entity, values: Values, copies: Copies<st
   const kept =
     copies === 'everything' ? values : pick(values, [...entity.keyFields, ...(copies === 'keys' ? [] : copies)]);
   const { partition, row } = addressOf(entity, values);
-  return { ...fieldsToProperties(entity, kept), EntityType: entity.name, SourcePartition: partition, SourceRow: row };
+  return {
+    ...fieldsToProperties(entity, kept),
+    EntityType: entity.name,
+    EntityVersion: entity.version,
+    SourcePartition: partition,
+    SourceRow: row,
+  };
 }

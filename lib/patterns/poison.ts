@@ -3,6 +3,7 @@ import { sendMessage } from '../storage/messages.ts';
 import { type Row, readRange, readRow, submit, tryAction } from '../storage/rows.ts';
 import type { Engine } from './engine.ts';
 import { type NotedChange, noted } from './note-change.ts';
+import { splitText } from './split-text.ts';
 
 /**
  * A message that cannot succeed is taken off its queue and recorded, newest first, with its reason and its text, so that
@@ -15,8 +16,8 @@ export const MAX_ATTEMPTS = 5;
 /** Failures that another attempt meets again. */
 const POINTLESS = new Set<string>(['never-succeeds', 'too-large', 'invalid-input']);
 const PARTITION = 'poison';
-/** One string property holds 32 Ki code units; a message has 64 Ki at the most. Whole characters, of two units each. */
-const PART = /[\s\S]{1,16000}/gu;
+/** One string property holds 32 Ki code units; a message has 64 Ki at the most. */
+const PART_LENGTH = 32_000;
 const MAX_PARTS = 5;
 /** The greatest instant that a date can be: what is subtracted from it sorts newest first. */
 const LAST_INSTANT = 8_640_000_000_000_000;
@@ -79,7 +80,7 @@ export async function handleMessage(
 export async function recordPoison(engine: Engine, message: Message, reason: string): Promise<void> {
   const { queue, id, attempts, insertedAt, body } = message;
   const text = typeof body === 'string' ? body : JSON.stringify(body);
-  const parts = text.match(PART) ?? [];
+  const parts = splitText(text, PART_LENGTH);
   const row = `${String(LAST_INSTANT - insertedAt).padStart(16, '0')}_${id}`;
   const properties = {
     EntityType: POISON_TABLE,

@@ -39,7 +39,7 @@ export async function readChanges(
       if (hourIn(blob) !== hour) seen = new Set();
       hour = hourIn(blob);
       let line = 0;
-      for await (const text of readLines(storage, { container: AUDIT_CONTAINER, blob })) {
+      for await (const text of readLines(storage, { container: AUDIT_CONTAINER, name: blob })) {
         line += 1;
         const change = ChangeRecord.parse(JSON.parse(text));
         if (seen.has(change.id)) continue;

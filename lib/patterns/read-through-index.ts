@@ -6,7 +6,7 @@ import { toValues } from './entity-codec.ts';
 import { notFound, readLive } from './entity-store.ts';
 import type { Index, IndexEntity, InterPartitionIndex, IntraPartitionIndex } from './indexes.ts';
 import { buildKey, buildKeys, parseKey, prefixRange } from './key-template.ts';
-import { membersOf } from './member-list.ts';
+import { membersOf, readList } from './member-list.ts';
 import { addressOf, isIndexed, type Place, placesOf } from './places.ts';
 import type { Page, PageOptions } from './retrieve.ts';
 import { isConfirmed } from './unique-claim.ts';
@@ -126,7 +126,7 @@ export async function readByList(
   const table = index.elsewhere?.table ?? entity.table;
   const partition = buildKey(partitionOf(index, entity), given);
   const row = buildKey(index.row, given);
-  const members = membersOf(await readRow(engine.storage, { table, partition, row }));
+  const members = membersOf(await readList(engine.storage, { table, partition, row }));
   const rest = options.after ? members.filter((member) => member > (options.after?.row ?? '')) : members;
   const page = rest.slice(0, options.top);
   const found = await pMap(page, (member) => readMember(engine, entity, index, { given, member }), {

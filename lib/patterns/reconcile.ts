@@ -7,7 +7,7 @@ import type { Entity, Values } from './entity.ts';
 import { type Snapshot, toSnapshot, toValues } from './entity-codec.ts';
 import type { InterPartitionIndex } from './indexes.ts';
 import type { Intent } from './intent.ts';
-import { listAction, membersOf } from './member-list.ts';
+import { settleMember } from './list-upkeep.ts';
 import { copyProperties, isUnique, type Place, placesOf, samePlace, unionOfPlaces } from './places.ts';
 import { hasLiveClaim, isConfirmed, isOwnedBy } from './unique-claim.ts';
 
@@ -73,21 +73,11 @@ async function settleOwn(work: Work, snapshot: Snapshot, place: Place): Promise<
   const { engine, entity } = work;
   const values = liveValues(snapshot);
   const wanted = placesOf(entity, values).some((other) => samePlace(other, place));
+  const { member } = place;
+  if (member !== undefined)
+    return settleMember(engine.storage, { ...place, member }, { wanted, check: () => checkHold(work) });
   const row = await readRow(engine.storage, place);
   checkHold(work);
-  if (place.member !== undefined) {
-    if (!wanted && !row) return true;
-    // The last one out takes the list away.
-    const members = membersOf(row);
-    if (!wanted && row && members.every((member) => member === place.member))
-      return tryAction(engine.storage, place, { kind: 'delete', row: place.row, etag: row.etag });
-    const action = listAction(
-      row,
-      place.row,
-      wanted ? { add: [place.member], remove: [] } : { add: [], remove: [place.member] },
-    );
-    return action ? tryAction(engine.storage, place, action) : true;
-  }
   const index = entity.indexes[place.index];
   if (!wanted || !values || index?.kind !== 'inter-partition')
     return row ? tryAction(engine.storage, place, { kind: 'delete', row: place.row, etag: row.etag }) : true;

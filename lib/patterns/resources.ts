@@ -1,5 +1,7 @@
 import type { Resources } from '../storage/provision.ts';
+import { ARRIVALS_CONTAINER } from './attachment.ts';
 import { AUDIT_CONTAINER } from './audit-log.ts';
+import { containersOf } from './collect-orphans.ts';
 import { SYSTEM_TABLE } from './continuation.ts';
 import type { Entity } from './entity.ts';
 import { tablesToCome } from './high-volume-delete.ts';
@@ -11,7 +13,11 @@ import { POISON_TABLE } from './poison.ts';
 export function resourcesOf(entities: readonly Entity[], now: number): Resources {
   const tables = [...entities, operations].flatMap((entity) => tablesOf(entity, now));
   const queues = [INDEX_CHANGES_QUEUE, ARCHIVE_QUEUE].flatMap((queue) => [queue, `${queue}-poison`]);
-  return { tables: [...new Set([...tables, POISON_TABLE, SYSTEM_TABLE])], queues, containers: [AUDIT_CONTAINER] };
+  return {
+    tables: [...new Set([...tables, POISON_TABLE, SYSTEM_TABLE])],
+    queues,
+    containers: [...containersOf(entities), ARRIVALS_CONTAINER, AUDIT_CONTAINER],
+  };
 }
 
 function tablesOf(entity: Entity, now: number): string[] {

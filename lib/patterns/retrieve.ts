@@ -3,7 +3,7 @@ import { type Row, readRange, scanTable } from '../storage/rows.ts';
 import type { Position } from './continuation.ts';
 import type { Engine } from './engine.ts';
 import { type Entity, pick, type Values } from './entity.ts';
-import { fieldsToProperties, toSnapshot, toValues } from './entity-codec.ts';
+import { fieldsToProperties, storedNames, toSnapshot, toValues } from './entity-codec.ts';
 import { notFound, readLive, type Stored } from './entity-store.ts';
 import { dayOf, keptDays, readDays } from './high-volume-delete.ts';
 import { buildKey, keyRange, rangeOfPrefix } from './key-template.ts';
@@ -67,11 +67,16 @@ export async function readEntities(engine: Engine, entity: Entity, key: Values, 
   const bounds = keyRange(entity.row, { from, to });
   const type = entity.name;
   const where = fieldsToProperties(entity, options.where ?? {});
-  const common = { partition, where, select: options.select, limit: top };
+  // An older version is upgraded as a whole.
+  const isSealed = options.select?.some((field) => entity.encrypted.includes(field));
+  // What is encrypted is bound to the key.
+  const wanted = isSealed ? [...entity.keyFields, ...(options.select ?? [])] : options.select;
+  const select = wanted && entity.version === 1 ? storedNames(entity, wanted) : undefined;
+  const common = { partition, where, select, limit: top };
   if (!entity.perDay) {
     const range = { table: entity.table, ...common, ...bounds, after: after?.row, type };
     const { rows, more } = await readRange(engine.storage, range);
-    return toPage(entity, rows, more, options.select);
+    return toPage(entity, rows, more, wanted);
   }
   const { first, last } = keptDays(entity, engine.now());
   const query = {
@@ -82,7 +87,7 @@ export async function readEntities(engine: Engine, entity: Entity, key: Values, 
     after: after?.day === undefined ? undefined : { day: after.day, row: after.row },
   };
   const { rows, more } = await readDays(engine, entity, query);
-  return toPage(entity, rows, more, options.select);
+  return toPage(entity, rows, more, wanted);
 }
 
 /** A table scan: reads every row of the table, and is asked for by its name or not at all. */

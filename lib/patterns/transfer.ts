@@ -9,7 +9,7 @@ import { movedDetails, readDetails } from './compound-key.ts';
 import type { Engine } from './engine.ts';
 import type { Entity, Values } from './entity.ts';
 import { type Snapshot, toSnapshot } from './entity-codec.ts';
-import { notFound, readLive } from './entity-store.ts';
+import { droppingBlobs, notFound, readLive } from './entity-store.ts';
 import { busy, commit, EntityChanged } from './eventual-transaction.ts';
 import { ARCHIVE_QUEUE, INDEX_CHANGES_QUEUE, type Intent, MESSAGE_VERSION } from './intent.ts';
 import { noted } from './note-change.ts';
@@ -17,6 +17,7 @@ import { newOperationId, type Operation, readOperation, writeOperation } from '.
 import { addressOf, isUnique, placesOf } from './places.ts';
 import type { Change } from './plan.ts';
 import { confirmedRow, HOLD_MS } from './reconcile.ts';
+import { toPlaced } from './stored-values.ts';
 import { hasLiveClaim, isOwnedBy } from './unique-claim.ts';
 import { parse } from './validation.ts';
 
@@ -137,6 +138,7 @@ async function carry(work: Work): Promise<string | undefined> {
   const { engine, entity, destination, transfer, from, to } = work;
   const dropArrived = (before: Snapshot) => tryCommit(work, destination, { address: to, before, after: undefined });
   let copiedFrom = '';
+  let after: Values = {};
   let refused: string | undefined;
   for (;;) {
     checkHold(work);
@@ -158,7 +160,6 @@ async function carry(work: Work): Promise<string | undefined> {
     const { arrived, ours } = reached;
     if (source.system.MovingFrom) throw busy('The entity is arriving from another partition.');
     if (arrived.state === 'live' && !ours) return TAKEN;
-    const after = { ...source.values, ...transfer.to };
     if (refused !== undefined) {
       if (!ours) return refused;
       if (destination === entity) await handBack(work, source.values);
@@ -169,7 +170,9 @@ async function carry(work: Work): Promise<string | undefined> {
     try {
       // The source's ETag stands for its details as well: each write of one touches it.
       if (copiedFrom !== source.etag) {
-        const put = movedDetails(entity, await readDetails(engine, entity, from), transfer.to ?? {});
+        after = await toPlaced(engine, entity, source.values, { entity: destination, to: transfer.to ?? {} });
+        const there = { table: destination.table, to: transfer.to ?? {} };
+        const put = await movedDetails(engine, entity, await readDetails(engine, entity, from), there);
         const drop = (await readDetails(engine, destination, to)).map(({ row }) => row);
         const change = { address: to, before: arrived, after, arrival, details: { put, drop } };
         if (!(await tryCommit(work, destination, change))) continue;
@@ -197,7 +200,7 @@ async function readDestination({ engine, destination, transfer, to }: Work) {
 /** False when another writer came between; what both are now has to be read again. */
 async function tryCommit({ engine }: Work, entity: Entity, change: Change): Promise<boolean> {
   try {
-    await commit(engine, entity, [change]);
+    await droppingBlobs(engine, entity, [change], () => commit(engine, entity, [change]));
     return true;
   } catch (error) {
     if (error instanceof EntityChanged) return false;

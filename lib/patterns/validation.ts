@@ -3,15 +3,21 @@ import { RowkeyError } from '../errors.ts';
 import { decidedFields } from './denormalization.ts';
 import type { Entity, Values } from './entity.ts';
 
-/** What callers may write: the schema without the fields that follow from others. */
-export function writableSchema(entity: Entity): z.ZodObject {
-  return entity.schema.omit(Object.fromEntries(decidedFields(entity).map((field) => [field, true as const])));
+/** What callers may write: the schema without the fields that follow from others, and without those named. */
+export function writableSchema(entity: Entity, without: readonly string[] = []): z.ZodObject {
+  const left = [...decidedFields(entity), ...without];
+  return entity.schema.omit(Object.fromEntries(left.map((field) => [field, true as const])));
 }
 
-/** Checks a whole entity. Throws `invalid-input` naming every field that is wrong. */
-export function validate(entity: Entity, input: unknown): Values {
-  const values = parse(writableSchema(entity), input);
-  for (const [field, value] of Object.entries(values)) checkText(field, value, entity.keyFields.includes(field));
+/**
+ * Checks a whole entity. The fields of `held` are as they were checked before, and not in the input. Throws
+ * `invalid-input` naming every field that is wrong.
+ */
+export function validate(entity: Entity, input: unknown, held: Values = {}): Values {
+  const schema = writableSchema(entity, Object.keys(held));
+  const values: Values = { ...parse(schema, input), ...held };
+  for (const [field, value] of Object.entries(values))
+    if (!(field in held)) checkText(field, value, entity.keyFields.includes(field));
   const derived = Object.entries(entity.derived).map(([field, derive]) => [field, derive(values)] as const);
   return { ...values, ...Object.fromEntries(derived.filter(([, value]) => value !== undefined)) };
 }

@@ -1,14 +1,10 @@
 import type { AppendBlobClient } from '@azure/storage-blob';
+import type { BlobAddress } from './blobs.ts';
 import { storageCall, translate, unlessMissing } from './errors.ts';
 import { isExplained } from './explain.ts';
 import type { Storage } from './storage.ts';
 
 /** Blobs that only grow: https://learn.microsoft.com/rest/api/storageservices/append-block */
-
-export interface BlobAddress {
-  readonly container: string;
-  readonly blob: string;
-}
 
 export type Metadata = Readonly<Record<string, string>>;
 
@@ -48,13 +44,6 @@ export async function setBlobMetadata(storage: Storage, address: BlobAddress, me
   await storageCall(clientOf(storage, address).setMetadata({ ...metadata }));
 }
 
-/** In bytes. Throws the refusal `missing`. */
-export async function blobLength(storage: Storage, address: BlobAddress, { signal }: Waiting = {}): Promise<number> {
-  isExplained(() => ({ read: 'blob', ...address }));
-  const { contentLength = 0 } = await storageCall(clientOf(storage, address).getProperties(aborted(signal)));
-  return contentLength;
-}
-
 /** The names of the blobs that begin with `prefix`, in order. */
 export async function listBlobs(
   storage: Storage,
@@ -87,8 +76,8 @@ export async function* readLines(storage: Storage, address: BlobAddress): AsyncG
   }
 }
 
-function clientOf({ blobs }: Storage, { container, blob }: BlobAddress): AppendBlobClient {
-  return blobs.getContainerClient(container).getAppendBlobClient(blob);
+function clientOf({ blobs }: Storage, { container, name }: BlobAddress): AppendBlobClient {
+  return blobs.getContainerClient(container).getAppendBlobClient(name);
 }
 
 function aborted(signal: AbortSignal | undefined): { abortSignal?: AbortSignal } {

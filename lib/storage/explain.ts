@@ -8,7 +8,7 @@ import type { Action } from './rows.ts';
 export type Step =
   | { readonly read: 'row'; readonly table: string; readonly partition: string; readonly row: string }
   | { readonly read: 'rows'; readonly table: string; readonly filter: string; readonly select?: readonly string[] }
-  | { readonly read: 'blob'; readonly container: string; readonly blob: string }
+  | { readonly read: 'blob'; readonly container: string; readonly name: string }
   | { readonly read: 'blobs'; readonly container: string; readonly prefix: string }
   | {
       readonly write: 'rows';
@@ -17,8 +17,10 @@ export type Step =
       readonly actions: readonly ExplainedAction[];
     }
   | { readonly write: 'message'; readonly queue: string; readonly does: 'send' | 'show' | 'delete' }
-  | { readonly write: 'blob'; readonly container: string; readonly does: 'create' | 'append' | 'describe' }
+  | { readonly write: 'blob'; readonly container: string; readonly does: BlobChange }
   | { readonly write: 'table'; readonly table: string };
+
+type BlobChange = 'put' | 'delete' | 'create' | 'append' | 'describe';
 
 export interface ExplainedAction {
   readonly kind: Action['kind'];

@@ -31,7 +31,7 @@ async function changesSince(from: string): Promise<ChangeRecord[]> {
 
 async function everyLine(): Promise<string[]> {
   const names = await listBlobs(product.storage, { container, prefix: '' });
-  const blobs = names.map((blob) => Array.fromAsync(readLines(product.storage, { container, blob })));
+  const blobs = names.map((name) => Array.fromAsync(readLines(product.storage, { container, name })));
   return (await Promise.all(blobs)).flat();
 }
 
@@ -154,7 +154,7 @@ describe('a range of time', () => {
       ...['0900/000001', '0900/000002', '1000/000001', '1000/000002'].map((name) => ({
         read: 'blob',
         container,
-        blob: `2026/03/01/${name}.log`,
+        name: `2026/03/01/${name}.log`,
       })),
     ]);
   });

@@ -42,6 +42,10 @@ export const employees = defineEntity('employees', {
       holds: '{department}/{employeeId}',
     }),
   },
+  encrypted: ['nationalId'],
+  attachments: {
+    photo: { container: 'photos', maxBytes: 5_000_000, types: ['image/jpeg', 'image/png', 'image/webp'] },
+  },
   archive: { table: 'formeremployees' },
   movable: ['department'],
   access: {

@@ -11,10 +11,11 @@ export const reviews = defineEntity('reviews', {
     year: z.int32().min(1900).max(9999),
     rating: z.int32().min(1).max(5),
     reviewer: text.optional(),
-    comments: z.string().max(30_000).optional(),
+    comments: z.string().max(5_500_000).optional(),
   }),
   table: 'employees',
   key: { partition: '{department}', row: 'empid_{employeeId}_{year:4}' },
   detailOf: employees,
+  large: ['comments'],
   access: { read: ['hr'], write: ['hr'] },
 });

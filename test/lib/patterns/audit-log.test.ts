@@ -50,7 +50,7 @@ async function readHour(hour: number, limit = 10_000): Promise<string[]> {
 async function blobsOf(hour: number): Promise<{ name: string; lines: string[]; blocks: number | undefined }[]> {
   const prefix = `${new Date(hour).toISOString().slice(0, 13).replace(/[-T]/g, '/')}00/`;
   return pMap(await listBlobs(storage, { container, prefix }), async (name) => {
-    const lines = await Array.fromAsync(readLines(storage, { container, blob: name }));
+    const lines = await Array.fromAsync(readLines(storage, { container, name }));
     const properties = await storage.blobs.getContainerClient(container).getBlobClient(name).getProperties();
     return { name, lines, blocks: properties.blobCommittedBlockCount };
   });

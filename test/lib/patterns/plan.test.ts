@@ -191,14 +191,6 @@ describe('a plan', () => {
     expect(() => commit(partition, employees, swapped)).toThrow('same row');
   });
 
-  test('that would grow a list past its row is refused', () => {
-    const members = Array.from({ length: 4_000 }, (_, index) => String(index).padStart(6, '0'));
-    const full = row('lastname_Xu', { EntityType: 'list', Members: JSON.stringify(members) });
-    const one = { department: 'Sales', employeeId: '999999', email: 'a@contoso.com', firstName: 'F', lastName: 'Xu' };
-    const changes = [change(employees, new Map(), undefined, one)];
-    expect(() => planPartition(employees, changes, new Map([[full.row, full]]), 'write')).toThrow(/outgrown/);
-  });
-
   test('for an entity that is still arriving is made by its own move alone', () => {
     const one = { department: 'Sales', employeeId: '000001', email: 'a@contoso.com', firstName: 'F', lastName: 'Xu' };
     const system = { WriteId: 'w', Incarnation: 'operation', MovingFrom: '["Here","empid_000001"]' };

@@ -1,0 +1,13 @@
+import { app } from '@azure/functions';
+import { appEngine } from '../lib/app.ts';
+import { deployment } from '../lib/model/deployment.ts';
+import { collectOrphans } from '../lib/patterns/collect-orphans.ts';
+
+/** Daily, at 01:20 UTC: deletes blobs that no row refers to any more. */
+app.timer('collect-orphans', {
+  schedule: '0 20 1 * * *',
+  handler: async (_timer, context) => {
+    const { looked, deleted } = await collectOrphans(appEngine(), deployment);
+    context.log(`${deleted} of ${looked} blobs deleted.`);
+  },
+});

@@ -1,0 +1,148 @@
+import { z } from 'zod';
+import {
+  type AttachmentKey,
+  acceptFile,
+  announceFile,
+  describeAttachment,
+  putAttachment,
+  readAttachment,
+  removeAttachment,
+} from '../patterns/attachment.ts';
+import type { Entity } from '../patterns/entity.ts';
+import { Attachment } from '../patterns/reference.ts';
+import { parse, validateTexts } from '../patterns/validation.ts';
+import { blobUploadUrl } from '../storage/blob-sas.ts';
+import { requireWriterOrOwner } from './own.ts';
+import type { Answer, Call, Route } from './route.ts';
+
+const VALID_FOR_MS = 15 * 60_000;
+/** The clocks of storage may be behind ours. */
+const CLOCK_SKEW_MS = 15 * 60_000;
+
+const Upload = z.object({
+  uploadId: z.string(),
+  url: z.url().describe('To PUT the file to, with the headers given; it can be written once'),
+  headers: z.record(z.string(), z.string()),
+  expiresAt: z.iso.datetime(),
+});
+
+/** The routes of each file that an entity may have: a photo is put, read and deleted, or uploaded past the API. */
+export function attachmentRoutes(entity: Entity): Route[] {
+  return Object.keys(entity.attachments).flatMap((field) => [
+    ...routesOf(entity, field),
+    ...uploadRoutes(entity, field),
+  ]);
+}
+
+function common(entity: Entity, field: string) {
+  const { access, name } = entity;
+  const path = `${name}/${entity.keyFields.map((part) => `{${part}}`).join('/')}/${field}`;
+  const writers = access.own ? [...new Set([...access.write, ...access.read])] : access.write;
+  const of = (call: Call): AttachmentKey => ({
+    entity,
+    field,
+    key: validateTexts(entity, call.params, entity.keyFields),
+  });
+  const mine = async (call: Call) => {
+    const attachment = of(call);
+    await requireWriterOrOwner(call, entity, attachment.key);
+    return attachment;
+  };
+  return { path, writers, of, mine };
+}
+
+function routesOf(entity: Entity, field: string): Route[] {
+  const { path, writers, of, mine } = common(entity, field);
+  const { maxBytes, types } = entity.attachments[field] ?? { maxBytes: 0, types: [] };
+  const name = `${entity.name}-${field}`;
+  return [
+    {
+      name: `${name}-get`,
+      method: 'GET',
+      path,
+      roles: entity.access.read,
+      summary: `The ${field} of one of ${entity.name}`,
+      success: { status: 200, description: 'The file; 304 where If-None-Match names its ETag', types },
+      handle: async (call) => {
+        const { engine } = call.app;
+        const found = await describeAttachment(engine, of(call));
+        const headers = { etag: `"${found.sha256}"`, 'content-type': found.type };
+        if (call.header('if-none-match')?.includes(headers.etag)) return { status: 304, headers };
+        return { status: 200, headers, bytes: await readAttachment(engine, of(call), found) };
+      },
+    },
+    {
+      name: `${name}-put`,
+      method: 'PUT',
+      path,
+      roles: writers,
+      summary: `Put the ${field} of one of ${entity.name}, which is one's own or to be changed`,
+      maxBodyBytes: maxBytes,
+      requestTypes: types,
+      success: { status: 200, description: 'What it is, told from its bytes', body: Attachment },
+      handle: async (call) => {
+        const attachment = await mine(call);
+        const stored = await putAttachment(call.app.engine, attachment, await call.bytes(), call.header('if-match'));
+        return answer(stored.values[field], stored.etag);
+      },
+    },
+    {
+      name: `${name}-delete`,
+      method: 'DELETE',
+      path,
+      roles: writers,
+      summary: `Delete the ${field} of one of ${entity.name}`,
+      success: { status: 204, description: 'Deleted' },
+      handle: async (call) => {
+        await removeAttachment(call.app.engine, await mine(call), call.header('if-match'));
+        return { status: 204 };
+      },
+    },
+  ];
+}
+
+/** Shared access signatures pattern, for a blob: two calls to the API, and the bytes go past it. */
+function uploadRoutes(entity: Entity, field: string): Route[] {
+  const { path, writers, mine } = common(entity, field);
+  const { maxBytes, types } = entity.attachments[field] ?? { maxBytes: 0, types: [] };
+  const File = z.strictObject({ type: z.enum(types), bytes: z.int32().min(1).max(maxBytes) });
+  const name = `${entity.name}-${field}-upload`;
+  return [
+    {
+      name,
+      method: 'POST',
+      path: `${path}/uploads`,
+      roles: writers,
+      summary: `A signature to upload the ${field} straight to storage: for one blob, one type and one size`,
+      requestBody: File,
+      success: { status: 201, description: 'Where to put the file; then Location takes it in', body: Upload },
+      handle: async (call) => {
+        const { key } = await mine(call);
+        const { uploadId, blob } = announceFile(entity, key, field, parse(File, await call.json()));
+        const now = call.app.engine.now();
+        const times = { startsAt: new Date(now - CLOCK_SKEW_MS), expiresAt: new Date(now + VALID_FOR_MS) };
+        const url = await blobUploadUrl(call.app.engine.storage, blob, times);
+        const headers = { 'x-ms-blob-type': 'BlockBlob' };
+        const location = `/api/${path.replace(/\{(\w+)\}/g, (_, part) => encodeURIComponent(String(key[part])))}/uploads/${uploadId}`;
+        const body = { uploadId, url, headers, expiresAt: times.expiresAt };
+        return { status: 201, headers: { location, 'cache-control': 'no-store' }, body };
+      },
+    },
+    {
+      name: `${name}-accept`,
+      method: 'POST',
+      path: `${path}/uploads/{uploadId}`,
+      roles: writers,
+      summary: `Take in the ${field} that has been uploaded, once its bytes were looked at`,
+      success: { status: 200, description: 'What it is', body: Attachment },
+      handle: async (call) => {
+        const stored = await acceptFile(call.app.engine, await mine(call), call.params.uploadId ?? '');
+        return answer(stored.values[field], stored.etag);
+      },
+    },
+  ];
+}
+
+function answer(attachment: unknown, etag: string): Answer {
+  return { status: 200, headers: { etag }, body: Attachment.parse(attachment) };
+}

@@ -1,0 +1,154 @@
+import { randomUUID } from 'node:crypto';
+import { fileTypeFromBuffer } from 'file-type';
+import { RowkeyError } from '../errors.ts';
+import { type BlobAddress, blobLength, deleteBlob, readBlob, writeBlob } from '../storage/blobs.ts';
+import type { Address } from '../storage/rows.ts';
+import type { Engine } from './engine.ts';
+import type { Entity, Values } from './entity.ts';
+import { changeEntity, type Stored } from './entity-store.ts';
+import { bytesOf, freshName, referrer, sha256 } from './large-entities.ts';
+import { addressOf } from './places.ts';
+import { Attachment, type AttachmentDeclaration } from './reference.ts';
+import { readEntity } from './retrieve.ts';
+
+/**
+ * Large entities pattern, for files: an employee's photo is a blob, and the entity says which one, of what type and how
+ * large. What it is, is told from its bytes and never from what a header says. A client may bring it past the API: it is
+ * granted one blob in a container of arrivals, from where it is taken in once its bytes were looked at.
+ */
+
+/** Where what clients upload by themselves arrives; nothing stays. */
+export const ARRIVALS_CONTAINER = 'uploads';
+
+/** Names one of an entity's attachments. */
+export interface AttachmentKey {
+  readonly entity: Entity;
+  readonly key: Values;
+  readonly field: string;
+}
+
+/** Puts a file with an entity, in place of one that is there. Throws `invalid-input`, and what `changeEntity` throws. */
+export async function putAttachment(
+  engine: Engine,
+  { entity, key, field }: AttachmentKey,
+  bytes: Uint8Array,
+  ifMatch?: string,
+): Promise<Stored> {
+  const { container } = declarationOf(entity, field);
+  const type = await checkFile(entity, field, bytes);
+  // Before the upload, which would be in vain.
+  await readEntity(engine, entity, key);
+  const address = addressOf(entity, key);
+  const attachment = { blob: freshName(address, field), type, bytes: bytes.byteLength, sha256: sha256(bytes) };
+  const name = attachment.blob;
+  await writeBlob(engine.storage, { container, name }, bytes, { type, metadata: referrer(address) });
+  return changeEntity(engine, entity, key, ifMatch, async (current) => ({ ...current, [field]: attachment })).catch(
+    async (error: unknown) => {
+      // Of an unknown outcome it is left to be collected.
+      if (error instanceof RowkeyError && error.code !== 'storage-unavailable')
+        await deleteBlob(engine.storage, { container, name });
+      throw error;
+    },
+  );
+}
+
+/** What an entity says of its attachment. Throws `not-found` where it has none. */
+export async function describeAttachment(engine: Engine, { entity, key, field }: AttachmentKey): Promise<Attachment> {
+  const { values } = await readEntity(engine, entity, key);
+  if (values[field] === undefined)
+    throw new RowkeyError('not-found', `The one of ${entity.name} has no ${field}.`, { field });
+  return Attachment.parse(values[field]);
+}
+
+/** Throws `BlobGone` where it was replaced meanwhile. */
+export function readAttachment(
+  { storage }: Engine,
+  { entity, field }: AttachmentKey,
+  { blob }: Attachment,
+): Promise<Buffer> {
+  return bytesOf(storage, { container: declarationOf(entity, field).container, name: blob });
+}
+
+/** Takes an attachment away; one that is not there is as good. Throws as `changeEntity` does. */
+export async function removeAttachment(
+  engine: Engine,
+  { entity, key, field }: AttachmentKey,
+  ifMatch?: string,
+): Promise<void> {
+  await changeEntity(engine, entity, key, ifMatch, async (current) => {
+    const { [field]: _, ...rest } = current;
+    return rest;
+  });
+}
+
+/** What a client says of a file that it is going to upload. */
+export interface AnnouncedFile {
+  readonly type: string;
+  readonly bytes: number;
+}
+
+/** The id of an upload, which says what may come, and where. Throws `invalid-input` for what would not be taken. */
+export function announceFile(entity: Entity, key: Values, field: string, { type, bytes }: AnnouncedFile) {
+  const { types, maxBytes } = declarationOf(entity, field);
+  if (!types.includes(type)) throw wrongType(field, types);
+  if (bytes > maxBytes) throw tooManyBytes(field, maxBytes);
+  const uploadId = [randomUUID(), bytes, type.replace('/', '-')].join('.');
+  return { uploadId, blob: arrival(addressOf(entity, key), field, uploadId) };
+}
+
+/** Takes in what has been uploaded under an id, once. Throws `not-found`, `invalid-input`, and as `changeEntity` does. */
+export async function acceptFile(engine: Engine, attachment: AttachmentKey, uploadId: string): Promise<Stored> {
+  const { entity, key, field } = attachment;
+  const { types } = declarationOf(entity, field);
+  const [, digits, dashed] = /^[0-9a-f-]{36}\.(\d{1,10})\.([a-z0-9-]+)$/.exec(uploadId) ?? [];
+  const type = types.find((each) => each.replace('/', '-') === dashed);
+  const blob = arrival(addressOf(entity, key), field, uploadId);
+  const length = type === undefined ? undefined : await blobLength(engine.storage, blob);
+  if (length === undefined) throw new RowkeyError('not-found', 'Nothing has been uploaded under this id.');
+  try {
+    if (length > Number(digits)) throw tooManyBytes(field, Number(digits));
+    const bytes = await readBlob(engine.storage, blob);
+    if (!bytes) throw new RowkeyError('not-found', 'Nothing has been uploaded under this id.');
+    if ((await checkFile(entity, field, bytes)) !== type) throw wrongType(field, [type ?? '']);
+    const stored = await putAttachment(engine, attachment, bytes);
+    await deleteBlob(engine.storage, blob);
+    return stored;
+  } catch (error) {
+    if (error instanceof RowkeyError && error.code === 'invalid-input') await deleteBlob(engine.storage, blob);
+    throw error;
+  }
+}
+
+function arrival(address: Address, field: string, uploadId: string): BlobAddress {
+  return {
+    container: ARRIVALS_CONTAINER,
+    name: [...freshName(address, field).split('/').slice(0, -1), uploadId].join('/'),
+  };
+}
+
+/** The type that the bytes have. Throws `invalid-input`. */
+async function checkFile(entity: Entity, field: string, bytes: Uint8Array): Promise<string> {
+  const { types, maxBytes } = declarationOf(entity, field);
+  if (bytes.byteLength > maxBytes) throw tooManyBytes(field, maxBytes);
+  const found = await fileTypeFromBuffer(bytes);
+  if (!found || !types.includes(found.mime)) throw wrongType(field, types);
+  return found.mime;
+}
+
+function wrongType(field: string, types: readonly string[]): RowkeyError {
+  const accepted = types.join(', ');
+  return new RowkeyError('invalid-input', `The ${field} is not of a type that is taken.`, { field, accepted });
+}
+
+function tooManyBytes(field: string, maxBytes: number): RowkeyError {
+  return new RowkeyError('invalid-input', `The ${field} is too large.`, {
+    field,
+    accepted: `at most ${maxBytes} bytes`,
+  });
+}
+
+function declarationOf(entity: Entity, field: string): AttachmentDeclaration {
+  const declaration = entity.attachments[field];
+  if (!declaration) throw new Error(`${field} is no attachment of ${entity.name}.`);
+  return declaration;
+}

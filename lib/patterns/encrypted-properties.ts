@@ -1,0 +1,122 @@
+import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
+import { LRUCache } from 'lru-cache';
+import { type KeyRing, UnwrapFailed } from '../storage/key-ring.ts';
+import type { Engine } from './engine.ts';
+import type { Entity, Values } from './entity.ts';
+import { addressOf } from './places.ts';
+import type { Sealed } from './reference.ts';
+
+/**
+ * Encrypted properties pattern: AES-256-GCM under a data key of the entity's own, which is kept beside the ciphertext,
+ * wrapped by a key-encryption key. What is sealed is bound to the entity's place and the field's name: a ciphertext
+ * that was put elsewhere does not open. Copies in indexes carry it as it is; who reads past the API sees nothing else.
+ *
+ *   v1.{id of the wrapping key}.{wrapped data key}.{nonce}.{ciphertext and tag}     each base64url
+ */
+
+/** What is stored does not open: it was changed, or put where it does not belong. */
+export class SealBroken extends Error {
+  override readonly name = 'SealBroken';
+}
+
+const FORM = 'v1';
+const CIPHER = 'aes-256-gcm';
+const KEY_BYTES = 32;
+const NONCE_BYTES = 12;
+const TAG_BYTES = 16;
+/** Unwrapping asks the vault: the data keys of what is looked at are kept for a while. */
+const KEYS_KEPT = 2_000;
+const KEYS_KEPT_MS = 5 * 60_000;
+
+/** Seals the fields of `plain` for the entity that has `key`, all under one new data key. Throws `wrong-setting`. */
+export async function seal(
+  { keys }: Pick<Engine, 'keys'>,
+  entity: Entity,
+  key: Values,
+  plain: Readonly<Record<string, string>>,
+): Promise<Record<string, Sealed>> {
+  const dataKey = randomBytes(KEY_BYTES);
+  const { keyId, wrapped } = await keys.wrap(dataKey);
+  const sealed = Object.entries(plain).map(([field, text]) => {
+    const nonce = randomBytes(NONCE_BYTES);
+    const cipher = createCipheriv(CIPHER, dataKey, nonce, { authTagLength: TAG_BYTES });
+    cipher.setAAD(boundTo(entity, key, field));
+    const ciphertext = Buffer.concat([cipher.update(text, 'utf8'), cipher.final(), cipher.getAuthTag()]);
+    return [field, toSealed({ keyId: Buffer.from(keyId), wrapped, nonce, ciphertext })] as const;
+  });
+  return Object.fromEntries(sealed);
+}
+
+/** What was sealed in a field of the entity that has `key`. Throws `SealBroken`, and what the key ring throws. */
+export async function open(
+  { keys }: Pick<Engine, 'keys'>,
+  entity: Entity,
+  key: Values,
+  { field, sealed }: { readonly field: string; readonly sealed: Sealed },
+): Promise<string> {
+  const { keyId, wrapped, nonce, ciphertext } = partsOf(sealed);
+  const dataKey = await unwrapped(keys, keyId.toString(), wrapped);
+  try {
+    const decipher = createDecipheriv(CIPHER, dataKey, nonce, { authTagLength: TAG_BYTES });
+    decipher.setAAD(boundTo(entity, key, field));
+    decipher.setAuthTag(ciphertext.subarray(-TAG_BYTES));
+    return decipher.update(ciphertext.subarray(0, -TAG_BYTES), undefined, 'utf8') + decipher.final('utf8');
+  } catch {
+    throw new SealBroken(`The field ${field} of one of ${entity.name} does not open.`);
+  }
+}
+
+/** The same under the current key-encryption key; the ciphertext stays. */
+export async function rewrap({ keys }: Pick<Engine, 'keys'>, sealed: Sealed): Promise<Sealed> {
+  const { keyId, wrapped, ...rest } = partsOf(sealed);
+  if (keyId.toString() === (await keys.currentKeyId())) return sealed;
+  const next = await keys.wrap(await unwrapped(keys, keyId.toString(), wrapped));
+  return toSealed({ ...rest, keyId: Buffer.from(next.keyId), wrapped: next.wrapped });
+}
+
+interface Parts {
+  readonly keyId: Buffer;
+  readonly wrapped: Uint8Array;
+  readonly nonce: Buffer;
+  readonly ciphertext: Buffer;
+}
+
+function toSealed({ keyId, wrapped, nonce, ciphertext }: Parts): Sealed {
+  const parts = [keyId, wrapped, nonce, ciphertext].map((bytes) => Buffer.from(bytes).toString('base64url'));
+  return { sealed: [FORM, ...parts].join('.') };
+}
+
+function partsOf({ sealed }: Sealed): Parts {
+  const [form, ...parts] = sealed.split('.');
+  const [keyId, wrapped, nonce, ciphertext] = parts.map((part) => Buffer.from(part, 'base64url'));
+  if (
+    form !== FORM ||
+    !keyId ||
+    !wrapped ||
+    nonce?.length !== NONCE_BYTES ||
+    !ciphertext ||
+    ciphertext.length < TAG_BYTES
+  )
+    throw new SealBroken('What is sealed is not of a form that is known.');
+  return { keyId, wrapped, nonce, ciphertext };
+}
+
+function boundTo(entity: Entity, key: Values, field: string): Buffer {
+  const { table, partition, row } = addressOf(entity, key);
+  return Buffer.from(JSON.stringify([table, partition, row, field]));
+}
+
+function asBroken(error: unknown): never {
+  throw error instanceof UnwrapFailed ? new SealBroken('The data key of what is sealed does not open.') : error;
+}
+
+const caches = new WeakMap<KeyRing, LRUCache<string, Uint8Array>>();
+
+async function unwrapped(keys: KeyRing, keyId: string, wrapped: Uint8Array): Promise<Uint8Array> {
+  const cache = caches.get(keys) ?? new LRUCache<string, Uint8Array>({ max: KEYS_KEPT, ttl: KEYS_KEPT_MS });
+  caches.set(keys, cache);
+  const id = `${keyId} ${Buffer.from(wrapped).toString('base64')}`;
+  const dataKey = cache.get(id) ?? (await keys.unwrap(keyId, wrapped).catch(asBroken));
+  cache.set(id, dataKey);
+  return dataKey;
+}

@@ -1,0 +1,89 @@
+import pMap from 'p-map';
+import type { Address } from '../storage/rows.ts';
+import { open, seal } from './encrypted-properties.ts';
+import type { Engine } from './engine.ts';
+import { type Entity, pick, type Values } from './entity.ts';
+import { fitsRow } from './entity-codec.ts';
+import { copyAttachments, loadText, sha256, storeText } from './large-entities.ts';
+import { addressOf } from './places.ts';
+import { isInBlob, isSealed } from './reference.ts';
+
+/**
+ * Between what callers write and read and what a row holds: a field that is encrypted is sealed, and a text that is too
+ * large for the row is in a blob. In the engine such a value is a reference, which is passed on as it is.
+ */
+
+const FIELDS_AT_ONCE = 8;
+
+/** The values as a row holds them; what is as in `current`, as it was stored, stays the same. */
+export async function toStored(engine: Engine, entity: Entity, values: Values, current: Values = {}): Promise<Values> {
+  if (entity.encrypted.length === 0 && entity.large.length === 0) return values;
+  const address = addressOf(entity, values);
+  return {
+    ...values,
+    ...(await sealed(engine, entity, values, current)),
+    ...(await texts(engine, entity, address, { values, current })),
+  };
+}
+
+async function sealed(engine: Engine, entity: Entity, values: Values, current: Values): Promise<Values> {
+  const plain: Record<string, string> = {};
+  for (const field of entity.encrypted) {
+    const value = values[field];
+    if (typeof value === 'string') plain[field] = value;
+  }
+  const fields = Object.keys(plain);
+  if (fields.length === 0) return {};
+  const opened = await toPlain(engine, entity, { ...values, ...pick(current, entity.encrypted) }, fields);
+  const isSame = fields.every((field) => isSealed(current[field]) && opened[field] === plain[field]);
+  return isSame ? pick(current, fields) : seal(engine, entity, values, plain);
+}
+
+async function texts(
+  { storage }: Engine,
+  entity: Entity,
+  address: Address,
+  { values, current }: { values: Values; current: Values },
+): Promise<Values> {
+  const stored: Record<string, unknown> = {};
+  for (const field of entity.large) {
+    const text = values[field];
+    if (typeof text !== 'string' || fitsRow(entity, text)) continue;
+    const before = current[field];
+    const isSame = isInBlob(before) && before.length === text.length && before.sha256 === sha256(text);
+    stored[field] = isSame ? before : await storeText(storage, address, field, text);
+  }
+  return stored;
+}
+
+/** The values as callers read them, of the fields named or all. Throws `BlobGone`, `SealBroken`. */
+export async function toPlain(
+  engine: Engine,
+  entity: Entity,
+  values: Values,
+  fields: readonly string[] = [...entity.encrypted, ...entity.large],
+): Promise<Values> {
+  const plain = await pMap(fields, (field) => plainOf(engine, entity, values, field), { concurrency: FIELDS_AT_ONCE });
+  const changed = fields.map((field, index) => [field, plain[index]] as const);
+  return { ...values, ...Object.fromEntries(changed.filter(([, text]) => text !== undefined)) };
+}
+
+/** Undefined where the value is no reference. */
+async function plainOf(engine: Engine, entity: Entity, values: Values, field: string): Promise<string | undefined> {
+  const value = values[field];
+  if (isSealed(value)) return open(engine, entity, values, { field, sealed: value });
+  return isInBlob(value) ? loadText(engine.storage, value) : undefined;
+}
+
+/** The same entity for another place: sealed for it, and with blobs of its own there. */
+export async function toPlaced(
+  engine: Engine,
+  entity: Entity,
+  values: Values,
+  there: { readonly entity: Entity; readonly to: Values },
+): Promise<Values> {
+  const placed = { ...(await toPlain(engine, entity, values)), ...there.to };
+  const address = addressOf(there.entity, placed);
+  const files = await copyAttachments(engine.storage, entity, values, address);
+  return toStored(engine, there.entity, { ...placed, ...files });
+}

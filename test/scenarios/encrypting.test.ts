@@ -1,0 +1,162 @@
+import { randomUUID } from 'node:crypto';
+import fc from 'fast-check';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { departments } from '../../lib/model/directory/departments.ts';
+import { employees } from '../../lib/model/directory/employees.ts';
+import { open, seal } from '../../lib/patterns/encrypted-properties.ts';
+import type { Entity, Values } from '../../lib/patterns/entity.ts';
+import { putEntities } from '../../lib/patterns/entity-batch.ts';
+import { createEntity, patchEntity, replaceEntity } from '../../lib/patterns/entity-store.ts';
+import { readByCopy } from '../../lib/patterns/read-through-index.ts';
+import { readEntity } from '../../lib/patterns/retrieve.ts';
+import { rewrapEntities } from '../../lib/patterns/rewrap.ts';
+import { toPlain } from '../../lib/patterns/stored-values.ts';
+import { requestArchive, requestMove } from '../../lib/patterns/transfer.ts';
+import { localKeyRing, rotateLocalKey } from '../../lib/storage/local-key-ring.ts';
+import { expectIndexesToAgree, openWorld, rowsOf, somebody, type World } from '../world.ts';
+
+/** An encrypted property is a ciphertext wherever it is stored, and opens only where it belongs. */
+
+const SECRET = '295847284';
+let world: World;
+beforeAll(async () => {
+  world = await openWorld(import.meta.url);
+});
+
+const hire = async (over: Values = {}) =>
+  (await createEntity(world.engine, employees, somebody({ nationalId: SECRET, ...over }))).values;
+const opened = async (entity: Entity, key: Values) =>
+  (await toPlain(world.engine, entity, (await readEntity(world.engine, entity, key)).values)).nationalId;
+const former = () => {
+  if (!employees.archive) throw new Error('Employees have an archive.');
+  return employees.archive;
+};
+
+async function everyRow(): Promise<Record<string, unknown>[]> {
+  const tables = ['employees', 'employeesbyemail', 'employeesbylastname', 'formeremployees'];
+  return (await Promise.all(tables.map((table) => rowsOf(world.storage, table)))).flat();
+}
+
+describe('an encrypted property', () => {
+  test('is nowhere stored as it is, and opens through the key and through each copy', async () => {
+    const one = await hire();
+    await world.settle();
+    expect(JSON.stringify(await everyRow())).not.toContain(SECRET);
+    expect(await opened(employees, one)).toBe(SECRET);
+    for (const name of ['email', 'emailCompanyWide']) {
+      const index = employees.indexes[name];
+      if (!index || index.kind === 'index-entity') throw new Error('A copy is expected.');
+      const copy = await readByCopy(world.engine, employees, index, one);
+      expect((await toPlain(world.engine, employees, copy)).nationalId).toBe(SECRET);
+    }
+  });
+
+  test('has no two equal ciphertexts, and does not open under another key, field or table', async () => {
+    const texts = fc.string({ unit: 'binary', minLength: 1, maxLength: 40 }).filter((text) => text.isWellFormed());
+    await fc.assert(
+      fc.asyncProperty(texts, async (text) => {
+        const key = { department: 'Sales', employeeId: '000001' };
+        const { nationalId: sealed } = await seal(world.engine, employees, key, { nationalId: text });
+        const { nationalId: again } = await seal(world.engine, employees, key, { nationalId: text });
+        if (!sealed || !again) throw new Error('Sealed.');
+        expect(sealed).not.toEqual(again);
+        expect(await open(world.engine, employees, key, { field: 'nationalId', sealed })).toBe(text);
+        const elsewhere: [Entity, Values, string][] = [
+          [employees, { ...key, employeeId: '000002' }, 'nationalId'],
+          [employees, { ...key, department: 'Sale' }, 'nationalId'],
+          [employees, key, 'phone'],
+          [former(), key, 'nationalId'],
+          [departments as Entity, key, 'nationalId'],
+        ];
+        for (const [entity, where, field] of elsewhere)
+          await expect(open(world.engine, entity, where, { field, sealed })).rejects.toThrow('does not open');
+        const [, keyId, wrapped, nonce, ciphertext = ''] = sealed.sealed.split('.');
+        const flipped = Buffer.from(ciphertext, 'base64url');
+        flipped[0] = (flipped[0] ?? 0) ^ 1;
+        const changed = { sealed: ['v1', keyId, wrapped, nonce, flipped.toString('base64url')].join('.') };
+        await expect(open(world.engine, employees, key, { field: 'nationalId', sealed: changed })).rejects.toThrow();
+      }),
+      { numRuns: 30 },
+    );
+  });
+
+  test('is refused in a merge, whatever it says, and kept by every other', async () => {
+    const one = await hire();
+    for (const nationalId of ['other', null, SECRET])
+      await expect(patchEntity(world.engine, employees, one, { nationalId })).rejects.toMatchObject({
+        code: 'invalid-input',
+        details: { field: 'nationalId' },
+      });
+    const { values } = await patchEntity(world.engine, employees, one, {
+      phone: '5',
+      email: `${randomUUID()}@contoso.com`,
+    });
+    expect(values.nationalId).toEqual(one.nationalId);
+    expect(await opened(employees, one)).toBe(SECRET);
+  });
+
+  test('is replaced with its entity, and stays as it is where it is the same', async () => {
+    const one = await hire();
+    const plain = { ...one, nationalId: SECRET };
+    const same = await replaceEntity(world.engine, employees, one, plain);
+    expect(same.values).toEqual(one);
+    expect(await putEntities(world.engine, employees, [plain])).toEqual(['unchanged']);
+    await replaceEntity(world.engine, employees, one, { ...plain, nationalId: 'another' });
+    expect(await opened(employees, one)).toBe('another');
+    const { nationalId: _, ...without } = plain;
+    await replaceEntity(world.engine, employees, one, without);
+    expect(await opened(employees, one)).toBeUndefined();
+  });
+
+  test('goes along with a move and into the archive', async () => {
+    const moved = await hire();
+    const archived = await hire();
+    await world.settle();
+    await requestMove(world.engine, employees, moved, { department: 'Elsewhere' });
+    await requestArchive(world.engine, employees, archived);
+    await world.settle();
+    expect(await opened(employees, { ...moved, department: 'Elsewhere' })).toBe(SECRET);
+    expect(await opened(former(), archived)).toBe(SECRET);
+    await expectIndexesToAgree(world.storage, employees);
+  });
+});
+
+describe('a rotation of the key', () => {
+  test('needs no pause: old ones open, new ones are under the new key, and a run wraps the rest', async () => {
+    const before = await hire();
+    await rotateLocalKey(world.keyFile);
+    const after = await hire();
+    const current = Buffer.from(await world.engine.keys.currentKeyId()).toString('base64url');
+    const wrappedBy = ({ nationalId }: Values) => (nationalId as { sealed: string }).sealed.split('.')[1];
+    expect(wrappedBy(before)).not.toBe(current);
+    expect(wrappedBy(after)).toBe(current);
+    expect(await opened(employees, before)).toBe(SECRET);
+
+    const changes = Array.from({ length: 5 }, (_, count) =>
+      patchEntity(world.engine, employees, before, { phone: `${count}` }),
+    );
+    let rewrapped = 0;
+    let next: Awaited<ReturnType<typeof rewrapEntities>>['next'];
+    do {
+      const page = await rewrapEntities(world.engine, employees, { top: 7, after: next });
+      rewrapped += page.rewrapped;
+      next = page.next;
+    } while (next);
+    await Promise.all(changes);
+    await world.settle();
+    expect(rewrapped).toBeGreaterThan(0);
+    expect((await rewrapEntities(world.engine, employees, { top: 1_000 })).rewrapped).toBe(0);
+    expect(await opened(employees, before)).toBe(SECRET);
+    await expectIndexesToAgree(world.storage, employees);
+
+    // Every copy follows, so that the old key may go.
+    const sealed = (await everyRow()).filter((row) => row.EntityType === 'employees' && row.nationalId !== undefined);
+    expect(new Set(sealed.map(({ nationalId }) => String(nationalId).split('.')[1]))).toEqual(new Set([current]));
+  });
+
+  test('leaves what no key opens unread, and says so', async () => {
+    const one = await hire();
+    const stranger = { ...world.engine, keys: localKeyRing(`${world.keyFile}.none`) };
+    await expect(toPlain(stranger, employees, one)).rejects.toMatchObject({ code: 'wrong-setting' });
+  });
+});

@@ -1,0 +1,158 @@
+import { beforeAll, describe, expect, test } from 'vitest';
+import { rotateLocalKey } from '../../lib/storage/local-key-ring.ts';
+import { type Reply, useProduct } from '../product.ts';
+import { rowsOf, somebody } from '../world.ts';
+
+/** Photos, long texts and secrets over HTTP: who may see and write which. */
+
+const product = useProduct(import.meta.url);
+const hr = product.as('hr');
+const PNG = Buffer.from(
+  'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==',
+  'base64',
+);
+const one = somebody({ department: 'Pictured', nationalId: '295847284' });
+const path = `/api/employees/Pictured/${one.employeeId}`;
+const owner = product.as('reader', one.email);
+const stranger = product.as('reader', 'stranger@contoso.com');
+
+beforeAll(async () => {
+  expect((await hr('POST', '/api/employees', { body: one })).status).toBe(201);
+});
+
+async function send(
+  method: string,
+  where: string,
+  {
+    email = '',
+    headers = {} as Record<string, string>,
+    body,
+  }: { email?: string; headers?: Record<string, string>; body?: Uint8Array<ArrayBuffer> } = {},
+) {
+  const token = await product.token(email ? 'reader' : 'hr', email || undefined);
+  const init = { method, headers: { authorization: `Bearer ${token}`, ...headers } };
+  return fetch(new URL(where, product.url), body ? { ...init, body } : init);
+}
+
+describe('a photo over HTTP', () => {
+  test('is put by its owner, read by any reader, and deleted', async () => {
+    expect((await hr('GET', `${path}/photo`)).status).toBe(404);
+    const put = await send('PUT', `${path}/photo`, {
+      email: one.email,
+      body: new Uint8Array(PNG),
+      headers: { 'content-type': 'text/html' },
+    });
+    expect(put.status).toBe(200);
+    expect(await put.json()).toMatchObject({ type: 'image/png', bytes: PNG.length });
+    const got = await send('GET', `${path}/photo`, { email: 'anyone@contoso.com' });
+    expect(got.headers.get('content-type')).toBe('image/png');
+    expect(got.headers.get('x-content-type-options')).toBe('nosniff');
+    expect(got.headers.get('server-timing')).toContain('"2 transactions"');
+    expect(Buffer.from(await got.arrayBuffer())).toEqual(PNG);
+    const etag = got.headers.get('etag') ?? '';
+    const again = await send('GET', `${path}/photo`, { headers: { 'if-none-match': etag } });
+    expect(again.status).toBe(304);
+    expect(again.headers.get('server-timing')).toContain('"1 transaction"');
+    expect((await owner('GET', path)).body.photo).toMatchObject({ type: 'image/png' });
+    expect((await owner('DELETE', `${path}/photo`)).status).toBe(204);
+    expect((await owner('GET', `${path}/photo`)).status).toBe(404);
+    expect((await owner('GET', path)).body.photo).toBeUndefined();
+  });
+
+  test('is nobody else’s to write, and takes no other bytes', async () => {
+    const body = new Uint8Array(PNG);
+    expect((await send('PUT', `${path}/photo`, { email: 'stranger@contoso.com', body })).status).toBe(403);
+    expect((await stranger('DELETE', `${path}/photo`)).status).toBe(403);
+    expect((await stranger('POST', `${path}/photo/uploads`, { body: { type: 'image/png', bytes: 10 } })).status).toBe(
+      403,
+    );
+    const text = await send('PUT', `${path}/photo`, {
+      body: new TextEncoder().encode('<script>'),
+      headers: { 'content-type': 'image/png' },
+    });
+    expect(text.status).toBe(400);
+    expect(await text.json()).toMatchObject({ field: 'photo', accepted: 'image/jpeg, image/png, image/webp' });
+    const large = await send('PUT', `${path}/photo`, { body: new Uint8Array(5_000_001) });
+    expect(large.status).toBe(400);
+    const spoofed = await hr('PATCH', path, {
+      body: { photo: { blob: 'x', type: 'image/png', bytes: 1, sha256: '' } },
+    });
+    expect(spoofed).toMatchObject({ status: 400, body: { field: 'photo' } });
+    expect((await hr('GET', `${path}/photo`)).status).toBe(404);
+  });
+
+  test('is uploaded straight to storage and taken in', async () => {
+    const asked = await owner('POST', `${path}/photo/uploads`, { body: { type: 'image/png', bytes: PNG.length } });
+    expect(asked.status).toBe(201);
+    const { url, headers } = asked.body;
+    const accept = asked.headers.get('location') ?? '';
+    expect((await owner('POST', accept)).status).toBe(404);
+    const put = await fetch(url, { method: 'PUT', headers, body: new Uint8Array(PNG) });
+    expect(put.status).toBe(201);
+    expect((await stranger('POST', accept)).status).toBe(403);
+    expect(await owner('POST', accept)).toMatchObject({ status: 200, body: { type: 'image/png' } });
+    expect((await send('GET', `${path}/photo`)).status).toBe(200);
+    const explained = await owner('PUT', `${path}/photo?explain=true`, { body: 'x' });
+    expect(explained.status).toBe(400);
+  });
+});
+
+describe('a text of 5 MB over HTTP', () => {
+  test('is written and read back the same, and a longer one is refused', async () => {
+    const comments = 'Excellent! '.repeat(500_000).slice(0, 5_242_880);
+    const review = { department: 'Pictured', employeeId: one.employeeId, year: 2025, rating: 5, comments };
+    expect((await hr('POST', '/api/reviews', { body: review })).status).toBe(201);
+    const read: Reply = await hr('GET', `/api/reviews/Pictured/${one.employeeId}/2025`);
+    expect(read.body.comments === comments).toBe(true);
+    const included = await hr('GET', `${path}?include=reviews`);
+    expect(included.body.reviews[0].comments === comments).toBe(true);
+    const longer = { ...review, year: 2024, comments: 'x'.repeat(5_500_001) };
+    expect(await hr('POST', '/api/reviews', { body: longer })).toMatchObject({
+      status: 400,
+      body: { field: 'comments' },
+    });
+    expect((await hr('GET', `/api/reviews/Pictured?comments=x`)).status).toBe(400);
+  });
+});
+
+describe('a secret over HTTP', () => {
+  test('is shown to who has the role, by every way, and left out for the others', async () => {
+    const ways = [
+      path,
+      '/api/employees/Pictured',
+      '/api/employees/Pictured?select=nationalId',
+      `/api/employees/by/email/Pictured/${one.email}`,
+      `/api/employees/by/emailCompanyWide/${one.email}`,
+      `/api/employees/by/lastName/Pictured/${one.lastName}`,
+    ];
+    for (const way of ways) {
+      const seen = await hr('GET', way);
+      expect(JSON.stringify(seen.body), way).toContain('295847284');
+      const hidden = await owner('GET', way);
+      expect(hidden.status).toBe(200);
+      expect(JSON.stringify(hidden.body), way).not.toMatch(/295847284|nationalId|v1\./);
+    }
+    expect(JSON.stringify(await rowsOf(product.storage, 'employees'))).not.toContain('295847284');
+    expect(await hr('PATCH', path, { body: { nationalId: '1' } })).toMatchObject({
+      status: 400,
+      body: { field: 'nationalId' },
+    });
+    expect((await hr('GET', '/api/employees/Pictured?nationalId=295847284')).status).toBe(400);
+  });
+
+  test('is wrapped anew by an operator, page by page', async () => {
+    await rotateLocalKey(product.keyFile);
+    const operator = product.as('operator');
+    expect((await hr('POST', '/api/operations/rewrap/employees')).status).toBe(403);
+    expect((await operator('POST', '/api/operations/rewrap/employees?top=100')).body).toEqual({
+      looked: 1,
+      rewrapped: 1,
+    });
+    expect((await operator('POST', '/api/operations/rewrap/employees?top=100')).body).toEqual({
+      looked: 1,
+      rewrapped: 0,
+    });
+    expect((await operator('POST', '/api/operations/rewrap/formeremployees')).status).toBe(200);
+    expect((await hr('GET', path)).body.nationalId).toBe('295847284');
+  });
+});

@@ -1,0 +1,293 @@
+import { randomBytes } from 'node:crypto';
+import pMap from 'p-map';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { deployment } from '../../lib/model/deployment.ts';
+import { employees } from '../../lib/model/directory/employees.ts';
+import { reviews } from '../../lib/model/directory/reviews.ts';
+import {
+  acceptFile,
+  announceFile,
+  describeAttachment,
+  putAttachment,
+  readAttachment,
+  removeAttachment,
+} from '../../lib/patterns/attachment.ts';
+import { collectOrphans } from '../../lib/patterns/collect-orphans.ts';
+import type { Entity, Values } from '../../lib/patterns/entity.ts';
+import { createEntity, deleteEntity, patchEntity, replaceEntity } from '../../lib/patterns/entity-store.ts';
+import { BlobGone } from '../../lib/patterns/large-entities.ts';
+import { readEntities, readEntity, readWithDetails } from '../../lib/patterns/retrieve.ts';
+import { toPlain } from '../../lib/patterns/stored-values.ts';
+import { requestArchive, requestMove } from '../../lib/patterns/transfer.ts';
+import { blobUploadUrl } from '../../lib/storage/blob-sas.ts';
+import { measureCost } from '../../lib/storage/cost.ts';
+import { FAULTS, faultyHttpClient } from '../faulty-http-client.ts';
+import { openWorld, somebody, type World } from '../world.ts';
+
+/** What is too large for a row: texts that go over several properties and then to a blob, and photos. */
+
+let world: World;
+beforeAll(async () => {
+  world = await openWorld(import.meta.url);
+});
+
+const DAY_MS = 24 * 60 * 60 * 1_000;
+const PNG = Buffer.from(
+  'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==',
+  'base64',
+);
+const JPEG = Buffer.concat([Buffer.from('ffd8ffe000104a46494600010100000100010000ffdb', 'hex'), randomBytes(4_000)]);
+
+const hire = async (over: Values = {}) => (await createEntity(world.engine, employees, somebody(over))).values;
+const review = (one: Values, over: Values = {}) => ({
+  department: one.department,
+  employeeId: one.employeeId,
+  year: 2025,
+  rating: 3,
+  ...over,
+});
+const commentsOf = async (key: Values, entity: Entity = reviews as Entity) =>
+  (await toPlain(world.engine, entity, (await readEntity(world.engine, entity, key)).values)).comments;
+const photoOf = (key: Values, entity: Entity = employees as Entity) => ({ entity, key, field: 'photo' });
+const blobsIn = async (container: string) =>
+  (await Array.fromAsync(world.storage.blobs.getContainerClient(container).listBlobsFlat())).map(({ name }) => name);
+const costOf = (work: () => Promise<unknown>) =>
+  measureCost(async (cost) => {
+    await work();
+    return cost.transactions;
+  });
+const later = () => ({ ...world.engine, now: () => Date.now() + 2 * DAY_MS });
+
+/** Of so many characters; some take two units, which must not be cut in two. */
+const text = (length: number) =>
+  'abc \u00e9\u4e16\u{1f600}'
+    .repeat(Math.ceil(length / 8))
+    .slice(0, length)
+    .toWellFormed();
+
+describe('a text that may be large', () => {
+  test.each([
+    ['of 1 KB in the row', 1_024, 1, 'large', 0],
+    ['of 200 KB over several properties', 204_800, 1, 'large', 0],
+    ['of 5 MB in a blob', 5_242_880, 2, 'large', 1],
+  ])('%s reads back the same', async (_, length, reads, container, blobs) => {
+    const one = await hire();
+    const before = (await blobsIn(container)).length;
+    const comments = text(length);
+    await createEntity(world.engine, reviews, review(one, { comments }));
+    expect(await costOf(() => commentsOf(review(one)))).toBe(reads);
+    expect((await commentsOf(review(one))) === comments).toBe(true);
+    expect((await blobsIn(container)).length - before).toBe(blobs);
+    const { values } = await readWithDetails(world.engine, employees as Entity, one, [reviews as Entity]);
+    const [found = {}] = values.reviews as Values[];
+    expect((await toPlain(world.engine, reviews as Entity, found)).comments === comments).toBe(true);
+    const { items } = await readEntities(world.engine, reviews as Entity, one, {
+      top: 1_000,
+      select: ['comments'],
+      where: { employeeId: one.employeeId },
+    });
+    expect((await toPlain(world.engine, reviews as Entity, items[0] ?? {})).comments === comments).toBe(true);
+  });
+
+  test('goes from the row to a blob and back as it grows and shrinks, and leaves nothing behind', async () => {
+    const one = await hire();
+    const before = await blobsIn('large');
+    await createEntity(world.engine, reviews, review(one));
+    for (const length of [10, 400_000, 400_001, 100_000, 300_000, 0]) {
+      await patchEntity(world.engine, reviews, review(one), { comments: text(length) });
+      expect((await commentsOf(review(one))) === text(length)).toBe(true);
+    }
+    expect(await blobsIn('large')).toEqual(before);
+    await patchEntity(world.engine, reviews, review(one), { comments: text(400_000) });
+    const [blob] = (await blobsIn('large')).filter((name) => !before.includes(name));
+    await patchEntity(world.engine, reviews, review(one), { rating: 5 });
+    await replaceEntity(world.engine, reviews, review(one), review(one, { rating: 4, comments: text(400_000) }));
+    expect((await blobsIn('large')).filter((name) => !before.includes(name))).toEqual([blob]);
+    await patchEntity(world.engine, reviews, review(one), { comments: null });
+    expect(await blobsIn('large')).toEqual(before);
+  });
+
+  test('moves and is archived with its employee, and is collected when it goes with it', async () => {
+    const one = await hire({ department: 'From' });
+    const comments = text(400_000);
+    await createEntity(world.engine, reviews, review(one, { comments }));
+    await requestMove(world.engine, employees, one, { department: 'To' });
+    await world.settle();
+    const there = { ...one, department: 'To' };
+    expect((await commentsOf(review(there))) === comments).toBe(true);
+    await requestArchive(world.engine, employees, there);
+    await world.settle();
+    const archive = employees.archive;
+    if (!archive) throw new Error('Employees have an archive.');
+    await collectOrphans(later(), deployment);
+    const kinds = archive.details;
+    const { values } = await readWithDetails(world.engine, archive, there, kinds);
+    const [found = {}] = values.reviews as Values[];
+    expect((await toPlain(world.engine, reviews as Entity, found)).comments === comments).toBe(true);
+    await deleteEntity(world.engine, archive, there);
+    await world.settle();
+    await collectOrphans(later(), deployment);
+    await expect(toPlain(world.engine, reviews as Entity, found)).rejects.toThrow(BlobGone);
+  });
+});
+
+describe('a photo', () => {
+  test('is put, replaced, read and deleted; the entity and the blob agree', async () => {
+    const one = await hire();
+    const before = await blobsIn('photos');
+    const put = await putAttachment(world.engine, photoOf(one), PNG);
+    expect(put.values.photo).toMatchObject({ type: 'image/png', bytes: PNG.length });
+    await putAttachment(world.engine, photoOf(one), JPEG);
+    const found = await describeAttachment(world.engine, photoOf(one));
+    expect(found.type).toBe('image/jpeg');
+    expect(await readAttachment(world.engine, photoOf(one), found)).toEqual(JPEG);
+    expect((await blobsIn('photos')).length).toBe(before.length + 1);
+    await patchEntity(world.engine, employees, one, { phone: '5' });
+    await replaceEntity(world.engine, employees, one, one);
+    expect(await describeAttachment(world.engine, photoOf(one))).toEqual(found);
+    await removeAttachment(world.engine, photoOf(one));
+    expect(await blobsIn('photos')).toEqual(before);
+    expect((await readEntity(world.engine, employees, one)).values).toEqual(one);
+  });
+
+  test('is what its bytes say, and is refused before anything is written', async () => {
+    const one = await hire();
+    const before = await blobsIn('photos');
+    const gif = Buffer.from(`GIF89a${'0'.repeat(100)}`);
+    const script = Buffer.from('<svg xmlns="http://www.w3.org/2000/svg"><script>1</script></svg>');
+    for (const bytes of [gif, script, Buffer.alloc(0), Buffer.concat([PNG, Buffer.alloc(5_000_000)])])
+      await expect(putAttachment(world.engine, photoOf(one), bytes)).rejects.toMatchObject({
+        code: 'invalid-input',
+        details: { field: 'photo' },
+      });
+    const nobody = { ...one, employeeId: '999999' };
+    await expect(putAttachment(world.engine, photoOf(nobody), PNG)).rejects.toMatchObject({ code: 'not-found' });
+    expect(await blobsIn('photos')).toEqual(before);
+  });
+
+  test('goes along with a move and into the archive, and goes with its entity', async () => {
+    const one = await hire({ department: 'Here' });
+    await putAttachment(world.engine, photoOf(one), JPEG);
+    await requestMove(world.engine, employees, one, { department: 'There' });
+    await world.settle();
+    const there = { ...one, department: 'There' };
+    const moved = await describeAttachment(world.engine, photoOf(there));
+    expect(await readAttachment(world.engine, photoOf(there), moved)).toEqual(JPEG);
+    await requestArchive(world.engine, employees, there);
+    await world.settle();
+    const archive = employees.archive;
+    if (!archive) throw new Error('Employees have an archive.');
+    await collectOrphans(later(), deployment);
+    const archived = await describeAttachment(world.engine, photoOf(there, archive));
+    expect(await readAttachment(world.engine, photoOf(there, archive), archived)).toEqual(JPEG);
+    await expect(readAttachment(world.engine, photoOf(there), moved)).rejects.toThrow(BlobGone);
+    await deleteEntity(world.engine, archive, there);
+    await expect(readAttachment(world.engine, photoOf(there, archive), archived)).rejects.toThrow(BlobGone);
+  });
+
+  test('and its entity agree whatever happens at whatever call, and what is left over is collected', async () => {
+    const counting = faultyHttpClient();
+    const first = await hire();
+    await putAttachment(world.engine, photoOf(first), PNG);
+    await putAttachment(world.engineThrough(counting), photoOf(first), JPEG);
+    const calls = Array.from({ length: counting.calls }, (_, index) => index + 1);
+    expect(calls.length).toBeGreaterThan(4);
+    const cases = FAULTS.flatMap((fault) => calls.map((at) => ({ fault, at })));
+    const outcomes = await pMap(
+      cases,
+      async ({ fault, at }) => {
+        const one = await hire();
+        await putAttachment(world.engine, photoOf(one), PNG);
+        const put = putAttachment(world.engineThrough(faultyHttpClient(fault, at)), photoOf(one), JPEG);
+        const isDone = await put.then(
+          () => true,
+          () => false,
+        );
+        return { one, isDone };
+      },
+      { concurrency: 4 },
+    );
+    await world.settle();
+    const { deleted } = await collectOrphans(later(), deployment);
+    expect(deleted).toBeGreaterThan(0);
+    const referred = new Set<string>();
+    for (const { one, isDone } of outcomes) {
+      const found = await describeAttachment(world.engine, photoOf(one));
+      const bytes = await readAttachment(world.engine, photoOf(one), found);
+      expect(bytes.equals(found.type === 'image/png' ? PNG : JPEG)).toBe(true);
+      // What was acknowledged is there.
+      if (isDone) expect(found.type).toBe('image/jpeg');
+      referred.add(found.blob);
+    }
+    expect((await collectOrphans(later(), deployment)).deleted).toBe(0);
+    expect([...referred].every((name) => name.startsWith('employees/'))).toBe(true);
+  });
+
+  test('in the making is not collected, nor is what somebody else has put there', async () => {
+    const one = await hire();
+    await putAttachment(world.engine, photoOf(one), PNG);
+    const container = world.storage.blobs.getContainerClient('photos');
+    await container.getBlockBlobClient('of/somebody/else').upload('x', 1);
+    const before = await blobsIn('photos');
+    expect((await collectOrphans(world.engine, deployment)).looked).toBe(0);
+    await collectOrphans(later(), deployment);
+    expect(await blobsIn('photos')).toEqual(before);
+  });
+});
+
+describe('an upload past the API', () => {
+  const times = () => ({ startsAt: new Date(Date.now() - 60_000), expiresAt: new Date(Date.now() + 60_000) });
+  const upload = async (key: Values, bytes: Uint8Array, said = { type: 'image/jpeg', bytes: bytes.length }) => {
+    const { uploadId, blob } = announceFile(employees as Entity, key, 'photo', said);
+    const url = await blobUploadUrl(world.storage, blob, times());
+    const headers = { 'x-ms-blob-type': 'BlockBlob', 'content-type': 'image/jpeg' };
+    const put = await fetch(url, { method: 'PUT', headers, body: new Uint8Array(bytes) });
+    return { uploadId, url, put, headers };
+  };
+
+  test('is taken in once its bytes were looked at, and leaves nothing where it arrived', async () => {
+    const one = await hire();
+    const { uploadId, put } = await upload(one, JPEG);
+    expect(put.status).toBe(201);
+    const { values } = await acceptFile(world.engine, photoOf(one), uploadId);
+    expect(values.photo).toMatchObject({ type: 'image/jpeg', bytes: JPEG.length });
+    expect(await blobsIn('uploads')).toEqual([]);
+    await expect(acceptFile(world.engine, photoOf(one), uploadId)).rejects.toMatchObject({ code: 'not-found' });
+  });
+
+  test('can be made once and not read, and its signature opens no other blob', async () => {
+    const one = await hire();
+    const { url, put, headers } = await upload(one, JPEG);
+    expect(put.status).toBe(201);
+    expect((await fetch(url)).status).toBe(403);
+    expect((await fetch(url, { method: 'PUT', headers, body: 'other' })).ok).toBe(false);
+    expect((await fetch(url, { method: 'DELETE' })).status).toBe(403);
+    const elsewhere = new URL(url);
+    elsewhere.pathname += '0';
+    expect((await fetch(elsewhere, { method: 'PUT', headers, body: 'other' })).status).toBe(403);
+  });
+
+  test('of another type, size or owner than was said is refused and deleted', async () => {
+    const one = await hire();
+    const other = await hire();
+    const refused = { code: 'invalid-input', details: { field: 'photo' } };
+    const wrong = [
+      await upload(one, PNG),
+      await upload(one, Buffer.from('<script>alert(1)</script>')),
+      await upload(one, JPEG, { type: 'image/jpeg', bytes: 100 }),
+    ];
+    for (const { uploadId } of wrong)
+      await expect(acceptFile(world.engine, photoOf(one), uploadId)).rejects.toMatchObject(refused);
+    const { uploadId } = await upload(one, JPEG);
+    for (const id of [uploadId, 'x', '../../photos', `${uploadId}/..`])
+      await expect(acceptFile(world.engine, photoOf(other), id)).rejects.toMatchObject({ code: 'not-found' });
+    for (const said of [
+      { type: 'image/gif', bytes: 5 },
+      { type: 'image/png', bytes: 5_000_001 },
+    ])
+      expect(() => announceFile(employees as Entity, one, 'photo', said)).toThrow();
+    expect((await readEntity(world.engine, employees, one)).values).toEqual(one);
+    await collectOrphans(later(), deployment);
+    expect(await blobsIn('uploads')).toEqual([]);
+  });
+});

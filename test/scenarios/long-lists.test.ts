@@ -1,0 +1,150 @@
+import pMap from 'p-map';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { z } from 'zod';
+import { deployment } from '../../lib/model/deployment.ts';
+import { collectOrphans } from '../../lib/patterns/collect-orphans.ts';
+import { defineEntity } from '../../lib/patterns/define-entity.ts';
+import type { Entity, Values } from '../../lib/patterns/entity.ts';
+import { putEntities } from '../../lib/patterns/entity-batch.ts';
+import { createEntity, deleteEntity, patchEntity } from '../../lib/patterns/entity-store.ts';
+import { indexEntity } from '../../lib/patterns/indexes.ts';
+import { membersOf, readList } from '../../lib/patterns/member-list.ts';
+import { readByList } from '../../lib/patterns/read-through-index.ts';
+import { readRow } from '../../lib/storage/rows.ts';
+import { FAULTS, faultyHttpClient } from '../faulty-http-client.ts';
+import { expectIndexesToAgree, openWorld, type World } from '../world.ts';
+
+/** Index entities that outgrow their row move to a blob, and back, and nobody notices. */
+
+const people = defineEntity('crowd', {
+  schema: z.object({ town: z.string(), personId: z.string(), lastName: z.string() }),
+  table: 'crowd',
+  key: { partition: '{town}', row: 'id_{personId}' },
+  indexes: {
+    here: indexEntity({ row: 'lastname_{lastName}', holds: '{personId}' }),
+    everywhere: indexEntity({
+      table: 'crowdbylastname',
+      partition: '{lastName}',
+      row: 'ids',
+      holds: '{town}/{personId}',
+    }),
+  },
+  access: { read: ['hr'], write: ['hr'] },
+}) as Entity;
+const { here, everywhere } = people.indexes;
+
+let world: World;
+beforeAll(async () => {
+  world = await openWorld(import.meta.url, [people]);
+});
+
+/** Long, so that a few hundred of them outgrow a row. */
+const person = (town: string, number: number, lastName: string) => ({
+  town,
+  personId: String(number).padStart(200, '0'),
+  lastName,
+});
+const listHere = (town: string, lastName: string) => ({ table: 'crowd', partition: town, row: `lastname_${lastName}` });
+const listEverywhere = (lastName: string) => ({ table: 'crowdbylastname', partition: lastName, row: 'ids' });
+const isInBlob = async (address: Parameters<typeof readRow>[1]) =>
+  (await readRow(world.storage, address))?.properties.MembersBlob !== undefined;
+const countOf = async (address: Parameters<typeof readRow>[1]) =>
+  membersOf(await readList(world.storage, address)).length;
+const blobs = async () =>
+  (await Array.fromAsync(world.storage.blobs.getContainerClient('large').listBlobsFlat())).length;
+
+async function readAll(index: typeof here, given: Values): Promise<Values[]> {
+  if (index?.kind !== 'index-entity') throw new Error('A list is expected.');
+  const items: Values[] = [];
+  let after: { row: string } | undefined;
+  do {
+    const page = await readByList(world.engine, people, index, given, { top: 100, after });
+    items.push(...page.items);
+    after = page.next;
+  } while (after);
+  return items;
+}
+
+describe('a list', () => {
+  test('moves to a blob and back as people come and go, here and elsewhere', async () => {
+    const all = Array.from({ length: 220 }, (_, number) => person('Here', number, 'Long'));
+    await putEntities(world.engine, people, all.slice(0, 100));
+    await world.settle();
+    expect([await isInBlob(listHere('Here', 'Long')), await isInBlob(listEverywhere('Long'))]).toEqual([false, false]);
+    await putEntities(world.engine, people, all.slice(100));
+    await world.settle();
+    expect([await isInBlob(listHere('Here', 'Long')), await isInBlob(listEverywhere('Long'))]).toEqual([true, true]);
+    expect(await readAll(here, { town: 'Here', lastName: 'Long' })).toEqual(all);
+    expect(await readAll(everywhere, { lastName: 'Long' })).toEqual(all);
+    await expectIndexesToAgree(world.storage, people);
+    await patchEntity(world.engine, people, all[0] ?? {}, { lastName: 'Other' });
+    await pMap(all.slice(1, 110), (one) => deleteEntity(world.engine, people, one), { concurrency: 4 });
+    await world.settle();
+    expect([await isInBlob(listHere('Here', 'Long')), await isInBlob(listEverywhere('Long'))]).toEqual([false, false]);
+    expect(await readAll(everywhere, { lastName: 'Long' })).toEqual(all.slice(110));
+    await expectIndexesToAgree(world.storage, people);
+    expect(await blobs()).toBe(0);
+  });
+
+  test('in a blob survives every fault at every call, and what is left over is collected', async () => {
+    const town = 'Faulty';
+    await putEntities(
+      world.engine,
+      people,
+      Array.from({ length: 200 }, (_, number) => person(town, number, 'Fault')),
+    );
+    await world.settle();
+    let number = 1_000;
+    const write = (engine: typeof world.engine) => {
+      number += 1;
+      return createEntity(engine, people, person(town, number, 'Fault'));
+    };
+    const counting = faultyHttpClient();
+    await write(world.engineThrough(counting));
+    const calls = Array.from({ length: counting.calls }, (_, index) => index + 1);
+    let acknowledged = 0;
+    for (const fault of FAULTS)
+      for (const at of calls)
+        acknowledged += await write(world.engineThrough(faultyHttpClient(fault, at))).then(
+          () => 1,
+          () => 0,
+        );
+    await world.settle();
+    const values = await expectIndexesToAgree(world.storage, people);
+    expect(values.filter(({ lastName }) => lastName === 'Fault').length).toBeGreaterThanOrEqual(201 + acknowledged);
+    await collectOrphans({ ...world.engine, now: () => Date.now() + 2 * 24 * 60 * 60 * 1_000 }, deployment);
+    expect(await blobs()).toBe(2);
+    await expectIndexesToAgree(world.storage, people);
+  });
+
+  test('is right with 20,000 of one name and 16 writers at once', async () => {
+    const writers = Array.from({ length: 16 }, (_, writer) =>
+      Array.from({ length: 1_250 }, (_, index) => {
+        const number = writer * 1_250 + index;
+        return { town: `Town${number % 20}`, personId: String(number).padStart(6, '0'), lastName: 'Smith' };
+      }),
+    );
+    let isOver = false;
+    const consuming = (async () => {
+      while (!isOver) await world.handleVisible();
+    })();
+    const outcomes = await Promise.all(
+      writers.map(async (mine) => {
+        const failed: Values[] = [];
+        for (let from = 0; from < mine.length; from += 625) {
+          const batch = mine.slice(from, from + 625);
+          const answers = await putEntities(world.engine, people, batch);
+          failed.push(...batch.filter((_, index) => answers[index] !== 'created'));
+        }
+        return failed;
+      }),
+    );
+    isOver = true;
+    await consuming;
+    await world.settle();
+    expect(outcomes.flat()).toEqual([]);
+    expect(await isInBlob(listEverywhere('Smith'))).toBe(true);
+    expect(await countOf(listEverywhere('Smith'))).toBe(20_000);
+    await expectIndexesToAgree(world.storage, people);
+  }, 240_000);
+});
