@@ -6,7 +6,7 @@ import { type Entity, pick, type Values } from '../patterns/entity.ts';
 import { type BatchOutcome, putEntities } from '../patterns/entity-batch.ts';
 import { createEntity, deleteEntity, patchEntity, replaceEntity, type Stored } from '../patterns/entity-store.ts';
 import { type Page, readEntities, readEntity, readWithDetails } from '../patterns/retrieve.ts';
-import { parse, validateTexts, writableSchema } from '../patterns/validation.ts';
+import { parse, readableSchema, validateTexts, writableSchema } from '../patterns/validation.ts';
 import { nextLink, PAGE_QUERY, pageOf } from './paging.ts';
 import { toProblem } from './problem.ts';
 import { type Answer, type Call, pathTo, type Route } from './route.ts';
@@ -35,7 +35,11 @@ export function entityRoutes(entity: Entity, kind: 'live' | 'archive' = 'live'):
           ? { include: `Details to read with it: ${entity.details.map((detail) => detail.name).join(', ')}` }
           : {},
       summary: `One of ${name}`,
-      success: { status: 200, description: 'The entity; 304 where If-None-Match names its ETag', body: entity.schema },
+      success: {
+        status: 200,
+        description: 'The entity; 304 where If-None-Match names its ETag',
+        body: readableSchema(entity),
+      },
       handle: (call) => readOne(entity, call, keyOf(call)),
     },
   ];
@@ -62,7 +66,7 @@ export function entityRoutes(entity: Entity, kind: 'live' | 'archive' = 'live'):
     },
   };
   if (kind === 'archive') return [...reads, remove];
-  const body = writableSchema(entity);
+  const body = entity.union ?? writableSchema(entity);
   const maxBodyBytes = entity.large.length > 0 ? MAX_LARGE_BODY_BYTES : undefined;
   return [
     ...reads,
@@ -75,7 +79,7 @@ export function entityRoutes(entity: Entity, kind: 'live' | 'archive' = 'live'):
       summary: `Create one of ${name}`,
       requestBody: body,
       maxBodyBytes,
-      success: { status: 201, description: 'Created; Location says where', body: entity.schema },
+      success: { status: 201, description: 'Created; Location says where', body: readableSchema(entity) },
       handle: async (call) => {
         const stored = await createEntity(call.app.engine, entity, await written(entity, call));
         const answer = await entityAnswer(entity, call, stored, 201);
@@ -99,7 +103,7 @@ export function entityRoutes(entity: Entity, kind: 'live' | 'archive' = 'live'):
       summary: `Replace one of ${name}`,
       requestBody: body,
       maxBodyBytes,
-      success: { status: 200, description: 'Replaced', body: entity.schema },
+      success: { status: 200, description: 'Replaced', body: readableSchema(entity) },
       handle: async (call) => {
         const input = await written(entity, call);
         return entityAnswer(
@@ -116,7 +120,7 @@ export function entityRoutes(entity: Entity, kind: 'live' | 'archive' = 'live'):
       summary: `Change some fields of one of ${name}; null takes one out`,
       maxBodyBytes,
       requestBody: writableSchema(entity, entity.encrypted).partial(),
-      success: { status: 200, description: 'Changed', body: entity.schema },
+      success: { status: 200, description: 'Changed', body: readableSchema(entity) },
       handle: async (call) => {
         const patch = await written(entity, call);
         return entityAnswer(
@@ -155,7 +159,7 @@ export function entityPath(entity: Entity, values: Values): string {
 }
 
 export function listSuccess(entity: Entity) {
-  const body = z.object({ items: z.array(entity.schema) });
+  const body = z.object({ items: z.array(readableSchema(entity)) });
   return { status: 200, description: 'The entities; the header Link names the next page, if there is more', body };
 }
 

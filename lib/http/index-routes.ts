@@ -1,7 +1,7 @@
 import type { Entity } from '../patterns/entity.ts';
 import type { Index } from '../patterns/indexes.ts';
 import { indexFields, isOfMany, readByCopies, readByCopy, readByList } from '../patterns/read-through-index.ts';
-import { validateTexts } from '../patterns/validation.ts';
+import { readableSchema, validateTexts } from '../patterns/validation.ts';
 import { entityPath, listSuccess, pageAnswer } from './entity-routes.ts';
 import { PAGE_QUERY, pageOf } from './paging.ts';
 import { pathTo, type Route } from './route.ts';
@@ -41,7 +41,11 @@ function indexRoute(entity: Entity, indexName: string, index: Index): Route {
   return {
     ...common,
     summary: `The one of ${entity.name} with this ${fields.join(', ')}`,
-    success: { status: 200, description: 'The entity; Content-Location says where it is', body: entity.schema },
+    success: {
+      status: 200,
+      description: 'The entity; Content-Location says where it is',
+      body: readableSchema(entity),
+    },
     handle: async (call) => {
       const given = validateTexts(entity, call.params, fields);
       const values = await readByCopy(call.app.engine, entity, index, given);

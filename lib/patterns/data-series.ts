@@ -174,7 +174,7 @@ function countOf({ name }: Entity, address: Address, slots: readonly number[]): 
 }
 
 function marks(entity: Entity, key: Values) {
-  return { ...fieldsToProperties(entity, key), EntityType: entity.name };
+  return { ...fieldsToProperties(entity, key), EntityType: entity.name, EntityVersion: entity.version };
 }
 
 const MAX_COUNT = 2_147_483_647;

@@ -143,6 +143,7 @@ export function defineEntity<
   }));
   const entity: Entity<Shape> = {
     name,
+    union: undefined,
     schema: schema.strict() as z.ZodObject<Shape>,
     table,
     partition,

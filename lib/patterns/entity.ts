@@ -24,6 +24,8 @@ export interface Access<Field extends string = string> {
 export interface Entity<Shape extends z.ZodRawShape = z.ZodRawShape> {
   readonly name: string;
   readonly schema: z.ZodObject<Shape>;
+  /** Where the entity is of several kinds: each as a whole, told apart by `kind` (inheritance pattern). */
+  readonly union: z.ZodType | undefined;
   /** The table, or the first part of its name where there is one table a day. */
   readonly table: string;
   readonly partition: KeyTemplate;

@@ -3,6 +3,11 @@ import { RowkeyError } from '../errors.ts';
 import { decidedFields } from './denormalization.ts';
 import type { Entity, Values } from './entity.ts';
 
+/** What a caller who reads gets: one entity, be it of several kinds. */
+export function readableSchema(entity: Entity): z.ZodType {
+  return entity.union ?? entity.schema;
+}
+
 /** What callers may write: the schema without the fields that follow from others, and without those named. */
 export function writableSchema(entity: Entity, without: readonly string[] = []): z.ZodObject {
   const left = [...decidedFields(entity), ...without];
@@ -16,6 +21,8 @@ export function writableSchema(entity: Entity, without: readonly string[] = []):
 export function validate(entity: Entity, input: unknown, held: Values = {}): Values {
   const schema = writableSchema(entity, Object.keys(held));
   const values: Values = { ...parse(schema, input), ...held };
+  // What a kind has and another one has not is known by the kind alone.
+  if (entity.union) parse(entity.union, values);
   for (const [field, value] of Object.entries(values))
     if (!(field in held)) checkText(field, value, entity.keyFields.includes(field));
   const derived = Object.entries(entity.derived).map(([field, derive]) => [field, derive(values)] as const);

@@ -5,6 +5,7 @@ import { employees } from './employees.ts';
 import { expenses } from './expenses.ts';
 import { logins } from './logins.ts';
 import { messagehours, messageyears } from './messages.ts';
+import { people } from './people.ts';
 import { reviews } from './reviews.ts';
 
 /** A company's directory, and what its people do. */
@@ -17,4 +18,5 @@ export const directory = [
   doorevents,
   messagehours,
   messageyears,
+  people,
 ] as readonly Entity[];

@@ -1,0 +1,31 @@
+import { z } from 'zod';
+import { defineUnion } from '../../patterns/inheritance.ts';
+import { text } from './fields.ts';
+
+/**
+ * Everyone whom the company knows, whether they work for it or buy from it, by country. Version 1 had a `name` in one
+ * piece; its rows are read as if they had been written today.
+ */
+export const people = defineUnion('people', {
+  schema: z.object({
+    country: text,
+    personId: z.string().regex(/^[A-Za-z0-9-]{1,40}$/, 'letters, digits and hyphens are needed'),
+    firstName: text,
+    lastName: text.optional(),
+    email: z.email().max(254).toLowerCase().optional(),
+  }),
+  kinds: {
+    employee: z.object({ jobTitle: text, hireDate: z.iso.date().optional() }),
+    customer: z.object({ companyName: text, discount: z.number().min(0).max(1).optional() }),
+  },
+  table: 'people',
+  key: { partition: '{country}', row: '{personId}' },
+  version: 2,
+  upgrades: {
+    1: ({ name, ...others }) => {
+      const [firstName, ...rest] = String(name).trim().split(/\s+/);
+      return { ...others, firstName, ...(rest.length > 0 ? { lastName: rest.join(' ') } : {}) };
+    },
+  },
+  access: { read: ['reader', 'hr'], write: ['hr'] },
+});

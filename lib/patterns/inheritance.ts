@@ -1,0 +1,65 @@
+import { isDeepStrictEqual } from 'node:util';
+import { z } from 'zod';
+import { type Declaration, defineEntity } from './define-entity.ts';
+import type { Entity } from './entity.ts';
+
+/**
+ * Inheritance pattern: several kinds of one thing in one table, told apart by the field `kind`. They share the fields of
+ * `schema`, and the key; each has fields of its own besides. One query reads all of them, and each comes out as what it is.
+ */
+
+type Kinds = Readonly<Record<string, z.ZodObject>>;
+
+type UnionDeclaration<
+  Shape extends z.ZodRawShape,
+  Partition extends string,
+  Row extends string,
+  Of extends Kinds,
+> = Omit<Declaration<Shape, Partition, Row>, 'encrypted' | 'large'> & { readonly kinds: Of };
+
+/** One kind, with what it shares with the others. */
+type Kind<Shape extends z.ZodRawShape, Name extends string, Own extends z.ZodObject> = z.infer<z.ZodObject<Shape>> &
+  z.infer<Own> & { readonly kind: Name };
+
+/** What comes out: a union that TypeScript narrows by `kind`. */
+export type KindOf<Shape extends z.ZodRawShape, Of extends Kinds> = {
+  [Name in keyof Of & string]: Kind<Shape, Name, Of[Name]>;
+}[keyof Of & string];
+
+/** Declares such an entity. Throws a plain error where kinds differ in what a field of one name is. */
+export function defineUnion<
+  Shape extends z.ZodRawShape,
+  const Partition extends string,
+  const Row extends string,
+  Of extends Kinds,
+>(
+  name: string,
+  { kinds, schema, ...declaration }: UnionDeclaration<Shape, Partition, Row, Of>,
+): Entity<Shape> & { readonly union: z.ZodType<KindOf<Shape, Of>> } {
+  const own: Record<string, z.ZodType> = {};
+  for (const [kind, { shape }] of Object.entries(kinds))
+    for (const [field, type] of Object.entries<z.ZodType>(shape)) {
+      const other = own[field];
+      if (field === 'kind' || field in schema.shape || (other && !isDeepStrictEqual(jsonOf(other), jsonOf(type))))
+        throw new Error(`The entity ${name} cannot be defined: its kind ${kind} has another ${field}.`);
+      own[field] = type;
+    }
+  const [first, ...others] = Object.entries(kinds).map(([kind, { shape }]) =>
+    z.strictObject({ ...schema.shape, ...shape, kind: z.literal(kind) }),
+  );
+  if (!first) throw new Error(`The entity ${name} cannot be defined: it has no kinds.`);
+  const union = z.discriminatedUnion('kind', [first, ...others]);
+  const optional = Object.fromEntries(Object.entries(own).map(([field, type]) => [field, type.optional()]));
+  // A table has columns for the fields of all kinds.
+  const whole = schema.extend({ ...optional, kind: z.enum(Object.keys(kinds)) }) as unknown as z.ZodObject<Shape>;
+  const entity = defineEntity<Shape, Partition, Row>(name, { ...declaration, schema: whole } as Declaration<
+    Shape,
+    Partition,
+    Row
+  >);
+  return Object.assign(entity, { union: union as unknown as z.ZodType<KindOf<Shape, Of>> });
+}
+
+function jsonOf(type: z.ZodType): unknown {
+  return z.toJSONSchema(type, { unrepresentable: 'any' });
+}

@@ -1,0 +1,124 @@
+import { describe, expect, expectTypeOf, test } from 'vitest';
+import { z } from 'zod';
+import { people } from '../../lib/model/directory/people.ts';
+import { defineUnion } from '../../lib/patterns/inheritance.ts';
+import { useProduct } from '../product.ts';
+
+/** Several kinds of one thing in one table, and rows that an earlier version of the declaration has written. */
+
+const product = useProduct(import.meta.url);
+const hr = product.as('hr');
+const reader = product.as('reader');
+
+const ann = { kind: 'employee', country: 'UK', personId: 'e-1', firstName: 'Ann', lastName: 'Lee', jobTitle: 'Buyer' };
+const bob = {
+  kind: 'customer',
+  country: 'UK',
+  personId: 'c-1',
+  firstName: 'Bob',
+  companyName: 'Northwind',
+  discount: 0.1,
+};
+
+describe('people of two kinds', () => {
+  test('are written each with its own fields, and read together by one query', async () => {
+    for (const person of [ann, bob]) expect((await hr('POST', '/api/people', { body: person })).status).toBe(201);
+    const all = await reader('GET', '/api/people/UK');
+    expect(all.body.items).toEqual([bob, ann]);
+    expect(all.headers.get('server-timing')).toContain('"1 transaction"');
+    expect((await reader('GET', '/api/people/UK?kind=customer')).body.items).toEqual([bob]);
+    expect((await reader('GET', '/api/people/UK/e-1')).body).toEqual(ann);
+    const row = await product.storage.table('people').getEntity('UK', 'e-1');
+    expect(row).toMatchObject({ EntityType: 'people', EntityVersion: 2, kind: 'employee' });
+  });
+
+  test.each([
+    ['a field of the other kind', { ...ann, personId: 'x', companyName: 'Northwind' }, 'companyName'],
+    ['no kind', { ...ann, personId: 'x', kind: undefined }, 'kind'],
+    ['a kind that there is not', { ...ann, personId: 'x', kind: 'supplier' }, 'kind'],
+    ['less than its kind needs', { ...bob, personId: 'x', companyName: undefined }, 'companyName'],
+  ])('are refused with %s', async (_, body, field) => {
+    expect(await hr('POST', '/api/people', { body })).toMatchObject({ status: 400, body: { field } });
+    expect((await reader('GET', '/api/people/UK/x')).status).toBe(404);
+  });
+
+  test('change their kind only to what is whole', async () => {
+    const body = { kind: 'customer', companyName: 'Own' };
+    expect(await hr('PATCH', '/api/people/UK/e-1', { body })).toMatchObject({
+      status: 400,
+      body: { field: 'jobTitle' },
+    });
+    const changed = await hr('PATCH', '/api/people/UK/e-1', { body: { ...body, jobTitle: null } });
+    expect(changed.body).toEqual({
+      kind: 'customer',
+      country: 'UK',
+      personId: 'e-1',
+      firstName: 'Ann',
+      lastName: 'Lee',
+      companyName: 'Own',
+    });
+  });
+
+  test('are typed by their kind, and described so', async () => {
+    const person = people.union.parse(bob);
+    if (person.kind === 'customer') expectTypeOf(person.companyName).toEqualTypeOf<string>();
+    // @ts-expect-error a person that may be an employee has no company
+    expect(person.companyName).toBe('Northwind');
+    const { body } = await reader('GET', '/api/openapi.json');
+    const described =
+      body.paths['/api/people/{country}/{personId}'].get.responses[200].content['application/json'].schema;
+    expect(
+      (described.oneOf ?? described.anyOf).map((one: { properties: object }) => Object.keys(one.properties)),
+    ).toEqual([expect.arrayContaining(['jobTitle', 'kind']), expect.arrayContaining(['companyName', 'kind'])]);
+  });
+
+  test('cannot disagree on what a field is', () => {
+    const kinds = { one: z.object({ size: z.number() }), two: z.object({ size: z.string() }) };
+    const declaration = {
+      schema: z.object({ id: z.string() }),
+      kinds,
+      table: 'things',
+      access: { read: [], write: [] },
+    } as const;
+    expect(() => defineUnion('things', { ...declaration, key: { partition: '{id}', row: 'x' } })).toThrow(
+      'another size',
+    );
+  });
+});
+
+describe('a row of an earlier version', () => {
+  test('is read as if it had been written today, by itself, in a range and with a projection, and written anew', async () => {
+    const table = product.storage.table('people');
+    const old = {
+      partitionKey: 'US',
+      rowKey: 'e-2',
+      country: 'US',
+      personId: 'e-2',
+      kind: 'employee',
+      name: 'Cy van Dyke',
+      jobTitle: 'Clerk',
+      EntityType: 'people',
+      EntityVersion: 1,
+      WriteId: 'w',
+      Incarnation: 'i',
+    };
+    await table.createEntity(old);
+    const upgraded = {
+      kind: 'employee',
+      country: 'US',
+      personId: 'e-2',
+      firstName: 'Cy',
+      lastName: 'van Dyke',
+      jobTitle: 'Clerk',
+    };
+    expect((await reader('GET', '/api/people/US/e-2')).body).toEqual(upgraded);
+    expect((await reader('GET', '/api/people/US')).body.items).toEqual([upgraded]);
+    expect((await reader('GET', '/api/people/US?select=lastName')).body.items).toEqual([{ lastName: 'van Dyke' }]);
+    expect(await table.getEntity('US', 'e-2')).toMatchObject({ EntityVersion: 1 });
+    const changed = await hr('PATCH', '/api/people/US/e-2', { body: { jobTitle: 'Boss' } });
+    expect(changed.body).toEqual({ ...upgraded, jobTitle: 'Boss' });
+    const row = await table.getEntity('US', 'e-2');
+    expect(row).toMatchObject({ EntityVersion: 2, firstName: 'Cy' });
+    expect(row.name).toBeUndefined();
+  });
+});
