@@ -1,17 +1,15 @@
 import { z } from 'zod';
 import { RowkeyError } from '../errors.ts';
-import type { Entity } from '../patterns/entity.ts';
+import { canWriteThroughGrant, type Entity } from '../patterns/entity.ts';
 import type { Address } from '../storage/rows.ts';
 import type { TableSasRequest } from '../storage/table-sas-signer.ts';
 
 /**
- * Shared access signatures pattern: what a client may do straight with storage, for a while. A grant is for one row,
- * the caller's own. Its holder sees the row as it is stored, fields of `access.restricted` included: the record is
- * about them.
+ * Shared access signatures pattern: what a client may do straight with storage, for a while. A grant is for one row, the
+ * caller's own, or for one partition in which all is the caller's own. Its holder sees rows as they are stored, fields of
+ * `access.restricted` included: the record is about them. What is encrypted stays so.
  */
-export interface Grant extends TableSasRequest {
-  readonly permissions: 'r';
-}
+export type Grant = TableSasRequest;
 
 /** Read, add, update, delete: https://learn.microsoft.com/rest/api/storageservices/create-service-sas */
 export type Permission = 'r' | 'a' | 'u' | 'd';
@@ -30,17 +28,23 @@ const VALID_FOR_MS = 15 * 60_000;
 /** The clocks of storage may be behind ours; the documentation of shared access signatures advises 15 minutes. */
 const CLOCK_SKEW_MS = 15 * 60_000;
 
-/** A grant to read exactly this row. The times are whole seconds, as signatures carry them. */
-export function grantFor(entity: Entity, { table, partition, row }: Address, now: number): Grant {
+/** What is granted for: a row, or all rows of a partition. */
+export type Granted = Omit<Address, 'row'> & { readonly row?: string };
+
+/** A grant for exactly this. The times are whole seconds, as signatures carry them. */
+export function grantFor(
+  entity: Entity,
+  { table, partition, row }: Granted,
+  { permissions = 'r', now }: { readonly permissions?: string; readonly now: number },
+): Grant {
   // An empty bound is left out of a signature, and a bound left out is no bound.
   if (partition === '' || row === '')
     throw new RowkeyError('forbidden', `No grant can be given for one of ${entity.name}: its key has an empty part.`);
   return {
     table,
     partition,
-    firstRow: row,
-    lastRow: row,
-    permissions: 'r',
+    ...(row === undefined ? {} : { firstRow: row, lastRow: row }),
+    permissions: [...'raud'].filter((permission) => permissions.includes(permission)).join(''),
     startsAt: wholeSeconds(now - CLOCK_SKEW_MS),
     expiresAt: wholeSeconds(now + VALID_FOR_MS),
   };
@@ -48,13 +52,15 @@ export function grantFor(entity: Entity, { table, partition, row }: Address, now
 
 /** Throws `forbidden`, with the reason, where more is asked for than is given. */
 export function requireGrantable(entity: Entity, permissions: string): void {
-  if (permissions === 'r') return;
+  const { own } = entity.access;
+  const accepted = own && 'through' in own ? own.permissions : 'r';
+  if ([...permissions].every((permission) => accepted.includes(permission))) return;
   const why = canWriteThroughGrant(entity)
-    ? 'what is written has to be checked by the API'
+    ? 'what else is done has to be checked by the API'
     : 'its indexes and copies would not follow what is written past the API';
-  throw new RowkeyError('forbidden', `A grant for ${entity.name} is for reading only: ${why}.`, {
+  throw new RowkeyError('forbidden', `A grant for ${entity.name} is for less than that: ${why}.`, {
     field: 'permissions',
-    accepted: 'r',
+    accepted,
   });
 }
 
@@ -65,18 +71,13 @@ export function requireGrantable(entity: Entity, permissions: string): void {
  */
 export function covers(grant: Grant, { table, partition, row }: Address, permission: Permission, at: number): boolean {
   return (
-    grant.permissions === permission &&
+    grant.permissions.includes(permission) &&
     grant.startsAt.getTime() <= at &&
     at < grant.expiresAt.getTime() &&
     grant.table.toLowerCase() === table.toLowerCase() &&
-    !comesBefore([partition, row], [grant.partition, grant.firstRow]) &&
-    !comesBefore([grant.partition, grant.lastRow], [partition, row])
+    !comesBefore([partition, row], [grant.partition, grant.firstRow ?? '']) &&
+    !comesBefore([grant.partition, grant.lastRow ?? row], [partition, row])
   );
-}
-
-/** Whether the row is all there is of the entity, so that writing it past the API leaves nothing behind that disagrees. */
-export function canWriteThroughGrant({ indexes, denormalized, dependents, archive }: Entity): boolean {
-  return Object.keys(indexes).length === 0 && denormalized.length === 0 && dependents.length === 0 && !archive;
 }
 
 type Key = readonly [partition: string, row: string];

@@ -1,28 +1,34 @@
 import { z } from 'zod';
-import { GrantRequest, grantFor, requireGrantable } from '../access/grant.ts';
+import { type Granted, GrantRequest, grantFor, requireGrantable } from '../access/grant.ts';
 import { RowkeyError } from '../errors.ts';
 import type { Entity } from '../patterns/entity.ts';
+import { buildKey } from '../patterns/key-template.ts';
 import { addressOf } from '../patterns/places.ts';
 import { parse } from '../patterns/validation.ts';
-import { rowUrl } from '../storage/table-sas-signer.ts';
+import { rowUrl, tableUrl } from '../storage/table-sas-signer.ts';
 import { readOwn } from './own.ts';
 import type { Answer, Call, Route } from './route.ts';
 
 const Grant = z.object({
-  url: z.url().describe('Of the row; add the token as its query'),
+  url: z.url().describe('Of the row, or of the table; the token goes into its query'),
+  partition: z.string().describe('All that the token opens lies in it'),
   token: z.string(),
   permissions: z.string(),
   expiresAt: z.iso.datetime(),
 });
 
-/** Shared access signatures pattern: a token with which a client reads its own entity straight from storage. */
+/** Shared access signatures pattern: a token with which a client reads, or writes, its own straight in storage. */
 export function grantRoute(entities: readonly Entity[]): Route {
   const granting = entities.filter((entity) => entity.access.own);
   return {
     name: 'grants-create',
     method: 'POST',
     path: 'grants',
-    roles: [...new Set(granting.flatMap((entity) => entity.access.read))],
+    roles: [
+      ...new Set(
+        granting.flatMap(({ access: { own, read } }) => (own && 'through' in own ? own.through.access.read : read)),
+      ),
+    ],
     summary: "A shared access signature for the caller's own entity",
     requestBody: GrantRequest,
     success: { status: 201, description: 'The grant', body: Grant },
@@ -35,17 +41,26 @@ async function issue(granting: readonly Entity[], call: Call): Promise<Answer> {
   const asked = parse(GrantRequest, await call.json());
   const entity = granting.find(({ name }) => name === asked.entity);
   const accepted = granting.map(({ name }) => name).join(', ');
-  if (!entity?.access.own)
+  if (!entity)
     throw new RowkeyError('invalid-input', 'No grant is given for this entity.', { field: 'entity', accepted });
   requireGrantable(entity, asked.permissions);
-  const own = await readOwn(call, entity);
-  const grant = grantFor(entity, addressOf(entity, own), app.engine.now());
-  const token = await app.signer().sign(grant);
+  const { storage, now } = app.engine;
+  const granted = await grantedTo(call, entity);
+  const { table, partition, row } = granted;
+  const grant = grantFor(entity, granted, { permissions: asked.permissions, now: now() });
   const body = {
-    url: rowUrl(app.engine.storage, addressOf(entity, own)),
-    token,
+    url: row === undefined ? tableUrl(storage, table) : rowUrl(storage, { table, partition, row }),
+    partition,
+    token: await app.signer().sign(grant),
     permissions: grant.permissions,
     expiresAt: grant.expiresAt,
   };
   return { status: 201, headers: { 'cache-control': 'no-store' }, body };
+}
+
+/** The own row, or the partition that it leads to. */
+async function grantedTo(call: Call, entity: Entity): Promise<Granted> {
+  const { own } = entity.access;
+  if (!own || !('through' in own)) return addressOf(entity, await readOwn(call, entity));
+  return { table: entity.table, partition: buildKey(entity.partition, await readOwn(call, own.through)) };
 }

@@ -8,7 +8,7 @@ import type { Call } from './route.ts';
 /** The entity that is the caller's own, by the claim that its declaration names. Throws `forbidden`, `not-found`. */
 export async function readOwn({ app, caller }: Call, entity: Entity): Promise<Values> {
   const { own } = entity.access;
-  const index = own && entity.indexes[own.index];
+  const index = own && 'index' in own ? entity.indexes[own.index] : undefined;
   if (!caller.email || !index || index.kind === 'index-entity')
     throw new RowkeyError('forbidden', 'The token does not say whose own entity is meant: it has no email.');
   return readByCopy(

@@ -165,7 +165,9 @@ function propertyOf(slot: number): string {
 }
 
 function countIn(row: Row | undefined, slot: number): number {
-  return Number(row?.properties[propertyOf(slot)] ?? 0);
+  const count = Number(row?.properties[propertyOf(slot)] ?? 0);
+  // A client may have written anything, past the API.
+  return Number.isSafeInteger(count) && count >= 0 ? count : 0;
 }
 
 /** By the slots that were counted in, as they are in a path. */

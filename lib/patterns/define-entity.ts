@@ -1,6 +1,14 @@
 import { z } from 'zod';
 import type { Denormalized, DenormalizedDeclaration } from './denormalization.ts';
-import type { Access, ColumnType, Entity, Role, Values } from './entity.ts';
+import {
+  type Access,
+  type ColumnType,
+  canWriteThroughGrant,
+  type Entity,
+  isWrittenByClients,
+  type Role,
+  type Values,
+} from './entity.ts';
 import type { Index } from './indexes.ts';
 import { compileTemplate, type FieldsOf } from './key-template.ts';
 import { Attachment, type AttachmentDeclaration } from './reference.ts';
@@ -116,6 +124,11 @@ export function defineEntity<
     if (large.length > 0 && index.kind !== 'index-entity' && index.copies === 'everything')
       throw wrong(`its index ${indexName} copies everything, and ${large.join(', ')} may be large`);
   for (let from = 1; from < version; from += 1) if (!upgrades[from]) throw wrong(`nothing upgrades version ${from}`);
+  const { own } = access;
+  if (own && 'through' in own) {
+    const why = notOwned(own, partition.fields);
+    if (why) throw wrong(`what is one's own ${why}`);
+  }
   const copied = denormalized.flatMap((link) => Object.keys(link.copies));
   for (const [indexName, index] of Object.entries(indexes))
     for (const field of index.uses)
@@ -176,6 +189,8 @@ export function defineEntity<
     detailOf: declaration.detailOf,
     details: [],
   };
+  if (isWrittenByClients(entity) && !canWriteThroughGrant(entity as Entity))
+    throw wrong('what would be written past the API would have to be followed by others');
   const { own: _, ...archiveAccess } = access;
   if (archive)
     Object.assign(entity, {
@@ -208,6 +223,15 @@ export function defineEntity<
     link.source.dependents.push(link);
   }
   return entity;
+}
+
+/** A partition has to follow from the own entity alone, lest it be somebody else's as well. */
+function notOwned({ through, permissions }: { through: Entity; permissions: string }, fields: readonly string[]) {
+  if (!/^(?=.)r?a?u?d?$/.test(permissions)) return 'has permissions that are not some of raud, in this order';
+  if (!through.access.own || 'through' in through.access.own) return `is not found through ${through.name}`;
+  if (fields.length === 0) return 'is in a partition that it does not decide';
+  const stranger = fields.find((field) => !(field in through.columns));
+  return stranger && `is in a partition by ${stranger}, which ${through.name} has not`;
 }
 
 function tableOf(index: Index): string | undefined {

@@ -13,7 +13,7 @@ import { addressOf } from './places.ts';
 import type { Change } from './plan.ts';
 import { isReference } from './reference.ts';
 import { toStored } from './stored-values.ts';
-import { validate } from './validation.ts';
+import { isTrusted, validate } from './validation.ts';
 
 /** Writing one entity: what a caller sends becomes a change of one partition, made by an eventual transaction. */
 
@@ -137,6 +137,7 @@ export async function readLive(engine: Engine, entity: Entity, address: Address)
   const row = await (entity.perDay ? unlessTableMissing(reading, undefined) : reading);
   // Another kind of entity may be under a key that a caller chose.
   if (row && row.properties.EntityType !== entity.name) return undefined;
+  if (row && !isTrusted(entity, row)) return undefined;
   const snapshot = toSnapshot(entity, row);
   return snapshot.state === 'live' ? snapshot : undefined;
 }

@@ -16,8 +16,13 @@ export interface Access<Field extends string = string> {
   readonly write: readonly Role[];
   /** Fields that only these roles are shown. */
   readonly restricted?: Partial<Readonly<Record<Field, readonly Role[]>>>;
-  /** How a caller's own entity is found: by this unique index, with this claim of the caller's token. */
-  readonly own?: { readonly claim: 'email'; readonly index: string };
+  /**
+   * How a caller's own are found: one by this unique index, with this claim of the caller's token; or all those in the
+   * partition that the own one of another entity leads to, with what may be granted for them (of `raud`).
+   */
+  readonly own?:
+    | { readonly claim: 'email'; readonly index: string }
+    | { readonly through: Entity; readonly permissions: string };
 }
 
 /** A declaration, validated and compiled once; everything that works on entities is driven by it. */
@@ -87,4 +92,16 @@ export function pick(values: Values, fields: readonly string[]): Values {
   return Object.fromEntries(
     fields.filter((field) => values[field] !== undefined).map((field) => [field, values[field]]),
   );
+}
+
+/** Whether the row is all there is of the entity, so that writing it past the API leaves nothing behind that disagrees. */
+export function canWriteThroughGrant(entity: Entity): boolean {
+  const { indexes, denormalized, dependents, archive, details, detailOf, countedBy, counts, encrypted } = entity;
+  const others = [Object.keys(indexes), denormalized, dependents, details, countedBy, Object.keys(counts), encrypted];
+  return others.every(({ length }) => length === 0) && !archive && !detailOf;
+}
+
+/** Whether clients may write it straight to storage, where nothing checks what they write. */
+export function isWrittenByClients({ access: { own } }: Pick<Entity, 'access'>): boolean {
+  return own !== undefined && 'through' in own && /[aud]/.test(own.permissions);
 }

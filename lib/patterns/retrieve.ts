@@ -2,12 +2,13 @@ import { RowkeyError } from '../errors.ts';
 import { type Row, readRange, scanTable } from '../storage/rows.ts';
 import type { Position } from './continuation.ts';
 import type { Engine } from './engine.ts';
-import { type Entity, pick, type Values } from './entity.ts';
+import { type Entity, isWrittenByClients, pick, type Values } from './entity.ts';
 import { fieldsToProperties, storedNames, toSnapshot, toValues } from './entity-codec.ts';
 import { notFound, readLive, type Stored } from './entity-store.ts';
 import { dayOf, keptDays, readDays } from './high-volume-delete.ts';
 import { buildKey, keyRange, rangeOfPrefix } from './key-template.ts';
 import { addressOf } from './places.ts';
+import { isTrusted } from './validation.ts';
 
 /** Reading by key and by range. Only what is called a scan reads a whole table. */
 
@@ -67,11 +68,12 @@ export async function readEntities(engine: Engine, entity: Entity, key: Values, 
   const bounds = keyRange(entity.row, { from, to });
   const type = entity.name;
   const where = fieldsToProperties(entity, options.where ?? {});
-  // An older version is upgraded as a whole.
   const isSealed = options.select?.some((field) => entity.encrypted.includes(field));
   // What is encrypted is bound to the key.
   const wanted = isSealed ? [...entity.keyFields, ...(options.select ?? [])] : options.select;
-  const select = wanted && entity.version === 1 ? storedNames(entity, wanted) : undefined;
+  // An older version is upgraded as a whole, and what a client wrote is checked as a whole.
+  const isWhole = entity.version > 1 || isWrittenByClients(entity);
+  const select = wanted && !isWhole ? storedNames(entity, wanted) : undefined;
   const common = { partition, where, select, limit: top };
   if (!entity.perDay) {
     const range = { table: entity.table, ...common, ...bounds, after: after?.row, type };
@@ -105,10 +107,12 @@ export async function scanEntities(engine: Engine, entity: Entity, { top, after 
 }
 
 function toPage(entity: Entity, rows: readonly Row[], more: boolean, select: readonly string[] | undefined): Page {
-  const items = rows.map(({ properties }) => {
-    const values = toValues(entity, properties);
-    return select ? pick(values, select) : values;
-  });
+  const items = rows
+    .filter((row) => isTrusted(entity, row))
+    .map(({ properties }) => {
+      const values = toValues(entity, properties);
+      return select ? pick(values, select) : values;
+    });
   const last = rows.at(-1);
   if (!more || !last) return { items, next: undefined };
   return { items, next: { row: last.row, ...(entity.perDay ? { day: dayOf(entity, last.table) } : {}) } };

@@ -30,9 +30,9 @@ export function accountKeySigner({ connectionString, endpoint }: AccountKeyOptio
         startsOn: startsAt,
         expiresOn: expiresAt,
         startPartitionKey: partition,
-        startRowKey: firstRow,
+        ...(firstRow === undefined ? {} : { startRowKey: firstRow }),
         endPartitionKey: partition,
-        endRowKey: lastRow,
+        ...(lastRow === undefined ? {} : { endRowKey: lastRow }),
       }),
   };
 }

@@ -3,12 +3,12 @@ import type { Address } from './rows.ts';
 import type { Storage } from './storage.ts';
 import { userDelegationSigner } from './user-delegation-signer.ts';
 
-/** The rows of one partition, from `firstRow` to `lastRow` inclusive, and what may be done with them until when. */
+/** The rows of one partition, all or from `firstRow` to `lastRow` inclusive, and what may be done with them until when. */
 export interface TableSasRequest {
   readonly table: string;
   readonly partition: string;
-  readonly firstRow: string;
-  readonly lastRow: string;
+  readonly firstRow?: string;
+  readonly lastRow?: string;
   /** Of `raud`, in this order. */
   readonly permissions: string;
   readonly startsAt: Date;
@@ -28,8 +28,13 @@ export function tableSasSigner({ connectionString, tables }: Storage): TableSasS
 }
 
 /** Where a row is read with the signature as the query. */
-export function rowUrl({ tables }: Storage, { table, partition, row }: Address): string {
-  return `${tables.url.replace(/\/$/, '')}/${table}(PartitionKey='${quoted(partition)}',RowKey='${quoted(row)}')`;
+export function rowUrl(storage: Storage, { table, partition, row }: Address): string {
+  return `${tableUrl(storage, table)}(PartitionKey='${quoted(partition)}',RowKey='${quoted(row)}')`;
+}
+
+/** Where the rows of a partition are read, with the signature and a filter in the query, or one is added. */
+export function tableUrl({ tables }: Storage, table: string): string {
+  return `${tables.url.replace(/\/$/, '')}/${table}`;
 }
 
 function quoted(key: string): string {

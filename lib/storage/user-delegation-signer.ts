@@ -99,9 +99,9 @@ function signWith(key: UserDelegationKey, account: string, request: TableSasRequ
     spr: 'https',
     sv: VERSION,
     spk: partition,
-    srk: firstRow,
+    srk: firstRow ?? '',
     epk: partition,
-    erk: lastRow,
+    erk: lastRow ?? '',
   };
   // The order of the lines is the service's; an empty field keeps its line, and is left out of the URL.
   const signature = createHmac('sha256', Buffer.from(key.Value, 'base64'))

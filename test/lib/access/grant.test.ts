@@ -1,16 +1,17 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { canWriteThroughGrant, covers, GrantRequest, grantFor, requireGrantable } from '../../../lib/access/grant.ts';
+import { covers, GrantRequest, grantFor, requireGrantable } from '../../../lib/access/grant.ts';
 import { departments } from '../../../lib/model/directory/departments.ts';
 import { employees } from '../../../lib/model/directory/employees.ts';
+import { expenses } from '../../../lib/model/directory/expenses.ts';
 import { logins } from '../../../lib/model/directory/logins.ts';
-import type { Entity } from '../../../lib/patterns/entity.ts';
+import { canWriteThroughGrant, type Entity } from '../../../lib/patterns/entity.ts';
 
 const NOW = Date.parse('2026-11-20T10:00:00.400Z');
 const MINUTES = 60_000;
 const employee = employees as Entity;
 const own = { table: 'employees', partition: 'Sales', row: 'empid_000123' };
-const grant = grantFor(employee, own, NOW);
+const grant = grantFor(employee, own, { now: NOW });
 
 describe('a grant', () => {
   test('is for one row, to read, for fifteen minutes, and allows for clocks that are behind', () => {
@@ -48,7 +49,7 @@ describe('a grant', () => {
     fc.assert(
       fc.property(address, address, (mine, other) => {
         fc.pre(mine.partition !== '' && mine.row !== '');
-        const given = grantFor(employee, mine, NOW);
+        const given = grantFor(employee, mine, { now: NOW });
         const same = mine.table === other.table && mine.partition === other.partition && mine.row === other.row;
         return covers(given, mine, 'r', NOW) && covers(given, other, 'r', NOW) === same;
       }),
@@ -72,7 +73,44 @@ describe('a grant', () => {
       { ...own, partition: '' },
       { ...own, row: '' },
     ])
-      expect(() => grantFor(employee, address, NOW)).toThrow(expect.objectContaining({ code: 'forbidden' }));
+      expect(() => grantFor(employee, address, { now: NOW })).toThrow(expect.objectContaining({ code: 'forbidden' }));
+  });
+});
+
+describe('a grant for a partition', () => {
+  const mine = { table: 'expenses', partition: '000123' };
+  const given = grantFor(expenses as Entity, mine, { permissions: 'ar', now: NOW });
+
+  test('has no row bounds, and covers every row of it, to do what was asked for', () => {
+    expect(given).toMatchObject({ ...mine, permissions: 'ra' });
+    expect(Object.keys(given)).not.toContain('firstRow');
+    fc.assert(
+      fc.property(fc.string({ unit: 'binary', minLength: 1, maxLength: 8 }), (row) => {
+        expect(covers(given, { ...mine, row }, 'r', NOW) && covers(given, { ...mine, row }, 'a', NOW)).toBe(true);
+        expect(covers(given, { ...mine, row }, 'u', NOW)).toBe(false);
+        expect(covers(given, { ...mine, row }, 'd', NOW)).toBe(false);
+      }),
+    );
+  });
+
+  test('covers no row of another', () => {
+    const digits = fc.string({ unit: fc.constantFrom('0', '1', '2', '3', '~', ' '), maxLength: 7 });
+    fc.assert(
+      fc.property(digits, digits, (partition, row) => {
+        fc.pre(partition !== mine.partition);
+        expect(covers(given, { ...mine, partition, row }, 'r', NOW)).toBe(false);
+      }),
+      { numRuns: 2_000 },
+    );
+  });
+
+  test('gives what is declared and no more', () => {
+    for (const permissions of ['r', 'a', 'ra', 'ar'])
+      expect(requireGrantable(expenses as Entity, permissions)).toBeUndefined();
+    for (const permissions of ['u', 'd', 'rau'])
+      expect(() => requireGrantable(expenses as Entity, permissions)).toThrow(
+        expect.objectContaining({ code: 'forbidden', details: { field: 'permissions', accepted: 'ra' } }),
+      );
   });
 });
 
@@ -85,11 +123,11 @@ describe('writing through a grant', () => {
     expect(canWriteThroughGrant(archived)).toBe(false);
   });
 
-  test.each(['u', 'ru', 'ra', 'd', 'rr'])('is refused when %s is asked for, with the reason', (permissions) => {
+  test.each(['u', 'ru', 'ra', 'd', 'raud'])('is refused when %s is asked for, with the reason', (permissions) => {
     expect(() => requireGrantable(employee, permissions)).toThrow(
       expect.objectContaining({
         code: 'forbidden',
-        message: expect.stringMatching(/employees is for reading only: its/),
+        message: expect.stringMatching(/employees is for less than that: its/),
       }),
     );
     expect(() => requireGrantable(logins as Entity, permissions)).toThrow(
