@@ -1,7 +1,8 @@
 import { access, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import pMap from 'p-map';
-import { sampleDepartments, sampleEmployees, sampleEvents, sampleLogins } from './sample-company.ts';
+import { deployment } from '../lib/model/deployment.ts';
+import { type SampleRequest, sampleRequests } from './sample-company.ts';
 
 const MARKER = 'sample-loaded';
 const AT_ONCE = 8;
@@ -24,23 +25,20 @@ export async function loadSample({
     )
   )
     return false;
-  const post = async (path: string, body: unknown) => {
+  const send = async ({ method, path, body }: SampleRequest) => {
+    const isBytes = body instanceof Uint8Array;
     const response = await fetch(`${url}/api/${path}`, {
-      method: 'POST',
-      headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
-      body: JSON.stringify(body),
+      method,
+      headers: { authorization: `Bearer ${token}`, ...(isBytes ? {} : { 'content-type': 'application/json' }) },
+      body: isBytes ? body : JSON.stringify(body),
     });
     // 409: an earlier start was ended halfway.
     if (!response.ok && response.status !== 409)
       throw new Error(`The sample data could not be loaded (${response.status} from ${path}).`);
   };
-  await pMap(sampleEmployees, (employee) => post('employees', employee), { concurrency: AT_ONCE });
-  await pMap(sampleDepartments, (department) => post('departments', department), { concurrency: AT_ONCE });
-  await pMap(sampleLogins(Date.now()), (login) => post('logins', login), { concurrency: AT_ONCE });
-  const { reviews, expenses, doorevents } = sampleEvents(Date.now());
-  await pMap(reviews, (review) => post('reviews', review), { concurrency: AT_ONCE });
-  await pMap(expenses, (claim) => post('expenses', claim), { concurrency: AT_ONCE });
-  await pMap(doorevents, (event) => post('doorevents', event), { concurrency: AT_ONCE });
+  // A pack that was taken out of the deployment has no sample.
+  const isStored = ({ path }: SampleRequest) => deployment.some(({ name }) => name === path.split('/')[0]);
+  for (const step of sampleRequests(Date.now())) await pMap(step.filter(isStored), send, { concurrency: AT_ONCE });
   await writeFile(marker, '');
   return true;
 }

@@ -148,7 +148,13 @@ export function notFound(entity: Entity): RowkeyError {
 
 async function commitOne(engine: Engine, entity: Entity, change: Change, options: CommitOptions): Promise<Stored> {
   const done = await droppingBlobs(engine, entity, [change], () => commit(engine, entity, [change], options));
-  return done.get(change.address.row) ?? { etag: '', values: {} };
+  const stored = done.get(change.address.row) ?? { etag: '', values: {} };
+  // The very references that were written, of which what they stand for is still known.
+  const written = Object.entries(stored.values).map(([field, value]) => {
+    const planned = change.after?.[field];
+    return [field, isReference(value) && isDeepStrictEqual(value, planned) ? planned : value];
+  });
+  return { etag: stored.etag, values: Object.fromEntries(written) };
 }
 
 /** Runs a commit, and deletes the blobs that its changes refer to no more; or, where it was refused, not after all. */

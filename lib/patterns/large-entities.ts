@@ -20,17 +20,24 @@ export class BlobGone extends Error {
   override readonly name = 'BlobGone';
 }
 
+/** Who has just written a text is answered without reading it back. */
+const justStored = new WeakMap<InBlob, string>();
+
 /** Puts a text of the row at `address` in a blob of its own. */
 export async function storeText(storage: Storage, address: Address, part: string, text: string): Promise<InBlob> {
   const name = freshName(address, part);
   const content = { type: 'text/plain; charset=utf-8', metadata: referrer(address) };
   await writeBlob(storage, { container: LARGE_CONTAINER, name }, Buffer.from(text), content);
-  return { blob: name, length: text.length, sha256: sha256(text) };
+  const reference = { blob: name, length: text.length, sha256: sha256(text) };
+  justStored.set(reference, text);
+  return reference;
 }
 
 /** Throws `BlobGone`. */
-export async function loadText(storage: Storage, { blob }: InBlob): Promise<string> {
-  return (await bytesOf(storage, { container: LARGE_CONTAINER, name: blob })).toString('utf8');
+export async function loadText(storage: Storage, reference: InBlob): Promise<string> {
+  const known = justStored.get(reference);
+  if (known !== undefined) return known;
+  return (await bytesOf(storage, { container: LARGE_CONTAINER, name: reference.blob })).toString('utf8');
 }
 
 /** The attachments of an entity that goes to `address`, each with a blob of its own there. Throws `BlobGone`. */
