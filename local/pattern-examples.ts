@@ -57,7 +57,7 @@ export const PATTERNS: readonly Pattern[] = [
     modules: ['lib/patterns/indexes.ts', 'lib/patterns/places.ts', 'lib/patterns/read-through-index.ts'],
     tests: ['test/scenarios/index-table-shapes.test.ts'],
     examples: [
-      { path: 'customers/by/cityAndLastName/London/Devon', cost: '1: a full copy' },
+      { path: 'customers/by/cityAndLastName/London/Fenn', cost: '1: a full copy' },
       { path: 'customers/by/id/HARBR', cost: '2: a reference' },
       { path: 'movies/by/actor/Charlie%20Chaplin', cost: '1: part copies' },
       { path: 'orders/by/date/2026-11-20', cost: '8 buckets, at once' },

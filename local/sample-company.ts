@@ -155,15 +155,15 @@ function people() {
 }
 
 const CUSTOMERS = [
-  { city: 'London', customerId: 'HARBR', companyName: 'Harbour Teas', contactName: 'Ada Devon', country: 'UK' },
-  { city: 'London', customerId: 'LAMPS', companyName: 'Lamps and More', contactName: 'Noor Brown', country: 'UK' },
+  { city: 'London', customerId: 'HARBR', companyName: 'Harbour Teas', contactName: 'Ada Fenn', country: 'UK' },
+  { city: 'London', customerId: 'LAMPS', companyName: 'Lamps and More', contactName: 'Noor Sattar', country: 'UK' },
   { city: 'Bern', customerId: 'ALPIN', companyName: 'Alpine Goods', contactName: 'Urs Meier', country: 'Switzerland' },
 ];
 
 const PRODUCTS = [
-  { categoryId: 1, productId: 1, productName: 'Green tea', categoryName: 'Drinks', unitPrice: 8.5, unitsInStock: 40 },
-  { categoryId: 1, productId: 2, productName: 'Cider', categoryName: 'Drinks', unitPrice: 14, unitsInStock: 12 },
-  { categoryId: 2, productId: 3, productName: 'Hard cheese', categoryName: 'Dairy', unitPrice: 21, unitsInStock: 7 },
+  { categoryId: 91, productId: 901, productName: 'Green tea', categoryName: 'Drinks', unitPrice: 8.5, unitsInStock: 40 },
+  { categoryId: 91, productId: 902, productName: 'Cider', categoryName: 'Drinks', unitPrice: 14, unitsInStock: 12 },
+  { categoryId: 92, productId: 903, productName: 'Hard cheese', categoryName: 'Dairy', unitPrice: 21, unitsInStock: 7 },
 ];
 
 const ORDERS = [
