@@ -9,6 +9,7 @@ import { rotateLocalKey } from '../lib/storage/local-key-ring.ts';
 import { provision } from '../lib/storage/provision.ts';
 import { openStorage } from '../lib/storage/storage.ts';
 import { type Azurite, startAzurite } from './azurite.ts';
+import { lockFolder } from './folder-lock.ts';
 import { freePort, startFunctionsHost } from './functions-host.ts';
 import { startIdentityProvider } from './identity-provider.ts';
 import { type Instance, readInstance, removeInstance, writeInstance } from './instance.ts';
@@ -41,11 +42,7 @@ export async function startProduct(options: ProductOptions): Promise<Product> {
   const { data, func, log = () => undefined } = options;
   if (globSync('*.js', { cwd: BUILT }).length === 0) throw new Error('The app is not built: run npm run build first.');
   await makeWritable(data);
-  const running = await readInstance(data);
-  if (running) throw new Error(`An instance runs on ${data} already, at ${running.url}.`);
-  const port = await freePort(options.port);
-
-  const stops: (() => Promise<void>)[] = [];
+  const stops: (() => Promise<void> | void)[] = [await takeFolder(data)];
   // In the reverse order of their starts; once, however often it is asked for.
   let stopped: Promise<void> | undefined;
   const stop = () => {
@@ -57,6 +54,7 @@ export async function startProduct(options: ProductOptions): Promise<Product> {
   const { promise: broken, resolve: breaks } = Promise.withResolvers<string>();
 
   try {
+    const port = await freePort(options.port);
     const azurite = options.storage ? undefined : await startStorage(data);
     if (azurite) {
       stops.push(azurite.stop);
@@ -94,6 +92,19 @@ export async function startProduct(options: ProductOptions): Promise<Product> {
     await stop();
     throw error;
   }
+}
+
+async function takeFolder(data: string): Promise<() => void> {
+  const release = lockFolder(data);
+  if (release) {
+    // Of one that was killed; its process id may be another's by now.
+    await removeInstance(data);
+    return release;
+  }
+  const running = await readInstance(data);
+  throw new Error(
+    `An instance runs on ${data} already, ${running ? `at ${running.url}` : 'and is starting or ending'}.`,
+  );
 }
 
 async function startStorage(data: string): Promise<Azurite> {

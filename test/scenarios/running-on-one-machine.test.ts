@@ -52,6 +52,20 @@ describe('npm start', () => {
     expect(said).toMatch(/^An instance runs on .* already, at http:\S+\.\n$/);
   });
 
+  test('of two that start at once on the same data, one becomes ready', async () => {
+    const twice = join(folder, 'twice');
+    const both = [1, 2].map(() => runCommand('start', ['--port', '0', '--empty', '--data', twice]));
+    expect(await Promise.race(both)).toEqual({
+      code: 1,
+      said: expect.stringMatching(/^An instance runs on .* already, [^\n]*\.\n$/),
+    });
+    const { pid } = await vi.waitFor(async () => JSON.parse(await readFile(join(twice, 'instance.json'), 'utf8')), {
+      timeout: 20_000,
+    });
+    process.kill(pid, 'SIGTERM');
+    expect((await Promise.all(both)).map(({ code }) => code).sort()).toEqual([0, 1]);
+  });
+
   test('keeps what it acknowledged, to the last write, and does not load its sample again', async () => {
     const { stdout: token } = await shell(`npm run -s token -- --role hr --data '${folder}'`);
     const ask = (method: string, path: string, body?: object) =>
