@@ -2,6 +2,9 @@ import type { Readable } from 'node:stream';
 import { type Info, parse } from 'csv-parse';
 import type { Entity, Values } from '../lib/patterns/entity.ts';
 
+/** Number() would take hexadecimal, Infinity and spaces as well. */
+const DECIMAL = /^[+-]?(\d+(\.\d*)?|\.\d+)(e[+-]?\d+)?$/i;
+
 export interface ImportRow {
   /** Of the file, the header being line 1. */
   readonly line: number;
@@ -49,8 +52,15 @@ export async function* readCsv(
 }
 
 function toValues(entity: Entity, record: Readonly<Record<string, string>>): Values {
-  const filled = Object.entries(record).filter(([, text]) => text !== '');
+  const filled = Object.entries(record).filter(([field, text]) => !isEmpty(entity, field, text));
   return Object.fromEntries(filled.map(([field, text]) => [field, toValue(entity, field, text)]));
+}
+
+/** Spaces may be the value of a text, but are none of a number. */
+function isEmpty(entity: Entity, field: string, text: string): boolean {
+  const type = entity.columns[field];
+  const isNumber = type === 'Int32' || type === 'Int64' || type === 'Double';
+  return (isNumber ? text.trim() : text) === '';
 }
 
 /** What cannot be converted goes as it is: the API says what is wrong with it. */
@@ -65,6 +75,7 @@ function toValue(entity: Entity, field: string, text: string): unknown {
       return text;
     }
   }
-  const number = Number(text);
-  return Number.isNaN(number) ? text : number;
+  const number = DECIMAL.test(text) ? Number(text) : Number.NaN;
+  // One too large for a number would be null in JSON.
+  return Number.isFinite(number) ? number : text;
 }
