@@ -37,6 +37,8 @@ export async function* readCsv(
       const unknown = header.filter((column) => !(column in entity.columns));
       if (unknown.length > 0)
         throw new Error(`${entity.name} has no field ${unknown.join(', ')}, which the header names.`);
+      const twice = new Set(header.filter((column, index) => header.indexOf(column) !== index));
+      if (twice.size > 0) throw new Error(`The header names ${[...twice].join(', ')} more than once.`);
       return header;
     },
     on_skip: (error) => {

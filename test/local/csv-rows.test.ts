@@ -29,3 +29,9 @@ test('a blank cell is no number, but may be a text', async () => {
     { line: 3, values: { employeeId: '000002' } },
   ]);
 });
+
+test('a header that names a column more than once is refused', async () => {
+  await expect(read('employeeId,age,firstName,age,employeeId', '000001,20,Ann,21,000001')).rejects.toThrow(
+    /^The header names age, employeeId more than once\.$/,
+  );
+});
