@@ -1,4 +1,4 @@
-import type { Readable } from 'node:stream';
+import { pipeline, type Readable } from 'node:stream';
 import { type Info, parse } from 'csv-parse';
 import type { Entity, Values } from '../lib/patterns/entity.ts';
 
@@ -46,8 +46,7 @@ export async function* readCsv(
       return undefined;
     },
   });
-  input.on('error', (error) => parser.destroy(error));
-  for await (const { record, info } of input.pipe(parser) as AsyncIterable<Parsed>) {
+  for await (const { record, info } of pipeline(input, parser, () => undefined) as AsyncIterable<Parsed>) {
     onRow();
     yield { line: info.lines, values: toValues(entity, record) };
   }

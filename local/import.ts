@@ -1,5 +1,6 @@
 import { createReadStream } from 'node:fs';
 import { stat } from 'node:fs/promises';
+import { pipeline, Readable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createGunzip } from 'node:zlib';
 import { Presets, SingleBar } from 'cli-progress';
@@ -50,9 +51,8 @@ async function importFile(entity: Entity, file: string, options: Options): Promi
   };
 
   const source = createReadStream(file);
-  const input = file.endsWith('.gz') ? source.pipe(createGunzip()) : source;
   const readRows = /\.ndjson(\.gz)?$/.test(file) ? readNdjson : readCsv;
-  const rows = readRows(entity, input, {
+  const rows = readRows(entity, Readable.from(contentOf(source, file), { objectMode: false }), {
     // Of the file as it lies there, which is what the size is of.
     onRow: () => progress.update(source.bytesRead, ++counts.read),
     onBad: (line, reason) => {
@@ -86,6 +86,15 @@ async function importFile(entity: Entity, file: string, options: Options): Promi
       `${read} read: ${created} created, ${changed} changed, ${unchanged} unchanged, ${rejected} rejected, in ${took} s.`,
     );
   if (rejected > 0) process.exitCode = 1;
+}
+
+/** A pipeline hands the error of any of its streams on to the last, which a pipe would not. */
+async function* contentOf(source: Readable, file: string): AsyncGenerator<Buffer> {
+  try {
+    yield* file.endsWith('.gz') ? pipeline(source, createGunzip(), () => undefined) : source;
+  } catch (error) {
+    throw new Error(`The file ${file} cannot be read: ${error instanceof Error ? error.message : error}.`);
+  }
 }
 
 /** Rows of one partition together, as only they share a transaction. */

@@ -1,4 +1,3 @@
-import { createInterface } from 'node:readline';
 import type { Readable } from 'node:stream';
 import type { Entity, Values } from '../lib/patterns/entity.ts';
 import type { ImportEvents, ImportRow } from './csv-rows.ts';
@@ -10,7 +9,7 @@ export async function* readNdjson(
   { onRow, onBad }: ImportEvents,
 ): AsyncGenerator<ImportRow> {
   let line = 0;
-  for await (const text of createInterface({ input, crlfDelay: Number.POSITIVE_INFINITY })) {
+  for await (const text of linesOf(input)) {
     line += 1;
     if (text.trim() === '') continue;
     const values = toValues(text);
@@ -21,6 +20,17 @@ export async function* readNdjson(
     onRow();
     yield { line, values };
   }
+}
+
+/** What node:readline does, but that loses the errors of its input, and breaks lines where JSON need not (U+2028). */
+async function* linesOf(input: Readable): AsyncGenerator<string> {
+  let rest = '';
+  for await (const chunk of input.setEncoding('utf8')) {
+    const lines = `${rest}${chunk}`.split(/\r?\n/);
+    rest = lines.pop() ?? '';
+    yield* lines;
+  }
+  yield rest;
 }
 
 function toValues(text: string): Values | undefined {

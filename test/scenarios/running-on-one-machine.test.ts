@@ -1,11 +1,12 @@
 import { execFile } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
+import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { ROOT, runCommand, type StartProcess, startCommand } from '../start-process.ts';
 
@@ -246,6 +247,23 @@ describe('npm run import', () => {
       });
     },
   );
+
+  test('says in one sentence that a file cannot be read', async () => {
+    const folders = ['dir', 'dir.csv', 'dir.csv.gz', 'dir.ndjson'].map((name) => join(folder, name));
+    await Promise.all(folders.map((each) => mkdir(each)));
+    const packed = gzipSync('\n'.repeat(100_000));
+    const broken = ['cut.csv.gz', 'cut.ndjson.gz', 'no-gzip.csv.gz'].map((name) => join(folder, name));
+    await Promise.all(
+      broken.map((each) => writeFile(each, /cut/.test(each) ? packed.subarray(0, -9) : 'department\n')),
+    );
+    const paths = [...folders, ...broken];
+    const ends = await Promise.all(paths.map((path) => runCommand('import', ['departments', path, '--data', folder])));
+    for (const [index, path] of paths.entries())
+      expect(ends[index]).toEqual({
+        code: 1,
+        said: expect.stringMatching(new RegExp(`^The file ${path} cannot be read: [^\\n]+\\.\\n$`)),
+      });
+  });
 
   test('refuses what it cannot begin with, in one sentence', async () => {
     const file = join(folder, 'odd.csv');
