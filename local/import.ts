@@ -80,7 +80,8 @@ async function importFile(entity: Entity, file: string, options: Options): Promi
   }
   const { read, created, changed, unchanged, rejected } = counts;
   const took = ((performance.now() - started) / 1000).toFixed(1);
-  if (created + changed + rejected === 0) console.log(`Nothing to do: all ${unchanged} are there already.`);
+  if (read === 0) console.log(`The file ${file} has no rows.`);
+  else if (created + changed + rejected === 0) console.log(`Nothing to do: all ${unchanged} are there already.`);
   else
     console.log(
       `${read} read: ${created} created, ${changed} changed, ${unchanged} unchanged, ${rejected} rejected, in ${took} s.`,

@@ -248,6 +248,15 @@ describe('npm run import', () => {
     },
   );
 
+  test('says that a file has no rows', async () => {
+    const file = join(folder, 'header.csv');
+    await writeFile(file, 'department,description\n');
+    expect(await runCommand('import', ['departments', file, '--data', folder])).toEqual({
+      code: 0,
+      said: `The file ${file} has no rows.\n`,
+    });
+  });
+
   test('says in one sentence that a file cannot be read', async () => {
     const folders = ['dir', 'dir.csv', 'dir.csv.gz', 'dir.ndjson'].map((name) => join(folder, name));
     await Promise.all(folders.map((each) => mkdir(each)));
