@@ -3,6 +3,8 @@ import { createInterface } from 'node:readline';
 import { type Child, endChild, spawnScript } from './spawn-child.ts';
 
 const READY_WITHIN_MS = 20_000;
+/** For the services that can write their data out where another cannot. */
+const FAILED_STOP_MS = 2_000;
 const SERVICES = ['Blob', 'Queue', 'Table'] as const;
 type Service = (typeof SERVICES)[number];
 
@@ -16,7 +18,10 @@ export interface Azurite {
   readonly process: Child;
   readonly endpoints: Readonly<Record<Lowercase<Service>, string>>;
   connectionString(account?: string): string;
-  /** Asks Azurite to write its data out and end; SIGKILL would lose up to five seconds of acknowledged writes. */
+  /**
+   * Asks Azurite to write its data out and end; SIGKILL would lose up to five seconds of acknowledged writes. Throws
+   * one sentence when it could not write.
+   */
   stop(): Promise<void>;
 }
 
@@ -38,6 +43,8 @@ export async function startAzurite({ folder, accounts = [EMULATOR_ACCOUNT] }: Az
   });
   const complaints: string[] = [];
   child.stderr.on('data', (chunk: Buffer) => complaints.push(chunk.toString()));
+  const { promise: closed, resolve } = Promise.withResolvers<void>();
+  child.once('close', () => resolve());
   const found = await listening(child, complaints);
   const keys = new Map(accounts.map(({ name, key }) => [name, key]));
 
@@ -49,7 +56,14 @@ export async function startAzurite({ folder, accounts = [EMULATOR_ACCOUNT] }: Az
       for (const service of SERVICES) parts.push(`${service}Endpoint=${found[lower(service)]}/${account}`);
       return `${parts.join(';')};`;
     },
-    stop: () => endChild(child),
+    async stop() {
+      // A service that cannot write says so, and may keep Azurite from ever ending.
+      const failure = () => /Shutdown close failed.*/.exec(complaints.join(''))?.[0];
+      child.stderr.on('data', () => failure() && setTimeout(() => child.kill('SIGKILL'), FAILED_STOP_MS).unref());
+      await endChild(child);
+      await closed;
+      if (failure()) throw new Error(`The storage emulator could not write its data out: ${failure()}`);
+    },
   };
 }
 

@@ -23,6 +23,8 @@ export interface ProductOptions {
   /** Storage that runs already, instead of an emulator of its own. */
   readonly storage?: { readonly connectionString: string };
   readonly log?: (line: string) => void;
+  /** Gives the start up; what had started by then is stopped. */
+  readonly signal?: AbortSignal;
 }
 
 export interface Product {
@@ -39,15 +41,20 @@ const BUILT = fileURLToPath(new URL('../dist/functions', import.meta.url));
 
 /** Runs the whole product on this machine. Throws one sentence when it cannot, with nothing left running. */
 export async function startProduct(options: ProductOptions): Promise<Product> {
-  const { data, func, log = () => undefined } = options;
+  const { data, func, log = () => undefined, signal } = options;
   if (globSync('*.js', { cwd: BUILT }).length === 0) throw new Error('The app is not built: run npm run build first.');
   await makeWritable(data);
-  const stops: (() => Promise<void> | void)[] = [await takeFolder(data)];
+  const release = await takeFolder(data);
+  const stops: (() => Promise<void>)[] = [];
   // In the reverse order of their starts; once, however often it is asked for.
   let stopped: Promise<void> | undefined;
   const stop = () => {
     stopped ??= (async () => {
-      for (const each of stops.reverse()) await each();
+      try {
+        for (const each of stops.reverse()) await each();
+      } finally {
+        release();
+      }
     })();
     return stopped;
   };
@@ -60,6 +67,7 @@ export async function startProduct(options: ProductOptions): Promise<Product> {
       stops.push(azurite.stop);
       azurite.process.once('exit', (code) => stopped ?? breaks(`The storage emulator ended with ${code}.`));
     }
+    signal?.throwIfAborted();
     const connectionString = options.storage?.connectionString ?? azurite?.connectionString() ?? '';
     const storage = openStorage({ connectionString });
     const [identity] = await Promise.all([
@@ -69,6 +77,7 @@ export async function startProduct(options: ProductOptions): Promise<Product> {
     stops.push(identity.stop);
     const keyFile = join(data, 'keys.json');
     if (!existsSync(keyFile)) await rotateLocalKey(keyFile);
+    signal?.throwIfAborted();
     const settings = {
       AzureWebJobsStorage: connectionString,
       KEY_ENCRYPTION_KEY_FILE: resolve(keyFile),
@@ -79,7 +88,7 @@ export async function startProduct(options: ProductOptions): Promise<Product> {
     const host = await startFunctionsHost({ port, settings, func, log });
     stops.push(host.stop);
     host.process.once('exit', (code) => stopped ?? breaks(`The functions host ended with ${code}.`));
-    await Promise.race([healthy(host.url), broken.then((why) => Promise.reject(new Error(why)))]);
+    await Promise.race([healthy(host.url, signal), broken.then((why) => Promise.reject(new Error(why)))]);
 
     const { tables, queues, blobs } = storage;
     const { issuer, audience, jwksUri } = identity;
@@ -123,9 +132,10 @@ async function makeWritable(folder: string): Promise<void> {
   }
 }
 
-async function healthy(url: string): Promise<void> {
+async function healthy(url: string, signal: AbortSignal | undefined): Promise<void> {
   const until = Date.now() + READY_WITHIN_MS;
   while (Date.now() < until) {
+    signal?.throwIfAborted();
     const response = await fetch(`${url}/api/health`).catch(() => undefined);
     if (response?.ok) return;
     await sleep(50);

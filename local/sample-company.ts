@@ -161,7 +161,14 @@ const CUSTOMERS = [
 ];
 
 const PRODUCTS = [
-  { categoryId: 91, productId: 901, productName: 'Green tea', categoryName: 'Drinks', unitPrice: 8.5, unitsInStock: 40 },
+  {
+    categoryId: 91,
+    productId: 901,
+    productName: 'Green tea',
+    categoryName: 'Drinks',
+    unitPrice: 8.5,
+    unitsInStock: 40,
+  },
   { categoryId: 91, productId: 902, productName: 'Cider', categoryName: 'Drinks', unitPrice: 14, unitsInStock: 12 },
   { categoryId: 92, productId: 903, productName: 'Hard cheese', categoryName: 'Dairy', unitPrice: 21, unitsInStock: 7 },
 ];

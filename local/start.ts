@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { InvalidArgumentError } from 'commander';
 import { command, DATA_FOLDER, run } from './command.ts';
 import { signToken } from './identity-provider.ts';
@@ -21,20 +22,32 @@ const program = command('Runs the whole product on this machine.')
   .action(start);
 
 async function start(options: Options): Promise<void> {
-  const { promise: asked, resolve: ask } = Promise.withResolvers<undefined>();
+  const asking = new AbortController();
+  const { signal } = asking;
+  const asked = once(signal, 'abort').then(() => undefined);
   // Asked twice is asked once: what is being written is written.
-  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => ask(undefined));
+  for (const name of ['SIGINT', 'SIGTERM'] as const) process.on(name, () => asking.abort());
 
-  const product = await startProduct({ ...options, log: (line) => line && console.log(line) });
+  const product = await startProduct({ ...options, signal, log: (line) => line && console.log(line) }).catch(
+    (error) => {
+      if (error !== signal.reason) throw error;
+    },
+  );
+  if (!product) return;
+  const end = Promise.race([asked, product.broken]);
   try {
-    const token = await tokenOf(options, product);
-    const sampled = !options.empty && (await loadSample({ folder: options.data, url: product.url, token }));
-    console.log(greeting(options, product, { sampled, token }));
-    const why = await Promise.race([asked, product.broken]);
+    // What a stop leaves of the sample is loaded at the next start.
+    const why = await Promise.race([end, greet(options, product).then(() => end)]);
     if (why !== undefined) throw new Error(why);
   } finally {
     await product.stop();
   }
+}
+
+async function greet(options: Options, product: Product): Promise<void> {
+  const token = await tokenOf(options, product);
+  const sampled = !options.empty && (await loadSample({ folder: options.data, url: product.url, token }));
+  console.log(greeting(options, product, { sampled, token }));
 }
 
 function tokenOf({ data: folder }: Options, { instance: { issuer, audience } }: Product): Promise<string> {

@@ -1,10 +1,11 @@
-import { execFile } from 'node:child_process';
+import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
-import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { access, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
 import { promisify } from 'node:util';
 import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
@@ -12,6 +13,11 @@ import { ROOT, runCommand, type StartProcess, startCommand } from '../start-proc
 
 const shell = (command: string) => promisify(execFile)('sh', ['-c', command], { cwd: ROOT });
 
+/** What runs with this folder among its arguments. */
+const processesOn = async (data: string) =>
+  (await promisify(execFile)('ps', ['-A', '-o', 'args'])).stdout.split('\n').filter((line) => line.includes(data));
+
+const STOPS_WITHIN_MS = 8_000;
 const ADVENTURE_WORKS = '../shared/data/adventureworks-employees.csv';
 
 let folder: string;
@@ -122,6 +128,39 @@ describe('npm start', () => {
     await vi.waitFor(async () => expect([await gone(victim.url), await gone(tables)]).toEqual([true, true]), {
       timeout: 15_000,
     });
+  });
+
+  // In the order in which they are made.
+  test.each(['lock', 'azurite', 'identity-key.json'])(
+    'asked to stop while it starts, when %s is there, it does not become ready first',
+    async (name) => {
+      const data = join(folder, `stopped-at-${name}`);
+      const child = spawn(process.execPath, ['local/start.ts', '--port', '0', '--data', data], { cwd: ROOT });
+      const said = text(child.stdout);
+      const complained = text(child.stderr);
+      await vi.waitFor(() => access(join(data, name)), { timeout: 10_000, interval: 10 });
+      const ended = once(child, 'exit', { signal: AbortSignal.timeout(STOPS_WITHIN_MS) });
+      child.kill('SIGTERM');
+      expect(await ended).toEqual([0, null]);
+      expect([await said, await complained]).toEqual(['', '']);
+      expect(await processesOn(data)).toEqual([]);
+    },
+  );
+
+  test('ends when its data folder is gone, and says that not all is kept', async () => {
+    const data = join(folder, 'gone');
+    const orphaned = await startCommand(['--port', '0', '--data', data]);
+    const { stdout: token } = await shell(`npm run -s token -- --role hr --data '${data}'`);
+    await rm(data, { recursive: true });
+    // Or there may be nothing to write out.
+    const body = JSON.stringify({ department: 'Lost' });
+    const headers = { authorization: `Bearer ${token.trim()}` };
+    expect((await fetch(`${orphaned.url}/api/departments`, { method: 'POST', headers, body })).status).toBe(201);
+    const ended = once(orphaned.child, 'close', { signal: AbortSignal.timeout(STOPS_WITHIN_MS) });
+    orphaned.child.kill('SIGTERM');
+    expect(await ended).toEqual([1, null]);
+    expect(orphaned.said()).toMatch(/\nThe storage emulator could not write its data out: [^\n]*\n$/);
+    expect(await processesOn(data)).toEqual([]);
   });
 
   test('says in one sentence what is in its way', async () => {
