@@ -8,5 +8,5 @@ import { toMessage } from '../lib/queue-message.ts';
 app.storageQueue('archive', {
   queueName,
   connection: 'AzureWebJobsStorage',
-  handler: (body, context) => consumeTransfer(consumer(context), toMessage(queueName, body, context)),
+  handler: async (body, context) => consumeTransfer(await consumer(context), toMessage(queueName, body, context)),
 });

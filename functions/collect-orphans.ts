@@ -1,5 +1,5 @@
 import { app } from '@azure/functions';
-import { appEngine } from '../lib/app.ts';
+import { readyEngine } from '../lib/app.ts';
 import { deployment } from '../lib/model/deployment.ts';
 import { collectOrphans } from '../lib/patterns/collect-orphans.ts';
 
@@ -7,7 +7,8 @@ import { collectOrphans } from '../lib/patterns/collect-orphans.ts';
 app.timer('collect-orphans', {
   schedule: '0 20 1 * * *',
   handler: async (_timer, context) => {
-    const { looked, deleted } = await collectOrphans(appEngine(), deployment);
+    const engine = await readyEngine(context);
+    const { looked, deleted } = await collectOrphans(engine, deployment);
     context.log(`${deleted} of ${looked} blobs deleted.`);
   },
 });

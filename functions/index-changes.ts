@@ -8,5 +8,5 @@ import { toMessage } from '../lib/queue-message.ts';
 app.storageQueue('index-changes', {
   queueName,
   connection: 'AzureWebJobsStorage',
-  handler: (body, context) => consumeIntent(consumer(context), toMessage(queueName, body, context)),
+  handler: async (body, context) => consumeIntent(await consumer(context), toMessage(queueName, body, context)),
 });

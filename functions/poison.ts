@@ -10,6 +10,6 @@ for (const queue of [INDEX_CHANGES_QUEUE, ARCHIVE_QUEUE]) {
   app.storageQueue(queueName, {
     queueName,
     connection: 'AzureWebJobsStorage',
-    handler: (body, context) => consumePoison(consumer(context), toMessage(queueName, body, context)),
+    handler: async (body, context) => consumePoison(await consumer(context), toMessage(queueName, body, context)),
   });
 }

@@ -1,5 +1,5 @@
 import { app } from '@azure/functions';
-import { appEngine } from '../lib/app.ts';
+import { readyEngine } from '../lib/app.ts';
 import { deployment } from '../lib/model/deployment.ts';
 import { rollDays } from '../lib/patterns/high-volume-delete.ts';
 import { operations } from '../lib/patterns/operation.ts';
@@ -8,8 +8,9 @@ import { operations } from '../lib/patterns/operation.ts';
 app.timer('roll-days', {
   schedule: '0 5 0 * * *',
   handler: async (_timer, context) => {
+    const engine = await readyEngine(context);
     for (const entity of [...deployment, operations].filter(({ perDay }) => perDay)) {
-      const { dropped } = await rollDays(appEngine(), entity);
+      const { dropped } = await rollDays(engine, entity);
       context.log(`${entity.name}: ${dropped.length} tables dropped.`);
     }
   },

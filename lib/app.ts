@@ -1,10 +1,13 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
 import { authenticate } from './access/token.ts';
 import type { App } from './http/route.ts';
 import { deployment } from './model/deployment.ts';
 import { type AuditLog, createAuditLog } from './patterns/audit-log.ts';
 import type { Consumer } from './patterns/consume.ts';
 import { createEngine, type Engine } from './patterns/engine.ts';
+import { guardModel } from './patterns/model-guard.ts';
 import type { Log } from './patterns/poison.ts';
+import { settings } from './settings.ts';
 import { appStorage } from './storage/storage.ts';
 import { type TableSasSigner, tableSasSigner } from './storage/table-sas-signer.ts';
 
@@ -13,19 +16,37 @@ import { type TableSasSigner, tableSasSigner } from './storage/table-sas-signer.
 let engine: Engine | undefined;
 let audit: AuditLog | undefined;
 let signer: TableSasSigner | undefined;
+let guarded: Promise<void> | undefined;
 
-export function appEngine(): Engine {
-  engine ??= createEngine(appStorage());
-  return engine;
+/** The work of the process and not of the request that comes first. */
+const inProcess = AsyncLocalStorage.snapshot();
+
+/** Throws `wrong-setting` while the declaration does not go with what is stored: then nothing is read, written or dropped. */
+export async function readyEngine(log: Log): Promise<Engine> {
+  guarded ??= inProcess(async () => {
+    for (const note of await guardModel(appEngine(), deployment, settings().AGREED_MODEL_CHANGES)) log.warn(note);
+  });
+  try {
+    await guarded;
+  } catch (error) {
+    guarded = undefined;
+    throw error;
+  }
+  return appEngine();
 }
 
 export function app(): App {
   audit ??= createAuditLog(appEngine());
-  return { engine: appEngine(), entities: deployment, signer: appSigner, authenticate, audit };
+  return { engine: appEngine(), entities: deployment, signer: appSigner, authenticate, audit, ready: readyEngine };
 }
 
-export function consumer(log: Log): Consumer {
-  return { engine: appEngine(), entities: deployment, log };
+export async function consumer(log: Log): Promise<Consumer> {
+  return { engine: await readyEngine(log), entities: deployment, log };
+}
+
+function appEngine(): Engine {
+  engine ??= createEngine(appStorage());
+  return engine;
 }
 
 function appSigner(): TableSasSigner {

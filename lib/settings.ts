@@ -14,6 +14,8 @@ const Settings = z
     AzureWebJobsStorage__queueServiceUri: z.url().optional(),
     AzureWebJobsStorage__blobServiceUri: z.url().optional(),
     AzureWebJobsStorage__clientId: z.string().optional(),
+    /** The word with which a change of the declaration that was refused is agreed to. */
+    AGREED_MODEL_CHANGES: z.string().optional(),
     TOKEN_ISSUER: z.url(),
     TOKEN_AUDIENCE: z.string().min(1),
     TOKEN_JWKS_URI: z.url(),

@@ -8,11 +8,10 @@ import pMap from 'p-map';
 import { z } from 'zod';
 import { deployment } from '../lib/model/deployment.ts';
 import type { Entity } from '../lib/patterns/entity.ts';
-import { command, run } from './command.ts';
+import { run } from './command.ts';
 import { type ImportRow, readCsv } from './csv-rows.ts';
-import { signToken } from './identity-provider.ts';
-import { readInstance } from './instance.ts';
 import { readNdjson } from './ndjson-rows.ts';
+import { type Target, type TargetOptions, targetOf, withTarget } from './target.ts';
 
 /** As many as the API takes at once. */
 const MAX_BATCH = 100;
@@ -22,27 +21,19 @@ const MAX_WAITING = 5_000;
 const MAX_ATTEMPTS = 6;
 const LINES_EVERY_ROWS = 1_000;
 
-interface Options {
-  readonly data: string;
-  readonly url?: string;
-  readonly token?: string;
-}
-
-const program = command(
+const program = withTarget(
   'Loads a CSV or NDJSON file (.gz as well); columns are named like fields. Run again, it changes nothing.',
 )
   .argument('<entity>', 'what the rows are', toEntity)
   .argument('<file>', 'UTF-8; a CSV has a header row')
-  .option('--url <url>', 'of an API elsewhere; the local instance unless told')
-  .option('--token <token>', 'for that API; the variable ROWKEY_TOKEN is better, as it shows in no list of processes')
   .action(importFile);
 
-async function importFile(entity: Entity, file: string, options: Options): Promise<void> {
+async function importFile(entity: Entity, file: string, options: TargetOptions): Promise<void> {
   const started = performance.now();
   const { size } = await stat(file).catch(() => {
     throw new Error(`There is no file ${file}.`);
   });
-  const target = await targetOf(options);
+  const target = await targetOf(options, 'hr');
   const counts = { read: 0, created: 0, changed: 0, unchanged: 0, rejected: 0 };
   const progress = startProgress(size);
   const reject = ({ line }: { line: number }, reason: string) => {
@@ -126,22 +117,6 @@ async function* batchesOf(entity: Entity, rows: AsyncIterable<ImportRow>): Async
 /** What decides the partition may follow from the row; where the row is not as it should be, the API will say so. */
 function derivedOf(entity: Entity, field: string, { values }: ImportRow): unknown {
   return entity.derived[field]?.(values);
-}
-
-interface Target {
-  readonly url: string;
-  readonly token: string;
-}
-
-async function targetOf({ url, token = process.env.ROWKEY_TOKEN, data: folder }: Options): Promise<Target> {
-  if (url && token) return { url, token };
-  const instance = await readInstance(folder);
-  if (!instance)
-    throw new Error(
-      url ? 'A token is needed: set ROWKEY_TOKEN.' : `Nothing runs on the data folder ${folder}: run npm start first.`,
-    );
-  const { issuer, audience } = instance;
-  return { url: url ?? instance.url, token: token ?? (await signToken({ folder, issuer, audience, role: 'hr' })) };
 }
 
 const Answer = z.object({

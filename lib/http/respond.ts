@@ -18,7 +18,9 @@ export function respondWith(app: () => App, route: Route) {
   return (request: HttpRequest, context: InvocationContext): Promise<HttpResponseInit> =>
     measureCost(async (cost) => {
       const spent: Spent = { cost };
-      const answer = await answerTo(app, route, request, spent).catch((error: unknown) => failure(error, context));
+      const answer = await answerTo(app, route, request, { spent, context }).catch((error: unknown) =>
+        failure(error, context),
+      );
       return toResponse(answer, spent);
     });
 }
@@ -29,10 +31,16 @@ interface Spent {
   audit?: number;
 }
 
-async function answerTo(app: () => App, route: Route, request: HttpRequest, spent: Spent): Promise<Answer> {
+async function answerTo(
+  app: () => App,
+  route: Route,
+  request: HttpRequest,
+  { spent, context }: { spent: Spent; context: InvocationContext },
+): Promise<Answer> {
   const query = new URL(request.url).searchParams;
   const caller = route.roles ? await app().authenticate(request.headers.get('authorization') ?? undefined) : NOBODY;
   if (route.roles) requireRole(caller, route.roles);
+  if (route.roles) await app().ready(context);
   const isExplanation = toExplain(query);
   for (const name of query.keys()) checkParameter(route, name, query.getAll(name));
   const call: Call = {

@@ -3,6 +3,7 @@ import type { Caller } from '../access/token.ts';
 import type { AuditLog } from '../patterns/audit-log.ts';
 import type { Engine } from '../patterns/engine.ts';
 import type { Entity, Role } from '../patterns/entity.ts';
+import type { Log } from '../patterns/poison.ts';
 import type { TableSasSigner } from '../storage/table-sas-signer.ts';
 
 /** What the routes work with. */
@@ -12,6 +13,8 @@ export interface App {
   readonly signer: () => TableSasSigner;
   /** What is changed by a request is recorded there before it is answered. */
   readonly audit: AuditLog;
+  /** Throws `wrong-setting` while the declaration does not go with what is stored. */
+  readonly ready: (log: Log) => Promise<unknown>;
   readonly authenticate: (authorization: string | undefined) => Promise<Caller>;
 }
 

@@ -1,6 +1,8 @@
+import { isAudited } from '../patterns/drift-audit.ts';
 import type { Entity } from '../patterns/entity.ts';
 import { attachmentRoutes } from './attachment-routes.ts';
 import { auditRoute } from './audit-route.ts';
+import { driftRoutes } from './drift-routes.ts';
 import { entityRoutes } from './entity-routes.ts';
 import { grantRoute } from './grant-route.ts';
 import { healthRoute } from './health-route.ts';
@@ -32,6 +34,7 @@ export function routesOf(entities: readonly Entity[]): Route[] {
     ...withArchives(single)
       .filter(({ encrypted }) => encrypted.length > 0)
       .map(rewrapRoute),
+    ...single.filter(isAudited).flatMap(driftRoutes),
     healthRoute,
   ];
   const openapi: Route = {

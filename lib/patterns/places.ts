@@ -75,6 +75,14 @@ function placeOf(name: string, index: Index, values: Values | undefined): Place 
   };
 }
 
+/** The tables in which an entity's indexes are, besides its own. */
+export function elsewhereTables({ indexes }: Entity): string[] {
+  return Object.values(indexes).flatMap((index) => {
+    if (index.kind === 'intra-partition') return [];
+    return index.kind === 'inter-partition' ? [index.table] : (index.elsewhere?.table ?? []);
+  });
+}
+
 export function samePlace(one: Place, other: Place): boolean {
   return (
     one.table === other.table &&

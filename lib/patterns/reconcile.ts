@@ -115,7 +115,8 @@ export function confirmedRow(entity: Entity, values: Values, place: Place): Prop
   return { ...copyProperties(entity, values, index.copies), Confirmed: true };
 }
 
-function sameCopy(entity: Entity, row: Row, wanted: Properties): boolean {
+/** Whether a row is the copy that is wanted, of the entity that it should be of. */
+export function sameCopy(entity: Entity, row: Row, wanted: Properties): boolean {
   return (
     isOwnedBy(row, { partition: String(wanted.SourcePartition), row: String(wanted.SourceRow) }) &&
     isDeepStrictEqual(toValues(entity, row.properties), toValues(entity, wanted))

@@ -7,6 +7,7 @@ import type { Entity } from './entity.ts';
 import { tablesToCome } from './high-volume-delete.ts';
 import { ARCHIVE_QUEUE, INDEX_CHANGES_QUEUE } from './intent.ts';
 import { operations } from './operation.ts';
+import { elsewhereTables } from './places.ts';
 import { POISON_TABLE } from './poison.ts';
 
 /** Every table, queue and container that these entities need, days to come included. `now` in milliseconds. */
@@ -23,10 +24,5 @@ export function resourcesOf(entities: readonly Entity[], now: number): Resources
 function tablesOf(entity: Entity, now: number): string[] {
   const own = entity.perDay ? tablesToCome(entity, now) : [entity.table];
   const archive = entity.archive ? [entity.archive.table] : [];
-  return [...own, ...archive, ...Object.values(entity.indexes).flatMap((index) => indexTable(index) ?? [])];
-}
-
-function indexTable(index: Entity['indexes'][string]): string | undefined {
-  if (index.kind === 'inter-partition') return index.table;
-  return index.kind === 'index-entity' ? index.elsewhere?.table : undefined;
+  return [...own, ...archive, ...elsewhereTables(entity)];
 }

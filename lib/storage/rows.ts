@@ -65,7 +65,10 @@ async function collect(
   { table, filter, select, limit }: Query,
 ): Promise<{ rows: Row[]; more: boolean }> {
   isExplained(() => ({ read: 'rows', table, filter, ...(select ? { select } : {}) }));
-  const queryOptions = select ? { filter, select: ['PartitionKey', 'RowKey', ...select] } : { filter };
+  const queryOptions = {
+    ...(filter ? { filter } : {}),
+    ...(select ? { select: ['PartitionKey', 'RowKey', ...select] } : {}),
+  };
   const rows: Row[] = [];
   // The service may answer a short or empty page with a continuation token: only its absence is the end.
   const pages = storage
@@ -104,15 +107,19 @@ export interface RowRange {
  */
 export async function scanTable(storage: Storage, scan: TableScan): Promise<{ rows: Row[]; more: boolean }> {
   const { table, type, after, limit } = scan;
-  let filter = `EntityType eq ${literal(type)}`;
-  if (after)
-    filter += ` and (PartitionKey gt ${literal(after.partition)} or (PartitionKey eq ${literal(after.partition)} and RowKey gt ${literal(after.row)}))`;
+  const conditions = type === undefined ? [] : [`EntityType eq ${literal(type)}`];
+  if (after) {
+    const [partition, row] = [literal(after.partition), literal(after.row)];
+    conditions.push(`(PartitionKey gt ${partition} or (PartitionKey eq ${partition} and RowKey gt ${row}))`);
+  }
+  const filter = conditions.join(' and ');
   return collect(storage, { table, filter, select: undefined, limit });
 }
 
 export interface TableScan {
   readonly table: string;
-  readonly type: string;
+  /** Rows of this `EntityType` only. */
+  readonly type?: string;
   readonly after?: { readonly partition: string; readonly row: string } | undefined;
   readonly limit: number;
 }

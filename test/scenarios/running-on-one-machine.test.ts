@@ -9,6 +9,8 @@ import { text } from 'node:stream/consumers';
 import { promisify } from 'node:util';
 import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { openStorage } from '../../lib/storage/storage.ts';
+import { EMULATOR_ACCOUNT } from '../../local/azurite.ts';
 import { ROOT, runCommand, type StartProcess, startCommand } from '../start-process.ts';
 
 const shell = (command: string) => promisify(execFile)('sh', ['-c', command], { cwd: ROOT });
@@ -328,5 +330,39 @@ describe('npm run import', () => {
       code: 1,
       said: expect.stringMatching(/^employees has no field salary[^\n]*\n$/),
     });
+  });
+});
+
+describe('npm run audit and reindex', () => {
+  test('find what was broken by hand, repair it, and build an index anew', async () => {
+    const run = (name: string, ...words: string[]) => runCommand(name, [...words, '--data', folder]);
+    const { said: clean, code } = await run('audit', 'departments');
+    expect({ clean, code }).toEqual({
+      clean: expect.stringMatching(/^\d+ rows looked at: 0 do not agree\.\n$/),
+      code: 0,
+    });
+    const { tables } = JSON.parse(await readFile(join(folder, 'instance.json'), 'utf8'));
+    const { name, key } = EMULATOR_ACCOUNT;
+    const account = `DefaultEndpointsProtocol=http;AccountName=${name};AccountKey=${key}`;
+    const storage = openStorage({
+      connectionString: `${account};TableEndpoint=${tables};QueueEndpoint=${tables};BlobEndpoint=${tables}`,
+    });
+    const [row] = await Array.fromAsync(storage.table('employeesbyemail').listEntities());
+    await storage.table('employeesbyemail').deleteEntity(row?.partitionKey ?? '', row?.rowKey ?? '');
+    const broken = await run('audit', 'employees');
+    expect(broken.code).toBe(1);
+    expect(broken.said).toContain(
+      `missing: emailCompanyWide of employeesbyemail/${row?.partitionKey}/${row?.rowKey}\n`,
+    );
+    const built = await run('reindex', 'employees', 'emailCompanyWide');
+    expect(built).toMatchObject({
+      code: 0,
+      said: expect.stringContaining('1 of 1 that were missing are in the index'),
+    });
+    expect(await run('audit', 'employees', '--repair')).toMatchObject({
+      code: 0,
+      said: expect.stringContaining(': 0 do not agree'),
+    });
+    expect(await run('audit', 'nothing')).toMatchObject({ code: 1 });
   });
 });

@@ -1,0 +1,238 @@
+import { isDeepStrictEqual } from 'node:util';
+import { blobLength } from '../storage/blobs.ts';
+import { StorageRefusal } from '../storage/errors.ts';
+import { type Action, type Address, type Row, readRange, readRow, submit, tryAction } from '../storage/rows.ts';
+import { referredTo, withCopies } from './denormalization.ts';
+import type { Suspicion } from './drift-audit.ts';
+import type { Engine } from './engine.ts';
+import type { Entity, Values } from './entity.ts';
+import { type Snapshot, toSnapshot } from './entity-codec.ts';
+import { commit, EntityChanged } from './eventual-transaction.ts';
+import { MESSAGE_VERSION } from './intent.ts';
+import { buildKey } from './key-template.ts';
+import { blobsOf } from './large-entities.ts';
+import { countAction } from './maintained-count.ts';
+import { dropList, listAction, membersOf, readList, toStoredList } from './member-list.ts';
+import { copyProperties, isIndexed, isUnique, type Place, placesOf } from './places.ts';
+import { reconcile, sameCopy } from './reconcile.ts';
+import { claim, hasLiveClaim, isOwnedBy } from './unique-claim.ts';
+
+/** What an entity wants and is not there, or is there otherwise. */
+
+type Live = Extract<Snapshot, { state: 'live' }>;
+
+interface Scope {
+  readonly only: string | undefined;
+  /** The id under which rows of unique indexes are claimed. */
+  readonly work: string;
+}
+
+/** Looks at everything that one entity wants. */
+export async function checkEntity(
+  engine: Engine,
+  entity: Entity,
+  address: Address,
+  scope: Scope,
+): Promise<Suspicion[]> {
+  const snapshot = toSnapshot(entity, await readRow(engine.storage, address));
+  // One that is arriving or departing is looked after by its move.
+  if (snapshot.state !== 'live' || snapshot.system.MovingFrom) return [];
+  const found = [
+    ...(await checkHere(engine, entity, address, snapshot)),
+    ...(await checkElsewhere(engine, entity, address, { snapshot, work: scope.work })),
+  ].filter(({ of }) => scope.only === undefined || of === scope.only);
+  if (scope.only !== undefined) return found;
+  return [
+    ...found,
+    ...(await checkCopiedFields(engine, entity, address, snapshot)),
+    ...(await checkBlobs(engine, entity, address, snapshot.values)),
+  ];
+}
+
+/** Copies and lists in its partition, all put right in one transaction that the entity's own ETag guards. */
+async function checkHere(engine: Engine, entity: Entity, address: Address, snapshot: Live): Promise<Suspicion[]> {
+  const { values } = snapshot;
+  const suspicions: Suspicion[] = [];
+  for (const [name, index] of Object.entries(entity.indexes)) {
+    if (index.kind === 'inter-partition' || (index.kind === 'index-entity' && index.elsewhere)) continue;
+    if (!isIndexed(index, values)) continue;
+    const row = buildKey(index.row, values);
+    const there = { ...address, row };
+    const found = await readList(engine.storage, there);
+    const common = { of: name, ...there } as const;
+    if (index.kind === 'intra-partition') {
+      const properties = copyProperties(entity, values, index.copies);
+      if (found && sameCopy(entity, found, properties)) continue;
+      if (found && !isOwnedBy(found, address)) {
+        suspicions.push({ what: 'taken', ...common });
+        continue;
+      }
+      const action = { kind: 'upsert', row, properties } as const;
+      suspicions.push({
+        what: found ? 'wrong' : 'missing',
+        ...common,
+        repair: () => mendHere(engine, address, snapshot, action),
+      });
+    } else {
+      const member = buildKey(index.holds, values);
+      const action = listAction(found, row, { add: [member], remove: [] });
+      if (!action) continue;
+      const repair = async () => {
+        const stored = await toStoredList(engine.storage, there, action);
+        const isMended = await mendHere(engine, address, snapshot, stored);
+        if (isMended) await dropList(engine.storage, found);
+        return isMended;
+      };
+      suspicions.push({ what: 'missing', ...common, repair });
+    }
+  }
+  return suspicions;
+}
+
+/** False where the entity, or the list, has changed meanwhile: it will be seen by the next run. */
+async function mendHere(engine: Engine, address: Address, { etag }: Live, action: Action): Promise<boolean> {
+  const { table, partition, row } = address;
+  const touch: Action = { kind: 'merge', row, properties: { TouchedBy: 'audit' }, etag };
+  try {
+    const etags = await submit(engine.storage, { table, partition, actions: [touch, action] });
+    return etags.size > 0;
+  } catch (error) {
+    if (error instanceof StorageRefusal) return false;
+    throw error;
+  }
+}
+
+/** Places in other partitions: reconciled as after any change; a row of a unique index is claimed first where it is free. */
+async function checkElsewhere(
+  engine: Engine,
+  entity: Entity,
+  address: Address,
+  { snapshot, work }: { snapshot: Live; work: string },
+): Promise<Suspicion[]> {
+  const suspicions: Suspicion[] = [];
+  for (const place of placesOf(entity, snapshot.values)) {
+    const { index: of, table, partition, row } = place;
+    const found = await readList(engine.storage, place);
+    const repair = () => mendElsewhere(engine, entity, address, { place, work });
+    const common = { of, table, partition, row } as const;
+    if (place.member !== undefined) {
+      if (!membersOf(found).includes(place.member)) suspicions.push({ what: 'missing', ...common, repair });
+      continue;
+    }
+    if (!found) {
+      suspicions.push({ what: 'missing', ...common, repair });
+      continue;
+    }
+    if (hasLiveClaim(found, { intent: work }, engine.now())) continue;
+    const index = entity.indexes[of];
+    if (!isOwnedBy(found, address)) suspicions.push({ what: 'taken', ...common });
+    else if (index?.kind === 'inter-partition') {
+      const isSame = sameCopy(entity, found, copyProperties(entity, snapshot.values, index.copies));
+      const isSettled = !isUnique(index) || found.properties.Confirmed === true;
+      if (!isSame || !isSettled) suspicions.push({ what: 'wrong', ...common, repair });
+    }
+  }
+  return suspicions;
+}
+
+async function mendElsewhere(
+  engine: Engine,
+  entity: Entity,
+  address: Address,
+  { place, work }: { place: Place; work: string },
+): Promise<boolean> {
+  if (isUnique(entity.indexes[place.index])) {
+    const outcome = await claim(engine, place, address, { intent: work });
+    if (outcome !== 'claimed') return false;
+  }
+  const items = [{ partition: address.partition, row: address.row, places: [place] }];
+  await reconcile(engine, entity, {
+    version: MESSAGE_VERSION,
+    intent: work,
+    entity: entity.name,
+    table: address.table,
+    items,
+  });
+  return true;
+}
+
+/** Denormalization: what was copied from others of the partition is what they have. */
+async function checkCopiedFields(
+  engine: Engine,
+  entity: Entity,
+  address: Address,
+  snapshot: Live,
+): Promise<Suspicion[]> {
+  const suspicions: Suspicion[] = [];
+  for (const link of entity.denormalized) {
+    const key = referredTo(link, snapshot.values);
+    if (!key) continue;
+    const row = await readRow(engine.storage, { ...address, row: buildKey(link.source.row, key) });
+    const source = toSnapshot(link.source, row?.properties.EntityType === link.source.name ? row : undefined);
+    const values = source.state === 'live' ? source.values : undefined;
+    const isMarked = source.state === 'live' && source.system.DenormalizedTo === address.row;
+    if (isMarked && isDeepStrictEqual(withCopies(link, snapshot.values, values), snapshot.values)) continue;
+    const after = withCopies(link, snapshot.values, values);
+    suspicions.push({
+      what: 'copied fields',
+      of: link.reference.field,
+      ...address,
+      repair: () => mendFields(engine, entity, { address, before: snapshot, after }),
+    });
+  }
+  return suspicions;
+}
+
+async function mendFields(
+  engine: Engine,
+  entity: Entity,
+  change: { address: Address; before: Live; after: Values },
+): Promise<boolean> {
+  try {
+    await commit(engine, entity, [change]);
+    return true;
+  } catch (error) {
+    if (error instanceof EntityChanged) return false;
+    throw error;
+  }
+}
+
+/** A blob that is gone cannot be made again. */
+async function checkBlobs({ storage }: Engine, entity: Entity, address: Address, values: Values): Promise<Suspicion[]> {
+  const suspicions: Suspicion[] = [];
+  for (const blob of blobsOf(entity, values))
+    if ((await blobLength(storage, blob)) === undefined)
+      suspicions.push({ what: 'lost blob', of: blob.container, ...address });
+  return suspicions;
+}
+
+/**
+ * Counts of a partition. The row with the count is read before the entities are counted, and written under that ETag:
+ * each hire and leave changes it.
+ */
+export async function checkCounts(
+  engine: Engine,
+  entity: Entity,
+  { table, partition }: Pick<Row, 'table' | 'partition'>,
+): Promise<Suspicion[]> {
+  const suspicions: Suspicion[] = [];
+  for (const { target, field } of entity.countedBy) {
+    const counter = target();
+    if (counter.row.fields.length > 0) continue;
+    const address = { table, partition, row: buildKey(counter.row, {}) };
+    const found = await readRow(engine.storage, address);
+    const select = ['EntityType', 'SourceRow'];
+    const { rows } = await readRange(engine.storage, { table, partition, from: '', type: entity.name, select });
+    const counted = rows.filter(({ properties }) => properties.SourceRow === undefined).length;
+    const by = counted - Number(found?.properties[field] ?? 0);
+    const action = countAction(address.row, found, new Map([[field, by]]));
+    if (action)
+      suspicions.push({
+        what: 'count',
+        of: field,
+        ...address,
+        repair: () => tryAction(engine.storage, address, action),
+      });
+  }
+  return suspicions;
+}

@@ -1,0 +1,116 @@
+import pMap from 'p-map';
+import { type Address, type Row, readRow, tryAction } from '../storage/rows.ts';
+import type { Suspicion } from './drift-audit.ts';
+import type { Engine } from './engine.ts';
+import type { Entity, Values } from './entity.ts';
+import { toSnapshot } from './entity-codec.ts';
+import type { Index, IndexEntity } from './indexes.ts';
+import { MESSAGE_VERSION } from './intent.ts';
+import { buildKey, parseKey } from './key-template.ts';
+import { dropList, listAction, membersOf, readList, toStoredList } from './member-list.ts';
+import { addressOf, isIndexed, type Place, placesOf, samePlace } from './places.ts';
+import { reconcile } from './reconcile.ts';
+import { hasLiveClaim } from './unique-claim.ts';
+
+/** What is there and no entity wants: copies, members of lists, claims. */
+
+const MEMBERS_AT_ONCE = 16;
+
+/** Looks at a row that is no entity. The row is read before the entity, and changed under its ETag. */
+export async function checkLeftOver(engine: Engine, entity: Entity, scanned: Row): Promise<Suspicion[]> {
+  const row = await readList(engine.storage, scanned);
+  if (!row) return [];
+  if (row.properties.EntityType === 'list') return checkMembers(engine, entity, row);
+  const { SourcePartition, SourceRow, EntityType } = row.properties;
+  if (SourceRow === undefined || (EntityType !== entity.name && EntityType !== 'claim')) return [];
+  if (hasLiveClaim(row, { intent: '' }, engine.now())) return [];
+  const source = { table: entity.table, partition: String(SourcePartition), row: String(SourceRow) };
+  const values = await readValues(engine, entity, source);
+  const indexes = Object.entries(entity.indexes).filter(([, index]) => isRowOf(entity, index, row));
+  const isWanted = indexes.some(([name, index]) => wants(entity, { name, index, values }, row));
+  if (isWanted || indexes.length === 0) return [];
+  const [[of] = ['']] = indexes;
+  const { table, partition, row: key, etag } = row;
+  const repair = async () => {
+    if (table === entity.table) return tryAction(engine.storage, row, { kind: 'delete', row: key, etag });
+    await settle(engine, entity, source, { index: of, table, partition, row: key });
+    return true;
+  };
+  return [{ what: 'left over', of, table, partition, row: key, repair }];
+}
+
+/** Whether the row may be one of the index's: it is in its table, and its key is of its template. */
+function isRowOf(entity: Entity, index: Index, { table, row }: Row): boolean {
+  const own =
+    index.kind === 'inter-partition' ? index.table : index.kind === 'index-entity' ? index.elsewhere?.table : undefined;
+  return table === (own ?? entity.table) && parseKey(index.row, row) !== undefined;
+}
+
+function wants(
+  entity: Entity,
+  { name, index, values }: { name: string; index: Index; values: Values | undefined },
+  { table, partition, row }: Row,
+): boolean {
+  if (index.kind === 'intra-partition') return isIndexed(index, values) && buildKey(index.row, values) === row;
+  return placesOf(entity, values).some((place) => samePlace(place, { index: name, table, partition, row }));
+}
+
+async function checkMembers(engine: Engine, entity: Entity, row: Row): Promise<Suspicion[]> {
+  const lists = Object.entries(entity.indexes).flatMap(([name, index]) =>
+    index.kind === 'index-entity' && isRowOf(entity, index, row) ? [{ name, index }] : [],
+  );
+  const suspicions = await pMap(
+    lists.flatMap((list) => membersOf(row).map((member) => ({ ...list, member }))),
+    (one) => checkMember(engine, entity, row, one),
+    { concurrency: MEMBERS_AT_ONCE },
+  );
+  return suspicions.flat();
+}
+
+async function checkMember(
+  engine: Engine,
+  entity: Entity,
+  row: Row,
+  { name, index, member }: { name: string; index: IndexEntity; member: string },
+): Promise<Suspicion[]> {
+  const { table, partition, row: key } = row;
+  const inPartition = index.elsewhere ? {} : parseKey(entity.partition, partition);
+  const ids: Values = { ...inPartition, ...parseKey(index.row, key), ...parseKey(index.holds, member) };
+  const isWhole = entity.keyFields.every((field) => ids[field] !== undefined);
+  const source = isWhole ? addressOf(entity, ids) : undefined;
+  const values = source && (await readValues(engine, entity, source));
+  const isWanted = index.elsewhere
+    ? placesOf(entity, values).some((place) => samePlace(place, { index: name, table, partition, row: key, member }))
+    : isIndexed(index, values) && buildKey(index.row, values) === key;
+  if (isWanted) return [];
+  const repair = async () => {
+    if (index.elsewhere && source) {
+      await settle(engine, entity, source, { index: name, table, partition, row: key, member });
+      return true;
+    }
+    return dropMember(engine, row, member);
+  };
+  return [{ what: 'left over', of: name, table, partition, row: key, repair }];
+}
+
+/** Each of several members takes the list as the one before has left it. */
+async function dropMember({ storage }: Engine, address: Address, member: string): Promise<boolean> {
+  const list = await readList(storage, address);
+  const action = listAction(list, address.row, { add: [], remove: [member] });
+  if (!action) return true;
+  const isDone = await tryAction(storage, address, await toStoredList(storage, address, action));
+  if (isDone) await dropList(storage, list);
+  return isDone;
+}
+
+/** As after a change of the entity: the place is judged by what the entity is then. */
+async function settle(engine: Engine, entity: Entity, { table, partition, row }: Address, place: Place): Promise<void> {
+  const items = [{ partition, row, places: [place] }];
+  await reconcile(engine, entity, { version: MESSAGE_VERSION, intent: 'audit', entity: entity.name, table, items });
+}
+
+async function readValues({ storage }: Engine, entity: Entity, address: Address): Promise<Values | undefined> {
+  const row = await readRow(storage, address);
+  const snapshot = toSnapshot(entity, row?.properties.EntityType === entity.name ? row : undefined);
+  return snapshot.state === 'live' ? snapshot.values : undefined;
+}

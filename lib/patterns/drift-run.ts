@@ -1,0 +1,89 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { isDeepStrictEqual } from 'node:util';
+import { z } from 'zod';
+import { measureCost } from '../storage/cost.ts';
+import { readRow, submit } from '../storage/rows.ts';
+import { SYSTEM_TABLE } from './continuation.ts';
+import { type AuditPosition, auditPage, type Finding } from './drift-audit.ts';
+import type { Engine } from './engine.ts';
+import type { Entity } from './entity.ts';
+
+/**
+ * The weekly drift audit: goes on where the run before was cut off, in whatever process, and takes no more storage
+ * transactions a second than it may. It reports, and repairs nothing: that is for an operator to say.
+ */
+
+const PARTITION = 'drift';
+const ROWS_A_PAGE = 50;
+const WEEK_MS = 7 * 24 * 60 * 60 * 1_000;
+/** The first of them tell what is wrong; an audit that repairs tells all. */
+const FINDINGS_KEPT = 50;
+
+export const DriftRun = z.object({
+  startedAt: z.iso.datetime(),
+  finishedAt: z.iso.datetime().optional(),
+  looked: z.int(),
+  found: z.int(),
+  findings: z.array(z.record(z.string(), z.unknown())),
+});
+export type DriftRun = z.infer<typeof DriftRun>;
+
+interface State extends DriftRun {
+  readonly position?: AuditPosition | undefined;
+}
+
+export interface RunOptions {
+  /** Milliseconds: a page that begins before is finished. */
+  readonly until: number;
+  /** Storage transactions a second, on average. */
+  readonly rate: number;
+  readonly patience?: number;
+}
+
+/** How the last audit of an entity went, or goes. */
+export async function readDriftRun(engine: Engine, entity: Entity): Promise<DriftRun | undefined> {
+  const state = await readState(engine, entity);
+  return state && DriftRun.parse(state);
+}
+
+/** Goes on with the audit of this week, or begins it. Answers it, finished or not. */
+export async function continueDriftRun(engine: Engine, entity: Entity, options: RunOptions): Promise<DriftRun> {
+  const { until, rate, ...rest } = options;
+  let state = await readState(engine, entity);
+  const isOver = state?.finishedAt !== undefined;
+  if (state && isOver && engine.now() - Date.parse(state.startedAt) < WEEK_MS) return DriftRun.parse(state);
+  if (!state || isOver) state = { startedAt: new Date(engine.now()).toISOString(), looked: 0, found: 0, findings: [] };
+  while (state.finishedAt === undefined && engine.now() < until) {
+    const { position } = state;
+    const since = performance.now();
+    const page = await measureCost(async (cost) => {
+      const audited = await auditPage(engine, entity, { position, top: ROWS_A_PAGE, repair: false, ...rest });
+      return { ...audited, transactions: cost.transactions };
+    });
+    const known: DriftRun['findings'] = state.findings;
+    // A partition that two pages share is counted by both.
+    const fresh = page.findings.filter((finding) => !known.some((other) => isDeepStrictEqual(other, finding)));
+    state = {
+      startedAt: state.startedAt,
+      ...(page.next ? { position: page.next } : { finishedAt: new Date(engine.now()).toISOString() }),
+      looked: state.looked + page.looked,
+      found: state.found + fresh.length,
+      findings: [...known, ...fresh.map((finding: Finding) => ({ ...finding }))].slice(0, FINDINGS_KEPT),
+    };
+    await writeState(engine, entity, state);
+    await sleep((page.transactions / rate) * 1_000 - (performance.now() - since));
+  }
+  return DriftRun.parse(state);
+}
+
+async function readState({ storage }: Engine, entity: Entity): Promise<State | undefined> {
+  const row = await readRow(storage, { table: SYSTEM_TABLE, partition: PARTITION, row: entity.name });
+  return row && (JSON.parse(String(row.properties.State)) as State);
+}
+
+/** Two runs at once would look twice and report once: the last one to write wins. */
+async function writeState({ storage }: Engine, entity: Entity, state: State): Promise<void> {
+  const properties = { EntityType: 'drift', State: JSON.stringify(state) };
+  const actions = [{ kind: 'upsert', row: entity.name, properties } as const];
+  await submit(storage, { table: SYSTEM_TABLE, partition: PARTITION, actions });
+}

@@ -1,0 +1,185 @@
+import { createHash } from 'node:crypto';
+import { isDeepStrictEqual } from 'node:util';
+import { z } from 'zod';
+import { RowkeyError } from '../errors.ts';
+import { type Action, readRange, submit, tryAction } from '../storage/rows.ts';
+import { SYSTEM_TABLE } from './continuation.ts';
+import type { Engine } from './engine.ts';
+import type { Entity } from './entity.ts';
+import type { Index } from './indexes.ts';
+
+/**
+ * What the declaration was when it was last in use is kept, and compared with what it is: a change that would strand or
+ * lose what is stored is refused, in every process, until an operator agrees to it by name.
+ */
+
+const PARTITION = 'model';
+
+const IndexShape = z.object({
+  kind: z.string(),
+  table: z.string().optional(),
+  partition: z.string().optional(),
+  row: z.string(),
+  holds: z.string().optional(),
+  unique: z.boolean().optional(),
+  copies: z.unknown().optional(),
+});
+type IndexShape = z.infer<typeof IndexShape>;
+
+const Shape = z.object({
+  table: z.string(),
+  partition: z.string(),
+  row: z.string(),
+  archive: z.string().optional(),
+  perDay: z.object({ field: z.string(), keepDays: z.number() }).optional(),
+  encrypted: z.array(z.string()),
+  large: z.array(z.string()),
+  version: z.number(),
+  indexes: z.record(z.string(), IndexShape),
+  /** Declared, and not built yet from what was there before. */
+  unbuilt: z.array(z.string()),
+  /** No longer declared, and still there. */
+  leftOver: z.record(z.string(), IndexShape),
+});
+export type Shape = z.infer<typeof Shape>;
+
+/** What has to be said of a change, and what an operator has to agree to. */
+export interface ModelChange {
+  readonly refused: readonly string[];
+  readonly shape: Shape;
+}
+
+/** The shape that a declaration has; `before` is what it was. */
+export function compareShapes(entity: Entity, before: Shape | undefined): ModelChange {
+  const now = shapeOf(entity);
+  if (!before) return { refused: [], shape: now };
+  const refused: string[] = [];
+  const refuse = (why: string) => refused.push(`${entity.name}: ${why}`);
+  for (const part of ['table', 'partition', 'row', 'archive'] as const)
+    if (before[part] !== now[part] && before[part] !== undefined)
+      refuse(`its ${part} was ${before[part]}, and what is there would not be found any more`);
+  const kept = before.perDay?.keepDays ?? Number.POSITIVE_INFINITY;
+  if ((now.perDay?.keepDays ?? Number.POSITIVE_INFINITY) < kept && before.perDay)
+    refuse(`its days were kept ${kept} days, and those before ${now.perDay?.keepDays} would be dropped`);
+  if (before.perDay?.field !== now.perDay?.field) refuse('its tables were chosen by another field');
+  for (const part of ['encrypted', 'large'] as const) {
+    const other = [...before[part], ...now[part]].find(
+      (field) => before[part].includes(field) !== now[part].includes(field),
+    );
+    // A field that becomes large is read as it was.
+    if (other !== undefined && !(part === 'large' && now.large.includes(other)))
+      refuse(`its field ${other} is stored ${before[part].includes(other) ? '' : 'not '}as one that is ${part}`);
+  }
+  if (now.version < before.version) refuse(`its version was ${before.version}`);
+  const unbuilt = new Set(before.unbuilt.filter((name) => name in now.indexes));
+  const leftOver = { ...before.leftOver };
+  for (const [name, index] of Object.entries(before.indexes)) {
+    const next = now.indexes[name];
+    if (next && isDeepStrictEqual(next, index)) continue;
+    if (next?.unique && !index.unique) refuse(`its index ${name} was not unique, and two may have one value`);
+    if (next) unbuilt.add(name);
+    if (!next || next.table !== index.table || next.row !== index.row || next.partition !== index.partition)
+      leftOver[name] = index;
+  }
+  for (const name of Object.keys(now.indexes)) if (!(name in before.indexes)) unbuilt.add(name);
+  return { refused, shape: { ...now, unbuilt: [...unbuilt], leftOver } };
+}
+
+/**
+ * Compares what is declared with what is stored, and keeps it. Throws `wrong-setting` with every change that is refused, and
+ * the word that an operator sets AGREED_MODEL_CHANGES to in order to agree. Answers what an operator should know.
+ */
+export async function guardModel(
+  engine: Engine,
+  entities: readonly Entity[],
+  agreed: string | undefined,
+): Promise<string[]> {
+  const { rows } = await readRange(engine.storage, { table: SYSTEM_TABLE, partition: PARTITION, from: '' });
+  const before = new Map(
+    rows.map((row) => [row.row, { row, shape: Shape.parse(JSON.parse(String(row.properties.Shape))) }]),
+  );
+  const changes = entities.map((entity) => ({ entity, ...compareShapes(entity, before.get(entity.name)?.shape) }));
+  const refused = changes.flatMap((change) => change.refused);
+  const word = wordOf(refused);
+  if (refused.length > 0 && agreed !== word)
+    throw new RowkeyError(
+      'wrong-setting',
+      `The declaration has changed in a way that would strand or lose what is stored. ${refused.join('; ')}. Undo that, or set AGREED_MODEL_CHANGES to ${word}.`,
+    );
+  for (const { entity, shape } of changes) {
+    const known = before.get(entity.name);
+    if (known && isDeepStrictEqual(known.shape, shape)) continue;
+    const properties = { EntityType: 'model', Shape: JSON.stringify(shape) };
+    const action: Action = known
+      ? { kind: 'replace', row: entity.name, properties, etag: known.row.etag }
+      : { kind: 'insert', row: entity.name, properties };
+    // Another process of the same deployment may have been first.
+    await tryAction(engine.storage, { table: SYSTEM_TABLE, partition: PARTITION }, action);
+  }
+  return changes.flatMap(({ entity, shape: { unbuilt, leftOver } }) => [
+    ...unbuilt.map(
+      (index) => `The index ${index} of ${entity.name} is not built: npm run reindex -- ${entity.name} ${index}`,
+    ),
+    ...Object.keys(leftOver).map((index) => `What the former index ${index} of ${entity.name} kept is still there.`),
+  ]);
+}
+
+/** Notes that an index has been built from everything that was there. */
+export async function markBuilt({ storage }: Engine, entity: Entity, index: string): Promise<void> {
+  const { rows } = await readRange(storage, {
+    table: SYSTEM_TABLE,
+    partition: PARTITION,
+    from: entity.name,
+    before: `${entity.name}!`,
+  });
+  const [row] = rows;
+  if (!row) return;
+  const shape = Shape.parse(JSON.parse(String(row.properties.Shape)));
+  const next = { ...shape, unbuilt: shape.unbuilt.filter((name) => name !== index) };
+  const properties = { EntityType: 'model', Shape: JSON.stringify(next) };
+  await submit(storage, {
+    table: SYSTEM_TABLE,
+    partition: PARTITION,
+    actions: [{ kind: 'upsert', row: entity.name, properties }],
+  });
+}
+
+function shapeOf({ table, partition, row, archive, perDay, encrypted, large, version, indexes }: Entity): Shape {
+  return Shape.parse(
+    JSON.parse(
+      JSON.stringify({
+        table,
+        partition: partition.template,
+        row: row.template,
+        archive: archive?.table,
+        perDay,
+        encrypted,
+        large,
+        version,
+        indexes: Object.fromEntries(Object.entries(indexes).map(([name, index]) => [name, indexShape(index)])),
+        unbuilt: [],
+        leftOver: {},
+      }),
+    ),
+  );
+}
+
+function indexShape(index: Index): IndexShape {
+  const { kind, row } = index;
+  if (kind === 'intra-partition') return { kind, row: row.template, copies: index.copies };
+  if (kind === 'index-entity')
+    return {
+      kind,
+      row: row.template,
+      holds: index.holds.template,
+      table: index.elsewhere?.table,
+      partition: index.elsewhere?.partition.template,
+    };
+  const { table, partition, unique, copies } = index;
+  return { kind, row: row.template, table, partition: partition.template, unique, copies };
+}
+
+/** Another change takes another word. */
+function wordOf(refused: readonly string[]): string {
+  return createHash('sha256').update(refused.join('\n')).digest('hex').slice(0, 12);
+}

@@ -1,0 +1,42 @@
+import type { Command } from 'commander';
+import type { Role } from '../lib/patterns/entity.ts';
+import { command } from './command.ts';
+import { signToken } from './identity-provider.ts';
+import { readInstance } from './instance.ts';
+
+/** The API that a command works with: of the local instance, or one elsewhere. */
+export interface Target {
+  readonly url: string;
+  readonly token: string;
+}
+
+export interface TargetOptions {
+  readonly data: string;
+  readonly url?: string;
+  readonly token?: string;
+}
+
+/** A command line that names such an API. */
+export function withTarget(description: string): Command {
+  return command(description)
+    .option('--url <url>', 'of an API elsewhere; the local instance unless told')
+    .option(
+      '--token <token>',
+      'for that API; the variable ROWKEY_TOKEN is better, as it shows in no list of processes',
+    );
+}
+
+/** Throws one sentence where nothing runs, or where a token is lacking. */
+export async function targetOf(
+  { url, token = process.env.ROWKEY_TOKEN, data: folder }: TargetOptions,
+  role: Role,
+): Promise<Target> {
+  if (url && token) return { url, token };
+  const instance = await readInstance(folder);
+  if (!instance)
+    throw new Error(
+      url ? 'A token is needed: set ROWKEY_TOKEN.' : `Nothing runs on the data folder ${folder}: run npm start first.`,
+    );
+  const { issuer, audience } = instance;
+  return { url: url ?? instance.url, token: token ?? (await signToken({ folder, issuer, audience, role })) };
+}

@@ -1,0 +1,102 @@
+import { beforeEach, describe, expect, test } from 'vitest';
+import { z } from 'zod';
+import { defineEntity } from '../../../lib/patterns/define-entity.ts';
+import { createEngine } from '../../../lib/patterns/engine.ts';
+import type { Entity } from '../../../lib/patterns/entity.ts';
+import { indexEntity, interPartitionIndex, intraPartitionIndex } from '../../../lib/patterns/indexes.ts';
+import { guardModel, markBuilt } from '../../../lib/patterns/model-guard.ts';
+import { dropTable, provision } from '../../../lib/storage/provision.ts';
+import { openStorage } from '../../../lib/storage/storage.ts';
+import { testStorage } from '../../storage.ts';
+
+/** A declaration is compared with the one that was in use before. */
+
+const storage = openStorage({ connectionString: testStorage(import.meta.url) });
+const engine = createEngine(storage);
+const schema = z.object({ a: z.string(), b: z.string(), c: z.string(), at: z.string() });
+const access = { read: ['hr'], write: ['hr'], restricted: { c: ['hr'] } } as const;
+const email = { table: 'byb', partition: '{b#}', row: '{b}_{a}' } as const;
+const first = defineEntity('things', {
+  schema,
+  table: 'things',
+  key: { partition: '{a}', row: 'b_{b}' },
+  indexes: { here: intraPartitionIndex({ row: 'c_{b}' }) },
+  archive: { table: 'oldthings' },
+  access,
+}) as Entity;
+const days = { schema, table: 'days', key: { partition: '{a}', row: '{b}' }, access } as const;
+const kept = (keepDays: number) => defineEntity('days', { ...days, perDay: { field: 'at', keepDays } }) as Entity;
+
+const guard = (entity: Entity, agreed?: string) => guardModel(engine, [entity], agreed);
+
+beforeEach(async () => {
+  await dropTable(storage, 'system');
+  await provision(storage, { tables: ['system'], queues: [], containers: [] });
+});
+
+describe('the guard of the declaration', () => {
+  test('has nothing to say of what is new, or as it was', async () => {
+    expect(await guard(first)).toEqual([]);
+    expect(await guard(first)).toEqual([]);
+  });
+
+  const unique = { ...email, row: '{b}', unique: true } as const;
+  const changes: [string, Entity, Entity, RegExp][] = [
+    ['another key', first, { ...first, row: kept(1).row }, /its row was b_\{b\}/],
+    ['another table', first, { ...first, table: 'others' }, /its table was things/],
+    ['no archive', first, { ...first, archive: undefined }, /its archive was oldthings/],
+    [
+      'a field that is encrypted now',
+      first,
+      { ...first, encrypted: ['c'] },
+      /its field c is stored not as one that is encrypted/,
+    ],
+    [
+      'a text that is not large any more',
+      { ...first, large: ['c'] },
+      first,
+      /its field c is stored as one that is large/,
+    ],
+    ['an earlier version', { ...first, version: 2 }, first, /its version was 2/],
+    ['a shorter retention', kept(60), kept(30), /its days were kept 60 days, and those before 30/],
+    [
+      'an index that is unique now',
+      { ...first, indexes: { b: interPartitionIndex(email) } },
+      { ...first, indexes: { b: interPartitionIndex(unique) } },
+      /its index b was not unique/,
+    ],
+  ];
+  test.each(changes)('refuses %s until an operator agrees to that very change', async (_, before, after, why) => {
+    await guard(before);
+    const refused = await guard(after).catch((error: Error) => error.message);
+    expect(refused).toMatch(why);
+    const [, word] = /set AGREED_MODEL_CHANGES to (\w+)/.exec(String(refused)) ?? [];
+    await expect(guard(after, 'another')).rejects.toMatchObject({ code: 'wrong-setting' });
+    expect(await guard(before)).toEqual([]);
+    await guard(after, word);
+    await guard(after);
+  });
+
+  test('lets a retention grow, a text become large, and an index come', async () => {
+    await guard(kept(30));
+    expect(await guard(kept(60))).toEqual([]);
+    await guard(first);
+    expect(await guard({ ...first, large: ['c'] })).toEqual([]);
+    const indexes = { ...first.indexes, b: interPartitionIndex(email) };
+    const said = await guard({ ...first, large: ['c'], indexes });
+    expect(said).toEqual([expect.stringContaining('npm run reindex -- things b')]);
+    await markBuilt(engine, { ...first, indexes }, 'b');
+    expect(await guard({ ...first, large: ['c'], indexes })).toEqual([]);
+  });
+
+  test('says what an index leaves behind that is declared no more, or otherwise', async () => {
+    await guard(first);
+    expect(await guard({ ...first, indexes: {} })).toEqual([expect.stringContaining('former index here')]);
+    await guard(first);
+    const other = { ...first, indexes: { here: indexEntity({ row: 'd_{c}', holds: '{b}' }) } };
+    expect(await guard(other)).toEqual([
+      expect.stringContaining('reindex'),
+      expect.stringContaining('former index here'),
+    ]);
+  });
+});

@@ -1,0 +1,247 @@
+import { beforeAll, describe, expect, test } from 'vitest';
+import { departments } from '../../lib/model/directory/departments.ts';
+import { employees as declared } from '../../lib/model/directory/employees.ts';
+import { putAttachment } from '../../lib/patterns/attachment.ts';
+import { type AuditPosition, auditPage, type Finding } from '../../lib/patterns/drift-audit.ts';
+import type { Entity, Values } from '../../lib/patterns/entity.ts';
+import { createEntity, deleteEntity, patchEntity } from '../../lib/patterns/entity-store.ts';
+import { addressOf, placesOf } from '../../lib/patterns/places.ts';
+import { readEntity } from '../../lib/patterns/retrieve.ts';
+import { expectIndexesToAgree, openWorld, rowsOf, somebody, type World } from '../world.ts';
+
+/** Whatever was broken by hand is found, and put right beside writers. */
+
+const employees = declared as Entity;
+let world: World;
+beforeAll(async () => {
+  world = await openWorld(import.meta.url);
+});
+
+const hire = async (over: Values = {}) => (await createEntity(world.engine, employees, somebody(over))).values;
+
+async function audit(entity: Entity, repair: boolean, only?: string): Promise<Finding[]> {
+  const findings: Finding[] = [];
+  let position: AuditPosition | undefined;
+  do {
+    const page = await auditPage(world.engine, entity, { position, top: 40, repair, only, patience: 200 });
+    findings.push(...page.findings);
+    position = page.next;
+  } while (position);
+  return findings;
+}
+
+const table = (name: string) => world.storage.table(name);
+const keyOf = (one: Values) => addressOf(employees, one);
+
+/** What is done to one employee by hand, and what an audit has to say of it. */
+const BREAKS: readonly [string, (one: Values) => Promise<unknown>, Partial<Finding>][] = [
+  [
+    'a copy in the partition that is gone',
+    (one) => table('employees').deleteEntity(String(one.department), `email_${one.email}`),
+    { what: 'missing', of: 'email' },
+  ],
+  [
+    'a copy in the partition that says something else',
+    (one) =>
+      table('employees').updateEntity(
+        { partitionKey: String(one.department), rowKey: `email_${one.email}`, firstName: 'Wrong' },
+        'Merge',
+      ),
+    { what: 'wrong', of: 'email' },
+  ],
+  [
+    'a copy in the partition of nobody',
+    (one) =>
+      table('employees').createEntity({
+        partitionKey: String(one.department),
+        rowKey: 'email_nobody@contoso.com',
+        EntityType: 'employees',
+        SourcePartition: one.department,
+        SourceRow: 'empid_999999',
+      }),
+    { what: 'left over', of: 'email' },
+  ],
+  [
+    'a list in the partition that has lost a member',
+    (one) =>
+      table('employees').updateEntity(
+        { partitionKey: String(one.department), rowKey: `lastname_${one.lastName}`, Members: '[]' },
+        'Merge',
+      ),
+    { what: 'missing', of: 'lastName' },
+  ],
+  [
+    'a list in the partition with a stranger',
+    (one) =>
+      table('employees').updateEntity(
+        {
+          partitionKey: String(one.department),
+          rowKey: `lastname_${one.lastName}`,
+          Members: JSON.stringify([one.employeeId, '999998']),
+        },
+        'Merge',
+      ),
+    { what: 'left over', of: 'lastName' },
+  ],
+  [
+    'a unique row that is gone',
+    async (one) => {
+      const place = placesOf(employees, one).find(({ index }) => index === 'emailCompanyWide');
+      await table('employeesbyemail').deleteEntity(place?.partition ?? '', place?.row ?? '');
+    },
+    { what: 'missing', of: 'emailCompanyWide' },
+  ],
+  [
+    'a unique row that is of before',
+    async (one) => {
+      const place = placesOf(employees, one).find(({ index }) => index === 'emailCompanyWide');
+      const keys = { partitionKey: place?.partition ?? '', rowKey: place?.row ?? '' };
+      await table('employeesbyemail').updateEntity({ ...keys, lastName: 'Before' }, 'Merge');
+    },
+    { what: 'wrong', of: 'emailCompanyWide' },
+  ],
+  [
+    'a unique row of nobody',
+    () =>
+      table('employeesbyemail').createEntity({
+        partitionKey: 'email_00',
+        rowKey: 'ghost@contoso.com',
+        EntityType: 'employees',
+        SourcePartition: 'Nowhere',
+        SourceRow: 'empid_000001',
+        Confirmed: true,
+      }),
+    { what: 'left over', of: 'emailCompanyWide' },
+  ],
+  [
+    'a list elsewhere that is gone',
+    (one) => table('employeesbylastname').deleteEntity(String(one.lastName), 'ids'),
+    { what: 'missing', of: 'lastNameCompanyWide' },
+  ],
+  [
+    'a list elsewhere with a stranger',
+    (one) =>
+      table('employeesbylastname').createEntity({
+        partitionKey: `${one.lastName}x`,
+        rowKey: 'ids',
+        EntityType: 'list',
+        Members: JSON.stringify([`${one.department}/${one.employeeId}`]),
+      }),
+    { what: 'left over', of: 'lastNameCompanyWide' },
+  ],
+  [
+    'a count that is wrong',
+    (one) =>
+      table('employees').updateEntity(
+        { partitionKey: String(one.department), rowKey: 'department', employeeCount: 17 },
+        'Merge',
+      ),
+    { what: 'count', of: 'employeeCount' },
+  ],
+];
+
+describe('a drift audit', () => {
+  test.each(BREAKS)('finds %s, says so, and repairs it', async (name, breakIt, expected) => {
+    const one = await hire({ department: `Broken ${name}` });
+    await world.settle();
+    await breakIt(one);
+    const found = await audit(employees, false);
+    expect(found).toEqual([expect.objectContaining({ ...expected, repaired: false })]);
+    expect(await audit(employees, true)).toEqual([expect.objectContaining({ ...expected, repaired: true })]);
+    await world.settle();
+    await expectIndexesToAgree(world.storage, employees);
+    expect(await audit(employees, false)).toEqual([]);
+  });
+
+  test('finds what was copied from another entity and is of before', async () => {
+    const one = await hire({ department: 'Led' });
+    await createEntity(world.engine, departments, { department: 'Led', managerId: one.employeeId });
+    await table('employees').updateEntity(
+      { partitionKey: 'Led', rowKey: 'department', managerName: 'Someone Else' },
+      'Merge',
+    );
+    const expected = { what: 'copied fields', of: 'managerId' };
+    expect(await audit(departments as Entity, true)).toEqual([
+      expect.objectContaining({ ...expected, repaired: true }),
+    ]);
+    const { values } = await readEntity(world.engine, departments, { department: 'Led' });
+    expect(values.managerName).toBe(`${one.firstName} ${one.lastName}`);
+    expect(await audit(departments as Entity, false)).toEqual([]);
+  });
+
+  test('finds a blob that is lost, and says that it cannot be made again', async () => {
+    const one = await hire();
+    const png = Buffer.from(
+      'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==',
+      'base64',
+    );
+    const { values } = await putAttachment(world.engine, { entity: employees, key: one, field: 'photo' }, png);
+    await world.settle();
+    const { blob } = values.photo as { blob: string };
+    await world.storage.blobs.getContainerClient('photos').deleteBlob(blob);
+    const expected = { what: 'lost blob', row: keyOf(one).row, repaired: false };
+    expect(await audit(employees, true)).toEqual([expect.objectContaining(expected)]);
+    await deleteEntity(world.engine, employees, one);
+    await world.settle();
+  });
+
+  test('says who has a value that two want, and leaves it to them', async () => {
+    const [one, other] = [await hire(), await hire()];
+    await world.settle();
+    const place = placesOf(employees, one).find(({ index }) => index === 'emailCompanyWide');
+    const { partition, row } = keyOf(other);
+    const keys = { partitionKey: place?.partition ?? '', rowKey: place?.row ?? '' };
+    await table('employeesbyemail').updateEntity({ ...keys, SourcePartition: partition, SourceRow: row }, 'Merge');
+    const found = await audit(employees, true);
+    expect(found.map(({ what, repaired }) => [what, repaired]).sort()).toEqual([
+      ['left over', true],
+      ['taken', false],
+    ]);
+    expect(await audit(employees, true)).toEqual([expect.objectContaining({ what: 'missing', repaired: true })]);
+    await expectIndexesToAgree(world.storage, employees);
+  });
+
+  test('finds nothing while all is well and writers write, and repairs beside them', async () => {
+    const people = await Promise.all(Array.from({ length: 20 }, () => hire({ department: 'Busy' })));
+    for (const one of people.slice(0, 5)) await table('employees').deleteEntity('Busy', `email_${one.email}`);
+    let isOver = false;
+    const consuming = (async () => {
+      while (!isOver) await world.handleVisible();
+    })();
+    const writing = Promise.all(
+      people.map(async (one, index) => {
+        await patchEntity(world.engine, employees, one, { lastName: `Busy${index % 3}`, email: `n${one.email}` });
+        if (index % 4 === 0) await deleteEntity(world.engine, employees, one);
+        await hire({ department: 'Busy' });
+      }),
+    );
+    const found = await audit(employees, true);
+    await writing;
+    isOver = true;
+    await consuming;
+    await world.settle();
+    expect(found.every(({ of }) => of === 'email')).toBe(true);
+    await audit(employees, true);
+    await expectIndexesToAgree(world.storage, employees);
+  });
+});
+
+describe('a new index', () => {
+  test('is built beside writers, and misses nobody', async () => {
+    for (const row of await rowsOf(world.storage, 'employeesbylastname'))
+      await table('employeesbylastname').deleteEntity(String(row.partitionKey), String(row.rowKey));
+    for (const row of await rowsOf(world.storage, 'employeesbyemail'))
+      await table('employeesbyemail').deleteEntity(String(row.partitionKey), String(row.rowKey));
+    const writing = (async () => {
+      for (let count = 0; count < 10; count += 1) {
+        const one = await hire({ department: 'Meanwhile' });
+        await patchEntity(world.engine, employees, one, { lastName: 'Renamed' });
+      }
+    })();
+    for (const index of ['lastNameCompanyWide', 'emailCompanyWide']) await audit(employees, true, index);
+    await writing;
+    await world.settle();
+    await expectIndexesToAgree(world.storage, employees);
+    expect(await audit(employees, false)).toEqual([]);
+  });
+});
