@@ -1,17 +1,24 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { createDefaultHttpClient } from '@azure/core-rest-pipeline';
 import fc from 'fast-check';
 import { beforeAll, expect, test } from 'vitest';
 import { RowkeyError } from '../../lib/errors.ts';
 import { deployment } from '../../lib/model/deployment.ts';
 import { employees as declared } from '../../lib/model/directory/employees.ts';
 import { consumeIntent, consumeTransfer } from '../../lib/patterns/consume.ts';
+import type { Engine } from '../../lib/patterns/engine.ts';
 import type { Entity, Values } from '../../lib/patterns/entity.ts';
 import { createEntity, deleteEntity, patchEntity } from '../../lib/patterns/entity-store.ts';
 import { requestArchive, requestMove } from '../../lib/patterns/transfer.ts';
+import { createTable, dropTable } from '../../lib/storage/provision.ts';
 import { expectIndexesToAgree, openWorld, rowsOf, type World } from '../world.ts';
 
 const employees = declared as Entity;
-const RUNS = Number(process.env.SCHEDULES ?? 25);
+/** In all; SCHEDULES=100000 for a soak. */
+const SCHEDULES = Number(process.env.SCHEDULES ?? 5_000);
+/** Run beside one another, on keys of their own, and checked together. */
+const AT_ONCE = 100;
+const PROCESSES = 3;
 /** What a caller may be told when others write the same; anything else is a fault of ours. */
 const EXPECTED = ['duplicate-key', 'duplicate-value', 'not-found', 'busy'];
 
@@ -31,47 +38,73 @@ const step = fc.oneof(
   { weight: 1, arbitrary: fc.record({ does: fc.constant('move' as const), id, department, to: department }) },
   { weight: 1, arbitrary: fc.record({ does: fc.constant('archive' as const), id, department }) },
 );
-/** Several writers, each with a list of steps of its own, and how messages are treated meanwhile. */
-const schedule = fc.record({
-  writers: fc.array(fc.array(step, { minLength: 1, maxLength: 5 }), { minLength: 2, maxLength: 4 }),
-  deliveries: fc.array(fc.constantFrom('leave', 'once', 'twice at once', 'twice'), { minLength: 1, maxLength: 12 }),
+/** Several writers, each in a process and with a list of steps of its own. */
+const schedule = fc.array(fc.array(step, { minLength: 1, maxLength: 3 }), { minLength: 2, maxLength: 3 });
+type Schedule = typeof schedule extends fc.Arbitrary<infer Value> ? Value : never;
+/** And how messages are treated meanwhile. */
+const delivery = fc.constantFrom('leave', 'once', 'twice at once', 'twice');
+const schedules = fc.record({
+  all: fc.array(schedule, { minLength: AT_ONCE, maxLength: AT_ONCE }),
+  deliveries: fc.array(delivery, { minLength: 1, maxLength: 40 }),
 });
 
 let run = 0;
 
-test('writers that race, and messages that come twice, late and out of order, leave every index right', async () => {
+test(`writers that race, and messages that come twice, late and out of order, leave every index right (${SCHEDULES} schedules)`, async () => {
   await fc.assert(
-    fc.asyncProperty(schedule, async ({ writers, deliveries }) => {
-      run += 1;
-      const named = (one: Record<string, unknown>) => ({
-        ...(one.department ? { department: `${one.department}${run}` } : {}),
-        employeeId: `${String(run).padStart(5, '0')}${one.id}`,
-        ...(one.email ? { email: `${one.email}${run}@contoso.com`, lastName: `${one.lastName}${run}` } : {}),
-      });
-      const acting = Promise.all(
-        writers.map(async (steps) => {
-          for (const one of steps) await act(one, named(one)).catch(expectRefusal);
-        }),
-      );
+    fc.asyncProperty(schedules, async ({ all, deliveries }) => {
+      const processes = Array.from({ length: PROCESSES }, () => world.engineThrough(createDefaultHttpClient()));
+      const acting = Promise.all(all.map((writers, index) => race(writers, run + index, processes)));
+      run += all.length;
       await Promise.all([acting, deliver(deliveries)]);
       await world.settle();
       const live = await expectIndexesToAgree(world.storage, employees);
       const emails = live.map((values) => values.email);
       expect(new Set(emails).size).toBe(emails.length);
       await expectOneOfEach(live);
+      await empty();
     }),
-    { numRuns: RUNS, endOnFailure: true },
+    { numRuns: Math.ceil(SCHEDULES / AT_ONCE), endOnFailure: true },
   );
-}, 600_000);
+}, 7_200_000);
 
-async function act({ does, ...one }: Record<string, unknown>, values: Values): Promise<unknown> {
-  const { engine } = world;
+/** The writers of one schedule, on entities of its own. */
+async function race(writers: Schedule, number: number, processes: readonly Engine[]): Promise<void> {
+  const named = (one: Record<string, unknown>) => ({
+    ...(one.department ? { department: `${one.department}${number}` } : {}),
+    employeeId: `${String(number % 100_000).padStart(5, '0')}${one.id}`,
+    ...(one.email ? { email: `${one.email}${number}@contoso.com`, lastName: `${one.lastName}${number}` } : {}),
+  });
+  await Promise.all(
+    writers.map(async (steps, index) => {
+      const engine = processes[index % processes.length] ?? world.engine;
+      for (const one of steps)
+        await act(engine, one, { values: named(one), to: `${'to' in one ? one.to : ''}${number}` }).catch(
+          expectRefusal,
+        );
+    }),
+  );
+}
+
+/** What was checked is in the way of what comes. */
+async function empty(): Promise<void> {
+  for (const table of ['employees', 'employeesbyemail', 'employeesbylastname', 'formeremployees']) {
+    await dropTable(world.storage, table);
+    await createTable(world.storage, table);
+  }
+}
+
+async function act(
+  engine: Engine,
+  { does }: { does: string },
+  { values, to }: { values: Values; to: string },
+): Promise<unknown> {
   const { department: _, employeeId: __, ...change } = values;
   if (does === 'create') return createEntity(engine, employees, { firstName: 'F', ...values });
   if (does === 'patch') return patchEntity(engine, employees, values, change);
   if (does === 'delete') return deleteEntity(engine, employees, values);
   if (does === 'archive') return requestArchive(engine, employees, values);
-  return requestMove(engine, employees, values, { department: `${one.to}${run}` });
+  return requestMove(engine, employees, values, { department: to });
 }
 
 function expectRefusal(error: unknown): void {
@@ -94,7 +127,7 @@ async function deliver(deliveries: readonly string[]): Promise<void> {
       ['archive', consumeTransfer],
     ] as const) {
       const client = world.storage.queue(queue);
-      const { receivedMessageItems } = await client.receiveMessages({ numberOfMessages: 3, visibilityTimeout: 1 });
+      const { receivedMessageItems } = await client.receiveMessages({ numberOfMessages: 32, visibilityTimeout: 1 });
       await Promise.all(
         receivedMessageItems.reverse().map(async ({ messageId: id, messageText, popReceipt }) => {
           if (how === 'leave') return;
