@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { createDefaultHttpClient, createHttpHeaders, type HttpClient, RestError } from '@azure/core-rest-pipeline';
 
 /**
@@ -60,6 +61,30 @@ export function interruptedHttpClient(
       const response = await shared.sendRequest(request);
       if (isHere && when === 'after') await happen();
       return response;
+    },
+  };
+}
+
+/** A client whose `at`-th call reaches storage so much later, whether or not the caller still waits for it. */
+export function slowHttpClient(at: number, milliseconds: number): FaultyHttpClient {
+  let calls = 0;
+  return {
+    get calls() {
+      return calls;
+    },
+    async sendRequest(request) {
+      calls += 1;
+      if (calls !== at) return shared.sendRequest(request);
+      const { abortSignal } = request;
+      // The caller gives up; what is on its way arrives all the same.
+      const arriving = sleep(milliseconds).then(() =>
+        shared.sendRequest(Object.assign(request, { abortSignal: undefined })),
+      );
+      const given = Promise.withResolvers<never>();
+      abortSignal?.addEventListener('abort', () =>
+        given.reject(Object.assign(new Error('Given up.'), { name: 'AbortError' })),
+      );
+      return Promise.race([arriving, given.promise]);
     },
   };
 }

@@ -19,7 +19,7 @@ import { openStorage, type Storage } from '../lib/storage/storage.ts';
 import { testStorage } from './storage.ts';
 
 /** As in production, only that a crash is looked at after five seconds and not after a minute. */
-const QUICK: Timing = { commitWithinMs: 2_500, claimForMs: 3_500, hideIntentForSeconds: 5 };
+export const QUICK: Timing = { commitWithinMs: 2_500, claimForMs: 3_500, hideIntentForSeconds: 5 };
 const SETTLE_WITHIN_MS = 40_000;
 const POLL_MS = 20;
 

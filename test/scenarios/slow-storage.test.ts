@@ -1,0 +1,72 @@
+import pMap from 'p-map';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { RowkeyError } from '../../lib/errors.ts';
+import { employees as declared } from '../../lib/model/directory/employees.ts';
+import type { Entity } from '../../lib/patterns/entity.ts';
+import { createEntity, patchEntity } from '../../lib/patterns/entity-store.ts';
+import { faultyHttpClient, slowHttpClient } from '../faulty-http-client.ts';
+import { expectIndexesToAgree, openWorld, QUICK, somebody, type World } from '../world.ts';
+
+/**
+ * A writer gives up well before its intent is seen: so a reconciler never judges a transaction that may still commit. With a
+ * call that takes longer than the writer has, the writer is over in time, and what arrives late is made to agree.
+ */
+
+const employees = declared as Entity;
+/** Longer than a commit may take, and over before its claims are. */
+const TOO_LONG_MS = QUICK.commitWithinMs + 500;
+
+let world: World;
+beforeAll(async () => {
+  world = await openWorld(import.meta.url);
+});
+
+async function callsOf(act: (engine: World['engine']) => Promise<unknown>): Promise<number[]> {
+  const counting = faultyHttpClient();
+  await act(world.engineThrough(counting));
+  return Array.from({ length: counting.calls }, (_, index) => index + 1);
+}
+
+describe('a storage call that takes longer than the writer has', () => {
+  test('at any point of a write ends it before its intent is seen, and everything agrees', async () => {
+    const create = (engine: World['engine']) => createEntity(engine, employees, somebody());
+    const change = async (engine: World['engine']) => {
+      const { values } = await createEntity(world.engine, employees, somebody());
+      return patchEntity(engine, employees, values, { email: `x${values.email}`, lastName: 'Changed' });
+    };
+    for (const act of [create, change]) {
+      const calls = await callsOf(act);
+      expect(calls.length).toBeGreaterThanOrEqual(4);
+      await pMap(
+        calls,
+        async (at) => {
+          const since = performance.now();
+          const error = await act(world.engineThrough(slowHttpClient(at, TOO_LONG_MS))).catch(
+            (failure: unknown) => failure,
+          );
+          if (error instanceof Error) {
+            expect(error).toBeInstanceOf(RowkeyError);
+            expect(['busy', 'storage-unavailable']).toContain((error as RowkeyError).code);
+          }
+          // From the intent on; the read and the claims before it have time of their own.
+          expect(performance.now() - since).toBeLessThan(TOO_LONG_MS + QUICK.hideIntentForSeconds * 1_000);
+        },
+        { concurrency: 8 },
+      );
+    }
+    await world.settle();
+    await expectIndexesToAgree(world.storage, employees);
+  });
+
+  test('before the transaction keeps it from being sent at all', async () => {
+    const one = somebody();
+    // The second call of a create claims the email.
+    const slow = slowHttpClient(2, TOO_LONG_MS);
+    await expect(createEntity(world.engineThrough(slow), employees, one)).rejects.toMatchObject({ code: 'busy' });
+    const { values } = await createEntity(world.engine, employees, { ...one, email: `other-${one.email}` });
+    await world.settle();
+    expect(
+      (await expectIndexesToAgree(world.storage, employees)).find(({ employeeId }) => employeeId === one.employeeId),
+    ).toEqual(values);
+  });
+});
