@@ -5,7 +5,7 @@ import { type BlobAddress, blobLength, deleteBlob, readBlob, writeBlob } from '.
 import type { Address } from '../storage/rows.ts';
 import type { Engine } from './engine.ts';
 import type { Entity, Values } from './entity.ts';
-import { changeEntity, type Stored } from './entity-store.ts';
+import { changeEntity, checkIfMatch, type Stored } from './entity-store.ts';
 import { bytesOf, freshName, referrer, sha256 } from './large-entities.ts';
 import { addressOf } from './places.ts';
 import { Attachment, type AttachmentDeclaration } from './reference.ts';
@@ -37,19 +37,12 @@ export async function putAttachment(
   const { container } = declarationOf(entity, field);
   const type = await checkFile(entity, field, bytes);
   // Before the upload, which would be in vain.
-  await readEntity(engine, entity, key);
+  checkIfMatch(ifMatch, (await readEntity(engine, entity, key)).etag);
   const address = addressOf(entity, key);
   const attachment = { blob: freshName(address, field), type, bytes: bytes.byteLength, sha256: sha256(bytes) };
   const name = attachment.blob;
   await writeBlob(engine.storage, { container, name }, bytes, { type, metadata: referrer(address) });
-  return changeEntity(engine, entity, key, ifMatch, async (current) => ({ ...current, [field]: attachment })).catch(
-    async (error: unknown) => {
-      // Of an unknown outcome it is left to be collected.
-      if (error instanceof RowkeyError && error.code !== 'storage-unavailable')
-        await deleteBlob(engine.storage, { container, name });
-      throw error;
-    },
-  );
+  return changeEntity(engine, entity, key, ifMatch, async (current) => ({ ...current, [field]: attachment }));
 }
 
 /** What an entity says of its attachment. Throws `not-found` where it has none. */

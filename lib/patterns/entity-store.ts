@@ -113,8 +113,7 @@ export async function changeEntity(
   for (let attempt = 1; engine.now() < until; attempt += 1) {
     const before = await readLive(engine, entity, address);
     if (!before) throw notFound(entity);
-    if (!etagMatches(ifMatch, before.etag))
-      throw new RowkeyError('etag-mismatch', 'The entity is not as the If-Match header says.', { etag: before.etag });
+    checkIfMatch(ifMatch, before.etag);
     if (before.system.MovingFrom) throw busy('The entity is arriving from another partition.');
     const after = await change(before.values);
     if (after) checkKeyKept(entity, key, after);
@@ -157,30 +156,26 @@ async function commitOne(engine: Engine, entity: Entity, change: Change, options
   return { etag: stored.etag, values: Object.fromEntries(written) };
 }
 
-/** Runs a commit, and deletes the blobs that its changes refer to no more; or, where it was refused, not after all. */
+/**
+ * Runs a commit, and deletes the blobs that its changes refer to no more. What was uploaded for a commit that is refused is
+ * left to be collected: it may be that the commit was done, its reply lost, and another writer has gone on from there.
+ */
 export async function droppingBlobs<Result>(
   { storage }: Engine,
   entity: Entity,
   changes: readonly Change[],
   run: () => Promise<Result>,
 ): Promise<Result> {
-  const drop = async (isDone: boolean) => {
-    for (const { before, after } of changes) {
-      const values = before.state === 'live' ? before.values : undefined;
-      await dropBlobs(storage, entity, isDone ? { of: values, but: after } : { of: after, but: values });
-    }
-  };
-  try {
-    const result = await run();
-    await drop(true);
-    return result;
-  } catch (error) {
-    // Of an unknown outcome nothing is deleted: it may have been done.
-    const isRefused =
-      error instanceof RowkeyError ? error.code !== 'storage-unavailable' : error instanceof EntityChanged;
-    if (isRefused) await drop(false);
-    throw error;
-  }
+  const result = await run();
+  for (const { before, after } of changes)
+    await dropBlobs(storage, entity, { of: before.state === 'live' ? before.values : undefined, but: after });
+  return result;
+}
+
+/** Throws `etag-mismatch` where the `If-Match` header names other ones. */
+export function checkIfMatch(header: string | undefined, etag: string): void {
+  if (!etagMatches(header, etag))
+    throw new RowkeyError('etag-mismatch', 'The entity is not as the If-Match header says.', { etag });
 }
 
 function etagMatches(header: string | undefined, etag: string): boolean {

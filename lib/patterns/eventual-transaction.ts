@@ -111,9 +111,8 @@ export async function commit(
         if (conflict) throw await refuse(conflict);
         if (part?.of === 'copy' && error.reason === 'exists') throw await refuse(duplicateValue(entity, part.index));
         current = fresh;
-      }
-      // It was not done: an action on an entity would have been refused before. The blobs of its lists are of no use.
-      await dropLists(engine, actions);
+        // It was not done, as an action on an entity would have been refused before: the blobs of its lists are of no use.
+      } else await dropLists(engine, actions);
       neighbours = await readNeighbours(engine, entity, current, 'all');
       try {
         plan = withoutMissingCopy(planPartition(entity, current, neighbours, writeId), plan, error);
