@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { TestProject } from 'vitest/node';
 import { startAzurite } from '../local/azurite.ts';
+import { reportTried } from './tried-faults.ts';
 
 declare module 'vitest' {
   export interface ProvidedContext {
@@ -27,6 +28,7 @@ export default async function setup(project: TestProject) {
   );
   return async () => {
     await azurite.stop();
+    reportTried(folder);
     await rm(folder, { recursive: true, force: true });
   };
 }

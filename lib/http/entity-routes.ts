@@ -2,11 +2,13 @@ import pMap from 'p-map';
 import { z } from 'zod';
 import { requireRole } from '../access/token.ts';
 import { RowkeyError } from '../errors.ts';
+import { createOnce } from '../patterns/create-once.ts';
 import { type Entity, pick, type Values } from '../patterns/entity.ts';
 import { type BatchOutcome, putEntities } from '../patterns/entity-batch.ts';
-import { createEntity, deleteEntity, patchEntity, replaceEntity, type Stored } from '../patterns/entity-store.ts';
+import { deleteEntity, patchEntity, replaceEntity, type Stored } from '../patterns/entity-store.ts';
 import { type Page, readEntities, readEntity, readWithDetails } from '../patterns/retrieve.ts';
 import { parse, readableSchema, validateTexts, writableSchema } from '../patterns/validation.ts';
+import { requestId } from './idempotency.ts';
 import { nextLink, PAGE_QUERY, pageOf } from './paging.ts';
 import { toProblem } from './problem.ts';
 import { type Answer, type Call, pathTo, type Route } from './route.ts';
@@ -74,6 +76,7 @@ export function entityRoutes(entity: Entity, kind: 'live' | 'archive' = 'live'):
     {
       name: `${name}-create`,
       method: 'POST',
+      repeatable: true,
       path: name,
       roles: access.write,
       summary: `Create one of ${name}`,
@@ -81,7 +84,8 @@ export function entityRoutes(entity: Entity, kind: 'live' | 'archive' = 'live'):
       maxBodyBytes,
       success: { status: 201, description: 'Created; Location says where', body: readableSchema(entity) },
       handle: async (call) => {
-        const stored = await createEntity(call.app.engine, entity, await written(entity, call));
+        const id = await requestId(call, { name: `${name}-create` });
+        const stored = await createOnce(call.app.engine, entity, await written(entity, call), id);
         const answer = await entityAnswer(entity, call, stored, 201);
         return { ...answer, headers: { ...answer.headers, location: entityPath(entity, stored.values) } };
       },

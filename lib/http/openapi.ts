@@ -64,7 +64,13 @@ function operationOf(route: Route) {
     operationId: name,
     summary,
     ...(roles ? { description: `For the roles: ${roles.join(', ')}.` } : { security: [] }),
-    parameters: [...inPath, ...inQuery, EXPLAIN, ...(conditional ? [ifMatch] : [])],
+    parameters: [
+      ...inPath,
+      ...inQuery,
+      EXPLAIN,
+      ...(conditional ? [ifMatch] : []),
+      ...(route.repeatable ? [REPEAT] : []),
+    ],
     ...(requestTypes ? { requestBody: { required: true, content: binary(requestTypes) } } : {}),
     ...(requestBody
       ? { requestBody: { required: true, content: content('application/json', jsonSchema(requestBody, 'input')) } }
@@ -79,6 +85,13 @@ function operationOf(route: Route) {
     },
   };
 }
+
+const REPEAT = {
+  name: 'Idempotency-Key',
+  in: 'header',
+  description: 'With it, a request that is sent again is done once',
+  schema: { type: 'string', minLength: 1, maxLength: 200 },
+};
 
 const EXPLAIN = {
   name: 'explain',

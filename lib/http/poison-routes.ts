@@ -1,5 +1,6 @@
 import { z } from 'zod';
-import { dropPoison, listPoison, type Poison, replayPoison } from '../patterns/poison.ts';
+import { dropPoison, listPoison, type Poison, replayPage, replayPoison } from '../patterns/poison.ts';
+import { parse } from '../patterns/validation.ts';
 import { nextLink, PAGE_QUERY, pageOf } from './paging.ts';
 import type { Call, Route } from './route.ts';
 
@@ -12,6 +13,8 @@ const PoisonSchema = z.object({
   recordedAt: z.iso.datetime(),
   text: z.string(),
 }) satisfies z.ZodType<Poison>;
+
+const Filter = z.strictObject({ queue: z.string().optional(), reason: z.string().optional() });
 
 const PATH = 'operations/poison';
 const roles = ['operator'] as const;
@@ -38,6 +41,29 @@ export const poisonRoutes: readonly Route[] = [
     handle: async ({ app, params }) => {
       const { id, queue } = await replayPoison(app.engine, params.id ?? '');
       return { status: 202, body: { id, queue } };
+    },
+  },
+  {
+    name: 'operations-poison-replays',
+    method: 'POST',
+    path: `${PATH}/replays`,
+    roles,
+    query: PAGE_QUERY,
+    summary: 'Send a page of messages again, of one queue or with a text in their reason, and take them off the list',
+    requestBody: Filter,
+    success: {
+      status: 202,
+      description: 'Those that were sent; the header Link names the next page, if there is more',
+      body: z.object({ replayed: z.array(z.string()) }),
+    },
+    handle: async (call) => {
+      const filter = parse(Filter, await call.json());
+      const bound = JSON.stringify([PATH, 'replays', filter]);
+      const { top, after } = await pageOf(call, bound);
+      const { replayed, last, more } = await replayPage(call.app.engine, { ...filter, limit: top, after: after?.row });
+      const next = more && last ? { row: last } : undefined;
+      const headers = await nextLink(call, next, { path: `/api/${PATH}/replays`, bound });
+      return { status: 202, body: { replayed }, headers };
     },
   },
   {

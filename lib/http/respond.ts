@@ -43,14 +43,19 @@ async function answerTo(
   if (route.roles) await app().ready(context);
   const isExplanation = toExplain(query);
   for (const name of query.keys()) checkParameter(route, name, query.getAll(name));
+  let body: Promise<Uint8Array> | undefined;
+  const bytes = () => {
+    body ??= bodyOf(request, route.maxBodyBytes);
+    return body;
+  };
   const call: Call = {
     app: app(),
     caller,
     params: decoded(request.params),
     query,
     header: (name) => request.headers.get(name) ?? undefined,
-    bytes: () => bodyOf(request, route.maxBodyBytes),
-    json: async () => toJson(await bodyOf(request, route.maxBodyBytes)),
+    bytes,
+    json: async () => toJson(await bytes()),
   };
   if (isExplanation) return explanationOf(() => recorded(route, call, spent));
   if (route.method !== 'GET') await call.app.audit.catchUp();

@@ -55,6 +55,8 @@ export interface Route {
   readonly requestBody?: z.ZodType;
   /** Of a body that is no JSON. */
   readonly requestTypes?: readonly string[];
+  /** Whether an Idempotency-Key is heeded. */
+  readonly repeatable?: true;
   /** Where more than usual is taken. */
   readonly maxBodyBytes?: number | undefined;
   /** The successful answer: its status, and its body where it has one. */

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { increment, readSeries, setCounts, slotsOf, toSlot } from '../patterns/data-series.ts';
 import type { Entity } from '../patterns/entity.ts';
 import { parse, validateTexts } from '../patterns/validation.ts';
+import { requestId } from './idempotency.ts';
 import type { Answer, Call, Route } from './route.ts';
 
 const Count = z.strictObject({ count: z.int32().min(0) });
@@ -61,6 +62,7 @@ export function seriesRoutes(entity: Entity): Route[] {
     {
       name: `${name}-increment`,
       method: 'POST',
+      repeatable: true,
       path: `${one}/{${slot}}/increments`,
       roles: access.write,
       summary: `Add to the count of one ${slot}; none of those who do so at once is lost`,
@@ -69,7 +71,8 @@ export function seriesRoutes(entity: Entity): Route[] {
       handle: async (call) => {
         const { by } = parse(Increment, await call.json());
         const at = toSlot(entity, call.params[slot] ?? '');
-        const count = await increment(call.app.engine, entity, keyOf(entity, call), { slot: at, by });
+        const id = await requestId(call, { name: `${name}-increment` });
+        const count = await increment(call.app.engine, entity, keyOf(entity, call), { slot: at, by, id });
         return { status: 200, body: { count } };
       },
     },

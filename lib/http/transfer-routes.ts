@@ -4,6 +4,7 @@ import { operations, readOperation } from '../patterns/operation.ts';
 import { moveSchema, requestArchive, requestMove } from '../patterns/transfer.ts';
 import { validateTexts } from '../patterns/validation.ts';
 import { entityPath } from './entity-routes.ts';
+import { requestId } from './idempotency.ts';
 import type { Answer, Call, Route } from './route.ts';
 
 /** Archive and move answer at once with the address at which their outcome can be asked for. */
@@ -22,6 +23,7 @@ function routesOf(entity: Entity, operation: 'archive' | 'move'): Route[] {
     {
       name: `${entity.name}-${operation}`,
       method: 'POST',
+      repeatable: true,
       path,
       roles: entity.access.write,
       summary:
@@ -51,10 +53,11 @@ function routesOf(entity: Entity, operation: 'archive' | 'move'): Route[] {
 async function request(entity: Entity, operation: 'archive' | 'move', call: Call): Promise<Answer> {
   const key = validateTexts(entity, call.params, entity.keyFields);
   const { engine } = call.app;
+  const id = await requestId(call, { name: `${entity.name}-${operation}` });
   const operationId =
     operation === 'archive'
-      ? await requestArchive(engine, entity, key)
-      : await requestMove(engine, entity, key, await call.json());
+      ? await requestArchive(engine, entity, key, id)
+      : await requestMove(engine, entity, key, await call.json(), id);
   const location = `${entityPath(entity, key)}/${operation}/${operationId}`;
   return { status: 202, headers: { location }, body: { operationId, operation, status: 'running' } };
 }

@@ -81,17 +81,20 @@ export async function setCounts(
   await noted(engine, countOf(entity, first, [...counts.keys()]), set);
 }
 
-/** Adds to one count, under the ETag, over again until nobody comes between. Answers the new count. */
+/**
+ * Adds to one count, under the ETag, over again until nobody comes between. Answers the new count. With `id`, of a request
+ * that may be repeated, it is added once, as long as no 64 others have been counted in the same row since.
+ */
 export async function increment(
   engine: Engine,
   entity: Entity,
   key: Values,
-  { slot, by }: { slot: number; by: number },
+  { slot, by, id }: { slot: number; by: number; id?: string | undefined },
 ): Promise<number> {
   const slots = slotsOf(entity);
   const address = rowAddresses(entity, key)[rowOf(slots, slot)];
   if (!address) throw notFound(entity);
-  const writer = randomBytes(6).toString('base64url');
+  const writer = id ?? randomBytes(6).toString('base64url');
   const until = engine.now() + PATIENCE_MS;
   const change = countOf(entity, address, [slot]);
   for (let attempt = 1; engine.now() < until; attempt += 1) {

@@ -29,8 +29,19 @@ const LONGEST_BACK_OFF_MS = 500;
 
 const ABSENT: Snapshot = { state: 'absent' };
 
-/** Creates an entity. Throws `invalid-input`, `duplicate-key`, `duplicate-value`, `too-large`, `busy`. */
-export async function createEntity(engine: Engine, entity: Entity, input: unknown): Promise<Stored> {
+/** Refusals of a create that an earlier attempt of the same request may have caused. */
+const BY_ITSELF = new Set<string>(['duplicate-key', 'duplicate-value', 'busy']);
+
+/**
+ * Creates an entity. With `incarnation`, an id of the request, one that an earlier attempt of it has created is answered as
+ * it is now. Throws `invalid-input`, `duplicate-key`, `duplicate-value`, `too-large`, `busy`.
+ */
+export async function createEntity(
+  engine: Engine,
+  entity: Entity,
+  input: unknown,
+  incarnation?: string,
+): Promise<Stored> {
   const plain = validate(entity, input);
   checkDay(entity, plain, engine.now());
   const values = await toStored(engine, entity, plain);
@@ -40,9 +51,16 @@ export async function createEntity(engine: Engine, entity: Entity, input: unknow
   // Where a placeholder is likely, looking costs less than a refusal.
   const found =
     Object.keys(entity.counts).length > 0 ? toSnapshot(entity, await readRow(engine.storage, address)) : ABSENT;
-  const change = { address, before: found.state === 'live' ? ABSENT : found, after: values };
+  const change = { address, before: found.state === 'live' ? ABSENT : found, after: values, incarnation };
   const create = () => commitOne(engine, entity, change, { assumeNew });
-  return entity.perDay ? withDayTable(engine, address.table, create) : create();
+  try {
+    return await (entity.perDay ? withDayTable(engine, address.table, create) : create());
+  } catch (error) {
+    if (incarnation === undefined || !(error instanceof RowkeyError) || !BY_ITSELF.has(error.code)) throw error;
+    const earlier = await readLive(engine, entity, address);
+    if (earlier?.system.Incarnation !== incarnation) throw error;
+    return earlier;
+  }
 }
 
 /** Replaces an entity as a whole. `ifMatch` is the header as it came. Throws as `changeEntity` does. */

@@ -10,12 +10,15 @@ import { readLive } from './entity-store.ts';
 import { withDayTable } from './high-volume-delete.ts';
 import { addressOf } from './places.ts';
 
-/** What became of a request that was answered before it was done: an archive or a move. Kept in a table a day. */
+/**
+ * What became of a request that was answered before it was done: an archive or a move; and the key that was made up for one
+ * that may be repeated. Kept in a table a day.
+ */
 export const operations = defineEntity('operations', {
   schema: z.object({
     /** Begins with its day, which names its table. */
     operationId: z.string().regex(/^\d{4}-\d{2}-\d{2}-[0-9a-f-]{36}$/, 'an id of an operation is needed'),
-    operation: z.enum(['archive', 'move']),
+    operation: z.enum(['archive', 'move', 'create']),
     entity: z.string(),
     status: z.enum(['running', 'succeeded', 'failed']),
     reason: z.string().optional(),
@@ -32,16 +35,20 @@ export const operations = defineEntity('operations', {
 
 export type Operation = z.infer<typeof operations.schema>;
 
-export function newOperationId(now: number): string {
-  return `${new Date(now).toISOString().slice(0, 10)}-${randomUUID()}`;
+export function newOperationId(now: number, id: string = randomUUID()): string {
+  return `${new Date(now).toISOString().slice(0, 10)}-${id}`;
 }
 
-/** Records where the operation stands, over what was recorded before. */
-export async function writeOperation(engine: Engine, operation: Operation): Promise<void> {
+/** Records where the operation stands, over what was recorded before; or, with `insert`, if nothing was. */
+export async function writeOperation(
+  engine: Engine,
+  operation: Operation,
+  kind: 'upsert' | 'insert' = 'upsert',
+): Promise<void> {
   const { table, partition, row } = addressOf(operations, operation);
   const system = { WriteId: operation.operationId, Incarnation: operation.operationId };
   const properties = toProperties(operations, operation, system);
-  const write = () => submit(engine.storage, { table, partition, actions: [{ kind: 'upsert', row, properties }] });
+  const write = () => submit(engine.storage, { table, partition, actions: [{ kind, row, properties }] });
   await withDayTable(engine, table, write);
 }
 

@@ -26,6 +26,8 @@ export interface Change {
   readonly before: Snapshot;
   /** Undefined deletes. */
   readonly after: Values | undefined;
+  /** Of one that is created: how its creator knows it again. */
+  readonly incarnation?: string | undefined;
   /** Kept by an entity that arrives from another partition. */
   readonly arrival?: { readonly incarnation: string; readonly movingFrom: string };
   /** With an arrival, the rows of its details: as they are to be, and those that are no more. */
@@ -182,7 +184,7 @@ function entityAction(entity: Entity, change: Change, writeId: string): Action {
   const kept: Partial<SystemProperties> = before.state === 'live' ? before.system : {};
   const system = {
     WriteId: writeId,
-    Incarnation: arrival?.incarnation ?? kept.Incarnation ?? writeId,
+    Incarnation: arrival?.incarnation ?? kept.Incarnation ?? change.incarnation ?? writeId,
     ...(kept.DenormalizedTo ? { DenormalizedTo: kept.DenormalizedTo } : {}),
     ...(arrival ? { MovingFrom: arrival.movingFrom } : {}),
   };

@@ -1,3 +1,4 @@
+import pMap from 'p-map';
 import { RowkeyError } from '../errors.ts';
 import { sendMessage } from '../storage/messages.ts';
 import { type Row, readRange, readRow, submit, tryAction } from '../storage/rows.ts';
@@ -16,6 +17,7 @@ export const MAX_ATTEMPTS = 5;
 /** Failures that another attempt meets again. */
 const POINTLESS = new Set<string>(['never-succeeds', 'too-large', 'invalid-input']);
 const PARTITION = 'poison';
+const REPLAYS_AT_ONCE = 8;
 /** One string property holds 32 Ki code units; a message has 64 Ki at the most. */
 const PART_LENGTH = 32_000;
 const MAX_PARTS = 5;
@@ -115,6 +117,38 @@ export async function replayPoison(engine: Engine, id: string): Promise<Poison> 
   await noted(engine, changeOf('replay', id), () => sendMessage(engine.storage, poison.queue, poison.text));
   await tryAction(engine.storage, row, { kind: 'delete', row: row.row, etag: row.etag });
   return poison;
+}
+
+/** Which messages are sent again together. */
+export interface PoisonFilter {
+  readonly queue?: string | undefined;
+  /** A part of the reason. */
+  readonly reason?: string | undefined;
+}
+
+/** Sends those of a page again that the filter takes in. Answers their ids; one that another operator took is left out. */
+export async function replayPage(
+  engine: Engine,
+  { queue, reason, ...page }: PoisonFilter & { after?: string | undefined; limit: number },
+): Promise<{ replayed: string[]; last: string | undefined; more: boolean }> {
+  const { items, more } = await listPoison(engine, page);
+  const wanted = items.filter(
+    (poison) => (!queue || poison.queue === queue) && (!reason || poison.reason.includes(reason)),
+  );
+  const replayed = await pMap(
+    wanted,
+    async ({ id }) => {
+      try {
+        await replayPoison(engine, id);
+        return id;
+      } catch (error) {
+        if (error instanceof RowkeyError && error.code === 'not-found') return undefined;
+        throw error;
+      }
+    },
+    { concurrency: REPLAYS_AT_ONCE },
+  );
+  return { replayed: replayed.filter((id) => id !== undefined), last: items.at(-1)?.id, more };
 }
 
 /** Takes a message off the list for good. */

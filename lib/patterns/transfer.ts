@@ -51,13 +51,22 @@ export type Transfer = z.infer<typeof Transfer>;
 
 const CLAIM_WAIT_MS = 250;
 
-/** Asks for an entity to be put into its archive. Answers the id of the operation. Throws `not-found`. */
-export async function requestArchive(engine: Engine, entity: Entity, key: Values): Promise<string> {
-  return request(engine, entity, { operation: 'archive', key });
+/**
+ * Asks for an entity to be put into its archive. Answers the id of the operation, which follows from `id` where that is given,
+ * so that a request that is repeated on the same day is done once. Throws `not-found`.
+ */
+export async function requestArchive(engine: Engine, entity: Entity, key: Values, id?: string): Promise<string> {
+  return request(engine, entity, { operation: 'archive', key }, id);
 }
 
 /** Asks for an entity to be moved: `input` gives new values of its movable fields. Throws `not-found`, `invalid-input`. */
-export async function requestMove(engine: Engine, entity: Entity, key: Values, input: unknown): Promise<string> {
+export async function requestMove(
+  engine: Engine,
+  entity: Entity,
+  key: Values,
+  input: unknown,
+  id?: string,
+): Promise<string> {
   const to = parse(moveSchema(entity), input);
   const address = addressOf(entity, { ...key, ...to });
   if (isDeepStrictEqual(address, addressOf(entity, key)))
@@ -65,7 +74,7 @@ export async function requestMove(engine: Engine, entity: Entity, key: Values, i
       field: entity.movable[0] ?? '',
       accepted: 'another value',
     });
-  return request(engine, entity, { operation: 'move', key, to });
+  return request(engine, entity, { operation: 'move', key, to }, id);
 }
 
 /** What the body of a move says. */
@@ -80,11 +89,16 @@ async function request(
   engine: Engine,
   entity: Entity,
   asked: Pick<Transfer, 'operation' | 'key' | 'to'>,
+  id?: string,
 ): Promise<string> {
+  const operationId = newOperationId(engine.now(), id);
+  const earlier = id === undefined ? undefined : await statusOf(engine, entity, { ...asked, operationId });
+  if (earlier !== undefined && earlier !== 'running') return operationId;
   const address = addressOf(entity, asked.key);
   const source = await readLive(engine, entity, address);
+  // One that runs may be about to be done; one whose process died before it was sent is sent now.
+  if (!source && earlier) return operationId;
   if (!source) throw notFound(entity);
-  const operationId = newOperationId(engine.now());
   const transfer: Transfer = {
     version: MESSAGE_VERSION,
     ...asked,
@@ -97,6 +111,20 @@ async function request(
   const change = { operation, entity: entity.name, address, fields: Object.keys(to), etag: source.etag };
   await noted(engine, change, () => sendMessage(engine.storage, ARCHIVE_QUEUE, transfer));
   return operationId;
+}
+
+/** Where an earlier attempt of the same request stands. */
+async function statusOf(
+  engine: Engine,
+  { name }: Entity,
+  { operation, operationId }: Pick<Transfer, 'operation' | 'operationId'>,
+): Promise<unknown> {
+  try {
+    return (await readOperation(engine, { entity: name, operation, operationId })).status;
+  } catch (error) {
+    if (error instanceof RowkeyError && error.code === 'not-found') return undefined;
+    throw error;
+  }
 }
 
 /** Does what a message of the archive queue asks for, however often and late it comes. Throws to be tried again. */

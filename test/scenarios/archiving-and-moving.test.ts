@@ -11,6 +11,7 @@ import { readOperation } from '../../lib/patterns/operation.ts';
 import { readEntity } from '../../lib/patterns/retrieve.ts';
 import { requestArchive, requestMove, runTransfer, type Transfer } from '../../lib/patterns/transfer.ts';
 import { interruptedHttpClient } from '../faulty-http-client.ts';
+import { countTried } from '../tried-faults.ts';
 import { expectIndexesToAgree, openWorld, somebody, type World } from '../world.ts';
 
 const employees = declaredEmployees as Entity;
@@ -82,6 +83,10 @@ async function interruptEverywhere(
   await world.settle();
   await pMap(runs, (each) => each.check(), { concurrency: AT_ONCE });
   await expectIndexesToAgree(world.storage, employees);
+  countTried(
+    `A caller, or a double of its message, in the middle of ${operation === 'move' ? 'a' : 'an'} ${operation}`,
+    calls.length,
+  );
   return client.calls;
 }
 

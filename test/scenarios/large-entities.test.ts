@@ -22,6 +22,7 @@ import { requestArchive, requestMove } from '../../lib/patterns/transfer.ts';
 import { blobUploadUrl } from '../../lib/storage/blob-sas.ts';
 import { measureCost } from '../../lib/storage/cost.ts';
 import { FAULTS, faultyHttpClient } from '../faulty-http-client.ts';
+import { countTried } from '../tried-faults.ts';
 import { openWorld, somebody, type World } from '../world.ts';
 
 /** What is too large for a row: texts that go over several properties and then to a blob, and photos. */
@@ -220,6 +221,7 @@ describe('a photo', () => {
       referred.add(found.blob);
     }
     expect((await collectOrphans(later(), deployment)).deleted).toBe(0);
+    countTried('A storage call of putting a photo: each fault', cases.length);
     expect([...referred].every((name) => name.startsWith('employees/'))).toBe(true);
   });
 

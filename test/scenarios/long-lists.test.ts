@@ -12,6 +12,7 @@ import { membersOf, readList } from '../../lib/patterns/member-list.ts';
 import { readByList } from '../../lib/patterns/read-through-index.ts';
 import { readRow } from '../../lib/storage/rows.ts';
 import { FAULTS, faultyHttpClient } from '../faulty-http-client.ts';
+import { countTried } from '../tried-faults.ts';
 import { expectIndexesToAgree, openWorld, type World } from '../world.ts';
 
 /** Index entities that outgrow their row move to a blob, and back, and nobody notices. */
@@ -114,6 +115,7 @@ describe('a list', () => {
     expect(values.filter(({ lastName }) => lastName === 'Fault').length).toBeGreaterThanOrEqual(201 + acknowledged);
     await collectOrphans({ ...world.engine, now: () => Date.now() + 2 * 24 * 60 * 60 * 1_000 }, deployment);
     expect(await blobs()).toBe(2);
+    countTried('A storage call of a write with a list in a blob: each fault', FAULTS.length * calls.length);
     await expectIndexesToAgree(world.storage, people);
   });
 

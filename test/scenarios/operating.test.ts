@@ -78,6 +78,36 @@ describe('a message that cannot be handled', () => {
     expect(ids).toEqual([...ids].sort());
     expect(new Set(ids).size).toBe(ids.length);
   });
+
+  test('is sent again with all others of its kind, page by page', async () => {
+    const intent = (text: string) =>
+      JSON.stringify({ version: 1, intent: text, entity: 'employees', table: 'employees', items: [] });
+    for (let count = 0; count < 5; count += 1)
+      await product.storage.queue('index-changes-poison').sendMessage(intent(`bulk${count}`));
+    await product.storage.queue('archive-poison').sendMessage('left alone');
+    const texts = async () => {
+      const { body } = await operator('GET', '/api/operations/poison?top=1000');
+      return body.items.map(({ text }: { text: string }) => text);
+    };
+    const mine = async () => (await texts()).filter((text: string) => /bulk|left alone/.test(text));
+    await eventually(
+      async () => ({ status: 200, headers: new Headers(), body: await mine() }),
+      ({ body }) => body.length === 6,
+    );
+    expect((await hr('POST', '/api/operations/poison/replays', { body: {} })).status).toBe(403);
+    const replayed: string[] = [];
+    const body = { queue: 'index-changes' };
+    for (let next = '/api/operations/poison/replays?top=2'; next; ) {
+      const page = await operator('POST', next, { body });
+      expect(page.status).toBe(202);
+      replayed.push(...page.body.replayed);
+      next = /^<([^>]+)>/.exec(page.headers.get('link') ?? '')?.[1] ?? '';
+    }
+    expect(replayed.length).toBeGreaterThanOrEqual(5);
+    expect(await mine()).toEqual(['left alone']);
+    expect((await operator('POST', '/api/operations/poison/replays', { body })).body.replayed).toEqual([]);
+    expect((await operator('POST', '/api/operations/poison/replays', { body: { all: true } })).status).toBe(400);
+  });
 });
 
 describe('logins', () => {
@@ -93,10 +123,11 @@ describe('logins', () => {
     expect(all.body.items.map(({ at }: { at: string }) => at.slice(0, 10))).toEqual(
       [...days].reverse().map((day) => daysAgo(day).slice(0, 10)),
     );
+    const third = daysAgo(3);
     const offset = await hr('POST', '/api/logins', {
-      body: { employeeId, succeeded: true, at: daysAgo(3).replace(/\.\d+Z$/, '+00:00') },
+      body: { employeeId, succeeded: true, at: third.replace(/\.\d+Z$/, '+00:00') },
     });
-    expect(offset).toMatchObject({ status: 201, body: { at: daysAgo(3).replace(/\.\d+Z$/, '.000Z') } });
+    expect(offset).toMatchObject({ status: 201, body: { at: third.replace(/\.\d+Z$/, '.000Z') } });
     const one = await hr('POST', '/api/logins', { body: { employeeId, succeeded: false } });
     expect(await hr('GET', one.headers.get('location') ?? '')).toMatchObject({
       status: 200,

@@ -1,5 +1,5 @@
 import pMap from 'p-map';
-import { beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { employees as declared } from '../../lib/model/directory/employees.ts';
 import { consumeIntent } from '../../lib/patterns/consume.ts';
 import type { Engine } from '../../lib/patterns/engine.ts';
@@ -7,6 +7,7 @@ import type { Entity, Values } from '../../lib/patterns/entity.ts';
 import { createEntity, deleteEntity, patchEntity } from '../../lib/patterns/entity-store.ts';
 import type { Message } from '../../lib/patterns/poison.ts';
 import { interruptedHttpClient } from '../faulty-http-client.ts';
+import { countTried } from '../tried-faults.ts';
 import { expectIndexesToAgree, openWorld, somebody, type World } from '../world.ts';
 
 const employees = declared as Entity;
@@ -36,6 +37,9 @@ interface Scene {
   readonly interrupt: () => Promise<unknown>;
 }
 
+let tried = 0;
+afterAll(() => countTried('A reconciler or a writer overtaken by another, before and after each call', tried));
+
 /** Plays a scene with the interruption right before and right after each of the act's storage calls. */
 async function everywhere(set: () => Promise<Scene>, concurrency = AT_ONCE): Promise<void> {
   const play = async ({ at, when }: { at: number; when: 'before' | 'after' }) => {
@@ -54,6 +58,7 @@ async function everywhere(set: () => Promise<Scene>, concurrency = AT_ONCE): Pro
     { at, when: 'after' as const },
   ]);
   await pMap(points, play, { concurrency });
+  tried += points.length;
 }
 
 /** An employee whose email was changed there; the intent of that is in the test's hands, and no other is about. */

@@ -11,6 +11,7 @@ import type { Entity, Values } from '../../lib/patterns/entity.ts';
 import { createEntity, deleteEntity, patchEntity } from '../../lib/patterns/entity-store.ts';
 import { requestArchive, requestMove } from '../../lib/patterns/transfer.ts';
 import { createTable, dropTable } from '../../lib/storage/provision.ts';
+import { countTried } from '../tried-faults.ts';
 import { expectIndexesToAgree, openWorld, rowsOf, type World } from '../world.ts';
 
 const employees = declared as Entity;
@@ -66,6 +67,7 @@ test(`writers that race, and messages that come twice, late and out of order, le
     }),
     { numRuns: Math.ceil(SCHEDULES / AT_ONCE), endOnFailure: true },
   );
+  countTried('A random schedule of writers of three processes, moves, archives and messages', run);
 }, 7_200_000);
 
 /** The writers of one schedule, on entities of its own. */

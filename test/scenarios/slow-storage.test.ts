@@ -5,6 +5,7 @@ import { employees as declared } from '../../lib/model/directory/employees.ts';
 import type { Entity } from '../../lib/patterns/entity.ts';
 import { createEntity, patchEntity } from '../../lib/patterns/entity-store.ts';
 import { faultyHttpClient, slowHttpClient } from '../faulty-http-client.ts';
+import { countTried } from '../tried-faults.ts';
 import { expectIndexesToAgree, openWorld, QUICK, somebody, type World } from '../world.ts';
 
 /**
@@ -53,6 +54,7 @@ describe('a storage call that takes longer than the writer has', () => {
         },
         { concurrency: 8 },
       );
+      countTried('A storage call of a write that takes longer than the writer has', calls.length);
     }
     await world.settle();
     await expectIndexesToAgree(world.storage, employees);

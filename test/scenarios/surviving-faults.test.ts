@@ -11,6 +11,7 @@ import { createEntity, deleteEntity, patchEntity, replaceEntity } from '../../li
 import { readEntity } from '../../lib/patterns/retrieve.ts';
 import { requestArchive, requestMove } from '../../lib/patterns/transfer.ts';
 import { FAULTS, type Fault, faultyHttpClient } from '../faulty-http-client.ts';
+import { countTried } from '../tried-faults.ts';
 import { expectIndexesToAgree, openWorld, somebody, type World } from '../world.ts';
 
 const employees = declaredEmployees as Entity;
@@ -30,6 +31,7 @@ interface Deed {
   readonly after: (one: Values) => Values | undefined;
 }
 
+const tried = new Map<Fault, number>();
 let counter = 0;
 const hire = (one: Values) => createEntity(world.engine, employees, one);
 const nothing = async () => undefined;
@@ -109,11 +111,13 @@ describe('whatever fails at whichever call,', () => {
       },
       { concurrency: AT_ONCE },
     );
+    for (const { fault } of faults) tried.set(fault, (tried.get(fault) ?? 0) + 1);
   });
 
   test('every index agrees in the end', async () => {
     await world.settle();
     await expectIndexesToAgree(world.storage, employees);
+    for (const [fault, times] of tried) countTried(`A storage call of a write: ${fault}`, times);
   });
 });
 
@@ -195,5 +199,6 @@ describe('a consumer that dies at any call', () => {
     const calls = Array.from({ length: counting.calls }, (_, index) => index + 1);
     const faults = ['crash before', 'crash after', 'reply lost'] as const;
     await run(faults.flatMap((fault) => calls.map((at) => faultyHttpClient(fault, at))));
+    for (const fault of faults) countTried(`A storage call of a queue function, ${name}: ${fault}`, calls.length);
   });
 });

@@ -1,0 +1,162 @@
+import { randomUUID } from 'node:crypto';
+import pMap from 'p-map';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { employees as declared } from '../../lib/model/directory/employees.ts';
+import { logins as declaredLogins } from '../../lib/model/directory/logins.ts';
+import { createOnce } from '../../lib/patterns/create-once.ts';
+import type { Entity, Values } from '../../lib/patterns/entity.ts';
+import { measureCost } from '../../lib/storage/cost.ts';
+import { FAULTS, faultyHttpClient } from '../faulty-http-client.ts';
+import { eventually, useProduct } from '../product.ts';
+import { countTried } from '../tried-faults.ts';
+import { expectIndexesToAgree, openWorld, rowsOf, somebody, type World } from '../world.ts';
+
+/** A caller that had no answer asks again with the same Idempotency-Key, and what it asked for is done once. */
+
+const [employees, logins] = [declared as Entity, declaredLogins as Entity];
+const product = useProduct(import.meta.url);
+const hr = product.as('hr');
+let world: World;
+beforeAll(async () => {
+  world = await openWorld(import.meta.url);
+});
+const keyed = (body?: unknown, key: string = randomUUID()) => ({
+  ...(body === undefined ? {} : { body }),
+  headers: { 'idempotency-key': key },
+});
+
+describe('a create that is repeated', () => {
+  test('answers the same, also after it was changed, and whoever else asks is told that it is taken', async () => {
+    const one = somebody();
+    const request = keyed(one);
+    const first = await hr('POST', '/api/employees', request);
+    expect(first.status).toBe(201);
+    const again = await eventually(
+      () => hr('POST', '/api/employees', request),
+      ({ status }) => status !== 503,
+    );
+    expect(again).toMatchObject({ status: 201, body: one });
+    expect(again.headers.get('location')).toBe(first.headers.get('location'));
+    const path = first.headers.get('location') ?? '';
+    await hr('PATCH', path, { body: { phone: '5' } });
+    const later = await eventually(
+      () => hr('POST', '/api/employees', request),
+      ({ status }) => status !== 503,
+    );
+    expect(later).toMatchObject({ status: 201, body: { ...one, phone: '5' } });
+    const other = (options: object) =>
+      eventually(
+        () => hr('POST', '/api/employees', options),
+        ({ status }) => status !== 503,
+      );
+    expect((await other({ body: one })).status).toBe(409);
+    expect((await other(keyed(one))).status).toBe(409);
+    expect((await other(keyed({ ...one, phone: '6' }, request.headers['idempotency-key']))).status).toBe(409);
+    const stranger = product.as('hr', 'stranger@contoso.com');
+    const theirs = await eventually(
+      () => stranger('POST', '/api/employees', request),
+      ({ status }) => status !== 503,
+    );
+    expect(theirs.status).toBe(409);
+  });
+
+  test('is one where a part of the key is made up', async () => {
+    const request = keyed({ employeeId: '000321', succeeded: true });
+    const first = await hr('POST', '/api/logins', request);
+    const again = await hr('POST', '/api/logins', request);
+    expect(again).toMatchObject({ status: 201, body: first.body });
+    expect((await hr('GET', '/api/logins/000321')).body.items).toEqual([first.body]);
+    expect((await hr('POST', '/api/logins', keyed(request.body))).body.loginId).not.toBe(first.body.loginId);
+  });
+
+  test('costs nothing more the first time', async () => {
+    await createOnce(world.engine, employees, somebody({ department: 'Cheap' }), randomUUID());
+    const transactions = await measureCost(async (cost) => {
+      await createOnce(world.engine, employees, somebody({ department: 'Cheap' }), randomUUID());
+      return cost.transactions;
+    });
+    expect(transactions).toBe(4);
+  });
+
+  test.each<[string, Entity, () => Values]>([
+    ['with its whole key', employees, () => somebody()],
+    [
+      'with a part that is made up',
+      logins,
+      () => ({ employeeId: String(Math.floor(Math.random() * 1e6)).padStart(6, '0'), succeeded: true }),
+    ],
+  ])('%s is done once, whatever happened to the first attempt, at whatever call', async (_, entity, make) => {
+    const counting = faultyHttpClient();
+    await createOnce(world.engineThrough(counting), entity, make(), randomUUID());
+    const calls = Array.from({ length: counting.calls }, (__, index) => index + 1);
+    const cases = FAULTS.flatMap((fault) => calls.map((at) => ({ fault, at })));
+    await pMap(
+      cases,
+      async ({ fault, at }) => {
+        const [input, id] = [make(), randomUUID()];
+        const first = createOnce(world.engineThrough(faultyHttpClient(fault, at)), entity, input, id).catch(
+          () => undefined,
+        );
+        const second = () => createOnce(world.engine, entity, input, id);
+        // Beside the first one, and then until it is not busy any more: a claim of a dead process holds for a while.
+        await Promise.all([first, second().catch(() => undefined)]);
+        const done = await eventually(
+          async () => ({
+            status: 200,
+            headers: new Headers(),
+            body: await second().catch((error) => ({ error: error.code })),
+          }),
+          ({ body }) => body.error !== 'busy',
+        );
+        expect(done.body.error, `${fault} at ${at}`).toBeUndefined();
+        const tables = entity.perDay
+          ? [`logins${new Date().toISOString().slice(0, 10).replaceAll('-', '')}`]
+          : [entity.table];
+        const rows = (await Promise.all(tables.map((table) => rowsOf(world.storage, table)))).flat();
+        const mine = rows.filter(
+          (row) => row.EntityType === entity.name && row.SourceRow === undefined && row.employeeId === input.employeeId,
+        );
+        expect(mine).toHaveLength(1);
+      },
+      { concurrency: 12 },
+    );
+    await world.settle();
+    await expectIndexesToAgree(world.storage, employees);
+    countTried('A create that is repeated after a fault at a storage call of its first attempt', cases.length);
+  });
+});
+
+describe('other requests that are repeated', () => {
+  test('add once, and begin one archive', async () => {
+    const path = '/api/messagehours/000111/2026-11-20/9/increments';
+    const add = keyed({ by: 5 });
+    expect([(await hr('POST', path, add)).body, (await hr('POST', path, add)).body]).toEqual([
+      { count: 5 },
+      { count: 5 },
+    ]);
+    expect((await hr('POST', path, keyed({ by: 5 }))).body).toEqual({ count: 10 });
+
+    const one = somebody();
+    const created = await hr('POST', '/api/employees', { body: one });
+    const archive = `${created.headers.get('location')}/archive`;
+    const request = keyed();
+    const first = await hr('POST', archive, request);
+    expect(first.status).toBe(202);
+    await eventually(
+      () => hr('GET', first.headers.get('location') ?? ''),
+      ({ body }) => body.status === 'succeeded',
+    );
+    const again = await hr('POST', archive, request);
+    expect(again.status).toBe(202);
+    expect(again.headers.get('location')).toBe(first.headers.get('location'));
+    expect((await hr('POST', archive, keyed())).status).toBe(404);
+  });
+
+  test('have a key that can be told', async () => {
+    for (const key of ['a b', 'x'.repeat(201)])
+      expect(await hr('POST', '/api/employees', keyed(somebody(), key))).toMatchObject({
+        status: 400,
+        body: { field: 'Idempotency-Key' },
+      });
+  });
+});
