@@ -5,7 +5,8 @@ import { invoke } from './invoke.ts';
 import type { HostedFunction, QueueTrigger } from './load-app.ts';
 import { described, writeLog } from './log.ts';
 
-const INVISIBLE_SECONDS = 10 * 60;
+/** As the real host has it. A test that kills hosts does not wait for so long. */
+const INVISIBLE_SECONDS = Number(process.env.ROWKEY_HOLD_SECONDS ?? 10 * 60);
 const SHORTEST_POLL_MS = 100;
 const BASE64 = /^(?:[A-Za-z\d+/]{4})*(?:[A-Za-z\d+/]{2}==|[A-Za-z\d+/]{3}=)?$/;
 

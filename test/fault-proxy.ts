@@ -1,0 +1,103 @@
+import { once } from 'node:events';
+import { Agent, createServer, type IncomingMessage, type ServerResponse, request as send } from 'node:http';
+import { buffer } from 'node:stream/consumers';
+
+/**
+ * A loopback proxy between a functions host and its storage, which lets go of nothing: it counts the storage calls that are
+ * about one entity, and may have the host killed right after storage has done one of them, before its reply is passed on.
+ * Paths, queries and headers go through untouched, so that signatures hold.
+ */
+export interface FaultProxy {
+  readonly connectionString: string;
+  /** From now on counts calls that mention `about`, or an id that came up with it; at the `at`-th calls `kill`. */
+  watch(about: string, at?: number, kill?: () => void): void;
+  /** Of what is watched. */
+  readonly calls: number;
+  /** Milliseconds since the last of them. */
+  readonly quietFor: number;
+  stop(): Promise<void>;
+}
+
+const SERVICES = ['Table', 'Queue', 'Blob'] as const;
+const UUID = /[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}/g;
+
+export async function startFaultProxy(connectionString: string): Promise<FaultProxy> {
+  const agent = new Agent({ keepAlive: true });
+  let known = new Set<string>();
+  let calls = 0;
+  let last = 0;
+  let armed: { at: number; kill: () => void } | undefined;
+
+  const mentions = (text: string) => [...known].some((token) => text.includes(token));
+  const learn = (text: string) => {
+    for (const [token] of text.matchAll(UUID)) known.add(token);
+  };
+
+  async function pass(target: URL, incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> {
+    const body = await buffer(incoming);
+    const { method, url = '', headers } = incoming;
+    const asked = `${decodeURIComponent(url)} ${body}`;
+    const upstream = send({ agent, host: target.hostname, port: target.port, method, path: url, headers });
+    upstream.end(body);
+    const [reply] = (await once(upstream, 'response')) as [IncomingMessage];
+    const answer = await buffer(reply);
+    // Looking whether there are messages is no step of anything; the ids of those that are there are.
+    const isPoll = method === 'GET' && /\/messages\?/.test(url);
+    if (known.size > 0 && mentions(isPoll ? String(answer) : asked)) {
+      learn(isPoll ? messagesWith(String(answer), mentions) : asked);
+      if (/<MessageId>/.test(String(answer)) && !isPoll) learn(String(answer));
+      calls += 1;
+      last = performance.now();
+      if (calls === armed?.at) {
+        armed.kill();
+        return void outgoing.destroy();
+      }
+    }
+    outgoing.writeHead(reply.statusCode ?? 502, reply.rawHeaders).end(answer);
+  }
+
+  const servers = await Promise.all(
+    SERVICES.map(async (service) => {
+      const target = new URL(new RegExp(`${service}Endpoint=([^;]+)`).exec(connectionString)?.[1] ?? '');
+      const server = createServer((incoming, outgoing) => {
+        // A killed host leaves its connections half open.
+        pass(target, incoming, outgoing).catch(() => outgoing.destroy());
+      });
+      server.listen(0, '127.0.0.1');
+      await once(server, 'listening');
+      const { port } = server.address() as { port: number };
+      return { service, server, endpoint: `http://127.0.0.1:${port}${target.pathname}` };
+    }),
+  );
+  let through = connectionString;
+  for (const { service, endpoint } of servers)
+    through = through.replace(new RegExp(`${service}Endpoint=[^;]+`), `${service}Endpoint=${endpoint}`);
+
+  return {
+    connectionString: through,
+    watch(about, at, kill) {
+      known = new Set([about]);
+      calls = 0;
+      last = performance.now();
+      armed = at === undefined || !kill ? undefined : { at, kill };
+    },
+    get calls() {
+      return calls;
+    },
+    get quietFor() {
+      return performance.now() - last;
+    },
+    async stop() {
+      agent.destroy();
+      for (const { server } of servers) {
+        server.closeAllConnections();
+        server.close();
+      }
+    },
+  };
+}
+
+/** Those of a list of messages that are about it: what else was received with them is another's. */
+function messagesWith(answer: string, isAbout: (text: string) => boolean): string {
+  return (answer.match(/<QueueMessage>[\s\S]*?<\/QueueMessage>/g) ?? []).filter(isAbout).join('\n');
+}

@@ -1,0 +1,159 @@
+import { once } from 'node:events';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { employees as declared } from '../lib/model/directory/employees.ts';
+import type { Entity, Values } from '../lib/patterns/entity.ts';
+import { placesOf } from '../lib/patterns/places.ts';
+import { rotateLocalKey } from '../lib/storage/local-key-ring.ts';
+import { readRow } from '../lib/storage/rows.ts';
+import { type FunctionsHost, freePort, startFunctionsHost } from '../local/functions-host.ts';
+import { signToken, startIdentityProvider } from '../local/identity-provider.ts';
+import { startFaultProxy } from './fault-proxy.ts';
+import { testStorage } from './storage.ts';
+import { openWorld, somebody, type World } from './world.ts';
+
+/** The compiled app under a host that is killed between any two storage calls of a deed, and of what follows from it. */
+
+export interface Deed {
+  /** What has to be there before, made faultlessly and settled. */
+  readonly prepare?: (world: World, one: Values) => Promise<unknown>;
+  readonly act: (call: Call, one: Values) => Promise<Response>;
+}
+
+export type Call = (method: string, path: string, body?: object | Uint8Array<ArrayBuffer>) => Promise<Response>;
+
+export interface Visited {
+  readonly one: Values;
+  /** What the caller was told, or 0 where the host died first. */
+  readonly status: number;
+}
+
+export interface KilledHost {
+  readonly world: World;
+  /** Visits every kill point of a deed, each with an entity of its own. */
+  visit(deed: Deed): Promise<Visited[]>;
+  /** A host that lives, until no message is left. */
+  settle(): Promise<void>;
+  stop(): Promise<void>;
+}
+
+const READY_WITHIN_MS = 20_000;
+/** Messages come back to a new host after this long, and not after ten minutes. */
+const HOLD_SECONDS = 3;
+/** As long as nothing more follows, a deed is over. */
+const QUIET_MS = 1_500;
+/** An intent of a dead writer is seen after a minute. */
+const SETTLE_WITHIN_MS = 110_000;
+
+export async function openKilledHost(url: string): Promise<KilledHost> {
+  const world = await openWorld(url);
+  const folder = await mkdtemp(join(tmpdir(), 'rowkey-killed-'));
+  const proxy = await startFaultProxy(testStorage(url));
+  const identity = await startIdentityProvider({ folder, port: 0 });
+  const keyFile = join(folder, 'keys.json');
+  await rotateLocalKey(keyFile);
+  const { issuer, audience, jwksUri } = identity;
+  const token = await signToken({ folder, issuer, audience, role: 'hr' });
+  const settings = {
+    AzureWebJobsStorage: proxy.connectionString,
+    KEY_ENCRYPTION_KEY_FILE: keyFile,
+    TOKEN_ISSUER: issuer,
+    TOKEN_AUDIENCE: audience,
+    TOKEN_JWKS_URI: jwksUri,
+    ROWKEY_HOLD_SECONDS: String(HOLD_SECONDS),
+  };
+  const port = await freePort(0);
+  let host: FunctionsHost | undefined;
+
+  async function start(): Promise<FunctionsHost> {
+    const started = await startFunctionsHost({ port, settings, func: false, log: () => undefined });
+    const until = Date.now() + READY_WITHIN_MS;
+    // The first request that needs a token has the process look at its model and its keys.
+    while (!(await fetch(`${started.url}/api/departments/none`, withToken('GET')).catch(() => undefined))) {
+      if (Date.now() > until) throw new Error('The host does not start.');
+      await sleep(50);
+    }
+    return started;
+  }
+
+  function withToken(method: string, body?: object | Uint8Array<ArrayBuffer>): RequestInit {
+    const sent = body === undefined ? {} : { body: body instanceof Uint8Array ? body : JSON.stringify(body) };
+    return { method, headers: { authorization: `Bearer ${token}` }, ...sent };
+  }
+
+  const isLive = () => host !== undefined && host.process.exitCode === null && host.process.signalCode === null;
+
+  /** Does a deed with a host that dies at the `at`-th call; without one, counts the calls. */
+  async function run({ prepare, act }: Deed, at?: number): Promise<Visited & { calls: number }> {
+    if (!isLive()) host = await start();
+    const living = host;
+    if (!living) throw new Error('The host does not start.');
+    const one = newcomer();
+    if (prepare) {
+      await prepare(world, one);
+      // The host sees to what follows from that.
+      await settled(one);
+    }
+    proxy.watch(String(one.employeeId), at, () => living.process.kill('SIGKILL'));
+    const call: Call = (method, path, body) => fetch(`${living.url}/api/${path}`, withToken(method, body));
+    const status = await act(call, one).then(
+      async (response) => {
+        await response.arrayBuffer();
+        return response.status;
+      },
+      () => 0,
+    );
+    while (isLive() && proxy.quietFor < QUIET_MS) await sleep(25);
+    if (!isLive() && living.process.exitCode === null && living.process.signalCode === null)
+      await once(living.process, 'exit');
+    const { calls } = proxy;
+    proxy.watch('nothing');
+    return { one, status, calls };
+  }
+
+  /** Its email company-wide is confirmed: the last that is done for one that is new. */
+  async function settled(one: Values): Promise<void> {
+    const place = placesOf(employees, one).find(({ index }) => index === 'emailCompanyWide');
+    const until = Date.now() + READY_WITHIN_MS;
+    for (let isDone = false; !isDone && Date.now() < until; await sleep(QUIET_MS / 5)) {
+      const row = place && (await readRow(world.storage, place));
+      isDone = row?.properties.Confirmed === true && !row.properties.Claim;
+    }
+  }
+
+  return {
+    world,
+    async visit(deed) {
+      const { calls } = await run(deed);
+      const visited: Visited[] = [];
+      for (let at = 1; at <= calls; at += 1) visited.push(await run(deed, at));
+      return visited;
+    },
+    async settle() {
+      if (!isLive()) host = await start();
+      const until = Date.now() + SETTLE_WITHIN_MS;
+      for (let left = 1; left > 0 && Date.now() < until; await sleep(250)) {
+        left = 0;
+        for (const queue of ['index-changes', 'archive'])
+          left += (await world.storage.queue(queue).getProperties()).approximateMessagesCount ?? 0;
+      }
+    },
+    async stop() {
+      await host?.stop();
+      await identity.stop();
+      await proxy.stop();
+      await rm(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+/** Each key of which names the employee, so that a call that is about it can be told. */
+function newcomer(): Values {
+  const { employeeId, ...one } = somebody();
+  const id = `9${employeeId.slice(1)}`;
+  return { ...one, employeeId: id, department: `Of${id}`, lastName: `Last${id}`, email: `${id}@contoso.com` };
+}
+
+export const employees = declared as Entity;

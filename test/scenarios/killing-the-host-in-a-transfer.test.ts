@@ -1,0 +1,50 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { createEntity } from '../../lib/patterns/entity-store.ts';
+import { readEntity } from '../../lib/patterns/retrieve.ts';
+import { employees, type KilledHost, openKilledHost } from '../killed-host.ts';
+import { countTried } from '../tried-faults.ts';
+import { expectIndexesToAgree } from '../world.ts';
+
+/** The host is killed between any two storage calls of an archive and of a move, and of what follows from them. */
+
+let killed: KilledHost;
+beforeAll(async () => {
+  killed = await openKilledHost(import.meta.url);
+});
+afterAll(() => killed?.stop());
+
+test('an archive and a move are done or not done, and whoever moves is in exactly one place', async () => {
+  const hire = (world: KilledHost['world'], one: object) => createEntity(world.engine, employees, one);
+  const archives = await killed.visit({
+    prepare: hire,
+    act: (call, one) => call('POST', `employees/${one.department}/${one.employeeId}/archive`),
+  });
+  const moves = await killed.visit({
+    prepare: hire,
+    act: (call, one) =>
+      call('POST', `employees/${one.department}/${one.employeeId}/move`, { department: `To${one.employeeId}` }),
+  });
+  await killed.settle();
+  await expectIndexesToAgree(killed.world.storage, employees);
+
+  const { engine } = killed.world;
+  const isIn = async (entity: typeof employees, one: object) =>
+    Number((await readEntity(engine, entity, { ...one }).catch(() => undefined)) !== undefined);
+  const former = employees.archive;
+  if (!former) throw new Error('Employees have an archive.');
+  for (const { one, status } of archives) {
+    const [live, archived] = [await isIn(employees, one), await isIn(former, one)];
+    expect(live + archived).toBe(1);
+    if (status === 202) expect(archived).toBe(1);
+  }
+  for (const { one, status } of moves) {
+    const there = { ...one, department: `To${one.employeeId}` };
+    const [here, moved] = [await isIn(employees, one), await isIn(employees, there)];
+    expect(here + moved).toBe(1);
+    if (status === 202) expect(moved).toBe(1);
+  }
+  const points = { 'an archive': archives.length, 'a move': moves.length };
+  expect(Math.min(...Object.values(points))).toBeGreaterThan(15);
+  for (const [deed, times] of Object.entries(points))
+    countTried(`The host killed (SIGKILL) after a storage call of ${deed}, or of what follows`, times);
+}, 400_000);
