@@ -158,6 +158,7 @@ export async function rowsOf(storage: Storage, table: string): Promise<Record<st
  * message that could not be handled. The expectation is computed from the declaration alone.
  */
 export async function expectIndexesToAgree(storage: Storage, entity: Entity): Promise<Values[]> {
+  expect(await rowsOf(storage, POISON_TABLE)).toEqual([]);
   const rows = await rowsOf(storage, entity.table);
   const entities = rows.filter((row) => row.EntityType === entity.name && row.SourceRow === undefined);
   const values = entities.map((row) => {
@@ -169,7 +170,6 @@ export async function expectIndexesToAgree(storage: Storage, entity: Entity): Pr
   const archived = entity.archive ? await rowsOf(storage, entity.archive.table) : [];
   expect([...rows, ...archived].filter((row) => row.EntityType === 'tombstone')).toEqual([]);
   expect(archived.filter(({ MovingFrom = '' }) => MovingFrom !== '')).toEqual([]);
-  expect(await rowsOf(storage, POISON_TABLE)).toEqual([]);
 
   const wanted = new Map<string, Set<string>>();
   const want = (table: string, partition: unknown, row: unknown, content: string) => {
