@@ -66,7 +66,7 @@ export interface TokenOptions {
   readonly folder: string;
   readonly issuer: string;
   readonly audience: string;
-  readonly role: Role;
+  readonly role: Role | readonly Role[];
   readonly email?: string;
   /** Milliseconds since 1970. */
   readonly now?: number;
@@ -77,9 +77,9 @@ export async function signToken(options: TokenOptions): Promise<string> {
   const { folder, issuer, audience, role, email, now = Date.now() } = options;
   const key = await keyIn(folder);
   const issuedAt = Math.floor(now / 1000);
-  return new SignJWT({ roles: [role], ...(email === undefined ? {} : { email }) })
+  return new SignJWT({ roles: [role].flat(), ...(email === undefined ? {} : { email }) })
     .setProtectedHeader({ alg: ALGORITHM, ...(key.kid === undefined ? {} : { kid: key.kid }) })
-    .setSubject(email ?? role)
+    .setSubject(email ?? [role].flat().join('+'))
     .setIssuer(issuer)
     .setAudience(audience)
     .setIssuedAt(issuedAt)

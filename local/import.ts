@@ -6,15 +6,17 @@ import { createGunzip } from 'node:zlib';
 import { Presets, SingleBar } from 'cli-progress';
 import pMap from 'p-map';
 import { z } from 'zod';
-import { deployment } from '../lib/model/deployment.ts';
-import type { Entity } from '../lib/patterns/entity.ts';
+import type { Entity, Values } from '../lib/patterns/entity.ts';
 import { run } from './command.ts';
 import { type ImportRow, readCsv } from './csv-rows.ts';
 import { readNdjson } from './ndjson-rows.ts';
+import { toStoredEntity } from './stored-entity.ts';
 import { type Target, type TargetOptions, targetOf, withTarget } from './target.ts';
 
 /** As many as the API takes at once. */
 const MAX_BATCH = 100;
+/** The API takes a body of 1 MiB, in which a character has up to three bytes; one large row goes by itself. */
+const MAX_BATCH_CHARACTERS = 250_000;
 const BATCHES_AT_ONCE = 4;
 /** Rows that wait for more of their partition; the oldest partition goes first when there are more. */
 const MAX_WAITING = 5_000;
@@ -24,7 +26,7 @@ const LINES_EVERY_ROWS = 1_000;
 const program = withTarget(
   'Loads a CSV or NDJSON file (.gz as well); columns are named like fields. Run again, it changes nothing.',
 )
-  .argument('<entity>', 'what the rows are', toEntity)
+  .argument('<entity>', 'what the rows are', toStoredEntity)
   .argument('<file>', 'UTF-8; a CSV has a header row')
   .action(importFile);
 
@@ -56,6 +58,7 @@ async function importFile(entity: Entity, file: string, options: TargetOptions):
       batchesOf(entity, rows),
       async (batch) => {
         const results = await send(target, entity, batch);
+        await putFiles(target, entity, batch);
         for (const [index, row] of batch.entries()) {
           const result = results[index];
           if (result?.status === 201) counts.created += 1;
@@ -92,10 +95,12 @@ async function* contentOf(source: Readable, file: string): AsyncGenerator<Buffer
 /** Rows of one partition together, as only they share a transaction. */
 async function* batchesOf(entity: Entity, rows: AsyncIterable<ImportRow>): AsyncGenerator<ImportRow[]> {
   const waiting = new Map<string, ImportRow[]>();
+  const sizes = new Map<string, number>();
   let count = 0;
   const take = (partition: string) => {
     const batch = waiting.get(partition) ?? [];
     waiting.delete(partition);
+    sizes.delete(partition);
     count -= batch.length;
     return batch;
   };
@@ -107,7 +112,9 @@ async function* batchesOf(entity: Entity, rows: AsyncIterable<ImportRow>): Async
     waiting.set(partition, batch);
     batch.push(row);
     count += 1;
-    if (batch.length === MAX_BATCH) yield take(partition);
+    const bytes = (sizes.get(partition) ?? 0) + JSON.stringify(row.values).length;
+    sizes.set(partition, bytes);
+    if (batch.length === MAX_BATCH || bytes > MAX_BATCH_CHARACTERS) yield take(partition);
     const [oldest] = waiting.keys();
     if (count > MAX_WAITING && oldest !== undefined) yield take(oldest);
   }
@@ -118,6 +125,8 @@ async function* batchesOf(entity: Entity, rows: AsyncIterable<ImportRow>): Async
 function derivedOf(entity: Entity, field: string, { values }: ImportRow): unknown {
   return entity.derived[field]?.(values);
 }
+
+const File = z.object({ base64: z.base64() });
 
 const Answer = z.object({
   results: z.array(z.object({ status: z.number(), problem: z.object({ detail: z.string() }).optional() })),
@@ -136,8 +145,33 @@ async function send(target: Target, entity: Entity, batch: readonly ImportRow[],
   return results;
 }
 
+function withoutFiles({ attachments }: Entity, values: Values): Values {
+  return Object.fromEntries(Object.entries(values).filter(([field]) => !(field in attachments)));
+}
+
+/** What an export has of a file: its bytes. What is there already stays as it is. */
+async function putFiles({ url, token }: Target, entity: Entity, batch: readonly ImportRow[]): Promise<void> {
+  const files = batch.flatMap(({ values }) =>
+    Object.keys(entity.attachments).flatMap((field) => {
+      const file = File.safeParse(values[field]);
+      return file.success ? [{ values, field, bytes: Buffer.from(file.data.base64, 'base64') }] : [];
+    }),
+  );
+  await pMap(
+    files,
+    async ({ values, field, bytes }) => {
+      const parts = [entity.name, ...entity.keyFields.map((key) => values[key]), field];
+      const path = parts.map((part) => encodeURIComponent(String(part))).join('/');
+      const headers = { authorization: `Bearer ${token}` };
+      const response = await fetch(`${url}/api/${path}`, { method: 'PUT', headers, body: new Uint8Array(bytes) });
+      if (!response.ok) throw new Error(`The ${field} of one of ${entity.name} was answered with ${response.status}.`);
+    },
+    { concurrency: BATCHES_AT_ONCE },
+  );
+}
+
 async function post({ url, token }: Target, entity: Entity, batch: readonly ImportRow[]): Promise<Results> {
-  const body = JSON.stringify({ items: batch.map(({ values }) => values) });
+  const body = JSON.stringify({ items: batch.map(({ values }) => withoutFiles(entity, values)) });
   const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' };
   for (let attempt = 1; ; attempt += 1) {
     const response = await fetch(`${url}/api/${entity.name}/batch`, { method: 'POST', headers, body }).catch(
@@ -173,13 +207,6 @@ function startProgress(size: number) {
     say: (text: string) => process.stderr.write(`\r\u001b[K${text}\n`),
     stop: () => bar.stop(),
   };
-}
-
-function toEntity(name: string): Entity {
-  const known = deployment.filter(({ series }) => !series);
-  const entity = known.find((candidate) => candidate.name === name);
-  if (entity) return entity;
-  throw new Error(`There is no entity ${name}; there are ${known.map((one) => one.name).join(', ')}.`);
 }
 
 await run(program);

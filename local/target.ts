@@ -29,7 +29,7 @@ export function withTarget(description: string): Command {
 /** Throws one sentence where nothing runs, or where a token is lacking. */
 export async function targetOf(
   { url, token = process.env.ROWKEY_TOKEN, data: folder }: TargetOptions,
-  role: Role,
+  role: Role | readonly Role[],
 ): Promise<Target> {
   if (url && token) return { url, token };
   const instance = await readInstance(folder);

@@ -36,8 +36,11 @@ export async function putAttachment(
 ): Promise<Stored> {
   const { container } = declarationOf(entity, field);
   const type = await checkFile(entity, field, bytes);
-  // Before the upload, which would be in vain.
-  checkIfMatch(ifMatch, (await readEntity(engine, entity, key)).etag);
+  // Before the upload, which would be in vain; so is one of what is there already.
+  const current = await readEntity(engine, entity, key);
+  checkIfMatch(ifMatch, current.etag);
+  const { data: there } = Attachment.safeParse(current.values[field]);
+  if (there?.sha256 === sha256(bytes) && there.type === type) return current;
   const address = addressOf(entity, key);
   const attachment = { blob: freshName(address, field), type, bytes: bytes.byteLength, sha256: sha256(bytes) };
   const name = attachment.blob;

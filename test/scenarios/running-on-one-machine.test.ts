@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { promisify } from 'node:util';
-import { gzipSync } from 'node:zlib';
+import { gunzipSync, gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { openStorage } from '../../lib/storage/storage.ts';
 import { EMULATOR_ACCOUNT } from '../../local/azurite.ts';
@@ -364,5 +364,41 @@ describe('npm run audit and reindex', () => {
       said: expect.stringContaining(': 0 do not agree'),
     });
     expect(await run('audit', 'nothing')).toMatchObject({ code: 1 });
+  });
+});
+
+describe('npm run export', () => {
+  test('and import make the same file again, in an empty instance, whatever is in it', async () => {
+    const data = join(folder, 'restored');
+    const empty = await startCommand(['--port', '0', '--data', data, '--empty']);
+    try {
+      const token = async (where: string) =>
+        (await shell(`npm run -s token -- --role hr --data '${where}'`)).stdout.trim();
+      const headers = { authorization: `Bearer ${await token(folder)}`, 'content-type': 'application/json' };
+      const odd = {
+        department: 'Sales',
+        employeeId: '000123',
+        year: 2001,
+        rating: 1,
+        comments: 'é\u2028😀"'.repeat(50_000),
+      };
+      const put = await fetch(`${running.url}/api/reviews`, { method: 'POST', headers, body: JSON.stringify(odd) });
+      expect([201, 409]).toContain(put.status);
+      for (const entity of ['employees', 'departments', 'reviews', 'orders', 'movies', 'people']) {
+        const [first, second] = [join(folder, `${entity}.ndjson.gz`), join(folder, `${entity}-again.ndjson.gz`)];
+        const exported = await runCommand('export', [entity, first, '--data', folder]);
+        expect(exported).toMatchObject({ code: 0, said: expect.stringMatching(/^[1-9]\d* of /) });
+        expect(await runCommand('import', [entity, first, '--data', data])).toMatchObject({ code: 0 });
+        expect(await runCommand('export', [entity, second, '--data', data])).toMatchObject({ code: 0 });
+        expect(gunzipSync(await readFile(second)).equals(gunzipSync(await readFile(first))), entity).toBe(true);
+        const { said } = await runCommand('import', [entity, second, '--data', data]);
+        expect(said, entity).toMatch(/^Nothing to do: all \d+ are there already\.\n$/);
+      }
+      const people = gunzipSync(await readFile(join(folder, 'employees.ndjson.gz'))).toString();
+      expect(people).toContain('"nationalId":"000-00-0123"');
+      expect(people).toContain('"photo":{"base64":"iVBOR');
+    } finally {
+      await empty.end();
+    }
   });
 });

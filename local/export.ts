@@ -1,0 +1,97 @@
+import { createWriteStream } from 'node:fs';
+import { rename, rm } from 'node:fs/promises';
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { createGzip } from 'node:zlib';
+import { Presets, SingleBar } from 'cli-progress';
+import pMap from 'p-map';
+import { z } from 'zod';
+import { decidedFields } from '../lib/patterns/denormalization.ts';
+import type { Entity, Values } from '../lib/patterns/entity.ts';
+import { run } from './command.ts';
+import { toStoredEntity } from './stored-entity.ts';
+import { type Target, type TargetOptions, targetOf, withTarget } from './target.ts';
+
+const PAGE = 200;
+const FILES_AT_ONCE = 8;
+const MAX_ATTEMPTS = 6;
+
+const program = withTarget(
+  'Writes all of an entity to an NDJSON file (.gz as well), in the order of its keys, as npm run import takes it.',
+)
+  .argument('<entity>', 'such as employees', toStoredEntity)
+  .argument('<file>', 'is written anew')
+  .action(exportFile);
+
+async function exportFile(entity: Entity, file: string, options: TargetOptions): Promise<void> {
+  // An operator reads the whole table, and hr what is restricted.
+  const target = await targetOf(options, ['operator', 'hr']);
+  const bar = process.stdout.isTTY
+    ? new SingleBar({ format: '{value} rows', clearOnComplete: true }, Presets.shades_classic)
+    : undefined;
+  let count = 0;
+  bar?.start(0, 0);
+  async function* lines() {
+    for await (const page of pagesOf(target, entity)) {
+      const rows = await pMap(page, (values) => writable(target, entity, values), { concurrency: FILES_AT_ONCE });
+      for (const row of rows) yield `${JSON.stringify(row)}\n`;
+      count += page.length;
+      bar?.update(count);
+    }
+  }
+  const beside = `${file}.new`;
+  const output = createWriteStream(beside);
+  try {
+    const source = Readable.from(lines());
+    await (file.endsWith('.gz') ? pipeline(source, createGzip(), output) : pipeline(source, output));
+    // Whole, or not there.
+    await rename(beside, file);
+  } catch (error) {
+    await rm(beside, { force: true });
+    throw error;
+  } finally {
+    bar?.stop();
+  }
+  console.log(`${count} of ${entity.name} written to ${file}.`);
+}
+
+/** What may be written again; files with their bytes. */
+async function writable(target: Target, entity: Entity, values: Values): Promise<Values> {
+  const decided = decidedFields(entity);
+  const row: Record<string, unknown> = {};
+  for (const [field, value] of Object.entries(values)) {
+    if (field in entity.attachments) {
+      const path = [entity.name, ...entity.keyFields.map((key) => values[key]), field].map((part) =>
+        encodeURIComponent(String(part)),
+      );
+      const bytes = await (await get(target, `/api/${path.join('/')}`)).arrayBuffer();
+      row[field] = { base64: Buffer.from(bytes).toString('base64') };
+    } else if (!decided.includes(field)) row[field] = value;
+  }
+  return row;
+}
+
+const Page = z.object({ items: z.array(z.record(z.string(), z.unknown())) });
+
+async function* pagesOf(target: Target, { name }: Entity): AsyncGenerator<Values[]> {
+  for (let next: string | undefined = `/api/operations/scan/${name}?top=${PAGE}`; next; ) {
+    const response = await get(target, next);
+    yield Page.parse(await response.json()).items;
+    [, next] = /<([^>]+)>; rel="next"/.exec(response.headers.get('link') ?? '') ?? [];
+  }
+}
+
+async function get({ url, token }: Target, path: string): Promise<Response> {
+  for (let attempt = 1; ; attempt += 1) {
+    const response = await fetch(`${url}${path}`, { headers: { authorization: `Bearer ${token}` } }).catch(
+      () => undefined,
+    );
+    if (response?.ok) return response;
+    if ((response && response.status < 500) || attempt === MAX_ATTEMPTS)
+      throw new Error(`${path.split('?')[0]} answered ${response?.status ?? 'nothing'}.`);
+    await sleep(1_000 * attempt);
+  }
+}
+
+await run(program);
