@@ -58,7 +58,7 @@ export async function walkPages(target: Target, { path, bookmark, rate }: Walk):
       bar?.update(walked.looked, { found: walked.found });
       next = link;
       if (next) await writeFile(bookmark, next);
-      await sleep((transactions / rate) * 1_000 - (performance.now() - since));
+      await sleep(Math.max(0, (transactions / rate) * 1_000 - (performance.now() - since)));
     }
   } finally {
     bar?.stop();

@@ -71,7 +71,7 @@ export async function continueDriftRun(engine: Engine, entity: Entity, options: 
       findings: [...known, ...fresh.map((finding: Finding) => ({ ...finding }))].slice(0, FINDINGS_KEPT),
     };
     await writeState(engine, entity, state);
-    await sleep((page.transactions / rate) * 1_000 - (performance.now() - since));
+    await sleep(Math.max(0, (page.transactions / rate) * 1_000 - (performance.now() - since)));
   }
   return DriftRun.parse(state);
 }

@@ -1,0 +1,120 @@
+import { createDefaultHttpClient, createHttpHeaders, type HttpClient } from '@azure/core-rest-pipeline';
+import { afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { RowkeyError } from '../../lib/errors.ts';
+import { logins as declared } from '../../lib/model/directory/logins.ts';
+import type { Engine } from '../../lib/patterns/engine.ts';
+import type { Entity } from '../../lib/patterns/entity.ts';
+import { createEntity } from '../../lib/patterns/entity-store.ts';
+import { rollDays } from '../../lib/patterns/high-volume-delete.ts';
+import { readEntities } from '../../lib/patterns/retrieve.ts';
+import { dropTable, listTables } from '../../lib/storage/provision.ts';
+import { countTried } from '../tried-faults.ts';
+import { openWorld, type World } from '../world.ts';
+
+/** Days that are dropped while somebody writes them, and tables that the service has not finished dropping. */
+
+const logins = declared as Entity;
+const DAY_MS = 24 * 60 * 60 * 1_000;
+let world: World;
+beforeAll(async () => {
+  world = await openWorld(import.meta.url);
+});
+afterEach(async () => {
+  for (const table of await listTables(world.storage, 'logins')) await dropTable(world.storage, table);
+});
+
+const NOON = Date.parse('2026-11-20T12:00:00Z');
+const day = (offset: number, from = NOON) => new Date(from + offset * DAY_MS).toISOString();
+const tableOf = (offset: number, from = NOON) => `logins${day(offset, from).slice(0, 10).replaceAll('-', '')}`;
+const at = (engine: Engine, now: number): Engine => ({ ...engine, now: () => now });
+const login = (offset: number, from = NOON) => ({ employeeId: '000123', at: day(offset, from), succeeded: true });
+
+/** As the service answers while it drops a table in the background; Azurite is done at once. */
+function beingDeleted(table: string): HttpClient & { isOver: boolean } {
+  const storage = createDefaultHttpClient();
+  const body = {
+    'odata.error': {
+      code: 'TableBeingDeleted',
+      message: { lang: 'en-US', value: 'The specified table is being deleted.' },
+    },
+  };
+  return {
+    isOver: false,
+    async sendRequest(request) {
+      const isAbout = request.url.includes(table) || String(request.body ?? '').includes(`"${table}"`);
+      if (this.isOver || !isAbout) return storage.sendRequest(request);
+      const headers = createHttpHeaders({ 'content-type': 'application/json', 'x-ms-error-code': 'TableBeingDeleted' });
+      return { request, status: 409, headers, bodyAsText: JSON.stringify(body) };
+    },
+  };
+}
+
+describe('a table that is being deleted', () => {
+  test('is asked for again later: a write is refused for a while, a read leaves it out, and the timer goes on', async () => {
+    const client = beingDeleted(tableOf(0));
+    const through = at(world.engineThrough(client), NOON);
+    for (const offset of [-1, -70]) await world.storage.table(tableOf(offset)).createTable();
+    await createEntity(at(world.engine, NOON), logins, login(-1));
+
+    await expect(createEntity(through, logins, login(0))).rejects.toMatchObject({
+      code: 'storage-unavailable',
+      details: { retryAfter: 30 },
+    });
+    const { items } = await readEntities(through, logins, { employeeId: '000123' }, { top: 100 });
+    expect(items).toHaveLength(1);
+    expect((await rollDays(through, logins)).dropped).toEqual([tableOf(-70)]);
+    client.isOver = true;
+    await createEntity(through, logins, login(0));
+    expect((await readEntities(through, logins, { employeeId: '000123' }, { top: 100 })).items).toHaveLength(2);
+  });
+
+  test('of a day past keeping is dropped by the next run', async () => {
+    await world.storage.table(tableOf(-61)).createTable();
+    const client = beingDeleted(tableOf(-61));
+    const through = at(world.engineThrough(client), NOON);
+    await rollDays(through, logins);
+    expect(await listTables(world.storage, 'logins')).toContain(tableOf(-61));
+    client.isOver = true;
+    await rollDays(through, logins);
+    expect(await listTables(world.storage, 'logins')).not.toContain(tableOf(-61));
+  });
+});
+
+describe('a login of the last day that is kept', () => {
+  test('that races the drop of its day is there, gone, or refused; and no day past keeping is left', async () => {
+    // The writer's clock is a second before midnight, the timer's a second after.
+    const midnight = Date.parse('2026-11-21T00:00:00Z');
+    const writer = at(world.engine, midnight - 1_000);
+    const timer = at(world.engine, midnight + 1_000);
+    const rounds = 40;
+    for (let round = 0; round < rounds; round += 1) {
+      await rollDays(writer, logins);
+      const outcomes = await Promise.allSettled([
+        ...[-60, -59, 0].flatMap((offset) => [0, 1, 2].map(() => createEntity(writer, logins, login(offset)))),
+        rollDays(timer, logins),
+        rollDays(timer, logins),
+      ]);
+      for (const outcome of outcomes)
+        if (outcome.status === 'rejected') {
+          expect(outcome.reason).toBeInstanceOf(RowkeyError);
+          expect(['storage-unavailable', 'invalid-input']).toContain(outcome.reason.code);
+        }
+      await rollDays(timer, logins);
+      const left = await listTables(world.storage, 'logins');
+      expect(left.filter((table) => table < tableOf(-60, midnight + 1_000))).toEqual([]);
+      const { items } = await readEntities(timer, logins, { employeeId: '000123' }, { top: 1_000 });
+      // What was acknowledged of days that are kept is there.
+      expect(items).toHaveLength((round + 1) * 6);
+    }
+    countTried('A write that races the drop of its day', rounds);
+  });
+
+  test('comes to the same with a timer that was skipped for ninety days, late and doubled', async () => {
+    for (let offset = 0; offset >= -100; offset -= 1) await world.storage.table(tableOf(offset)).createTable();
+    const late = at(world.engine, NOON + 90 * DAY_MS);
+    await Promise.all([rollDays(late, logins), rollDays(late, logins), rollDays(late, logins)]);
+    await rollDays(late, logins);
+    const from = NOON + 90 * DAY_MS;
+    expect(await listTables(world.storage, 'logins')).toEqual([tableOf(0, from), tableOf(1, from)]);
+  });
+});
