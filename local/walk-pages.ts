@@ -1,4 +1,5 @@
-import { readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { dirname } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Presets, SingleBar } from 'cli-progress';
 import { z } from 'zod';
@@ -57,6 +58,7 @@ export async function walkPages(target: Target, { path, bookmark, rate }: Walk):
       bar?.setTotal(walked.looked + page.looked);
       bar?.update(walked.looked, { found: walked.found });
       next = link;
+      await mkdir(dirname(bookmark), { recursive: true });
       if (next) await writeFile(bookmark, next);
       await sleep(Math.max(0, (transactions / rate) * 1_000 - (performance.now() - since)));
     }
