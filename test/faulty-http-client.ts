@@ -5,8 +5,17 @@ import { createDefaultHttpClient, createHttpHeaders, type HttpClient, RestError 
  * What may go wrong at a storage call. The process that crashed makes no call that succeeds any more; the others are
  * over after the one call.
  */
-export const FAULTS = ['refused', 'reset', 'reply lost', 'crash before', 'crash after'] as const;
+export const FAULTS = [
+  'refused',
+  'server error',
+  'throttled',
+  'reset',
+  'reply lost',
+  'crash before',
+  'crash after',
+] as const;
 export type Fault = (typeof FAULTS)[number];
+const REFUSALS: Partial<Record<Fault, number>> = { refused: 503, 'server error': 500, throttled: 429 };
 
 export interface FaultyHttpClient extends HttpClient {
   /** Calls so far. */
@@ -31,7 +40,8 @@ export function faultyHttpClient(fault?: Fault, at = 0): FaultyHttpClient {
         throw new Error('This process is dead.');
       }
       if (isHere && fault === 'reset') throw new RestError('reset', { code: 'ECONNRESET', request });
-      if (isHere && fault === 'refused') return { request, status: 503, headers: createHttpHeaders(), bodyAsText: '' };
+      const status = fault && REFUSALS[fault];
+      if (isHere && status) return { request, status, headers: createHttpHeaders(), bodyAsText: '' };
       const response = await shared.sendRequest(request);
       if (isHere && fault === 'reply lost') throw new RestError('reply lost', { code: 'ECONNRESET', request });
       if (isHere && fault === 'crash after') {

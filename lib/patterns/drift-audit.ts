@@ -18,7 +18,7 @@ import { elsewhereTables } from './places.ts';
  */
 
 export interface Finding {
-  readonly what: 'missing' | 'wrong' | 'left over' | 'taken' | 'count' | 'copied fields' | 'lost blob';
+  readonly what: 'missing' | 'wrong' | 'left over' | 'taken' | 'count' | 'copied fields' | 'lost blob' | 'on its way';
   /** The index, field or attachment that it is about. */
   readonly of: string;
   readonly table: string;

@@ -35,8 +35,10 @@ export async function checkEntity(
   scope: Scope,
 ): Promise<Suspicion[]> {
   const snapshot = toSnapshot(entity, await readRow(engine.storage, address));
-  // One that is arriving or departing is looked after by its move.
-  if (snapshot.state !== 'live' || snapshot.system.MovingFrom) return [];
+  if (snapshot.state !== 'live') return [];
+  // It is looked after by its move or archive; where that has come to nothing, an operator has to look at it.
+  if (snapshot.system.MovingFrom)
+    return scope.only === undefined ? [{ what: 'on its way', of: 'MovingFrom', ...address }] : [];
   const found = [
     ...(await checkHere(engine, entity, address, snapshot)),
     ...(await checkElsewhere(engine, entity, address, { snapshot, work: scope.work })),
