@@ -2,22 +2,8 @@ import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Presets, SingleBar } from 'cli-progress';
-import { z } from 'zod';
+import { Findings } from '../lib/patterns/finding.ts';
 import type { Target } from './target.ts';
-
-const Page = z.object({
-  looked: z.int(),
-  findings: z.array(
-    z.object({
-      what: z.string(),
-      of: z.string(),
-      table: z.string(),
-      partition: z.string(),
-      row: z.string(),
-      repaired: z.boolean(),
-    }),
-  ),
-});
 
 export interface Walk {
   readonly path: string;
@@ -76,7 +62,7 @@ async function ask({ url, token }: Target, path: string) {
     if (response?.ok) {
       const [, link] = /<([^>]+)>; rel="next"/.exec(response.headers.get('link') ?? '') ?? [];
       const [, transactions = '0'] = /desc="(\d+)/.exec(response.headers.get('server-timing') ?? '') ?? [];
-      return { page: Page.parse(await response.json()), link, transactions: Number(transactions) };
+      return { page: Findings.parse(await response.json()), link, transactions: Number(transactions) };
     }
     if ((response && response.status < 500) || attempt === MAX_ATTEMPTS)
       throw new Error(

@@ -3,6 +3,7 @@ import { RowkeyError } from '../errors.ts';
 import { canWriteThroughGrant, type Entity } from '../patterns/entity.ts';
 import type { Address } from '../storage/rows.ts';
 import type { TableSasRequest } from '../storage/table-sas-signer.ts';
+import { validityAt } from './validity.ts';
 
 /**
  * Shared access signatures pattern: what a client may do straight with storage, for a while. A grant is for one row, the
@@ -24,14 +25,10 @@ export const GrantRequest = z.strictObject({
     .default('r'),
 });
 
-const VALID_FOR_MS = 15 * 60_000;
-/** The clocks of storage may be behind ours; the documentation of shared access signatures advises 15 minutes. */
-const CLOCK_SKEW_MS = 15 * 60_000;
-
 /** What is granted for: a row, or all rows of a partition. */
 export type Granted = Omit<Address, 'row'> & { readonly row?: string };
 
-/** A grant for exactly this. The times are whole seconds, as signatures carry them. */
+/** A grant for exactly this. */
 export function grantFor(
   entity: Entity,
   { table, partition, row }: Granted,
@@ -45,8 +42,7 @@ export function grantFor(
     partition,
     ...(row === undefined ? {} : { firstRow: row, lastRow: row }),
     permissions: [...'raud'].filter((permission) => permissions.includes(permission)).join(''),
-    startsAt: wholeSeconds(now - CLOCK_SKEW_MS),
-    expiresAt: wholeSeconds(now + VALID_FOR_MS),
+    ...validityAt(now),
   };
 }
 
@@ -85,8 +81,4 @@ type Key = readonly [partition: string, row: string];
 /** The order of keys in Table storage: by UTF-16 code units, as JavaScript compares. */
 function comesBefore(one: Key, other: Key): boolean {
   return one[0] === other[0] ? one[1] < other[1] : one[0] < other[0];
-}
-
-function wholeSeconds(milliseconds: number): Date {
-  return new Date(Math.floor(milliseconds / 1000) * 1000);
 }

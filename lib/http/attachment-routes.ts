@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { validityAt } from '../access/validity.ts';
 import {
   type AttachmentKey,
   acceptFile,
@@ -14,10 +15,6 @@ import { parse, validateTexts } from '../patterns/validation.ts';
 import { blobUploadUrl } from '../storage/blob-sas.ts';
 import { requireWriterOrOwner } from './own.ts';
 import type { Answer, Call, Route } from './route.ts';
-
-const VALID_FOR_MS = 15 * 60_000;
-/** The clocks of storage may be behind ours. */
-const CLOCK_SKEW_MS = 15 * 60_000;
 
 const Upload = z.object({
   uploadId: z.string(),
@@ -119,8 +116,7 @@ function uploadRoutes(entity: Entity, field: string): Route[] {
       handle: async (call) => {
         const { key } = await mine(call);
         const { uploadId, blob } = announceFile(entity, key, field, parse(File, await call.json()));
-        const now = call.app.engine.now();
-        const times = { startsAt: new Date(now - CLOCK_SKEW_MS), expiresAt: new Date(now + VALID_FOR_MS) };
+        const times = validityAt(call.app.engine.now());
         const url = await blobUploadUrl(call.app.engine.storage, blob, times);
         const headers = { 'x-ms-blob-type': 'BlockBlob' };
         const location = `/api/${path.replace(/\{(\w+)\}/g, (_, part) => encodeURIComponent(String(key[part])))}/uploads/${uploadId}`;

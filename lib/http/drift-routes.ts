@@ -1,29 +1,16 @@
-import { z } from 'zod';
 import { RowkeyError } from '../errors.ts';
-import { type AuditPosition, auditPage } from '../patterns/drift-audit.ts';
+import { type AuditPage, AuditPosition, auditPage } from '../patterns/drift-audit.ts';
 import { DriftRun, readDriftRun } from '../patterns/drift-run.ts';
 import type { Entity } from '../patterns/entity.ts';
+import { Findings } from '../patterns/finding.ts';
+import { cleanUpIndex } from '../patterns/index-clean-up.ts';
 import { markBuilt } from '../patterns/model-guard.ts';
 import { nextLink, PAGE_QUERY, pageOf } from './paging.ts';
 import type { Call, Route } from './route.ts';
 
 const roles = ['operator'] as const;
 
-const Page = z.object({
-  looked: z.int(),
-  findings: z.array(
-    z.object({
-      what: z.string(),
-      of: z.string(),
-      table: z.string(),
-      partition: z.string(),
-      row: z.string(),
-      repaired: z.boolean(),
-    }),
-  ),
-});
-
-/** For operators: looks for drift page by page, repairs it when told to, and builds an index that is new. */
+/** For operators, page by page: looks for drift, repairs it when told to, builds an index that is new, cleans up one that was. */
 export function driftRoutes(entity: Entity): Route[] {
   const { name } = entity;
   const path = `operations/drift/${name}`;
@@ -48,8 +35,8 @@ export function driftRoutes(entity: Entity): Route[] {
       roles,
       query: { ...PAGE_QUERY, repair: 'true: repair what is found' },
       summary: `Compare a page of ${name} with its indexes, copies, lists, counts and blobs`,
-      success: { status: 200, description: 'What does not agree; the header Link names the next page', body: Page },
-      handle: async (call) => answer(entity, call, { path, repair: isTrue(call, 'repair') }),
+      success: { status: 200, description: 'What does not agree; the header Link names the next page', body: Findings },
+      handle: (call) => audit(entity, call, path),
     },
     ...Object.keys(entity.indexes).map((index): Route => {
       const where = `operations/reindex/${name}/${index}`;
@@ -60,26 +47,62 @@ export function driftRoutes(entity: Entity): Route[] {
         roles,
         query: PAGE_QUERY,
         summary: `Build the index ${index} for a page of ${name}`,
-        success: { status: 200, description: 'What was missing; the header Link names the next page', body: Page },
-        handle: (call) => answer(entity, call, { path: where, repair: true, only: index }),
+        success: { status: 200, description: 'What was missing; the header Link names the next page', body: Findings },
+        handle: (call) => build(entity, call, { path: where, index }),
       };
     }),
+    {
+      name: `operations-clean-up-${name}`,
+      method: 'POST',
+      path: `operations/clean-up/${name}/{index}`,
+      roles,
+      query: PAGE_QUERY,
+      summary: `Delete a page of what an index of ${name} that is declared no more has kept`,
+      success: { status: 200, description: 'What was deleted; the header Link names the next page', body: Findings },
+      handle: (call) => cleanUp(entity, call, call.params.index ?? ''),
+    },
   ];
 }
 
-async function answer(
-  entity: Entity,
-  call: Call,
-  { path, repair, only }: { path: string; repair: boolean; only?: string },
-) {
+async function audit(entity: Entity, call: Call, path: string) {
+  const repair = isTrue(call, 'repair');
+  return answerPage(call, { path, bound: `${path}?repair=${repair}` }, (page) =>
+    auditPage(call.app.engine, entity, { ...page, repair }),
+  );
+}
+
+async function build(entity: Entity, call: Call, { path, index }: { path: string; index: string }) {
   const { engine } = call.app;
-  const bound = JSON.stringify([path, repair]);
+  return answerPage(call, { path }, async (page) => {
+    const built = await auditPage(engine, entity, { ...page, repair: true, only: index });
+    if (!built.next && built.left === 0) await markBuilt(engine, entity, index);
+    return built;
+  });
+}
+
+async function cleanUp(entity: Entity, call: Call, index: string) {
+  const { engine, entities } = call.app;
+  const path = `operations/clean-up/${entity.name}/${encodeURIComponent(index)}`;
+  return answerPage(call, { path }, (page) => cleanUpIndex(engine, entity, index, { entities, ...page }));
+}
+
+interface PageAsked {
+  readonly position: AuditPosition | undefined;
+  readonly top: number;
+}
+
+/** One page of a walk. A link to the next one is good for the same walk (`bound`) alone. */
+async function answerPage(
+  call: Call,
+  { path, bound = path }: { path: string; bound?: string },
+  walk: (page: PageAsked) => Promise<AuditPage>,
+) {
   const { top, after } = await pageOf(call, bound);
-  const position = after && (JSON.parse(after.row) as AuditPosition);
-  const { next, ...body } = await auditPage(engine, entity, { position, top, repair, only });
-  if (!next && only !== undefined) await markBuilt(engine, entity, only);
+  const position = after && AuditPosition.parse(JSON.parse(after.row));
+  const { looked, findings, next } = await walk({ position, top });
   const row = next && { row: JSON.stringify(next) };
-  return { status: 200, body, headers: await nextLink(call, row, { path: `/api/${path}`, bound }) };
+  const headers = await nextLink(call, row, { path: `/api/${path}`, bound });
+  return { status: 200, body: { looked, findings }, headers };
 }
 
 function isTrue({ query }: Call, name: string): boolean {

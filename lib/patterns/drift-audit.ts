@@ -1,13 +1,14 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pMap from 'p-map';
-import type { Address, Row } from '../storage/rows.ts';
-import { scanTable } from '../storage/rows.ts';
+import { z } from 'zod';
+import { type Address, type Row, scanTable } from '../storage/rows.ts';
 import { checkCounts, checkEntity } from './drift-of-entities.ts';
 import { checkLeftOver } from './drift-of-index-rows.ts';
 import type { Engine } from './engine.ts';
 import type { Entity } from './entity.ts';
 import { PLACEHOLDER } from './entity-codec.ts';
+import type { Finding } from './finding.ts';
 import { elsewhereTables } from './places.ts';
 
 /**
@@ -17,26 +18,18 @@ import { elsewhereTables } from './places.ts';
  * again a while later, as queues may just be behind; what it repairs it repairs under ETags, beside any writer.
  */
 
-export interface Finding {
-  readonly what: 'missing' | 'wrong' | 'left over' | 'taken' | 'count' | 'copied fields' | 'lost blob' | 'on its way';
-  /** The index, field or attachment that it is about. */
-  readonly of: string;
-  readonly table: string;
-  readonly partition: string;
-  readonly row: string;
-  readonly repaired: boolean;
-}
-
 /** Something that looks wrong, and how it is put right; without `repair` nobody can. */
 export interface Suspicion extends Omit<Finding, 'repaired'> {
   readonly repair?: () => Promise<boolean>;
 }
 
-/** Which table of the entity is walked, and the last row that was looked at. */
-export interface AuditPosition {
-  readonly table: number;
-  readonly after?: { readonly partition: string; readonly row: string };
-}
+/** Which table of the entity is walked, the last row that was looked at, and how many findings were left as they were. */
+export const AuditPosition = z.object({
+  table: z.int(),
+  after: z.object({ partition: z.string(), row: z.string() }).optional(),
+  left: z.int().default(0),
+});
+export type AuditPosition = z.infer<typeof AuditPosition>;
 
 export interface AuditOptions {
   readonly position?: AuditPosition | undefined;
@@ -53,11 +46,15 @@ export interface AuditPage {
   readonly looked: number;
   readonly findings: readonly Finding[];
   readonly next: AuditPosition | undefined;
+  /** How many findings of this page and of those before it were not repaired. */
+  readonly left: number;
 }
 
 const ROWS_AT_ONCE = 8;
 /** Queues are looked at every second at least. */
 const PATIENCE_MS = 2_500;
+/** A repair is refused where a writer was first, and then what that one left is looked at. */
+const ATTEMPTS_AT_REPAIR = 5;
 
 /** Whether there is anything about an entity that could disagree with it. */
 export function isAudited({
@@ -76,29 +73,34 @@ export function isAudited({
 
 /** Looks at some rows. Throws as reads and writes do; then the same page may be asked for again. */
 export async function auditPage(engine: Engine, entity: Entity, options: AuditOptions): Promise<AuditPage> {
-  const { position = { table: 0 }, top, repair, only, patience = PATIENCE_MS } = options;
+  const { position = { table: 0, left: 0 }, top, repair, only, patience = PATIENCE_MS } = options;
   const tables = only ? [entity.table] : tablesOf(entity);
   const table = tables[position.table];
-  if (table === undefined) return { looked: 0, findings: [], next: undefined };
+  if (table === undefined) return { looked: 0, findings: [], next: undefined, left: position.left };
   const { rows, more } = await scanTable(engine.storage, { table, after: position.after, limit: top });
   const partitions = new Set<string>();
   const look = async (row: Row) => ({ row, suspicions: await checkRow(engine, entity, row, { partitions, only }) });
   const looked = await pMap(rows, look, { concurrency: ROWS_AT_ONCE });
-  const suspicious = looked.filter(({ suspicions }) => suspicions.length > 0).map(({ row }) => row);
+  let suspicious = looked.filter(({ suspicions }) => suspicions.length > 0).map(({ row }) => row);
+  if (suspicious.length > 0) await sleep(patience);
   const findings: Finding[] = [];
-  if (suspicious.length > 0) {
-    await sleep(patience);
+  for (let attempts = ATTEMPTS_AT_REPAIR; suspicious.length > 0; attempts -= 1) {
     partitions.clear();
+    const refused = new Set<Row>();
     for (const row of suspicious)
-      for (const { repair: mend, ...found } of await checkRow(engine, entity, row, { partitions, only }))
-        findings.push({ ...found, repaired: repair && mend !== undefined && (await mend()) });
+      for (const { repair: mend, ...found } of await checkRow(engine, entity, row, { partitions, only })) {
+        const repaired = repair && mend !== undefined && (await mend());
+        if (repair && mend && !repaired && attempts > 1) refused.add(row);
+        else findings.push({ ...found, repaired });
+      }
+    suspicious = [...refused];
   }
-  const last = rows.at(-1);
-  const next =
-    more && last
-      ? { table: position.table, after: { partition: last.partition, row: last.row } }
-      : { table: position.table + 1 };
-  return { looked: rows.length, findings, next: next.table < tables.length ? next : undefined };
+  const left = position.left + findings.filter(({ repaired }) => !repaired).length;
+  const page = { looked: rows.length, findings, left };
+  const last = more ? rows.at(-1) : undefined;
+  if (last) return { ...page, next: { ...position, after: { partition: last.partition, row: last.row }, left } };
+  const isOver = position.table + 1 === tables.length;
+  return { ...page, next: isOver ? undefined : { table: position.table + 1, left } };
 }
 
 /** Its own, where copies and lists of its partitions are, too; then those of its indexes elsewhere, and its archive. */

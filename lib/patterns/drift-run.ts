@@ -4,9 +4,10 @@ import { z } from 'zod';
 import { measureCost } from '../storage/cost.ts';
 import { readRow, submit } from '../storage/rows.ts';
 import { SYSTEM_TABLE } from './continuation.ts';
-import { type AuditPosition, auditPage, type Finding } from './drift-audit.ts';
+import { AuditPosition, auditPage } from './drift-audit.ts';
 import type { Engine } from './engine.ts';
 import type { Entity } from './entity.ts';
+import { Finding } from './finding.ts';
 
 /**
  * The weekly drift audit: goes on where the run before was cut off, in whatever process, and takes no more storage
@@ -24,13 +25,12 @@ export const DriftRun = z.object({
   finishedAt: z.iso.datetime().optional(),
   looked: z.int(),
   found: z.int(),
-  findings: z.array(z.record(z.string(), z.unknown())),
+  findings: z.array(Finding),
 });
 export type DriftRun = z.infer<typeof DriftRun>;
 
-interface State extends DriftRun {
-  readonly position?: AuditPosition | undefined;
-}
+const State = DriftRun.extend({ position: AuditPosition.optional() });
+type State = z.infer<typeof State>;
 
 export interface RunOptions {
   /** Milliseconds: a page that begins before is finished. */
@@ -60,7 +60,7 @@ export async function continueDriftRun(engine: Engine, entity: Entity, options: 
       const audited = await auditPage(engine, entity, { position, top: ROWS_A_PAGE, repair: false, ...rest });
       return { ...audited, transactions: cost.transactions };
     });
-    const known: DriftRun['findings'] = state.findings;
+    const known: readonly Finding[] = state.findings;
     // A partition that two pages share is counted by both.
     const fresh = page.findings.filter((finding) => !known.some((other) => isDeepStrictEqual(other, finding)));
     state = {
@@ -68,7 +68,7 @@ export async function continueDriftRun(engine: Engine, entity: Entity, options: 
       ...(page.next ? { position: page.next } : { finishedAt: new Date(engine.now()).toISOString() }),
       looked: state.looked + page.looked,
       found: state.found + fresh.length,
-      findings: [...known, ...fresh.map((finding: Finding) => ({ ...finding }))].slice(0, FINDINGS_KEPT),
+      findings: [...known, ...fresh].slice(0, FINDINGS_KEPT),
     };
     await writeState(engine, entity, state);
     await sleep(Math.max(0, (page.transactions / rate) * 1_000 - (performance.now() - since)));
@@ -78,7 +78,7 @@ export async function continueDriftRun(engine: Engine, entity: Entity, options: 
 
 async function readState({ storage }: Engine, entity: Entity): Promise<State | undefined> {
   const row = await readRow(storage, { table: SYSTEM_TABLE, partition: PARTITION, row: entity.name });
-  return row && (JSON.parse(String(row.properties.State)) as State);
+  return row && State.parse(JSON.parse(String(row.properties.State)));
 }
 
 /** Two runs at once would look twice and report once: the last one to write wins. */

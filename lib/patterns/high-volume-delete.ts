@@ -1,3 +1,4 @@
+import { pMapIterable } from 'p-map';
 import { RowkeyError } from '../errors.ts';
 import { StorageRefusal } from '../storage/errors.ts';
 import { createTable, dropTable, listTables } from '../storage/provision.ts';
@@ -120,30 +121,17 @@ export async function readDays(
 ): Promise<{ rows: Row[]; more: boolean }> {
   const { partition, after, bounds, where, select, limit } = query;
   const days = daysBetween(after && after.day > query.firstDay ? after.day : query.firstDay, query.lastDay);
+  const readDay = async (day: string) => {
+    const table = dayTable(entity.table, day);
+    const read = after?.day === day ? after.row : undefined;
+    const range = { table, partition, ...bounds, after: read, type: entity.name, where, select, limit };
+    const answer = await unlessTableMissing(readRange(storage, range), { rows: [], more: false });
+    return { ...answer, more: answer.more || day !== days.at(-1) };
+  };
   const rows: Row[] = [];
-  while (days.length > 0) {
-    const answers = await Promise.all(
-      days.splice(0, DAYS_AT_ONCE).map((day) => {
-        const read = after?.day === day ? after.row : undefined;
-        const range = {
-          table: dayTable(entity.table, day),
-          partition,
-          ...bounds,
-          after: read,
-          type: entity.name,
-          where,
-          select,
-          limit,
-        };
-        return unlessTableMissing(readRange(storage, range), { rows: [], more: false });
-      }),
-    );
-    for (const answer of answers) {
-      rows.push(...answer.rows);
-      if (rows.length > limit || (rows.length === limit && answer.more))
-        return { rows: rows.slice(0, limit), more: true };
-    }
-    if (rows.length === limit) return { rows, more: days.length > 0 };
+  for await (const answer of pMapIterable(days, readDay, { concurrency: DAYS_AT_ONCE })) {
+    rows.push(...answer.rows);
+    if (rows.length >= limit) return { rows: rows.slice(0, limit), more: rows.length > limit || answer.more };
   }
   return { rows, more: false };
 }

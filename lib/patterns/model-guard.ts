@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import { z } from 'zod';
 import { RowkeyError } from '../errors.ts';
-import { type Action, readRange, submit, tryAction } from '../storage/rows.ts';
+import { type Action, type Row, readRange, readRow, tryAction } from '../storage/rows.ts';
 import { SYSTEM_TABLE } from './continuation.ts';
 import type { Engine } from './engine.ts';
 import type { Entity } from './entity.ts';
@@ -24,7 +24,7 @@ const IndexShape = z.object({
   unique: z.boolean().optional(),
   copies: z.unknown().optional(),
 });
-type IndexShape = z.infer<typeof IndexShape>;
+export type IndexShape = z.infer<typeof IndexShape>;
 
 const Shape = z.object({
   table: z.string(),
@@ -78,10 +78,18 @@ export function compareShapes(entity: Entity, before: Shape | undefined): ModelC
     if (next && isDeepStrictEqual(next, index)) continue;
     if (next?.unique && !index.unique) refuse(`its index ${name} was not unique, and two may have one value`);
     if (next) unbuilt.add(name);
-    if (!next || next.table !== index.table || next.row !== index.row || next.partition !== index.partition)
-      leftOver[name] = index;
+    if (!next || !haveSameRows(next, index)) leftOver[name] = index;
   }
-  for (const name of Object.keys(now.indexes)) if (!(name in before.indexes)) unbuilt.add(name);
+  for (const [name, index] of Object.entries(now.indexes)) {
+    if (!(name in before.indexes)) unbuilt.add(name);
+    for (const [former, there] of Object.entries(leftOver)) {
+      if (!haveSameRows(index, there)) continue;
+      delete leftOver[former];
+      refuse(
+        `its index ${name} would find what the former index ${former} kept and nobody kept up to date since; clean that up, or agree and run npm run audit -- ${entity.name} --repair`,
+      );
+    }
+  }
   return { refused, shape: { ...now, unbuilt: [...unbuilt], leftOver } };
 }
 
@@ -95,9 +103,7 @@ export async function guardModel(
   agreed: string | undefined,
 ): Promise<string[]> {
   const { rows } = await readRange(engine.storage, { table: SYSTEM_TABLE, partition: PARTITION, from: '' });
-  const before = new Map(
-    rows.map((row) => [row.row, { row, shape: Shape.parse(JSON.parse(String(row.properties.Shape))) }]),
-  );
+  const before = new Map(rows.map((row) => [row.row, { row, shape: toShape(row) }]));
   const changes = entities.map((entity) => ({ entity, ...compareShapes(entity, before.get(entity.name)?.shape) }));
   const refused = changes.flatMap((change) => change.refused);
   const word = wordOf(refused);
@@ -120,28 +126,49 @@ export async function guardModel(
     ...unbuilt.map(
       (index) => `The index ${index} of ${entity.name} is not built: npm run reindex -- ${entity.name} ${index}`,
     ),
-    ...Object.keys(leftOver).map((index) => `What the former index ${index} of ${entity.name} kept is still there.`),
+    ...Object.keys(leftOver).map(
+      (index) =>
+        `What the former index ${index} of ${entity.name} kept is still there: npm run reindex -- ${entity.name} ${index} --clean-up`,
+    ),
   ]);
 }
 
+function haveSameRows(one: IndexShape, other: IndexShape): boolean {
+  return one.table === other.table && one.partition === other.partition && one.row === other.row;
+}
+
+/** An index that is declared no more and whose rows are still there. */
+export async function readFormerIndex(engine: Engine, entity: Entity, index: string): Promise<IndexShape | undefined> {
+  const row = await readRow(engine.storage, { table: SYSTEM_TABLE, partition: PARTITION, row: entity.name });
+  return row && toShape(row).leftOver[index];
+}
+
+/** Notes that nothing is left of an index that is declared no more. */
+export async function markCleanedUp(engine: Engine, entity: Entity, index: string): Promise<void> {
+  await changeShape(engine, entity, ({ leftOver: { [index]: _, ...leftOver }, ...shape }) => ({ ...shape, leftOver }));
+}
+
 /** Notes that an index has been built from everything that was there. */
-export async function markBuilt({ storage }: Engine, entity: Entity, index: string): Promise<void> {
-  const { rows } = await readRange(storage, {
-    table: SYSTEM_TABLE,
-    partition: PARTITION,
-    from: entity.name,
-    before: `${entity.name}!`,
-  });
-  const [row] = rows;
-  if (!row) return;
-  const shape = Shape.parse(JSON.parse(String(row.properties.Shape)));
-  const next = { ...shape, unbuilt: shape.unbuilt.filter((name) => name !== index) };
-  const properties = { EntityType: 'model', Shape: JSON.stringify(next) };
-  await submit(storage, {
-    table: SYSTEM_TABLE,
-    partition: PARTITION,
-    actions: [{ kind: 'upsert', row: entity.name, properties }],
-  });
+export async function markBuilt(engine: Engine, entity: Entity, index: string): Promise<void> {
+  await changeShape(engine, entity, (shape) => ({
+    ...shape,
+    unbuilt: shape.unbuilt.filter((name) => name !== index),
+  }));
+}
+
+/** Under its ETag, and again from what is there then where another process was first. */
+async function changeShape({ storage }: Engine, entity: Entity, change: (shape: Shape) => Shape): Promise<void> {
+  const address = { table: SYSTEM_TABLE, partition: PARTITION, row: entity.name };
+  for (;;) {
+    const row = await readRow(storage, address);
+    if (!row) return;
+    const properties = { EntityType: 'model', Shape: JSON.stringify(change(toShape(row))) };
+    if (await tryAction(storage, address, { kind: 'replace', row: entity.name, properties, etag: row.etag })) return;
+  }
+}
+
+function toShape({ properties }: Row): Shape {
+  return Shape.parse(JSON.parse(String(properties.Shape)));
 }
 
 function shapeOf({ table, partition, row, archive, perDay, encrypted, large, version, indexes }: Entity): Shape {

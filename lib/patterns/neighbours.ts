@@ -28,12 +28,8 @@ export async function planFirst(
   { writeId, assumeNew = false }: { writeId: string; assumeNew?: boolean },
 ): Promise<Planned> {
   const remembered = await readNeighbours(engine, entity, changes, assumeNew ? 'none' : 'unknown');
-  try {
-    const plan = planPartition(entity, changes, remembered, writeId);
-    if (isChecked(entity, changes, remembered, plan)) return { neighbours: remembered, plan };
-  } catch (error) {
-    if (!(error instanceof RowkeyError)) throw error;
-  }
+  const checked = planIfChecked(entity, changes, remembered, writeId);
+  if (checked) return checked;
   const neighbours = await readNeighbours(engine, entity, changes, 'all');
   return { neighbours, plan: planPartition(entity, changes, neighbours, writeId) };
 }
@@ -52,21 +48,26 @@ export function replanned(
     return known && known.etag !== neighbours.get(row)?.etag ? [[row, known] as const] : [];
   });
   if (newer.length === 0) return { neighbours, plan };
-  const all = new Map([...neighbours, ...newer]);
-  try {
-    const next = planPartition(entity, changes, all, writeId);
-    if (isChecked(entity, changes, all, next)) return { neighbours: all, plan: next };
-  } catch (error) {
-    // It is refused by what storage says, not by what is remembered.
-    if (!(error instanceof RowkeyError)) throw error;
-  }
-  return { neighbours, plan };
+  return planIfChecked(entity, changes, new Map([...neighbours, ...newer]), writeId) ?? { neighbours, plan };
 }
 
-/** Whether the transaction is refused where a row that was planned from is not as it was taken to be. */
-function isChecked(entity: Entity, changes: readonly Change[], neighbours: Neighbours, { actions }: Plan): boolean {
-  const checked = new Set(actions.flatMap(({ action }) => ('etag' in action ? [action.row] : [])));
-  return neighboursOf(entity, changes).every((row) => !neighbours.has(row) || checked.has(row));
+/** A plan whose transaction is refused where any row that it was made from is not as it was taken to be. */
+function planIfChecked(
+  entity: Entity,
+  changes: readonly Change[],
+  neighbours: Neighbours,
+  writeId: string,
+): Planned | undefined {
+  try {
+    const plan = planPartition(entity, changes, neighbours, writeId);
+    const checked = new Set(plan.actions.flatMap(({ action }) => ('etag' in action ? [action.row] : [])));
+    const isChecked = neighboursOf(entity, changes).every((row) => !neighbours.has(row) || checked.has(row));
+    return isChecked ? { neighbours, plan } : undefined;
+  } catch (error) {
+    // It is for storage to refuse, not for what is remembered.
+    if (error instanceof RowkeyError) return undefined;
+    throw error;
+  }
 }
 
 /** Lists and counts are what the next write of the partition plans from, and so is an entity that was one of them before. */

@@ -91,8 +91,14 @@ describe('the guard of the declaration', () => {
 
   test('says what an index leaves behind that is declared no more, or otherwise', async () => {
     await guard(first);
-    expect(await guard({ ...first, indexes: {} })).toEqual([expect.stringContaining('former index here')]);
-    await guard(first);
+    const former = 'former index here of things kept is still there: npm run reindex -- things here --clean-up';
+    expect(await guard({ ...first, indexes: {} })).toEqual([expect.stringContaining(former)]);
+    const refused = await guard(first).catch((error: Error) => error.message);
+    expect(refused).toContain('its index here would find what the former index here kept');
+    const [, word] = /set AGREED_MODEL_CHANGES to (\w+)/.exec(String(refused)) ?? [];
+    expect(await guard(first, word)).toEqual([expect.stringContaining('reindex -- things here')]);
+    await markBuilt(engine, first, 'here');
+    expect(await guard(first)).toEqual([]);
     const other = { ...first, indexes: { here: indexEntity({ row: 'd_{c}', holds: '{b}' }) } };
     expect(await guard(other)).toEqual([
       expect.stringContaining('reindex'),

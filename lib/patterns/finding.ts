@@ -1,0 +1,15 @@
+import { z } from 'zod';
+
+/** What an audit found that does not agree. Keys and no values: an operator may see what a key tells. */
+export const Finding = z.object({
+  what: z.enum(['missing', 'wrong', 'left over', 'taken', 'count', 'copied fields', 'lost blob', 'on its way']),
+  of: z.string().describe('The index, field or attachment that it is about'),
+  table: z.string(),
+  partition: z.string(),
+  row: z.string(),
+  repaired: z.boolean(),
+});
+export type Finding = z.infer<typeof Finding>;
+
+/** What operators are told of some rows that were audited, or of which an index was built. */
+export const Findings = z.object({ looked: z.int(), findings: z.array(Finding) });

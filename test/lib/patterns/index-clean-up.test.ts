@@ -1,0 +1,74 @@
+import { beforeAll, describe, expect, test } from 'vitest';
+import { z } from 'zod';
+import { defineEntity } from '../../../lib/patterns/define-entity.ts';
+import type { AuditPosition } from '../../../lib/patterns/drift-audit.ts';
+import type { Entity } from '../../../lib/patterns/entity.ts';
+import { createEntity } from '../../../lib/patterns/entity-store.ts';
+import { cleanUpIndex } from '../../../lib/patterns/index-clean-up.ts';
+import { indexEntity, interPartitionIndex, intraPartitionIndex } from '../../../lib/patterns/indexes.ts';
+import { guardModel } from '../../../lib/patterns/model-guard.ts';
+import { listTables } from '../../../lib/storage/provision.ts';
+import { openWorld, rowsOf, type World } from '../../world.ts';
+
+const declaration = {
+  schema: z.object({ a: z.string(), b: z.string(), c: z.string() }),
+  table: 'things',
+  key: { partition: '{a}', row: 'b_{b}' },
+  access: { read: ['hr'], write: ['hr'] },
+} as const;
+const kept = {
+  kept: intraPartitionIndex({ row: 'kept_{c}' }),
+  keptList: indexEntity({ row: 'klist_{c}', holds: '{b}' }),
+};
+const former = {
+  copy: intraPartitionIndex({ row: 'copy_{c}_{b}' }),
+  list: indexEntity({ row: 'list_{c}', holds: '{b}' }),
+  shared: interPartitionIndex({ table: 'things', partition: 'of_{c}', row: 'shared_{a}_{b}' }),
+  elsewhere: interPartitionIndex({ table: 'thingsbyc', partition: '{c}', row: '{c}', unique: true }),
+  listElsewhere: indexEntity({ table: 'thingslists', partition: '{c}', row: 'ids', holds: '{a}/{b}' }),
+};
+const before = defineEntity('things', { ...declaration, indexes: { ...kept, ...former } }) as Entity;
+const after = defineEntity('things', { ...declaration, indexes: kept }) as Entity;
+
+let world: World;
+beforeAll(async () => {
+  world = await openWorld(import.meta.url, [before]);
+  await guardModel(world.engine, [before], undefined);
+  for (const b of ['1', '2', '3', '4', '5'])
+    await createEntity(world.engine, before, { a: b < '3' ? 'one' : 'two', b, c: `c${b}` });
+  await world.settle();
+});
+
+const cleanUp = async (index: string, position?: AuditPosition) =>
+  cleanUpIndex(world.engine, after, index, { entities: [after], position, top: 7 });
+
+async function cleanUpAll(index: string): Promise<number> {
+  let deleted = 0;
+  for (let page = await cleanUp(index); ; page = await cleanUp(index, page.next)) {
+    deleted += page.findings.filter(({ repaired }) => repaired).length;
+    if (!page.next) return deleted;
+  }
+}
+
+describe('the clean-up of an index that is declared no more', () => {
+  test('deletes what it kept, and nothing else, and is offered until that is done', async () => {
+    const keys = async () => (await rowsOf(world.storage, 'things')).map(({ rowKey }) => String(rowKey)).sort();
+    const all = await keys();
+    expect(all).toHaveLength(30);
+    const notes = await guardModel(world.engine, [after], undefined);
+    expect(notes).toHaveLength(Object.keys(former).length);
+    await expect(cleanUp('kept')).rejects.toMatchObject({ code: 'not-found' });
+
+    for (const index of ['copy', 'list', 'shared'] as const) {
+      expect(await cleanUpAll(index)).toBe(5);
+      await expect(cleanUp(index)).rejects.toMatchObject({ code: 'not-found' });
+    }
+    expect(await keys()).toEqual(all.filter((key) => /^(b|kept|klist)_/.test(key)));
+
+    expect(await listTables(world.storage, 'things')).toEqual(['things', 'thingsbyc', 'thingslists']);
+    await cleanUpAll('elsewhere');
+    await cleanUpAll('listElsewhere');
+    expect(await listTables(world.storage, 'things')).toEqual(['things']);
+    expect(await guardModel(world.engine, [after], undefined)).toEqual([]);
+  });
+});
