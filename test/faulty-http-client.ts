@@ -53,11 +53,12 @@ export function faultyHttpClient(fault?: Fault, at = 0): FaultyHttpClient {
   };
 }
 
-/** A client that lets something else happen right before, or after, its `at`-th call, counted from 1. */
+/** A client that lets something else happen right before, or after, its `at`-th call, counted from 1; that goes to `next`. */
 export function interruptedHttpClient(
   at: number,
   happen: () => Promise<unknown>,
   when: 'before' | 'after' = 'before',
+  next: HttpClient = shared,
 ): FaultyHttpClient {
   let calls = 0;
   return {
@@ -68,7 +69,7 @@ export function interruptedHttpClient(
       calls += 1;
       const isHere = calls === at;
       if (isHere && when === 'before') await happen();
-      const response = await shared.sendRequest(request);
+      const response = await next.sendRequest(request);
       if (isHere && when === 'after') await happen();
       return response;
     },

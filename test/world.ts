@@ -1,13 +1,15 @@
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { inspect } from 'node:util';
 import type { HttpClient } from '@azure/core-rest-pipeline';
 import { expect, inject } from 'vitest';
 import { deployment } from '../lib/model/deployment.ts';
 import { consumeIntent, consumeTransfer } from '../lib/patterns/consume.ts';
 import { createEngine, type Engine, type Timing } from '../lib/patterns/engine.ts';
-import type { Entity, Values } from '../lib/patterns/entity.ts';
-import { toSnapshot } from '../lib/patterns/entity-codec.ts';
+import { type Entity, pick, type Values } from '../lib/patterns/entity.ts';
+import { toSnapshot, toValues } from '../lib/patterns/entity-codec.ts';
+import type { Index } from '../lib/patterns/indexes.ts';
 import { buildKey } from '../lib/patterns/key-template.ts';
 import { membersOf, readList } from '../lib/patterns/member-list.ts';
 import { isIndexed, placesOf } from '../lib/patterns/places.ts';
@@ -154,7 +156,7 @@ export async function rowsOf(storage: Storage, table: string): Promise<Record<st
 }
 
 /**
- * Compares every index with the entities, row for row: nothing missing, nothing left over, no claim, no tombstone, and no
+ * Compares every index with the entities, row for row and field for field: nothing missing, nothing left over, no claim, no tombstone, and no
  * message that could not be handled. The expectation is computed from the declaration alone.
  */
 export async function expectIndexesToAgree(storage: Storage, entity: Entity): Promise<Values[]> {
@@ -178,11 +180,16 @@ export async function expectIndexesToAgree(storage: Storage, entity: Entity): Pr
   };
   for (const one of values) {
     const source = JSON.stringify([buildKey(entity.partition, one), buildKey(entity.row, one)]);
-    for (const place of placesOf(entity, one)) want(place.table, place.partition, place.row, place.member ?? source);
+    const copyBy = (index: Index | undefined) => {
+      if (!index || index.kind === 'index-entity' || index.copies === 'everything') return source + textOf(one);
+      return source + textOf(pick(one, [...entity.keyFields, ...(index.copies === 'keys' ? [] : index.copies)]));
+    };
+    for (const { index, table, partition, row, member } of placesOf(entity, one))
+      want(table, partition, row, member ?? copyBy(entity.indexes[index]));
     for (const index of Object.values(entity.indexes)) {
       const partition = buildKey(entity.partition, one);
       if (index.kind === 'intra-partition' && isIndexed(index, one))
-        want(entity.table, partition, buildKey(index.row, one), source);
+        want(entity.table, partition, buildKey(index.row, one), copyBy(index));
       if (index.kind === 'index-entity' && !index.elsewhere && isIndexed(index, one))
         want(entity.table, partition, buildKey(index.row, one), buildKey(index.holds, one));
     }
@@ -196,12 +203,23 @@ export async function expectIndexesToAgree(storage: Storage, entity: Entity): Pr
       expect(row.Claim, 'a claim left behind').toBeUndefined();
       const address = { table, partition: String(row.partitionKey), row: String(row.rowKey) };
       const members = isList ? membersOf(await readList(storage, address)) : [];
-      const contents = isList ? members : [JSON.stringify([row.SourcePartition, row.SourceRow])];
+      const copied = () => textOf(toValues(entity, row));
+      const contents = isList ? members : [JSON.stringify([row.SourcePartition, row.SourceRow]) + copied()];
       if (contents.length > 0) found.set(JSON.stringify([table, row.partitionKey, row.rowKey]), new Set(contents));
     }
   expect(found).toEqual(wanted);
   for (const { target, field } of entity.countedBy) expectCounts(rows, values, { target: target(), field });
   return values;
+}
+
+/** What is there of a copy, to be compared as a whole. */
+function textOf(values: Values): string {
+  const there = Object.entries(values).filter(([, value]) => value !== undefined && value !== null);
+  return inspect(Object.fromEntries(there.sort(([one], [other]) => (one < other ? -1 : 1))), {
+    depth: null,
+    maxArrayLength: null,
+    maxStringLength: null,
+  });
 }
 
 /** Each partition's count is the number of entities that there are in it. */

@@ -1,16 +1,19 @@
 import pMap from 'p-map';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { employees as declared } from '../../lib/model/directory/employees.ts';
+import { customers as declaredCustomers } from '../../lib/model/shop/customers.ts';
 import { consumeIntent } from '../../lib/patterns/consume.ts';
+import { auditPage } from '../../lib/patterns/drift-audit.ts';
 import type { Engine } from '../../lib/patterns/engine.ts';
 import type { Entity, Values } from '../../lib/patterns/entity.ts';
 import { createEntity, deleteEntity, patchEntity } from '../../lib/patterns/entity-store.ts';
 import type { Message } from '../../lib/patterns/poison.ts';
-import { interruptedHttpClient } from '../faulty-http-client.ts';
+import { faultyHttpClient, interruptedHttpClient } from '../faulty-http-client.ts';
 import { countTried } from '../tried-faults.ts';
 import { expectIndexesToAgree, openWorld, somebody, type World } from '../world.ts';
 
 const employees = declared as Entity;
+const customers = declaredCustomers as Entity;
 const AT_ONCE = 8;
 /** The storage call at which a patch that takes an own row back commits. */
 const WRITE_CALL = 6;
@@ -27,7 +30,7 @@ const patch = (one: Values, change: Values) => patchEntity(engine, employees, on
 const intentOf = (one: Values) => world.take('index-changes', String(one.employeeId));
 const consume = (through: Engine, message: Message) =>
   consumeIntent(
-    { engine: through, entities: [employees], log: { warn: () => undefined, error: () => undefined } },
+    { engine: through, entities: [employees, customers], log: { warn: () => undefined, error: () => undefined } },
     message,
   );
 
@@ -200,6 +203,46 @@ describe('a reconciler that is overtaken at any call', () => {
   });
 });
 
+describe('a reconciler that is stalled until another has handled its message, and dies after one more call', () => {
+  const meet = () => {
+    const customerId = `S${somebody().employeeId}`;
+    return createEntity(engine, customers, { city: 'Bern', customerId, companyName: 'A', contactName: 'Ann First' });
+  };
+
+  // What it inserts late no ETag can refuse: that is for the audit.
+  test.each([
+    ['overwrites nothing', { phone: '2' }, { phone: '3' }],
+    ['deletes nothing', { contactName: null }, { contactName: 'Ann First', phone: '3' }],
+  ])('%s', async (_, second, third) => {
+    const play = async (at: number) => {
+      const { values } = await meet();
+      const id = String(values.customerId);
+      const settleOne = async () => consume(engine, await world.take('index-changes', id));
+      await settleOne();
+      await patchEntity(engine, customers, values, second);
+      const message = await world.take('index-changes', id);
+      const overtake = async () => {
+        await patchEntity(engine, customers, values, third);
+        await settleOne();
+        await consume(engine, message);
+      };
+      const dying = interruptedHttpClient(at, overtake, 'before', faultyHttpClient('crash after', at));
+      await consume(world.engineThrough(dying), message).catch(() => undefined);
+      return dying.calls;
+    };
+    const count = await play(0);
+    expect(count).toBeGreaterThan(3);
+    await pMap(
+      Array.from({ length: count }, (_, index) => index + 1),
+      play,
+      { concurrency: AT_ONCE },
+    );
+    tried += count;
+    // No message is left that could put it right.
+    await expectIndexesToAgree(world.storage, customers);
+  });
+});
+
 describe('a writer who is overtaken at any call', () => {
   test('by whoever handles the messages that can be seen keeps its claim', async () => {
     await everywhere(async () => {
@@ -222,6 +265,29 @@ describe('a writer who is overtaken at any call', () => {
     });
     for (const { email } of takenBack)
       await expect(hire(somebody({ email }))).rejects.toMatchObject({ code: 'duplicate-value' });
+    await world.settle();
+    await expectIndexesToAgree(world.storage, employees);
+  });
+
+  test('while it repairs or builds an index, by a writer, leaves nothing unrepaired', async () => {
+    await everywhere(async () => {
+      const one = somebody();
+      const department = `Repaired${one.employeeId}`;
+      await hire({ ...one, department });
+      await consume(engine, await intentOf(one));
+      const table = world.storage.table('employees');
+      await table.deleteEntity(department, `email_${one.email}`);
+      await table.deleteEntity(department, `lastname_${one.lastName}`);
+      const position = { table: 0, after: { partition: department, row: '' }, left: 0 };
+      return {
+        act: async (through) => {
+          const options = { position, top: 4, repair: true, patience: 10 };
+          const { findings } = await auditPage(through, employees, options);
+          expect(findings).toEqual(findings.map((finding) => ({ ...finding, repaired: true })));
+        },
+        interrupt: () => patch({ ...one, department }, { phone: '9' }),
+      };
+    });
     await world.settle();
     await expectIndexesToAgree(world.storage, employees);
   });
