@@ -10,8 +10,11 @@ import { operations } from './operation.ts';
 import { elsewhereTables } from './places.ts';
 import { POISON_TABLE } from './poison.ts';
 
-/** Every table, queue and container that these entities need, days to come included. `now` in milliseconds. */
-export function resourcesOf(entities: readonly Entity[], now: number): Resources {
+/**
+ * Every table, queue and container that these entities need. The tables of the days to come are among them when `now`
+ * is given, in milliseconds; without it they are left out, as a template that is written once cannot name them.
+ */
+export function resourcesOf(entities: readonly Entity[], now?: number): Resources {
   const tables = [...entities, operations].flatMap((entity) => tablesOf(entity, now));
   const queues = [INDEX_CHANGES_QUEUE, ARCHIVE_QUEUE].flatMap((queue) => [queue, `${queue}-poison`]);
   return {
@@ -21,8 +24,9 @@ export function resourcesOf(entities: readonly Entity[], now: number): Resources
   };
 }
 
-function tablesOf(entity: Entity, now: number): string[] {
-  const own = entity.perDay ? tablesToCome(entity, now) : [entity.table];
+function tablesOf(entity: Entity, now: number | undefined): string[] {
+  const days = now === undefined ? [] : tablesToCome(entity, now);
+  const own = entity.perDay ? days : [entity.table];
   const archive = entity.archive ? [entity.archive.table] : [];
   return [...own, ...archive, ...elsewhereTables(entity)];
 }
