@@ -26,10 +26,11 @@ resource account 'Microsoft.Storage/storageAccounts@2025-06-01' existing = {
 
 resource vault 'Microsoft.KeyVault/vaults@2025-05-01' existing = {
   name: keyVaultName
+}
 
-  resource key 'keys' existing = {
-    name: keyName
-  }
+resource key 'Microsoft.KeyVault/vaults/keys@2025-05-01' existing = {
+  parent: vault
+  name: keyName
 }
 
 resource applicationInsights 'Microsoft.Insights/components@2020-02-02' existing = {
@@ -83,8 +84,8 @@ resource tableGrants 'Microsoft.Authorization/roleAssignments@2022-04-01' = {
 }
 
 resource encryption 'Microsoft.Authorization/roleAssignments@2022-04-01' = {
-  scope: vault::key
-  name: guid(vault::key.id, identityName, roles['Key Vault Crypto Service Encryption User'])
+  scope: key
+  name: guid(key.id, identityName, roles['Key Vault Crypto Service Encryption User'])
   properties: {
     principalId: principalId
     principalType: 'ServicePrincipal'

@@ -1,0 +1,34 @@
+using 'main.bicep'
+
+// For trying out: the least of everything. What differs between deployments comes from the environment; none is a secret.
+var origins = readEnvironmentVariable('ALLOWED_ORIGINS', '')
+var emails = readEnvironmentVariable('ALERT_EMAILS', '')
+
+param environmentName = 'dev'
+param model = loadJsonContent('model.json')
+
+// Storage
+param storageSku = 'Standard_LRS'
+param undeleteDays = 7
+param auditKeptDays = 30
+
+// App
+param maximumInstanceCount = 40
+param instanceMemoryMB = 2048
+
+// Of the identity provider, such as https://login.microsoftonline.com/{tenant}/v2.0, api://rowkey and
+// https://login.microsoftonline.com/{tenant}/discovery/v2.0/keys
+param tokenIssuer = readEnvironmentVariable('TOKEN_ISSUER', '')
+param tokenAudience = readEnvironmentVariable('TOKEN_AUDIENCE', '')
+param tokenJwksUri = readEnvironmentVariable('TOKEN_JWKS_URI', '')
+param agreedModelChanges = readEnvironmentVariable('AGREED_MODEL_CHANGES', '')
+
+// Separated by commas, such as http://localhost:5173,https://app.example.com
+param allowedOrigins = empty(origins) ? [] : split(origins, ',')
+
+// Logs, alerts, money
+param logRetentionDays = 30
+param logDailyCapGb = 1
+param alertEmails = empty(emails) ? [] : split(emails, ',')
+param budgetAmount = 20
+param budgetStart = readEnvironmentVariable('BUDGET_START', '')

@@ -1,0 +1,237 @@
+// Everything that Rowkey needs in Azure, in one resource group. This file composes; each module says why.
+
+targetScope = 'resourceGroup'
+
+import { Authentication, Model, Tags } from 'modules/types.bicep'
+
+@description('Name of the environment, such as dev or prod; it is part of every name.')
+@minLength(1)
+@maxLength(12)
+param environmentName string
+
+@description('Region of every resource.')
+param location string = resourceGroup().location
+
+@description('What the model of the app needs of storage: model.json, which npm run infra-model writes.')
+param model Model
+
+@description('Redundancy of storage.')
+param storageSku 'Standard_LRS' | 'Standard_ZRS'
+
+@description('How many days a deleted blob or container can be had back.')
+param undeleteDays int = 7
+
+@description('How many days the audit log is kept.')
+param auditKeptDays int
+
+@description('The most instances of the app at a time.')
+param maximumInstanceCount int
+
+@description('Memory of an instance of the app in MB.')
+param instanceMemoryMB 512 | 2048 | 4096 = 2048
+
+@description('Issuer of the bearer tokens that the app accepts, as in their claim iss.')
+@minLength(1)
+param tokenIssuer string
+
+@description('Audience of the bearer tokens that the app accepts, as in their claim aud.')
+@minLength(1)
+param tokenAudience string
+
+@description('Where the public keys of the issuer are.')
+@minLength(1)
+param tokenJwksUri string
+
+@description('The word that agrees to a change of the model which was refused: docs/operating.md. Empty: none is agreed to.')
+param agreedModelChanges string = ''
+
+@description('Origins of web pages that call the API, and that use grants straight with storage. Empty: none may.')
+param allowedOrigins string[] = []
+
+@description('The app registration that the platform asks tokens for, before the app checks them itself. Off by default.')
+param authentication Authentication = {
+  clientId: ''
+  tenantId: ''
+}
+
+@description('How many days logs and metrics are kept.')
+param logRetentionDays int
+
+@description('The most logs and metrics that are taken in on one day, in GB.')
+param logDailyCapGb int
+
+@description('How many seconds an index may lag behind its entity before somebody is told.')
+param reconcileLagSeconds int = 60
+
+@description('Who is told of alerts and of the budget. Empty: alerts are seen in the portal only, and there is no budget.')
+param alertEmails string[] = []
+
+@description('What the resource group may cost a month, in the currency of the subscription.')
+param budgetAmount int
+
+@description('First day of the month in which the budget was first deployed, as 2026-11-01. Empty: this month.')
+param budgetStart string = ''
+
+// Names are known before anything is deployed, so that a what-if can tell what it would change.
+var suffix = uniqueString(subscription().id, resourceGroup().id, environmentName)
+var tags Tags = {
+  'azd-env-name': environmentName
+}
+var names = {
+  identity: 'id-rowkey-${environmentName}'
+  storageAccount: 'st${suffix}'
+  keyVault: 'kv-${suffix}'
+  workspace: 'log-rowkey-${environmentName}'
+  applicationInsights: 'appi-rowkey-${environmentName}'
+  plan: 'plan-rowkey-${environmentName}'
+  functionApp: 'func-rowkey-${environmentName}-${suffix}'
+  alerts: 'alert-rowkey-${environmentName}'
+  budget: 'budget-rowkey-${environmentName}'
+}
+var packageContainer = 'deployments'
+var keyName = 'key-encryption'
+
+// The app's own identity, which is all that it proves itself with.
+module identity 'modules/identity.bicep' = {
+  name: 'identity'
+  params: {
+    name: names.identity
+    location: location
+    tags: tags
+  }
+}
+
+// First of all the place where the others send their logs.
+module monitoring 'modules/monitoring.bicep' = {
+  name: 'monitoring'
+  params: {
+    workspaceName: names.workspace
+    applicationInsightsName: names.applicationInsights
+    location: location
+    tags: tags
+    retentionDays: logRetentionDays
+    dailyCapGb: logDailyCapGb
+  }
+}
+
+// What is stored: everything that the model declares.
+module storage 'modules/storage.bicep' = {
+  name: 'storage'
+  params: {
+    name: names.storageAccount
+    location: location
+    tags: tags
+    sku: storageSku
+    model: model
+    packageContainer: packageContainer
+    allowedOrigins: allowedOrigins
+    auditKeptDays: auditKeptDays
+    undeleteDays: undeleteDays
+    workspaceId: monitoring.outputs.workspaceId
+  }
+}
+
+// The key that wraps the keys of encrypted properties.
+module keyVault 'modules/key-vault.bicep' = {
+  name: 'key-vault'
+  params: {
+    name: names.keyVault
+    location: location
+    tags: tags
+    keyName: keyName
+    workspaceId: monitoring.outputs.workspaceId
+  }
+}
+
+// Who may do what: every role, each on one resource.
+module access 'modules/access.bicep' = {
+  name: 'access'
+  params: {
+    identityName: names.identity
+    principalId: identity.outputs.principalId
+    storageAccountName: names.storageAccount
+    keyVaultName: names.keyVault
+    keyName: keyName
+    applicationInsightsName: names.applicationInsights
+  }
+  dependsOn: [storage, keyVault, monitoring]
+}
+
+// The app. It comes after its roles, which its host needs in order to start.
+module app 'modules/app.bicep' = {
+  name: 'app'
+  params: {
+    name: names.functionApp
+    planName: names.plan
+    location: location
+    tags: tags
+    identityName: names.identity
+    storageAccountName: names.storageAccount
+    packageContainer: packageContainer
+    keyVaultName: names.keyVault
+    keyName: keyName
+    applicationInsightsName: names.applicationInsights
+    maximumInstanceCount: maximumInstanceCount
+    instanceMemoryMB: instanceMemoryMB
+    tokenIssuer: tokenIssuer
+    tokenAudience: tokenAudience
+    tokenJwksUri: tokenJwksUri
+    agreedModelChanges: agreedModelChanges
+    allowedOrigins: allowedOrigins
+    authentication: authentication
+  }
+  dependsOn: [access]
+}
+
+// What wakes somebody up.
+module alerts 'modules/alerts.bicep' = {
+  name: 'alerts'
+  params: {
+    name: names.alerts
+    location: location
+    tags: tags
+    workspaceId: monitoring.outputs.workspaceId
+    emails: alertEmails
+    reconcileLagSeconds: reconcileLagSeconds
+  }
+}
+
+// What somebody who is awake asks first.
+module queries 'modules/queries.bicep' = {
+  name: 'queries'
+  params: {
+    workspaceName: names.workspace
+  }
+  dependsOn: [monitoring]
+}
+
+// What it may cost. A budget that tells nobody would be of no use.
+module budget 'modules/budget.bicep' = if (!empty(alertEmails)) {
+  name: 'budget'
+  params: {
+    name: names.budget
+    amount: budgetAmount
+    start: budgetStart
+    emails: alertEmails
+  }
+}
+
+// Nothing here is a secret. The names are those that azd and the deploy workflow read.
+
+@description('Name of the function app.')
+output AZURE_FUNCTION_NAME string = names.functionApp
+
+@description('Address of the API, without the prefix of its routes.')
+output API_URL string = 'https://${app.outputs.hostName}'
+
+@description('Name of the resource group.')
+output AZURE_RESOURCE_GROUP string = resourceGroup().name
+
+@description('Name of the storage account.')
+output AZURE_STORAGE_ACCOUNT_NAME string = names.storageAccount
+
+@description('Name of the key vault.')
+output AZURE_KEY_VAULT_NAME string = names.keyVault
+
+@description('Name of the Application Insights component.')
+output AZURE_APPLICATION_INSIGHTS_NAME string = names.applicationInsights

@@ -1,0 +1,232 @@
+// The function app, on the Flex Consumption plan.
+
+import { Authentication, Tags } from 'types.bicep'
+
+@description('Name of the function app.')
+param name string
+
+@description('Name of its plan.')
+param planName string
+
+@description('Region.')
+param location string
+
+@description('Tags of every resource.')
+param tags Tags
+
+@description('Name of the identity of the app.')
+param identityName string
+
+@description('Name of the storage account.')
+param storageAccountName string
+
+@description('Container of the app package.')
+param packageContainer string
+
+@description('Name of the key vault.')
+param keyVaultName string
+
+@description('Name of the key-encryption key.')
+param keyName string
+
+@description('Name of the Application Insights component.')
+param applicationInsightsName string
+
+@description('The most instances at a time: what an attack or a loop can cost at most.')
+@minValue(1)
+@maxValue(1000)
+param maximumInstanceCount int
+
+@description('Memory of an instance in MB.')
+param instanceMemoryMB 512 | 2048 | 4096
+
+@description('Issuer of the bearer tokens that the app accepts, as in their claim iss.')
+param tokenIssuer string
+
+@description('Audience of the bearer tokens that the app accepts, as in their claim aud.')
+param tokenAudience string
+
+@description('Where the public keys of the issuer are.')
+param tokenJwksUri string
+
+@description('The word that agrees to a change of the model which was refused. Empty: none is agreed to.')
+param agreedModelChanges string
+
+@description('Origins of web pages that call the API.')
+param allowedOrigins string[]
+
+@description('The app registration that the platform asks tokens for, before the app checks them itself.')
+param authentication Authentication
+
+// Handlers wait for storage most of the time, so that one process serves many requests at once.
+var httpConcurrency = 32
+
+resource identity 'Microsoft.ManagedIdentity/userAssignedIdentities@2024-11-30' existing = {
+  name: identityName
+}
+
+resource account 'Microsoft.Storage/storageAccounts@2025-06-01' existing = {
+  name: storageAccountName
+}
+
+resource vault 'Microsoft.KeyVault/vaults@2025-05-01' existing = {
+  name: keyVaultName
+}
+
+resource key 'Microsoft.KeyVault/vaults/keys@2025-05-01' existing = {
+  parent: vault
+  name: keyName
+}
+
+resource applicationInsights 'Microsoft.Insights/components@2020-02-02' existing = {
+  name: applicationInsightsName
+}
+
+resource plan 'Microsoft.Web/serverfarms@2025-03-01' = {
+  name: planName
+  location: location
+  tags: tags
+  kind: 'functionapp'
+  sku: {
+    name: 'FC1'
+    tier: 'FlexConsumption'
+  }
+  properties: {
+    reserved: true
+  }
+}
+
+resource app 'Microsoft.Web/sites@2025-03-01' = {
+  name: name
+  location: location
+  // By this tag azd knows which service of azure.yaml is deployed here.
+  tags: union(tags, { 'azd-service-name': 'api' })
+  kind: 'functionapp,linux'
+  identity: {
+    type: 'UserAssigned'
+    userAssignedIdentities: {
+      '${identity.id}': {}
+    }
+  }
+  properties: {
+    serverFarmId: plan.id
+    httpsOnly: true
+    publicNetworkAccess: 'Enabled'
+    functionAppConfig: {
+      deployment: {
+        storage: {
+          type: 'blobContainer'
+          value: '${account.properties.primaryEndpoints.blob}${packageContainer}'
+          authentication: {
+            type: 'UserAssignedIdentity'
+            userAssignedIdentityResourceId: identity.id
+          }
+        }
+      }
+      runtime: {
+        name: 'node'
+        version: '24'
+      }
+      scaleAndConcurrency: {
+        maximumInstanceCount: maximumInstanceCount
+        instanceMemoryMB: instanceMemoryMB
+        triggers: {
+          http: {
+            perInstanceConcurrency: httpConcurrency
+          }
+        }
+      }
+    }
+    siteConfig: {
+      ftpsState: 'Disabled'
+      minTlsVersion: '1.2'
+      scmMinTlsVersion: '1.2'
+      cors: {
+        allowedOrigins: allowedOrigins
+        supportCredentials: false
+      }
+    }
+  }
+}
+
+// No setting is a secret. The connection string of Application Insights names a place; without an identity that has the
+// role, nothing is accepted there.
+resource settings 'Microsoft.Web/sites/config@2025-03-01' = {
+  parent: app
+  name: 'appsettings'
+  properties: union(
+    {
+      AzureWebJobsStorage__blobServiceUri: account.properties.primaryEndpoints.blob
+      AzureWebJobsStorage__queueServiceUri: account.properties.primaryEndpoints.queue
+      AzureWebJobsStorage__tableServiceUri: account.properties.primaryEndpoints.table
+      AzureWebJobsStorage__credential: 'managedidentity'
+      AzureWebJobsStorage__clientId: identity.properties.clientId
+      // Without a version: the app wraps with the newest.
+      KEY_ENCRYPTION_KEY_URI: key.properties.keyUri
+      TOKEN_ISSUER: tokenIssuer
+      TOKEN_AUDIENCE: tokenAudience
+      TOKEN_JWKS_URI: tokenJwksUri
+      APPLICATIONINSIGHTS_CONNECTION_STRING: applicationInsights.properties.ConnectionString
+      APPLICATIONINSIGHTS_AUTHENTICATION_STRING: 'ClientId=${identity.properties.clientId};Authorization=AAD'
+    },
+    empty(agreedModelChanges) ? {} : { AGREED_MODEL_CHANGES: agreedModelChanges }
+  )
+}
+
+// A password for uploading the app would be a way in past Microsoft Entra ID.
+
+resource ftpCredentials 'Microsoft.Web/sites/basicPublishingCredentialsPolicies@2025-03-01' = {
+  parent: app
+  name: 'ftp'
+  properties: {
+    allow: false
+  }
+}
+
+resource scmCredentials 'Microsoft.Web/sites/basicPublishingCredentialsPolicies@2025-03-01' = {
+  parent: app
+  name: 'scm'
+  properties: {
+    allow: false
+  }
+}
+
+// Off unless it is asked for: the app checks bearer tokens itself, and of any issuer. Where it is on, a request without
+// a token of the tenant does not reach the app, but for the two routes that need none.
+resource platformAuthentication 'Microsoft.Web/sites/config@2025-03-01' = if (!empty(authentication.clientId)) {
+  parent: app
+  name: 'authsettingsV2'
+  properties: {
+    platform: {
+      enabled: true
+    }
+    globalValidation: {
+      requireAuthentication: true
+      unauthenticatedClientAction: 'Return401'
+      excludedPaths: ['/api/health', '/api/openapi.json']
+    }
+    identityProviders: {
+      azureActiveDirectory: {
+        enabled: true
+        registration: {
+          clientId: authentication.clientId
+          openIdIssuer: '${environment().authentication.loginEndpoint}${authentication.tenantId}/v2.0'
+        }
+        validation: {
+          allowedAudiences: [tokenAudience]
+        }
+      }
+    }
+    login: {
+      tokenStore: {
+        enabled: false
+      }
+    }
+    httpSettings: {
+      requireHttps: true
+    }
+  }
+}
+
+@description('Host name of the app.')
+output hostName string = app.properties.defaultHostName
