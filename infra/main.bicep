@@ -2,7 +2,7 @@
 
 targetScope = 'resourceGroup'
 
-import { Authentication, Model, Tags } from 'modules/types.bicep'
+import { Authentication, Model } from 'modules/types.bicep'
 
 @description('Name of the environment, such as dev or prod; it is part of every name.')
 @minLength(1)
@@ -19,12 +19,17 @@ param model Model
 param storageSku 'Standard_LRS' | 'Standard_ZRS'
 
 @description('How many days a deleted blob or container can be had back.')
+@minValue(1)
+@maxValue(365)
 param undeleteDays int = 7
 
 @description('How many days the audit log is kept.')
+@minValue(1)
 param auditKeptDays int
 
 @description('The most instances of the app at a time.')
+@minValue(1)
+@maxValue(1000)
 param maximumInstanceCount int
 
 @description('Memory of an instance of the app in MB.')
@@ -55,18 +60,23 @@ param authentication Authentication = {
 }
 
 @description('How many days logs and metrics are kept.')
+@minValue(30)
+@maxValue(730)
 param logRetentionDays int
 
 @description('The most logs and metrics that are taken in on one day, in GB.')
+@minValue(1)
 param logDailyCapGb int
 
 @description('How many seconds an index may lag behind its entity before somebody is told.')
+@minValue(1)
 param reconcileLagSeconds int = 60
 
 @description('Who is told of alerts and of the budget. Empty: alerts are seen in the portal only, and there is no budget.')
 param alertEmails string[] = []
 
 @description('What the resource group may cost a month, in the currency of the subscription.')
+@minValue(1)
 param budgetAmount int
 
 @description('First day of the month in which the budget was first deployed, as 2026-11-01. Empty: this month.')
@@ -74,7 +84,7 @@ param budgetStart string = ''
 
 // Names are known before anything is deployed, so that a what-if can tell what it would change.
 var suffix = uniqueString(subscription().id, resourceGroup().id, environmentName)
-var tags Tags = {
+var tags = {
   'azd-env-name': environmentName
 }
 var names = {

@@ -14,7 +14,6 @@ param start string
 param thisMonth string = '${utcNow('yyyy-MM')}-01'
 
 @description('Who is told; at least one.')
-@minLength(1)
 param emails string[]
 
 resource budget 'Microsoft.Consumption/budgets@2024-08-01' = {
