@@ -100,7 +100,8 @@ export function resources(type: string): Declaration[] {
 
 export function theResource(type: string): Declaration {
   const [found, ...others] = resources(type);
-  if (!found || others.length > 0) throw new Error(`There are ${others.length + (found ? 1 : 0)} of ${type}, and not one.`);
+  if (!found || others.length > 0)
+    throw new Error(`There are ${others.length + (found ? 1 : 0)} of ${type}, and not one.`);
   return found;
 }
 
@@ -110,7 +111,9 @@ export function written(declaration: Declaration, path: string): string | undefi
 }
 
 export function at(node: Node | undefined, path: string): Node | undefined {
-  return path.split('.').reduce<Node | undefined>((object, key) => (object ? properties(object).get(key) : undefined), node);
+  return path
+    .split('.')
+    .reduce<Node | undefined>((object, key) => (object ? properties(object).get(key) : undefined), node);
 }
 
 /** The properties of an object: their values by name, without quotes. */
