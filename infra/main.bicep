@@ -89,8 +89,8 @@ var tags = {
 }
 var names = {
   identity: 'id-rowkey-${environmentName}'
-  storageAccount: 'st${suffix}'
-  keyVault: 'kv-${suffix}'
+  storageAccount: 'strowkey${suffix}'
+  keyVault: 'kv-rowkey-${suffix}'
   workspace: 'log-rowkey-${environmentName}'
   applicationInsights: 'appi-rowkey-${environmentName}'
   plan: 'plan-rowkey-${environmentName}'

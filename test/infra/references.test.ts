@@ -67,7 +67,7 @@ test('every module of the folder is used', () => {
 describe('what is wrong is seen', () => {
   test('a name that is not declared', () => {
     expect(undeclared(parse('a.bicep', 'var a = b\n'))).toEqual(['a.bicep:1 b']);
-    expect(undeclared(parse('a.bicep', "output a string = 'x-${b}'\n"))).toEqual(['a.bicep:1 b']);
+    expect(undeclared(parse('a.bicep', `output a string = 'x-\${b}'\n`))).toEqual(['a.bicep:1 b']);
     expect(undeclared(parse('a.bicep', 'param a Tags\n'))).toEqual(['a.bicep:1 Tags']);
     expect(undeclared(parse('a.bicep', 'output a array = [for b in [] : { c: b, d: e }]\n'))).toEqual(['a.bicep:1 e']);
     expect(undeclared(parse('a.bicep', "output a string = listKeys('x', 'y')\n"))).toEqual([
