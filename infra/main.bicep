@@ -72,14 +72,14 @@ param logDailyCapGb int
 @minValue(1)
 param reconcileLagSeconds int = 60
 
-@description('Who is told of alerts and of the budget. Empty: alerts are seen in the portal only, and there is no budget.')
+@description('Who is told of alerts and of the budget. Empty: alerts are seen in the portal only.')
 param alertEmails string[] = []
 
 @description('What the resource group may cost a month, in the currency of the subscription.')
 @minValue(1)
 param budgetAmount int
 
-@description('First day of the month in which the budget was first deployed, as 2026-11-01. Empty: this month.')
+@description('First day of the month in which the budget is first deployed, as 2026-11-01; the same ever after. Empty: no budget.')
 param budgetStart string = ''
 
 // Names are known before anything is deployed, so that a what-if can tell what it would change.
@@ -215,8 +215,9 @@ module queries 'modules/queries.bicep' = {
   dependsOn: [monitoring]
 }
 
-// What it may cost. A budget that tells nobody would be of no use.
-module budget 'modules/budget.bicep' = if (!empty(alertEmails)) {
+// What it may cost. A budget keeps the day from which it counts: a later deployment that gives another one is refused,
+// so that the day has to be said, and cannot be that of the deployment.
+module budget 'modules/budget.bicep' = if (!empty(alertEmails) && !empty(budgetStart)) {
   name: 'budget'
   params: {
     name: names.budget

@@ -7,11 +7,8 @@ param name string
 @minValue(1)
 param amount int
 
-@description('First day of the month from which it counts, as 2026-11-01. Empty: this month.')
+@description('First day of the month in which it is made, as 2026-11-01. It cannot be changed afterwards.')
 param start string
-
-@description('First day of this month. Leave it as it is.')
-param thisMonth string = '${utcNow('yyyy-MM')}-01'
 
 @description('Who is told; at least one.')
 param emails string[]
@@ -23,7 +20,7 @@ resource budget 'Microsoft.Consumption/budgets@2024-08-01' = {
     amount: amount
     timeGrain: 'Monthly'
     timePeriod: {
-      startDate: empty(start) ? thisMonth : start
+      startDate: start
     }
     notifications: {
       spent: {

@@ -18,7 +18,6 @@ const FUNCTIONS = [
   'tenant',
   'union',
   'uniqueString',
-  'utcNow',
 ];
 const DECORATORS = ['allowed', 'description', 'export', 'maxLength', 'maxValue', 'minLength', 'minValue'];
 
