@@ -173,11 +173,13 @@ resource settings 'Microsoft.Web/sites/config@2025-03-01' = {
   )
 }
 
-// A password for uploading the app would be a way in past Microsoft Entra ID.
+// A password for uploading the app would be a way in past Microsoft Entra ID. The service asks for the location of these
+// two, which have none.
 
 resource ftpCredentials 'Microsoft.Web/sites/basicPublishingCredentialsPolicies@2025-03-01' = {
   parent: app
   name: 'ftp'
+  location: location
   properties: {
     allow: false
   }
@@ -186,6 +188,7 @@ resource ftpCredentials 'Microsoft.Web/sites/basicPublishingCredentialsPolicies@
 resource scmCredentials 'Microsoft.Web/sites/basicPublishingCredentialsPolicies@2025-03-01' = {
   parent: app
   name: 'scm'
+  location: location
   properties: {
     allow: false
   }
