@@ -96,6 +96,7 @@ var names = {
   plan: 'plan-rowkey-${environmentName}'
   functionApp: 'func-rowkey-${environmentName}-${suffix}'
   alerts: 'alert-rowkey-${environmentName}'
+  queries: 'queries-rowkey-${environmentName}'
   budget: 'budget-rowkey-${environmentName}'
 }
 var packageContainer = 'deployments'
@@ -210,9 +211,10 @@ module alerts 'modules/alerts.bicep' = {
 module queries 'modules/queries.bicep' = {
   name: 'queries'
   params: {
-    workspaceName: names.workspace
+    name: names.queries
+    location: location
+    tags: tags
   }
-  dependsOn: [monitoring]
 }
 
 // What it may cost. A budget keeps the day from which it counts: a later deployment that gives another one is refused,

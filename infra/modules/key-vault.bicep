@@ -39,7 +39,7 @@ resource vault 'Microsoft.KeyVault/vaults@2025-05-01' = {
   }
 }
 
-// Made once: a deployment does not change a key that is there.
+// Made once: a deployment leaves a key that is there as it is, and is refused where it asks for another kind of key.
 resource key 'Microsoft.KeyVault/vaults/keys@2025-05-01' = {
   parent: vault
   name: keyName

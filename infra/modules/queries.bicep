@@ -1,7 +1,15 @@
-// The operators' questions, as saved queries of the workspace.
+// The operators' questions, as a pack of saved queries that the workspace shows.
 
-@description('Name of the Log Analytics workspace.')
-param workspaceName string
+import { Tags } from 'types.bicep'
+
+@description('Name of the query pack.')
+param name string
+
+@description('Region.')
+param location string
+
+@description('Tags of every resource.')
+param tags Tags
 
 var queries = [
   {
@@ -31,20 +39,29 @@ var queries = [
   }
 ]
 
-resource workspace 'Microsoft.OperationalInsights/workspaces@2025-07-01' existing = {
-  name: workspaceName
+// A pack, and not saved searches of the workspace: those cannot be deployed a second time without an ETag that templates
+// do not carry.
+resource pack 'Microsoft.OperationalInsights/queryPacks@2025-07-01' = {
+  name: name
+  location: location
+  tags: tags
+  properties: {}
 }
 
-resource savedQueries 'Microsoft.OperationalInsights/workspaces/savedSearches@2025-07-01' = [
+resource savedQueries 'Microsoft.OperationalInsights/queryPacks/queries@2025-07-01' = [
   for item in queries: {
-    parent: workspace
-    name: 'rowkey-${item.name}'
-    // One that is there is replaced.
-    etag: '*'
+    parent: pack
+    // The service takes GUIDs only.
+    name: guid(pack.id, item.name)
     properties: {
-      category: 'Rowkey'
       displayName: item.question
-      query: item.query
+      body: item.query
+      related: {
+        resourceTypes: ['microsoft.operationalinsights/workspaces']
+      }
+      tags: {
+        labels: ['Rowkey']
+      }
     }
   }
 ]

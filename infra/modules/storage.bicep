@@ -174,7 +174,7 @@ resource lifecycle 'Microsoft.Storage/storageAccounts/managementPolicies@2025-06
     policy: {
       rules: [
         {
-          // Append blobs, which have no access tiers: a lifecycle rule can delete them and nothing else.
+          // Append blobs, whose access tier cannot be set: a lifecycle rule can delete them and nothing else.
           name: 'delete-old-audit-log'
           enabled: true
           type: 'Lifecycle'

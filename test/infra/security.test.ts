@@ -133,7 +133,7 @@ describe('storage', () => {
         .join(' '),
     );
     expect(rules).toEqual(["['appendBlob'] ['auditContainer/']", "['blockBlob'] ['arrivalsContainer/']"]);
-    // Append blobs have no tiers: such a rule would be refused.
+    // The tier of an append blob cannot be set: such a rule would be refused.
     expect(policy?.node.text).not.toContain('tierTo');
   });
 });
