@@ -137,8 +137,8 @@ resource app 'Microsoft.Web/sites@2025-03-01' = {
         }
       }
     }
+    // Flex Consumption has no FTP, and refuses a site that says anything of ftpsState.
     siteConfig: {
-      ftpsState: 'Disabled'
       minTlsVersion: '1.2'
       scmMinTlsVersion: '1.2'
       cors: {
@@ -173,12 +173,13 @@ resource settings 'Microsoft.Web/sites/config@2025-03-01' = {
   )
 }
 
-// A password for uploading the app would be a way in past Microsoft Entra ID. The service asks for the location of these
-// two, which have none.
+// A password for uploading the app would be a way in past Microsoft Entra ID. The service has been known to refuse these two
+// without a location, which their type does not have.
 
 resource ftpCredentials 'Microsoft.Web/sites/basicPublishingCredentialsPolicies@2025-03-01' = {
   parent: app
   name: 'ftp'
+  #disable-next-line BCP187
   location: location
   properties: {
     allow: false
@@ -188,6 +189,7 @@ resource ftpCredentials 'Microsoft.Web/sites/basicPublishingCredentialsPolicies@
 resource scmCredentials 'Microsoft.Web/sites/basicPublishingCredentialsPolicies@2025-03-01' = {
   parent: app
   name: 'scm'
+  #disable-next-line BCP187
   location: location
   properties: {
     allow: false
