@@ -1,0 +1,31 @@
+using 'main.bicep'
+
+// For azd, which looks for this name: an environment to try out, as dev is. What azd keeps for an environment
+// (azd env set) is read here.
+var origins = readEnvironmentVariable('ALLOWED_ORIGINS', '')
+var emails = readEnvironmentVariable('ALERT_EMAILS', '')
+
+param environmentName = readEnvironmentVariable('AZURE_ENV_NAME', 'azd')
+param location = readEnvironmentVariable('AZURE_LOCATION', 'westeurope')
+param model = loadJsonContent('model.json')
+
+// Storage
+param storageSku = 'Standard_LRS'
+param undeleteDays = 7
+param auditKeptDays = 30
+
+// App
+param maximumInstanceCount = 40
+param instanceMemoryMB = 2048
+param tokenIssuer = readEnvironmentVariable('TOKEN_ISSUER', '')
+param tokenAudience = readEnvironmentVariable('TOKEN_AUDIENCE', '')
+param tokenJwksUri = readEnvironmentVariable('TOKEN_JWKS_URI', '')
+param agreedModelChanges = readEnvironmentVariable('AGREED_MODEL_CHANGES', '')
+param allowedOrigins = empty(origins) ? [] : split(origins, ',')
+
+// Logs, alerts, money
+param logRetentionDays = 30
+param logDailyCapGb = 1
+param alertEmails = empty(emails) ? [] : split(emails, ',')
+param budgetAmount = 20
+param budgetStart = readEnvironmentVariable('BUDGET_START', '')
