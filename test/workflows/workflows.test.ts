@@ -135,14 +135,11 @@ describe('deploy.yml', () => {
   });
 
   test('asks for no build on Flex Consumption', () => {
-    const inputs = deploying.flatMap(({ steps }) =>
-      steps.filter(has('azure/functions-action')).map((step) => step.with),
-    );
-    expect(inputs.length).toBe(deploying.length);
-    for (const given of inputs) {
-      expect(given).toMatchObject({ package: 'out', 'remote-build': false });
-      expect(given).not.toHaveProperty('scm-do-build-during-deployment');
-    }
+    const scripts = deploying.flatMap(({ steps }) => steps.map(({ run = '' }) => run));
+    const uploads = scripts.filter((script) => script.includes('config-zip'));
+    expect(uploads.length).toBe(deploying.length);
+    for (const upload of uploads) expect(upload).toContain('--build-remote false');
+    expect(scripts.join()).not.toMatch(/SCM_DO_BUILD_DURING_DEPLOYMENT/i);
   });
 });
 
