@@ -15,7 +15,7 @@ const RETRY_AFTER_SECONDS = 5;
 export interface KeyVaultOptions {
   /** `https://{vault}.vault.azure.net/keys/{name}`, of an RSA key and without its version. */
   readonly keyUri: string;
-  /** Of an identity with the role Key Vault Crypto User. */
+  /** Of an identity with the role Key Vault Crypto Service Encryption User. */
   readonly credential: TokenCredential;
   readonly httpClient?: HttpClient;
 }
@@ -152,7 +152,7 @@ function translate(error: unknown): unknown {
   if (status === 401 || status === 403)
     return new RowkeyError(
       'wrong-setting',
-      "The app's identity needs the role Key Vault Crypto User. A disabled key does not unwrap either.",
+      "The app's identity needs the role Key Vault Crypto Service Encryption User. A disabled key does not unwrap either.",
       {},
       error,
     );

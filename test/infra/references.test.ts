@@ -43,8 +43,8 @@ describe('outputs that are read are there', () => {
 
 describe('a parameter file gives every parameter without a default, and none that is not declared', () => {
   const parameterFiles = files.filter(({ using }) => using !== undefined);
-  test('there is one for dev and one for prod', () =>
-    expect(parameterFiles.map(({ path }) => path)).toEqual(['dev.bicepparam', 'prod.bicepparam']));
+  test('there is one for azd, one for dev and one for prod', () =>
+    expect(parameterFiles.map(({ path }) => path)).toEqual(['dev.bicepparam', 'main.bicepparam', 'prod.bicepparam']));
   test.each(byPath(parameterFiles))('%s', (_path, file) => expect(wrongAssignments(file)).toEqual([]));
 });
 

@@ -136,7 +136,10 @@ test('a version that the vault does not have is a wrong setting', async () => {
 });
 
 test.each([401, 403])('a vault that answers %i is a wrong setting that names the role', async (status) => {
-  const refusal = { code: 'wrong-setting', message: expect.stringContaining('Key Vault Crypto User') };
+  const refusal = {
+    code: 'wrong-setting',
+    message: expect.stringContaining('Key Vault Crypto Service Encryption User'),
+  };
   vault.faults = [status];
   await expect(ring.currentKeyId()).rejects.toMatchObject(refusal);
   const { keyId, wrapped } = await ring.wrap(randomBytes(32));
