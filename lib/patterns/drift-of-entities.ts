@@ -69,7 +69,10 @@ async function checkHere(engine: Engine, entity: Entity, address: Address, snaps
         suspicions.push({ what: 'taken', ...common });
         continue;
       }
-      const action = { kind: 'upsert', row, properties } as const;
+      // Another one's, that came meanwhile, is not overwritten.
+      const action: Action = found
+        ? { kind: 'replace', row, properties, etag: found.etag }
+        : { kind: 'insert', row, properties };
       suspicions.push({
         what: found ? 'wrong' : 'missing',
         ...common,

@@ -78,24 +78,35 @@ async function checkMember(
   const ids: Values = { ...inPartition, ...parseKey(index.row, key), ...parseKey(index.holds, member) };
   const isWhole = entity.keyFields.every((field) => ids[field] !== undefined);
   const source = isWhole ? addressOf(entity, ids) : undefined;
-  const values = source && (await readValues(engine, entity, source));
-  const isWanted = index.elsewhere
-    ? placesOf(entity, values).some((place) => samePlace(place, { index: name, table, partition, row: key, member }))
-    : isIndexed(index, values) && buildKey(index.row, values) === key;
-  if (isWanted) return [];
+  const isWanted = async () => {
+    const values = source && (await readValues(engine, entity, source));
+    return index.elsewhere
+      ? placesOf(entity, values).some((place) => samePlace(place, { index: name, table, partition, row: key, member }))
+      : isIndexed(index, values) && buildKey(index.row, values) === key;
+  };
+  if (await isWanted()) return [];
   const repair = async () => {
     if (index.elsewhere && source) {
       await settle(engine, entity, source, { index: name, table, partition, row: key, member });
       return true;
     }
-    return dropMember(engine, row, member);
+    return dropMember(engine, row, member, isWanted);
   };
   return [{ what: 'left over', of: name, table, partition, row: key, repair }];
 }
 
-/** Each of several members takes the list as the one before has left it. */
-async function dropMember({ storage }: Engine, address: Address, member: string): Promise<boolean> {
+/**
+ * Each of several members takes the list as the one before has left it. The list is read before the entity is, once more,
+ * and whoever joins writes the list: so nobody who has joined meanwhile is dropped.
+ */
+async function dropMember(
+  { storage }: Engine,
+  address: Address,
+  member: string,
+  isWanted: () => Promise<boolean>,
+): Promise<boolean> {
   const list = await readList(storage, address);
+  if (await isWanted()) return true;
   const action = listAction(list, address.row, { add: [], remove: [member] });
   if (!action) return true;
   const isDone = await tryAction(storage, address, await toStoredList(storage, address, action));

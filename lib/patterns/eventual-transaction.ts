@@ -134,7 +134,9 @@ export async function commit(
   if (intent) await unlessUnavailable(showMessage(engine.storage, intent));
   await dropLists(
     engine,
-    [...neighbours.values()].filter(({ row }) => plan.actions.some(({ action }) => action.row === row)),
+    [...neighbours.values()].filter(({ row }) =>
+      plan.actions.some(({ action }) => action.row === row && action.kind !== 'merge'),
+    ),
   );
   return done;
 }

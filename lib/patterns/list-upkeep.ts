@@ -1,3 +1,4 @@
+import { isExplaining } from '../storage/explain.ts';
 import { type Action, readRow, tryAction } from '../storage/rows.ts';
 import type { Storage } from '../storage/storage.ts';
 import { dropList, listAction, membersOf, readList, toStoredList } from './member-list.ts';
@@ -25,11 +26,13 @@ export function settleMember(
   place: Place & { readonly member: string },
   { wanted, check }: { readonly wanted: boolean; readonly check: () => void },
 ): Promise<boolean> {
+  const answer = Promise.withResolvers<boolean>();
+  const request = { member: place.member, wanted, check, answer };
+  // What is explained is not done along with what others do, nor theirs left undone along with it.
+  if (isExplaining()) return write(storage, place, [request]);
   const lists = waiting.get(storage) ?? new Map<string, Request[]>();
   waiting.set(storage, lists);
   const key = JSON.stringify([place.table, place.partition, place.row]);
-  const answer = Promise.withResolvers<boolean>();
-  const request = { member: place.member, wanted, check, answer };
   const others = lists.get(key);
   if (others) others.push(request);
   else {

@@ -127,8 +127,15 @@ export function planPartition(
     else actions.push({ action, part: { of: 'neighbour' } });
   }
   for (const [row, change] of lists) {
-    const action = listAction(neighbours.get(row), row, change);
+    const found = neighbours.get(row);
+    const action = listAction(found, row, change);
     if (action) actions.push({ action, part: { of: 'neighbour' } });
+    // One that is in the list already relies on it: nobody may take it out for a stranger's before this commits.
+    else if (found && change.add.length > 0)
+      actions.push({
+        action: { kind: 'merge', row, properties: { TouchedBy: writeId }, etag: found.etag },
+        part: { of: 'neighbour' },
+      });
   }
   // Storage takes a row once in a transaction. Two entities that swap a value, or want one, meet here.
   if (new Set(actions.map(({ action }) => action.row)).size < actions.length)

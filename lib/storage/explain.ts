@@ -45,6 +45,11 @@ export function unexplained<Result>(work: () => Result): Result {
   return explanations.exit(work);
 }
 
+/** Whether this is an explanation. */
+export function isExplaining(): boolean {
+  return explanations.getStore() !== undefined;
+}
+
 /** Notes a step where this is an explanation, and says whether it is: then nothing is to be written. */
 export function isExplained(step: () => Step): boolean {
   const steps = explanations.getStore();

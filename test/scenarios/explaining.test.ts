@@ -1,4 +1,7 @@
 import { expect, test } from 'vitest';
+import { settleMember } from '../../lib/patterns/list-upkeep.ts';
+import { membersOf, readList } from '../../lib/patterns/member-list.ts';
+import { explain } from '../../lib/storage/explain.ts';
 import { useProduct } from '../product.ts';
 import { rowsOf, somebody } from '../world.ts';
 
@@ -54,6 +57,19 @@ test('an explanation says what would be done, at what cost, and does none of it'
     if (method !== 'GET') await hr('DELETE', path.replace(String(there.employeeId), String(fresh.employeeId)));
     before = await settled();
   }
+});
+
+test('what is done beside an explanation is done, and what is explained is not', async () => {
+  const members = async (explainedFirst: boolean) => {
+    const list = { index: '', table: 'employeesbylastname', partition: `Beside${explainedFirst}`, row: 'ids' };
+    const join = (member: string) =>
+      settleMember(product.storage, { ...list, member }, { wanted: true, check: () => undefined });
+    const work = [() => explain(() => join('explained')), () => join('done')];
+    await Promise.all((explainedFirst ? work : work.reverse()).map((begin) => begin()));
+    return membersOf(await readList(product.storage, list));
+  };
+  expect(await members(true)).toEqual(['done']);
+  expect(await members(false)).toEqual(['done']);
 });
 
 test('an explanation names keys, actions and messages, and no values', async () => {

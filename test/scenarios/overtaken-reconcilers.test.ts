@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import pMap from 'p-map';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { employees as declared } from '../../lib/model/directory/employees.ts';
@@ -7,6 +8,7 @@ import { auditPage } from '../../lib/patterns/drift-audit.ts';
 import type { Engine } from '../../lib/patterns/engine.ts';
 import type { Entity, Values } from '../../lib/patterns/entity.ts';
 import { createEntity, deleteEntity, patchEntity } from '../../lib/patterns/entity-store.ts';
+import { placesOf } from '../../lib/patterns/places.ts';
 import type { Message } from '../../lib/patterns/poison.ts';
 import { faultyHttpClient, interruptedHttpClient } from '../faulty-http-client.ts';
 import { countTried } from '../tried-faults.ts';
@@ -33,6 +35,15 @@ const consume = (through: Engine, message: Message) =>
     { engine: through, entities: [employees, customers], log: { warn: () => undefined, error: () => undefined } },
     message,
   );
+
+/** An audit of one department. */
+const repairDepartment = (through: Engine, department: string) =>
+  auditPage(through, employees, {
+    position: { table: 0, after: { partition: department, row: '' }, left: 0 },
+    top: 4,
+    repair: true,
+    patience: 10,
+  });
 
 interface Scene {
   /** What the interrupted party does, through its own engine. */
@@ -278,11 +289,9 @@ describe('a writer who is overtaken at any call', () => {
       const table = world.storage.table('employees');
       await table.deleteEntity(department, `email_${one.email}`);
       await table.deleteEntity(department, `lastname_${one.lastName}`);
-      const position = { table: 0, after: { partition: department, row: '' }, left: 0 };
       return {
         act: async (through) => {
-          const options = { position, top: 4, repair: true, patience: 10 };
-          const { findings } = await auditPage(through, employees, options);
+          const { findings } = await repairDepartment(through, department);
           expect(findings).toEqual(findings.map((finding) => ({ ...finding, repaired: true })));
         },
         interrupt: () => patch({ ...one, department }, { phone: '9' }),
@@ -290,6 +299,64 @@ describe('a writer who is overtaken at any call', () => {
     });
     await world.settle();
     await expectIndexesToAgree(world.storage, employees);
+  });
+
+  /** A list of a department of its own that holds somebody who is not there. */
+  async function staleMember() {
+    const one = { ...somebody(), department: `Stale${randomUUID()}` };
+    const list = { EntityType: 'list', Members: JSON.stringify([one.employeeId]) };
+    await world.storage
+      .table('employees')
+      .createEntity({ partitionKey: one.department, rowKey: `lastname_${one.lastName}`, ...list });
+    return one;
+  }
+  test('while it takes a stranger out of a list, by that one who is hired, leaves whoever is there in it', async () => {
+    await everywhere(async () => {
+      const one = await staleMember();
+      return { act: (through) => repairDepartment(through, one.department), interrupt: () => hire(one) };
+    });
+    await world.settle();
+    await expectIndexesToAgree(world.storage, employees);
+  });
+
+  test('who is in a list already, by a repair of that list, is in it still', async () => {
+    await everywhere(async () => {
+      const one = await staleMember();
+      return {
+        act: (through) => createEntity(through, employees, one),
+        interrupt: () => repairDepartment(engine, one.department),
+      };
+    });
+    await world.settle();
+    await expectIndexesToAgree(world.storage, employees);
+  });
+
+  test('while it puts back a copy, by another who takes its place, leaves it to that one', async () => {
+    await everywhere(async () => {
+      const one = { ...somebody(), department: `Taken${randomUUID()}` };
+      const other = { ...somebody(), department: one.department, email: one.email };
+      const place = placesOf(employees, one).find(({ index }) => index === 'emailCompanyWide');
+      await hire(one);
+      await consume(engine, await intentOf(one));
+      await world.storage.table('employees').deleteEntity(one.department, `email_${one.email}`);
+      await world.storage.table('employeesbyemail').deleteEntity(place?.partition ?? '', place?.row ?? '');
+      let hired = false;
+      return {
+        act: async (through) => {
+          await repairDepartment(through, one.department);
+          const copy = await world.storage.table('employees').getEntity(one.department, `email_${one.email}`);
+          expect(copy.SourceRow).toBe(`empid_${hired ? other.employeeId : one.employeeId}`);
+          // Two of one value are what no audit mends.
+          for (const each of [one, other]) await deleteEntity(engine, employees, each).catch(() => undefined);
+        },
+        interrupt: async () => {
+          hired = await hire(other).then(
+            () => true,
+            () => false,
+          );
+        },
+      };
+    }, 1);
   });
 
   test('by another writer of the same entity loses nothing of either', async () => {
