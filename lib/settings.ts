@@ -16,6 +16,12 @@ const Settings = z
     AzureWebJobsStorage__clientId: z.string().optional(),
     /** The word with which a change of the declaration that was refused is agreed to. */
     AGREED_MODEL_CHANGES: z.string().optional(),
+    /** Given by the template; it names Application Insights, and opens nothing where local authentication is off. */
+    APPLICATIONINSIGHTS_CONNECTION_STRING: z
+      .string()
+      .regex(/(^|;)InstrumentationKey=/, 'this is no connection string of Application Insights')
+      .optional(),
+    TELEMETRY: z.literal('console', 'set it to console, or leave it out').optional(),
     TOKEN_ISSUER: z.url(),
     TOKEN_AUDIENCE: z.string().min(1),
     TOKEN_JWKS_URI: z.url(),

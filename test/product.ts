@@ -28,6 +28,8 @@ export interface Product {
   readonly storage: Storage;
   /** Where the key-encryption keys are. */
   readonly keyFile: string;
+  /** What the host has logged so far. */
+  readonly logged: readonly string[];
   token(role: Role, email?: string): Promise<string>;
   /** A client whose requests carry a token of this role. */
   as(role: Role | undefined, email?: string): Client;
@@ -40,12 +42,14 @@ export function useProduct(url: string): Product {
   const connectionString = testStorage(url);
   let product: Awaited<ReturnType<typeof startProduct>>;
   let folder: string;
+  const logged: string[] = [];
   beforeAll(async () => {
     folder = await mkdtemp(join(tmpdir(), 'rowkey-product-'));
     product = await startProduct({
       port: 0,
       data: folder,
       storage: { connectionString },
+      log: (line) => logged.push(line),
       ...(process.env.ROWKEY_HOST === 'func' ? { func: true } : { func: false }),
     });
   });
@@ -65,6 +69,7 @@ export function useProduct(url: string): Product {
       return join(folder, 'keys.json');
     },
     storage: openStorage({ connectionString }),
+    logged,
     token,
     as:
       (role, email) =>

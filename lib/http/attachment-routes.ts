@@ -13,6 +13,7 @@ import type { Entity } from '../patterns/entity.ts';
 import { Attachment } from '../patterns/reference.ts';
 import { parse, validateTexts } from '../patterns/validation.ts';
 import { blobUploadUrl } from '../storage/blob-sas.ts';
+import { countGrant } from '../telemetry/metrics.ts';
 import { requireWriterOrOwner } from './own.ts';
 import type { Answer, Call, Route } from './route.ts';
 
@@ -120,6 +121,7 @@ function uploadRoutes(entity: Entity, field: string): Route[] {
         const url = await blobUploadUrl(call.app.engine.storage, blob, times);
         const headers = { 'x-ms-blob-type': 'BlockBlob' };
         const location = `/api/${path.replace(/\{(\w+)\}/g, (_, part) => encodeURIComponent(String(key[part])))}/uploads/${uploadId}`;
+        countGrant({ entity: entity.name });
         const body = { uploadId, url, headers, expiresAt: times.expiresAt };
         return { status: 201, headers: { location, 'cache-control': 'no-store' }, body };
       },

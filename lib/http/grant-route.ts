@@ -6,6 +6,7 @@ import { buildKey } from '../patterns/key-template.ts';
 import { addressOf } from '../patterns/places.ts';
 import { parse } from '../patterns/validation.ts';
 import { rowUrl, tableUrl } from '../storage/table-sas-signer.ts';
+import { countGrant } from '../telemetry/metrics.ts';
 import { readOwn } from './own.ts';
 import type { Answer, Call, Route } from './route.ts';
 
@@ -55,6 +56,7 @@ async function issue(granting: readonly Entity[], call: Call): Promise<Answer> {
     permissions: grant.permissions,
     expiresAt: grant.expiresAt,
   };
+  countGrant({ entity: entity.name });
   return { status: 201, headers: { 'cache-control': 'no-store' }, body };
 }
 

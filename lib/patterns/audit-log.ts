@@ -4,6 +4,7 @@ import { appendBlock, createAppendBlob, listBlobs, setBlobMetadata } from '../st
 import { blobLength } from '../storage/blobs.ts';
 import { StorageRefusal } from '../storage/errors.ts';
 import { isExplained } from '../storage/explain.ts';
+import { inPattern } from '../telemetry/span.ts';
 import type { Engine } from './engine.ts';
 import type { ChangeRecord } from './note-change.ts';
 
@@ -72,7 +73,7 @@ export function createAuditLog(engine: Engine, { maxBlocks = MAX_BLOCKS } = {}):
 
   async function untilStored(count: number): Promise<void> {
     while (stored < count) {
-      if (!isRunning) void inProcess(run);
+      if (!isRunning) void inProcess(inPattern('log in blobs', run));
       await progress.promise;
     }
   }

@@ -1,6 +1,7 @@
 import pMap from 'p-map';
 import { deleteBlob, type ListedBlob, listContainer } from '../storage/blobs.ts';
 import { type Address, readRow } from '../storage/rows.ts';
+import { inPattern } from '../telemetry/span.ts';
 import { ARRIVALS_CONTAINER } from './attachment.ts';
 import type { Engine } from './engine.ts';
 import type { Entity } from './entity.ts';
@@ -17,30 +18,30 @@ const GRACE_MS = 24 * 60 * 60 * 1_000;
 const AT_ONCE = 16;
 
 /** Deletes orphans and uploads that were never taken in. Answers how many. Safe to run twice or beside itself. */
-export async function collectOrphans(
-  engine: Engine,
-  entities: readonly Entity[],
-): Promise<{ looked: number; deleted: number }> {
-  const before = engine.now() - GRACE_MS;
-  let looked = 0;
-  let deleted = 0;
-  const collect = async (blob: ListedBlob, isOrphan: () => Promise<boolean>) => {
-    if (blob.modifiedAt > before) return;
-    looked += 1;
-    if (!(await isOrphan())) return;
-    await deleteBlob(engine.storage, blob, blob.etag);
-    deleted += 1;
-  };
-  const options = { concurrency: AT_ONCE };
-  for (const container of containersOf(entities))
-    await pMap(
-      listContainer(engine.storage, container),
-      (blob) => collect(blob, () => isUnreferred(engine, blob)),
-      options,
-    );
-  await pMap(listContainer(engine.storage, ARRIVALS_CONTAINER), (blob) => collect(blob, async () => true), options);
-  return { looked, deleted };
-}
+export const collectOrphans = inPattern(
+  'orphans',
+  async (engine: Engine, entities: readonly Entity[]): Promise<{ looked: number; deleted: number }> => {
+    const before = engine.now() - GRACE_MS;
+    let looked = 0;
+    let deleted = 0;
+    const collect = async (blob: ListedBlob, isOrphan: () => Promise<boolean>) => {
+      if (blob.modifiedAt > before) return;
+      looked += 1;
+      if (!(await isOrphan())) return;
+      await deleteBlob(engine.storage, blob, blob.etag);
+      deleted += 1;
+    };
+    const options = { concurrency: AT_ONCE };
+    for (const container of containersOf(entities))
+      await pMap(
+        listContainer(engine.storage, container),
+        (blob) => collect(blob, () => isUnreferred(engine, blob)),
+        options,
+      );
+    await pMap(listContainer(engine.storage, ARRIVALS_CONTAINER), (blob) => collect(blob, async () => true), options);
+    return { looked, deleted };
+  },
+);
 
 /** Those of which each blob belongs to a row. */
 export function containersOf(entities: readonly Entity[]): string[] {

@@ -1,5 +1,8 @@
-import type { z } from 'zod';
+import { context, SpanKind, trace } from '@opentelemetry/api';
+import { z } from 'zod';
 import { RowkeyError } from '../errors.ts';
+import { recordReconcileLag } from '../telemetry/metrics.ts';
+import { contextOf, inSpan } from '../telemetry/span.ts';
 import type { Engine } from './engine.ts';
 import type { Entity } from './entity.ts';
 import { Intent } from './intent.ts';
@@ -14,17 +17,20 @@ export interface Consumer {
   readonly log: Log;
 }
 
+const Sender = z.object({ traceparent: z.string() });
+
 /** A message of `index-changes`. */
 export async function consumeIntent({ engine, entities, log }: Consumer, message: Message): Promise<void> {
-  await handleMessage(engine, message, log, async () => {
+  await handle(engine, message, log, async () => {
     const intent = read(Intent, message.body);
     await reconcile(engine, entityOf(entities, intent.entity), intent);
+    recordReconcileLag(engine.now() - message.insertedAt);
   });
 }
 
 /** A message of `archive`: an archive or a move. */
 export async function consumeTransfer({ engine, entities, log }: Consumer, message: Message): Promise<void> {
-  const reason = await handleMessage(engine, message, log, async () => {
+  const reason = await handle(engine, message, log, async () => {
     const transfer = read(Transfer, message.body);
     await runTransfer(engine, entityOf(entities, transfer.entity), transfer);
   });
@@ -38,6 +44,18 @@ export async function consumePoison({ engine, log }: Consumer, message: Message)
   const reason = 'It failed at every attempt, or could not be decoded; the log of that time says why.';
   await recordPoison(engine, { ...message, queue }, reason);
   log.error(`The message ${message.id} of ${queue} is poison: ${reason}`);
+}
+
+/** In the trace of whoever sent the message, with a link to the invocation that handles it. */
+function handle(engine: Engine, message: Message, log: Log, work: () => Promise<void>): Promise<string | undefined> {
+  const sender = Sender.safeParse(message.body).data?.traceparent;
+  if (!sender) return handleMessage(engine, message, log, work);
+  const invocation = trace.getSpanContext(context.active());
+  return inSpan(`${message.queue} process`, () => handleMessage(engine, message, log, work), {
+    parent: contextOf(sender),
+    kind: SpanKind.CONSUMER,
+    links: invocation ? [{ context: invocation }] : [],
+  });
 }
 
 function read<Schema extends z.ZodType>(schema: Schema, body: unknown): z.output<Schema> {

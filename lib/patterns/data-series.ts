@@ -4,6 +4,7 @@ import type { z } from 'zod';
 import { RowkeyError } from '../errors.ts';
 import { StorageRefusal } from '../storage/errors.ts';
 import { type Action, type Address, type Row, readRow, submit } from '../storage/rows.ts';
+import { inPattern } from '../telemetry/span.ts';
 import { type Declaration, defineEntity } from './define-entity.ts';
 import type { Engine } from './engine.ts';
 import type { Entity, Slots, Values } from './entity.ts';
@@ -52,82 +53,86 @@ export interface Series {
 }
 
 /** One get, or as many at once as the series has rows. Throws `not-found` where none of them is there. */
-export async function readSeries({ storage }: Engine, entity: Entity, key: Values): Promise<Series> {
-  const slots = slotsOf(entity);
-  const rows = await Promise.all(rowAddresses(entity, key).map((address) => readRow(storage, address)));
-  if (rows.every((row) => row === undefined)) throw notFound(entity);
-  const counts = slotNumbers(slots).map((slot) => countIn(rows[rowOf(slots, slot)], slot));
-  return { values: key, counts };
-}
+export const readSeries = inPattern(
+  'data series',
+  async ({ storage }: Engine, entity: Entity, key: Values): Promise<Series> => {
+    const slots = slotsOf(entity);
+    const rows = await Promise.all(rowAddresses(entity, key).map((address) => readRow(storage, address)));
+    if (rows.every((row) => row === undefined)) throw notFound(entity);
+    const counts = slotNumbers(slots).map((slot) => countIn(rows[rowOf(slots, slot)], slot));
+    return { values: key, counts };
+  },
+);
 
 /** Sets counts by slot, whatever they were: one merge, or one transaction where they lie in several rows. */
-export async function setCounts(
-  engine: Engine,
-  entity: Entity,
-  key: Values,
-  counts: ReadonlyMap<number, number>,
-): Promise<void> {
-  const slots = slotsOf(entity);
-  const [first, ...others] = rowAddresses(entity, key);
-  const actions = [first, ...others].flatMap((address, index): Action[] => {
-    const own = [...counts].filter(([slot]) => rowOf(slots, slot) === index);
-    const properties = Object.fromEntries(own.map(([slot, count]) => [propertyOf(slot), count]));
-    if (!address || own.length === 0) return [];
-    return [{ kind: 'upsert-merge', row: address.row, properties: { ...properties, ...marks(entity, key) } }];
-  });
-  if (!first || actions.length === 0) return;
-  const { table, partition } = first;
-  const set = () => submit(engine.storage, { table, partition, actions });
-  await noted(engine, countOf(entity, first, [...counts.keys()]), set);
-}
+export const setCounts = inPattern(
+  'data series',
+  async (engine: Engine, entity: Entity, key: Values, counts: ReadonlyMap<number, number>): Promise<void> => {
+    const slots = slotsOf(entity);
+    const [first, ...others] = rowAddresses(entity, key);
+    const actions = [first, ...others].flatMap((address, index): Action[] => {
+      const own = [...counts].filter(([slot]) => rowOf(slots, slot) === index);
+      const properties = Object.fromEntries(own.map(([slot, count]) => [propertyOf(slot), count]));
+      if (!address || own.length === 0) return [];
+      return [{ kind: 'upsert-merge', row: address.row, properties: { ...properties, ...marks(entity, key) } }];
+    });
+    if (!first || actions.length === 0) return;
+    const { table, partition } = first;
+    const set = () => submit(engine.storage, { table, partition, actions });
+    await noted(engine, countOf(entity, first, [...counts.keys()]), set);
+  },
+);
 
 /**
  * Adds to one count, under the ETag, over again until nobody comes between. Answers the new count. With `id`, of a request
  * that may be repeated, it is added once, as long as no 64 others have been counted in the same row since.
  */
-export async function increment(
-  engine: Engine,
-  entity: Entity,
-  key: Values,
-  { slot, by, id }: { slot: number; by: number; id?: string | undefined },
-): Promise<number> {
-  const slots = slotsOf(entity);
-  const address = rowAddresses(entity, key)[rowOf(slots, slot)];
-  if (!address) throw notFound(entity);
-  const writer = id ?? randomBytes(6).toString('base64url');
-  const until = engine.now() + PATIENCE_MS;
-  const change = countOf(entity, address, [slot]);
-  for (let attempt = 1; engine.now() < until; attempt += 1) {
-    const row = await readRow(engine.storage, address);
-    const writers = String(row?.properties.Writers ?? '')
-      .split(',')
-      .filter(Boolean);
-    // The reply to this very increment was lost, and the SDK's second attempt was refused.
-    if (writers.includes(writer)) {
-      noteChange(engine, change);
-      return countIn(row, slot);
+export const increment = inPattern(
+  'data series',
+  async (
+    engine: Engine,
+    entity: Entity,
+    key: Values,
+    { slot, by, id }: { slot: number; by: number; id?: string | undefined },
+  ): Promise<number> => {
+    const slots = slotsOf(entity);
+    const address = rowAddresses(entity, key)[rowOf(slots, slot)];
+    if (!address) throw notFound(entity);
+    const writer = id ?? randomBytes(6).toString('base64url');
+    const until = engine.now() + PATIENCE_MS;
+    const change = countOf(entity, address, [slot]);
+    for (let attempt = 1; engine.now() < until; attempt += 1) {
+      const row = await readRow(engine.storage, address);
+      const writers = String(row?.properties.Writers ?? '')
+        .split(',')
+        .filter(Boolean);
+      // The reply to this very increment was lost, and the SDK's second attempt was refused.
+      if (writers.includes(writer)) {
+        noteChange(engine, change);
+        return countIn(row, slot);
+      }
+      const count = checked(countIn(row, slot) + by);
+      const properties = {
+        [propertyOf(slot)]: count,
+        Writers: [writer, ...writers].slice(0, WRITERS_KEPT).join(','),
+        ...marks(entity, key),
+      };
+      const action: Action = row
+        ? { kind: 'merge', row: address.row, properties, etag: row.etag }
+        : { kind: 'insert', row: address.row, properties };
+      try {
+        await submit(engine.storage, { ...address, actions: [action] });
+        noteChange(engine, change);
+        return count;
+      } catch (error) {
+        if (isUnknown(error)) noteChange(engine, { ...change, outcome: 'unknown' });
+        if (!(error instanceof StorageRefusal) || error.reason.startsWith('table')) throw error;
+        await sleep(Math.random() * Math.min(20 * attempt, LONGEST_BACK_OFF_MS));
+      }
     }
-    const count = checked(countIn(row, slot) + by);
-    const properties = {
-      [propertyOf(slot)]: count,
-      Writers: [writer, ...writers].slice(0, WRITERS_KEPT).join(','),
-      ...marks(entity, key),
-    };
-    const action: Action = row
-      ? { kind: 'merge', row: address.row, properties, etag: row.etag }
-      : { kind: 'insert', row: address.row, properties };
-    try {
-      await submit(engine.storage, { ...address, actions: [action] });
-      noteChange(engine, change);
-      return count;
-    } catch (error) {
-      if (isUnknown(error)) noteChange(engine, { ...change, outcome: 'unknown' });
-      if (!(error instanceof StorageRefusal) || error.reason.startsWith('table')) throw error;
-      await sleep(Math.random() * Math.min(20 * attempt, LONGEST_BACK_OFF_MS));
-    }
-  }
-  throw busy('Others keep counting in the same row.');
-}
+    throw busy('Others keep counting in the same row.');
+  },
+);
 
 /** The number of a slot that came as a text. Throws `invalid-input`. */
 export function toSlot(entity: Entity, text: string): number {

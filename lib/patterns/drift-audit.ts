@@ -3,6 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import pMap from 'p-map';
 import { z } from 'zod';
 import { type Address, type Row, scanTable } from '../storage/rows.ts';
+import { inPattern } from '../telemetry/span.ts';
 import { checkCounts, checkEntity } from './drift-of-entities.ts';
 import { checkLeftOver } from './drift-of-index-rows.ts';
 import type { Engine } from './engine.ts';
@@ -72,36 +73,39 @@ export function isAudited({
 }
 
 /** Looks at some rows. Throws as reads and writes do; then the same page may be asked for again. */
-export async function auditPage(engine: Engine, entity: Entity, options: AuditOptions): Promise<AuditPage> {
-  const { position = { table: 0, left: 0 }, top, repair, only, patience = PATIENCE_MS } = options;
-  const tables = only ? [entity.table] : tablesOf(entity);
-  const table = tables[position.table];
-  if (table === undefined) return { looked: 0, findings: [], next: undefined, left: position.left };
-  const { rows, more } = await scanTable(engine.storage, { table, after: position.after, limit: top });
-  const partitions = new Set<string>();
-  const look = async (row: Row) => ({ row, suspicions: await checkRow(engine, entity, row, { partitions, only }) });
-  const looked = await pMap(rows, look, { concurrency: ROWS_AT_ONCE });
-  let suspicious = looked.filter(({ suspicions }) => suspicions.length > 0).map(({ row }) => row);
-  if (suspicious.length > 0) await sleep(patience);
-  const findings: Finding[] = [];
-  for (let attempts = ATTEMPTS_AT_REPAIR; suspicious.length > 0; attempts -= 1) {
-    partitions.clear();
-    const refused = new Set<Row>();
-    for (const row of suspicious)
-      for (const { repair: mend, ...found } of await checkRow(engine, entity, row, { partitions, only })) {
-        const repaired = repair && mend !== undefined && (await mend());
-        if (repair && mend && !repaired && attempts > 1) refused.add(row);
-        else findings.push({ ...found, repaired });
-      }
-    suspicious = [...refused];
-  }
-  const left = position.left + findings.filter(({ repaired }) => !repaired).length;
-  const page = { looked: rows.length, findings, left };
-  const last = more ? rows.at(-1) : undefined;
-  if (last) return { ...page, next: { ...position, after: { partition: last.partition, row: last.row }, left } };
-  const isOver = position.table + 1 === tables.length;
-  return { ...page, next: isOver ? undefined : { table: position.table + 1, left } };
-}
+export const auditPage = inPattern(
+  'drift audit',
+  async (engine: Engine, entity: Entity, options: AuditOptions): Promise<AuditPage> => {
+    const { position = { table: 0, left: 0 }, top, repair, only, patience = PATIENCE_MS } = options;
+    const tables = only ? [entity.table] : tablesOf(entity);
+    const table = tables[position.table];
+    if (table === undefined) return { looked: 0, findings: [], next: undefined, left: position.left };
+    const { rows, more } = await scanTable(engine.storage, { table, after: position.after, limit: top });
+    const partitions = new Set<string>();
+    const look = async (row: Row) => ({ row, suspicions: await checkRow(engine, entity, row, { partitions, only }) });
+    const looked = await pMap(rows, look, { concurrency: ROWS_AT_ONCE });
+    let suspicious = looked.filter(({ suspicions }) => suspicions.length > 0).map(({ row }) => row);
+    if (suspicious.length > 0) await sleep(patience);
+    const findings: Finding[] = [];
+    for (let attempts = ATTEMPTS_AT_REPAIR; suspicious.length > 0; attempts -= 1) {
+      partitions.clear();
+      const refused = new Set<Row>();
+      for (const row of suspicious)
+        for (const { repair: mend, ...found } of await checkRow(engine, entity, row, { partitions, only })) {
+          const repaired = repair && mend !== undefined && (await mend());
+          if (repair && mend && !repaired && attempts > 1) refused.add(row);
+          else findings.push({ ...found, repaired });
+        }
+      suspicious = [...refused];
+    }
+    const left = position.left + findings.filter(({ repaired }) => !repaired).length;
+    const page = { looked: rows.length, findings, left };
+    const last = more ? rows.at(-1) : undefined;
+    if (last) return { ...page, next: { ...position, after: { partition: last.partition, row: last.row }, left } };
+    const isOver = position.table + 1 === tables.length;
+    return { ...page, next: isOver ? undefined : { table: position.table + 1, left } };
+  },
+);
 
 /** Its own, where copies and lists of its partitions are, too; then those of its indexes elsewhere, and its archive. */
 function tablesOf(entity: Entity): string[] {

@@ -3,6 +3,7 @@ import { RowkeyError } from '../errors.ts';
 import { StorageRefusal } from '../storage/errors.ts';
 import { createTable, dropTable, listTables } from '../storage/provision.ts';
 import { type Properties, type Row, readRange } from '../storage/rows.ts';
+import { inPattern } from '../telemetry/span.ts';
 import type { Engine } from './engine.ts';
 import type { Entity, Values } from './entity.ts';
 import type { KeyRange } from './key-template.ts';
@@ -78,19 +79,22 @@ export async function unlessTableMissing<Answer, Otherwise>(
  * Makes the tables to come and drops every table of a day that is no longer kept, whatever was missed before.
  * Safe to run twice, late, or beside itself. A table that is not a day of this entity is never touched.
  */
-export async function rollDays(engine: Engine, entity: Entity): Promise<{ created: string[]; dropped: string[] }> {
-  const created = tablesToCome(entity, engine.now());
-  for (const table of created) await unlessBeingDeleted(createTable(engine.storage, table));
-  const { first } = keptDays(entity, engine.now());
-  const dropped: string[] = [];
-  for (const table of await listTables(engine.storage, entity.table)) {
-    const day = dayOf(entity, table);
-    if (day === undefined || day >= first) continue;
-    await unlessBeingDeleted(dropTable(engine.storage, table));
-    dropped.push(table);
-  }
-  return { created, dropped };
-}
+export const rollDays = inPattern(
+  'high volume delete',
+  async (engine: Engine, entity: Entity): Promise<{ created: string[]; dropped: string[] }> => {
+    const created = tablesToCome(entity, engine.now());
+    for (const table of created) await unlessBeingDeleted(createTable(engine.storage, table));
+    const { first } = keptDays(entity, engine.now());
+    const dropped: string[] = [];
+    for (const table of await listTables(engine.storage, entity.table)) {
+      const day = dayOf(entity, table);
+      if (day === undefined || day >= first) continue;
+      await unlessBeingDeleted(dropTable(engine.storage, table));
+      dropped.push(table);
+    }
+    return { created, dropped };
+  },
+);
 
 /** The ISO date of a table of this entity, or undefined for any other table. */
 export function dayOf(entity: Entity, table: string): string | undefined {

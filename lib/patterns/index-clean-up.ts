@@ -2,6 +2,7 @@ import pMap from 'p-map';
 import { RowkeyError } from '../errors.ts';
 import { dropTable } from '../storage/provision.ts';
 import { type Row, scanTable, tryAction } from '../storage/rows.ts';
+import { inPattern } from '../telemetry/span.ts';
 import type { AuditPage, AuditPosition, Suspicion } from './drift-audit.ts';
 import { checkLeftOver, isRowOf } from './drift-of-index-rows.ts';
 import type { Engine } from './engine.ts';
@@ -28,38 +29,41 @@ export interface CleanUpOptions {
 }
 
 /** Deletes a page of it. Throws `not-found` where nothing of such an index is left. */
-export async function cleanUpIndex(
-  engine: Engine,
-  entity: Entity,
-  name: string,
-  { entities, position = { table: 0, left: 0 }, top }: CleanUpOptions,
-): Promise<AuditPage> {
-  const shape = await readFormerIndex(engine, entity, name);
-  if (!shape)
-    throw new RowkeyError('not-found', `${entity.name} has no former index ${name} of which anything is left.`);
-  const { table = entity.table } = shape;
-  if (!resourcesOf(entities, engine.now()).tables.includes(table)) {
-    await dropTable(engine.storage, table);
-    await markCleanedUp(engine, entity, name);
-    return { looked: 0, findings: [], next: undefined, left: 0 };
-  }
-  const { rows, more } = await scanTable(engine.storage, { table, after: position.after, limit: top });
-  const without = { ...entity, indexes: { [name]: takingNobodyIn(shape) } };
-  const declared = Object.values(entity.indexes);
-  // Rows that may be of an index that is declared are for the audit to judge.
-  const candidates = rows.filter((row) => !declared.some((index) => isRowOf(entity, index, row)));
-  const suspicionsOf = (row: Row) =>
-    row.properties.EntityType === 'list' ? wholeList(engine, without, row) : checkLeftOver(engine, without, row);
-  const suspicions = await pMap(candidates, suspicionsOf, { concurrency: ROWS_AT_ONCE });
-  const findings: Finding[] = [];
-  for (const { repair, ...found } of suspicions.flat())
-    findings.push({ ...found, repaired: repair !== undefined && (await repair()) });
-  const left = position.left + findings.filter(({ repaired }) => !repaired).length;
-  const last = more ? rows.at(-1) : undefined;
-  const next = last && { ...position, after: { partition: last.partition, row: last.row }, left };
-  if (!next && left === 0) await markCleanedUp(engine, entity, name);
-  return { looked: rows.length, findings, next, left };
-}
+export const cleanUpIndex = inPattern(
+  'drift audit',
+  async (
+    engine: Engine,
+    entity: Entity,
+    name: string,
+    { entities, position = { table: 0, left: 0 }, top }: CleanUpOptions,
+  ): Promise<AuditPage> => {
+    const shape = await readFormerIndex(engine, entity, name);
+    if (!shape)
+      throw new RowkeyError('not-found', `${entity.name} has no former index ${name} of which anything is left.`);
+    const { table = entity.table } = shape;
+    if (!resourcesOf(entities, engine.now()).tables.includes(table)) {
+      await dropTable(engine.storage, table);
+      await markCleanedUp(engine, entity, name);
+      return { looked: 0, findings: [], next: undefined, left: 0 };
+    }
+    const { rows, more } = await scanTable(engine.storage, { table, after: position.after, limit: top });
+    const without = { ...entity, indexes: { [name]: takingNobodyIn(shape) } };
+    const declared = Object.values(entity.indexes);
+    // Rows that may be of an index that is declared are for the audit to judge.
+    const candidates = rows.filter((row) => !declared.some((index) => isRowOf(entity, index, row)));
+    const suspicionsOf = (row: Row) =>
+      row.properties.EntityType === 'list' ? wholeList(engine, without, row) : checkLeftOver(engine, without, row);
+    const suspicions = await pMap(candidates, suspicionsOf, { concurrency: ROWS_AT_ONCE });
+    const findings: Finding[] = [];
+    for (const { repair, ...found } of suspicions.flat())
+      findings.push({ ...found, repaired: repair !== undefined && (await repair()) });
+    const left = position.left + findings.filter(({ repaired }) => !repaired).length;
+    const last = more ? rows.at(-1) : undefined;
+    const next = last && { ...position, after: { partition: last.partition, row: last.row }, left };
+    if (!next && left === 0) await markCleanedUp(engine, entity, name);
+    return { looked: rows.length, findings, next, left };
+  },
+);
 
 /** None of its members is wanted, so it goes with them, and with the blob that they may be in. */
 async function wholeList({ storage }: Engine, entity: Entity, row: Row): Promise<Suspicion[]> {

@@ -15,8 +15,11 @@ const Place = z.strictObject({
   member: z.string().optional(),
 });
 
+/** What every message has: its version, and the trace in which it was sent, so that what it brings on is a part of it. */
+export const MESSAGE = { version: z.literal(MESSAGE_VERSION), traceparent: z.string().optional() };
+
 export const Intent = z.strictObject({
-  version: z.literal(MESSAGE_VERSION),
+  ...MESSAGE,
   /** The id of the write, which its claims carry. */
   intent: z.string().min(1),
   entity: z.string().min(1),

@@ -3,6 +3,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { z } from 'zod';
 import { RowkeyError } from '../errors.ts';
 import { type Action, type Row, readRange, readRow, tryAction } from '../storage/rows.ts';
+import { inPattern } from '../telemetry/span.ts';
 import { SYSTEM_TABLE } from './continuation.ts';
 import type { Engine } from './engine.ts';
 import type { Entity } from './entity.ts';
@@ -97,41 +98,40 @@ export function compareShapes(entity: Entity, before: Shape | undefined): ModelC
  * Compares what is declared with what is stored, and keeps it. Throws `wrong-setting` with every change that is refused, and
  * the word that an operator sets AGREED_MODEL_CHANGES to in order to agree. Answers what an operator should know.
  */
-export async function guardModel(
-  engine: Engine,
-  entities: readonly Entity[],
-  agreed: string | undefined,
-): Promise<string[]> {
-  const { rows } = await readRange(engine.storage, { table: SYSTEM_TABLE, partition: PARTITION, from: '' });
-  const before = new Map(rows.map((row) => [row.row, { row, shape: toShape(row) }]));
-  const changes = entities.map((entity) => ({ entity, ...compareShapes(entity, before.get(entity.name)?.shape) }));
-  const refused = changes.flatMap((change) => change.refused);
-  const word = wordOf(refused);
-  if (refused.length > 0 && agreed !== word)
-    throw new RowkeyError(
-      'wrong-setting',
-      `The declaration has changed in a way that would strand or lose what is stored. ${refused.join('; ')}. Undo that, or set AGREED_MODEL_CHANGES to ${word}.`,
-    );
-  for (const { entity, shape } of changes) {
-    const known = before.get(entity.name);
-    if (known && isDeepStrictEqual(known.shape, shape)) continue;
-    const properties = { EntityType: 'model', Shape: JSON.stringify(shape) };
-    const action: Action = known
-      ? { kind: 'replace', row: entity.name, properties, etag: known.row.etag }
-      : { kind: 'insert', row: entity.name, properties };
-    // Another process of the same deployment may have been first.
-    await tryAction(engine.storage, { table: SYSTEM_TABLE, partition: PARTITION }, action);
-  }
-  return changes.flatMap(({ entity, shape: { unbuilt, leftOver } }) => [
-    ...unbuilt.map(
-      (index) => `The index ${index} of ${entity.name} is not built: npm run reindex -- ${entity.name} ${index}`,
-    ),
-    ...Object.keys(leftOver).map(
-      (index) =>
-        `What the former index ${index} of ${entity.name} kept is still there: npm run reindex -- ${entity.name} ${index} --clean-up`,
-    ),
-  ]);
-}
+export const guardModel = inPattern(
+  'model guard',
+  async (engine: Engine, entities: readonly Entity[], agreed: string | undefined): Promise<string[]> => {
+    const { rows } = await readRange(engine.storage, { table: SYSTEM_TABLE, partition: PARTITION, from: '' });
+    const before = new Map(rows.map((row) => [row.row, { row, shape: toShape(row) }]));
+    const changes = entities.map((entity) => ({ entity, ...compareShapes(entity, before.get(entity.name)?.shape) }));
+    const refused = changes.flatMap((change) => change.refused);
+    const word = wordOf(refused);
+    if (refused.length > 0 && agreed !== word)
+      throw new RowkeyError(
+        'wrong-setting',
+        `The declaration has changed in a way that would strand or lose what is stored. ${refused.join('; ')}. Undo that, or set AGREED_MODEL_CHANGES to ${word}.`,
+      );
+    for (const { entity, shape } of changes) {
+      const known = before.get(entity.name);
+      if (known && isDeepStrictEqual(known.shape, shape)) continue;
+      const properties = { EntityType: 'model', Shape: JSON.stringify(shape) };
+      const action: Action = known
+        ? { kind: 'replace', row: entity.name, properties, etag: known.row.etag }
+        : { kind: 'insert', row: entity.name, properties };
+      // Another process of the same deployment may have been first.
+      await tryAction(engine.storage, { table: SYSTEM_TABLE, partition: PARTITION }, action);
+    }
+    return changes.flatMap(({ entity, shape: { unbuilt, leftOver } }) => [
+      ...unbuilt.map(
+        (index) => `The index ${index} of ${entity.name} is not built: npm run reindex -- ${entity.name} ${index}`,
+      ),
+      ...Object.keys(leftOver).map(
+        (index) =>
+          `What the former index ${index} of ${entity.name} kept is still there: npm run reindex -- ${entity.name} ${index} --clean-up`,
+      ),
+    ]);
+  },
+);
 
 function haveSameRows(one: IndexShape, other: IndexShape): boolean {
   return one.table === other.table && one.partition === other.partition && one.row === other.row;

@@ -2,6 +2,7 @@ import pMap from 'p-map';
 import { RowkeyError } from '../errors.ts';
 import { sendMessage } from '../storage/messages.ts';
 import { type Row, readRange, readRow, submit, tryAction } from '../storage/rows.ts';
+import { countPoison } from '../telemetry/metrics.ts';
 import type { Engine } from './engine.ts';
 import { type NotedChange, noted } from './note-change.ts';
 import { splitText } from './split-text.ts';
@@ -98,6 +99,7 @@ export async function recordPoison(engine: Engine, message: Message, reason: str
     partition: PARTITION,
     actions: [{ kind: 'upsert', row, properties }],
   });
+  countPoison({ queue });
 }
 
 /** Newest first. */

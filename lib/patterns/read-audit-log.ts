@@ -1,4 +1,5 @@
 import { listBlobs, readLines } from '../storage/append-blobs.ts';
+import { inPattern } from '../telemetry/span.ts';
 import { AUDIT_CONTAINER, hourOf } from './audit-log.ts';
 import type { Position } from './continuation.ts';
 import type { Engine } from './engine.ts';
@@ -22,39 +23,42 @@ export interface ChangesQuery {
 }
 
 /** In the order of hours, within an hour of blobs, and within a blob as they were appended. */
-export async function readChanges(
-  { storage }: Engine,
-  { from, to, limit, after }: ChangesQuery,
-): Promise<{ items: ChangeRecord[]; next: Position | undefined }> {
-  const read = after && placeOf(after);
-  const firstHour = read ? hourIn(read.blob) : hourOf(isoInstant(from));
-  const lastHour = hourOf(isoInstant(to - 1));
-  const items: ChangeRecord[] = [];
-  let last: Position | undefined;
-  let seen = new Set<string>();
-  let hour = '';
-  for (const day of daysBetween(firstHour, lastHour)) {
-    const blobs = await listBlobs(storage, { container: AUDIT_CONTAINER, prefix: `${day}/` });
-    for (const blob of blobs.filter((name) => hourIn(name) >= firstHour && hourIn(name) <= lastHour)) {
-      if (hourIn(blob) !== hour) seen = new Set();
-      hour = hourIn(blob);
-      let line = 0;
-      for await (const text of readLines(storage, { container: AUDIT_CONTAINER, name: blob })) {
-        line += 1;
-        const change = ChangeRecord.parse(JSON.parse(text));
-        if (seen.has(change.id)) continue;
-        seen.add(change.id);
-        const at = Date.parse(change.at);
-        const isRead = read && (blob < read.blob || (blob === read.blob && line <= read.line));
-        if (isRead || at < from || at >= to) continue;
-        if (items.length === limit) return { items, next: last };
-        items.push(change);
-        last = { row: `${blob}:${line}` };
+export const readChanges = inPattern(
+  'log in blobs',
+  async (
+    { storage }: Engine,
+    { from, to, limit, after }: ChangesQuery,
+  ): Promise<{ items: ChangeRecord[]; next: Position | undefined }> => {
+    const read = after && placeOf(after);
+    const firstHour = read ? hourIn(read.blob) : hourOf(isoInstant(from));
+    const lastHour = hourOf(isoInstant(to - 1));
+    const items: ChangeRecord[] = [];
+    let last: Position | undefined;
+    let seen = new Set<string>();
+    let hour = '';
+    for (const day of daysBetween(firstHour, lastHour)) {
+      const blobs = await listBlobs(storage, { container: AUDIT_CONTAINER, prefix: `${day}/` });
+      for (const blob of blobs.filter((name) => hourIn(name) >= firstHour && hourIn(name) <= lastHour)) {
+        if (hourIn(blob) !== hour) seen = new Set();
+        hour = hourIn(blob);
+        let line = 0;
+        for await (const text of readLines(storage, { container: AUDIT_CONTAINER, name: blob })) {
+          line += 1;
+          const change = ChangeRecord.parse(JSON.parse(text));
+          if (seen.has(change.id)) continue;
+          seen.add(change.id);
+          const at = Date.parse(change.at);
+          const isRead = read && (blob < read.blob || (blob === read.blob && line <= read.line));
+          if (isRead || at < from || at >= to) continue;
+          if (items.length === limit) return { items, next: last };
+          items.push(change);
+          last = { row: `${blob}:${line}` };
+        }
       }
     }
-  }
-  return { items, next: undefined };
-}
+    return { items, next: undefined };
+  },
+);
 
 function placeOf({ row }: Position): { blob: string; line: number } {
   const [blob = '', line] = row.split(':');

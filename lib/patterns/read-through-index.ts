@@ -1,5 +1,6 @@
 import pMap from 'p-map';
 import { type Row, readRange, readRow } from '../storage/rows.ts';
+import { inPattern } from '../telemetry/span.ts';
 import type { Engine } from './engine.ts';
 import type { Entity, Values } from './entity.ts';
 import { toValues } from './entity-codec.ts';
@@ -41,30 +42,33 @@ export function isOfMany(entity: Entity, index: Index): boolean {
  * Through an index of which several rows have what is given: a range query, or one for each bucket, at once and merged.
  * The rows answer themselves where they are full or part copies; where they only refer, each entity is a second lookup.
  */
-export async function readByCopies(
-  engine: Engine,
-  entity: Entity,
-  index: IntraPartitionIndex | InterPartitionIndex,
-  given: Values,
-  { top, after }: PageOptions,
-): Promise<Page> {
-  const inside = index.kind === 'intra-partition';
-  const table = inside ? entity.table : index.table;
-  const partitions = inside ? [buildKey(entity.partition, given)] : buildKeys(index.partition, given);
-  const range = { table, ...prefixRange(index.row, given), after: after?.row, type: entity.name, limit: top };
-  const answers = await pMap(partitions, (partition) => readRange(engine.storage, { ...range, partition }), {
-    concurrency: PARTITIONS_AT_ONCE,
-  });
-  const all = answers.flatMap(({ rows }) => rows).sort((one, other) => (one.row < other.row ? -1 : 1));
-  const rows = all.slice(0, top);
-  const found =
-    index.copies === 'keys'
-      ? await followAll(engine, entity, index, rows)
-      : rows.map(({ properties }) => toValues(entity, properties));
-  const last = rows.at(-1);
-  const more = all.length > top || answers.some((answer) => answer.more);
-  return { items: found, next: more && last ? { row: last.row } : undefined };
-}
+export const readByCopies = inPattern(
+  'secondary index',
+  async (
+    engine: Engine,
+    entity: Entity,
+    index: IntraPartitionIndex | InterPartitionIndex,
+    given: Values,
+    { top, after }: PageOptions,
+  ): Promise<Page> => {
+    const inside = index.kind === 'intra-partition';
+    const table = inside ? entity.table : index.table;
+    const partitions = inside ? [buildKey(entity.partition, given)] : buildKeys(index.partition, given);
+    const range = { table, ...prefixRange(index.row, given), after: after?.row, type: entity.name, limit: top };
+    const answers = await pMap(partitions, (partition) => readRange(engine.storage, { ...range, partition }), {
+      concurrency: PARTITIONS_AT_ONCE,
+    });
+    const all = answers.flatMap(({ rows }) => rows).sort((one, other) => (one.row < other.row ? -1 : 1));
+    const rows = all.slice(0, top);
+    const found =
+      index.copies === 'keys'
+        ? await followAll(engine, entity, index, rows)
+        : rows.map(({ properties }) => toValues(entity, properties));
+    const last = rows.at(-1);
+    const more = all.length > top || answers.some((answer) => answer.more);
+    return { items: found, next: more && last ? { row: last.row } : undefined };
+  },
+);
 
 /** The entities that rows refer to; one that has moved on is left out. */
 async function followAll(engine: Engine, entity: Entity, index: Index, rows: readonly Row[]): Promise<Values[]> {
@@ -88,56 +92,56 @@ function partitionOf(index: InterPartitionIndex | IndexEntity, entity: Entity) {
 }
 
 /** Through an index whose every row is one entity. One lookup where the row holds a full copy, else two. Throws `not-found`. */
-export async function readByCopy(
-  engine: Engine,
-  entity: Entity,
-  index: IntraPartitionIndex | InterPartitionIndex,
-  given: Values,
-): Promise<Values> {
-  const inside = index.kind === 'intra-partition';
-  const table = inside ? entity.table : index.table;
-  const partition = buildKey(inside ? entity.partition : index.partition, given);
-  const row = buildKey(index.row, given);
-  const copy = await readRow(engine.storage, { table, partition, row });
-  if (!copy || copy.properties.SourceRow === undefined) throw notFound(entity);
-  const isData = inside || !index.unique || isConfirmed(copy);
-  if (isData && index.copies === 'everything') return toValues(entity, copy.properties);
-  // A claim is no data: whether its writer has committed is in the entity itself.
-  const { SourcePartition, SourceRow } = copy.properties;
-  const source = { table: entity.table, partition: String(SourcePartition), row: String(SourceRow) };
-  const found = await readLive(engine, entity, source);
-  const isThere = (values: Values) =>
-    inside ||
-    placesOf(entity, values).some(
-      (place) => place.table === table && place.partition === partition && place.row === row,
-    );
-  if (!found || !isThere(found.values)) throw notFound(entity);
-  return found.values;
-}
+export const readByCopy = inPattern(
+  'secondary index',
+  async (
+    engine: Engine,
+    entity: Entity,
+    index: IntraPartitionIndex | InterPartitionIndex,
+    given: Values,
+  ): Promise<Values> => {
+    const inside = index.kind === 'intra-partition';
+    const table = inside ? entity.table : index.table;
+    const partition = buildKey(inside ? entity.partition : index.partition, given);
+    const row = buildKey(index.row, given);
+    const copy = await readRow(engine.storage, { table, partition, row });
+    if (!copy || copy.properties.SourceRow === undefined) throw notFound(entity);
+    const isData = inside || !index.unique || isConfirmed(copy);
+    if (isData && index.copies === 'everything') return toValues(entity, copy.properties);
+    // A claim is no data: whether its writer has committed is in the entity itself.
+    const { SourcePartition, SourceRow } = copy.properties;
+    const source = { table: entity.table, partition: String(SourcePartition), row: String(SourceRow) };
+    const found = await readLive(engine, entity, source);
+    const isThere = (values: Values) =>
+      inside ||
+      placesOf(entity, values).some(
+        (place) => place.table === table && place.partition === partition && place.row === row,
+      );
+    if (!found || !isThere(found.values)) throw notFound(entity);
+    return found.values;
+  },
+);
 
 /** Index entities pattern: the list, and a point query for each of its members; one that has moved on is left out. */
-export async function readByList(
-  engine: Engine,
-  entity: Entity,
-  index: IndexEntity,
-  given: Values,
-  options: PageOptions,
-): Promise<Page> {
-  const table = index.elsewhere?.table ?? entity.table;
-  const partition = buildKey(partitionOf(index, entity), given);
-  const row = buildKey(index.row, given);
-  const members = membersOf(await readList(engine.storage, { table, partition, row }));
-  const rest = options.after ? members.filter((member) => member > (options.after?.row ?? '')) : members;
-  const page = rest.slice(0, options.top);
-  const found = await pMap(page, (member) => readMember(engine, entity, index, { given, member }), {
-    concurrency: POINT_READS_AT_ONCE,
-  });
-  const last = page.at(-1);
-  return {
-    items: found.filter((values) => values !== undefined),
-    next: last && rest.length > page.length ? { row: last } : undefined,
-  };
-}
+export const readByList = inPattern(
+  'index entities',
+  async (engine: Engine, entity: Entity, index: IndexEntity, given: Values, options: PageOptions): Promise<Page> => {
+    const table = index.elsewhere?.table ?? entity.table;
+    const partition = buildKey(partitionOf(index, entity), given);
+    const row = buildKey(index.row, given);
+    const members = membersOf(await readList(engine.storage, { table, partition, row }));
+    const rest = options.after ? members.filter((member) => member > (options.after?.row ?? '')) : members;
+    const page = rest.slice(0, options.top);
+    const found = await pMap(page, (member) => readMember(engine, entity, index, { given, member }), {
+      concurrency: POINT_READS_AT_ONCE,
+    });
+    const last = page.at(-1);
+    return {
+      items: found.filter((values) => values !== undefined),
+      next: last && rest.length > page.length ? { row: last } : undefined,
+    };
+  },
+);
 
 async function readMember(
   engine: Engine,

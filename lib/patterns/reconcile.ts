@@ -2,6 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import pMap from 'p-map';
 import { RowkeyError } from '../errors.ts';
 import { type Address, type Properties, type Row, readRow, tryAction } from '../storage/rows.ts';
+import { inPattern } from '../telemetry/span.ts';
 import type { Engine } from './engine.ts';
 import type { Entity, Values } from './entity.ts';
 import { type Snapshot, toSnapshot, toValues } from './entity-codec.ts';
@@ -29,17 +30,20 @@ export const HOLD_MS = 4 * 60_000;
 const ENTITIES_AT_ONCE = 8;
 
 /** Throws to be tried again; a message that came too late for its hold is left to the next holder. */
-export async function reconcile(engine: Engine, entity: Entity, intent: Intent): Promise<void> {
-  const until = engine.now() + HOLD_MS;
-  const work: Work = { engine, entity, intent: intent.intent, until };
-  await pMap(
-    intent.items,
-    (item) => reconcileEntity(work, { table: intent.table, partition: item.partition, row: item.row }, item.places),
-    {
-      concurrency: ENTITIES_AT_ONCE,
-    },
-  );
-}
+export const reconcile = inPattern(
+  'reconcile',
+  async (engine: Engine, entity: Entity, intent: Intent): Promise<void> => {
+    const until = engine.now() + HOLD_MS;
+    const work: Work = { engine, entity, intent: intent.intent, until };
+    await pMap(
+      intent.items,
+      (item) => reconcileEntity(work, { table: intent.table, partition: item.partition, row: item.row }, item.places),
+      {
+        concurrency: ENTITIES_AT_ONCE,
+      },
+    );
+  },
+);
 
 interface Work {
   readonly engine: Engine;

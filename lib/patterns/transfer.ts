@@ -5,13 +5,14 @@ import { z } from 'zod';
 import { RowkeyError } from '../errors.ts';
 import { sendMessage } from '../storage/messages.ts';
 import { type Address, readRow, tryAction } from '../storage/rows.ts';
+import { inPattern, traceContext } from '../telemetry/span.ts';
 import { movedDetails, readDetails } from './compound-key.ts';
 import type { Engine } from './engine.ts';
 import type { Entity, Values } from './entity.ts';
 import { type Snapshot, toSnapshot } from './entity-codec.ts';
 import { droppingBlobs, notFound, readLive } from './entity-store.ts';
 import { busy, commit, EntityChanged } from './eventual-transaction.ts';
-import { ARCHIVE_QUEUE, INDEX_CHANGES_QUEUE, type Intent, MESSAGE_VERSION } from './intent.ts';
+import { ARCHIVE_QUEUE, INDEX_CHANGES_QUEUE, type Intent, MESSAGE, MESSAGE_VERSION } from './intent.ts';
 import { noted } from './note-change.ts';
 import { newOperationId, type Operation, readOperation, writeOperation } from './operation.ts';
 import { addressOf, isUnique, placesOf } from './places.ts';
@@ -38,7 +39,7 @@ import { parse } from './validation.ts';
  */
 
 export const Transfer = z.strictObject({
-  version: z.literal(MESSAGE_VERSION),
+  ...MESSAGE,
   operation: z.enum(['archive', 'move']),
   operationId: z.string().min(1),
   entity: z.string().min(1),
@@ -109,7 +110,7 @@ async function request(
   await report(engine, transfer, 'running');
   const { operation, to = {} } = asked;
   const change = { operation, entity: entity.name, address, fields: Object.keys(to), etag: source.etag };
-  await noted(engine, change, () => sendMessage(engine.storage, ARCHIVE_QUEUE, transfer));
+  await noted(engine, change, () => sendMessage(engine.storage, ARCHIVE_QUEUE, { ...transfer, ...traceContext() }));
   return operationId;
 }
 
@@ -128,17 +129,20 @@ async function statusOf(
 }
 
 /** Does what a message of the archive queue asks for, however often and late it comes. Throws to be tried again. */
-export async function runTransfer(engine: Engine, entity: Entity, transfer: Transfer): Promise<void> {
-  const destination = transfer.operation === 'archive' ? entity.archive : entity;
-  if (!destination) throw new RowkeyError('never-succeeds', `The entity ${entity.name} has no archive.`);
-  const recorded = await readOperation(engine, transfer);
-  if (recorded.status === 'succeeded') return;
-  const from = addressOf(entity, transfer.key);
-  const to = addressOf(destination, { ...transfer.key, ...transfer.to });
-  const reason = await carry({ engine, entity, destination, transfer, from, to, until: engine.now() + HOLD_MS });
-  if (reason === undefined) await report(engine, transfer, 'succeeded');
-  else await failTransfer(engine, transfer, reason);
-}
+export const runTransfer = inPattern(
+  'archive or move',
+  async (engine: Engine, entity: Entity, transfer: Transfer): Promise<void> => {
+    const destination = transfer.operation === 'archive' ? entity.archive : entity;
+    if (!destination) throw new RowkeyError('never-succeeds', `The entity ${entity.name} has no archive.`);
+    const recorded = await readOperation(engine, transfer);
+    if (recorded.status === 'succeeded') return;
+    const from = addressOf(entity, transfer.key);
+    const to = addressOf(destination, { ...transfer.key, ...transfer.to });
+    const reason = await carry({ engine, entity, destination, transfer, from, to, until: engine.now() + HOLD_MS });
+    if (reason === undefined) await report(engine, transfer, 'succeeded');
+    else await failTransfer(engine, transfer, reason);
+  },
+);
 
 /** Records that an operation came to nothing, unless a double of its message has done it meanwhile. */
 export async function failTransfer(engine: Engine, transfer: Transfer, reason: string): Promise<void> {
@@ -273,7 +277,7 @@ async function handBack(work: Work, values: Values): Promise<void> {
   const { table, partition, row } = from;
   const items = [{ partition, row, places: placesOf(entity, values) }];
   const intent: Intent = { version: MESSAGE_VERSION, intent: randomUUID(), entity: entity.name, table, items };
-  await sendMessage(engine.storage, INDEX_CHANGES_QUEUE, intent);
+  await sendMessage(engine.storage, INDEX_CHANGES_QUEUE, { ...intent, ...traceContext() });
 }
 
 /** The destination is an entity like any other from here on. */

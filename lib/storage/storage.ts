@@ -9,6 +9,7 @@ import { withAsciiJson } from './ascii-json.ts';
 import { countingHttpClient } from './cost.ts';
 import { toLegacyHttpClient } from './legacy-http-client.ts';
 import { managedIdentity } from './managed-identity.ts';
+import { tracingHttpClient } from './trace-calls.ts';
 
 /** The clients of one storage account, each made once so that its connections stay open. */
 export interface Storage {
@@ -39,12 +40,14 @@ export function openStorage(options: StorageOptions): Storage {
   const insecure = 'connectionString' in options && INSECURE.test(options.connectionString);
   const httpClient = countingHttpClient('httpClient' in options ? options.httpClient : undefined, insecure);
   const retryOptions = { maxRetries: RETRIES, retryDelayInMs: FIRST_RETRY_MS, maxRetryDelayInMs: LAST_RETRY_MS };
-  const tableClient = insecure ? withAsciiJson(httpClient) : httpClient;
+  const clientOf = (service: 'table' | 'queue' | 'blob') =>
+    tracingHttpClient(httpClient, service, { isEmulator: insecure });
+  const tableClient = insecure ? withAsciiJson(clientOf('table')) : clientOf('table');
   const tableOptions = { httpClient: tableClient, retryOptions, allowInsecureConnection: insecure };
-  const otherOptions = {
-    httpClient: toLegacyHttpClient(httpClient),
+  const otherOptions = (service: 'queue' | 'blob') => ({
+    httpClient: toLegacyHttpClient(clientOf(service)),
     retryOptions: { ...retryOptions, maxTries: RETRIES + 1 },
-  };
+  });
   const tableClients = new Map<string, TableClient>();
   const queueClients = new Map<string, QueueClient>();
 
@@ -80,21 +83,23 @@ function optionsFromSettings(): StorageOptions {
   return { tables, queues, blobs, ...(clientId ? { clientId } : {}) };
 }
 
-function byConnectionString(connectionString: string, tableOptions: object, otherOptions: object) {
+type OtherOptions = (service: 'queue' | 'blob') => object;
+
+function byConnectionString(connectionString: string, tableOptions: object, otherOptions: OtherOptions) {
   return {
     connectionString,
     credential: undefined,
     openTable: (name: string) => TableClient.fromConnectionString(connectionString, name, tableOptions),
     tables: TableServiceClient.fromConnectionString(connectionString, tableOptions),
-    queues: QueueServiceClient.fromConnectionString(connectionString, otherOptions),
-    blobs: BlobServiceClient.fromConnectionString(connectionString, otherOptions),
+    queues: QueueServiceClient.fromConnectionString(connectionString, otherOptions('queue')),
+    blobs: BlobServiceClient.fromConnectionString(connectionString, otherOptions('blob')),
   };
 }
 
 function byIdentity(
   uris: Exclude<StorageOptions, { connectionString: string }>,
   tableOptions: object,
-  otherOptions: object,
+  otherOptions: OtherOptions,
 ) {
   const credential = managedIdentity(uris.clientId);
   return {
@@ -102,8 +107,8 @@ function byIdentity(
     credential,
     openTable: (name: string) => new TableClient(uris.tables, name, credential, tableOptions),
     tables: new TableServiceClient(uris.tables, credential, tableOptions),
-    queues: new QueueServiceClient(uris.queues, credential, otherOptions),
-    blobs: new BlobServiceClient(uris.blobs, credential, otherOptions),
+    queues: new QueueServiceClient(uris.queues, credential, otherOptions('queue')),
+    blobs: new BlobServiceClient(uris.blobs, credential, otherOptions('blob')),
   };
 }
 

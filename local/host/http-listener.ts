@@ -70,7 +70,10 @@ export async function startHttpListener(
       nullableParams: nullable(Object.entries(found.params)),
       body: { bytes: await buffer(request) },
     };
-    const { returnValue } = await invoke(found.target, { data: { http } });
+    const { returnValue } = await invoke(found.target, {
+      data: { http },
+      traceParent: request.headers.traceparent?.toString(),
+    });
     send(response, HttpOutput.parse(returnValue?.http));
   }
 

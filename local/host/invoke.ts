@@ -6,17 +6,24 @@ import { described, writeLog } from './log.ts';
 export interface InvocationInput {
   readonly data: TypedData;
   readonly triggerMetadata?: Readonly<Record<string, TypedData>>;
+  /** Of the caller, where it has one. */
+  readonly traceParent?: string | undefined;
 }
 
 /**
  * Runs a function once, in the order of the real worker: arguments, preInvocation hooks, handler, postInvocation
  * hooks (which may replace the result or take the error away), response. Logs a failure and throws it.
  */
-export async function invoke(target: HostedFunction, { data, triggerMetadata = {} }: InvocationInput) {
+export async function invoke(target: HostedFunction, { data, triggerMetadata = {}, traceParent }: InvocationInput) {
   const invocationId = randomUUID();
   const core: CoreContext = {
     invocationId,
-    request: { invocationId, inputData: [{ name: target.triggerKey, data }], triggerMetadata },
+    request: {
+      invocationId,
+      inputData: [{ name: target.triggerKey, data }],
+      triggerMetadata,
+      ...(traceParent ? { traceContext: { traceParent } } : {}),
+    },
     metadata: target.metadata,
     state: undefined,
     log: (level, _category, message) => writeLog(level, target.name, message),

@@ -1,0 +1,32 @@
+import type { HttpClient } from '@azure/core-rest-pipeline';
+import { SpanKind } from '@opentelemetry/api';
+import { countTransaction } from '../telemetry/metrics.ts';
+import { currentPattern, inSpan } from '../telemetry/span.ts';
+
+/**
+ * A span and a count for each storage transaction, retries included. Of a URL only the name of the table, queue or container
+ * is told: what follows are keys.
+ */
+export function tracingHttpClient(
+  inner: HttpClient,
+  service: 'table' | 'queue' | 'blob',
+  { isEmulator }: { readonly isEmulator: boolean },
+): HttpClient {
+  return {
+    sendRequest(request) {
+      const operation = `${service} ${request.method}`;
+      const [resource] = new URL(request.url).pathname.split('/').slice(isEmulator ? 2 : 1);
+      const name = `${operation} ${/^\$?[\w-]*/.exec(resource ?? '')?.[0]}`;
+      countTransaction({ pattern: currentPattern(), operation });
+      return inSpan(
+        name,
+        async (span) => {
+          const response = await inner.sendRequest(request);
+          span.setAttribute('http.response.status_code', response.status);
+          return response;
+        },
+        { kind: SpanKind.CLIENT },
+      );
+    },
+  };
+}

@@ -1,0 +1,69 @@
+import { AggregationTemporality, type PushMetricExporter } from '@opentelemetry/sdk-metrics';
+import type { ReadableSpan, SpanExporter } from '@opentelemetry/sdk-trace-node';
+
+/** Prints a trace as a tree, once the span that began it here has ended: what a queue brought on is printed on its own. */
+export function consoleSpans(print: (line: string) => void = console.log): SpanExporter {
+  const waiting = new Map<string, ReadableSpan[]>();
+  return {
+    export(spans, done) {
+      for (const span of spans) {
+        const { traceId } = span.spanContext();
+        const ended = waiting.get(traceId) ?? [];
+        ended.push(span);
+        waiting.set(traceId, ended);
+        if (span.parentSpanContext && !span.parentSpanContext.isRemote) continue;
+        // What else of the trace is under way belongs to another tree.
+        const mine = descendantsOf(span, ended);
+        waiting.set(
+          traceId,
+          ended.filter((other) => !mine.includes(other)),
+        );
+        if (waiting.get(traceId)?.length === 0) waiting.delete(traceId);
+        print(`trace ${traceId}${span.parentSpanContext ? ', continued' : ''}`);
+        for (const line of tree(span, mine, 1)) print(line);
+      }
+      done({ code: 0 });
+    },
+    shutdown: async () => undefined,
+  };
+}
+
+/** Prints a line for each metric that has grown since the last time, by how much. */
+export function consoleMetrics(print: (line: string) => void = console.log): PushMetricExporter {
+  return {
+    export({ scopeMetrics }, done) {
+      for (const { descriptor, dataPoints } of scopeMetrics.flatMap(({ metrics }) => metrics))
+        for (const { attributes, value } of dataPoints) {
+          const by = Object.entries(attributes).map(([name, of]) => `, ${name} ${of}`);
+          const much = typeof value === 'number' ? value : `${value.count}, ${value.sum} ${descriptor.unit} in all`;
+          print(`metric ${descriptor.name}${by.join('')}: ${much}`);
+        }
+      done({ code: 0 });
+    },
+    selectAggregationTemporality: () => AggregationTemporality.DELTA,
+    forceFlush: async () => undefined,
+    shutdown: async () => undefined,
+  };
+}
+
+function descendantsOf(span: ReadableSpan, ended: readonly ReadableSpan[]): ReadableSpan[] {
+  return [span, ...childrenOf(span, ended).flatMap((child) => descendantsOf(child, ended))];
+}
+
+function childrenOf(span: ReadableSpan, ended: readonly ReadableSpan[]): ReadableSpan[] {
+  return ended.filter(({ parentSpanContext }) => parentSpanContext?.spanId === span.spanContext().spanId);
+}
+
+function tree(span: ReadableSpan, all: readonly ReadableSpan[], depth: number): string[] {
+  const [seconds, nanoseconds] = span.duration;
+  const took = `${(seconds * 1_000 + nanoseconds / 1e6).toFixed(1)} ms`;
+  const { 'http.response.status_code': status } = span.attributes;
+  const failed = span.status.message ? `, ${span.status.message}` : '';
+  const line = `${'  '.repeat(depth)}${span.name}${status === undefined ? '' : ` ${status}`} (${took}${failed})`;
+  const children = childrenOf(span, all).sort((one, other) => toMs(one) - toMs(other));
+  return [line, ...children.flatMap((child) => tree(child, all, depth + 1))];
+}
+
+function toMs({ startTime: [seconds, nanoseconds] }: ReadableSpan): number {
+  return seconds * 1_000 + nanoseconds / 1e6;
+}

@@ -1,0 +1,28 @@
+import type { FunctionHandler, InvocationContext } from '@azure/functions';
+import { SpanKind, trace } from '@opentelemetry/api';
+import { contextOf, inSpan } from './span.ts';
+
+/** The same handler with a span: of the host's trace where it has one, and else the beginning of one. */
+export function traced(
+  handler: FunctionHandler,
+  { functionName, options, traceContext }: InvocationContext,
+): FunctionHandler {
+  const { trigger } = options;
+  const isHttp = trigger.type === 'httpTrigger';
+  const name = isHttp ? `${String([trigger.methods].flat()[0]).toUpperCase()} /api/${trigger.route}` : functionName;
+  const parent = contextOf(traceContext?.traceParent);
+  // The host has a span for the request itself, which this one is a part of.
+  const isPart = trace.getSpanContext(parent) !== undefined;
+  const kind = isPart ? SpanKind.INTERNAL : isHttp ? SpanKind.SERVER : SpanKind.CONSUMER;
+  return (...parameters) =>
+    inSpan(
+      name,
+      async (span) => {
+        const result: unknown = await handler(...parameters);
+        const status = typeof result === 'object' && result && 'status' in result ? result.status : undefined;
+        if (typeof status === 'number') span.setAttribute('http.response.status_code', status);
+        return result;
+      },
+      { parent, kind, attributes: { 'faas.name': functionName } },
+    );
+}

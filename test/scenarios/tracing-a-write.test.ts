@@ -1,0 +1,68 @@
+import { expect, test, vi } from 'vitest';
+
+// Before the product is started, which takes it over.
+vi.stubEnv('TELEMETRY', 'console');
+
+import { useProduct } from '../product.ts';
+import { somebody } from '../world.ts';
+
+const product = useProduct(import.meta.url);
+const hr = product.as('hr');
+const PATIENCE = { timeout: 20_000, interval: 50 };
+
+/** The lines of each tree that was printed, by what its first line says. */
+function trees(): { head: string; lines: string[] }[] {
+  const all: { head: string; lines: string[] }[] = [];
+  for (const line of product.logged.map((logged) => logged.replace(/^\[info\] \S+ /, '')))
+    if (line.startsWith('trace ')) all.push({ head: line, lines: [] });
+    else all.at(-1)?.lines.push(line.replace(/ \([\d.]+ ms\)$/, ''));
+  return all;
+}
+const treeOf = (what: string) => trees().find(({ lines }) => lines[0]?.includes(what));
+
+test('a write is one trace, from the request through its message to the index that agrees', async () => {
+  const one = somebody({ department: 'Traced', firstName: 'Personal', lastName: 'Secretive' });
+  await hr('POST', '/api/employees', { body: one });
+  const request = await vi.waitUntil(() => treeOf('POST /api/employees 201'), PATIENCE);
+  expect(request.lines).toEqual(
+    expect.arrayContaining([
+      '  POST /api/employees 201',
+      '    eventual transaction',
+      '      queue POST index-changes 201',
+      '      table POST employeesbyemail 204',
+      '      table POST $batch 202',
+      '      queue PUT index-changes 204',
+    ]),
+  );
+  const continued = `${request.head}, continued`;
+  const reconciled = await vi.waitUntil(() => trees().find(({ head }) => head === continued), PATIENCE);
+  expect(reconciled.lines.slice(0, 2)).toEqual(['  index-changes process', '    reconcile']);
+  expect(reconciled.lines).toContain('      table PUT employeesbyemail 204');
+});
+
+test('a trace that a caller has begun goes on', async () => {
+  const traceId = '0123456789abcdef0123456789abcdef';
+  const headers = { traceparent: `00-${traceId}-0123456789abcdef-01` };
+  await hr('GET', '/api/employees/Traced', { headers });
+  const tree = await vi.waitUntil(() => treeOf('GET /api/employees/{department} 200'), PATIENCE);
+  expect(tree.head).toBe(`trace ${traceId}, continued`);
+});
+
+test('what operators count is counted, and neither keys nor values are told', async () => {
+  const one = somebody({ department: 'Traced', firstName: 'Personal', lastName: 'Secretive' });
+  await hr('POST', '/api/employees', { body: one });
+  await hr('GET', `/api/employees/by/email/Traced/${one.email}`);
+  const self = product.as('reader', one.email);
+  expect((await self('POST', '/api/grants', { body: { entity: 'employees', scope: 'own' } })).status).toBe(201);
+  await product.storage.queue('index-changes').sendMessage('not JSON');
+  for (const metric of [
+    'metric rowkey.poison.recorded, queue index-changes: 1',
+    'metric rowkey.grants.issued, entity employees: 1',
+    'metric rowkey.storage.transactions, pattern eventual transaction, operation queue POST: ',
+    'metric rowkey.storage.transactions, pattern secondary index, operation table GET: ',
+    'metric rowkey.reconcile.lag: ',
+  ])
+    await vi.waitUntil(() => product.logged.some((line) => line.includes(metric)), PATIENCE);
+  const said = product.logged.join('\n');
+  for (const secret of [one.email, one.employeeId, 'Personal', 'Secretive', 'sig=']) expect(said).not.toContain(secret);
+});
