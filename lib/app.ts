@@ -1,5 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { authenticate } from './access/token.ts';
+import { RowkeyError } from './errors.ts';
 import type { App } from './http/route.ts';
 import { deployment } from './model/deployment.ts';
 import { type AuditLog, createAuditLog } from './patterns/audit-log.ts';
@@ -8,10 +9,29 @@ import { createEngine, type Engine } from './patterns/engine.ts';
 import { guardModel } from './patterns/model-guard.ts';
 import type { Log } from './patterns/poison.ts';
 import { settings } from './settings.ts';
+import { appKeyRing } from './storage/app-key-ring.ts';
 import { appStorage } from './storage/storage.ts';
 import { type TableSasSigner, tableSasSigner } from './storage/table-sas-signer.ts';
+import { startTelemetry } from './telemetry/telemetry.ts';
 
 /** What the functions work with, put together at the first call: loading the app opens nothing and cannot fail. */
+
+/**
+ * Looks at every setting before anything is served, and begins to send telemetry. Throws `wrong-setting`, and then the
+ * host does not start the app. Nothing is asked of storage or the vault: that they cannot be reached now is no setting.
+ */
+export async function startApp(): Promise<void> {
+  const { KEY_ENCRYPTION_KEY_FILE: keyFile, KEY_ENCRYPTION_KEY_URI: keyUri } = settings();
+  appStorage();
+  const secret = deployment.find(({ encrypted }) => encrypted.length > 0);
+  if (secret && !keyFile && !keyUri)
+    throw new RowkeyError(
+      'wrong-setting',
+      `The settings are not usable: KEY_ENCRYPTION_KEY_URI: it is not set, and ${secret.name} have encrypted fields`,
+    );
+  if (keyFile) await appKeyRing().currentKeyId();
+  await startTelemetry();
+}
 
 let engine: Engine | undefined;
 let audit: AuditLog | undefined;

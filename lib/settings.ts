@@ -1,19 +1,25 @@
 import { z } from 'zod';
 import { RowkeyError } from './errors.ts';
 
+/** What is trusted, or told a token, is not to be changed or read on the way. */
+const SecureUrl = z
+  .url({ protocol: /^https?$/, error: 'a URL that begins with https:// is needed' })
+  .regex(/^https:|^http:\/\/(127\.0\.0\.1|localhost|\[::1\])([:/]|$)/, 'https is needed, but on this machine');
+const Word = z.string().min(1, 'leave it out, or give it a value');
+
 /**
- * Every setting of the app, read from the environment once and typed from there on.
+ * Every setting of the app, read from the environment once and typed from there on; docs/configuration.md tells of each.
  * With `AzureWebJobsStorage` (a connection string) an account key is used, as on Azurite; with
  * `AzureWebJobsStorage__tableServiceUri` and its siblings a managed identity is, as in Azure. Properties are encrypted
  * with the keys of `KEY_ENCRYPTION_KEY_FILE`, or with the Key Vault key at `KEY_ENCRYPTION_KEY_URI`.
  */
 const Settings = z
   .object({
-    AzureWebJobsStorage: z.string().min(1).optional(),
-    AzureWebJobsStorage__tableServiceUri: z.url().optional(),
-    AzureWebJobsStorage__queueServiceUri: z.url().optional(),
-    AzureWebJobsStorage__blobServiceUri: z.url().optional(),
-    AzureWebJobsStorage__clientId: z.string().optional(),
+    AzureWebJobsStorage: Word.optional(),
+    AzureWebJobsStorage__tableServiceUri: SecureUrl.optional(),
+    AzureWebJobsStorage__queueServiceUri: SecureUrl.optional(),
+    AzureWebJobsStorage__blobServiceUri: SecureUrl.optional(),
+    AzureWebJobsStorage__clientId: z.guid('the client id of a managed identity is needed').optional(),
     /** The word with which a change of the declaration that was refused is agreed to. */
     AGREED_MODEL_CHANGES: z.string().optional(),
     /** Given by the template; it names Application Insights, and opens nothing where local authentication is off. */
@@ -22,19 +28,28 @@ const Settings = z
       .regex(/(^|;)InstrumentationKey=/, 'this is no connection string of Application Insights')
       .optional(),
     TELEMETRY: z.literal('console', 'set it to console, or leave it out').optional(),
-    TOKEN_ISSUER: z.url(),
-    TOKEN_AUDIENCE: z.string().min(1),
-    TOKEN_JWKS_URI: z.url(),
-    KEY_ENCRYPTION_KEY_FILE: z.string().min(1).optional(),
-    KEY_ENCRYPTION_KEY_URI: z.url({ protocol: /^https$/ }).optional(),
+    TOKEN_ISSUER: SecureUrl,
+    TOKEN_AUDIENCE: Word,
+    TOKEN_JWKS_URI: SecureUrl,
+    KEY_ENCRYPTION_KEY_FILE: Word.optional(),
+    KEY_ENCRYPTION_KEY_URI: z
+      .url({ protocol: /^https$/, error: 'the https:// id of a key in Key Vault, without a version, is needed' })
+      .optional(),
   })
-  .refine((settings) => settings.AzureWebJobsStorage ?? settings.AzureWebJobsStorage__tableServiceUri, {
-    message: 'set AzureWebJobsStorage to a connection string, or AzureWebJobsStorage__tableServiceUri',
-    path: ['AzureWebJobsStorage'],
-  })
-  .refine((settings) => !settings.KEY_ENCRYPTION_KEY_FILE || !settings.KEY_ENCRYPTION_KEY_URI, {
-    message: 'set this or KEY_ENCRYPTION_KEY_URI, not both',
-    path: ['KEY_ENCRYPTION_KEY_FILE'],
+  .check(({ value: settings, issues }) => {
+    const refuse = (name: string, message: string) =>
+      issues.push({ code: 'custom', path: [name], message, input: undefined });
+    const services = ['tableServiceUri', 'queueServiceUri', 'blobServiceUri'] as const;
+    const given = services.filter((service) => settings[`AzureWebJobsStorage__${service}`]);
+    if (!settings.AzureWebJobsStorage && given.length < services.length)
+      refuse(
+        'AzureWebJobsStorage',
+        `set this to a connection string, or all of ${services.map((service) => `AzureWebJobsStorage__${service}`).join(', ')}`,
+      );
+    if (settings.AzureWebJobsStorage && given.length > 0)
+      refuse('AzureWebJobsStorage', `set this or AzureWebJobsStorage__${given[0]}, not both`);
+    if (settings.KEY_ENCRYPTION_KEY_FILE && settings.KEY_ENCRYPTION_KEY_URI)
+      refuse('KEY_ENCRYPTION_KEY_FILE', 'set this or KEY_ENCRYPTION_KEY_URI, not both');
   });
 
 export type Settings = z.infer<typeof Settings>;
@@ -43,12 +58,18 @@ let current: Settings | undefined;
 
 /** The validated settings. Throws `wrong-setting`, naming each setting and never its value. */
 export function settings(): Settings {
-  if (current) return current;
-  const parsed = Settings.safeParse(process.env);
-  if (!parsed.success) {
-    const list = parsed.error.issues.map((issue) => `${issue.path.join('.')}: ${issue.message}`).join('; ');
-    throw new RowkeyError('wrong-setting', `The settings are not usable: ${list}`);
-  }
-  current = parsed.data;
+  current ??= parseSettings(process.env);
   return current;
+}
+
+/** Throws `wrong-setting`, naming each setting and never its value. */
+export function parseSettings(environment: Readonly<Record<string, string | undefined>>): Settings {
+  const parsed = Settings.safeParse(environment);
+  if (parsed.success) return parsed.data;
+  const list = parsed.error.issues.map((issue) => `${issue.path.join('.')}: ${messageOf(issue)}`).join('; ');
+  throw new RowkeyError('wrong-setting', `The settings are not usable: ${list}`);
+}
+
+function messageOf({ code, message, input }: z.core.$ZodIssue): string {
+  return code === 'invalid_type' && input === undefined ? 'it is not set' : message;
 }

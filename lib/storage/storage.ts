@@ -64,23 +64,28 @@ export function openStorage(options: StorageOptions): Storage {
 
 let current: Storage | undefined;
 
-/** The storage that the settings name, opened at first use. */
+/** The storage that the settings name, opened at first use. Throws `wrong-setting`. */
 export function appStorage(): Storage {
-  current ??= openStorage(optionsFromSettings());
+  current ??= openUsable(optionsFromSettings());
   return current;
 }
 
 function optionsFromSettings(): StorageOptions {
-  const { AzureWebJobsStorage: connectionString, ...rest } = settings();
-  if (connectionString) return { connectionString };
+  const { AzureWebJobsStorage: connectionString = '', ...rest } = settings();
   const { AzureWebJobsStorage__tableServiceUri: tables, AzureWebJobsStorage__clientId: clientId } = rest;
   const { AzureWebJobsStorage__queueServiceUri: queues, AzureWebJobsStorage__blobServiceUri: blobs } = rest;
-  if (!tables || !queues || !blobs)
-    throw new RowkeyError(
-      'wrong-setting',
-      'AzureWebJobsStorage__tableServiceUri, __queueServiceUri and __blobServiceUri belong together.',
-    );
+  if (!tables || !queues || !blobs) return { connectionString };
   return { tables, queues, blobs, ...(clientId ? { clientId } : {}) };
+}
+
+/** Without the SDK's reason, which may hold what was set. */
+function openUsable(options: StorageOptions): Storage {
+  try {
+    return openStorage(options);
+  } catch {
+    const why = 'AzureWebJobsStorage: this is no connection string of a storage account';
+    throw new RowkeyError('wrong-setting', `The settings are not usable: ${why}`);
+  }
 }
 
 type OtherOptions = (service: 'queue' | 'blob') => object;

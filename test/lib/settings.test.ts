@@ -1,0 +1,68 @@
+import { describe, expect, test } from 'vitest';
+import { parseSettings } from '../../lib/settings.ts';
+
+const local = {
+  AzureWebJobsStorage: 'UseDevelopmentStorage=true',
+  TOKEN_ISSUER: 'http://127.0.0.1:7080',
+  TOKEN_AUDIENCE: 'api://rowkey',
+  TOKEN_JWKS_URI: 'http://127.0.0.1:7080/.well-known/jwks.json',
+};
+const inAzure = {
+  AzureWebJobsStorage__tableServiceUri: 'https://a.table.core.windows.net',
+  AzureWebJobsStorage__queueServiceUri: 'https://a.queue.core.windows.net',
+  AzureWebJobsStorage__blobServiceUri: 'https://a.blob.core.windows.net',
+  AzureWebJobsStorage__clientId: 'b3a1c1de-0000-4000-8000-000000000001',
+  KEY_ENCRYPTION_KEY_URI: 'https://v.vault.azure.net/keys/rowkey',
+  APPLICATIONINSIGHTS_CONNECTION_STRING: 'InstrumentationKey=0;IngestionEndpoint=https://a/',
+  TOKEN_ISSUER: 'https://login.microsoftonline.com/t/v2.0',
+  TOKEN_AUDIENCE: 'api://rowkey',
+  TOKEN_JWKS_URI: 'https://login.microsoftonline.com/t/discovery/v2.0/keys',
+};
+
+describe('settings', () => {
+  test.each([
+    ['of one machine', local],
+    ['of Azure', inAzure],
+  ])('%s are taken as they are', (_, settings) => expect(parseSettings(settings)).toEqual(settings));
+
+  const secret = 's3cret';
+  test.each([
+    ['nothing', { ...local, TOKEN_AUDIENCE: undefined }, 'TOKEN_AUDIENCE: it is not set'],
+    ['an empty word', { ...local, TOKEN_AUDIENCE: '' }, 'TOKEN_AUDIENCE: leave it out'],
+    ['an issuer that is no URL', { ...local, TOKEN_ISSUER: secret }, 'TOKEN_ISSUER: a URL that begins with https'],
+    [
+      'keys that anyone on the way may change',
+      { ...local, TOKEN_JWKS_URI: `http://a.b/${secret}` },
+      'TOKEN_JWKS_URI: https',
+    ],
+    [
+      'no storage',
+      { ...local, AzureWebJobsStorage: undefined },
+      'AzureWebJobsStorage: set this to a connection string',
+    ],
+    [
+      'a part of the storage',
+      { ...inAzure, AzureWebJobsStorage__queueServiceUri: undefined },
+      'AzureWebJobsStorage: set this to a connection string',
+    ],
+    ['two storages', { ...inAzure, AzureWebJobsStorage: `AccountKey=${secret}` }, 'AzureWebJobsStorage: set this or'],
+    [
+      'a storage that is told tokens in plain',
+      { ...inAzure, AzureWebJobsStorage__blobServiceUri: 'http://a.b' },
+      '__blobServiceUri: https',
+    ],
+    ['an identity that is none', { ...inAzure, AzureWebJobsStorage__clientId: secret }, '__clientId: the client id'],
+    ['two keys', { ...inAzure, KEY_ENCRYPTION_KEY_FILE: secret }, 'KEY_ENCRYPTION_KEY_FILE: set this or'],
+    ['a key that is no URL', { ...inAzure, KEY_ENCRYPTION_KEY_URI: secret }, 'KEY_ENCRYPTION_KEY_URI: the https:// id'],
+    ['telemetry to nowhere', { ...local, TELEMETRY: secret }, 'TELEMETRY: set it to console'],
+    [
+      'no Application Insights',
+      { ...local, APPLICATIONINSIGHTS_CONNECTION_STRING: secret },
+      'APPLICATIONINSIGHTS_CONNECTION_STRING: this is no',
+    ],
+  ])('that name %s are refused, without what was set', (_, settings, why) => {
+    const refused = () => parseSettings(settings);
+    expect(refused).toThrow(expect.objectContaining({ code: 'wrong-setting', message: expect.stringContaining(why) }));
+    expect(refused).not.toThrow(secret);
+  });
+});
