@@ -54,6 +54,8 @@ const Settings = z
 
 export type Settings = z.infer<typeof Settings>;
 
+export const SETTING_NAMES = Object.keys(Settings.shape);
+
 let current: Settings | undefined;
 
 /** The validated settings. Throws `wrong-setting`, naming each setting and never its value. */

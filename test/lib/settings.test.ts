@@ -1,5 +1,6 @@
+import { readFile } from 'node:fs/promises';
 import { describe, expect, test } from 'vitest';
-import { parseSettings } from '../../lib/settings.ts';
+import { parseSettings, SETTING_NAMES } from '../../lib/settings.ts';
 
 const local = {
   AzureWebJobsStorage: 'UseDevelopmentStorage=true',
@@ -24,6 +25,17 @@ describe('settings', () => {
     ['of one machine', local],
     ['of Azure', inAzure],
   ])('%s are taken as they are', (_, settings) => expect(parseSettings(settings)).toEqual(settings));
+
+  test('are told of, each, in the documentation, and so are those that the template sets', async () => {
+    const documentation = await readFile(new URL('../../docs/configuration.md', import.meta.url), 'utf8');
+    const told = documentation
+      .match(/`[\w.]+`/g)
+      ?.map((name) => name.slice(1, -1).replace(/^__/, 'AzureWebJobsStorage__'));
+    const template = await readFile(new URL('../../infra/modules/app.bicep', import.meta.url), 'utf8');
+    const set = template.match(/\b[A-Z][A-Za-z]*_[\w]+(?=:)/g) ?? [];
+    expect(set.length).toBeGreaterThan(8);
+    expect(told).toEqual(expect.arrayContaining([...SETTING_NAMES, ...set]));
+  });
 
   const secret = 's3cret';
   test.each([
