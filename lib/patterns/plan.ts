@@ -162,6 +162,8 @@ function leavesTombstone(entity: Entity, { after, movedTo }: Pick<Change, 'after
     entity.dependents,
     entity.details,
     entity.detailOf ? [1] : [],
+    // A count changes in the same transaction.
+    entity.countedBy,
   ];
   const alone = others.every(({ length }) => length === 0);
   return !alone || movedTo !== undefined;

@@ -1,18 +1,36 @@
 import { beforeAll, describe, expect, test } from 'vitest';
+import { z } from 'zod';
 import { departments } from '../../lib/model/directory/departments.ts';
 import { employees } from '../../lib/model/directory/employees.ts';
+import { defineEntity } from '../../lib/patterns/define-entity.ts';
+import type { Entity } from '../../lib/patterns/entity.ts';
 import { putEntities } from '../../lib/patterns/entity-batch.ts';
 import { createEntity, deleteEntity, patchEntity, replaceEntity } from '../../lib/patterns/entity-store.ts';
 import { readEntity } from '../../lib/patterns/retrieve.ts';
 import { requestArchive, requestMove } from '../../lib/patterns/transfer.ts';
 import { measureCost } from '../../lib/storage/cost.ts';
-import { expectIndexesToAgree, openWorld, somebody, type World } from '../world.ts';
+import { interruptedHttpClient } from '../faulty-http-client.ts';
+import { expectIndexesToAgree, openWorld, rowsOf, somebody, type World } from '../world.ts';
 
 /** A department's employeeCount is exact, whoever comes and goes at the same time. */
 
+const common = { table: 'boxes', access: { read: ['hr'], write: ['hr'] } } as const;
+/** Counted, and nothing else: without an index, without anything that is copied. */
+const boxes = defineEntity('boxes', {
+  ...common,
+  schema: z.object({ place: z.string(), boxId: z.string(), size: z.string() }),
+  key: { partition: '{place}', row: 'box_{boxId}' },
+}) as Entity;
+const shelves = defineEntity('shelves', {
+  ...common,
+  schema: z.object({ place: z.string(), boxCount: z.int32().optional() }),
+  key: { partition: '{place}', row: 'shelf' },
+  counts: { boxCount: boxes },
+}) as Entity;
+
 let world: World;
 beforeAll(async () => {
-  world = await openWorld(import.meta.url);
+  world = await openWorld(import.meta.url, [boxes, shelves]);
 });
 
 const countOf = async (department: string) =>
@@ -95,5 +113,20 @@ describe('a maintained count', () => {
       return cost.transactions;
     });
     expect(again).toBe(4);
+  });
+
+  test('takes nothing away with a delete of what has changed meanwhile', async () => {
+    const box = { place: 'Attic', boxId: '1' };
+    const { etag } = await createEntity(world.engine, boxes, { ...box, size: 'small' });
+    const grow = () => patchEntity(world.engine, boxes, box, { size: 'large' });
+    // Between the read and the transaction of the delete.
+    const overtaken = world.engineThrough(interruptedHttpClient(1, grow, 'after'));
+    await expect(deleteEntity(overtaken, boxes, box, etag)).rejects.toMatchObject({ code: 'etag-mismatch' });
+    expect((await readEntity(world.engine, boxes, box)).values.size).toBe('large');
+    await createEntity(world.engine, shelves, { place: 'Attic' });
+    expect((await readEntity(world.engine, shelves, { place: 'Attic' })).values.boxCount).toBe(1);
+    await deleteEntity(world.engine, boxes, box);
+    await world.settle();
+    expect(await rowsOf(world.storage, 'boxes')).toMatchObject([{ rowKey: 'shelf', boxCount: 0 }]);
   });
 });
