@@ -143,6 +143,10 @@ export function defineEntity<
     key.row.startsWith(`${master.row.template}_`);
   if (master && !isWithin)
     throw wrong(`its key does not begin with that of ${master.name}, in the same table and partition`);
+  if (master?.detailOf) throw wrong(`${master.name}, of which it is a detail, is a detail itself`);
+  // The row of a detail goes where its master goes, and nothing that follows from it goes along.
+  if (master && (Object.keys(indexes).length || denormalized.length || Object.keys(counts).length))
+    throw wrong(`as a detail of ${master.name} it can have no index, denormalized field or count`);
 
   const columns = columnsOf(schema);
   for (const field of [...encrypted, ...large])
@@ -215,11 +219,13 @@ export function defineEntity<
     const isFound = row.fields.every((name) => counted.keyFields.includes(name));
     if (!isBeside || !isFound || archive || movable.length > 0)
       throw wrong(`${field} counts ${counted.name}, whose keys do not lead to it in one partition for good`);
+    if (counted.detailOf) throw wrong(`${field} counts ${counted.name}, which are details of ${counted.detailOf.name}`);
     counted.countedBy.push({ target: () => entity as Entity, field });
   }
   master?.details.push(entity as Entity);
   for (const link of links) {
     if (link.source.table !== table) throw wrong(`it copies from ${link.source.name}, which is in another table`);
+    if (link.source.detailOf) throw wrong(`it copies from ${link.source.name}, which are details of another entity`);
     link.source.dependents.push(link);
   }
   return entity;

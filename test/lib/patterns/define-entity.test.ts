@@ -10,6 +10,13 @@ const access = { read: [], write: [] };
 const key = { partition: '{city}', row: 'id_{id}' } as const;
 const common = { schema, table: 'things', key, access } as const;
 
+/** In the table of `common`, so that others may be details of them, count them or copy from them. */
+const things = () => defineEntity('things', common) as Entity;
+const partOf = (things: Entity) =>
+  ({ ...common, key: { partition: '{city}', row: 'id_{id}_{at}' }, detailOf: things }) as const;
+const part = () => defineEntity('parts', partOf(things())) as Entity;
+const beside = { schema: schema.extend({ partCount: z.int32() }), key: { partition: '{city}', row: 'city' } } as const;
+
 const misspeltRow = intraPartitionIndex({ row: 'n_{nam}' });
 const misspeltCopy = intraPartitionIndex({ row: 'n_{name}', copies: ['nam'] });
 const misspeltPartition = interPartitionIndex({ table: 'byname', partition: '{nam#}', row: '{name}', unique: true });
@@ -53,9 +60,52 @@ describe('a declaration that cannot work is refused when it is made:', () => {
         defineEntity('parts', {
           ...common,
           key: { partition: '{city}', row: 'part_{id}_{name}' },
-          detailOf: defineEntity('things', common) as Entity,
+          detailOf: things(),
         }),
       /begin with that of things/,
+    ],
+    [
+      'a detail with an index',
+      () =>
+        defineEntity('parts', {
+          ...partOf(things()),
+          indexes: { name: indexEntity({ row: 'n_{name}', holds: '{id}' }) },
+        }),
+      /as a detail of things it can have no index/,
+    ],
+    [
+      'a detail with a copied field',
+      () =>
+        defineEntity('parts', {
+          ...partOf(things()),
+          denormalized: [{ source: things(), reference: { field: 'name', keyField: 'id' }, copies: { at: () => '' } }],
+        }),
+      /as a detail of things it can have no index/,
+    ],
+    [
+      'a detail of a detail',
+      () =>
+        defineEntity('screws', {
+          ...common,
+          key: { partition: '{city}', row: 'id_{id}_{at}_{name}' },
+          detailOf: part(),
+        }),
+      /parts, of which it is a detail, is a detail itself/,
+    ],
+    [
+      'a count of details',
+      () => defineEntity('cities', { ...common, ...beside, counts: { partCount: part() } }),
+      /counts parts, which are details of things/,
+    ],
+    [
+      'a copy of a detail',
+      () =>
+        defineEntity('cities', {
+          ...common,
+          key: beside.key,
+          denormalized: [{ source: part(), reference: { field: 'name', keyField: 'id' }, copies: { at: () => '' } }],
+        }),
+      /copies from parts, which are details/,
     ],
     ['a table name with capitals', () => defineEntity('things', { ...common, table: 'Things' }), /lower-case/],
     [
