@@ -4,7 +4,7 @@ import { type Action, type Address, type Properties, type Row, readRange } from 
 import type { Engine } from './engine.ts';
 import type { Entity, Values } from './entity.ts';
 import { type Snapshot, toProperties, toSnapshot } from './entity-codec.ts';
-import { buildKey, rangeOfPrefix } from './key-template.ts';
+import { buildKey, prefixOfDetails, rangeOfPrefix } from './key-template.ts';
 import { addressOf } from './places.ts';
 import { toPlaced } from './stored-values.ts';
 
@@ -23,7 +23,8 @@ export async function readDetails(
   { table, partition, row }: Address,
 ): Promise<Row[]> {
   if (entity.details.length === 0) return [];
-  const { rows } = await readRange(storage, { table, partition, ...rangeOfPrefix(`${row}_`) });
+  const range = rangeOfPrefix(prefixOfDetails(entity.row, row));
+  const { rows } = await readRange(storage, { table, partition, ...range });
   return rows.filter((found) => detailOf(entity, found));
 }
 
@@ -101,7 +102,8 @@ export function detailActions(
   neighbours: ReadonlyMap<string, Row>,
 ): Action[] {
   const put = details?.put ?? [];
-  const isOwn = (found: Row) => found.row.startsWith(`${address.row}_`) && detailOf(entity, found) !== undefined;
+  const prefix = prefixOfDetails(entity.row, address.row);
+  const isOwn = (found: Row) => found.row.startsWith(prefix) && detailOf(entity, found) !== undefined;
   const own = [...neighbours.values()].filter(isOwn).map(({ row }) => row);
   const dropped = after ? (details?.drop ?? []) : own;
   const kept = new Set(put.map(({ row }) => row));

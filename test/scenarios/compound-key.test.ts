@@ -1,8 +1,10 @@
 import pMap from 'p-map';
 import { beforeAll, describe, expect, test } from 'vitest';
+import { z } from 'zod';
 import { employees as declaredEmployees } from '../../lib/model/directory/employees.ts';
 import { reviews as declaredReviews } from '../../lib/model/directory/reviews.ts';
 import { consumeIntent } from '../../lib/patterns/consume.ts';
+import { defineEntity } from '../../lib/patterns/define-entity.ts';
 import { createEngine, type Engine } from '../../lib/patterns/engine.ts';
 import type { Entity, Values } from '../../lib/patterns/entity.ts';
 import { createEntity, deleteEntity, patchEntity } from '../../lib/patterns/entity-store.ts';
@@ -16,11 +18,26 @@ const employees = declaredEmployees as Entity;
 const reviews = declaredReviews as Entity;
 const former = employees.archive as Entity;
 const AT_ONCE = 8;
+const access = { read: ['hr'], write: ['hr'] } as const;
+const projects = defineEntity('projects', {
+  schema: z.object({ area: z.string(), projectId: z.string() }),
+  table: 'projects',
+  key: { partition: '{area}', row: 'project_{projectId}' },
+  archive: { table: 'formerprojects' },
+  access,
+}) as Entity;
+const tasks = defineEntity('tasks', {
+  schema: z.object({ area: z.string(), projectId: z.string(), task: z.string() }),
+  table: 'projects',
+  key: { partition: '{area}', row: 'project_{projectId}_{task}' },
+  detailOf: projects,
+  access,
+}) as Entity;
 
 let world: World;
 let engine: Engine;
 beforeAll(async () => {
-  world = await openWorld(import.meta.url);
+  world = await openWorld(import.meta.url, [projects, tasks]);
   engine = world.engine;
 });
 
@@ -177,4 +194,32 @@ describe('reviews go where their employee goes:', () => {
       await expectIndexesToAgree(world.storage, employees);
     },
   );
+});
+
+describe('a project and its tasks', () => {
+  const area = 'North';
+  const key = (projectId: string) => ({ area, projectId });
+  const start = async (projectId: string) => {
+    await createEntity(engine, projects, key(projectId));
+    await createEntity(engine, tasks, { ...key(projectId), task: 'plan' });
+  };
+  const withTasks = async (entity: Entity, projectId: string) =>
+    (await readWithDetails(engine, entity, key(projectId), [tasks])).values;
+  const project = (projectId: string) => ({ ...key(projectId), tasks: [{ ...key(projectId), task: 'plan' }] });
+  const rows = async (table: string) => (await rowsOf(world.storage, table)).map(({ rowKey }) => rowKey);
+
+  test('are found whatever the id of the project has in it, and none of another one', async () => {
+    for (const projectId of ['road', 'road1', 'road_works', 'road_works_']) await start(projectId);
+    for (const projectId of ['road', 'road1', 'road_works', 'road_works_'])
+      expect(await withTasks(projects, projectId)).toEqual(project(projectId));
+  });
+
+  test('go together, whatever the id of the project has in it', async () => {
+    for (const projectId of ['old_road', 'old_rail']) await start(projectId);
+    await deleteEntity(engine, projects, key('old_road'));
+    await requestArchive(engine, projects, key('old_rail'));
+    await world.settle();
+    expect((await rows('projects')).filter((row) => /old/.test(String(row)))).toEqual([]);
+    expect(await withTasks(projects.archive as Entity, 'old_rail')).toEqual(project('old_rail'));
+  });
 });

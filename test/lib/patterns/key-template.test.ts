@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { buildKey, compileTemplate, keyRange, parseKey } from '../../../lib/patterns/key-template.ts';
+import { buildKey, compileTemplate, keyRange, parseKey, prefixOfDetails } from '../../../lib/patterns/key-template.ts';
 
 const text = fc.string({ unit: 'binary', minLength: 1, maxLength: 30 });
 const two = compileTemplate('{department}_{employeeId}');
@@ -51,6 +51,17 @@ describe('a key template', () => {
 
   test('hashes a field into two hexadecimal digits, always the same', () => {
     expect(buildKey(compileTemplate('email_{email#}'), { email: 'jonesj@contoso.com' })).toMatch(/^email_[0-9a-f]{2}$/);
+  });
+
+  test('knows what the keys of details begin with, whatever characters those of their master have', () => {
+    for (const master of ['{department}_{employeeId}', 'e_{employeeId}', 'e_{employeeId}_x', '{employeeId#}', 'e'])
+      fc.assert(
+        fc.property(text, text, text, (department, employeeId, detail) => {
+          const [template, more] = [compileTemplate(master), compileTemplate(`${master}_d_{detail}`)];
+          const prefix = prefixOfDetails(template, buildKey(template, { department, employeeId }));
+          expect(buildKey(more, { department, employeeId, detail }).startsWith(`${prefix}d_`)).toBe(true);
+        }),
+      );
   });
 
   test('takes both ends of a range as prefixes', () => {
