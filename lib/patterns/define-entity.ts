@@ -219,6 +219,8 @@ export function defineEntity<
     const isFound = row.fields.every((name) => counted.keyFields.includes(name));
     if (!isBeside || !isFound || archive || movable.length > 0)
       throw wrong(`${field} counts ${counted.name}, whose keys do not lead to it in one partition for good`);
+    // What is counted is added to as it is stored: a 64-bit one is no number there.
+    if (columns[field] !== 'Int32') throw wrong(`the count ${field} is not declared as z.int32()`);
     if (counted.detailOf) throw wrong(`${field} counts ${counted.name}, which are details of ${counted.detailOf.name}`);
     counted.countedBy.push({ target: () => entity as Entity, field });
   }

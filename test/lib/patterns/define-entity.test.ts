@@ -93,6 +93,17 @@ describe('a declaration that cannot work is refused when it is made:', () => {
       /parts, of which it is a detail, is a detail itself/,
     ],
     [
+      'a count of more than 32 bits',
+      () =>
+        defineEntity('cities', {
+          ...common,
+          schema: schema.extend({ thingCount: z.int().optional() }),
+          key: beside.key,
+          counts: { thingCount: things() },
+        }),
+      /thingCount is not declared as z\.int32\(\)/,
+    ],
+    [
       'a count of details',
       () => defineEntity('cities', { ...common, ...beside, counts: { partCount: part() } }),
       /counts parts, which are details of things/,
