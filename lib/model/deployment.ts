@@ -1,7 +1,7 @@
-import type { Entity } from '../patterns/entity.ts';
+import { defineDeployment } from '../patterns/define-deployment.ts';
 import { directory } from './directory/directory.ts';
 import { films } from './films/films.ts';
 import { shop } from './shop/shop.ts';
 
 /** What this deployment stores, pack by pack. A line taken out takes its routes, tables and description with it. */
-export const deployment: readonly Entity[] = [...directory, ...shop, ...films];
+export const deployment = defineDeployment([...directory, ...shop, ...films]);

@@ -1,0 +1,42 @@
+import { expect, test } from 'vitest';
+import { z } from 'zod';
+import { defineDeployment } from '../../../lib/patterns/define-deployment.ts';
+import { defineEntity } from '../../../lib/patterns/define-entity.ts';
+import type { Entity } from '../../../lib/patterns/entity.ts';
+import { interPartitionIndex } from '../../../lib/patterns/indexes.ts';
+
+/** A pet that is found by its name in a table of names, and goes to an archive. */
+const pet = (name: string, tables: { table?: string; names?: string; archive?: string } = {}) =>
+  defineEntity(name, {
+    schema: z.object({ home: z.string(), id: z.string(), name: z.string() }),
+    table: tables.table ?? name,
+    key: { partition: '{home}', row: `${name}_{id}` },
+    indexes: {
+      name: interPartitionIndex({
+        table: tables.names ?? `${name}byname`,
+        partition: '{name#}',
+        row: '{name}',
+        unique: true,
+      }),
+    },
+    archive: { table: tables.archive ?? `former${name}` },
+    access: { read: [], write: [] },
+  }) as Entity;
+
+test('a deployment is what it is made of, also where two share a table', () => {
+  const pets = [pet('cats', { table: 'pets' }), pet('dogs', { table: 'pets' })];
+  expect(defineDeployment(pets)).toEqual(pets);
+});
+
+test.each([
+  [
+    'the table of an index',
+    { names: 'catsbyname' },
+    /cats has an index or its archive in the table catsbyname, which dogs/,
+  ],
+  ['that of an archive', { archive: 'formercats' }, /formercats, which dogs uses/],
+  ['that of an index with one that is stored there', { table: 'catsbyname' }, /catsbyname, which dogs uses/],
+])('a deployment is refused in which two share %s', (_, tables, reason) => {
+  expect(() => defineDeployment([pet('cats'), pet('dogs', tables)])).toThrow(reason);
+  expect(() => defineDeployment([pet('dogs', tables), pet('cats')])).toThrow('The deployment cannot be defined');
+});
