@@ -228,6 +228,9 @@ export function defineEntity<
   for (const link of links) {
     if (link.source.table !== table) throw wrong(`it copies from ${link.source.name}, which is in another table`);
     if (link.source.detailOf) throw wrong(`it copies from ${link.source.name}, which are details of another entity`);
+    // A source remembers one row that copies it.
+    if (row.fields.length > 0 || link.source.dependents.length > 0)
+      throw wrong(`it copies from ${link.source.name}, and only one row of a partition may, under a key of no fields`);
     link.source.dependents.push(link);
   }
   return entity;

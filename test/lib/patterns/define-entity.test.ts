@@ -15,6 +15,8 @@ const things = () => defineEntity('things', common) as Entity;
 const partOf = (things: Entity) =>
   ({ ...common, key: { partition: '{city}', row: 'id_{id}_{at}' }, detailOf: things }) as const;
 const part = () => defineEntity('parts', partOf(things())) as Entity;
+const copyOf = (source: Entity) =>
+  ({ denormalized: [{ source, reference: { field: 'name', keyField: 'id' }, copies: { at: () => '' } }] }) as const;
 const beside = { schema: schema.extend({ partCount: z.int32() }), key: { partition: '{city}', row: 'city' } } as const;
 
 const misspeltRow = intraPartitionIndex({ row: 'n_{nam}' });
@@ -78,7 +80,7 @@ describe('a declaration that cannot work is refused when it is made:', () => {
       () =>
         defineEntity('parts', {
           ...partOf(things()),
-          denormalized: [{ source: things(), reference: { field: 'name', keyField: 'id' }, copies: { at: () => '' } }],
+          ...copyOf(things()),
         }),
       /as a detail of things it can have no index/,
     ],
@@ -114,9 +116,23 @@ describe('a declaration that cannot work is refused when it is made:', () => {
         defineEntity('cities', {
           ...common,
           key: beside.key,
-          denormalized: [{ source: part(), reference: { field: 'name', keyField: 'id' }, copies: { at: () => '' } }],
+          ...copyOf(part()),
         }),
       /copies from parts, which are details/,
+    ],
+    [
+      'a copy of what several of a partition could copy',
+      () => defineEntity('teams', { ...common, key: { partition: '{city}', row: 'team_{id}' }, ...copyOf(things()) }),
+      /only one row of a partition may/,
+    ],
+    [
+      'a copy of what another entity copies',
+      () => {
+        const source = things();
+        for (const row of ['mayor', 'deputy'])
+          defineEntity(row, { ...common, key: { partition: '{city}', row }, ...copyOf(source) });
+      },
+      /deputy cannot be defined: it copies from things, and only one row/,
     ],
     ['a table name with capitals', () => defineEntity('things', { ...common, table: 'Things' }), /lower-case/],
     [
