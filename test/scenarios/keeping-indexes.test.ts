@@ -1,8 +1,15 @@
 import { beforeAll, describe, expect, test } from 'vitest';
+import { z } from 'zod';
 import { employees } from '../../lib/model/directory/employees.ts';
+import { defineEntity } from '../../lib/patterns/define-entity.ts';
 import type { Entity } from '../../lib/patterns/entity.ts';
 import { createEntity, deleteEntity, patchEntity, replaceEntity } from '../../lib/patterns/entity-store.ts';
-import type { IndexEntity, InterPartitionIndex, IntraPartitionIndex } from '../../lib/patterns/indexes.ts';
+import {
+  type IndexEntity,
+  type InterPartitionIndex,
+  type IntraPartitionIndex,
+  intraPartitionIndex,
+} from '../../lib/patterns/indexes.ts';
 import { readByCopy, readByList } from '../../lib/patterns/read-through-index.ts';
 import { readEntity } from '../../lib/patterns/retrieve.ts';
 import { measureCost } from '../../lib/storage/cost.ts';
@@ -13,9 +20,21 @@ const byEmail = entity.indexes.email as IntraPartitionIndex;
 const byEmailCompanyWide = entity.indexes.emailCompanyWide as InterPartitionIndex;
 const byLastNameCompanyWide = entity.indexes.lastNameCompanyWide as IndexEntity;
 
+const parts = defineEntity('parts', {
+  schema: z.object({ shop: z.string(), partId: z.string(), name: z.string(), shelf: z.string(), maker: z.string() }),
+  table: 'parts',
+  key: { partition: '{shop}', row: 'part_{partId}' },
+  indexes: {
+    name: intraPartitionIndex({ row: 'name_{name}' }),
+    shelf: intraPartitionIndex({ row: 'shelf_{shelf}' }),
+    maker: intraPartitionIndex({ row: 'maker_{maker}' }),
+  },
+  access: { read: ['hr'], write: ['hr'] },
+}) as Entity;
+
 let world: World;
 beforeAll(async () => {
-  world = await openWorld(import.meta.url);
+  world = await openWorld(import.meta.url, [parts]);
 });
 
 async function costOf(work: () => Promise<unknown>): Promise<number> {
@@ -67,6 +86,25 @@ describe('an employee', () => {
     await world.settle();
     await expectIndexesToAgree(world.storage, entity);
   });
+});
+
+test('a part of which several copies were lost is changed and deleted all the same', async () => {
+  const [name, shelf, maker] = ['Nut', 'A1', 'Acme'];
+  const [nut, bolt] = [
+    { shop: 'North', partId: '1', name, shelf, maker },
+    { shop: 'South', partId: '2', name, shelf, maker },
+  ];
+  const lose = async (shop: string) => {
+    for (const row of ['name_Nut', 'shelf_A1', 'maker_Acme'])
+      await world.storage.table('parts').deleteEntity(shop, row);
+  };
+  for (const part of [nut, bolt]) await createEntity(world.engine, parts, part);
+  await lose('North');
+  await deleteEntity(world.engine, parts, nut);
+  await lose('South');
+  await replaceEntity(world.engine, parts, bolt, { ...bolt, name: 'Bolt', shelf: 'B2', maker: 'Best' });
+  await world.settle();
+  expect(await expectIndexesToAgree(world.storage, parts)).toMatchObject([{ partId: '2', name: 'Bolt' }]);
 });
 
 describe('concurrent writers', () => {
