@@ -9,7 +9,7 @@ import { toSnapshot } from './entity-codec.ts';
 import { droppingBlobs } from './entity-store.ts';
 import { busy, commit, EntityChanged } from './eventual-transaction.ts';
 import { checkDay, withDayTable } from './high-volume-delete.ts';
-import { addressOf } from './places.ts';
+import { addressOf, isCopy } from './places.ts';
 import type { Change } from './plan.ts';
 import { toStored } from './stored-values.ts';
 import { validate } from './validation.ts';
@@ -108,7 +108,9 @@ async function putTogether(batch: Batch, items: readonly Item[], attempt = 1): P
 
 async function changeOf(engine: Engine, entity: Entity, { index, values }: Item) {
   const address = addressOf(entity, values);
-  const before = toSnapshot(entity, await readRow(engine.storage, address));
+  const row = await readRow(engine.storage, address);
+  // Under the key of a copy an insert is refused.
+  const before = toSnapshot(entity, row && isCopy(row) ? undefined : row);
   const current = before.state === 'live' ? before.values : undefined;
   const after = await toStored(engine, entity, { ...pick(current ?? {}, keptFields(entity)), ...values }, current);
   const outcome = !current ? 'created' : isDeepStrictEqual(current, after) ? 'unchanged' : 'replaced';

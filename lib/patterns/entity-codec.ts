@@ -93,13 +93,14 @@ function blobProperty(field: string): string {
   return `Blob_${field}`;
 }
 
-/** The properties in which fields are stored, for a projection. */
+/** The properties in which fields are stored, for a projection, and the one that tells a copy from an entity. */
 export function storedNames(entity: Entity, fields: readonly string[]): string[] {
-  return fields.flatMap((field) =>
+  const names = fields.flatMap((field) =>
     entity.large.includes(field)
       ? [...Array.from({ length: partsFor(entity) }, (_, index) => partProperty(field, index)), blobProperty(field)]
       : [field],
   );
+  return [...names, 'SourceRow'];
 }
 
 /** The fields of a row, without ours and without those that the entity does not declare. */

@@ -9,7 +9,7 @@ import { type Snapshot, toSnapshot } from './entity-codec.ts';
 import { busy, type CommitOptions, commit, EntityChanged } from './eventual-transaction.ts';
 import { checkDay, unlessTableMissing, withDayTable } from './high-volume-delete.ts';
 import { dropBlobs } from './large-entities.ts';
-import { addressOf } from './places.ts';
+import { addressOf, isCopy } from './places.ts';
 import type { Change } from './plan.ts';
 import { isReference } from './reference.ts';
 import { toStored } from './stored-values.ts';
@@ -152,8 +152,8 @@ type Live = Extract<Snapshot, { state: 'live' }>;
 export async function readLive(engine: Engine, entity: Entity, address: Address): Promise<Live | undefined> {
   const reading = readRow(engine.storage, address);
   const row = await (entity.perDay ? unlessTableMissing(reading, undefined) : reading);
-  // Another kind of entity may be under a key that a caller chose.
-  if (row && row.properties.EntityType !== entity.name) return undefined;
+  // Another kind of entity, or a copy, may be under a key that a caller chose.
+  if (row && (row.properties.EntityType !== entity.name || isCopy(row))) return undefined;
   if (row && !isTrusted(entity, row)) return undefined;
   const snapshot = toSnapshot(entity, row);
   return snapshot.state === 'live' ? snapshot : undefined;

@@ -1,4 +1,4 @@
-import type { Address } from '../storage/rows.ts';
+import type { Address, Row } from '../storage/rows.ts';
 import { type Entity, pick, type Values } from './entity.ts';
 import { fieldsToProperties } from './entity-codec.ts';
 import type { Copies, Index, InterPartitionIndex } from './indexes.ts';
@@ -114,4 +114,10 @@ export function copyProperties(entity: Entity, values: Values, copies: Copies<st
     SourcePartition: partition,
     SourceRow: row,
   };
+}
+
+/** Whether a row is what an index keeps of an entity: a copy in the partition is of the same type as its entity. */
+export function isCopy({ properties }: Row): boolean {
+  // A property that a projection names and a row lacks may come as null.
+  return typeof properties.SourceRow === 'string';
 }

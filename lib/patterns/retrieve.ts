@@ -7,7 +7,7 @@ import { fieldsToProperties, storedNames, toSnapshot, toValues } from './entity-
 import { notFound, readLive, type Stored } from './entity-store.ts';
 import { dayOf, keptDays, readDays } from './high-volume-delete.ts';
 import { buildKey, keyRange, prefixOfDetails, rangeOfPrefix } from './key-template.ts';
-import { addressOf } from './places.ts';
+import { addressOf, isCopy } from './places.ts';
 import { isTrusted } from './validation.ts';
 
 /** Reading by key and by range. Only what is called a scan reads a whole table. */
@@ -53,7 +53,8 @@ export async function readWithDetails(
   const isBeside = prefix.startsWith(row);
   const { rows } = await readRange(storage, { table, partition, from: isBeside ? row : prefix, before });
   const own = isBeside ? rows.find((found) => found.row === row) : await readRow(storage, { table, partition, row });
-  const snapshot = toSnapshot(entity, own?.properties.EntityType === entity.name ? own : undefined);
+  const isOne = own && own.properties.EntityType === entity.name && !isCopy(own);
+  const snapshot = toSnapshot(entity, isOne ? own : undefined);
   if (snapshot.state !== 'live') throw notFound(entity);
   const details = kinds.map((kind) => {
     const found = rows
@@ -103,15 +104,14 @@ export async function scanEntities(engine: Engine, entity: Entity, { top, after 
   const scan = { table: entity.table, type: entity.name, after: from, limit: top };
   const { rows, more } = await scanTable(engine.storage, scan);
   const last = rows.at(-1);
-  // Copies in a partition are of the same type as what they are copies of.
-  const own = rows.filter(({ properties }) => properties.SourceRow === undefined);
+  const own = rows.filter((row) => !isCopy(row));
   const items = own.map(({ properties }) => toValues(entity, properties));
   return { items, next: more && last ? { partition: last.partition, row: last.row } : undefined };
 }
 
 function toPage(entity: Entity, rows: readonly Row[], more: boolean, select: readonly string[] | undefined): Page {
   const items = rows
-    .filter((row) => isTrusted(entity, row))
+    .filter((row) => !isCopy(row) && isTrusted(entity, row))
     .map(({ properties }) => {
       const values = toValues(entity, properties);
       return select ? pick(values, select) : values;

@@ -1,12 +1,15 @@
 import { beforeAll, describe, expect, test } from 'vitest';
+import { z } from 'zod';
 import { movies as declaredMovies } from '../../lib/model/films/movies.ts';
 import { customers as declaredCustomers } from '../../lib/model/shop/customers.ts';
 import { orders as declaredOrders } from '../../lib/model/shop/orders.ts';
+import { defineEntity } from '../../lib/patterns/define-entity.ts';
 import type { Entity, Values } from '../../lib/patterns/entity.ts';
+import { putEntities } from '../../lib/patterns/entity-batch.ts';
 import { createEntity, deleteEntity, patchEntity, replaceEntity } from '../../lib/patterns/entity-store.ts';
-import type { InterPartitionIndex } from '../../lib/patterns/indexes.ts';
+import { type InterPartitionIndex, type IntraPartitionIndex, intraPartitionIndex } from '../../lib/patterns/indexes.ts';
 import { indexFields, readByCopies, readByCopy } from '../../lib/patterns/read-through-index.ts';
-import { readEntity } from '../../lib/patterns/retrieve.ts';
+import { readEntities, readEntity } from '../../lib/patterns/retrieve.ts';
 import { measureCost } from '../../lib/storage/cost.ts';
 import { expectIndexesToAgree, openWorld, rowsOf, type World } from '../world.ts';
 
@@ -18,9 +21,18 @@ const movies = declaredMovies as Entity;
 const byActor = movies.indexes.actor as InterPartitionIndex;
 const byDate = orders.indexes.date as InterPartitionIndex;
 
+/** The keys of its copies are among those that an entity may have. */
+const contacts = defineEntity('contacts', {
+  schema: z.object({ book: z.string(), id: z.string(), email: z.string() }),
+  table: 'contacts',
+  key: { partition: '{book}', row: '{id}' },
+  indexes: { email: intraPartitionIndex({ row: 'email_{email}' }) },
+  access: { read: ['hr'], write: ['hr'] },
+}) as Entity;
+
 let world: World;
 beforeAll(async () => {
-  world = await openWorld(import.meta.url);
+  world = await openWorld(import.meta.url, [contacts]);
 });
 
 const costOf = (work: () => Promise<unknown>) => measureCost(async (cost) => work().then(() => cost.transactions));
@@ -175,5 +187,38 @@ describe('an index spread over buckets', () => {
       expect(read).toEqual(written);
     }
     expect(await costOf(() => readByCopies(world.engine, orders, byDate, { orderDate }, { top: 100 }))).toBe(8);
+  });
+});
+
+describe('a copy in the partition', () => {
+  const ann = { book: 'Blue', id: 'ann', email: 'ann@contoso.com' };
+  const asId = { ...ann, id: 'email_ann@contoso.com' };
+  beforeAll(async () => {
+    await createEntity(world.engine, contacts, ann);
+  });
+
+  test('answers by its index, and not as one more of a range', async () => {
+    const found = await readByCopy(world.engine, contacts, contacts.indexes.email as IntraPartitionIndex, ann);
+    expect(found).toEqual(ann);
+    const range = (options: object) => readEntities(world.engine, contacts, ann, { top: 10, ...options });
+    expect((await range({})).items).toEqual([ann]);
+    expect((await range({ select: ['email'] })).items).toEqual([{ email: ann.email }]);
+    const pages = [await range({ top: 1 })];
+    for (let next = pages[0]?.next; next; next = pages.at(-1)?.next) pages.push(await range({ top: 1, after: next }));
+    expect(pages.flatMap(({ items }) => items)).toEqual([ann]);
+  });
+
+  test('is not read, written or deleted by its key', async () => {
+    const before = await rowsOf(world.storage, 'contacts');
+    await expect(readEntity(world.engine, contacts, asId)).rejects.toMatchObject({ code: 'not-found' });
+    await expect(patchEntity(world.engine, contacts, asId, { email: 'x' })).rejects.toMatchObject({
+      code: 'not-found',
+    });
+    await expect(deleteEntity(world.engine, contacts, asId)).rejects.toMatchObject({ code: 'not-found' });
+    expect(await putEntities(world.engine, contacts, [{ ...asId, email: 'x' }])).toMatchObject([
+      { code: 'duplicate-key' },
+    ]);
+    expect(await rowsOf(world.storage, 'contacts')).toEqual(before);
+    await expectIndexesToAgree(world.storage, contacts);
   });
 });
