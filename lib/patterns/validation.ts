@@ -22,10 +22,10 @@ export function writableSchema(entity: Entity, without: readonly string[] = []):
  * `invalid-input` naming every field that is wrong.
  */
 export function validate(entity: Entity, input: unknown, held: Values = {}): Values {
-  const schema = writableSchema(entity, Object.keys(held));
-  const values: Values = { ...parse(schema, input), ...held };
-  // What a kind has and another one has not is known by the kind alone.
-  if (entity.union) parse(entity.union, values);
+  const written = parse(writableSchema(entity, Object.keys(held)), input);
+  // What a kind has, and has by default, and another one has not is known by the kind alone.
+  const whole = entity.union ? (parse(entity.union, input) as Values) : written;
+  const values: Values = { ...whole, ...held };
   for (const [field, value] of Object.entries(values))
     if (!(field in held)) checkText(field, value, entity.keyFields.includes(field));
   const derived = Object.entries(entity.derived).map(([field, derive]) => [field, derive(values)] as const);
