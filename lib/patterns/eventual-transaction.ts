@@ -54,94 +54,100 @@ export interface CommitOptions {
  * Throws `duplicate-key`, `duplicate-value` (naming the field), `too-large`, `busy`, `EntityChanged`: nothing was
  * changed; and `storage-unavailable`: it is wholly done or not at all, and what follows from it will be made to agree.
  */
-export const commit = inPattern('eventual transaction', async (engine: Engine,
-  entity: Entity,
-  changes: readonly Change[],
-  options: CommitOptions = {}): Promise<Map<string, Committed>> => {
-  const [first] = changes;
-  if (!first) return new Map();
-  const { table, partition } = first.address;
-  const writeId = randomUUID();
-  const deadline = engine.now() + engine.timing.commitWithinMs;
-  let current = changes;
-  let { neighbours, plan } = await planFirst(engine, entity, current, { writeId, ...options });
-  const intent = await announce(engine, entity, table, plan, writeId);
-  const refuse = async (error: Error) => {
-    options.abandoned?.add(writeId);
-    // The intent that stays is looked at later; why the change was refused matters more than that it could not be shown.
-    if (intent) await unlessUnavailable((plan.claims.length > 0 ? showMessage : deleteMessage)(engine.storage, intent));
-    return error;
-  };
-  const unknown = (error: unknown) => {
-    if (isUnknown(error)) noteChanges(engine, entity, current, undefined);
-    return error;
-  };
-  const refused = await claimAll(engine, entity, plan, writeId, options.abandoned);
-  if (refused) throw await refuse(refused);
+export const commit = inPattern(
+  'eventual transaction',
+  async (
+    engine: Engine,
+    entity: Entity,
+    changes: readonly Change[],
+    options: CommitOptions = {},
+  ): Promise<Map<string, Committed>> => {
+    const [first] = changes;
+    if (!first) return new Map();
+    const { table, partition } = first.address;
+    const writeId = randomUUID();
+    const deadline = engine.now() + engine.timing.commitWithinMs;
+    let current = changes;
+    let { neighbours, plan } = await planFirst(engine, entity, current, { writeId, ...options });
+    const intent = await announce(engine, entity, table, plan, writeId);
+    const refuse = async (error: Error) => {
+      options.abandoned?.add(writeId);
+      // The intent that stays is looked at later; why the change was refused matters more than that it could not be shown.
+      if (intent)
+        await unlessUnavailable((plan.claims.length > 0 ? showMessage : deleteMessage)(engine.storage, intent));
+      return error;
+    };
+    const unknown = (error: unknown) => {
+      if (isUnknown(error)) noteChanges(engine, entity, current, undefined);
+      return error;
+    };
+    const refused = await claimAll(engine, entity, plan, writeId, options.abandoned);
+    if (refused) throw await refuse(refused);
 
-  // A copy that drifted away cannot be deleted again; leaving its action out heals the drift.
-  const missing = new Set<string>();
-  const attempt = async (isFirst: boolean): Promise<Map<string, Committed> | undefined> => {
-    if (isFirst) ({ neighbours, plan } = replanned(engine, entity, current, { writeId, neighbours, plan }));
-    const planned = plan.actions.map(({ action }) => action);
-    const actions = await storedLists(engine, { table, partition }, planned);
-    const left = deadline - engine.now();
-    if (left <= 0) throw await refuse(busy('Others keep changing the same rows.'));
-    try {
-      const etags = await submit(engine.storage, { table, partition, actions, signal: AbortSignal.timeout(left) });
-      rememberWritten(engine, { table, partition }, { plan, neighbours }, { actions, etags });
-      const done = results(entity, current, plan, etags);
-      noteChanges(engine, entity, current, done);
-      return done;
-    } catch (error) {
-      if (!(error instanceof StorageRefusal)) throw unknown(error);
-      if (error.reason === 'table-missing' || error.reason === 'table-being-deleted') throw await refuse(error);
-      const { part, action } = plan.actions[error.action] ?? {};
-      if (error.reason === 'missing' && action?.kind === 'delete') missing.add(action.row);
-      // The actions on the entities come first: where one after them was refused, they were as planned.
-      if (part?.of !== 'neighbour') {
-        // The refusal may be of a second attempt whose first one was done.
-        const fresh = await readChanged(engine, entity, current).catch((failure: unknown) => {
-          throw unknown(failure);
-        });
-        const ours = recognise(fresh, writeId);
-        if (ours) {
-          noteChanges(engine, entity, current, ours);
-          return ours;
-        }
-        const conflict = conflictOf(entity, current, fresh);
-        if (conflict) throw await refuse(conflict);
-        if (part?.of === 'copy' && error.reason === 'exists') throw await refuse(duplicateValue(entity, part.index));
-        current = fresh;
-        // It was not done, as an action on an entity would have been refused before: the blobs of its lists are of no use.
-      } else await dropLists(engine, actions);
-      neighbours = await readNeighbours(engine, entity, current, 'all');
+    // A copy that drifted away cannot be deleted again; leaving its action out heals the drift.
+    const missing = new Set<string>();
+    const attempt = async (isFirst: boolean): Promise<Map<string, Committed> | undefined> => {
+      if (isFirst) ({ neighbours, plan } = replanned(engine, entity, current, { writeId, neighbours, plan }));
+      const planned = plan.actions.map(({ action }) => action);
+      const actions = await storedLists(engine, { table, partition }, planned);
+      const left = deadline - engine.now();
+      if (left <= 0) throw await refuse(busy('Others keep changing the same rows.'));
       try {
-        plan = withoutDeletes(planPartition(entity, current, neighbours, writeId), missing);
-      } catch (unplannable) {
-        throw await refuse(unplannable instanceof Error ? unplannable : new Error(String(unplannable)));
+        const etags = await submit(engine.storage, { table, partition, actions, signal: AbortSignal.timeout(left) });
+        rememberWritten(engine, { table, partition }, { plan, neighbours }, { actions, etags });
+        const done = results(entity, current, plan, etags);
+        noteChanges(engine, entity, current, done);
+        return done;
+      } catch (error) {
+        if (!(error instanceof StorageRefusal)) throw unknown(error);
+        if (error.reason === 'table-missing' || error.reason === 'table-being-deleted') throw await refuse(error);
+        const { part, action } = plan.actions[error.action] ?? {};
+        if (error.reason === 'missing' && action?.kind === 'delete') missing.add(action.row);
+        // The actions on the entities come first: where one after them was refused, they were as planned.
+        if (part?.of !== 'neighbour') {
+          // The refusal may be of a second attempt whose first one was done.
+          const fresh = await readChanged(engine, entity, current).catch((failure: unknown) => {
+            throw unknown(failure);
+          });
+          const ours = recognise(fresh, writeId);
+          if (ours) {
+            noteChanges(engine, entity, current, ours);
+            return ours;
+          }
+          const conflict = conflictOf(entity, current, fresh);
+          if (conflict) throw await refuse(conflict);
+          if (part?.of === 'copy' && error.reason === 'exists') throw await refuse(duplicateValue(entity, part.index));
+          current = fresh;
+          // It was not done, as an action on an entity would have been refused before: the blobs of its lists are of no use.
+        } else await dropLists(engine, actions);
+        neighbours = await readNeighbours(engine, entity, current, 'all');
+        try {
+          plan = withoutDeletes(planPartition(entity, current, neighbours, writeId), missing);
+        } catch (unplannable) {
+          throw await refuse(unplannable instanceof Error ? unplannable : new Error(String(unplannable)));
+        }
+        return undefined;
       }
-      return undefined;
-    }
-  };
-  const untilDone = async () => {
-    for (let count = 1; ; count += 1) {
-      const done = await attempt(count === 1);
-      if (done) return done;
-      if (count > 1) await sleep(Math.random() * BACK_OFF_MS * Math.min(count, 10));
-    }
-  };
-  const isShared = neighboursOf(entity, changes).length > 0;
-  const done = await (isShared ? inTurn(engine.storage, JSON.stringify([table, partition]), untilDone) : untilDone());
-  if (intent) await unlessUnavailable(showMessage(engine.storage, intent));
-  await dropLists(
-    engine,
-    [...neighbours.values()].filter(({ row }) =>
-      plan.actions.some(({ action }) => action.row === row && action.kind !== 'merge'),
-    ),
-  );
-  return done;
-});
+    };
+    const untilDone = async () => {
+      for (let count = 1; ; count += 1) {
+        const done = await attempt(count === 1);
+        if (done) return done;
+        if (count > 1) await sleep(Math.random() * BACK_OFF_MS * Math.min(count, 10));
+      }
+    };
+    const isShared = neighboursOf(entity, changes).length > 0;
+    const done = await (isShared ? inTurn(engine.storage, JSON.stringify([table, partition]), untilDone) : untilDone());
+    if (intent) await unlessUnavailable(showMessage(engine.storage, intent));
+    await dropLists(
+      engine,
+      [...neighbours.values()].filter(({ row }) =>
+        plan.actions.some(({ action }) => action.row === row && action.kind !== 'merge'),
+      ),
+    );
+    return done;
+  },
+);
 
 async function storedLists(
   { storage }: Engine,

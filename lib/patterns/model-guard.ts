@@ -35,6 +35,9 @@ const Shape = z.object({
   perDay: z.object({ field: z.string(), keepDays: z.number() }).optional(),
   encrypted: z.array(z.string()),
   large: z.array(z.string()),
+  // The type that each field is stored as, and the container of each attachment: what was kept earlier has neither.
+  columns: z.record(z.string(), z.string()).default({}),
+  attachments: z.record(z.string(), z.string()).default({}),
   version: z.number(),
   indexes: z.record(z.string(), IndexShape),
   /** Declared, and not built yet from what was there before. */
@@ -71,6 +74,15 @@ export function compareShapes(entity: Entity, before: Shape | undefined): ModelC
     if (other !== undefined && !(part === 'large' && now.large.includes(other)))
       refuse(`its field ${other} is stored ${before[part].includes(other) ? '' : 'not '}as one that is ${part}`);
   }
+  for (const [field, type] of Object.entries(before.columns)) {
+    const other = now.columns[field];
+    // An upgrade says what to make of what is there.
+    if (other !== undefined && other !== type && now.version <= before.version)
+      refuse(`its field ${field} is stored as ${type}, and would be read as ${other}; a new version could upgrade it`);
+  }
+  for (const [field, container] of Object.entries(before.attachments))
+    if (now.attachments[field] !== container)
+      refuse(`its files of ${field} are in the container ${container}, and would not be found any more`);
   if (now.version < before.version) refuse(`its version was ${before.version}`);
   const unbuilt = new Set(before.unbuilt.filter((name) => name in now.indexes));
   const leftOver = { ...before.leftOver };
@@ -121,7 +133,12 @@ export const guardModel = inPattern(
       // Another process of the same deployment may have been first.
       await tryAction(engine.storage, { table: SYSTEM_TABLE, partition: PARTITION }, action);
     }
-    return changes.flatMap(({ entity, shape: { unbuilt, leftOver } }) => [
+    const gone = [...before].filter(([name]) => !entities.some((entity) => entity.name === name));
+    const left = gone.map(
+      ([name, { shape }]) =>
+        `The entity ${name} is not declared any more, and what it kept in ${tablesOf(shape).join(', ')} is still there. This is said until its row of the partition ${PARTITION} is taken out of the table ${SYSTEM_TABLE}.`,
+    );
+    const upkeep = changes.flatMap(({ entity, shape: { unbuilt, leftOver } }) => [
       ...unbuilt.map(
         (index) => `The index ${index} of ${entity.name} is not built: npm run reindex -- ${entity.name} ${index}`,
       ),
@@ -130,8 +147,14 @@ export const guardModel = inPattern(
           `What the former index ${index} of ${entity.name} kept is still there: npm run reindex -- ${entity.name} ${index} --clean-up`,
       ),
     ]);
+    return [...left, ...upkeep];
   },
 );
+
+function tablesOf({ table, archive, indexes }: Shape): string[] {
+  const tables = [table, archive, ...Object.values(indexes).map((index) => index.table)];
+  return [...new Set(tables.filter((used) => used !== undefined))];
+}
 
 function haveSameRows(one: IndexShape, other: IndexShape): boolean {
   return one.table === other.table && one.partition === other.partition && one.row === other.row;
@@ -171,7 +194,8 @@ function toShape({ properties }: Row): Shape {
   return Shape.parse(JSON.parse(String(properties.Shape)));
 }
 
-function shapeOf({ table, partition, row, archive, perDay, encrypted, large, version, indexes }: Entity): Shape {
+function shapeOf(entity: Entity): Shape {
+  const { table, partition, row, archive, perDay, encrypted, large, columns, attachments, version, indexes } = entity;
   return Shape.parse(
     JSON.parse(
       JSON.stringify({
@@ -182,6 +206,10 @@ function shapeOf({ table, partition, row, archive, perDay, encrypted, large, ver
         perDay,
         encrypted,
         large,
+        columns,
+        attachments: Object.fromEntries(
+          Object.entries(attachments).map(([field, { container }]) => [field, container]),
+        ),
         version,
         indexes: Object.fromEntries(Object.entries(indexes).map(([name, index]) => [name, indexShape(index)])),
         unbuilt: [],

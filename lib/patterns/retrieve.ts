@@ -1,5 +1,6 @@
 import { RowkeyError } from '../errors.ts';
 import { type Row, readRange, readRow, scanTable } from '../storage/rows.ts';
+import { inPattern } from '../telemetry/span.ts';
 import type { Position } from './continuation.ts';
 import type { Engine } from './engine.ts';
 import { type Entity, isWrittenByClients, pick, type Values } from './entity.ts';
@@ -33,81 +34,88 @@ export interface RangeOptions extends PageOptions {
 }
 
 /** A point query: one transaction. Throws `not-found`. */
-export async function readEntity(engine: Engine, entity: Entity, key: Values): Promise<Stored> {
-  const found = await readLive(engine, entity, addressOf(entity, key));
-  if (!found) throw notFound(entity);
-  return found;
-}
+export const readEntity = inPattern(
+  'point query',
+  async (engine: Engine, entity: Entity, key: Values): Promise<Stored> => {
+    const found = await readLive(engine, entity, addressOf(entity, key));
+    if (!found) throw notFound(entity);
+    return found;
+  },
+);
 
 /** An entity with its details of the kinds that are named, by kind: one range query. Throws `not-found`. */
-export async function readWithDetails(
-  { storage }: Engine,
-  entity: Entity,
-  key: Values,
-  kinds: readonly Entity[],
-): Promise<Stored> {
-  const { table, partition, row } = addressOf(entity, key);
-  const prefix = prefixOfDetails(entity.row, row);
-  const { before } = rangeOfPrefix(prefix);
-  // Where they escape a `_` of its key, they are not right behind it: it takes a read of its own.
-  const isBeside = prefix.startsWith(row);
-  const { rows } = await readRange(storage, { table, partition, from: isBeside ? row : prefix, before });
-  const own = isBeside ? rows.find((found) => found.row === row) : await readRow(storage, { table, partition, row });
-  const isOne = own && own.properties.EntityType === entity.name && !isCopy(own);
-  const snapshot = toSnapshot(entity, isOne ? own : undefined);
-  if (snapshot.state !== 'live') throw notFound(entity);
-  const details = kinds.map((kind) => {
-    const found = rows
-      .filter((each) => each.row.startsWith(prefix) && each.properties.EntityType === kind.name)
-      .map((each) => toSnapshot(kind, each));
-    return [kind.name, found.flatMap((each) => (each.state === 'live' ? [each.values] : []))];
-  });
-  return { etag: snapshot.etag, values: { ...snapshot.values, ...Object.fromEntries(details) } };
-}
+export const readWithDetails = inPattern(
+  'compound key',
+  async ({ storage }: Engine, entity: Entity, key: Values, kinds: readonly Entity[]): Promise<Stored> => {
+    const { table, partition, row } = addressOf(entity, key);
+    const prefix = prefixOfDetails(entity.row, row);
+    const { before } = rangeOfPrefix(prefix);
+    // Where they escape a `_` of its key, they are not right behind it: it takes a read of its own.
+    const isBeside = prefix.startsWith(row);
+    const { rows } = await readRange(storage, { table, partition, from: isBeside ? row : prefix, before });
+    const own = isBeside ? rows.find((found) => found.row === row) : await readRow(storage, { table, partition, row });
+    const isOne = own && own.properties.EntityType === entity.name && !isCopy(own);
+    const snapshot = toSnapshot(entity, isOne ? own : undefined);
+    if (snapshot.state !== 'live') throw notFound(entity);
+    const details = kinds.map((kind) => {
+      const found = rows
+        .filter((each) => each.row.startsWith(prefix) && each.properties.EntityType === kind.name)
+        .map((each) => toSnapshot(kind, each));
+      return [kind.name, found.flatMap((each) => (each.state === 'live' ? [each.values] : []))];
+    });
+    return { etag: snapshot.etag, values: { ...snapshot.values, ...Object.fromEntries(details) } };
+  },
+);
 
 /** A range query within one partition, or, of an entity with a table a day, within that partition of each day. */
-export async function readEntities(engine: Engine, entity: Entity, key: Values, options: RangeOptions): Promise<Page> {
-  const { from, to, top, after } = options;
-  const partition = buildKey(entity.partition, key);
-  const bounds = keyRange(entity.row, { from, to });
-  const type = entity.name;
-  const where = fieldsToProperties(entity, options.where ?? {});
-  const isSealed = options.select?.some((field) => entity.encrypted.includes(field));
-  // What is encrypted is bound to the key.
-  const wanted = isSealed ? [...entity.keyFields, ...(options.select ?? [])] : options.select;
-  // An older version is upgraded as a whole, and what a client wrote is checked as a whole.
-  const isWhole = entity.version > 1 || isWrittenByClients(entity);
-  const select = wanted && !isWhole ? storedNames(entity, wanted) : undefined;
-  const common = { partition, where, select, limit: top };
-  if (!entity.perDay) {
-    const range = { table: entity.table, ...common, ...bounds, after: after?.row, type };
-    const { rows, more } = await readRange(engine.storage, range);
+export const readEntities = inPattern(
+  'range query',
+  async (engine: Engine, entity: Entity, key: Values, options: RangeOptions): Promise<Page> => {
+    const { from, to, top, after } = options;
+    const partition = buildKey(entity.partition, key);
+    const bounds = keyRange(entity.row, { from, to });
+    const type = entity.name;
+    const where = fieldsToProperties(entity, options.where ?? {});
+    const isSealed = options.select?.some((field) => entity.encrypted.includes(field));
+    // What is encrypted is bound to the key.
+    const wanted = isSealed ? [...entity.keyFields, ...(options.select ?? [])] : options.select;
+    // An older version is upgraded as a whole, and what a client wrote is checked as a whole.
+    const isWhole = entity.version > 1 || isWrittenByClients(entity);
+    const select = wanted && !isWhole ? storedNames(entity, wanted) : undefined;
+    const common = { partition, where, select, limit: top };
+    if (!entity.perDay) {
+      const range = { table: entity.table, ...common, ...bounds, after: after?.row, type };
+      const { rows, more } = await readRange(engine.storage, range);
+      return toPage(entity, rows, more, wanted);
+    }
+    const { first, last } = keptDays(entity, engine.now());
+    const query = {
+      ...common,
+      bounds,
+      firstDay: later(first, dayIn(from) ?? first),
+      lastDay: earlier(last, dayIn(to) ?? last),
+      after: after?.day === undefined ? undefined : { day: after.day, row: after.row },
+    };
+    const { rows, more } = await readDays(engine, entity, query);
     return toPage(entity, rows, more, wanted);
-  }
-  const { first, last } = keptDays(entity, engine.now());
-  const query = {
-    ...common,
-    bounds,
-    firstDay: later(first, dayIn(from) ?? first),
-    lastDay: earlier(last, dayIn(to) ?? last),
-    after: after?.day === undefined ? undefined : { day: after.day, row: after.row },
-  };
-  const { rows, more } = await readDays(engine, entity, query);
-  return toPage(entity, rows, more, wanted);
-}
+  },
+);
 
 /** A table scan: reads every row of the table, and is asked for by its name or not at all. */
-export async function scanEntities(engine: Engine, entity: Entity, { top, after }: PageOptions): Promise<Page> {
-  if (entity.perDay)
-    throw new RowkeyError('invalid-input', `${entity.name} has a table a day; they are read by partition.`);
-  const from = after?.partition === undefined ? undefined : { partition: after.partition, row: after.row };
-  const scan = { table: entity.table, type: entity.name, after: from, limit: top };
-  const { rows, more } = await scanTable(engine.storage, scan);
-  const last = rows.at(-1);
-  const own = rows.filter((row) => !isCopy(row));
-  const items = own.map(({ properties }) => toValues(entity, properties));
-  return { items, next: more && last ? { partition: last.partition, row: last.row } : undefined };
-}
+export const scanEntities = inPattern(
+  'table scan',
+  async (engine: Engine, entity: Entity, { top, after }: PageOptions): Promise<Page> => {
+    if (entity.perDay)
+      throw new RowkeyError('invalid-input', `${entity.name} has a table a day; they are read by partition.`);
+    const from = after?.partition === undefined ? undefined : { partition: after.partition, row: after.row };
+    const scan = { table: entity.table, type: entity.name, after: from, limit: top };
+    const { rows, more } = await scanTable(engine.storage, scan);
+    const last = rows.at(-1);
+    const own = rows.filter((row) => !isCopy(row));
+    const items = own.map(({ properties }) => toValues(entity, properties));
+    return { items, next: more && last ? { partition: last.partition, row: last.row } : undefined };
+  },
+);
 
 function toPage(entity: Entity, rows: readonly Row[], more: boolean, select: readonly string[] | undefined): Page {
   const items = rows

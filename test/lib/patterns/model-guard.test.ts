@@ -27,6 +27,8 @@ const first = defineEntity('things', {
 const days = { schema, table: 'days', key: { partition: '{a}', row: '{b}' }, access } as const;
 const kept = (keepDays: number) => defineEntity('days', { ...days, perDay: { field: 'at', keepDays } }) as Entity;
 
+const photo = (container: string) => ({ photo: { container, maxBytes: 5, types: ['image/png'] } });
+
 const guard = (entity: Entity, agreed?: string) => guardModel(engine, [entity], agreed);
 
 beforeEach(async () => {
@@ -57,6 +59,19 @@ describe('the guard of the declaration', () => {
       first,
       /its field c is stored as one that is large/,
     ],
+    [
+      'a field of another type',
+      first,
+      { ...first, columns: { ...first.columns, c: 'Int32' } },
+      /its field c is stored as String, and would be read as Int32/,
+    ],
+    [
+      'another container of its files',
+      { ...first, attachments: photo('photos') },
+      { ...first, attachments: photo('pictures') },
+      /its files of photo are in the container photos/,
+    ],
+    ['no files any more', { ...first, attachments: photo('photos') }, first, /are in the container photos/],
     ['an earlier version', { ...first, version: 2 }, first, /its version was 2/],
     ['a shorter retention', kept(60), kept(30), /its days were kept 60 days, and those before 30/],
     [
@@ -77,9 +92,12 @@ describe('the guard of the declaration', () => {
     await guard(after);
   });
 
-  test('lets a retention grow, a text become large, and an index come', async () => {
+  test('lets a retention grow', async () => {
     await guard(kept(30));
     expect(await guard(kept(60))).toEqual([]);
+  });
+
+  test('lets a text become large, and an index come', async () => {
     await guard(first);
     expect(await guard({ ...first, large: ['c'] })).toEqual([]);
     const indexes = { ...first.indexes, b: interPartitionIndex(email) };
@@ -104,5 +122,36 @@ describe('the guard of the declaration', () => {
       expect.stringContaining('reindex'),
       expect.stringContaining('former index here'),
     ]);
+  });
+
+  test('lets a field be of another type in another version, come and go', async () => {
+    await guard(first);
+    const { c: _, ...columns } = first.columns;
+    const upgraded = { ...first, version: 2, columns: { ...columns, b: 'Int32', d: 'Boolean' } } as const;
+    expect(await guard(upgraded)).toEqual([]);
+    await expect(guard({ ...upgraded, columns: first.columns })).rejects.toMatchObject({ code: 'wrong-setting' });
+  });
+
+  test('takes what was kept before types and containers were', async () => {
+    await guard(first);
+    const system = storage.table('system');
+    const { Shape } = await system.getEntity<{ Shape: string }>('model', 'things');
+    const { columns, attachments, ...earlier } = JSON.parse(Shape);
+    const row = { partitionKey: 'model', rowKey: 'things', Shape: JSON.stringify(earlier) };
+    await system.updateEntity(row, 'Merge');
+    expect(await guard({ ...first, attachments: photo('photos') })).toEqual([]);
+    const kept = JSON.parse((await system.getEntity<{ Shape: string }>('model', 'things')).Shape);
+    expect(kept).toMatchObject({ columns, attachments: { photo: 'photos' } });
+  });
+
+  test('says where an entity is still that is declared no more', async () => {
+    const elsewhere = { ...first, indexes: { b: interPartitionIndex(email) } };
+    await guard(elsewhere);
+    expect(await guard(kept(30))).toEqual([
+      expect.stringMatching(
+        /entity things is not declared any more, and what it kept in things, oldthings, byb is still/,
+      ),
+    ]);
+    expect(await guardModel(engine, [elsewhere, kept(30)], undefined)).toEqual([]);
   });
 });
