@@ -63,6 +63,7 @@ export function entityRoutes(entity: Entity, kind: 'live' | 'archive' = 'live'):
     summary: `Delete one of ${name}`,
     success: { status: 204, description: 'Deleted' },
     handle: async (call) => {
+      await checkIfNoneMatch(entity, call, keyOf(call));
       await deleteEntity(call.app.engine, entity, keyOf(call), call.header('if-match'));
       return { status: 204 };
     },
@@ -110,6 +111,7 @@ export function entityRoutes(entity: Entity, kind: 'live' | 'archive' = 'live'):
       success: { status: 200, description: 'Replaced', body: readableSchema(entity) },
       handle: async (call) => {
         const input = await written(entity, call);
+        await checkIfNoneMatch(entity, call, keyOf(call));
         return entityAnswer(
           entity,
           call,
@@ -127,6 +129,7 @@ export function entityRoutes(entity: Entity, kind: 'live' | 'archive' = 'live'):
       success: { status: 200, description: 'Changed', body: readableSchema(entity) },
       handle: async (call) => {
         const patch = await written(entity, call);
+        await checkIfNoneMatch(entity, call, keyOf(call));
         return entityAnswer(
           entity,
           call,
@@ -148,7 +151,12 @@ async function readOne(entity: Entity, call: Call, key: Values): Promise<Answer>
       accepted: entity.details.map(({ name }) => name).join(', '),
     });
   for (const kind of known) requireRole(call.caller, kind.access.read);
-  if (known.length === 0) return entityAnswer(entity, call, await readEntity(call.app.engine, entity, key));
+  if (known.length === 0) {
+    const stored = await readEntity(call.app.engine, entity, key);
+    // Table storage ignores If-None-Match, so the comparison is ours; the row was read all the same.
+    if (isNamedByIfNoneMatch(call, stored.etag)) return { status: 304, headers: headersOf(entity, stored) };
+    return entityAnswer(entity, call, stored);
+  }
   const { etag, values } = await readWithDetails(call.app.engine, entity, key, known);
   const details = await pMap(known, async (kind) => {
     const list = values[kind.name];
@@ -232,12 +240,28 @@ function selected(entity: Entity, select: string | undefined): string[] | undefi
   });
 }
 
-async function entityAnswer(entity: Entity, call: Call, { etag, values }: Stored, status = 200): Promise<Answer> {
-  const headers = { etag, ...(entity.maxAge ? { 'cache-control': `private, max-age=${entity.maxAge}` } : {}) };
+async function entityAnswer(entity: Entity, call: Call, stored: Stored, status = 200): Promise<Answer> {
+  return { status, headers: headersOf(entity, stored), body: await shown(call, entity, stored.values) };
+}
+
+function headersOf({ maxAge }: Entity, { etag }: Stored): Record<string, string> {
+  return { etag, ...(maxAge ? { 'cache-control': `private, max-age=${maxAge}` } : {}) };
+}
+
+/**
+ * Before a write: only GET answers 304 (RFC 9110, 13.1.2). An ETag that is not the current one never becomes it again, so
+ * what is seen here holds for the write as well. Throws `etag-mismatch` and `not-found`.
+ */
+async function checkIfNoneMatch(entity: Entity, call: Call, key: Values): Promise<void> {
+  if (call.header('if-none-match') === undefined) return;
+  const { etag } = await readEntity(call.app.engine, entity, key);
+  if (isNamedByIfNoneMatch(call, etag))
+    throw new RowkeyError('etag-mismatch', 'The entity is one that the If-None-Match header names.', { etag });
+}
+
+function isNamedByIfNoneMatch(call: Call, etag: string): boolean {
   const given: readonly string[] = call.header('if-none-match')?.match(/(?:W\/)?"[^"]*"|\*/g) ?? [];
-  // Table storage ignores If-None-Match, so the comparison is ours; the row was read all the same.
-  if (status === 200 && (given.includes(etag) || given.includes('*'))) return { status: 304, headers };
-  return { status, headers, body: await shown(call, entity, values) };
+  return given.includes(etag) || given.includes('*');
 }
 
 async function written(entity: Entity, call: Call): Promise<unknown> {

@@ -53,6 +53,27 @@ describe('an employee over HTTP', () => {
     expect((await hr('DELETE', path)).status).toBe(404);
   });
 
+  test('is not written where If-None-Match names it, and only a reader is told that it is not modified', async () => {
+    const { values, path, etag } = await hire();
+    const body = { ...values, firstName: 'Changed' };
+    for (const named of [etag, '*'])
+      for (const [method, sent] of [
+        ['PUT', { body }],
+        ['PATCH', { body: { phone: '1' } }],
+        ['DELETE', {}],
+      ] as const) {
+        const refused = await hr(method, path, { ...sent, headers: { 'if-none-match': named } });
+        expect(refused).toMatchObject({ status: 412, body: { type: '/problems/etag-mismatch', etag } });
+      }
+    const read = await reader('GET', path);
+    expect(read.body).toEqual(values);
+    expect(read.headers.get('etag')).toBe(etag);
+    const other = { headers: { 'if-none-match': '"another"' } };
+    expect(await hr('PUT', path, { body, ...other })).toMatchObject({ status: 200, body });
+    expect((await hr('DELETE', path, other)).status).toBe(204);
+    expect((await hr('PUT', path, { body, headers: { 'if-none-match': '*' } })).status).toBe(404);
+  });
+
   test.each([
     ['a field that is not declared', { nickname: 'J' }, 'nickname'],
     ['a value of the wrong type', { age: 'old' }, 'age'],
