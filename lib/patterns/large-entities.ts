@@ -82,7 +82,12 @@ export function referrer({ table, partition, row }: Address): Record<string, str
 /** The other way round, or undefined for a blob that is not of this making. */
 export function referrerOf({ table, partition, row }: Readonly<Record<string, string>>): Address | undefined {
   if (table === undefined || partition === undefined || row === undefined) return undefined;
-  return { table, partition: decodeURIComponent(partition), row: decodeURIComponent(row) };
+  try {
+    return { table, partition: decodeURIComponent(partition), row: decodeURIComponent(row) };
+  } catch {
+    // A percent sign that begins no escape.
+    return undefined;
+  }
 }
 
 /** The blobs that an entity in this state refers to. */

@@ -230,6 +230,8 @@ describe('a photo', () => {
     await putAttachment(world.engine, photoOf(one), PNG);
     const container = world.storage.blobs.getContainerClient('photos');
     await container.getBlockBlobClient('of/somebody/else').upload('x', 1);
+    const metadata = { table: 'employees', partition: '100%', row: 'x' };
+    await container.getBlockBlobClient('with/metadata/of/theirs').upload('x', 1, { metadata });
     const before = await blobsIn('photos');
     expect((await collectOrphans(world.engine, deployment)).looked).toBe(0);
     await collectOrphans(later(), deployment);
