@@ -36,7 +36,8 @@ interface Item {
 export async function putEntities(engine: Engine, entity: Entity, inputs: readonly unknown[]): Promise<BatchOutcome[]> {
   const outcomes = new Map<number, BatchOutcome>();
   const partitions = new Map<string, Item[]>();
-  const seen = new Map<string, Values>();
+  const seen = new Map<string, Item>();
+  const repeats = new Map<number, Item>();
   for (const [index, input] of inputs.entries()) {
     try {
       const values = validate(entity, input);
@@ -45,12 +46,12 @@ export async function putEntities(engine: Engine, entity: Entity, inputs: readon
       const key = JSON.stringify([table, partition, row]);
       const earlier = seen.get(key);
       // Said twice is done once.
-      if (isDeepStrictEqual(earlier, values)) {
-        outcomes.set(index, 'unchanged');
+      if (earlier && isDeepStrictEqual(earlier.values, values)) {
+        repeats.set(index, earlier);
         continue;
       }
       if (earlier) throw new RowkeyError('duplicate-key', 'An earlier item of the same batch has this key.');
-      seen.set(key, values);
+      seen.set(key, { index, values });
       const group = JSON.stringify([table, partition]);
       partitions.set(group, [...(partitions.get(group) ?? []), { index, values }]);
     } catch (error) {
@@ -73,6 +74,10 @@ export async function putEntities(engine: Engine, entity: Entity, inputs: readon
     { concurrency: PARTITIONS_AT_ONCE },
   );
   if (failure) throw failure;
+  for (const [index, earlier] of repeats) {
+    const outcome = outcomes.get(earlier.index);
+    outcomes.set(index, outcome instanceof RowkeyError ? outcome : 'unchanged');
+  }
   return inputs.map((_, index) => outcomes.get(index) ?? 'unchanged');
 }
 
