@@ -93,9 +93,14 @@ function fromOneElement(value: unknown): unknown {
   return Array.isArray(value) ? value[0] : value;
 }
 
+/** As JSON has it. JavaScript takes a blank for zero as well, and hexadecimal digits. */
+const NUMBER = /^-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?$/;
+
+/** A text that is none of the type stays one, for the schema to refuse. */
 function fromText(entity: Entity, field: string, text: string | undefined): unknown {
   const type = entity.columns[field];
   if (text === undefined || type === 'String') return text;
   if (type === 'Json') return [text];
-  return type === 'Boolean' ? text === 'true' : Number(text);
+  if (type === 'Boolean') return /^(true|false)$/.test(text) ? text === 'true' : text;
+  return NUMBER.test(text) ? Number(text) : text;
 }

@@ -115,6 +115,25 @@ describe('a filter', () => {
     expect((await hr('GET', '/api/logins/000009?succeeded=false')).body.items).toHaveLength(1);
   });
 
+  test.each([
+    ['logins/000009', 'succeeded', ['perhaps', 'TRUE', '', '1']],
+    ['employees/Sales', 'age', ['', '+', '0x10', '010', '+1', '1e1000', '1.5']],
+    ['employees/Sales', 'vacationHours', ['', ' ', 'Infinity', '.5', '5.']],
+  ])('of %s is refused where %s is none that JSON would take', async (path, field, texts) => {
+    for (const text of texts) {
+      const refused = await hr('GET', `/api/${path}?${field}=${encodeURIComponent(text)}`);
+      expect(refused, text).toMatchObject({ status: 400, body: { field } });
+    }
+  });
+
+  test('takes a number in any form of JSON', async () => {
+    const one = await create('employees', somebody({ department: 'Numbers', vacationHours: 250 }));
+    for (const text of ['250', '250.0', '2.5e2', '25E+1'])
+      expect((await hr('GET', `/api/employees/Numbers?vacationHours=${encodeURIComponent(text)}`)).body.items).toEqual([
+        one,
+      ]);
+  });
+
   test('by a field that the caller may not see is refused', async () => {
     const refused = await reader('GET', '/api/employees/Sales?birthDate=1');
     expect(refused).toMatchObject({ status: 403, body: { field: 'birthDate' } });
