@@ -1,6 +1,6 @@
 import { createHash, randomUUID } from 'node:crypto';
 import { RowkeyError } from '../errors.ts';
-import { type BlobAddress, deleteBlob, readBlob, writeBlob } from '../storage/blobs.ts';
+import { type BlobAddress, blobLength, deleteBlob, readBlob, writeBlob } from '../storage/blobs.ts';
 import type { Address } from '../storage/rows.ts';
 import type { Storage } from '../storage/storage.ts';
 import type { Entity, Values } from './entity.ts';
@@ -38,6 +38,11 @@ export async function loadText(storage: Storage, reference: InBlob): Promise<str
   const known = justStored.get(reference);
   if (known !== undefined) return known;
   return (await bytesOf(storage, { container: LARGE_CONTAINER, name: reference.blob })).toString('utf8');
+}
+
+/** Whether the blob of a text is there: one that is lost can be stored again. */
+export async function hasText(storage: Storage, { blob }: InBlob): Promise<boolean> {
+  return (await blobLength(storage, { container: LARGE_CONTAINER, name: blob })) !== undefined;
 }
 
 /** The attachments of an entity that goes to `address`, each with a blob of its own there. Throws `BlobGone`. */

@@ -4,7 +4,7 @@ import { open, seal } from './encrypted-properties.ts';
 import type { Engine } from './engine.ts';
 import { type Entity, pick, type Values } from './entity.ts';
 import { fitsRow } from './entity-codec.ts';
-import { copyAttachments, loadText, sha256, storeText } from './large-entities.ts';
+import { copyAttachments, hasText, loadText, sha256, storeText } from './large-entities.ts';
 import { addressOf } from './places.ts';
 import { isInBlob, isSealed } from './reference.ts';
 
@@ -51,7 +51,8 @@ async function texts(
     if (typeof text !== 'string' || fitsRow(entity, text)) continue;
     const before = current[field];
     const isSame = isInBlob(before) && before.length === text.length && before.sha256 === sha256(text);
-    stored[field] = isSame ? before : await storeText(storage, address, field, text);
+    const isThere = isSame && (await hasText(storage, before));
+    stored[field] = isThere ? before : await storeText(storage, address, field, text);
   }
   return stored;
 }

@@ -52,6 +52,9 @@ const commentsOf = async (key: Values, entity: Entity = reviews as Entity) =>
 const photoOf = (key: Values, entity: Entity = employees as Entity) => ({ entity, key, field: 'photo' });
 const blobsIn = async (container: string) =>
   (await Array.fromAsync(world.storage.blobs.getContainerClient(container).listBlobsFlat())).map(({ name }) => name);
+/** As a container that was restored from before. */
+const lose = (container: string, value: unknown) =>
+  world.storage.blobs.getContainerClient(container).deleteBlob((value as { blob: string }).blob);
 const costOf = (work: () => Promise<unknown>) =>
   measureCost(async (cost) => {
     await work();
@@ -108,6 +111,15 @@ describe('a text that may be large', () => {
     expect(await blobsIn('large')).toEqual(before);
   });
 
+  test('is stored again where its blob is lost, though it be the same', async () => {
+    const one = await hire();
+    const comments = text(400_000);
+    const { values } = await createEntity(world.engine, reviews, review(one, { comments }));
+    await lose('large', values.comments);
+    await replaceEntity(world.engine, reviews, review(one), review(one, { comments }));
+    expect((await commentsOf(review(one))) === comments).toBe(true);
+  });
+
   test('moves and is archived with its employee, and is collected when it goes with it', async () => {
     const one = await hire({ department: 'From' });
     const comments = text(400_000);
@@ -149,6 +161,15 @@ describe('a photo', () => {
     await removeAttachment(world.engine, photoOf(one));
     expect(await blobsIn('photos')).toEqual(before);
     expect((await readEntity(world.engine, employees, one)).values).toEqual(one);
+  });
+
+  test('can be put again where its blob is lost, though it be the same', async () => {
+    const one = await hire();
+    const { values } = await putAttachment(world.engine, photoOf(one), PNG);
+    await lose('photos', values.photo);
+    await putAttachment(world.engine, photoOf(one), PNG);
+    const found = await describeAttachment(world.engine, photoOf(one));
+    expect(await readAttachment(world.engine, photoOf(one), found)).toEqual(PNG);
   });
 
   test('is what its bytes say, and is refused before anything is written', async () => {
