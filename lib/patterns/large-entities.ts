@@ -45,7 +45,7 @@ export async function hasText(storage: Storage, { blob }: InBlob): Promise<boole
   return (await blobLength(storage, { container: LARGE_CONTAINER, name: blob })) !== undefined;
 }
 
-/** The attachments of an entity that goes to `address`, each with a blob of its own there. Throws `BlobGone`. */
+/** The attachments of an entity that goes to `address`, each with a blob of its own there; without one that is lost. */
 export async function copyAttachments(
   storage: Storage,
   entity: Entity,
@@ -56,7 +56,8 @@ export async function copyAttachments(
   for (const [field, { container }] of Object.entries(entity.attachments)) {
     if (values[field] === undefined) continue;
     const attachment = Attachment.parse(values[field]);
-    const bytes = await bytesOf(storage, { container, name: attachment.blob });
+    const bytes = await readBlob(storage, { container, name: attachment.blob });
+    if (!bytes) continue;
     const name = freshName(address, field);
     await writeBlob(storage, { container, name }, bytes, { type: attachment.type, metadata: referrer(address) });
     copies[field] = { ...attachment, blob: name };

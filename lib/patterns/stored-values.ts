@@ -1,10 +1,10 @@
 import pMap from 'p-map';
 import type { Address } from '../storage/rows.ts';
-import { open, seal } from './encrypted-properties.ts';
+import { open, SealBroken, seal } from './encrypted-properties.ts';
 import type { Engine } from './engine.ts';
 import { type Entity, pick, type Values } from './entity.ts';
 import { fitsRow } from './entity-codec.ts';
-import { copyAttachments, hasText, loadText, sha256, storeText } from './large-entities.ts';
+import { BlobGone, copyAttachments, hasText, loadText, sha256, storeText } from './large-entities.ts';
 import { addressOf } from './places.ts';
 import { isInBlob, isSealed } from './reference.ts';
 
@@ -34,7 +34,7 @@ async function sealed(engine: Engine, entity: Entity, values: Values, current: V
   }
   const fields = Object.keys(plain);
   if (fields.length === 0) return {};
-  const opened = await toPlain(engine, entity, { ...values, ...pick(current, entity.encrypted) }, fields);
+  const opened = await toPlain(engine, entity, { ...pick(values, entity.keyFields), ...pick(current, fields) });
   const isSame = fields.every((field) => isSealed(current[field]) && opened[field] === plain[field]);
   return isSame ? pick(current, fields) : seal(engine, entity, values, plain);
 }
@@ -57,14 +57,28 @@ async function texts(
   return stored;
 }
 
-/** The values as callers read them, of the fields named or all. Throws `BlobGone`, `SealBroken`. */
-export async function toPlain(
-  engine: Engine,
-  entity: Entity,
+/** The values as callers read them. Throws `BlobGone`, `SealBroken`. */
+export function toPlain(engine: Engine, entity: Entity, values: Values): Promise<Values> {
+  return withPlain(entity, values, (field) => plainOf(engine, entity, values, field));
+}
+
+/** The same; what does not open, or is not there, stays the reference that it is. */
+function toPlainUnlessLost(engine: Engine, entity: Entity, values: Values): Promise<Values> {
+  return withPlain(entity, values, (field) =>
+    plainOf(engine, entity, values, field).catch((error: unknown) => {
+      if (error instanceof BlobGone || error instanceof SealBroken) return undefined;
+      throw error;
+    }),
+  );
+}
+
+async function withPlain(
+  { encrypted, large }: Entity,
   values: Values,
-  fields: readonly string[] = [...entity.encrypted, ...entity.large],
+  textOf: (field: string) => Promise<string | undefined>,
 ): Promise<Values> {
-  const plain = await pMap(fields, (field) => plainOf(engine, entity, values, field), { concurrency: FIELDS_AT_ONCE });
+  const fields = [...encrypted, ...large];
+  const plain = await pMap(fields, textOf, { concurrency: FIELDS_AT_ONCE });
   const changed = fields.map((field, index) => [field, plain[index]] as const);
   return { ...values, ...Object.fromEntries(changed.filter(([, text]) => text !== undefined)) };
 }
@@ -76,14 +90,17 @@ async function plainOf(engine: Engine, entity: Entity, values: Values, field: st
   return isInBlob(value) ? loadText(engine.storage, value) : undefined;
 }
 
-/** The same entity for another place: sealed for it, and with blobs of its own there. */
+/**
+ * The same entity for another place: sealed for it, and with blobs of its own there. What does not open or is lost goes along
+ * as it is, so that it is found there; where it was only replaced meanwhile, the entity is not as it was read, and comes again.
+ */
 export async function toPlaced(
   engine: Engine,
   entity: Entity,
   values: Values,
   there: { readonly entity: Entity; readonly to: Values },
 ): Promise<Values> {
-  const placed = { ...(await toPlain(engine, entity, values)), ...there.to };
+  const placed = { ...(await toPlainUnlessLost(engine, entity, values)), ...there.to };
   const address = addressOf(there.entity, placed);
   const files = await copyAttachments(engine.storage, entity, values, address);
   return toStored(engine, there.entity, { ...placed, ...files });

@@ -2,13 +2,15 @@ import pMap from 'p-map';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { departments as declaredDepartments } from '../../lib/model/directory/departments.ts';
 import { employees as declaredEmployees } from '../../lib/model/directory/employees.ts';
+import { reviews as declaredReviews } from '../../lib/model/directory/reviews.ts';
+import { putAttachment } from '../../lib/patterns/attachment.ts';
 import { consumeIntent } from '../../lib/patterns/consume.ts';
 import type { Engine } from '../../lib/patterns/engine.ts';
 import type { Entity, Values } from '../../lib/patterns/entity.ts';
 import { createEntity, deleteEntity, patchEntity } from '../../lib/patterns/entity-store.ts';
 import { MESSAGE_VERSION } from '../../lib/patterns/intent.ts';
 import { readOperation } from '../../lib/patterns/operation.ts';
-import { readEntity } from '../../lib/patterns/retrieve.ts';
+import { readEntity, readWithDetails } from '../../lib/patterns/retrieve.ts';
 import { requestArchive, requestMove, runTransfer, type Transfer } from '../../lib/patterns/transfer.ts';
 import { interruptedHttpClient } from '../faulty-http-client.ts';
 import { countTried } from '../tried-faults.ts';
@@ -16,7 +18,12 @@ import { expectIndexesToAgree, openWorld, somebody, type World } from '../world.
 
 const employees = declaredEmployees as Entity;
 const former = employees.archive as Entity;
+const reviews = declaredReviews as Entity;
 const AT_ONCE = 8;
+const PNG = Buffer.from(
+  'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==',
+  'base64',
+);
 
 let world: World;
 let engine: Engine;
@@ -243,6 +250,31 @@ describe('a move', () => {
     expect(await valuesOf(employees, there(one))).toEqual(there(one));
   });
 });
+
+test.each(['archive', 'move'] as const)(
+  'what is lost of an entity, or does not open, does not keep it from its %s, and goes along as it is',
+  async (operation) => {
+    const one = await hire({ department: 'Lost', nationalId: '1' });
+    const year = { department: one.department, employeeId: one.employeeId, year: 2025 };
+    const { values } = await createEntity(engine, reviews, { ...year, rating: 3, comments: 'x'.repeat(400_000) });
+    const { values: withPhoto } = await putAttachment(engine, { entity: employees, key: one, field: 'photo' }, PNG);
+    const blobs = { large: values.comments, photos: withPhoto.photo } as Record<string, { blob: string }>;
+    for (const [container, { blob }] of Object.entries(blobs))
+      await world.storage.blobs.getContainerClient(container).deleteBlob(blob);
+    const broken = { partitionKey: one.department, rowKey: `empid_${one.employeeId}`, nationalId: 'v1.broken' };
+    await world.storage.table('employees').updateEntity(broken, 'Merge');
+    const transfer = await transferOf(operation, one);
+    await runTransfer(engine, employees, transfer);
+    await world.settle();
+    expect(await statusOf(operation, transfer.operationId)).toMatchObject({ status: 'succeeded' });
+    expect(await valuesOf(employees, one)).toBeUndefined();
+    const [entity, key] = operation === 'archive' ? [former, one] : [employees, there(one)];
+    const { values: arrived } = await readWithDetails(engine, entity, key, entity.details);
+    const { photo } = withPhoto;
+    const details = [{ comments: values.comments }];
+    expect(arrived).toMatchObject({ nationalId: { sealed: 'v1.broken' }, photo, reviews: details });
+  },
+);
 
 describe('an archive', () => {
   test('of a second one with a key fails and keeps both', async () => {
