@@ -34,7 +34,9 @@ async function sealed(engine: Engine, entity: Entity, values: Values, current: V
   }
   const fields = Object.keys(plain);
   if (fields.length === 0) return {};
-  const opened = await toPlain(engine, entity, { ...pick(values, entity.keyFields), ...pick(current, fields) });
+  // What does not open is not the same.
+  const before = { ...pick(values, entity.keyFields), ...pick(current, fields) };
+  const opened = await toPlainUnlessLost(engine, entity, before);
   const isSame = fields.every((field) => isSealed(current[field]) && opened[field] === plain[field]);
   return isSame ? pick(current, fields) : seal(engine, entity, values, plain);
 }
