@@ -1,9 +1,8 @@
 import pMap from 'p-map';
 import { RowkeyError } from '../errors.ts';
 import { scanTable } from '../storage/rows.ts';
-import { inPattern } from '../telemetry/span.ts';
 import type { Position } from './continuation.ts';
-import { rewrap } from './encrypted-properties.ts';
+import { rewrap, SealBroken } from './encrypted-properties.ts';
 import type { Engine } from './engine.ts';
 import { type Entity, pick, type Values } from './entity.ts';
 import { toValues } from './entity-codec.ts';
@@ -13,7 +12,8 @@ import type { PageOptions } from './retrieve.ts';
 
 /**
  * After the key-encryption key was rotated: wraps data keys with the current one, page by page, while everything goes on.
- * What an earlier key wrapped stays readable as long as that key is there; the ciphertexts do not change.
+ * What an earlier key wrapped stays readable as long as that key is there; the ciphertexts do not change. One that does not
+ * open, as it was changed in storage or its key is none of these, is passed over and counted.
  */
 
 const AT_ONCE = 8;
@@ -21,43 +21,47 @@ const AT_ONCE = 8;
 export interface Rewrapped {
   readonly looked: number;
   readonly rewrapped: number;
+  /** Those of which something does not open. */
+  readonly failed: number;
   readonly next: Position | undefined;
 }
 
 /** Looks at `top` entities of the table. One that is being written at that moment is left for the next run. */
-export const rewrapEntities = inPattern(
-  'encrypted properties',
-  async (engine: Engine, entity: Entity, { top, after }: PageOptions): Promise<Rewrapped> => {
-    const from = after?.partition === undefined ? undefined : { partition: after.partition, row: after.row };
-    const scan = { table: entity.table, type: entity.name, after: from, limit: top };
-    const { rows, more } = await scanTable(engine.storage, scan);
-    const own = rows.filter(({ properties }) => properties.SourceRow === undefined);
-    const changed = await pMap(own, ({ properties }) => rewrapOne(engine, entity, toValues(entity, properties)), {
-      concurrency: AT_ONCE,
-    });
-    const last = rows.at(-1);
-    return {
-      looked: own.length,
-      rewrapped: changed.filter(Boolean).length,
-      next: more && last ? { partition: last.partition, row: last.row } : undefined,
-    };
-  },
-);
+export async function rewrapEntities(engine: Engine, entity: Entity, { top, after }: PageOptions): Promise<Rewrapped> {
+  const from = after?.partition === undefined ? undefined : { partition: after.partition, row: after.row };
+  const scan = { table: entity.table, type: entity.name, after: from, limit: top };
+  const { rows, more } = await scanTable(engine.storage, scan);
+  const own = rows.filter(({ properties }) => properties.SourceRow === undefined);
+  // Where the current key is not to be had, that is no fault of an entity.
+  await engine.keys.currentKeyId();
+  const outcomes = await pMap(own, ({ properties }) => rewrapOne(engine, entity, toValues(entity, properties)), {
+    concurrency: AT_ONCE,
+  });
+  const last = rows.at(-1);
+  return {
+    looked: own.length,
+    rewrapped: outcomes.filter((outcome) => outcome === 'rewrapped').length,
+    failed: outcomes.filter((outcome) => outcome === 'failed').length,
+    next: more && last ? { partition: last.partition, row: last.row } : undefined,
+  };
+}
 
-async function rewrapOne(engine: Engine, entity: Entity, found: Values): Promise<boolean> {
+async function rewrapOne(engine: Engine, entity: Entity, found: Values): Promise<'rewrapped' | 'failed' | 'left'> {
   const isCurrent = async (values: Values) => {
     const after = await rewrapped(engine, entity, values);
     return entity.encrypted.every((field) => after[field] === values[field]);
   };
-  if (await isCurrent(found)) return false;
   try {
+    if (await isCurrent(found)) return 'left';
     await changeEntity(engine, entity, pick(found, entity.keyFields), undefined, async (current) => ({
       ...current,
       ...(await rewrapped(engine, entity, current)),
     }));
-    return true;
+    return 'rewrapped';
   } catch (error) {
-    if (error instanceof RowkeyError && (error.code === 'not-found' || error.code === 'busy')) return false;
+    const code = error instanceof RowkeyError ? error.code : undefined;
+    if (code === 'not-found' || code === 'busy') return 'left';
+    if (code === 'wrong-setting' || error instanceof SealBroken) return 'failed';
     throw error;
   }
 }

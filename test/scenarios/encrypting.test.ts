@@ -6,7 +6,7 @@ import { employees } from '../../lib/model/directory/employees.ts';
 import { open, seal } from '../../lib/patterns/encrypted-properties.ts';
 import type { Entity, Values } from '../../lib/patterns/entity.ts';
 import { putEntities } from '../../lib/patterns/entity-batch.ts';
-import { createEntity, patchEntity, replaceEntity } from '../../lib/patterns/entity-store.ts';
+import { createEntity, deleteEntity, patchEntity, replaceEntity } from '../../lib/patterns/entity-store.ts';
 import { readByCopy } from '../../lib/patterns/read-through-index.ts';
 import { readEntity } from '../../lib/patterns/retrieve.ts';
 import { rewrapEntities } from '../../lib/patterns/rewrap.ts';
@@ -33,9 +33,9 @@ const former = () => {
 };
 
 /** As by a hand that knows no better. */
-const breakSecret = ({ department, employeeId }: Values) => {
+const breakSecret = ({ department, employeeId }: Values, nationalId = 'v1.broken') => {
   const key = { partitionKey: String(department), rowKey: `empid_${employeeId}` };
-  return world.storage.table('employees').updateEntity({ ...key, nationalId: 'v1.broken' }, 'Merge');
+  return world.storage.table('employees').updateEntity({ ...key, nationalId }, 'Merge');
 };
 
 async function everyRow(): Promise<Record<string, unknown>[]> {
@@ -169,6 +169,22 @@ describe('a rotation of the key', () => {
     // Every copy follows, so that the old key may go.
     const sealed = (await everyRow()).filter((row) => row.EntityType === 'employees' && row.nationalId !== undefined);
     expect(new Set(sealed.map(({ nationalId }) => String(nationalId).split('.')[1]))).toEqual(new Set([current]));
+  });
+
+  test('passes over one that does not open, and says how many those are', async () => {
+    const [broken, stranger, good] = [await hire(), await hire(), await hire()];
+    await world.settle();
+    await breakSecret(broken);
+    const unknown = `v1.${Buffer.from('none').toString('base64url')}.AA.${'A'.repeat(16)}.${'A'.repeat(32)}`;
+    await breakSecret(stranger, unknown);
+    await rotateLocalKey(world.keyFile);
+    const page = await rewrapEntities(world.engine, employees, { top: 1_000 });
+    expect(page).toMatchObject({ failed: 2, next: undefined });
+    expect(page.rewrapped).toBeGreaterThan(0);
+    expect((await rewrapEntities(world.engine, employees, { top: 1_000 })).rewrapped).toBe(0);
+    expect(await opened(employees, good)).toBe(SECRET);
+    for (const one of [broken, stranger]) await deleteEntity(world.engine, employees, one);
+    await world.settle();
   });
 
   test('leaves what no key opens unread, and says so', async () => {

@@ -147,10 +147,12 @@ describe('a secret over HTTP', () => {
     expect((await operator('POST', '/api/operations/rewrap/employees?top=100')).body).toEqual({
       looked: 1,
       rewrapped: 1,
+      failed: 0,
     });
     expect((await operator('POST', '/api/operations/rewrap/employees?top=100')).body).toEqual({
       looked: 1,
       rewrapped: 0,
+      failed: 0,
     });
     expect((await operator('POST', '/api/operations/rewrap/formeremployees')).status).toBe(200);
     expect((await hr('GET', path)).body.nationalId).toBe('295847284');
