@@ -35,5 +35,7 @@ export type ErrorCode =
   | 'storage-unavailable'
   | 'identity-unavailable'
   | 'wrong-setting'
+  /** What is stored was lost, or changed from outside, so that an operator has to look at it. */
+  | 'needs-repair'
   /** A message or request that no retry can help: it goes to the poison queue at once. */
   | 'never-succeeds';

@@ -7,12 +7,12 @@ import { type Entity, pick, type Values } from '../patterns/entity.ts';
 import { type BatchOutcome, putEntities } from '../patterns/entity-batch.ts';
 import { deleteEntity, patchEntity, replaceEntity, type Stored } from '../patterns/entity-store.ts';
 import { type Page, readEntities, readEntity, readWithDetails } from '../patterns/retrieve.ts';
-import { parse, readableSchema, validateTexts, writableSchema } from '../patterns/validation.ts';
+import { parse, readableSchema, schemaWithGaps, validateTexts, writableSchema } from '../patterns/validation.ts';
 import { requestId } from './idempotency.ts';
 import { nextLink, PAGE_QUERY, pageOf } from './paging.ts';
 import { toProblem } from './problem.ts';
 import { type Answer, type Call, pathTo, type Route } from './route.ts';
-import { checkMentions, shown, shownList } from './visible.ts';
+import { checkMentions, shown, shownList, shownWithGaps } from './visible.ts';
 
 /** As many as an entity group transaction holds. */
 export const MAX_BATCH = 100;
@@ -83,7 +83,7 @@ export function entityRoutes(entity: Entity, kind: 'live' | 'archive' = 'live'):
       summary: `Create one of ${name}`,
       requestBody: body,
       maxBodyBytes,
-      success: { status: 201, description: 'Created; Location says where', body: readableSchema(entity) },
+      success: { status: 201, description: 'Created; Location says where', body: schemaWithGaps(entity) },
       handle: async (call) => {
         const id = await requestId(call, { name: `${name}-create` });
         const stored = await createOnce(call.app.engine, entity, await written(entity, call), id);
@@ -108,7 +108,7 @@ export function entityRoutes(entity: Entity, kind: 'live' | 'archive' = 'live'):
       summary: `Replace one of ${name}`,
       requestBody: body,
       maxBodyBytes,
-      success: { status: 200, description: 'Replaced', body: readableSchema(entity) },
+      success: { status: 200, description: 'Replaced', body: schemaWithGaps(entity) },
       handle: async (call) => {
         const input = await written(entity, call);
         await checkIfNoneMatch(entity, call, keyOf(call));
@@ -126,7 +126,7 @@ export function entityRoutes(entity: Entity, kind: 'live' | 'archive' = 'live'):
       summary: `Change some fields of one of ${name}; null takes one out`,
       maxBodyBytes,
       requestBody: writableSchema(entity, entity.encrypted).partial(),
-      success: { status: 200, description: 'Changed', body: readableSchema(entity) },
+      success: { status: 200, description: 'Changed', body: schemaWithGaps(entity) },
       handle: async (call) => {
         const patch = await written(entity, call);
         await checkIfNoneMatch(entity, call, keyOf(call));
@@ -155,7 +155,7 @@ async function readOne(entity: Entity, call: Call, key: Values): Promise<Answer>
     const stored = await readEntity(call.app.engine, entity, key);
     // Table storage ignores If-None-Match, so the comparison is ours; the row was read all the same.
     if (isNamedByIfNoneMatch(call, stored.etag)) return { status: 304, headers: headersOf(entity, stored) };
-    return entityAnswer(entity, call, stored);
+    return { status: 200, headers: headersOf(entity, stored), body: await shown(call, entity, stored.values) };
   }
   const { etag, values } = await readWithDetails(call.app.engine, entity, key, known);
   const details = await pMap(known, async (kind) => {
@@ -171,7 +171,7 @@ export function entityPath(entity: Entity, values: Values): string {
 }
 
 export function listSuccess(entity: Entity) {
-  const body = z.object({ items: z.array(readableSchema(entity)) });
+  const body = z.object({ items: z.array(schemaWithGaps(entity)) });
   return { status: 200, description: 'The entities; the header Link names the next page, if there is more', body };
 }
 
@@ -240,8 +240,9 @@ function selected(entity: Entity, select: string | undefined): string[] | undefi
   });
 }
 
+/** Of a write. */
 async function entityAnswer(entity: Entity, call: Call, stored: Stored, status = 200): Promise<Answer> {
-  return { status, headers: headersOf(entity, stored), body: await shown(call, entity, stored.values) };
+  return { status, headers: headersOf(entity, stored), body: await shownWithGaps(call, entity, stored.values) };
 }
 
 function headersOf({ maxAge }: Entity, { etag }: Stored): Record<string, string> {

@@ -13,6 +13,7 @@ const PROBLEMS: Readonly<Record<ErrorCode, { readonly status: number; readonly t
   'too-large': { status: 413, title: 'More than storage holds' },
   'storage-unavailable': { status: 503, title: 'Storage does not answer' },
   'identity-unavailable': { status: 503, title: 'The token issuer does not answer' },
+  'needs-repair': { status: 503, title: 'What is stored has to be repaired' },
   'wrong-setting': { status: 500, title: 'The service is not set up' },
   'never-succeeds': { status: 400, title: 'This can never succeed' },
 };
@@ -31,11 +32,15 @@ export interface Problem {
   readonly errors?: readonly { readonly field: string; readonly message: string }[];
 }
 
+/** Of failures whose message is for the log: the name of a setting or of a table is nothing that a caller can act on. */
+export const FOR_OPERATORS: Partial<Record<ErrorCode, string>> = {
+  'wrong-setting': 'The operator has to look at the settings.',
+  'needs-repair': 'Something of it was lost, or changed in storage; the operator has to look at it.',
+};
+
 export function toProblem({ code, message, details }: RowkeyError): Problem {
   const { retryAfter: _, ...shown } = details;
-  // A setting's name is nothing that a caller can act on.
-  const detail = code === 'wrong-setting' ? 'The operator has to look at the settings.' : message;
-  return { type: `/problems/${code}`, ...PROBLEMS[code], detail, ...shown };
+  return { type: `/problems/${code}`, ...PROBLEMS[code], detail: FOR_OPERATORS[code] ?? message, ...shown };
 }
 
 export const INTERNAL_PROBLEM: Problem = {

@@ -5,7 +5,7 @@ import { BlobGone } from '../patterns/large-entities.ts';
 import { collectChanges } from '../patterns/note-change.ts';
 import { type Cost, measureCost } from '../storage/cost.ts';
 import { explain } from '../storage/explain.ts';
-import { INTERNAL_PROBLEM, PROBLEM_TYPE, toProblem } from './problem.ts';
+import { FOR_OPERATORS, INTERNAL_PROBLEM, PROBLEM_TYPE, toProblem } from './problem.ts';
 import type { Answer, App, Call, Route } from './route.ts';
 
 /** A batch of a hundred entities of a few KB each; a body is read into memory as a whole. */
@@ -48,7 +48,7 @@ async function answerTo(
     body ??= bodyOf(request, route.maxBodyBytes);
     return body;
   };
-  const call: Call = {
+  const call: Omit<Call, 'isLastAttempt'> = {
     app: app(),
     caller,
     params: decoded(request.params),
@@ -63,7 +63,7 @@ async function answerTo(
 }
 
 /** Answers, and throws, only once what was changed is in the audit log. */
-function recorded(route: Route, call: Call, spent: Spent): Promise<Answer> {
+function recorded(route: Route, call: Omit<Call, 'isLastAttempt'>, spent: Spent): Promise<Answer> {
   const handle = () => unlessBlobGone(route, call);
   return collectChanges(call.caller.subject, handle, async (changes) => {
     const since = performance.now();
@@ -80,14 +80,17 @@ async function explanationOf(answer: () => Promise<Answer>): Promise<Answer> {
   return { status: 200, body: { steps, transactions: own.length }, headers: { 'cache-control': 'no-store' } };
 }
 
-/** A reader may have the row of before and find its blob replaced: it has to read the row again. */
-async function unlessBlobGone(route: Route, call: Call): Promise<Answer> {
-  for (let attempt = 1; ; attempt += 1)
+/** A reader may have the row of before and find its blob replaced: it has to read the row again. Then the blob is lost. */
+async function unlessBlobGone(route: Route, call: Omit<Call, 'isLastAttempt'>): Promise<Answer> {
+  for (let attempt = 1; ; attempt += 1) {
+    const isLastAttempt = route.method !== 'GET' || attempt === READ_ATTEMPTS;
     try {
-      return await route.handle(call);
+      return await route.handle({ ...call, isLastAttempt });
     } catch (error) {
-      if (!(error instanceof BlobGone) || route.method !== 'GET' || attempt === READ_ATTEMPTS) throw error;
+      if (!(error instanceof BlobGone)) throw error;
+      if (isLastAttempt) throw new RowkeyError('needs-repair', `A blob is lost, as ${route.name} found.`, {}, error);
     }
+  }
 }
 
 /** `explain=true` is taken on every route, and taken out of the query, as it asks about the rest. */
@@ -145,7 +148,7 @@ function failure(error: unknown, context: InvocationContext): Answer {
     );
     return { status: INTERNAL_PROBLEM.status, body: INTERNAL_PROBLEM, headers: { 'content-type': PROBLEM_TYPE } };
   }
-  if (error.code === 'wrong-setting') context.error(error.message);
+  if (error.code in FOR_OPERATORS) context.error(error.message);
   const problem = toProblem(error);
   const headers: Record<string, string> = { 'content-type': PROBLEM_TYPE };
   if (problem.status === 401) headers['www-authenticate'] = 'Bearer';

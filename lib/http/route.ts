@@ -27,6 +27,8 @@ export interface Call {
   readonly header: (name: string) => string | undefined;
   /** The body as JSON. Throws `invalid-input`. */
   readonly json: () => Promise<unknown>;
+  /** Whether a blob that is not there is lost: else the row may be of before, and all is done again. */
+  readonly isLastAttempt: boolean;
   /** The body as it came. Throws `invalid-input` where it is too large. */
   readonly bytes: () => Promise<Uint8Array>;
 }

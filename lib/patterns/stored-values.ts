@@ -64,11 +64,16 @@ export function toPlain(engine: Engine, entity: Entity, values: Values): Promise
   return withPlain(entity, values, (field) => plainOf(engine, entity, values, field));
 }
 
-/** The same; what does not open, or is not there, stays the reference that it is. */
-function toPlainUnlessLost(engine: Engine, entity: Entity, values: Values): Promise<Values> {
+/** The same, with what `instead` says for what does not open or is not there; undefined leaves the reference that it is. */
+export function toPlainUnlessLost(
+  engine: Engine,
+  entity: Entity,
+  values: Values,
+  instead: (field: string, error: Error) => null | undefined = () => undefined,
+): Promise<Values> {
   return withPlain(entity, values, (field) =>
     plainOf(engine, entity, values, field).catch((error: unknown) => {
-      if (error instanceof BlobGone || error instanceof SealBroken) return undefined;
+      if (error instanceof BlobGone || error instanceof SealBroken) return instead(field, error);
       throw error;
     }),
   );
@@ -77,7 +82,7 @@ function toPlainUnlessLost(engine: Engine, entity: Entity, values: Values): Prom
 async function withPlain(
   { encrypted, large }: Entity,
   values: Values,
-  textOf: (field: string) => Promise<string | undefined>,
+  textOf: (field: string) => Promise<string | null | undefined>,
 ): Promise<Values> {
   const fields = [...encrypted, ...large];
   const plain = await pMap(fields, textOf, { concurrency: FIELDS_AT_ONCE });

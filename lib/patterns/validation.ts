@@ -1,4 +1,4 @@
-import type { z } from 'zod';
+import { z } from 'zod';
 import { RowkeyError } from '../errors.ts';
 import type { Row } from '../storage/rows.ts';
 import { decidedFields } from './denormalization.ts';
@@ -9,6 +9,14 @@ import { addressOf } from './places.ts';
 /** What a caller who reads gets: one entity, be it of several kinds. */
 export function readableSchema(entity: Entity): z.ZodType {
   return entity.union ?? entity.schema;
+}
+
+/** The same in a list, or in the answer to a write, where a field that cannot be read is null. */
+export function schemaWithGaps(entity: Entity): z.ZodType {
+  const elsewhere = [...entity.encrypted, ...entity.large];
+  if (elsewhere.length === 0) return readableSchema(entity);
+  const fields = Object.entries(entity.schema.shape).filter(([field]) => elsewhere.includes(field));
+  return entity.schema.extend(Object.fromEntries(fields.map(([field, type]) => [field, z.nullable(type)])));
 }
 
 /** What callers may write: the schema without the fields that follow from others, and without those named. */

@@ -115,6 +115,30 @@ describe('a text of 5 MB over HTTP', () => {
   });
 });
 
+test('a photo or a text that is lost is a problem to who reads it, hides nothing else, and may be put again', async () => {
+  const comments = 'x'.repeat(400_000);
+  const review = { department: 'Pictured', employeeId: one.employeeId, year: 2019, rating: 3, comments };
+  const made = await hr('POST', '/api/reviews', { body: review });
+  const reviewed = made.headers.get('location') ?? '';
+  const put = () => send('PUT', `${path}/photo`, { email: one.email, body: new Uint8Array(PNG) });
+  expect((await put()).status).toBe(200);
+  for (const container of ['large', 'photos']) {
+    const blobs = product.storage.blobs.getContainerClient(container);
+    for await (const { name } of blobs.listBlobsFlat()) await blobs.deleteBlob(name);
+  }
+  const type = '/problems/needs-repair';
+  expect(await hr('GET', `${path}/photo`)).toMatchObject({ status: 503, body: { type } });
+  expect(await hr('GET', reviewed)).toMatchObject({ status: 503, body: { type, field: 'comments' } });
+  expect((await hr('GET', path)).status).toBe(200);
+  const { items } = (await hr('GET', '/api/reviews/Pictured?year=2019')).body;
+  expect(items).toEqual([{ ...review, comments: null }]);
+  const patched = await hr('PATCH', reviewed, { body: { rating: 4 } });
+  expect(patched).toMatchObject({ status: 200, body: { rating: 4, comments: null } });
+  expect((await hr('PUT', reviewed, { body: review })).body).toEqual(review);
+  expect((await put()).status).toBe(200);
+  expect((await send('GET', `${path}/photo`)).status).toBe(200);
+});
+
 describe('a secret over HTTP', () => {
   test('is shown to who has the role, by every way, and left out for the others', async () => {
     const ways = [
@@ -138,6 +162,26 @@ describe('a secret over HTTP', () => {
       body: { field: 'nationalId' },
     });
     expect((await hr('GET', '/api/employees/Pictured?nationalId=295847284')).status).toBe(400);
+  });
+
+  test('that does not open is a problem to who reads it, and null in a list and in the answer to a write', async () => {
+    const bad = somebody({ department: 'Broken', nationalId: '1' });
+    const good = somebody({ department: 'Broken', nationalId: '2' });
+    for (const body of [bad, good]) await hr('POST', '/api/employees', { body });
+    const broken = { partitionKey: 'Broken', rowKey: `empid_${bad.employeeId}`, nationalId: 'v1.broken' };
+    await product.storage.table('employees').updateEntity(broken, 'Merge');
+    const one = `/api/employees/Broken/${bad.employeeId}`;
+    const problem = { type: '/problems/needs-repair', field: 'nationalId' };
+    expect(await hr('GET', one)).toMatchObject({ status: 503, body: problem });
+    expect((await stranger('GET', one)).body).toEqual({ ...bad, nationalId: undefined });
+    const items = [{ ...bad, nationalId: null }, good];
+    expect(await hr('GET', '/api/employees/Broken')).toMatchObject({ status: 200, body: { items } });
+    const patched = await hr('PATCH', one, { body: { phone: '1' } });
+    expect(patched).toMatchObject({ status: 200, body: { ...bad, phone: '1', nationalId: null } });
+    expect((await hr('PUT', one, { body: patched.body })).status).toBe(400);
+    const body = { ...bad, nationalId: '3' };
+    expect(await hr('PUT', one, { body })).toMatchObject({ status: 200, body });
+    for (const { employeeId } of [bad, good]) await hr('DELETE', `/api/employees/Broken/${employeeId}`);
   });
 
   test('is wrapped anew by an operator, page by page', async () => {
