@@ -3,6 +3,7 @@ import { fileTypeFromBuffer } from 'file-type';
 import { RowkeyError } from '../errors.ts';
 import { type BlobAddress, blobLength, deleteBlob, readBlob, writeBlob } from '../storage/blobs.ts';
 import type { Address } from '../storage/rows.ts';
+import { inPattern } from '../telemetry/span.ts';
 import type { Engine } from './engine.ts';
 import type { Entity, Values } from './entity.ts';
 import { changeEntity, checkIfMatch, type Stored } from './entity-store.ts';
@@ -28,26 +29,29 @@ export interface AttachmentKey {
 }
 
 /** Puts a file with an entity, in place of one that is there. Throws `invalid-input`, and what `changeEntity` throws. */
-export async function putAttachment(
-  engine: Engine,
-  { entity, key, field }: AttachmentKey,
-  bytes: Uint8Array,
-  ifMatch?: string,
-): Promise<Stored> {
-  const { container } = declarationOf(entity, field);
-  const type = await checkFile(entity, field, bytes);
-  // Before the upload, which would be in vain; so is one of what is there already.
-  const current = await readEntity(engine, entity, key);
-  checkIfMatch(ifMatch, current.etag);
-  const { data: there } = Attachment.safeParse(current.values[field]);
-  const isSame = there?.sha256 === sha256(bytes) && there.type === type;
-  if (isSame && (await blobLength(engine.storage, { container, name: there.blob })) !== undefined) return current;
-  const address = addressOf(entity, key);
-  const attachment = { blob: freshName(address, field), type, bytes: bytes.byteLength, sha256: sha256(bytes) };
-  const name = attachment.blob;
-  await writeBlob(engine.storage, { container, name }, bytes, { type, metadata: referrer(address) });
-  return changeEntity(engine, entity, key, ifMatch, async (current) => ({ ...current, [field]: attachment }));
-}
+export const putAttachment = inPattern(
+  'large entities',
+  async (
+    engine: Engine,
+    { entity, key, field }: AttachmentKey,
+    bytes: Uint8Array,
+    ifMatch?: string,
+  ): Promise<Stored> => {
+    const { container } = declarationOf(entity, field);
+    const type = await checkFile(entity, field, bytes);
+    // Before the upload, which would be in vain; so is one of what is there already.
+    const current = await readEntity(engine, entity, key);
+    checkIfMatch(ifMatch, current.etag);
+    const { data: there } = Attachment.safeParse(current.values[field]);
+    const isSame = there?.sha256 === sha256(bytes) && there.type === type;
+    if (isSame && (await blobLength(engine.storage, { container, name: there.blob })) !== undefined) return current;
+    const address = addressOf(entity, key);
+    const attachment = { blob: freshName(address, field), type, bytes: bytes.byteLength, sha256: sha256(bytes) };
+    const name = attachment.blob;
+    await writeBlob(engine.storage, { container, name }, bytes, { type, metadata: referrer(address) });
+    return changeEntity(engine, entity, key, ifMatch, async (current) => ({ ...current, [field]: attachment }));
+  },
+);
 
 /** What an entity says of its attachment. Throws `not-found` where it has none. */
 export async function describeAttachment(engine: Engine, { entity, key, field }: AttachmentKey): Promise<Attachment> {
@@ -58,25 +62,23 @@ export async function describeAttachment(engine: Engine, { entity, key, field }:
 }
 
 /** Throws `BlobGone` where it was replaced meanwhile. */
-export function readAttachment(
-  { storage }: Engine,
-  { entity, field }: AttachmentKey,
-  { blob }: Attachment,
-): Promise<Buffer> {
-  return bytesOf(storage, { container: declarationOf(entity, field).container, name: blob });
-}
+export const readAttachment = inPattern(
+  'large entities',
+  async ({ storage }: Engine, { entity, field }: AttachmentKey, { blob }: Attachment): Promise<Buffer> => {
+    return bytesOf(storage, { container: declarationOf(entity, field).container, name: blob });
+  },
+);
 
 /** Takes an attachment away; one that is not there is as good. Throws as `changeEntity` does. */
-export async function removeAttachment(
-  engine: Engine,
-  { entity, key, field }: AttachmentKey,
-  ifMatch?: string,
-): Promise<void> {
-  await changeEntity(engine, entity, key, ifMatch, async (current) => {
-    const { [field]: _, ...rest } = current;
-    return rest;
-  });
-}
+export const removeAttachment = inPattern(
+  'large entities',
+  async (engine: Engine, { entity, key, field }: AttachmentKey, ifMatch?: string): Promise<void> => {
+    await changeEntity(engine, entity, key, ifMatch, async (current) => {
+      const { [field]: _, ...rest } = current;
+      return rest;
+    });
+  },
+);
 
 /** What a client says of a file that it is going to upload. */
 export interface AnnouncedFile {
@@ -94,27 +96,30 @@ export function announceFile(entity: Entity, key: Values, field: string, { type,
 }
 
 /** Takes in what has been uploaded under an id, once. Throws `not-found`, `invalid-input`, and as `changeEntity` does. */
-export async function acceptFile(engine: Engine, attachment: AttachmentKey, uploadId: string): Promise<Stored> {
-  const { entity, key, field } = attachment;
-  const { types } = declarationOf(entity, field);
-  const [, digits, dashed] = /^[0-9a-f-]{36}\.(\d{1,10})\.([a-z0-9-]+)$/.exec(uploadId) ?? [];
-  const type = types.find((each) => each.replace('/', '-') === dashed);
-  const blob = arrival(addressOf(entity, key), field, uploadId);
-  const length = type === undefined ? undefined : await blobLength(engine.storage, blob);
-  if (length === undefined) throw new RowkeyError('not-found', 'Nothing has been uploaded under this id.');
-  try {
-    if (length > Number(digits)) throw tooManyBytes(field, Number(digits));
-    const bytes = await readBlob(engine.storage, blob);
-    if (!bytes) throw new RowkeyError('not-found', 'Nothing has been uploaded under this id.');
-    if ((await checkFile(entity, field, bytes)) !== type) throw wrongType(field, [type ?? '']);
-    const stored = await putAttachment(engine, attachment, bytes);
-    await deleteBlob(engine.storage, blob);
-    return stored;
-  } catch (error) {
-    if (error instanceof RowkeyError && error.code === 'invalid-input') await deleteBlob(engine.storage, blob);
-    throw error;
-  }
-}
+export const acceptFile = inPattern(
+  'large entities',
+  async (engine: Engine, attachment: AttachmentKey, uploadId: string): Promise<Stored> => {
+    const { entity, key, field } = attachment;
+    const { types } = declarationOf(entity, field);
+    const [, digits, dashed] = /^[0-9a-f-]{36}\.(\d{1,10})\.([a-z0-9-]+)$/.exec(uploadId) ?? [];
+    const type = types.find((each) => each.replace('/', '-') === dashed);
+    const blob = arrival(addressOf(entity, key), field, uploadId);
+    const length = type === undefined ? undefined : await blobLength(engine.storage, blob);
+    if (length === undefined) throw new RowkeyError('not-found', 'Nothing has been uploaded under this id.');
+    try {
+      if (length > Number(digits)) throw tooManyBytes(field, Number(digits));
+      const bytes = await readBlob(engine.storage, blob);
+      if (!bytes) throw new RowkeyError('not-found', 'Nothing has been uploaded under this id.');
+      if ((await checkFile(entity, field, bytes)) !== type) throw wrongType(field, [type ?? '']);
+      const stored = await putAttachment(engine, attachment, bytes);
+      await deleteBlob(engine.storage, blob);
+      return stored;
+    } catch (error) {
+      if (error instanceof RowkeyError && error.code === 'invalid-input') await deleteBlob(engine.storage, blob);
+      throw error;
+    }
+  },
+);
 
 function arrival(address: Address, field: string, uploadId: string): BlobAddress {
   return {

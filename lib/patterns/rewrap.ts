@@ -1,6 +1,7 @@
 import pMap from 'p-map';
 import { RowkeyError } from '../errors.ts';
 import { scanTable } from '../storage/rows.ts';
+import { inPattern } from '../telemetry/span.ts';
 import type { Position } from './continuation.ts';
 import { rewrap, SealBroken } from './encrypted-properties.ts';
 import type { Engine } from './engine.ts';
@@ -27,24 +28,27 @@ export interface Rewrapped {
 }
 
 /** Looks at `top` entities of the table. One that is being written at that moment is left for the next run. */
-export async function rewrapEntities(engine: Engine, entity: Entity, { top, after }: PageOptions): Promise<Rewrapped> {
-  const from = after?.partition === undefined ? undefined : { partition: after.partition, row: after.row };
-  const scan = { table: entity.table, type: entity.name, after: from, limit: top };
-  const { rows, more } = await scanTable(engine.storage, scan);
-  const own = rows.filter(({ properties }) => properties.SourceRow === undefined);
-  // Where the current key is not to be had, that is no fault of an entity.
-  await engine.keys.currentKeyId();
-  const outcomes = await pMap(own, ({ properties }) => rewrapOne(engine, entity, toValues(entity, properties)), {
-    concurrency: AT_ONCE,
-  });
-  const last = rows.at(-1);
-  return {
-    looked: own.length,
-    rewrapped: outcomes.filter((outcome) => outcome === 'rewrapped').length,
-    failed: outcomes.filter((outcome) => outcome === 'failed').length,
-    next: more && last ? { partition: last.partition, row: last.row } : undefined,
-  };
-}
+export const rewrapEntities = inPattern(
+  'encrypted properties',
+  async (engine: Engine, entity: Entity, { top, after }: PageOptions): Promise<Rewrapped> => {
+    const from = after?.partition === undefined ? undefined : { partition: after.partition, row: after.row };
+    const scan = { table: entity.table, type: entity.name, after: from, limit: top };
+    const { rows, more } = await scanTable(engine.storage, scan);
+    const own = rows.filter(({ properties }) => properties.SourceRow === undefined);
+    // Where the current key is not to be had, that is no fault of an entity.
+    await engine.keys.currentKeyId();
+    const outcomes = await pMap(own, ({ properties }) => rewrapOne(engine, entity, toValues(entity, properties)), {
+      concurrency: AT_ONCE,
+    });
+    const last = rows.at(-1);
+    return {
+      looked: own.length,
+      rewrapped: outcomes.filter((outcome) => outcome === 'rewrapped').length,
+      failed: outcomes.filter((outcome) => outcome === 'failed').length,
+      next: more && last ? { partition: last.partition, row: last.row } : undefined,
+    };
+  },
+);
 
 async function rewrapOne(engine: Engine, entity: Entity, found: Values): Promise<'rewrapped' | 'failed' | 'left'> {
   const isCurrent = async (values: Values) => {
