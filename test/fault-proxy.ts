@@ -36,7 +36,9 @@ export async function startFaultProxy(connectionString: string): Promise<FaultPr
   async function pass(target: URL, incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> {
     const body = await buffer(incoming);
     const { method, url = '', headers } = incoming;
-    const asked = `${decodeURIComponent(url)} ${body}`;
+    // A blob says in its metadata whose it is.
+    const metadata = Object.entries(headers).filter(([name]) => name.startsWith('x-ms-meta-'));
+    const asked = `${decodeURIComponent(url)} ${metadata.join(' ')} ${body}`;
     const upstream = send({ agent, host: target.hostname, port: target.port, method, path: url, headers });
     upstream.end(body);
     const [reply] = (await once(upstream, 'response')) as [IncomingMessage];
