@@ -8,7 +8,7 @@ import type { Index, IndexEntity } from './indexes.ts';
 import { MESSAGE_VERSION } from './intent.ts';
 import { buildKey, parseKey } from './key-template.ts';
 import { dropList, listAction, membersOf, readList, toStoredList } from './member-list.ts';
-import { addressOf, isIndexed, type Place, placesOf, samePlace } from './places.ts';
+import { addressIfAny, isIndexed, type Place, placesOf, samePlace } from './places.ts';
 import { reconcile } from './reconcile.ts';
 import { hasLiveClaim } from './unique-claim.ts';
 
@@ -76,8 +76,7 @@ async function checkMember(
   const { table, partition, row: key } = row;
   const inPartition = index.elsewhere ? {} : parseKey(entity.partition, partition);
   const ids: Values = { ...inPartition, ...parseKey(index.row, key), ...parseKey(index.holds, member) };
-  const isWhole = entity.keyFields.every((field) => ids[field] !== undefined);
-  const source = isWhole ? addressOf(entity, ids) : undefined;
+  const source = addressIfAny(entity, ids);
   const isWanted = async () => {
     const values = source && (await readValues(engine, entity, source));
     return index.elsewhere

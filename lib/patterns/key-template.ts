@@ -146,7 +146,8 @@ export function parseKey(template: KeyTemplate, key: string): Record<string, str
     if (end < 0) return undefined;
     const raw = rest.slice(0, end);
     rest = rest.slice(end + part.after.length);
-    if (raw === '') return undefined;
+    const isDigits = part.newestFirst || part.width !== undefined;
+    if (raw === '' || (isDigits && !/^\d+$/.test(raw))) return undefined;
     if (!part.hash) values[part.field] = decodeField(part, raw);
   }
   return rest === '' ? values : undefined;

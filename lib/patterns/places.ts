@@ -1,3 +1,4 @@
+import { RowkeyError } from '../errors.ts';
 import type { Address, Row } from '../storage/rows.ts';
 import { type Entity, pick, type Values } from './entity.ts';
 import { fieldsToProperties } from './entity-codec.ts';
@@ -18,6 +19,16 @@ export interface Place {
 export function addressOf(entity: Entity, values: Values): Address {
   const table = entity.perDay ? dayTable(entity.table, String(values[entity.perDay.field])) : entity.table;
   return { table, partition: buildKey(entity.partition, values), row: buildKey(entity.row, values) };
+}
+
+/** The same, or undefined where a key cannot be made, as of what was put into a list by hand. */
+export function addressIfAny(entity: Entity, values: Values): Address | undefined {
+  try {
+    return addressOf(entity, values);
+  } catch (error) {
+    if (error instanceof RowkeyError) return undefined;
+    throw error;
+  }
 }
 
 /** `logins` and an ISO instant make `logins20261120`. */

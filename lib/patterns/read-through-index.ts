@@ -8,7 +8,7 @@ import { notFound, readLive } from './entity-store.ts';
 import type { Index, IndexEntity, InterPartitionIndex, IntraPartitionIndex } from './indexes.ts';
 import { buildKey, buildKeys, parseKey, prefixRange } from './key-template.ts';
 import { membersOf, readList } from './member-list.ts';
-import { addressOf, isIndexed, type Place, placesOf } from './places.ts';
+import { addressIfAny, isIndexed, type Place, placesOf } from './places.ts';
 import type { Page, PageOptions } from './retrieve.ts';
 import { isConfirmed } from './unique-claim.ts';
 
@@ -149,8 +149,8 @@ async function readMember(
   index: IndexEntity,
   { given, member }: { given: Values; member: string },
 ) {
-  const key = { ...given, ...parseKey(index.holds, member) };
-  const found = await readLive(engine, entity, addressOf(entity, key));
+  const address = addressIfAny(entity, { ...given, ...parseKey(index.holds, member) });
+  const found = address && (await readLive(engine, entity, address));
   const asked = Object.entries(given).every(([field, value]) => found?.values[field] === value);
   return found && asked && isIndexed(index, found.values) ? found.values : undefined;
 }

@@ -1,12 +1,16 @@
 import { beforeAll, describe, expect, test } from 'vitest';
+import { z } from 'zod';
 import { departments } from '../../lib/model/directory/departments.ts';
 import { employees as declared } from '../../lib/model/directory/employees.ts';
 import { putAttachment } from '../../lib/patterns/attachment.ts';
+import { defineEntity } from '../../lib/patterns/define-entity.ts';
 import { type AuditPosition, auditPage } from '../../lib/patterns/drift-audit.ts';
 import type { Entity, Values } from '../../lib/patterns/entity.ts';
 import { createEntity, deleteEntity, patchEntity } from '../../lib/patterns/entity-store.ts';
 import type { Finding } from '../../lib/patterns/finding.ts';
+import { type IndexEntity, indexEntity } from '../../lib/patterns/indexes.ts';
 import { addressOf, placesOf } from '../../lib/patterns/places.ts';
+import { readByList } from '../../lib/patterns/read-through-index.ts';
 import { readEntity } from '../../lib/patterns/retrieve.ts';
 import { requestArchive } from '../../lib/patterns/transfer.ts';
 import { expectIndexesToAgree, openWorld, rowsOf, somebody, type World } from '../world.ts';
@@ -14,9 +18,17 @@ import { expectIndexesToAgree, openWorld, rowsOf, somebody, type World } from '.
 /** Whatever was broken by hand is found, and put right beside writers. */
 
 const employees = declared as Entity;
+const text = z.string().min(1);
+const marks = defineEntity('marks', {
+  schema: z.object({ pupil: text, year: z.int32().min(0).max(9999), grade: text }),
+  table: 'marks',
+  key: { partition: '{pupil}', row: 'y_{year:4}' },
+  indexes: { grade: indexEntity({ row: 'grade_{grade}', holds: '{year:4}' }) },
+  access: { read: [], write: [] },
+}) as Entity;
 let world: World;
 beforeAll(async () => {
-  world = await openWorld(import.meta.url);
+  world = await openWorld(import.meta.url, [marks]);
 });
 
 const hire = async (over: Values = {}) => (await createEntity(world.engine, employees, somebody(over))).values;
@@ -153,6 +165,21 @@ describe('a drift audit', () => {
     await world.settle();
     await expectIndexesToAgree(world.storage, employees);
     expect(await audit(employees, false)).toEqual([]);
+  });
+
+  test('makes a list of numbers whole again in which somebody has put what is none', async () => {
+    for (const year of [2020, 2021]) await createEntity(world.engine, marks, { pupil: 'Ann', year, grade: 'A' });
+    const key = { partitionKey: 'Ann', rowKey: 'grade_A' };
+    const Members = JSON.stringify(['2020', '20210', 'abcd', '']);
+    await table('marks').updateEntity({ ...key, Members }, 'Merge');
+    const index = marks.indexes.grade as IndexEntity;
+    const given = { pupil: 'Ann', grade: 'A' };
+    const read = async () => (await readByList(world.engine, marks, index, given, { top: 10 })).items;
+    expect(await read()).toHaveLength(1);
+    const whats = (await audit(marks, true)).map(({ what, repaired }) => [what, repaired]);
+    expect(whats).toEqual([...[1, 2, 3].map(() => ['left over', true]), ['missing', true]]);
+    expect(await table('marks').getEntity('Ann', 'grade_A')).toMatchObject({ Members: '["2020","2021"]' });
+    expect(await read()).toHaveLength(2);
   });
 
   test('finds what was copied from another entity and is of before', async () => {
