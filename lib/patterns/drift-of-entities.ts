@@ -12,7 +12,7 @@ import { MESSAGE_VERSION } from './intent.ts';
 import { buildKey } from './key-template.ts';
 import { blobsOf } from './large-entities.ts';
 import { countAction } from './maintained-count.ts';
-import { dropList, listAction, membersOf, readList, toStoredList } from './member-list.ts';
+import { dropList, emptyLostList, listAction, membersOf, readAnyList, toStoredList } from './member-list.ts';
 import { copyProperties, isIndexed, isUnique, type Place, placesOf } from './places.ts';
 import { reconcile, sameCopy } from './reconcile.ts';
 import { claim, hasLiveClaim, isOwnedBy } from './unique-claim.ts';
@@ -60,7 +60,7 @@ async function checkHere(engine: Engine, entity: Entity, address: Address, snaps
     if (!isIndexed(index, values)) continue;
     const row = buildKey(index.row, values);
     const there = { ...address, row };
-    const found = await readList(engine.storage, there);
+    const found = await readAnyList(engine.storage, there);
     const common = { of: name, ...there } as const;
     if (index.kind === 'intra-partition') {
       const properties = copyProperties(entity, values, index.copies);
@@ -117,7 +117,7 @@ async function checkElsewhere(
   const suspicions: Suspicion[] = [];
   for (const place of placesOf(entity, snapshot.values)) {
     const { index: of, table, partition, row } = place;
-    const found = await readList(engine.storage, place);
+    const found = await readAnyList(engine.storage, place);
     const repair = () => mendElsewhere(engine, entity, address, { place, work });
     const common = { of, table, partition, row } as const;
     if (place.member !== undefined) {
@@ -150,6 +150,7 @@ async function mendElsewhere(
     const outcome = await claim(engine, place, address, { intent: work });
     if (outcome !== 'claimed') return false;
   }
+  if (place.member !== undefined && !(await emptyLostList(engine.storage, place))) return false;
   const items = [{ partition: address.partition, row: address.row, places: [place] }];
   await reconcile(engine, entity, {
     version: MESSAGE_VERSION,

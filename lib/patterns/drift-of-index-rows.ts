@@ -7,7 +7,16 @@ import { toSnapshot } from './entity-codec.ts';
 import type { Index, IndexEntity } from './indexes.ts';
 import { MESSAGE_VERSION } from './intent.ts';
 import { buildKey, parseKey } from './key-template.ts';
-import { dropList, listAction, membersOf, readList, toStoredList } from './member-list.ts';
+import {
+  dropList,
+  emptyLostList,
+  isLostList,
+  listAction,
+  membersOf,
+  readAnyList,
+  readList,
+  toStoredList,
+} from './member-list.ts';
 import { addressIfAny, isIndexed, type Place, placesOf, samePlace } from './places.ts';
 import { reconcile } from './reconcile.ts';
 import { hasLiveClaim } from './unique-claim.ts';
@@ -18,7 +27,7 @@ const MEMBERS_AT_ONCE = 16;
 
 /** Looks at a row that is no entity. The row is read before the entity, and changed under its ETag. */
 export async function checkLeftOver(engine: Engine, entity: Entity, scanned: Row): Promise<Suspicion[]> {
-  const row = await readList(engine.storage, scanned);
+  const row = await readAnyList(engine.storage, scanned);
   if (!row) return [];
   if (row.properties.EntityType === 'list') return checkMembers(engine, entity, row);
   const { SourcePartition, SourceRow, EntityType } = row.properties;
@@ -59,6 +68,12 @@ async function checkMembers(engine: Engine, entity: Entity, row: Row): Promise<S
   const lists = Object.entries(entity.indexes).flatMap(([name, index]) =>
     index.kind === 'index-entity' && isRowOf(entity, index, row) ? [{ name, index }] : [],
   );
+  const { table, partition, row: key } = row;
+  const [first] = lists;
+  if (first && isLostList(row)) {
+    const repair = () => emptyLostList(engine.storage, row);
+    return [{ what: 'lost list', of: first.name, table, partition, row: key, repair }];
+  }
   const suspicions = await pMap(
     lists.flatMap((list) => membersOf(row).map((member) => ({ ...list, member }))),
     (one) => checkMember(engine, entity, row, one),

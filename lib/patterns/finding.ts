@@ -2,7 +2,17 @@ import { z } from 'zod';
 
 /** What an audit found that does not agree. Keys and no values: an operator may see what a key tells. */
 export const Finding = z.object({
-  what: z.enum(['missing', 'wrong', 'left over', 'taken', 'count', 'copied fields', 'lost blob', 'on its way']),
+  what: z.enum([
+    'missing',
+    'wrong',
+    'left over',
+    'taken',
+    'count',
+    'copied fields',
+    'lost list',
+    'lost blob',
+    'on its way',
+  ]),
   of: z.string().describe('The index, field or attachment that it is about'),
   table: z.string(),
   partition: z.string(),
