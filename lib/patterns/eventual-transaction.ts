@@ -120,8 +120,8 @@ export const commit = inPattern(
           current = fresh;
           // It was not done, as an action on an entity would have been refused before: the blobs of its lists are of no use.
         } else await dropLists(engine, actions);
-        neighbours = await readNeighbours(engine, entity, current, 'all');
         try {
+          neighbours = await readNeighbours(engine, entity, current, 'all');
           plan = withoutDeletes(planPartition(entity, current, neighbours, writeId), missing);
         } catch (unplannable) {
           throw await refuse(unplannable instanceof Error ? unplannable : new Error(String(unplannable)));

@@ -214,6 +214,9 @@ describe('a drift audit', () => {
     await expect(patchEntity(world.engine, employees, one, { lastName: 'Other' })).rejects.toEqual(refused);
     await expect(readByList(world.engine, employees, index, one, { top: 10 })).rejects.toEqual(refused);
     expect((await readEntity(world.engine, employees, one)).values).toEqual(one);
+    // The email of who was refused is free again, and not only when the intent would be looked at anyway.
+    await world.handleVisible();
+    await hire({ email: other.email });
     await audit(employees, true);
     await hire({ department: 'Lost', lastName: one.lastName });
     await world.settle();
