@@ -113,6 +113,7 @@ export interface DaysQuery {
   readonly after?: { readonly day: string; readonly row: string } | undefined;
   readonly bounds: KeyRange;
   readonly where?: Properties | undefined;
+  readonly orVersionBefore?: number | undefined;
   readonly select?: readonly string[] | undefined;
   readonly limit: number;
 }
@@ -123,12 +124,13 @@ export async function readDays(
   entity: Entity,
   query: DaysQuery,
 ): Promise<{ rows: Row[]; more: boolean }> {
-  const { partition, after, bounds, where, select, limit } = query;
+  const { partition, after, bounds, where, orVersionBefore, select, limit } = query;
   const days = daysBetween(after && after.day > query.firstDay ? after.day : query.firstDay, query.lastDay);
   const readDay = async (day: string) => {
     const table = dayTable(entity.table, day);
     const read = after?.day === day ? after.row : undefined;
-    const range = { table, partition, ...bounds, after: read, type: entity.name, where, select, limit };
+    const filter = { type: entity.name, where, orVersionBefore };
+    const range = { table, partition, ...bounds, after: read, ...filter, select, limit };
     const answer = await unlessTableMissing(readRange(storage, range), { rows: [], more: false });
     return { ...answer, more: answer.more || day !== days.at(-1) };
   };

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import { RowkeyError } from '../errors.ts';
 import { type Row, readRange, readRow, scanTable } from '../storage/rows.ts';
 import { inPattern } from '../telemetry/span.ts';
@@ -82,11 +83,13 @@ export const readEntities = inPattern(
     // An older version is upgraded as a whole, and what a client wrote is checked as a whole.
     const isWhole = entity.version > 1 || isWrittenByClients(entity);
     const select = wanted && !isWhole ? storedNames(entity, wanted) : undefined;
-    const common = { partition, where, select, limit: top };
+    // Storage sees an older version as it lies there: such rows are read all the same, and judged once they are upgraded.
+    const orVersionBefore = entity.version > 1 ? entity.version : undefined;
+    const common = { partition, where, orVersionBefore, select, limit: top };
     if (!entity.perDay) {
       const range = { table: entity.table, ...common, ...bounds, after: after?.row, type };
       const { rows, more } = await readRange(engine.storage, range);
-      return toPage(entity, rows, more, wanted);
+      return toPage(entity, rows, more, { where: options.where, select: wanted });
     }
     const { first, last } = keptDays(entity, engine.now());
     const query = {
@@ -97,7 +100,7 @@ export const readEntities = inPattern(
       after: after?.day === undefined ? undefined : { day: after.day, row: after.row },
     };
     const { rows, more } = await readDays(engine, entity, query);
-    return toPage(entity, rows, more, wanted);
+    return toPage(entity, rows, more, { where: options.where, select: wanted });
   },
 );
 
@@ -117,13 +120,18 @@ export const scanEntities = inPattern(
   },
 );
 
-function toPage(entity: Entity, rows: readonly Row[], more: boolean, select: readonly string[] | undefined): Page {
+function toPage(
+  entity: Entity,
+  rows: readonly Row[],
+  more: boolean,
+  { where = {}, select }: Pick<RangeOptions, 'where' | 'select'>,
+): Page {
+  const isOlder = ({ properties }: Row) => Number(properties.EntityVersion) < entity.version;
   const items = rows
     .filter((row) => !isCopy(row) && isTrusted(entity, row))
-    .map(({ properties }) => {
-      const values = toValues(entity, properties);
-      return select ? pick(values, select) : values;
-    });
+    .map((row) => ({ row, values: toValues(entity, row.properties) }))
+    .filter(({ row, values }) => !isOlder(row) || isDeepStrictEqual(pick(values, Object.keys(where)), where))
+    .map(({ values }) => (select ? pick(values, select) : values));
   const last = rows.at(-1);
   if (!more || !last) return { items, next: undefined };
   return { items, next: { row: last.row, ...(entity.perDay ? { day: dayOf(entity, last.table) } : {}) } };

@@ -44,12 +44,16 @@ export async function readRow(storage: Storage, { table, partition, row }: Addre
 
 /** Reads rows of one partition in the order of their keys, `limit` at most, and says whether there may be more. */
 export async function readRange(storage: Storage, range: RowRange): Promise<{ rows: Row[]; more: boolean }> {
-  const { table, partition, from, after, before, type, where = {}, select, limit = Number.POSITIVE_INFINITY } = range;
+  const { table, partition, from, after, before, type, select, limit = Number.POSITIVE_INFINITY } = range;
+  const { where = {}, orVersionBefore } = range;
   let filter = `PartitionKey eq ${literal(partition)}`;
   filter += after === undefined ? ` and RowKey ge ${literal(from)}` : ` and RowKey gt ${literal(after)}`;
   if (before !== undefined) filter += ` and RowKey lt ${literal(before)}`;
   if (type !== undefined) filter += ` and EntityType eq ${literal(type)}`;
-  for (const [name, value] of Object.entries(where)) filter += ` and ${name} eq ${literal(value)}`;
+  const wanted = Object.entries(where).map(([name, value]) => `${name} eq ${literal(value)}`);
+  if (wanted.length > 0 && orVersionBefore !== undefined)
+    filter += ` and ((${wanted.join(' and ')}) or EntityVersion lt ${literal(orVersionBefore)})`;
+  else for (const condition of wanted) filter += ` and ${condition}`;
   return collect(storage, { table, filter, select, limit });
 }
 
@@ -97,6 +101,8 @@ export interface RowRange {
   readonly type?: string | undefined;
   /** Values of properties, in the form in which they are written: storage looks at every row of the range. */
   readonly where?: Properties | undefined;
+  /** With `where`, rows of an `EntityVersion` before this one as well, whatever they hold. */
+  readonly orVersionBefore?: number | undefined;
   readonly select?: readonly string[] | undefined;
   readonly limit?: number | undefined;
 }
