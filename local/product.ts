@@ -1,4 +1,4 @@
-import { existsSync, globSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { access, constants, mkdir } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -37,12 +37,12 @@ export interface Product {
 }
 
 const READY_WITHIN_MS = 20_000;
-const BUILT = fileURLToPath(new URL('../dist/functions', import.meta.url));
+const BUILT = fileURLToPath(new URL('../dist/app.js', import.meta.url));
 
 /** Runs the whole product on this machine. Throws one sentence when it cannot, with nothing left running. */
 export async function startProduct(options: ProductOptions): Promise<Product> {
   const { data, func, log = () => undefined, signal } = options;
-  if (globSync('*.js', { cwd: BUILT }).length === 0) throw new Error('The app is not built: run npm run build first.');
+  if (!existsSync(BUILT)) throw new Error('The app is not built: run npm run build first.');
   await makeWritable(data);
   const release = await takeFolder(data);
   const stops: (() => Promise<void>)[] = [];

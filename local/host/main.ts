@@ -18,6 +18,8 @@ const STOP_WITHIN_MS = 10_000;
 async function main() {
   const { folder, port } = readArguments();
   const settings = await readHostSettings(folder);
+  // A stack trace tells the lines of the sources, where the app comes with a map.
+  process.setSourceMapsEnabled(true);
   // The core must be there before the app's first import of the library, which asks for it once.
   provideFunctionsCore();
   const functions = await loadApp(folder);
