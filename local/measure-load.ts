@@ -1,0 +1,20 @@
+import { execFile } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { z } from 'zod';
+
+const PROBE = fileURLToPath(new URL('load-probe.ts', import.meta.url));
+const Loaded = z.object({ milliseconds: z.number(), functions: z.array(z.string()) });
+
+export interface Loaded {
+  readonly milliseconds: number;
+  /** The names of those that were registered, in order. */
+  readonly functions: readonly string[];
+}
+
+/** Loads an app in a process of its own, without a host. Throws with what Node said where it cannot be loaded. */
+export async function measureLoad(files: readonly string[]): Promise<Loaded> {
+  const { stdout } = await promisify(execFile)(process.execPath, [PROBE, ...files]);
+  const { milliseconds, functions } = Loaded.parse(JSON.parse(stdout));
+  return { milliseconds, functions: functions.toSorted() };
+}
