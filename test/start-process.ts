@@ -1,10 +1,16 @@
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { expect, vi } from 'vitest';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, expect, vi } from 'vitest';
+import type { Role } from '../lib/patterns/entity.ts';
 
 export const ROOT = fileURLToPath(new URL('..', import.meta.url));
-const START = fileURLToPath(new URL('../local/start.ts', import.meta.url));
+
+export type Ask = (method: string, path: string, body?: object) => Promise<Response>;
 
 export interface StartProcess {
   readonly child: ChildProcess;
@@ -13,14 +19,54 @@ export interface StartProcess {
   /** The lines that begin with `curl`. */
   commands(): string[];
   readonly url: string;
+  /** Asks its API with a token of this role, as `npm run token` prints one. */
+  as(role: Role): Promise<Ask>;
+  /** Runs a command of `local/` on its data folder to its end. */
+  run(script: string, ...words: readonly string[]): ReturnType<typeof runCommand>;
   /** Ends it and answers its exit code. */
   end(signal?: NodeJS.Signals): Promise<number | null>;
 }
 
-/** Runs `npm start` without npm, and answers when it says that it is ready. */
-export async function startCommand(args: readonly string[]): Promise<StartProcess> {
-  const { child, said } = spawnCommand(START, args);
+export interface FilesProcess {
+  readonly folder: string;
+  /** The one that runs now. */
+  readonly process: StartProcess;
+  /** To be called once it has ended: another one on the same folder. */
+  startAgain(): Promise<void>;
+}
+
+/** `npm start` on a data folder of its own; for the whole file. */
+export function useStartProcess(): FilesProcess {
+  let folder: string;
+  let process: StartProcess;
+  const startAgain = async () => {
+    process = await startCommand(folder);
+  };
+  beforeAll(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'rowkey-start-'));
+    await startAgain();
+  });
+  afterAll(async () => {
+    // Before the folder goes: the emulator writes its data out at its end.
+    if (process && process.child.exitCode === null) await process.end();
+    await rm(folder, { recursive: true, force: true, maxRetries: 5 });
+  });
+  return {
+    get folder() {
+      return folder;
+    },
+    get process() {
+      return process;
+    },
+    startAgain,
+  };
+}
+
+/** Runs `npm start` without npm, on any free port, and answers when it says that it is ready. */
+export async function startCommand(data: string, ...words: readonly string[]): Promise<StartProcess> {
+  const { child, said } = spawnCommand('start', ['--port', '0', '--data', data, ...words]);
   await vi.waitFor(() => expect(said()).toContain('Rowkey is ready'), { timeout: 20_000, interval: 50 });
+  const url = /API {8}(\S+)\/api/.exec(said())?.[1] ?? '';
   return {
     child,
     said,
@@ -28,7 +74,14 @@ export async function startCommand(args: readonly string[]): Promise<StartProces
       said()
         .split('\n')
         .filter((line) => line.startsWith('curl')),
-    url: /API {8}(\S+)\/api/.exec(said())?.[1] ?? '',
+    url,
+    async as(role) {
+      const { stdout: token } = await shell(`npm run -s token -- --role ${role} --data '${data}'`);
+      const headers = { authorization: `Bearer ${token.trim()}` };
+      return (method, path, body) =>
+        fetch(`${url}/api/${path}`, { method, headers, ...(body ? { body: JSON.stringify(body) } : {}) });
+    },
+    run: (script, ...others) => runCommand(script, ...others, '--data', data),
     async end(signal = 'SIGTERM') {
       child.kill(signal);
       const [code] = await once(child, 'exit');
@@ -38,14 +91,22 @@ export async function startCommand(args: readonly string[]): Promise<StartProces
 }
 
 /** Runs a command of `local/` to its end. */
-export async function runCommand(script: string, args: readonly string[]) {
-  const { child, said } = spawnCommand(fileURLToPath(new URL(`../local/${script}.ts`, import.meta.url)), args);
+export async function runCommand(script: string, ...words: readonly string[]) {
+  const { child, said } = spawnCommand(script, words);
   const [code] = await once(child, 'close');
   return { code, said: said() };
 }
 
-function spawnCommand(script: string, args: readonly string[]) {
-  const child = spawn(process.execPath, [script, ...args], { cwd: ROOT, stdio: ['ignore', 'pipe', 'pipe'] });
+/** Runs a line as a user types it. */
+export function shell(line: string) {
+  return promisify(execFile)('sh', ['-c', line], { cwd: ROOT });
+}
+
+function spawnCommand(script: string, words: readonly string[]) {
+  const child = spawn(process.execPath, [join(ROOT, 'local', `${script}.ts`), ...words], {
+    cwd: ROOT,
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
   const chunks: string[] = [];
   for (const output of [child.stdout, child.stderr])
     output.setEncoding('utf8').on('data', (chunk) => chunks.push(chunk));

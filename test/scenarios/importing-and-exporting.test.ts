@@ -1,0 +1,184 @@
+import { existsSync } from 'node:fs';
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { gunzipSync, gzipSync } from 'node:zlib';
+import { describe, expect, test, vi } from 'vitest';
+import { startCommand, useStartProcess } from '../start-process.ts';
+
+const ADVENTURE_WORKS = '../shared/data/adventureworks-employees.csv';
+
+const started = useStartProcess();
+const importing = (...words: string[]) => started.process.run('import', ...words);
+
+/** Reads what a path of the API answers. */
+async function reader() {
+  const ask = await started.process.as('reader');
+  return async (path: string) => (await ask('GET', path)).json();
+}
+
+describe('npm run import', () => {
+  test('loads what it can, says what it could not, and has nothing to do the second time', async () => {
+    const header = 'employeeId,firstName,lastName,email,department,age\n';
+    const good = Array.from(
+      { length: 150 },
+      (_, index) =>
+        `${800_000 + index},Ann,Row${index % 7},row${index}@contoso.com,${index % 3 ? 'Big' : 'Small'},${20 + (index % 40)}\n`,
+    );
+    const file = join(started.folder, 'good.csv');
+    await writeFile(file, header + good.join(''));
+    const first = await importing('employees', file);
+    expect(first).toEqual({
+      code: 0,
+      said: expect.stringMatching(/^150 read: 150 created, 0 changed, 0 unchanged, 0 rejected, in [\d.]+ s\.\n$/),
+    });
+    expect(await importing('employees', file)).toEqual({
+      code: 0,
+      said: 'Nothing to do: all 150 are there already.\n',
+    });
+
+    const bad = [
+      '80015,Ann,A,a@contoso.com,Bad,20\n',
+      '800151,Ann,A\n',
+      '800152,Ann,"A\nB",row1@contoso.com,Bad,20\n',
+      '800153,Ann,A,c@contoso.com,Bad,old\n',
+    ];
+    const changed = String(good[0]).replace('Ann', 'Anna');
+    await writeFile(file, header + [changed, ...bad, '800154,Ann,A,d@contoso.com,Bad,20\n'].join(''));
+    const { code, said } = await importing('employees', file);
+    expect(code).toBe(1);
+    expect(said).toMatch(/Line 3: .*employeeId.*six digits/);
+    expect(said).toMatch(/Line 4: .*not CSV like its header/);
+    expect(said).toMatch(/Line 6: .*email/);
+    expect(said).toMatch(/Line 7: .*age/);
+    expect(said).toMatch(/6 read: 1 created, 1 changed, 0 unchanged, 4 rejected/);
+  });
+
+  test.skipIf(!existsSync(ADVENTURE_WORKS))(
+    `loads the employees of AdventureWorks (needs ${ADVENTURE_WORKS})`,
+    async () => {
+      const first = await importing('employees', ADVENTURE_WORKS);
+      expect(first).toEqual({
+        code: 0,
+        said: expect.stringMatching(/^290 read: 290 created, 0 changed, 0 unchanged, 0 rejected/),
+      });
+      expect(await importing('employees', ADVENTURE_WORKS)).toEqual({
+        code: 0,
+        said: 'Nothing to do: all 290 are there already.\n',
+      });
+      const read = await reader();
+      expect(await read('employees/by/emailCompanyWide/fran%C3%A7ois0@adventure-works.com')).toMatchObject({
+        firstName: 'François',
+      });
+      const johnsons = async () => {
+        const { items } = (await read('employees/by/lastNameCompanyWide/Johnson')) as {
+          items: { firstName: string }[];
+        };
+        return items.map(({ firstName }) => firstName).sort();
+      };
+      await vi.waitFor(async () => expect(await johnsons()).toEqual(['Barry', 'David', 'Willis']), { timeout: 10_000 });
+    },
+  );
+
+  test.skipIf(!existsSync('../shared/data/northwind-orders.csv'))(
+    'loads a shop (needs ../shared/data/northwind-*.csv)',
+    async () => {
+      for (const [entity, count] of [
+        ['customers', 91],
+        ['products', 77],
+        ['orders', 830],
+      ] as const) {
+        const { code, said } = await importing(entity, `../shared/data/northwind-${entity}.csv`);
+        expect({ code, said }).toEqual({ code: 0, said: expect.stringContaining(`${count} read: ${count} created`) });
+      }
+      const read = await reader();
+      const itemsOf = async (path: string) => ((await read(path)) as { items: { customerId: string }[] }).items;
+      expect(await itemsOf('products/1')).toHaveLength(12);
+      expect(await itemsOf('orders/VINET')).toHaveLength(5);
+      await vi.waitFor(
+        async () =>
+          expect(await itemsOf('customers/by/cityAndLastName/London/Devon')).toMatchObject([{ customerId: 'EASTC' }]),
+        { timeout: 10_000 },
+      );
+      await vi.waitFor(async () => expect(await itemsOf('orders/by/date/1998-05-06')).toHaveLength(4), {
+        timeout: 10_000,
+      });
+    },
+  );
+
+  test('says that a file has no rows', async () => {
+    const file = join(started.folder, 'header.csv');
+    await writeFile(file, 'department,description\n');
+    expect(await importing('departments', file)).toEqual({
+      code: 0,
+      said: `The file ${file} has no rows.\n`,
+    });
+  });
+
+  test('says in one sentence that a file cannot be read', async () => {
+    const folders = ['dir', 'dir.csv', 'dir.csv.gz', 'dir.ndjson'].map((name) => join(started.folder, name));
+    await Promise.all(folders.map((each) => mkdir(each)));
+    const packed = gzipSync('\n'.repeat(100_000));
+    const broken = ['cut.csv.gz', 'cut.ndjson.gz', 'no-gzip.csv.gz'].map((name) => join(started.folder, name));
+    await Promise.all(
+      broken.map((each) => writeFile(each, /cut/.test(each) ? packed.subarray(0, -9) : 'department\n')),
+    );
+    const paths = [...folders, ...broken];
+    const ends = await Promise.all(paths.map((path) => importing('departments', path)));
+    for (const [index, path] of paths.entries())
+      expect(ends[index]).toEqual({
+        code: 1,
+        said: expect.stringMatching(new RegExp(`^The file ${path} cannot be read: [^\\n]+\\.\\n$`)),
+      });
+  });
+
+  test('refuses what it cannot begin with, in one sentence', async () => {
+    const file = join(started.folder, 'odd.csv');
+    await writeFile(file, 'employeeId,salary\n000001,5\n');
+    expect(await importing('robots', file)).toMatchObject({
+      code: 1,
+      said: expect.stringMatching(/^There is no entity robots[^\n]*\n$/),
+    });
+    expect(await importing('employees', 'nowhere.csv')).toMatchObject({
+      code: 1,
+      said: 'There is no file nowhere.csv.\n',
+    });
+    expect(await importing('employees', file)).toMatchObject({
+      code: 1,
+      said: expect.stringMatching(/^employees has no field salary[^\n]*\n$/),
+    });
+  });
+});
+
+describe('npm run export', () => {
+  test('and import make the same file again, in an empty instance, whatever is in it', async () => {
+    const { folder, process: full } = started;
+    const empty = await startCommand(join(folder, 'restored'), '--empty');
+    try {
+      const ask = await full.as('hr');
+      const odd = {
+        department: 'Sales',
+        employeeId: '000123',
+        year: 2001,
+        rating: 1,
+        comments: 'é\u2028😀"'.repeat(50_000),
+      };
+      const put = await ask('POST', 'reviews', odd);
+      expect([201, 409]).toContain(put.status);
+      for (const entity of ['employees', 'departments', 'reviews', 'orders', 'movies', 'people']) {
+        const [first, second] = [join(folder, `${entity}.ndjson.gz`), join(folder, `${entity}-again.ndjson.gz`)];
+        const exported = await full.run('export', entity, first);
+        expect(exported).toMatchObject({ code: 0, said: expect.stringMatching(/^[1-9]\d* of /) });
+        expect(await empty.run('import', entity, first)).toMatchObject({ code: 0 });
+        expect(await empty.run('export', entity, second)).toMatchObject({ code: 0 });
+        expect(gunzipSync(await readFile(second)).equals(gunzipSync(await readFile(first))), entity).toBe(true);
+        const { said } = await empty.run('import', entity, second);
+        expect(said, entity).toMatch(/^Nothing to do: all \d+ are there already\.\n$/);
+      }
+      const people = gunzipSync(await readFile(join(folder, 'employees.ndjson.gz'))).toString();
+      expect(people).toContain('"nationalId":"000-00-0123"');
+      expect(people).toContain('"photo":{"base64":"iVBOR');
+    } finally {
+      await empty.end();
+    }
+  });
+});
