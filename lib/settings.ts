@@ -3,8 +3,8 @@ import { RowkeyError } from './errors.ts';
 
 /** What is trusted, or told a token, is not to be changed or read on the way. */
 const SecureUrl = z
-  .url({ protocol: /^https?$/, error: 'a URL that begins with https:// is needed' })
-  .regex(/^https:|^http:\/\/(127\.0\.0\.1|localhost|\[::1\])([:/]|$)/, 'https is needed, but on this machine');
+  .url({ protocol: /^https?$/, error: 'a URL that begins with https:// is needed', abort: true })
+  .regex(/^https:|^http:\/\/(127\.0\.0\.1|localhost|\[::1\])([:/]|$)/, 'https is needed, except on this machine');
 const Word = z.string().min(1, 'leave it out, or give it a value');
 
 /**
@@ -25,15 +25,19 @@ const Settings = z
     /** Given by the template; it names Application Insights, and opens nothing where local authentication is off. */
     APPLICATIONINSIGHTS_CONNECTION_STRING: z
       .string()
-      .regex(/(^|;)InstrumentationKey=/, 'this is no connection string of Application Insights')
+      .regex(/(^|;)InstrumentationKey=[0-9a-f-]{36}(;|$)/i, 'this is no connection string of Application Insights')
       .optional(),
     TELEMETRY: z.literal('console', 'set it to console, or leave it out').optional(),
     TOKEN_ISSUER: SecureUrl,
-    TOKEN_AUDIENCE: Word,
+    TOKEN_AUDIENCE: z.string().min(1, 'it is not set'),
     TOKEN_JWKS_URI: SecureUrl,
     KEY_ENCRYPTION_KEY_FILE: Word.optional(),
     KEY_ENCRYPTION_KEY_URI: z
-      .url({ protocol: /^https$/, error: 'the https:// id of a key in Key Vault, without a version, is needed' })
+      .string()
+      .regex(
+        /^https:\/\/[^/?#]+\/keys\/[0-9a-z-]+$/i,
+        'the https:// id of a key in Key Vault, without a version, is needed',
+      )
       .optional(),
   })
   .check(({ value: settings, issues }) => {

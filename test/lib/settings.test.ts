@@ -14,7 +14,8 @@ const inAzure = {
   AzureWebJobsStorage__blobServiceUri: 'https://a.blob.core.windows.net',
   AzureWebJobsStorage__clientId: 'b3a1c1de-0000-4000-8000-000000000001',
   KEY_ENCRYPTION_KEY_URI: 'https://v.vault.azure.net/keys/rowkey',
-  APPLICATIONINSIGHTS_CONNECTION_STRING: 'InstrumentationKey=0;IngestionEndpoint=https://a/',
+  APPLICATIONINSIGHTS_CONNECTION_STRING:
+    'InstrumentationKey=b3a1c1de-0000-4000-8000-000000000002;IngestionEndpoint=https://a/',
   TOKEN_ISSUER: 'https://login.microsoftonline.com/t/v2.0',
   TOKEN_AUDIENCE: 'api://rowkey',
   TOKEN_JWKS_URI: 'https://login.microsoftonline.com/t/discovery/v2.0/keys',
@@ -40,7 +41,7 @@ describe('settings', () => {
   const secret = 's3cret';
   test.each([
     ['nothing', { ...local, TOKEN_AUDIENCE: undefined }, 'TOKEN_AUDIENCE: it is not set'],
-    ['an empty word', { ...local, TOKEN_AUDIENCE: '' }, 'TOKEN_AUDIENCE: leave it out'],
+    ['an empty word', { ...local, TOKEN_AUDIENCE: '' }, 'TOKEN_AUDIENCE: it is not set'],
     ['an issuer that is no URL', { ...local, TOKEN_ISSUER: secret }, 'TOKEN_ISSUER: a URL that begins with https'],
     [
       'keys that anyone on the way may change',
@@ -66,7 +67,17 @@ describe('settings', () => {
     ['an identity that is none', { ...inAzure, AzureWebJobsStorage__clientId: secret }, '__clientId: the client id'],
     ['two keys', { ...inAzure, KEY_ENCRYPTION_KEY_FILE: secret }, 'KEY_ENCRYPTION_KEY_FILE: set this or'],
     ['a key that is no URL', { ...inAzure, KEY_ENCRYPTION_KEY_URI: secret }, 'KEY_ENCRYPTION_KEY_URI: the https:// id'],
+    [
+      'a version of a key',
+      { ...inAzure, KEY_ENCRYPTION_KEY_URI: `https://v.vault.azure.net/keys/rowkey/${secret}` },
+      'KEY_ENCRYPTION_KEY_URI: the https:// id',
+    ],
     ['telemetry to nowhere', { ...local, TELEMETRY: secret }, 'TELEMETRY: set it to console'],
+    [
+      'Application Insights with a key that is none',
+      { ...inAzure, APPLICATIONINSIGHTS_CONNECTION_STRING: `InstrumentationKey=${secret}` },
+      'APPLICATIONINSIGHTS_CONNECTION_STRING: this is no',
+    ],
     [
       'no Application Insights',
       { ...local, APPLICATIONINSIGHTS_CONNECTION_STRING: secret },

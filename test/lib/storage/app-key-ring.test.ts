@@ -51,7 +51,7 @@ const UNUSABLE = [
   [{}, /KEY_ENCRYPTION_KEY_FILE or KEY_ENCRYPTION_KEY_URI/],
   [{ KEY_ENCRYPTION_KEY_FILE: 'keys.json', KEY_ENCRYPTION_KEY_URI: URI }, /KEY_ENCRYPTION_KEY_FILE: .*not both/],
   [{ KEY_ENCRYPTION_KEY_URI: URI.replace('https', 'http') }, /KEY_ENCRYPTION_KEY_URI/],
-  [{ KEY_ENCRYPTION_KEY_URI: `${URI}/0a` }, /KEY_ENCRYPTION_KEY_URI .*without a version/],
+  [{ KEY_ENCRYPTION_KEY_URI: `${URI}/0a` }, /KEY_ENCRYPTION_KEY_URI: .*without a version/],
 ] as const;
 
 test.each(UNUSABLE)('with %j every call says which setting is wrong', async (environment, message) => {
