@@ -2,6 +2,7 @@ import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Presets, SingleBar } from 'cli-progress';
+import { z } from 'zod';
 import { Findings } from '../lib/patterns/finding.ts';
 import type { Target } from './target.ts';
 
@@ -21,6 +22,8 @@ export interface Walked {
 
 const MAX_ATTEMPTS = 6;
 
+const Problem = z.object({ detail: z.string() });
+
 /** Asks for page after page of an operators' route, slowly enough, and says what each has found. */
 export async function walkPages(target: Target, { path, bookmark, rate }: Walk): Promise<Walked> {
   const bar = process.stdout.isTTY
@@ -32,7 +35,7 @@ export async function walkPages(target: Target, { path, bookmark, rate }: Walk):
   try {
     for (let next: string | undefined = kept ?? path; next; ) {
       const since = performance.now();
-      const { page, link, transactions } = await ask(target, next);
+      const { page, link, transactions } = await ask(target, next, { bookmark });
       walked.looked += page.looked;
       walked.found += page.findings.length;
       walked.repaired += page.findings.filter(({ repaired }) => repaired).length;
@@ -55,7 +58,7 @@ export async function walkPages(target: Target, { path, bookmark, rate }: Walk):
   return walked;
 }
 
-async function ask({ url, token }: Target, path: string) {
+async function ask({ url, token }: Target, path: string, { bookmark }: Pick<Walk, 'bookmark'>) {
   for (let attempt = 1; ; attempt += 1) {
     const headers = { authorization: `Bearer ${token}` };
     const response = await fetch(`${url}${path}`, { method: 'POST', headers }).catch(() => undefined);
@@ -64,10 +67,22 @@ async function ask({ url, token }: Target, path: string) {
       const [, transactions = '0'] = /desc="(\d+)/.exec(response.headers.get('server-timing') ?? '') ?? [];
       return { page: Findings.parse(await response.json()), link, transactions: Number(transactions) };
     }
-    if ((response && response.status < 500) || attempt === MAX_ATTEMPTS)
+    const [route] = path.split('?');
+    if (response && response.status < 500)
+      throw new Error(`${route} answered ${response.status}: ${await why(response, bookmark)}`);
+    if (attempt === MAX_ATTEMPTS)
       throw new Error(
-        `${path.split('?')[0]} answered ${response?.status ?? 'nothing'}: run this again, it goes on where it stopped.`,
+        `${route} answered ${response?.status ?? 'nothing'}: run this again, it goes on where it stopped.`,
       );
     await sleep(1_000 * attempt);
   }
+}
+
+async function why(response: Response, bookmark: string): Promise<string> {
+  const problem = Problem.safeParse(await response.json().catch(() => undefined));
+  // A continuation is good for the storage that gave it, and no other.
+  const hint = response.status === 400 ? ` To begin anew, delete ${bookmark}.` : '';
+  if (problem.success) return `${problem.data.detail}${hint}`;
+  // Where there is no such route, nothing is said.
+  return response.status === 404 ? 'no entity, or no index of it, has that name.' : 'it does not say why.';
 }

@@ -24,7 +24,7 @@ export function driftRoutes(entity: Entity): Route[] {
       success: { status: 200, description: 'The last one', body: DriftRun },
       handle: async ({ app }) => {
         const run = await readDriftRun(app.engine, entity);
-        if (!run) throw new RowkeyError('not-found', `There has been no audit of ${name} yet.`);
+        if (!run) throw new RowkeyError('not-found', `There has been no weekly audit of ${name} yet.`);
         return { status: 200, body: run };
       },
     },

@@ -49,7 +49,14 @@ describe('npm run audit and reindex', () => {
       // Three digits are more than one page.
       said: expect.stringMatching(/^\d{3,} rows looked at: 0 do not agree/),
     });
-    expect(await run('audit', 'nothing')).toMatchObject({ code: 1 });
+    expect(await run('audit', 'nothing')).toEqual({
+      code: 1,
+      said: expect.stringContaining('answered 404: no entity, or no index of it, has that name.'),
+    });
+    expect(await run('reindex', 'employees', 'emailCompanyWide', '--clean-up')).toEqual({
+      code: 1,
+      said: expect.stringContaining('employees has no former index emailCompanyWide of which anything is left.'),
+    });
   });
 });
 
