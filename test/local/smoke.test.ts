@@ -33,7 +33,7 @@ function smoke(...args: string[]): Promise<{ code: number; out: string; err: str
   });
 }
 
-const WELL = { '/api/health': [200], '/api/openapi.json': [200], '/api/employees/Sales/000123': [401] };
+const WELL = { '/api/health': [200], '/api/openapi.json': [200], '/api/operations/poison': [401] };
 
 describe('smoke test of a deployment', () => {
   test('passes where the API serves, with or without /api in its address', async () => {
@@ -57,7 +57,7 @@ describe('smoke test of a deployment', () => {
     ],
     ['the app is not there', {}, '/api/health did not answer 200 within 0 s; at last: 404'],
     ['the description fails', { ...WELL, '/api/openapi.json': [500] }, '/api/openapi.json did not answer 200'],
-    ['a row is read without a token', { ...WELL, '/api/employees/Sales/000123': [200] }, 'did not answer 401'],
+    ['poison messages are listed without a token', { ...WELL, '/api/operations/poison': [200] }, 'did not answer 401'],
   ])('fails where %s', async (_, statuses, message) => {
     const { code, err } = await smoke('--url', await api(statuses), '--patience', '0');
     expect(code).toBe(1);
