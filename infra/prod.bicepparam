@@ -17,7 +17,7 @@ param auditKeptDays = 730
 param maximumInstanceCount = 100
 param instanceMemoryMB = 2048
 
-// Of the identity provider, such as https://login.microsoftonline.com/{tenant}/v2.0, api://rowkey and
+// Of the identity provider, such as https://login.microsoftonline.com/{tenant}/v2.0, the id of the application and
 // https://login.microsoftonline.com/{tenant}/discovery/v2.0/keys
 param tokenIssuer = readEnvironmentVariable('TOKEN_ISSUER', '')
 param tokenAudience = readEnvironmentVariable('TOKEN_AUDIENCE', '')
