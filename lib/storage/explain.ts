@@ -18,7 +18,7 @@ export type Step =
     }
   | { readonly write: 'message'; readonly queue: string; readonly does: 'send' | 'show' | 'delete' }
   | { readonly write: 'blob'; readonly container: string; readonly does: BlobChange }
-  | { readonly write: 'table'; readonly table: string };
+  | { readonly write: 'table'; readonly table: string; readonly does: 'create' | 'drop' };
 
 type BlobChange = 'put' | 'delete' | 'create' | 'append' | 'describe';
 

@@ -22,12 +22,13 @@ export async function provision(storage: Storage, { tables, queues, containers }
 
 /** Creates a table; one that is there is left as it is. */
 export async function createTable(storage: Storage, table: string): Promise<void> {
-  if (isExplained(() => ({ write: 'table', table }))) return;
+  if (isExplained(() => ({ write: 'table', table, does: 'create' }))) return;
   await storageCall(storage.table(table).createTable());
 }
 
 /** Drops a table with everything in it: one storage operation. */
 export async function dropTable(storage: Storage, table: string): Promise<void> {
+  if (isExplained(() => ({ write: 'table', table, does: 'drop' }))) return;
   await unlessMissing(storage.table(table).deleteTable());
 }
 

@@ -7,6 +7,7 @@ import { createEntity } from '../../../lib/patterns/entity-store.ts';
 import { cleanUpIndex } from '../../../lib/patterns/index-clean-up.ts';
 import { indexEntity, interPartitionIndex, intraPartitionIndex } from '../../../lib/patterns/indexes.ts';
 import { guardModel } from '../../../lib/patterns/model-guard.ts';
+import { explain } from '../../../lib/storage/explain.ts';
 import { listTables } from '../../../lib/storage/provision.ts';
 import { openWorld, rowsOf, type World } from '../../world.ts';
 
@@ -65,6 +66,9 @@ describe('the clean-up of an index that is declared no more', () => {
     }
     expect(await keys()).toEqual(all.filter((key) => /^(b|kept|klist)_/.test(key)));
 
+    expect(await listTables(world.storage, 'things')).toEqual(['things', 'thingsbyc', 'thingslists']);
+    const steps = await explain(() => cleanUp('elsewhere'));
+    expect(steps).toContainEqual({ write: 'table', table: 'thingsbyc', does: 'drop' });
     expect(await listTables(world.storage, 'things')).toEqual(['things', 'thingsbyc', 'thingslists']);
     await cleanUpAll('elsewhere');
     await cleanUpAll('listElsewhere');
