@@ -48,11 +48,11 @@ export const cleanUpIndex = inPattern(
     }
     const { rows, more } = await scanTable(engine.storage, { table, after: position.after, limit: top });
     const without = { ...entity, indexes: { [name]: takingNobodyIn(shape) } };
-    const declared = Object.values(entity.indexes);
-    // Rows that may be of an index that is declared are for the audit to judge.
-    const candidates = rows.filter((row) => !declared.some((index) => isRowOf(entity, index, row)));
+    // Rows that may be of an index that is declared are for the audit to judge. A list does not say which entity it is of.
+    const mayOwn = (row: Row) => (isList(row) ? entities : [entity]);
+    const candidates = rows.filter((row) => !mayOwn(row).some((one) => isRowOfAny(one, row)));
     const suspicionsOf = (row: Row) =>
-      row.properties.EntityType === 'list' ? wholeList(engine, without, row) : checkLeftOver(engine, without, row);
+      isList(row) ? wholeList(engine, without, row) : checkLeftOver(engine, without, row);
     const suspicions = await pMap(candidates, suspicionsOf, { concurrency: ROWS_AT_ONCE });
     const findings: Finding[] = [];
     for (const { repair, ...found } of suspicions.flat())
@@ -64,6 +64,14 @@ export const cleanUpIndex = inPattern(
     return { looked: rows.length, findings, next, left };
   },
 );
+
+function isList({ properties }: Row): boolean {
+  return properties.EntityType === 'list';
+}
+
+function isRowOfAny(entity: Entity, row: Row): boolean {
+  return Object.values(entity.indexes).some((index) => isRowOf(entity, index, row));
+}
 
 /** None of its members is wanted, so it goes with them, and with the blob that they may be in. */
 async function wholeList({ storage }: Engine, entity: Entity, row: Row): Promise<Suspicion[]> {

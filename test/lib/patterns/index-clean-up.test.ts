@@ -8,7 +8,7 @@ import { cleanUpIndex } from '../../../lib/patterns/index-clean-up.ts';
 import { indexEntity, interPartitionIndex, intraPartitionIndex } from '../../../lib/patterns/indexes.ts';
 import { guardModel } from '../../../lib/patterns/model-guard.ts';
 import { explain } from '../../../lib/storage/explain.ts';
-import { listTables } from '../../../lib/storage/provision.ts';
+import { createTable, listTables } from '../../../lib/storage/provision.ts';
 import { openWorld, rowsOf, type World } from '../../world.ts';
 
 const declaration = {
@@ -74,5 +74,22 @@ describe('the clean-up of an index that is declared no more', () => {
     await cleanUpAll('listElsewhere');
     expect(await listTables(world.storage, 'things')).toEqual(['things']);
     expect(await guardModel(world.engine, [after], undefined)).toEqual([]);
+  });
+
+  test('leaves the list of another entity in the same table that could be one of its rows', async () => {
+    const list = { list: indexEntity({ row: '{c}', holds: '{b}' }) };
+    const table = 'sharing';
+    const then = defineEntity('sharing', { ...declaration, table, indexes: list }) as Entity;
+    const now = defineEntity('sharing', { ...declaration, table }) as Entity;
+    const tags = { tags: indexEntity({ row: 'tag_{c}', holds: '{b}' }) };
+    const key = { ...declaration.key, row: 'other_{b}' } as const;
+    const other = defineEntity('others', { ...declaration, table, key, indexes: tags }) as Entity;
+    const { engine, storage } = world;
+    await createTable(storage, table);
+    await guardModel(engine, [then, other], undefined);
+    for (const entity of [then, other]) await createEntity(engine, entity, { a: 'one', b: '1', c: 'c1' });
+    await guardModel(engine, [now, other], undefined);
+    await cleanUpIndex(engine, now, 'list', { entities: [now, other], position: undefined, top: 100 });
+    expect((await rowsOf(storage, table)).map(({ rowKey }) => rowKey)).toEqual(['b_1', 'other_1', 'tag_c1']);
   });
 });
