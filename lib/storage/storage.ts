@@ -40,8 +40,8 @@ export function openStorage(options: StorageOptions): Storage {
   const insecure = 'connectionString' in options && INSECURE.test(options.connectionString);
   const httpClient = countingHttpClient('httpClient' in options ? options.httpClient : undefined, insecure);
   const retryOptions = { maxRetries: RETRIES, retryDelayInMs: FIRST_RETRY_MS, maxRetryDelayInMs: LAST_RETRY_MS };
-  const clientOf = (service: 'table' | 'queue' | 'blob') =>
-    tracingHttpClient(httpClient, service, { isEmulator: insecure });
+  const clientOf = (service: 'table' | 'queue' | 'blob'): HttpClient =>
+    tracingHttpClient(httpClient, service, () => clients[`${service}s`].url);
   const tableClient = insecure ? withAsciiJson(clientOf('table')) : clientOf('table');
   const tableOptions = { httpClient: tableClient, retryOptions, allowInsecureConnection: insecure };
   const otherOptions = (service: 'queue' | 'blob') => ({
