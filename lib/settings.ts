@@ -4,7 +4,10 @@ import { RowkeyError } from './errors.ts';
 /** What is trusted, or told a token, is not to be changed or read on the way. */
 const SecureUrl = z
   .url({ protocol: /^https?$/, error: 'a URL that begins with https:// is needed', abort: true })
-  .regex(/^https:|^http:\/\/(127\.0\.0\.1|localhost|\[::1\])([:/]|$)/, 'https is needed, except on this machine');
+  .regex(
+    /^https:|^http:\/\/(127\.0\.0\.1|localhost|\[::1\])(:\d+)?([/?#]|$)/i,
+    'https is needed, except on this machine',
+  );
 const Word = z.string().min(1, 'leave it out, or give it a value');
 
 /**
@@ -35,7 +38,7 @@ const Settings = z
     KEY_ENCRYPTION_KEY_URI: z
       .string()
       .regex(
-        /^https:\/\/[^/?#]+\/keys\/[0-9a-z-]+$/i,
+        /^https:\/\/[\w.-]+(:\d+)?\/keys\/[0-9a-z-]+$/i,
         'the https:// id of a key in Key Vault, without a version, is needed',
       )
       .optional(),

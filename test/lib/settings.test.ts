@@ -49,6 +49,11 @@ describe('settings', () => {
       'TOKEN_JWKS_URI: https',
     ],
     [
+      'another machine behind the name of this one',
+      { ...local, TOKEN_JWKS_URI: `http://localhost:${secret}@a.b/keys` },
+      'TOKEN_JWKS_URI: https',
+    ],
+    [
       'no storage',
       { ...local, AzureWebJobsStorage: undefined },
       'AzureWebJobsStorage: set this to a connection string',
@@ -66,6 +71,11 @@ describe('settings', () => {
     ],
     ['an identity that is none', { ...inAzure, AzureWebJobsStorage__clientId: secret }, '__clientId: the client id'],
     ['two keys', { ...inAzure, KEY_ENCRYPTION_KEY_FILE: secret }, 'KEY_ENCRYPTION_KEY_FILE: set this or'],
+    [
+      'one version of a key, which would never be rotated',
+      { ...inAzure, KEY_ENCRYPTION_KEY_URI: `https://v.vault.azure.net/keys/rowkey/${secret}` },
+      'KEY_ENCRYPTION_KEY_URI: the https:// id of a key in Key Vault, without a version',
+    ],
     ['a key that is no URL', { ...inAzure, KEY_ENCRYPTION_KEY_URI: secret }, 'KEY_ENCRYPTION_KEY_URI: the https:// id'],
     [
       'a version of a key',
