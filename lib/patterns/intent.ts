@@ -18,7 +18,8 @@ const Place = z.strictObject({
 /** What every message has: its version, and the trace in which it was sent, so that what it brings on is a part of it. */
 export const MESSAGE = { version: z.literal(MESSAGE_VERSION), traceparent: z.string().optional() };
 
-export const Intent = z.strictObject({
+/** Not strict: what a later release adds, and an earlier one may leave unread, takes no other version. */
+export const Intent = z.object({
   ...MESSAGE,
   /** The id of the write, which its claims carry. */
   intent: z.string().min(1),

@@ -38,7 +38,8 @@ import { parse } from './validation.ts';
  * doubled or late message finds nothing to do.
  */
 
-export const Transfer = z.strictObject({
+/** Not strict, as `Intent` is not. */
+export const Transfer = z.object({
   ...MESSAGE,
   operation: z.enum(['archive', 'move']),
   operationId: z.string().min(1),
