@@ -1,9 +1,13 @@
 import { AggregationTemporality, type PushMetricExporter } from '@opentelemetry/sdk-metrics';
 import type { ReadableSpan, SpanExporter } from '@opentelemetry/sdk-trace-node';
+import { LRUCache } from 'lru-cache';
+
+/** A span that nobody waited for may end after the tree that it belongs to was printed, and would be kept for good. */
+const TRACES_KEPT = 1_000;
 
 /** Prints a trace as a tree, once the span that began it here has ended: what a queue brought on is printed on its own. */
 export function consoleSpans(print: (line: string) => void = console.log): SpanExporter {
-  const waiting = new Map<string, ReadableSpan[]>();
+  const waiting = new LRUCache<string, ReadableSpan[]>({ max: TRACES_KEPT });
   return {
     export(spans, done) {
       for (const span of spans) {
@@ -14,11 +18,9 @@ export function consoleSpans(print: (line: string) => void = console.log): SpanE
         if (span.parentSpanContext && !span.parentSpanContext.isRemote) continue;
         // What else of the trace is under way belongs to another tree.
         const mine = descendantsOf(span, ended);
-        waiting.set(
-          traceId,
-          ended.filter((other) => !mine.includes(other)),
-        );
-        if (waiting.get(traceId)?.length === 0) waiting.delete(traceId);
+        const rest = ended.filter((other) => !mine.includes(other));
+        if (rest.length > 0) waiting.set(traceId, rest);
+        else waiting.delete(traceId);
         print(`trace ${traceId}${span.parentSpanContext ? ', continued' : ''}`);
         for (const line of tree(span, mine, 1)) print(line);
       }
