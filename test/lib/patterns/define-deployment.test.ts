@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { defineDeployment } from '../../../lib/patterns/define-deployment.ts';
 import { defineEntity } from '../../../lib/patterns/define-entity.ts';
 import type { Entity } from '../../../lib/patterns/entity.ts';
-import { interPartitionIndex } from '../../../lib/patterns/indexes.ts';
+import { indexEntity, interPartitionIndex } from '../../../lib/patterns/indexes.ts';
 
 /** A pet that is found by its name in a table of names, and goes to an archive. */
 const pet = (name: string, tables: { table?: string; names?: string; archive?: string } = {}) =>
@@ -39,4 +39,21 @@ test.each([
 ])('a deployment is refused in which two share %s', (_, tables, reason) => {
   expect(() => defineDeployment([pet('cats'), pet('dogs', tables)])).toThrow(reason);
   expect(() => defineDeployment([pet('dogs', tables), pet('cats')])).toThrow('The deployment cannot be defined');
+});
+
+/** One that is listed by its name beside it. */
+const listed = (name: string, row: '{name}' | 'named_{name}' | 'called_{name}') =>
+  defineEntity(name, {
+    schema: z.object({ home: z.string(), id: z.string(), name: z.string() }),
+    table: 'pets',
+    key: { partition: '{home}', row: `${name}_{id}` },
+    indexes: { list: indexEntity({ row, holds: '{id}' }) },
+    access: { read: [], write: [] },
+  }) as Entity;
+
+test('a deployment is refused in which a list in a shared table may be of either of two entities', () => {
+  const cats = listed('cats', 'named_{name}');
+  expect(() => defineDeployment([cats, listed('dogs', '{name}')])).toThrow(/a list named_\{name\} of cats may be/);
+  expect(() => defineDeployment([cats, listed('dogs', 'named_{name}')])).toThrow('may be a list');
+  expect(defineDeployment([cats, listed('dogs', 'called_{name}')])).toHaveLength(2);
 });
