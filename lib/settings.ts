@@ -30,6 +30,8 @@ const Settings = z
       .string()
       .regex(/(^|;)InstrumentationKey=[0-9a-f-]{36}(;|$)/i, 'this is no connection string of Application Insights')
       .optional(),
+    /** Given by Azure: the name of the app. */
+    WEBSITE_SITE_NAME: z.string().optional(),
     TELEMETRY: z.literal('console', 'set it to console, or leave it out').optional(),
     TOKEN_ISSUER: SecureUrl,
     TOKEN_AUDIENCE: z.string().min(1, 'it is not set'),

@@ -27,7 +27,7 @@ export async function startTelemetry(): Promise<void> {
     import('@opentelemetry/api'),
     import('@opentelemetry/resources'),
   ]);
-  const resource = resourceFromAttributes({ 'service.name': process.env.WEBSITE_SITE_NAME ?? 'rowkey' });
+  const resource = resourceFromAttributes({ 'service.name': settings().WEBSITE_SITE_NAME ?? 'rowkey' });
   running = exporters;
   new NodeTracerProvider({ resource, spanProcessors: [exporters.spans] }).register();
   metrics.setGlobalMeterProvider(new MeterProvider({ resource, readers: [exporters.metrics] }));
