@@ -99,8 +99,8 @@ async function mendHere(engine: Engine, address: Address, { etag }: Live, action
   const { table, partition, row } = address;
   const touch: Action = { kind: 'merge', row, properties: { TouchedBy: 'audit' }, etag };
   try {
-    const etags = await submit(engine.storage, { table, partition, actions: [touch, action] });
-    return etags.size > 0;
+    await submit(engine.storage, { table, partition, actions: [touch, action] });
+    return true;
   } catch (error) {
     if (error instanceof StorageRefusal) return false;
     throw error;
