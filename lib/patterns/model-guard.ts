@@ -91,7 +91,7 @@ export function compareShapes(entity: Entity, before: Shape | undefined): ModelC
     if (next && isDeepStrictEqual(next, index)) continue;
     if (next?.unique && !index.unique) refuse(`its index ${name} was not unique, and two may have one value`);
     if (next) unbuilt.add(name);
-    if (!next || !haveSameRows(next, index)) leftOver[name] = index;
+    if (!next || !haveSameRows(next, index)) leftOver[nameIn(leftOver, name, index)] = index;
   }
   for (const [name, index] of Object.entries(now.indexes)) {
     if (!(name in before.indexes)) unbuilt.add(name);
@@ -158,6 +158,15 @@ function tablesOf({ table, archive, indexes }: Shape): string[] {
 
 function haveSameRows(one: IndexShape, other: IndexShape): boolean {
   return one.table === other.table && one.partition === other.partition && one.row === other.row;
+}
+
+/** Its own, or that with a number where another one of its name is left over already. */
+function nameIn(leftOver: Shape['leftOver'], name: string, index: IndexShape): string {
+  for (let number = 1; ; number += 1) {
+    const free = number === 1 ? name : `${name}-${number}`;
+    const there = leftOver[free];
+    if (!there || haveSameRows(there, index)) return free;
+  }
 }
 
 /** An index that is declared no more and whose rows are still there. */

@@ -124,6 +124,18 @@ describe('the guard of the declaration', () => {
     ]);
   });
 
+  test('remembers each of several that were left behind under one name', async () => {
+    const here = (row: 'c_{b}' | 'd_{b}' | 'e_{b}') => ({ ...first, indexes: { here: intraPartitionIndex({ row }) } });
+    await guard(here('c_{b}'));
+    await guard(here('d_{b}'));
+    expect(await guard(here('e_{b}'))).toEqual([
+      expect.stringContaining('reindex -- things here'),
+      expect.stringContaining('reindex -- things here --clean-up'),
+      expect.stringContaining('reindex -- things here-2 --clean-up'),
+    ]);
+    await expect(guard(here('c_{b}'))).rejects.toMatchObject({ code: 'wrong-setting' });
+  });
+
   test('lets a field be of another type in another version, come and go', async () => {
     await guard(first);
     const { c: _, ...columns } = first.columns;
