@@ -8,7 +8,7 @@ import { notFound, readLive } from './entity-store.ts';
 import type { Index, IndexEntity, InterPartitionIndex, IntraPartitionIndex } from './indexes.ts';
 import { buildKey, buildKeys, parseKey, prefixRange } from './key-template.ts';
 import { membersOf, readList } from './member-list.ts';
-import { addressIfAny, isIndexed, type Place, placesOf } from './places.ts';
+import { addressIfAny, isCopy, isIndexed, type Place, placesOf } from './places.ts';
 import type { Page, PageOptions } from './retrieve.ts';
 import { isConfirmed } from './unique-claim.ts';
 
@@ -60,10 +60,12 @@ export const readByCopies = inPattern(
     });
     const all = answers.flatMap(({ rows }) => rows).sort((one, other) => (one.row < other.row ? -1 : 1));
     const rows = all.slice(0, top);
+    // An entity may be under a key that would be that of a copy.
+    const copies = rows.filter(isCopy);
     const found =
       index.copies === 'keys'
-        ? await followAll(engine, entity, index, rows)
-        : rows.map(({ properties }) => toValues(entity, properties));
+        ? await followAll(engine, entity, index, copies)
+        : copies.map(({ properties }) => toValues(entity, properties));
     const last = rows.at(-1);
     const more = all.length > top || answers.some((answer) => answer.more);
     return { items: found, next: more && last ? { row: last.row } : undefined };
