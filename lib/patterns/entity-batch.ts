@@ -114,8 +114,10 @@ async function putTogether(batch: Batch, items: readonly Item[], attempt = 1): P
 async function changeOf(engine: Engine, entity: Entity, { index, values }: Item) {
   const address = addressOf(entity, values);
   const row = await readRow(engine.storage, address);
-  // Under the key of a copy an insert is refused.
-  const before = toSnapshot(entity, row && isCopy(row) ? undefined : row);
+  const found = toSnapshot(entity, row);
+  const isOther = row && found.state === 'live' && (row.properties.EntityType !== entity.name || isCopy(row));
+  // Under the key of a copy, a list or another kind of entity an insert is refused.
+  const before = isOther ? toSnapshot(entity, undefined) : found;
   const current = before.state === 'live' ? before.values : undefined;
   const after = await toStored(engine, entity, { ...pick(current ?? {}, keptFields(entity)), ...values }, current);
   const outcome = !current ? 'created' : isDeepStrictEqual(current, after) ? 'unchanged' : 'replaced';
