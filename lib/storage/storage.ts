@@ -30,7 +30,7 @@ export type StorageOptions =
   | { readonly tables: string; readonly queues: string; readonly blobs: string; readonly clientId?: string };
 
 /** The emulator speaks plain HTTP. */
-const INSECURE = /DefaultEndpointsProtocol=http;|UseDevelopmentStorage=true/;
+const INSECURE = /DefaultEndpointsProtocol=http(;|$)|UseDevelopmentStorage=true/;
 const RETRIES = 3;
 const FIRST_RETRY_MS = 200;
 const LAST_RETRY_MS = 2_000;
