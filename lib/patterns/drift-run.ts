@@ -78,7 +78,8 @@ export async function continueDriftRun(engine: Engine, entity: Entity, options: 
 
 async function readState({ storage }: Engine, entity: Entity): Promise<State | undefined> {
   const row = await readRow(storage, { table: SYSTEM_TABLE, partition: PARTITION, row: entity.name });
-  return row && State.parse(JSON.parse(String(row.properties.State)));
+  // What another release has written is begun anew.
+  return row && State.safeParse(JSON.parse(String(row.properties.State))).data;
 }
 
 /** Two runs at once would look twice and report once: the last one to write wins. */

@@ -54,9 +54,11 @@ interface Work {
 
 async function reconcileEntity(work: Work, address: Address, named: readonly Place[]): Promise<void> {
   const { engine, entity } = work;
+  // A release that has come may have declared an index of which this one knows nothing, and wants it there all the same.
+  const known = named.filter(({ index }) => index in entity.indexes);
   for (;;) {
     const before = await readSnapshot(work, address);
-    const places = unionOfPlaces(named, placesOf(entity, liveValues(before)));
+    const places = unionOfPlaces(known, placesOf(entity, liveValues(before)));
     const contested = places.filter((place) => isUnique(entity.indexes[place.index]));
     const own = places.filter((place) => !contested.includes(place));
     let refused = false;

@@ -1,7 +1,10 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { employees } from '../../lib/model/directory/employees.ts';
+import { consumeIntent } from '../../lib/patterns/consume.ts';
 import { defineEntity } from '../../lib/patterns/define-entity.ts';
+import { auditPage } from '../../lib/patterns/drift-audit.ts';
 import type { Entity } from '../../lib/patterns/entity.ts';
 import { createEntity, deleteEntity, patchEntity, replaceEntity } from '../../lib/patterns/entity-store.ts';
 import {
@@ -10,10 +13,12 @@ import {
   type IntraPartitionIndex,
   intraPartitionIndex,
 } from '../../lib/patterns/indexes.ts';
+import { placesOf } from '../../lib/patterns/places.ts';
 import { readByCopy, readByList } from '../../lib/patterns/read-through-index.ts';
 import { readEntity } from '../../lib/patterns/retrieve.ts';
 import { measureCost } from '../../lib/storage/cost.ts';
-import { expectIndexesToAgree, openWorld, somebody, type World } from '../world.ts';
+import { readRow } from '../../lib/storage/rows.ts';
+import { expectIndexesToAgree, openWorld, QUICK, somebody, type World } from '../world.ts';
 
 const entity = employees as Entity;
 const byEmail = entity.indexes.email as IntraPartitionIndex;
@@ -105,6 +110,29 @@ test('a part of which several copies were lost is changed and deleted all the sa
   await replaceEntity(world.engine, parts, bolt, { ...bolt, name: 'Bolt', shelf: 'B2', maker: 'Best' });
   await world.settle();
   expect(await expectIndexesToAgree(world.storage, parts)).toMatchObject([{ partId: '2', name: 'Bolt' }]);
+});
+
+test('a row of an index that an older release does not know is left as it is, until the index is built', async () => {
+  const one = somebody();
+  await createEntity(world.engine, entity, one);
+  const message = await world.take('index-changes', one.employeeId);
+  const { emailCompanyWide: _, ...indexes } = entity.indexes;
+  const log = { warn: () => undefined, error: () => undefined };
+  await consumeIntent({ engine: world.engine, entities: [{ ...entity, indexes }], log }, message);
+  const place = placesOf(entity, one).find(({ index }) => index === 'emailCompanyWide');
+  expect(place && (await readRow(world.storage, place))).toMatchObject({
+    properties: { SourceRow: `empid_${one.employeeId}` },
+  });
+  // Its claim is of a writer who has been at work a moment ago.
+  await sleep(QUICK.claimForMs);
+  const built = await auditPage(world.engine, entity, {
+    top: 1_000,
+    repair: true,
+    only: 'emailCompanyWide',
+    patience: 10,
+  });
+  expect(built.left).toBe(0);
+  await expectIndexesToAgree(world.storage, entity);
 });
 
 describe('concurrent writers', () => {

@@ -20,7 +20,10 @@ test.each([
   ['KEY_ENCRYPTION_KEY_URI', usable],
   ['KEY_ENCRYPTION_KEY_FILE', { ...usable, KEY_ENCRYPTION_KEY_FILE: join(inject('folder'), 'there-is-none.json') }],
 ])('the app does not start with a %s that it cannot use, and says so', async (setting, env) => {
-  const started = run(process.execPath, [join(root, 'local/host/main.ts'), '--app', root, '--port', '0'], { env });
+  const started = run(process.execPath, [join(root, 'local/host/main.ts'), '--app', root, '--port', '0'], {
+    env,
+    timeout: 30_000,
+  });
   const { code, stderr } = await started.catch((error) => error);
   expect({ code, stderr }).toEqual({ code: 1, stderr: expect.stringContaining(setting) });
   expect(stderr).not.toContain('s3cret');
