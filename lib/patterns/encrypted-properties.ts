@@ -116,7 +116,8 @@ async function unwrapped(keys: KeyRing, keyId: string, wrapped: Uint8Array): Pro
   const cache = caches.get(keys) ?? new LRUCache<string, Uint8Array>({ max: KEYS_KEPT, ttl: KEYS_KEPT_MS });
   caches.set(keys, cache);
   const id = `${keyId} ${Buffer.from(wrapped).toString('base64')}`;
-  const dataKey = cache.get(id) ?? (await keys.unwrap(keyId, wrapped).catch(asBroken));
+  // In memory of its own: a small buffer is a slice of a pool of 64 KiB, which it would keep along with it.
+  const dataKey = cache.get(id) ?? Uint8Array.from(await keys.unwrap(keyId, wrapped).catch(asBroken));
   cache.set(id, dataKey);
   return dataKey;
 }

@@ -1,0 +1,37 @@
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
+import { expect, test } from 'vitest';
+import { employees } from '../../../lib/model/directory/employees.ts';
+import { open, seal } from '../../../lib/patterns/encrypted-properties.ts';
+import type { Entity } from '../../../lib/patterns/entity.ts';
+import type { KeyRing } from '../../../lib/storage/key-ring.ts';
+
+test('data keys that are kept keep nothing else in memory', async () => {
+  const POOL = 65_536;
+  const SECRETS = 300;
+  const keys: KeyRing = {
+    wrap: async (dataKey) => ({ keyId: '1', wrapped: Uint8Array.from(dataKey) }),
+    // As key rings answer: a slice of the pool from which small buffers come.
+    unwrap: async (_, wrapped) => {
+      const pool = Buffer.alloc(POOL);
+      pool.set(wrapped);
+      return pool.subarray(0, wrapped.length);
+    },
+    currentKeyId: async () => '1',
+  };
+  setFlagsFromString('--expose-gc');
+  const collectGarbage: () => void = runInNewContext('gc');
+  const heldBytes = () => {
+    collectGarbage();
+    return process.memoryUsage().arrayBuffers;
+  };
+  const before = heldBytes();
+  for (let count = 0; count < SECRETS; count += 1) {
+    const key = { department: 'Sales', employeeId: String(count).padStart(6, '0') };
+    const { nationalId } = await seal({ keys }, employees as Entity, key, { nationalId: '123' });
+    if (nationalId) await open({ keys }, employees as Entity, key, { field: 'nationalId', sealed: nationalId });
+  }
+  expect(heldBytes() - before).toBeLessThan((SECRETS * POOL) / 10);
+  // And until here the ring, and with it what is kept, is in use.
+  expect(await keys.currentKeyId()).toBe('1');
+});
