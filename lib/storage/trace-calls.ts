@@ -15,16 +15,19 @@ export function tracingHttpClient(
   // An emulator has the name of the account in its path, or in its host name.
   const depthOf = (url: string) => new URL(url).pathname.split('/').filter(Boolean).length + 1;
   let depth: number | undefined;
+  const resourceOf = (url: string) => {
+    depth ??= depthOf(endpoint());
+    return /^\$?[\w-]*/.exec(new URL(url).pathname.split('/')[depth] ?? '')?.[0];
+  };
   return {
     sendRequest(request) {
-      depth ??= depthOf(endpoint());
       const operation = `${service} ${request.method}`;
-      const resource = new URL(request.url).pathname.split('/')[depth];
-      const name = `${operation} ${/^\$?[\w-]*/.exec(resource ?? '')?.[0]}`;
       countTransaction({ pattern: currentPattern(), operation });
       return inSpan(
-        name,
+        operation,
         async (span) => {
+          // Every call comes through here: what is not recorded is not looked at.
+          if (span.isRecording()) span.updateName(`${operation} ${resourceOf(request.url)}`);
           const response = await inner.sendRequest(request);
           span.setAttribute('http.response.status_code', response.status);
           return response;

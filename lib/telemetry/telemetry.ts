@@ -1,3 +1,4 @@
+import { metrics } from '@opentelemetry/api';
 import type { MetricReader } from '@opentelemetry/sdk-metrics';
 import type { SpanProcessor } from '@opentelemetry/sdk-trace-node';
 import { settings } from '../settings.ts';
@@ -21,10 +22,9 @@ let running: Running | undefined;
 export async function startTelemetry(): Promise<void> {
   const exporters = await exportersOf();
   if (!exporters || running) return;
-  const [{ NodeTracerProvider }, { MeterProvider }, { metrics }, { resourceFromAttributes }] = await Promise.all([
+  const [{ NodeTracerProvider }, { MeterProvider }, { resourceFromAttributes }] = await Promise.all([
     import('@opentelemetry/sdk-trace-node'),
     import('@opentelemetry/sdk-metrics'),
-    import('@opentelemetry/api'),
     import('@opentelemetry/resources'),
   ]);
   const resource = resourceFromAttributes({ 'service.name': settings().WEBSITE_SITE_NAME ?? 'rowkey' });

@@ -1,0 +1,22 @@
+import { glob, readFile } from 'node:fs/promises';
+import { fileURLToPath } from 'node:url';
+import { expect, test } from 'vitest';
+
+const root = fileURLToPath(new URL('../..', import.meta.url));
+
+async function metricsNamedIn(pattern: string): Promise<Set<string>> {
+  const files = await Array.fromAsync(glob(pattern, { cwd: root }));
+  expect(files.length).toBeGreaterThan(0);
+  const texts = await Promise.all(files.map((file) => readFile(`${root}${file}`, 'utf8')));
+  return new Set(texts.flatMap((text) => text.match(/(?<=')rowkey\.[a-z]+\.[a-z]+(?=')/g) ?? []));
+}
+
+test('alerts and saved queries ask for metrics that the app has', async () => {
+  const counted = await metricsNamedIn('lib/telemetry/metrics.ts');
+  const asked = new Set([
+    ...(await metricsNamedIn('infra/modules/alerts.bicep')),
+    ...(await metricsNamedIn('infra/queries/*.kql')),
+  ]);
+  expect(asked.size).toBeGreaterThan(2);
+  expect([...asked].filter((name) => !counted.has(name))).toEqual([]);
+});
