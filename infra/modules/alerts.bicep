@@ -93,8 +93,8 @@ var rules = [
     query: '''
       AppRequests
       | where Name =~ 'roll-days' and Success
-      | summarize last = max(TimeGenerated)
-      | project measure = iff(isnotnull(last) and last > ago(26h), 0, 1)
+      | summarize lastAt = max(TimeGenerated)
+      | project measure = iff(isnotnull(lastAt) and lastAt > ago(26h), 0, 1)
     '''
     aggregation: 'Maximum'
     threshold: 0
