@@ -23,7 +23,8 @@ param reconcileLagSeconds int
 
 // Each query answers a number in the column `measure`; the alert fires when the largest, or the total, is above the
 // threshold. A rule is looked at every quarter of an hour at most, which is the cheapest there is, and looks back twice
-// as far, as telemetry comes minutes late.
+// as far, as telemetry comes minutes late. They ask metrics where they can: the Functions host keeps only some traces of many,
+// with their logs (ItemCount says how many one stands for), and names no function in its logs.
 var rules = [
   {
     name: 'poison'
@@ -74,7 +75,7 @@ var rules = [
     query: '''
       AppRequests
       | where isnotempty(Url)
-      | summarize total = count(), failed = countif(ResultCode startswith '5')
+      | summarize total = sum(ItemCount), failed = sumif(ItemCount, ResultCode startswith '5')
       | where total >= 20
       | project measure = 100.0 * failed / total
     '''
@@ -84,21 +85,32 @@ var rules = [
   }
   {
     name: 'timer-missed'
-    title: 'The daily timer did not run'
-    description: 'roll-days has not succeeded for 26 hours. On the first day of a deployment that is so until midnight UTC.'
+    title: 'A timer did not run'
+    description: 'A timer has not run to its end for longer than it may.'
     severity: 2
     every: 'PT1H'
-    // The longest there is; the query tells 26 hours from it, which a window cannot be.
+    // The longest there is. What has not run in it counts from the first metric of any kind, so that a new deployment is
+    // given its time.
     window: 'P2D'
     query: '''
-      AppRequests
-      | where Name =~ 'roll-days' and Success
-      | summarize lastAt = max(TimeGenerated)
-      | project measure = iff(isnotnull(lastAt) and lastAt > ago(26h), 0, 1)
+      let began = toscalar(AppMetrics | summarize min(TimeGenerated));
+      datatable(Timer: string, within: timespan) ['roll-days', 26h, 'collect-orphans', 26h, 'audit-drift', 3h]
+      | join kind=leftouter (
+          AppMetrics
+          | where Name == 'rowkey.timer.completed'
+          | summarize completed = max(TimeGenerated) by Timer = tostring(Properties.timer)
+        ) on Timer
+      | project Timer, measure = iff(coalesce(completed, began) > now() - within, 0, 1)
     '''
     aggregation: 'Maximum'
     threshold: 0
-    dimensions: []
+    dimensions: [
+      {
+        name: 'Timer'
+        operator: 'Include'
+        values: ['*']
+      }
+    ]
   }
   {
     name: 'drift'
@@ -108,13 +120,20 @@ var rules = [
     every: 'PT1H'
     window: 'PT2H'
     query: '''
-      AppTraces
-      | where OperationName =~ 'audit-drift' and SeverityLevel >= 3
-      | summarize measure = count()
+      AppMetrics
+      | where Name == 'rowkey.drift.found'
+      | extend Entity = tostring(Properties.entity)
+      | summarize measure = max(Sum) by Entity
     '''
     aggregation: 'Maximum'
     threshold: 0
-    dimensions: []
+    dimensions: [
+      {
+        name: 'Entity'
+        operator: 'Include'
+        values: ['*']
+      }
+    ]
   }
 ]
 

@@ -3,6 +3,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { z } from 'zod';
 import { measureCost } from '../storage/cost.ts';
 import { readRow, submit } from '../storage/rows.ts';
+import { countDrift } from '../telemetry/metrics.ts';
 import { SYSTEM_TABLE } from './continuation.ts';
 import { AuditPosition, auditPage } from './drift-audit.ts';
 import type { Engine } from './engine.ts';
@@ -48,10 +49,16 @@ export async function readDriftRun(engine: Engine, entity: Entity): Promise<Drif
 
 /** Goes on with the audit of this week, or begins it. Answers it, finished or not. */
 export async function continueDriftRun(engine: Engine, entity: Entity, options: RunOptions): Promise<DriftRun> {
+  const run = DriftRun.parse(await goOn(engine, entity, options));
+  if (run.found > 0) countDrift({ entity: entity.name }, run.found);
+  return run;
+}
+
+async function goOn(engine: Engine, entity: Entity, options: RunOptions): Promise<State> {
   const { until, rate, ...rest } = options;
   let state = await readState(engine, entity);
   const isOver = state?.finishedAt !== undefined;
-  if (state && isOver && engine.now() - Date.parse(state.startedAt) < WEEK_MS) return DriftRun.parse(state);
+  if (state && isOver && engine.now() - Date.parse(state.startedAt) < WEEK_MS) return state;
   if (!state || isOver) state = { startedAt: new Date(engine.now()).toISOString(), looked: 0, found: 0, findings: [] };
   while (state.finishedAt === undefined && engine.now() < until) {
     const { position } = state;
@@ -73,7 +80,7 @@ export async function continueDriftRun(engine: Engine, entity: Entity, options: 
     await writeState(engine, entity, state);
     await sleep(Math.max(0, (page.transactions / rate) * 1_000 - (performance.now() - since)));
   }
-  return DriftRun.parse(state);
+  return state;
 }
 
 async function readState({ storage }: Engine, entity: Entity): Promise<State | undefined> {

@@ -1,8 +1,9 @@
 import type { FunctionHandler, InvocationContext } from '@azure/functions';
 import { SpanKind, trace } from '@opentelemetry/api';
+import { countTimer } from './metrics.ts';
 import { contextOf, inSpan } from './span.ts';
 
-/** The same handler with a span: of the host's trace where it has one, and else the beginning of one. */
+/** The same handler with a span: of the host's trace where it has one, and else the beginning of one. Timers are counted. */
 export function traced(
   handler: FunctionHandler,
   { functionName, options, traceContext }: InvocationContext,
@@ -19,6 +20,7 @@ export function traced(
       name,
       async (span) => {
         const result: unknown = await handler(...parameters);
+        if (trigger.type === 'timerTrigger') countTimer({ timer: functionName });
         const status = typeof result === 'object' && result && 'status' in result ? result.status : undefined;
         if (typeof status === 'number') span.setAttribute('http.response.status_code', status);
         return result;

@@ -17,6 +17,16 @@ export function countGrant(attributes: { readonly entity: string }): void {
   counter('rowkey.grants.issued', 'Shared access signatures given to clients', attributes);
 }
 
+/** A run of a timer that came to its end. */
+export function countTimer(attributes: { readonly timer: string }): void {
+  counter('rowkey.timer.completed', 'Runs of timers that came to their end', attributes);
+}
+
+/** What an audit has found: counted at each of its runs, for as long as it says so. */
+export function countDrift(attributes: { readonly entity: string }, found: number): void {
+  counter('rowkey.drift.found', 'Places that do not agree with their entity', attributes, found);
+}
+
 /** How long after a write's announcement its indexes agreed. Queues tell it in whole seconds. */
 export function recordReconcileLag(milliseconds: number): void {
   const options = {
@@ -31,6 +41,6 @@ export function recordReconcileLag(milliseconds: number): void {
 }
 
 /** A meter keeps its instruments by name; asked for at each use, as there is none before telemetry was started. */
-function counter(name: string, description: string, attributes: Attributes): void {
-  metrics.getMeter('rowkey').createCounter(name, { description }).add(1, attributes);
+function counter(name: string, description: string, attributes: Attributes, much = 1): void {
+  metrics.getMeter('rowkey').createCounter(name, { description }).add(much, attributes);
 }

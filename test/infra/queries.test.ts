@@ -40,6 +40,15 @@ describe('the query of an alert', () => {
   });
 });
 
+test('the alert on timers looks at every timer that there is', () => {
+  const folder = join(INFRA, '../functions');
+  const source = globSync('*.ts', { cwd: folder }).map((file) => readFileSync(join(folder, file), 'utf8'));
+  const timers = source.flatMap((text) => [...text.matchAll(/app\.timer\('([\w-]+)'/g)].map(([, name]) => name));
+  const { query } = rules.find(({ name }) => name === 'timer-missed') ?? { query: '' };
+  const watched = [...(/datatable\([^)]*\) \[([^\]]*)\]/.exec(query)?.[1]?.matchAll(/'([\w-]+)'/g) ?? [])];
+  expect(watched.map(([, name]) => name).toSorted()).toEqual(timers.toSorted());
+});
+
 describe('a saved query', () => {
   test.each(globSync('queries/*.kql', { cwd: INFRA }))('%s is right', (path) => {
     expect(readQuery(readFileSync(join(INFRA, path), 'utf8')).wrong).toEqual([]);

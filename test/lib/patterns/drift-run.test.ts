@@ -3,11 +3,13 @@ import { employees as declared } from '../../../lib/model/directory/employees.ts
 import { continueDriftRun, readDriftRun } from '../../../lib/patterns/drift-run.ts';
 import type { Entity } from '../../../lib/patterns/entity.ts';
 import { putEntities } from '../../../lib/patterns/entity-batch.ts';
+import { countedMetrics } from '../../metrics.ts';
 import { openWorld, somebody, type World } from '../../world.ts';
 
 const employees = declared as Entity;
 const DAY_MS = 24 * 60 * 60 * 1_000;
 const pace = { rate: 1_000_000, patience: 100 };
+const counted = countedMetrics();
 let world: World;
 beforeAll(async () => {
   world = await openWorld(import.meta.url);
@@ -31,6 +33,7 @@ test('an audit goes on where the process before was cut off, and is over for the
   const begun = await continueDriftRun(first.engine, employees, { until: first.until, ...pace });
   expect(begun).toMatchObject({ looked: 50 });
   expect(begun.finishedAt).toBeUndefined();
+  expect(await counted('rowkey.drift.found')).toEqual([]);
 
   const done = await continueDriftRun(world.engine, employees, { until: Date.now() + DAY_MS, ...pace });
   expect(done.startedAt).toBe(begun.startedAt);
@@ -38,7 +41,11 @@ test('an audit goes on where the process before was cut off, and is over for the
   expect(done).toMatchObject({ found: 1, findings: [{ what: 'count', partition: 'D1', repaired: false }] });
   expect(await readDriftRun(world.engine, employees)).toEqual(done);
 
+  // At every run of the week, so that the alert on it stays up.
+  const once = [{ by: { entity: 'employees' }, much: 1 }];
+  expect(await counted('rowkey.drift.found')).toEqual(once);
   expect(await continueDriftRun(world.engine, employees, { until: Date.now() + DAY_MS, ...pace })).toEqual(done);
+  expect(await counted('rowkey.drift.found')).toEqual(once);
   const inAWeek = { ...world.engine, now: () => Date.now() + 8 * DAY_MS };
   const again = await continueDriftRun(inAWeek, employees, { until: Date.now() + 9 * DAY_MS, ...pace });
   expect(again.startedAt > done.startedAt).toBe(true);

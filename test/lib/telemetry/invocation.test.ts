@@ -1,0 +1,21 @@
+import type { FunctionHandler, InvocationContext } from '@azure/functions';
+import { expect, test } from 'vitest';
+import { traced } from '../../../lib/telemetry/invocation.ts';
+import { countedMetrics } from '../../metrics.ts';
+
+const counted = countedMetrics();
+
+/** Runs a handler as a function of this name, with a trigger of this type. */
+const run = (functionName: string, type: string, handler: FunctionHandler) => {
+  const context = { functionName, options: { trigger: { type, methods: ['GET'], route: 'things' } } };
+  return traced(handler, context as unknown as InvocationContext)(undefined, context as never);
+};
+
+test('a run of a timer is counted when it comes to its end, and what is no timer is not', async () => {
+  await run('sweep', 'timerTrigger', () => undefined);
+  await run('things-list', 'httpTrigger', () => ({ status: 200 }));
+  await run('changes', 'queueTrigger', () => undefined);
+  const failing = () => Promise.reject(new Error('storage is away'));
+  await expect(run('fail', 'timerTrigger', failing)).rejects.toThrow('storage is away');
+  expect(await counted('rowkey.timer.completed')).toEqual([{ by: { timer: 'sweep' }, much: 1 }]);
+});
