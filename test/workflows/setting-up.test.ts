@@ -1,0 +1,65 @@
+import { readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { expect, test } from 'vitest';
+import { callsOf, commandsOf, optionOf, rehearse } from './stand-ins.ts';
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+const page = readFileSync(new URL('../../docs/workflows.md', import.meta.url), 'utf8');
+const [settingUp = ''] = page.split('\n## Without GitHub').map((part) => commandsOf(part).join('\n'));
+
+const calls = rehearse(settingUp, {
+  programs: ['az', 'gh', 'sleep'],
+  answers: {
+    'actions/oidc/customization/sub --jq .sub_claim_prefix': 'repo:contoso@1/rowkey@2',
+    'account show --query id': 'the-subscription',
+    'account show --query tenantId': 'the-tenant',
+    'ad app create': 'an-app',
+    'ad app list': 'the-api',
+    'ad sp create': 'a-principal',
+    'api user': '4711',
+  },
+  cwd: ROOT,
+});
+
+test('each environment is trusted by the subject that GitHub says its tokens have, ids included', () => {
+  const credentials = callsOf(calls, 'az ad app federated-credential create').map((call) =>
+    JSON.parse(optionOf(call, '--parameters')),
+  );
+  expect(credentials.map(({ subject }) => subject)).toEqual(
+    ['dev', 'prod', 'preview'].map((environment) => `repo:contoso@1/rowkey@2:environment:${environment}`),
+  );
+});
+
+test('whoever deploys may assign the roles of the template and no others, and a preview none', () => {
+  const roles = readFileSync(new URL('../../infra/modules/roles.bicep', import.meta.url), 'utf8').match(
+    /[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/g,
+  );
+  const assigned = callsOf(calls, 'az role assignment create').map((call) => ({
+    role: optionOf(call, '--role'),
+    scope: optionOf(call, '--scope').split('/').at(-1),
+    condition: call.includes('--condition') ? optionOf(call, '--condition') : undefined,
+  }));
+  const condition = expect.stringContaining(`GuidEquals {${roles?.join(',')}}`);
+  expect(assigned).toEqual([
+    { role: 'Contributor', scope: 'rg-rowkey-dev', condition: undefined },
+    { role: 'Role Based Access Control Administrator', scope: 'rg-rowkey-dev', condition },
+    { role: 'Contributor', scope: 'rg-rowkey-prod', condition: undefined },
+    { role: 'Role Based Access Control Administrator', scope: 'rg-rowkey-prod', condition },
+    { role: 'Deployment Previewer', scope: 'rg-rowkey-dev', condition: undefined },
+  ]);
+  const [definition] = callsOf(calls, 'az role definition create');
+  expect(JSON.parse(optionOf(definition ?? [], '--role-definition'))).toMatchObject({
+    Actions: ['*/read', 'Microsoft.Resources/deployments/*'],
+  });
+});
+
+test('each environment has the variables without which the template is refused', () => {
+  const set = callsOf(calls, 'gh variable set').filter((call) => call.includes('--env'));
+  for (const environment of ['dev', 'prod', 'preview'])
+    expect(
+      set
+        .filter((call) => optionOf(call, '--env') === environment)
+        .map(([, , , name]) => name)
+        .toSorted(),
+    ).toEqual(['AZURE_CLIENT_ID', 'AZURE_RESOURCE_GROUP', 'TOKEN_AUDIENCE', 'TOKEN_ISSUER', 'TOKEN_JWKS_URI']);
+});
