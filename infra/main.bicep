@@ -229,22 +229,23 @@ module budget 'modules/budget.bicep' = if (!empty(alertEmails) && !empty(budgetS
   }
 }
 
-// Nothing here is a secret. The names are those that azd and the deploy workflow read.
+// Nothing here is a secret. The service gives back a name that begins in capitals respelt, such as azurE_RESOURCE_GROUP: so
+// names begin small, but for the one that azd looks for, in whatever spelling.
 
 @description('Name of the function app.')
-output AZURE_FUNCTION_NAME string = names.functionApp
+output functionAppName string = names.functionApp
 
 @description('Address of the API, without the prefix of its routes.')
-output API_URL string = 'https://${app.outputs.hostName}'
+output apiUrl string = 'https://${app.outputs.hostName}'
 
 @description('Name of the resource group.')
 output AZURE_RESOURCE_GROUP string = resourceGroup().name
 
 @description('Name of the storage account.')
-output AZURE_STORAGE_ACCOUNT_NAME string = names.storageAccount
+output storageAccountName string = names.storageAccount
 
 @description('Name of the key vault.')
-output AZURE_KEY_VAULT_NAME string = names.keyVault
+output keyVaultName string = names.keyVault
 
 @description('Name of the Application Insights component.')
-output AZURE_APPLICATION_INSIGHTS_NAME string = names.applicationInsights
+output applicationInsightsName string = names.applicationInsights
