@@ -146,22 +146,21 @@ describe('deploy.yml', () => {
 const TEMPLATE = new URL('../../infra/main.bicep', import.meta.url);
 
 describe.skipIf(!existsSync(TEMPLATE))('what is read of infra/main.bicep, where there is one', () => {
-  test.each([
-    '../../.github/workflows/deploy.yml',
-    '../../azure.yaml',
-    '../../docs/deploy.md',
-  ])('is an output of it in %s, and the service does not respell it', (path) => {
-    const template = readFileSync(TEMPLATE, 'utf8');
-    const text = readFileSync(new URL(path, import.meta.url), 'utf8');
-    const asked = /steps\.infra\.outputs\.(\w+)|smoke\.ts --url "?\$(?:env:)?(\w+)|\$\(output (\w+)\)/g;
-    const read = [...text.matchAll(asked)].flatMap(([, ...names]) => names.filter((name) => name !== undefined));
-    expect(read).not.toEqual([]);
-    // The workflow hands the address on by a name of its own.
-    for (const name of read.filter((name) => name !== 'API_URL')) {
-      expect(template).toMatch(new RegExp(`^output ${name} `, 'm'));
-      expect(name).toMatch(/^[a-z]/);
-    }
-  });
+  test.each(['../../.github/workflows/deploy.yml', '../../azure.yaml', '../../docs/deploy.md'])(
+    'is an output of it in %s, and the service does not respell it',
+    (path) => {
+      const template = readFileSync(TEMPLATE, 'utf8');
+      const text = readFileSync(new URL(path, import.meta.url), 'utf8');
+      const asked = /steps\.infra\.outputs\.(\w+)|smoke\.ts --url "?\$(?:env:)?(\w+)|\$\(output (\w+)\)/g;
+      const read = [...text.matchAll(asked)].flatMap(([, ...names]) => names.filter((name) => name !== undefined));
+      expect(read).not.toEqual([]);
+      // The workflow hands the address on by a name of its own.
+      for (const name of read.filter((name) => name !== 'API_URL')) {
+        expect(template).toMatch(new RegExp(`^output ${name} `, 'm'));
+        expect(name).toMatch(/^[a-z]/);
+      }
+    },
+  );
 
   test('is given every variable that the files of parameters ask for', () => {
     const infra = new URL('../../infra/', import.meta.url);

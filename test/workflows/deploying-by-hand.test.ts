@@ -1,0 +1,67 @@
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterAll, expect, test } from 'vitest';
+import { ROLES } from '../../lib/access/token.ts';
+import { callsOf, commandsOf, optionOf, rehearse } from './stand-ins.ts';
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+const page = readFileSync(new URL('../../docs/deploy.md', import.meta.url), 'utf8');
+
+// Where a clone would be, and what npm run package would leave in it.
+const folder = mkdtempSync(join(tmpdir(), 'rowkey-deploy-'));
+mkdirSync(join(folder, 'rowkey', 'out'), { recursive: true });
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+const calls = rehearse(commandsOf(page).join('\n'), {
+  programs: ['git', 'npm', 'npx', 'zip', 'curl', 'az'],
+  answers: {
+    'account show': 'the-tenant',
+    'ad app create': 'the-api',
+    'ad signed-in-user show': 'me',
+    'appRoles[?value==': 'the-role-hr',
+    'ad sp show': 'the-principal',
+    'outputs.functionAppName.value': 'the-app',
+    'outputs.apiUrl.value': 'https://api.example',
+    'account get-access-token --scope api://the-api/.default': 'a-token',
+    'keyvault list-deleted': 'the-vault',
+  },
+  cwd: folder,
+});
+const bodies = callsOf(calls, 'az rest').map((call) => JSON.parse(optionOf(call, '--body')));
+
+test('the API is registered with every role, for tokens of version 2', () => {
+  const [create = []] = callsOf(calls, 'az ad app create');
+  const roles: { value: string; id: string }[] = JSON.parse(optionOf(create, '--app-roles'));
+  expect(roles.map(({ value }) => value).toSorted()).toEqual(ROLES.toSorted());
+  expect(new Set(roles.map(({ id }) => id)).size).toBe(ROLES.length);
+  expect(optionOf(create, '--requested-access-token-version')).toBe('2');
+});
+
+test('the Azure CLI may ask for tokens, by a scope that is there before it is named', () => {
+  const [scopes, clients, role] = bodies;
+  const [scope] = scopes.api.oauth2PermissionScopes;
+  expect(scope.id).toMatch(/^[0-9a-f-]{36}$/);
+  expect(clients.api.preAuthorizedApplications).toEqual([
+    { appId: '04b07795-8ddb-461a-bbee-02f9e1bf7b46', delegatedPermissionIds: [scope.id] },
+  ]);
+  expect(role).toEqual({ principalId: 'me', resourceId: 'the-principal', appRoleId: 'the-role-hr' });
+});
+
+test('the package is published to the app of the template, and the first row written with a token', () => {
+  for (const call of [
+    ...callsOf(calls, 'az deployment group what-if'),
+    ...callsOf(calls, 'az deployment group create'),
+  ])
+    expect(existsSync(join(ROOT, optionOf(call, '-p')))).toBe(true);
+  const [publish = []] = callsOf(calls, 'az functionapp deployment source config-zip');
+  expect(optionOf(publish, '-n')).toBe('the-app');
+  const [write = []] = callsOf(calls, 'curl');
+  expect(write).toEqual(expect.arrayContaining(['https://api.example/api/employees', 'Authorization: Bearer a-token']));
+  expect(JSON.parse(optionOf(write, '-d'))).toMatchObject({ department: 'Sales' });
+});
+
+test('a vault that was deleted comes back before its name is used again', () => {
+  expect(callsOf(calls, 'az keyvault recover').map((call) => optionOf(call, '--name'))).toEqual(['the-vault']);
+});
