@@ -1,4 +1,4 @@
-// The operators' questions, as a pack of saved queries that the workspace shows.
+// The operators' questions, as a pack of saved queries that whoever looks into the workspace can choose.
 
 import { Tags } from 'types.bicep'
 

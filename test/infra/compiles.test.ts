@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { declarations, INFRA, paths } from './bicep.ts';
 
 /** The compiler is one binary from https://github.com/Azure/bicep/releases, which no package of npm has. */
@@ -19,7 +19,10 @@ const ENVIRONMENT = {
 };
 
 describe.skipIf(!compiler)(`the compiler (${compiler ?? missing})`, () => {
-  const folder = mkdtempSync(join(tmpdir(), 'rowkey-bicep-'));
+  let folder = '';
+  beforeAll(() => {
+    folder = mkdtempSync(join(tmpdir(), 'rowkey-bicep-'));
+  });
   afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
   /** Runs it, and answers what it warns of; the linter's rules are errors. */
