@@ -16,6 +16,8 @@ export interface FunctionsHost {
 export interface FunctionsHostOptions {
   readonly port: number;
   readonly settings: Readonly<Record<string, string>>;
+  /** Origins of pages that may call it; `*` for any. */
+  readonly cors?: readonly string[] | undefined;
   /** Insists on Core Tools. */
   readonly func?: boolean | undefined;
   /** Takes the lines that the host logs. */
@@ -26,14 +28,16 @@ const ROOT = fileURLToPath(new URL('..', import.meta.url));
 const OWN_HOST = fileURLToPath(new URL('host/main.ts', import.meta.url));
 
 /** Starts the host on `port`, which must be free; it serves once `/api/health` answers. */
-export async function startFunctionsHost({ port, settings, func, log }: FunctionsHostOptions): Promise<FunctionsHost> {
+export async function startFunctionsHost(options: FunctionsHostOptions): Promise<FunctionsHost> {
+  const { port, settings, cors = [], func, log } = options;
   const withTools = func === true || (func === undefined && hasCoreTools());
   if (func && !hasCoreTools())
     throw new Error('Azure Functions Core Tools are not installed: there is no func on the PATH.');
-  const options = { cwd: ROOT, env: { FUNCTIONS_WORKER_RUNTIME: 'node', ...settings } };
+  const args = ['--port', String(port), ...(cors.length > 0 ? ['--cors', cors.join(',')] : [])];
+  const spawned = { cwd: ROOT, env: { FUNCTIONS_WORKER_RUNTIME: 'node', ...settings } };
   const child = withTools
-    ? spawnChild('func', ['start', '--port', String(port)], options)
-    : spawnScript(OWN_HOST, ['--app', ROOT, '--port', String(port)], options);
+    ? spawnChild('func', ['start', ...args], spawned)
+    : spawnScript(OWN_HOST, ['--app', ROOT, ...args], spawned);
   for (const input of [child.stdout, child.stderr])
     createInterface({ input }).on('line', (line) => line.startsWith('{"ready"') || log(line));
   await once(child, 'spawn');

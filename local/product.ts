@@ -8,6 +8,7 @@ import { resourcesOf } from '../lib/patterns/resources.ts';
 import { rotateLocalKey } from '../lib/storage/local-key-ring.ts';
 import { provision } from '../lib/storage/provision.ts';
 import { openStorage } from '../lib/storage/storage.ts';
+import { allowOrigins } from './allow-origins.ts';
 import { type Azurite, startAzurite } from './azurite.ts';
 import { lockFolder } from './folder-lock.ts';
 import { freePort, startFunctionsHost } from './functions-host.ts';
@@ -19,6 +20,8 @@ export interface ProductOptions {
   readonly port: number;
   /** The folder in which everything is kept. */
   readonly data: string;
+  /** Origins of web pages that may use the API and storage; `*` for any. None unless told, as in Azure. */
+  readonly cors?: readonly string[] | undefined;
   readonly func?: boolean | undefined;
   /** Storage that runs already, instead of an emulator of its own. */
   readonly storage?: { readonly connectionString: string };
@@ -41,7 +44,7 @@ const BUILT = fileURLToPath(new URL('../dist/app.js', import.meta.url));
 
 /** Runs the whole product on this machine. Throws one sentence when it cannot, with nothing left running. */
 export async function startProduct(options: ProductOptions): Promise<Product> {
-  const { data, func, log = () => undefined, signal } = options;
+  const { data, cors = [], func, log = () => undefined, signal } = options;
   if (!existsSync(BUILT)) throw new Error('The app is not built: run npm run build first.');
   await makeWritable(data);
   const release = await takeFolder(data);
@@ -73,6 +76,7 @@ export async function startProduct(options: ProductOptions): Promise<Product> {
     const [identity] = await Promise.all([
       startIdentityProvider({ folder: data, port: 0 }),
       provision(storage, resourcesOf(deployment, Date.now())),
+      allowOrigins(storage, cors),
     ]);
     stops.push(identity.stop);
     const keyFile = join(data, 'keys.json');
@@ -85,7 +89,7 @@ export async function startProduct(options: ProductOptions): Promise<Product> {
       TOKEN_AUDIENCE: identity.audience,
       TOKEN_JWKS_URI: identity.jwksUri,
     };
-    const host = await startFunctionsHost({ port, settings, func, log });
+    const host = await startFunctionsHost({ port, settings, cors, func, log });
     stops.push(host.stop);
     host.process.once('exit', (code) => stopped ?? breaks(`The functions host ended with ${code}.`));
     await Promise.race([healthy(host.url, signal), broken.then((why) => Promise.reject(new Error(why)))]);

@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { InvalidArgumentError } from 'commander';
+import { InvalidArgumentError, Option } from 'commander';
 import { command, DATA_FOLDER, run } from './command.ts';
 import { signToken } from './identity-provider.ts';
 import { loadSample } from './load-sample.ts';
@@ -9,6 +9,7 @@ import { sampleEmployees } from './sample-company.ts';
 interface Options {
   readonly port: number;
   readonly data: string;
+  readonly cors: readonly string[];
   readonly empty?: true;
   readonly func?: true;
 }
@@ -17,6 +18,11 @@ const DEFAULT_PORT = 7071;
 
 const program = command('Runs the whole product on this machine.')
   .option('--port <number>', 'where the API listens; 0 for any free port', toPort, DEFAULT_PORT)
+  .addOption(
+    new Option('--cors <origins>', 'origins of web pages that may use it, separated by commas; * for any')
+      .argParser(toOrigins)
+      .default([], 'none'),
+  )
   .option('--empty', 'without the sample company')
   .option('--func', 'with Azure Functions Core Tools, or not at all')
   .action(start);
@@ -90,6 +96,13 @@ function toPort(text: string): number {
   const port = Number(text);
   if (/^\d{1,5}$/.test(text) && port <= 65_535) return port;
   throw new InvalidArgumentError('A port is a number from 0 to 65535.');
+}
+
+function toOrigins(text: string): readonly string[] {
+  const origins = text.split(',');
+  const isOrigin = (one: string) => URL.canParse(one) && new URL(one).origin === one;
+  if (text === '*' || origins.every(isOrigin)) return origins;
+  throw new InvalidArgumentError('An origin is such as http://localhost:5173, with nothing after it; * alone is any.');
 }
 
 await run(program);

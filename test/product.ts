@@ -38,7 +38,7 @@ export interface Product {
 const PATIENCE_MS = 15_000;
 
 /** The compiled app under the functions host, on the test file's own storage; for the whole file. */
-export function useProduct(url: string): Product {
+export function useProduct(url: string, { cors }: { readonly cors?: readonly string[] } = {}): Product {
   const connectionString = testStorage(url);
   let product: Awaited<ReturnType<typeof startProduct>>;
   let folder: string;
@@ -48,6 +48,7 @@ export function useProduct(url: string): Product {
     product = await startProduct({
       port: 0,
       data: folder,
+      cors,
       storage: { connectionString },
       log: (line) => logged.push(line),
       ...(process.env.ROWKEY_HOST === 'func' ? { func: true } : { func: false }),

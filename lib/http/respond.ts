@@ -10,6 +10,11 @@ import type { Answer, App, Call, Route } from './route.ts';
 
 /** A batch of a hundred entities of a few KB each; a body is read into memory as a whole. */
 const MAX_BODY_BYTES = 1_048_576;
+/**
+ * What a page of another origin may read of an answer besides its body and what every browser shows it; the platform's
+ * settings for other origins have no word for it.
+ */
+const EXPOSED_HEADERS = 'Content-Location, ETag, Link, Location, Retry-After, Server-Timing, WWW-Authenticate';
 const READ_ATTEMPTS = 4;
 const NOBODY: Caller = { subject: '', roles: [] };
 
@@ -162,6 +167,7 @@ function toResponse({ status, body, bytes, headers }: Answer, spent: Spent): Htt
     'server-timing': timing(spent),
     'cache-control': 'private, no-cache',
     'x-content-type-options': 'nosniff',
+    'access-control-expose-headers': EXPOSED_HEADERS,
   };
   const content = body === undefined ? {} : { 'content-type': 'application/json' };
   return {

@@ -1,6 +1,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { buffer } from 'node:stream/consumers';
 import { z } from 'zod';
+import { answerCors } from './cors.ts';
 import { invoke } from './invoke.ts';
 import type { HostedFunction, HttpTrigger } from './load-app.ts';
 import { compileRoute, decodePath, type Route } from './route.ts';
@@ -8,6 +9,8 @@ import { type CoreCookie, setCookie } from './set-cookie.ts';
 
 const RESERVED = ['admin', 'runtime'];
 const ADMIN_ROUTE = /^\/admin\/functions\/([^/]+)$/i;
+/** What an empty answer has as well. */
+const OF_THE_HOST = ['connection', 'vary', 'access-control-allow-origin'];
 
 /** What the library answers for an http output; `undefined` for a handler that returned nothing. */
 const HttpOutput = z
@@ -28,6 +31,8 @@ interface RoutedFunction {
 export interface HttpListenerOptions {
   readonly port: number;
   readonly routePrefix: string;
+  /** Of pages that may read the answers; `*` for any. */
+  readonly origins: readonly string[];
   /** Starts a timer function by hand and answers whether there is one of this name. */
   readonly runTimer: (name: string) => boolean;
 }
@@ -41,12 +46,13 @@ export interface HttpListener {
 /** Serves http functions on 127.0.0.1. The first in order of name whose route and method match is called. */
 export async function startHttpListener(
   functions: readonly HostedFunction<HttpTrigger>[],
-  { port, routePrefix, runTimer }: HttpListenerOptions,
+  { port, routePrefix, origins, runTimer }: HttpListenerOptions,
 ): Promise<HttpListener> {
   const routed = functions.map((target) => ({ target, route: routeOf(target, routePrefix) }));
   const server = createServer((request, response) => {
     // A kept-alive connection would hold up the stop.
     if (!server.listening) response.setHeader('connection', 'close');
+    if (answerCors(request, response, origins)) return;
     answer(request, response).catch(() => {
       // The invocation has logged its failure; like the real host, the answer gives nothing of it away.
       if (response.headersSent) response.destroy();
@@ -128,6 +134,6 @@ function send(response: ServerResponse, output: HttpOutput) {
 }
 
 function endEmpty(response: ServerResponse, status: number) {
-  for (const name of response.getHeaderNames()) if (name !== 'connection') response.removeHeader(name);
+  for (const name of response.getHeaderNames()) if (!OF_THE_HOST.includes(name)) response.removeHeader(name);
   response.writeHead(status, status === 204 ? {} : { 'content-length': 0 }).end();
 }

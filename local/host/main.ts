@@ -12,11 +12,12 @@ import { startTimerListener, type TimerListener } from './timer-listener.ts';
 const STOP_WITHIN_MS = 10_000;
 
 /**
- * A small functions host: `node local/host/main.ts --app FOLDER --port N` (0 for any free port). Once it serves it
- * prints `{"ready":true,"port":N}`, then one line for each log entry. SIGTERM or SIGINT ends it when what runs is done.
+ * A small functions host: `node local/host/main.ts --app FOLDER --port N` (0 for any free port), with `--cors ORIGINS`
+ * where pages of other origins may call it. Once it serves it prints `{"ready":true,"port":N}`, then one line for each
+ * log entry. SIGTERM or SIGINT ends it when what runs is done.
  */
 async function main() {
-  const { folder, port } = readArguments();
+  const { folder, port, origins } = readArguments();
   const settings = await readHostSettings(folder);
   // A stack trace tells the lines of the sources, where the app comes with a map.
   process.setSourceMapsEnabled(true);
@@ -31,6 +32,7 @@ async function main() {
   const http = await startHttpListener(triggeredBy(functions, 'httpTrigger'), {
     port,
     routePrefix: settings.http.routePrefix,
+    origins,
     runTimer(name) {
       const timer = timers.find((candidate) => candidate.name.toLowerCase() === name.toLowerCase());
       timer?.run();
@@ -56,9 +58,10 @@ async function main() {
 }
 
 function readArguments() {
-  const { app, port = '' } = parseArgs({ options: { app: { type: 'string' }, port: { type: 'string' } } }).values;
+  const options = { app: { type: 'string' }, port: { type: 'string' }, cors: { type: 'string' } } as const;
+  const { app, port = '', cors } = parseArgs({ options }).values;
   if (!app || !/^\d{1,5}$/.test(port)) throw new Error('Start the host with --app FOLDER --port NUMBER.');
-  return { folder: resolve(app), port: Number(port) };
+  return { folder: resolve(app), port: Number(port), origins: cors?.split(',') ?? [] };
 }
 
 main().catch((error: unknown) => {

@@ -94,6 +94,24 @@ describe('npm start', () => {
     expect((await askAgain('GET', 'employees/Sales/000124')).status).toBe(404);
   });
 
+  test('allows the origins that it is given, in the API and in storage, and at the next start no longer', async () => {
+    const data = join(started.folder, 'origins');
+    const origin = 'http://localhost:5173';
+    const headers = { origin, 'access-control-request-method': 'GET' };
+    const allowed = async (url: string) =>
+      (await fetch(url, { method: 'OPTIONS', headers })).headers.get('access-control-allow-origin');
+    for (const [words, expected] of [
+      [['--cors', `https://app.contoso.com,${origin}`], origin],
+      [[], null],
+    ] as const) {
+      const running = await startCommand(data, '--empty', ...words);
+      const { tables, blobs } = JSON.parse(await readFile(join(data, 'instance.json'), 'utf8'));
+      const all = [`${running.url}/api/health`, `${tables}/employees`, `${blobs}/photos`];
+      expect(await Promise.all(all.map(allowed))).toEqual([expected, expected, expected]);
+      await running.end();
+    }
+  });
+
   test('leaves nothing running when it is killed', async () => {
     const other = join(started.folder, 'killed');
     const victim = await startCommand(other, '--empty');
@@ -147,10 +165,12 @@ describe('npm start', () => {
     const file = join(started.folder, 'a-file');
     await writeFile(file, '');
     const fresh = join(started.folder, 'fresh');
-    const [busy, unwritable, wrong] = await Promise.all([
+    const origins = ['localhost:5173', 'http://localhost:5173/', 'http://localhost:5173,*', ''];
+    const [busy, unwritable, wrong, ...unusable] = await Promise.all([
       runCommand('start', '--port', String(port), '--data', fresh),
       runCommand('start', '--port', '0', '--data', join(file, 'below')),
       runCommand('start', '--port', '99999', '--data', fresh),
+      ...origins.map((text) => runCommand('start', '--port', '0', '--data', fresh, '--cors', text)),
     ]);
     blocker.close();
     expect(busy).toEqual({ code: 1, said: expect.stringMatching(/^Port \d+ is in use[^\n]*\n$/) });
@@ -159,5 +179,10 @@ describe('npm start', () => {
       said: expect.stringMatching(/^The folder [^\n]* cannot be written to[^\n]*\n$/),
     });
     expect(wrong).toMatchObject({ code: 1, said: expect.stringContaining('from 0 to 65535') });
+    for (const each of unusable)
+      expect(each).toMatchObject({
+        code: 1,
+        said: expect.stringContaining('An origin is such as http://localhost:5173'),
+      });
   });
 });

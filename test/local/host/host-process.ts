@@ -18,8 +18,8 @@ export interface HostProcess {
 }
 
 /** Starts the host as a child on a free port and answers when it says that it is ready. */
-export async function startHost(env: Record<string, string>, app = FIXTURE): Promise<HostProcess> {
-  const { child, lines } = spawnHost(['--app', app, '--port', '0'], env);
+export async function startHost(env: Record<string, string>, ...args: readonly string[]): Promise<HostProcess> {
+  const { child, lines } = spawnHost(['--app', FIXTURE, '--port', '0', ...args], env);
   const find = (text: string) => lines.filter((line) => line.includes(text));
   await vi.waitFor(() => expect(find('"ready":true')).toHaveLength(1), { timeout: 20_000, interval: 20 });
   const { port } = JSON.parse(find('"ready":true')[0] ?? '') as { port: number };

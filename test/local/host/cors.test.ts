@@ -1,0 +1,72 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { testStorage } from '../../storage.ts';
+import { type HostProcess, startHost } from './host-process.ts';
+
+const env = { TEST_STORAGE: testStorage(import.meta.url) };
+const APP = 'https://app.contoso.com';
+const OTHER = 'https://contoso.com';
+let named: HostProcess;
+let any: HostProcess;
+let none: HostProcess;
+beforeAll(async () => {
+  [named, any, none] = await Promise.all([
+    startHost(env, '--cors', `http://localhost:5173,${APP}`),
+    startHost(env, '--cors', '*'),
+    startHost(env),
+  ]);
+});
+afterAll(() => Promise.all([named, any, none].map((host) => host?.stop())));
+
+/** The status of an answer, and all that it says of other origins. */
+async function ask(host: HostProcess, path: string, { method = 'GET', ...headers }: Record<string, string>) {
+  const response = await fetch(`${host.url}${path}`, { method, headers });
+  const said = [...response.headers].filter(([name]) => /^(access-control-|vary)/.test(name));
+  return { status: response.status, ...Object.fromEntries(said) };
+}
+
+const preflight = (origin: string) => ({
+  method: 'OPTIONS',
+  origin,
+  'access-control-request-method': 'PUT',
+  'access-control-request-headers': 'authorization,if-match',
+});
+const granted = { 'access-control-allow-methods': 'PUT', 'access-control-allow-headers': 'authorization,if-match' };
+
+test('a preflight is answered before any function is looked for', async () => {
+  for (const path of ['/api/order/1', '/api/none', '/admin/functions/monthly']) {
+    const allow = { ...granted, 'access-control-allow-origin': APP, vary: 'Origin' };
+    expect(await ask(named, path, preflight(APP))).toEqual({ status: 204, ...allow });
+    expect(await ask(any, path, preflight(APP))).toEqual({
+      status: 204,
+      ...granted,
+      'access-control-allow-origin': '*',
+    });
+  }
+});
+
+test('an answer says which origin may read it, a refusal and a failure as well', async () => {
+  for (const [path, status] of [
+    ['/api/stream', 200],
+    ['/api/nothing', 204],
+    ['/api/none', 404],
+    ['/api/throws', 500],
+  ] as const) {
+    const allow = { 'access-control-allow-origin': APP, vary: 'Origin' };
+    expect(await ask(named, path, { origin: APP })).toEqual({ status, ...allow });
+    expect(await ask(any, path, { origin: APP })).toEqual({ status, 'access-control-allow-origin': '*' });
+  }
+});
+
+test('of an origin that is not allowed nothing is said, which is what makes a browser refuse it', async () => {
+  for (const origin of [OTHER, `${APP}.evil.example`, 'http://app.contoso.com', 'null']) {
+    expect(await ask(named, '/api/order/1', preflight(origin))).toEqual({ status: 204, vary: 'Origin' });
+    expect(await ask(named, '/api/order/1', { origin })).toEqual({ status: 200, vary: 'Origin' });
+  }
+});
+
+test('who comes from no page, and a host that allows no origin, have nothing to do with it', async () => {
+  expect(await ask(named, '/api/order/1', {})).toEqual({ status: 200 });
+  expect(await ask(named, '/api/order/1', { method: 'OPTIONS', origin: APP })).toMatchObject({ status: 404 });
+  expect(await ask(none, '/api/order/1', preflight(APP))).toEqual({ status: 404 });
+  expect(await ask(none, '/api/order/1', { origin: APP })).toEqual({ status: 200 });
+});
