@@ -1,0 +1,50 @@
+import { execFileSync } from 'node:child_process';
+import { createReadStream, createWriteStream, existsSync, readFileSync } from 'node:fs';
+import { mkdtemp, rename, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { pipeline } from 'node:stream/promises';
+import { fileURLToPath } from 'node:url';
+import { brotliDecompressSync, createBrotliDecompress } from 'node:zlib';
+import { type Browser, chromium } from 'playwright-core';
+
+const PACKAGE = fileURLToPath(new URL('..', import.meta.resolve('@sparticuz/chromium')));
+/** Nothing but what is asked of it. Not the arguments that the package recommends, which turn off the checks of origins. */
+const ARGS = [
+  '--disable-sync',
+  '--disable-quic',
+  '--no-first-run',
+  '--disable-background-networking',
+  '--disable-component-update',
+];
+const IS_PACKAGED = process.platform === 'linux' && process.arch === 'x64';
+
+/**
+ * A browser: the Chromium of the package, which runs on Linux on x64 with nothing else installed, and elsewhere the Google
+ * Chrome of the machine. Answers a sentence that says what is missing where there is none of both.
+ */
+export async function launchBrowser(): Promise<Browser | string> {
+  if (IS_PACKAGED)
+    return chromium.launch({ ...(await unpacked()), args: ARGS, chromiumSandbox: false }).catch((cause: Error) => {
+      throw new Error('The packaged Chromium does not start on this machine.', { cause });
+    });
+  return chromium.launch({ channel: 'chrome', args: ARGS }).catch((error: Error) => {
+    if (!/is not found/.test(error.message)) throw error;
+    return 'Google Chrome has to be installed: the packaged Chromium is for Linux on x64 only.';
+  });
+}
+
+/** The package holds it compressed; it stays unpacked beside it, for as long as the package is of this version. */
+async function unpacked() {
+  const folder = join(PACKAGE, 'unpacked');
+  if (!existsSync(folder)) {
+    // Others that run at the same time find the whole or nothing.
+    const part = await mkdtemp(`${folder}-`);
+    const program = createWriteStream(join(part, 'chromium'), { mode: 0o755 });
+    await pipeline(createReadStream(join(PACKAGE, 'bin/chromium.br')), createBrotliDecompress(), program);
+    const libraries = brotliDecompressSync(readFileSync(join(PACKAGE, 'bin/al2023.tar.br')));
+    execFileSync('tar', ['-x', '-C', part], { input: libraries });
+    await rename(part, folder).catch(() => rm(part, { recursive: true }));
+  }
+  const env = { ...process.env, LD_LIBRARY_PATH: join(folder, 'lib') };
+  return { executablePath: join(folder, 'chromium'), env };
+}

@@ -1,0 +1,223 @@
+import { readFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import type { Page } from 'playwright-core';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import type { Role } from '../../lib/patterns/entity.ts';
+import { launchBrowser } from '../browser.ts';
+import { useProduct } from '../product.ts';
+import { somebody } from '../world.ts';
+
+/** Pages in a real browser, with the script of docs/browsers.md as it stands: of an origin that is allowed, and of another. */
+
+interface Seen {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string>>;
+  // biome-ignore lint/suspicious/noExplicitAny: each test knows what it asked for
+  readonly body: any;
+}
+
+interface Grant {
+  readonly url: string;
+  readonly token: string;
+  readonly partition: string;
+}
+
+// What there is in the page.
+declare const API: string;
+declare const ROWS: Record<string, string>;
+declare function call(method: string, path: string, body?: object, headers?: Record<string, string>): Promise<Seen>;
+declare function seen(response: Response): Promise<Seen>;
+declare function grantFor(entity: string, permissions: string): Promise<Grant>;
+declare function readOwn(): Promise<Seen>;
+declare function handIn(claim: object): Promise<Seen>;
+declare function countMessages(day: string, counts: object): Promise<Seen>;
+declare function uploadPhoto(path: string, file: Blob): Promise<Seen>;
+
+const [, script] =
+  /^```js\n(.*?)^```$/ms.exec(readFileSync(new URL('../../docs/browsers.md', import.meta.url), 'utf8')) ?? [];
+const server = createServer((_request, response) => {
+  response.setHeader('content-type', 'text/html; charset=utf-8').end(`<!doctype html><script>${script}</script>`);
+});
+await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+const { port } = server.address() as AddressInfo;
+/** To a browser they are two, though one server answers for both. */
+const allowed = `http://127.0.0.1:${port}`;
+const other = `http://localhost:${port}`;
+
+const product = useProduct(import.meta.url, { cors: ['https://app.contoso.com', allowed] });
+const browser = await launchBrowser();
+const one = somebody({ employeeId: '000888', department: 'Browsing' });
+const path = `/api/employees/Browsing/${one.employeeId}`;
+const PNG = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==';
+
+beforeAll(async () => {
+  expect((await product.as('hr')('POST', '/api/employees', { body: one })).status).toBe(201);
+});
+beforeEach(({ skip }) => {
+  if (typeof browser === 'string') skip(browser);
+});
+afterAll(async () => {
+  if (typeof browser !== 'string') await browser.close();
+  server.close();
+});
+
+/** A page of that origin, whose user has a token of this role. */
+async function open(origin: string, role: Role): Promise<Page> {
+  if (typeof browser === 'string') throw new Error(browser);
+  const page = await browser.newPage();
+  const given = { API: product.url, TOKEN: await product.token(role, one.email) };
+  await page.addInitScript((values) => Object.assign(globalThis, values), given);
+  // The reporter takes what a failure in the page names for a file, and cannot do with a folder.
+  await page.goto(`${origin}/page.html`);
+  return page;
+}
+
+describe('a page of an allowed origin', () => {
+  test('writes through the API, and reads the headers and the problems that it answers', async () => {
+    const page = await open(allowed, 'hr');
+    const another = somebody({ department: 'Browsing' });
+    const { created, changed, stale, first, second } = await page.evaluate(async (employee) => {
+      const created = await call('POST', '/api/employees', employee);
+      const { location = '', etag = '' } = created.headers;
+      const changed = await call('PATCH', location, { phone: '555' }, { 'if-match': etag });
+      const stale = await call('PUT', location, employee, { 'if-match': etag });
+      const create = () => call('POST', '/api/departments', { department: 'Browsed' });
+      return { created, changed, stale, first: await create(), second: await create() };
+    }, another);
+    expect(created).toMatchObject({
+      status: 201,
+      headers: { location: `/api/employees/Browsing/${another.employeeId}` },
+    });
+    expect(created.headers['server-timing']).toContain('transactions');
+    expect(changed).toMatchObject({ status: 200, body: { phone: '555' } });
+    const { etag = 'none' } = changed.headers;
+    expect(etag).not.toBe(created.headers.etag);
+    expect(stale).toMatchObject({ status: 412, headers: { etag }, body: { type: '/problems/etag-mismatch', etag } });
+    expect(first.status).toBe(201);
+    expect(second).toMatchObject({ status: 409, body: { type: '/problems/duplicate-key' } });
+    const { firstPage, nextPage, found, nobody } = await page.evaluate(async (email) => {
+      const firstPage = await call('GET', '/api/employees/Browsing?top=1');
+      return {
+        firstPage,
+        nextPage: await call('GET', /<(.*)>/.exec(firstPage.headers.link ?? '')?.[1] ?? ''),
+        found: await call('GET', `/api/employees/by/email/Browsing/${email}`),
+        nobody: await seen(await fetch(`${API}/api/employees/Browsing`)),
+      };
+    }, one.email);
+    expect([firstPage, nextPage].flatMap(({ body }) => body.items)).toHaveLength(2);
+    expect(found.headers['content-location']).toBe(path);
+    expect(nobody).toMatchObject({ status: 401, headers: { 'www-authenticate': 'Bearer' } });
+  });
+
+  test('reads and writes what is its own straight in storage', async () => {
+    const page = await open(allowed, 'reader');
+    const done = await page.evaluate(
+      async ({ path, png }) => ({
+        own: await readOwn(),
+        claim: await handIn({ amount: 12.5, category: 'Meals' }),
+        counts: [
+          await countMessages('2026-11-20', { Count009: 7 }),
+          await countMessages('2026-11-20', { Count010: 3 }),
+        ],
+        photo: await uploadPhoto(path, await (await fetch(`data:image/png;base64,${png}`)).blob()),
+      }),
+      { path, png: PNG },
+    );
+    expect(done.own).toMatchObject({ status: 200, body: { employeeId: one.employeeId, lastName: one.lastName } });
+    expect(done.own.headers.etag).toMatch(/^W\//);
+    expect(done.own.headers['x-ms-version']).toBeDefined();
+    expect(done.claim.status).toBe(201);
+    expect(done.counts.map(({ status }) => status)).toEqual([204, 204]);
+    expect(done.photo).toMatchObject({ status: 200, body: { type: 'image/png' } });
+    const hr = product.as('hr');
+    expect((await hr('GET', `/api/expenses/${one.employeeId}`)).body.items).toMatchObject([{ amount: 12.5 }]);
+    const { counts } = (await hr('GET', `/api/messagehours/${one.employeeId}/2026-11-20`)).body;
+    expect(counts.slice(9, 11)).toEqual([7, 3]);
+    expect((await hr('GET', path)).body.photo).toMatchObject({ type: 'image/png' });
+  });
+
+  test('is told that it may not do what it was not granted', async () => {
+    const page = await open(allowed, 'reader');
+    const refused = await page.evaluate(async (path) => {
+      await handIn({ amount: 1, category: 'Meals' });
+      const { url, token, partition } = await grantFor('expenses', 'ra');
+      const { body } = await seen(
+        await fetch(`${url}()?$filter=PartitionKey eq '${partition}'&${token}`, { headers: ROWS }),
+      );
+      const row = `${url}(PartitionKey='${partition}',RowKey='${body.value[0].RowKey}')?${token}`;
+      const merge = { method: 'MERGE', headers: { ...ROWS, 'if-match': '*' }, body: '{"amount":1000}' };
+      const remove = { method: 'DELETE', headers: { ...ROWS, 'if-match': '*' } };
+      const { body: upload } = await call('POST', `${path}/photo/uploads`, { type: 'image/png', bytes: 1 });
+      return {
+        merged: await seen(await fetch(row, merge)),
+        removed: await seen(await fetch(row, remove)),
+        read: await seen(await fetch(upload.url)),
+        unasked: await call('POST', '/api/grants', { entity: 'expenses', scope: 'own', permissions: 'u' }),
+        unsigned: await seen(await fetch(url)),
+      };
+    }, path);
+    const { merged, removed, read, unasked, unsigned } = refused;
+    for (const answer of [merged, removed, read])
+      expect(answer).toMatchObject({ status: 403, headers: { 'x-ms-error-code': expect.stringMatching(/^Auth/) } });
+    expect(unsigned.status).toBe(403);
+    expect(unasked).toMatchObject({ status: 403, body: { type: '/problems/forbidden' } });
+  });
+});
+
+test('a page of another origin is refused by the browser: the API, tables and blobs alike', async () => {
+  const ask = product.as('reader', one.email);
+  const granted = async (entity: string, permissions: string): Promise<Grant> =>
+    (await ask('POST', '/api/grants', { body: { entity, scope: 'own', permissions } })).body;
+  const given = {
+    path,
+    own: await granted('employees', 'r'),
+    series: await granted('messagehours', 'rau'),
+    upload: (await ask('POST', `${path}/photo/uploads`, { body: { type: 'image/png', bytes: 3 } })).body,
+  };
+  // With a preflight and without, each. The answer is its status, or that there is none.
+  const tryAll = async ({ path, own, series, upload }: typeof given) => {
+    const row = `${series.url}(PartitionKey='${series.partition}',RowKey='2026-11-21')?${series.token}`;
+    const tries = {
+      health: () => fetch(`${API}/api/health`),
+      api: () => call('GET', path),
+      read: () => fetch(`${own.url}?${own.token}`, { headers: { accept: 'application/json' } }),
+      merge: () => fetch(row, { method: 'MERGE', headers: ROWS, body: '{"Count009":7}' }),
+      put: () => fetch(upload.url, { method: 'PUT', headers: upload.headers, body: 'abc' }),
+      blob: () => fetch(upload.url),
+    };
+    const answers = Object.entries(tries).map(async ([name, go]) => {
+      const status = await go().then(
+        ({ status }) => status,
+        (error: Error) => error.name,
+      );
+      return [name, status] as const;
+    });
+    return Object.fromEntries(await Promise.all(answers));
+  };
+  const refused = await open(other, 'reader');
+  const complaints: string[] = [];
+  refused.on('console', (message) => complaints.push(message.text()));
+  expect(await refused.evaluate(tryAll, given)).toEqual({
+    health: 'TypeError',
+    api: 'TypeError',
+    read: 'TypeError',
+    merge: 'TypeError',
+    put: 'TypeError',
+    blob: 'TypeError',
+  });
+  expect(
+    complaints.filter((text) => text.includes(`from origin '${other}' has been blocked by CORS policy`)),
+  ).toHaveLength(6);
+  // Nothing was the matter with them but the origin; and what would have changed something was not sent.
+  expect((await product.as('hr')('GET', `/api/messagehours/${one.employeeId}/2026-11-21`)).status).toBe(404);
+  const taken = await open(allowed, 'reader');
+  expect(await taken.evaluate(tryAll, given)).toEqual({
+    health: 200,
+    api: 200,
+    read: 200,
+    merge: 204,
+    put: 201,
+    blob: 403,
+  });
+});
