@@ -32,7 +32,7 @@ export const sampleEmployees = DEPARTMENTS.flatMap((department, group) =>
   }),
 );
 
-export const sampleDepartments = DEPARTMENTS.map((department) => ({
+const sampleDepartments = DEPARTMENTS.map((department) => ({
   department,
   description: `All of ${department}`,
   managerId: sampleEmployees.find((employee) => employee.department === department)?.employeeId,

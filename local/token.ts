@@ -1,6 +1,5 @@
 import { Option } from 'commander';
-import { ROLES } from '../lib/access/token.ts';
-import type { Role } from '../lib/patterns/entity.ts';
+import { ROLES, type Role } from '../lib/patterns/entity.ts';
 import { command, run } from './command.ts';
 import { signToken } from './identity-provider.ts';
 import { readInstance } from './instance.ts';

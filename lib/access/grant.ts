@@ -12,9 +12,6 @@ import { validityAt } from './validity.ts';
  */
 export type Grant = TableSasRequest;
 
-/** Read, add, update, delete: https://learn.microsoft.com/rest/api/storageservices/create-service-sas */
-export type Permission = 'r' | 'a' | 'u' | 'd';
-
 /** What a client asks for. */
 export const GrantRequest = z.strictObject({
   entity: z.string().min(1),
@@ -58,27 +55,4 @@ export function requireGrantable(entity: Entity, permissions: string): void {
     field: 'permissions',
     accepted,
   });
-}
-
-/**
- * Whether the service would allow an operation on a row at a moment: the first and the last key are inclusive and
- * compared character by character, partition first; the table's name is compared without regard to case.
- * Azurite checks no key, so it is by this function that the isolation of callers is tested.
- */
-export function covers(grant: Grant, { table, partition, row }: Address, permission: Permission, at: number): boolean {
-  return (
-    grant.permissions.includes(permission) &&
-    grant.startsAt.getTime() <= at &&
-    at < grant.expiresAt.getTime() &&
-    grant.table.toLowerCase() === table.toLowerCase() &&
-    !comesBefore([partition, row], [grant.partition, grant.firstRow ?? '']) &&
-    !comesBefore([grant.partition, grant.lastRow ?? row], [partition, row])
-  );
-}
-
-type Key = readonly [partition: string, row: string];
-
-/** The order of keys in Table storage: by UTF-16 code units, as JavaScript compares. */
-function comesBefore(one: Key, other: Key): boolean {
-  return one[0] === other[0] ? one[1] < other[1] : one[0] < other[0];
 }

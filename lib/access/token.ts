@@ -1,7 +1,7 @@
 import { createRemoteJWKSet, errors, type JWTVerifyGetKey, jwtVerify } from 'jose';
 import { z } from 'zod';
 import { RowkeyError } from '../errors.ts';
-import type { Role } from '../patterns/entity.ts';
+import { ROLES, type Role } from '../patterns/entity.ts';
 import { settings } from '../settings.ts';
 
 /** Who makes a request. */
@@ -19,10 +19,6 @@ export interface IdentityProvider {
   readonly audience: string;
   readonly jwksUri: string;
 }
-
-/** A record, so that the compiler refuses a list that has fallen behind the type. */
-const EVERY_ROLE: Readonly<Record<Role, Role>> = { reader: 'reader', hr: 'hr', operator: 'operator' };
-export const ROLES: readonly Role[] = Object.values(EVERY_ROLE);
 
 /** The clocks of the identity provider and of this machine may differ by so much. */
 const CLOCK_TOLERANCE_SECONDS = 30;

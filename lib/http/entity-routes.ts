@@ -15,7 +15,7 @@ import { type Answer, type Call, pathTo, type Route } from './route.ts';
 import { checkMentions, shown, shownList, shownWithGaps } from './visible.ts';
 
 /** As many as an entity group transaction holds. */
-export const MAX_BATCH = 100;
+const MAX_BATCH = 100;
 /** Of an entity with a large text: a character may take six bytes in JSON. */
 const MAX_LARGE_BODY_BYTES = 33_554_432;
 

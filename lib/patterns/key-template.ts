@@ -32,8 +32,7 @@ export type FieldsOf<Template extends string> = Template extends `${string}{${in
   ? FieldName<Inner> | FieldsOf<Rest>
   : never;
 
-export type FieldValue = string | number;
-export type FieldValues = Readonly<Record<string, unknown>>;
+type FieldValues = Readonly<Record<string, unknown>>;
 
 interface Part {
   readonly field: string;
@@ -183,7 +182,7 @@ function afterPrefix(prefix: string): string | undefined {
 }
 
 /** 256 values: enough partitions for half a million entities a second by the published target of 2,000 each. */
-export function shortHash(value: string): string {
+function shortHash(value: string): string {
   return createHash('sha256').update(value, 'utf8').digest('hex').slice(0, 2);
 }
 

@@ -48,13 +48,13 @@ const Shape = z.object({
 export type Shape = z.infer<typeof Shape>;
 
 /** What has to be said of a change, and what an operator has to agree to. */
-export interface ModelChange {
+interface ModelChange {
   readonly refused: readonly string[];
   readonly shape: Shape;
 }
 
 /** The shape that a declaration has; `before` is what it was. */
-export function compareShapes(entity: Entity, before: Shape | undefined): ModelChange {
+function compareShapes(entity: Entity, before: Shape | undefined): ModelChange {
   const now = shapeOf(entity);
   if (!before) return { refused: [], shape: now };
   const refused: string[] = [];

@@ -1,0 +1,30 @@
+import type { Grant } from '../../../lib/access/grant.ts';
+import type { Address } from '../../../lib/storage/rows.ts';
+
+/**
+ * Whether the service would allow an operation on a row at a moment: the first and the last key are inclusive and
+ * compared character by character, partition first; the table's name is compared without regard to case.
+ * Azurite checks no key, so it is by this function that the isolation of callers is tested.
+ */
+export function covers(
+  grant: Grant,
+  { table, partition, row }: Address,
+  permission: 'r' | 'a' | 'u' | 'd',
+  at: number,
+): boolean {
+  return (
+    grant.permissions.includes(permission) &&
+    grant.startsAt.getTime() <= at &&
+    at < grant.expiresAt.getTime() &&
+    grant.table.toLowerCase() === table.toLowerCase() &&
+    !comesBefore([partition, row], [grant.partition, grant.firstRow ?? '']) &&
+    !comesBefore([grant.partition, grant.lastRow ?? row], [partition, row])
+  );
+}
+
+type Key = readonly [partition: string, row: string];
+
+/** The order of keys in Table storage: by UTF-16 code units, as JavaScript compares. */
+function comesBefore(one: Key, other: Key): boolean {
+  return one[0] === other[0] ? one[1] < other[1] : one[0] < other[0];
+}
