@@ -39,3 +39,13 @@ export type ErrorCode =
   | 'needs-repair'
   /** A message or request that no retry can help: it goes to the poison queue at once. */
   | 'never-succeeds';
+
+/** Others write the same at this moment: the caller is told to try again. */
+export function busy(why: string): RowkeyError {
+  return new RowkeyError('busy', `${why} Try again.`, { retryAfter: 1 });
+}
+
+/** Storage, or the vault, does not answer. Of a write that fails so it is not known whether it was done. */
+export function unavailable(why: string, cause: unknown): RowkeyError {
+  return new RowkeyError('storage-unavailable', why, { retryAfter: 5 }, cause);
+}

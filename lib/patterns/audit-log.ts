@@ -1,5 +1,5 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { RowkeyError } from '../errors.ts';
+import { unavailable } from '../errors.ts';
 import { appendBlock, createAppendBlob, listBlobs, setBlobMetadata } from '../storage/append-blobs.ts';
 import { blobLength } from '../storage/blobs.ts';
 import { StorageRefusal } from '../storage/errors.ts';
@@ -38,7 +38,6 @@ const MAX_BLOCK_BYTES = 4 * 1_024 * 1_024;
 const ATTEMPTS = 2;
 const ATTEMPT_WITHIN_MS = 10_000;
 const DESCRIBE_EVERY_MS = 5_000;
-const RETRY_AFTER_SECONDS = 5;
 
 interface Line {
   readonly hour: string;
@@ -95,7 +94,7 @@ export function createAuditLog(engine: Engine, { maxBlocks = MAX_BLOCKS } = {}):
       isBehind = true;
       const { reject } = progress;
       progress = newProgress();
-      reject(unrecorded(error));
+      reject(unavailable('Changes cannot be recorded now, and none is acknowledged until they are.', error));
     } finally {
       isRunning = false;
     }
@@ -208,13 +207,4 @@ function newProgress() {
   const progress = Promise.withResolvers<void>();
   progress.promise.catch(() => undefined);
   return progress;
-}
-
-function unrecorded(cause: unknown): RowkeyError {
-  return new RowkeyError(
-    'storage-unavailable',
-    'Changes cannot be recorded now, and none is acknowledged until they are.',
-    { retryAfter: RETRY_AFTER_SECONDS },
-    cause,
-  );
 }

@@ -1,5 +1,5 @@
 import pMap from 'p-map';
-import { RowkeyError } from '../errors.ts';
+import { busy, RowkeyError } from '../errors.ts';
 import { type Action, type Address, type Properties, type Row, readRange } from '../storage/rows.ts';
 import type { Engine } from './engine.ts';
 import type { Entity, Values } from './entity.ts';
@@ -80,9 +80,7 @@ export function touchedMasters(
     const found = neighbours.get(buildKey(master.row, values));
     const snapshot = toSnapshot(master, found?.properties.EntityType === master.name ? found : undefined);
     if (found && snapshot.state === 'live' && snapshot.system.MovingFrom)
-      throw new RowkeyError('busy', 'What it belongs to is arriving from another partition. Try again.', {
-        retryAfter: 1,
-      });
+      throw busy('What it belongs to is arriving from another partition.');
     if (found && snapshot.state === 'live') touched.set(found.row, found.etag);
     else if (after) {
       const field = master.keyFields.at(-1) ?? 'key';

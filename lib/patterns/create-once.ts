@@ -1,9 +1,8 @@
-import { RowkeyError } from '../errors.ts';
 import { StorageRefusal } from '../storage/errors.ts';
 import type { Engine } from './engine.ts';
 import { type Entity, pick, type Values } from './entity.ts';
 import { createEntity, type Stored } from './entity-store.ts';
-import { newOperationId, readOperation, writeOperation } from './operation.ts';
+import { findOperation, newOperationId, writeOperation } from './operation.ts';
 import { validate } from './validation.ts';
 
 const DAY_MS = 24 * 60 * 60 * 1_000;
@@ -31,26 +30,22 @@ export async function createOnce(
 
 /** That of the first attempt. */
 async function recordedKey(engine: Engine, entity: Entity, id: string, madeUp: Values): Promise<Values> {
-  const [today, yesterday] = [engine.now(), engine.now() - DAY_MS].map((now) => newOperationId(now, id));
-  const recorded = await keyOf(engine, entity, yesterday);
+  const now = engine.now();
+  const operationId = newOperationId(now, id);
+  const recorded = await keyOf(engine, entity, newOperationId(now - DAY_MS, id));
   if (recorded) return recorded;
-  const record = { operationId: today ?? '', operation: 'create', entity: entity.name, status: 'succeeded' } as const;
+  const record = { operationId, operation: 'create', entity: entity.name, status: 'succeeded' } as const;
   try {
     await writeOperation(engine, { ...record, key: madeUp }, 'insert');
     return madeUp;
   } catch (error) {
     // An earlier attempt's, or this one's whose reply was lost: the same either way.
     if (!(error instanceof StorageRefusal) || error.reason !== 'exists') throw error;
-    return (await keyOf(engine, entity, today)) ?? madeUp;
+    return (await keyOf(engine, entity, operationId)) ?? madeUp;
   }
 }
 
-async function keyOf(engine: Engine, { name }: Entity, operationId = ''): Promise<Values | undefined> {
-  try {
-    const { key } = await readOperation(engine, { entity: name, operation: 'create', operationId });
-    return key as Values;
-  } catch (error) {
-    if (error instanceof RowkeyError && error.code === 'not-found') return undefined;
-    throw error;
-  }
+async function keyOf(engine: Engine, { name }: Entity, operationId: string): Promise<Values | undefined> {
+  const found = await findOperation(engine, { entity: name, operation: 'create', operationId });
+  return found?.key as Values | undefined;
 }

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { z } from 'zod';
-import { RowkeyError } from '../errors.ts';
+import { busy, RowkeyError } from '../errors.ts';
 import { StorageRefusal } from '../storage/errors.ts';
 import { type Action, type Address, type Row, readRow, submit } from '../storage/rows.ts';
 import { inPattern } from '../telemetry/span.ts';
@@ -10,7 +10,6 @@ import type { Engine } from './engine.ts';
 import type { Entity, Slots, Values } from './entity.ts';
 import { fieldsToProperties } from './entity-codec.ts';
 import { notFound } from './entity-store.ts';
-import { busy } from './eventual-transaction.ts';
 import { isUnknown, type NotedChange, noteChange, noted } from './note-change.ts';
 import { addressOf } from './places.ts';
 

@@ -1,13 +1,13 @@
 import { isDeepStrictEqual } from 'node:util';
 import pMap from 'p-map';
-import { RowkeyError } from '../errors.ts';
+import { busy, RowkeyError } from '../errors.ts';
 import { readRow } from '../storage/rows.ts';
 import { keptFields } from './denormalization.ts';
 import type { Engine } from './engine.ts';
 import { type Entity, pick, type Values } from './entity.ts';
 import { toSnapshot } from './entity-codec.ts';
 import { droppingBlobs } from './entity-store.ts';
-import { busy, commit, EntityChanged } from './eventual-transaction.ts';
+import { commit, EntityChanged } from './eventual-transaction.ts';
 import { checkDay, withDayTable } from './high-volume-delete.ts';
 import { addressOf, isCopy } from './places.ts';
 import type { Change } from './plan.ts';

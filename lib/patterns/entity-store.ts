@@ -1,12 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
-import { RowkeyError } from '../errors.ts';
+import { busy, RowkeyError } from '../errors.ts';
 import { type Address, readRow } from '../storage/rows.ts';
 import { decidedFields, keptFields } from './denormalization.ts';
 import type { Engine } from './engine.ts';
 import { type Entity, pick, type Values } from './entity.ts';
 import { type Snapshot, toSnapshot } from './entity-codec.ts';
-import { busy, type CommitOptions, commit, EntityChanged } from './eventual-transaction.ts';
+import { type CommitOptions, commit, EntityChanged } from './eventual-transaction.ts';
 import { checkDay, unlessTableMissing, withDayTable } from './high-volume-delete.ts';
 import { dropBlobs } from './large-entities.ts';
 import { addressOf, isCopy } from './places.ts';

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
 import pMap from 'p-map';
-import { RowkeyError } from '../errors.ts';
+import { busy, RowkeyError } from '../errors.ts';
 import { StorageRefusal } from '../storage/errors.ts';
 import { deleteMessage, MAX_MESSAGE_BYTES, type SentMessage, sendMessage, showMessage } from '../storage/messages.ts';
 import { type Action, type Address, type Row, readRow, submit } from '../storage/rows.ts';
@@ -161,10 +161,6 @@ async function storedLists(
 
 async function dropLists({ storage }: Engine, lists: readonly (Action | Row)[]): Promise<void> {
   await pMap(lists, async (list) => 'properties' in list && dropList(storage, list), { concurrency: READS_AT_ONCE });
-}
-
-export function busy(why: string): RowkeyError {
-  return new RowkeyError('busy', `${why} Try again.`, { retryAfter: 1 });
 }
 
 async function announce(

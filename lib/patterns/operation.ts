@@ -34,6 +34,7 @@ export const operations = defineEntity('operations', {
 });
 
 export type Operation = z.infer<typeof operations.schema>;
+type OperationKey = Pick<Operation, 'operation' | 'entity' | 'operationId'>;
 
 export function newOperationId(now: number, id: string = randomUUID()): string {
   return `${new Date(now).toISOString().slice(0, 10)}-${id}`;
@@ -52,13 +53,16 @@ export async function writeOperation(
   await withDayTable(engine, table, write);
 }
 
-/** Throws `not-found` where there is none, or none of this entity: an id alone opens nothing. */
-export async function readOperation(
-  engine: Engine,
-  of: Pick<Operation, 'operation' | 'entity' | 'operationId'>,
-): Promise<Values> {
+/** Undefined where there is none, or none of this entity: an id alone opens nothing. */
+export async function findOperation(engine: Engine, of: OperationKey): Promise<Values | undefined> {
   const known = operations.schema.shape.operationId.safeParse(of.operationId).success;
   const found = known ? await readLive(engine, operations, addressOf(operations, of)) : undefined;
-  if (found?.values.entity === of.entity && found.values.operation === of.operation) return found.values;
+  return found?.values.entity === of.entity && found.values.operation === of.operation ? found.values : undefined;
+}
+
+/** The same. Throws `not-found`. */
+export async function readOperation(engine: Engine, of: OperationKey): Promise<Values> {
+  const found = await findOperation(engine, of);
+  if (found) return found;
   throw new RowkeyError('not-found', 'There is no such operation, or it ended too long ago.');
 }

@@ -1,4 +1,4 @@
-import { RowkeyError } from '../errors.ts';
+import { busy, RowkeyError } from '../errors.ts';
 import { type Action, type Address, MAX_TRANSACTION_ACTIONS, type Properties, type Row } from '../storage/rows.ts';
 import { detailActions, touchedMasters } from './compound-key.ts';
 import { type Denormalized, referredTo, withCopies } from './denormalization.ts';
@@ -184,12 +184,10 @@ function entityAction(entity: Entity, change: Change, writeId: string): Action {
     return { kind: 'replace', row, properties, etag: before.etag };
   }
   if (before.state === 'tombstone' && before.movedTo)
-    throw new RowkeyError('busy', 'The entity that had this key is on its way to another. Try again.', {
-      retryAfter: 1,
-    });
+    throw busy('The entity that had this key is on its way to another.');
   // Only its own move writes it before it is open.
   if (before.state === 'live' && before.system.MovingFrom && !arrival)
-    throw new RowkeyError('busy', 'The entity is arriving from another partition. Try again.', { retryAfter: 1 });
+    throw busy('The entity is arriving from another partition.');
   const kept: Partial<SystemProperties> = before.state === 'live' ? before.system : {};
   const system = {
     WriteId: writeId,

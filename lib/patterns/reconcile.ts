@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import pMap from 'p-map';
-import { RowkeyError } from '../errors.ts';
+import { busy } from '../errors.ts';
 import { type Address, type Properties, type Row, readRow, tryAction } from '../storage/rows.ts';
 import { inPattern } from '../telemetry/span.ts';
 import type { Engine } from './engine.ts';
@@ -141,7 +141,7 @@ function etagOf(snapshot: Snapshot): string {
   return snapshot.state === 'absent' ? '' : snapshot.etag;
 }
 
-function checkHold({ engine, until }: Work): void {
-  if (engine.now() > until)
-    throw new RowkeyError('busy', 'The hold on the message is running out; the next holder goes on.');
+/** Throws `busy` where it is too late to write: whoever holds the message next goes on. */
+export function checkHold({ engine, until }: Pick<Work, 'engine' | 'until'>): void {
+  if (engine.now() > until) throw busy('The hold on the message is running out.');
 }

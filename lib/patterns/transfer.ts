@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
 import { z } from 'zod';
-import { RowkeyError } from '../errors.ts';
+import { busy, RowkeyError } from '../errors.ts';
 import { sendMessage } from '../storage/messages.ts';
 import { type Address, readRow, tryAction } from '../storage/rows.ts';
 import { inPattern, traceContext } from '../telemetry/span.ts';
@@ -11,13 +11,13 @@ import type { Engine } from './engine.ts';
 import type { Entity, Values } from './entity.ts';
 import { type Snapshot, toSnapshot } from './entity-codec.ts';
 import { droppingBlobs, notFound, readLive } from './entity-store.ts';
-import { busy, commit, EntityChanged } from './eventual-transaction.ts';
+import { commit, EntityChanged } from './eventual-transaction.ts';
 import { ARCHIVE_QUEUE, INDEX_CHANGES_QUEUE, type Intent, MESSAGE, MESSAGE_VERSION } from './intent.ts';
 import { noted } from './note-change.ts';
-import { newOperationId, type Operation, readOperation, writeOperation } from './operation.ts';
+import { findOperation, newOperationId, type Operation, readOperation, writeOperation } from './operation.ts';
 import { addressOf, isUnique, placesOf } from './places.ts';
 import type { Change } from './plan.ts';
-import { confirmedRow, HOLD_MS } from './reconcile.ts';
+import { checkHold, confirmedRow, HOLD_MS } from './reconcile.ts';
 import { toPlaced } from './stored-values.ts';
 import { hasLiveClaim, isOwnedBy } from './unique-claim.ts';
 import { parse } from './validation.ts';
@@ -94,8 +94,9 @@ async function request(
   id?: string,
 ): Promise<string> {
   const operationId = newOperationId(engine.now(), id);
-  const earlier = id === undefined ? undefined : await statusOf(engine, entity, { ...asked, operationId });
-  if (earlier !== undefined && earlier !== 'running') return operationId;
+  const named = { operation: asked.operation, operationId, entity: entity.name };
+  const earlier = id === undefined ? undefined : await findOperation(engine, named);
+  if (earlier && earlier.status !== 'running') return operationId;
   const address = addressOf(entity, asked.key);
   const source = await readLive(engine, entity, address);
   // One that runs may be about to be done; one whose process died before it was sent is sent now.
@@ -113,20 +114,6 @@ async function request(
   const change = { operation, entity: entity.name, address, fields: Object.keys(to), etag: source.etag };
   await noted(engine, change, () => sendMessage(engine.storage, ARCHIVE_QUEUE, { ...transfer, ...traceContext() }));
   return operationId;
-}
-
-/** Where an earlier attempt of the same request stands. */
-async function statusOf(
-  engine: Engine,
-  { name }: Entity,
-  { operation, operationId }: Pick<Transfer, 'operation' | 'operationId'>,
-): Promise<unknown> {
-  try {
-    return (await readOperation(engine, { entity: name, operation, operationId })).status;
-  } catch (error) {
-    if (error instanceof RowkeyError && error.code === 'not-found') return undefined;
-    throw error;
-  }
 }
 
 /** Does what a message of the archive queue asks for, however often and late it comes. Throws to be tried again. */
@@ -296,8 +283,4 @@ async function report(engine: Engine, transfer: Transfer, status: Operation['sta
   const { operation, operationId, entity, key, to } = transfer;
   const more = { ...(to ? { to } : {}), ...(reason === undefined ? {} : { reason }) };
   await writeOperation(engine, { operationId, operation, entity, key, status, ...more });
-}
-
-function checkHold({ engine, until }: Pick<Work, 'engine' | 'until'>): void {
-  if (engine.now() > until) throw busy('The hold on the message is running out; the next holder goes on.');
 }

@@ -1,5 +1,5 @@
 import { isRestError } from '@azure/core-rest-pipeline';
-import { RowkeyError } from '../errors.ts';
+import { RowkeyError, unavailable } from '../errors.ts';
 
 /** Storage said no, for a reason that a caller of this layer can act on. */
 export class StorageRefusal extends Error {
@@ -39,7 +39,7 @@ const TOO_LARGE = new Set([
   'ContentLengthExceeded',
   'TooManyProperties',
 ]);
-const RETRY_AFTER_SECONDS = 5;
+const NO_ANSWER = 'Storage does not answer now.';
 
 /** Runs one storage call and translates its failure; what is not understood is rethrown as it is. */
 export async function storageCall<Result>(call: Promise<Result>): Promise<Result> {
@@ -63,7 +63,7 @@ export async function unlessMissing<Result>(call: Promise<Result>): Promise<Resu
 /** For what is no one promise, as a stream; `storageCall` is for the rest. */
 export function translate(error: unknown): unknown {
   if (error instanceof Error && (error.name === 'AbortError' || error.name === 'TimeoutError'))
-    return unavailable(error);
+    return unavailable(NO_ANSWER, error);
   if (!isRestError(error)) return error;
   const code = storageCode(error.details) ?? error.code ?? '';
   const reason = REASONS[code];
@@ -76,17 +76,8 @@ export function translate(error: unknown): unknown {
       error,
     );
   const status = error.statusCode;
-  if (status === undefined || status === 408 || status === 429 || status >= 500) return unavailable(error);
+  if (status === undefined || status === 408 || status === 429 || status >= 500) return unavailable(NO_ANSWER, error);
   return error;
-}
-
-function unavailable(error: Error): RowkeyError {
-  return new RowkeyError(
-    'storage-unavailable',
-    'Storage does not answer now.',
-    { retryAfter: RETRY_AFTER_SECONDS },
-    error,
-  );
 }
 
 function storageCode(details: unknown): string | undefined {

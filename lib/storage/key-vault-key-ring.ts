@@ -2,7 +2,7 @@ import { constants, createPublicKey, type KeyObject, publicEncrypt } from 'node:
 import { type HttpClient, isRestError } from '@azure/core-rest-pipeline';
 import type { TokenCredential } from '@azure/identity';
 import type { CryptographyClient, KeyClient, KeyVaultKey } from '@azure/keyvault-keys';
-import { RowkeyError } from '../errors.ts';
+import { RowkeyError, unavailable } from '../errors.ts';
 import { type KeyRing, UnwrapFailed } from './key-ring.ts';
 
 const ALGORITHM = 'RSA-OAEP-256';
@@ -10,7 +10,7 @@ const ALGORITHM = 'RSA-OAEP-256';
 const LOOK_AGAIN_AFTER_MS = 5 * 60_000;
 const TIMEOUT_MS = 10_000;
 const RETRIES = { maxRetries: 3, retryDelayInMs: 200, maxRetryDelayInMs: 2_000 };
-const RETRY_AFTER_SECONDS = 5;
+const NO_ANSWER = 'The key vault does not answer now.';
 
 export interface KeyVaultOptions {
   /** `https://{vault}.vault.azure.net/keys/{name}`, of an RSA key and without its version. */
@@ -146,9 +146,10 @@ async function vaultCall<Result>(call: Promise<Result>): Promise<Result> {
 }
 
 function translate(error: unknown): unknown {
-  if (!isRestError(error)) return error instanceof Error && error.name === 'AbortError' ? unavailable(error) : error;
+  if (error instanceof Error && error.name === 'AbortError') return unavailable(NO_ANSWER, error);
+  if (!isRestError(error)) return error;
   const status = error.statusCode;
-  if (status === undefined || status === 408 || status === 429 || status >= 500) return unavailable(error);
+  if (status === undefined || status === 408 || status === 429 || status >= 500) return unavailable(NO_ANSWER, error);
   if (status === 401 || status === 403)
     return new RowkeyError(
       'wrong-setting',
@@ -158,13 +159,4 @@ function translate(error: unknown): unknown {
     );
   if (status === 404) return new RowkeyError('wrong-setting', 'The key vault has no such key.', {}, error);
   return error;
-}
-
-function unavailable(error: Error): RowkeyError {
-  return new RowkeyError(
-    'storage-unavailable',
-    'The key vault does not answer now.',
-    { retryAfter: RETRY_AFTER_SECONDS },
-    error,
-  );
 }
