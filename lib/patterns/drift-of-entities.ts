@@ -1,7 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import { blobLength } from '../storage/blobs.ts';
-import { StorageRefusal } from '../storage/errors.ts';
-import { type Action, type Address, type Row, readRange, readRow, submit, tryAction } from '../storage/rows.ts';
+import { type Action, type Address, type Row, readRange, readRow, tryAction, trySubmit } from '../storage/rows.ts';
 import { referredTo, withCopies } from './denormalization.ts';
 import type { Suspicion } from './drift-audit.ts';
 import type { Engine } from './engine.ts';
@@ -95,16 +94,10 @@ async function checkHere(engine: Engine, entity: Entity, address: Address, snaps
 }
 
 /** False where the entity, or the list, has changed meanwhile: it will be seen by the next run. */
-async function mendHere(engine: Engine, address: Address, { etag }: Live, action: Action): Promise<boolean> {
+function mendHere(engine: Engine, address: Address, { etag }: Live, action: Action): Promise<boolean> {
   const { table, partition, row } = address;
   const touch: Action = { kind: 'merge', row, properties: { TouchedBy: 'audit' }, etag };
-  try {
-    await submit(engine.storage, { table, partition, actions: [touch, action] });
-    return true;
-  } catch (error) {
-    if (error instanceof StorageRefusal) return false;
-    throw error;
-  }
+  return trySubmit(engine.storage, { table, partition, actions: [touch, action] });
 }
 
 /** Places in other partitions: reconciled as after any change; a row of a unique index is claimed first where it is free. */

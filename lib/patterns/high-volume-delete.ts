@@ -1,6 +1,6 @@
 import { pMapIterable } from 'p-map';
 import { RowkeyError } from '../errors.ts';
-import { StorageRefusal } from '../storage/errors.ts';
+import { StorageRefusal, unlessRefused } from '../storage/errors.ts';
 import { createTable, dropTable, listTables } from '../storage/provision.ts';
 import { type Properties, type Row, readRange } from '../storage/rows.ts';
 import { inPattern } from '../telemetry/span.ts';
@@ -67,12 +67,7 @@ export async function unlessTableMissing<Answer, Otherwise>(
   read: Promise<Answer>,
   otherwise: Otherwise,
 ): Promise<Answer | Otherwise> {
-  try {
-    return await read;
-  } catch (error) {
-    if (error instanceof StorageRefusal && error.reason.startsWith('table')) return otherwise;
-    throw error;
-  }
+  return (await unlessRefused(['table-missing', 'table-being-deleted'], read)) ?? otherwise;
 }
 
 /**
@@ -143,12 +138,8 @@ export async function readDays(
 }
 
 /** The service drops a table in the background and refuses calls on it meanwhile: the next run finds it gone. */
-async function unlessBeingDeleted(call: Promise<void>): Promise<void> {
-  try {
-    await call;
-  } catch (error) {
-    if (!(error instanceof StorageRefusal) || error.reason !== 'table-being-deleted') throw error;
-  }
+function unlessBeingDeleted(call: Promise<void>): Promise<void> {
+  return unlessRefused(['table-being-deleted'], call);
 }
 
 function daysBetween(first: string, last: string): string[] {

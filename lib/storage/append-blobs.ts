@@ -1,6 +1,6 @@
 import type { AppendBlobClient } from '@azure/storage-blob';
 import type { BlobAddress } from './blobs.ts';
-import { storageCall, translate, unlessMissing } from './errors.ts';
+import { storageCall, storageCalls, unlessMissing } from './errors.ts';
 import { isExplained } from './explain.ts';
 import type { Storage } from './storage.ts';
 
@@ -50,29 +50,20 @@ export async function listBlobs(
   { container, prefix, signal }: Waiting & { readonly container: string; readonly prefix: string },
 ): Promise<string[]> {
   isExplained(() => ({ read: 'blobs', container, prefix }));
-  const names: string[] = [];
-  const pages = storage.blobs.getContainerClient(container).listBlobsFlat({ prefix, ...aborted(signal) });
-  for (;;) {
-    const next = await storageCall(pages.next());
-    if (next.done) return names;
-    names.push(next.value.name);
-  }
+  const blobs = storage.blobs.getContainerClient(container).listBlobsFlat({ prefix, ...aborted(signal) });
+  return Array.fromAsync(storageCalls(blobs), ({ name }) => name);
 }
 
 /** The lines of a blob, as they come; none where there is no such blob. Each ends in a line feed. */
 export async function* readLines(storage: Storage, address: BlobAddress): AsyncGenerator<string> {
   isExplained(() => ({ read: 'blob', ...address }));
   const found = await unlessMissing(clientOf(storage, address).download());
-  const decoder = new TextDecoder();
+  const text = found?.readableStreamBody?.setEncoding('utf8');
   let rest = '';
-  try {
-    for await (const chunk of found?.readableStreamBody ?? []) {
-      const lines = (rest + (typeof chunk === 'string' ? chunk : decoder.decode(chunk, { stream: true }))).split('\n');
-      rest = lines.pop() ?? '';
-      yield* lines;
-    }
-  } catch (error) {
-    throw translate(error);
+  for await (const chunk of text ? storageCalls(text) : []) {
+    const lines = `${rest}${chunk}`.split('\n');
+    rest = lines.pop() ?? '';
+    yield* lines;
   }
 }
 

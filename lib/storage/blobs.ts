@@ -1,5 +1,5 @@
 import { buffer } from 'node:stream/consumers';
-import { StorageRefusal, storageCall, unlessMissing } from './errors.ts';
+import { storageCall, storageCalls, unlessMissing, unlessRefused } from './errors.ts';
 import { isExplained } from './explain.ts';
 import type { Storage } from './storage.ts';
 
@@ -61,25 +61,19 @@ export async function blobLength(
 export async function deleteBlob(storage: Storage, { container, name }: BlobAddress, etag?: string): Promise<void> {
   if (isExplained(() => ({ write: 'blob', container, does: 'delete' }))) return;
   const client = storage.blobs.getContainerClient(container).getBlobClient(name);
-  try {
-    await storageCall(client.delete(etag === undefined ? {} : { conditions: { ifMatch: etag } }));
-  } catch (error) {
-    if (!(error instanceof StorageRefusal)) throw error;
-  }
+  const options = etag === undefined ? {} : { conditions: { ifMatch: etag } };
+  await unlessRefused(['missing', 'changed'], client.delete(options));
 }
 
 /** Every blob of a container, a transaction for each 5,000. */
 export async function* listContainer(storage: Storage, container: string): AsyncGenerator<ListedBlob> {
   isExplained(() => ({ read: 'blobs', container, prefix: '' }));
   const pages = storage.blobs.getContainerClient(container).listBlobsFlat({ includeMetadata: true }).byPage();
-  for (;;) {
-    const page = await storageCall(pages.next());
-    if (page.done) return;
-    for (const { name, properties, metadata = {} } of page.value.segment.blobItems) {
+  for await (const { segment } of storageCalls(pages))
+    for (const { name, properties, metadata = {} } of segment.blobItems) {
       const { etag, lastModified } = properties;
       // Listings have it without the quotes that a condition needs.
       const quoted = etag.startsWith('"') ? etag : `"${etag}"`;
       yield { container, name, etag: quoted, modifiedAt: lastModified.getTime(), metadata };
     }
-  }
 }

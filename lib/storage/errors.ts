@@ -50,18 +50,33 @@ export async function storageCall<Result>(call: Promise<Result>): Promise<Result
   }
 }
 
-/** As `storageCall`, with undefined in place of a `missing` refusal. */
-export async function unlessMissing<Result>(call: Promise<Result>): Promise<Result | undefined> {
+/** The same for what comes piece by piece: the pages of a listing, the bytes of a blob. */
+export async function* storageCalls<Piece>(pieces: AsyncIterable<Piece>): AsyncGenerator<Piece> {
+  try {
+    yield* pieces;
+  } catch (error) {
+    throw translate(error);
+  }
+}
+
+/** As `storageCall`, with undefined in place of a refusal for one of these reasons. */
+export async function unlessRefused<Result>(
+  reasons: readonly Reason[],
+  call: Promise<Result>,
+): Promise<Result | undefined> {
   try {
     return await storageCall(call);
   } catch (error) {
-    if (error instanceof StorageRefusal && error.reason === 'missing') return undefined;
+    if (error instanceof StorageRefusal && reasons.includes(error.reason)) return undefined;
     throw error;
   }
 }
 
-/** For what is no one promise, as a stream; `storageCall` is for the rest. */
-export function translate(error: unknown): unknown {
+export function unlessMissing<Result>(call: Promise<Result>): Promise<Result | undefined> {
+  return unlessRefused(['missing'], call);
+}
+
+function translate(error: unknown): unknown {
   if (error instanceof Error && (error.name === 'AbortError' || error.name === 'TimeoutError'))
     return unavailable(NO_ANSWER, error);
   if (!isRestError(error)) return error;

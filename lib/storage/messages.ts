@@ -1,4 +1,4 @@
-import { StorageRefusal, storageCall } from './errors.ts';
+import { storageCall, unlessRefused } from './errors.ts';
 import { isExplained } from './explain.ts';
 import type { Storage } from './storage.ts';
 
@@ -14,6 +14,8 @@ export interface SentMessage {
 export const MAX_MESSAGE_BYTES = 65_536;
 /** Kept until handled: a message that expired would be an acknowledged change lost. */
 const NEVER_EXPIRES = -1;
+/** Somebody has taken it, or is done with it. */
+const GONE = ['missing', 'changed'] as const;
 
 /** Sends plain JSON (host.json says `messageEncoding: none`), hidden for `hiddenFor` seconds. */
 export async function sendMessage(storage: Storage, queue: string, body: unknown, hiddenFor = 0): Promise<SentMessage> {
@@ -27,19 +29,11 @@ export async function sendMessage(storage: Storage, queue: string, body: unknown
 /** Makes a hidden message visible at once. Someone else having it by now is as good. */
 export async function showMessage(storage: Storage, { queue, id, popReceipt, text }: SentMessage): Promise<void> {
   if (isExplained(() => ({ write: 'message', queue, does: 'show' }))) return;
-  await unlessGone(storage.queue(queue).updateMessage(id, popReceipt, text, 0));
+  await unlessRefused(GONE, storage.queue(queue).updateMessage(id, popReceipt, text, 0));
 }
 
 /** Takes a message back. */
 export async function deleteMessage(storage: Storage, { queue, id, popReceipt }: SentMessage): Promise<void> {
   if (isExplained(() => ({ write: 'message', queue, does: 'delete' }))) return;
-  await unlessGone(storage.queue(queue).deleteMessage(id, popReceipt));
-}
-
-async function unlessGone(call: Promise<unknown>): Promise<void> {
-  try {
-    await storageCall(call);
-  } catch (error) {
-    if (!(error instanceof StorageRefusal)) throw error;
-  }
+  await unlessRefused(GONE, storage.queue(queue).deleteMessage(id, popReceipt));
 }

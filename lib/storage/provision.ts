@@ -1,5 +1,5 @@
 import pMap from 'p-map';
-import { storageCall, unlessMissing } from './errors.ts';
+import { storageCall, storageCalls, unlessMissing } from './errors.ts';
 import { isExplained } from './explain.ts';
 import type { Storage } from './storage.ts';
 
@@ -34,9 +34,7 @@ export async function dropTable(storage: Storage, table: string): Promise<void> 
 
 /** The names of the tables that begin with `prefix`, in order. */
 export async function listTables(storage: Storage, prefix: string): Promise<string[]> {
-  const names: string[] = [];
   const filter = `TableName ge '${prefix}' and TableName lt '${prefix}~'`;
-  for await (const table of storage.tables.listTables({ queryOptions: { filter } }))
-    if (table.name) names.push(table.name);
-  return names;
+  const tables = storageCalls(storage.tables.listTables({ queryOptions: { filter } }));
+  return Array.fromAsync(tables, ({ name = '' }) => name);
 }

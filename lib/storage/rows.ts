@@ -1,13 +1,10 @@
 import type { TableClient, TableEntity, TableEntityResult, TransactionAction } from '@azure/data-tables';
-import { StorageRefusal, storageCall, unlessMissing } from './errors.ts';
+import { storageCall, storageCalls, unlessMissing, unlessRefused } from './errors.ts';
 import { explainedAction, isExplained } from './explain.ts';
 import type { Storage } from './storage.ts';
 
 /** A row of a table as it is stored. Its properties are in the form that the tables SDK takes and gives. */
-export interface Row {
-  readonly table: string;
-  readonly partition: string;
-  readonly row: string;
+export interface Row extends Address {
   readonly etag: string;
   readonly properties: Properties;
 }
@@ -79,13 +76,12 @@ async function collect(
     .table(table)
     .listEntities({ queryOptions })
     .byPage({ maxPageSize: Math.min(limit, PAGE_SIZE) });
-  for (;;) {
-    const page = await storageCall(pages.next());
-    if (page.done) return { rows, more: false };
-    for (const entity of page.value) rows.push(toRow(table, entity));
+  for await (const page of storageCalls(pages)) {
+    for (const entity of page) rows.push(toRow(table, entity));
     if (rows.length < limit) continue;
-    return { rows: rows.slice(0, limit), more: rows.length > limit || page.value.continuationToken !== undefined };
+    return { rows: rows.slice(0, limit), more: rows.length > limit || page.continuationToken !== undefined };
   }
+  return { rows, more: false };
 }
 
 export interface RowRange {
@@ -192,19 +188,18 @@ export interface Transaction {
   readonly signal?: AbortSignal;
 }
 
+/** Does the same, and answers whether every condition held; another failure is thrown. */
+export async function trySubmit(storage: Storage, transaction: Transaction): Promise<boolean> {
+  return (await unlessRefused(['exists', 'changed', 'missing'], submit(storage, transaction))) !== undefined;
+}
+
 /** Does one conditional action and answers whether its condition held; another failure is thrown. */
-export async function tryAction(
+export function tryAction(
   storage: Storage,
   { table, partition }: Omit<Address, 'row'>,
   action: Action,
 ): Promise<boolean> {
-  try {
-    await submit(storage, { table, partition, actions: [action] });
-    return true;
-  } catch (error) {
-    if (error instanceof StorageRefusal && ['exists', 'changed', 'missing'].includes(error.reason)) return false;
-    throw error;
-  }
+  return trySubmit(storage, { table, partition, actions: [action] });
 }
 
 function toEntity(partition: string, action: Action): TableEntity {

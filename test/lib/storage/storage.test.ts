@@ -1,7 +1,11 @@
 import { createHttpHeaders, type PipelineRequest } from '@azure/core-rest-pipeline';
 import { expect, test } from 'vitest';
-import { readRow } from '../../../lib/storage/rows.ts';
-import { openStorage } from '../../../lib/storage/storage.ts';
+import { listBlobs } from '../../../lib/storage/append-blobs.ts';
+import { listContainer, readBlob } from '../../../lib/storage/blobs.ts';
+import { sendMessage } from '../../../lib/storage/messages.ts';
+import { listTables } from '../../../lib/storage/provision.ts';
+import { readRange, readRow } from '../../../lib/storage/rows.ts';
+import { openStorage, type Storage } from '../../../lib/storage/storage.ts';
 
 const key = 'AccountName=me;AccountKey=a2V5';
 const endpoints = (protocol: string) =>
@@ -23,4 +27,23 @@ test.each([
   const storage = openStorage({ connectionString, httpClient });
   await readRow(storage, { table: 'things', partition: 'one', row: '1' }).catch(() => undefined);
   expect(asked.map(({ allowInsecureConnection }) => allowInsecureConnection)).toEqual([isPlain]);
+});
+
+test.each<[string, (storage: Storage) => Promise<unknown>]>([
+  ['a point query', (storage) => readRow(storage, { table: 'things', partition: 'one', row: '1' })],
+  ['a range', (storage) => readRange(storage, { table: 'things', partition: 'one', from: '' })],
+  ['a list of tables', (storage) => listTables(storage, 'things')],
+  ['a message', (storage) => sendMessage(storage, 'things', {})],
+  ['a blob', (storage) => readBlob(storage, { container: 'things', name: 'one' })],
+  ['a list of blobs', (storage) => listBlobs(storage, { container: 'things', prefix: '' })],
+  ['a container', (storage) => Array.fromAsync(listContainer(storage, 'things'))],
+])('where storage is away, %s is unavailable', async (_, call) => {
+  const httpClient = {
+    sendRequest: async (request: PipelineRequest) => ({ request, status: 503, headers: createHttpHeaders() }),
+  };
+  const storage = openStorage({
+    connectionString: `DefaultEndpointsProtocol=https;${key};${endpoints('https')}`,
+    httpClient,
+  });
+  await expect(call(storage)).rejects.toMatchObject({ code: 'storage-unavailable', details: { retryAfter: 5 } });
 });
