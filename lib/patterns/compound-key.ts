@@ -3,7 +3,7 @@ import { busy, RowkeyError } from '../errors.ts';
 import { type Action, type Address, type Properties, type Row, readRange } from '../storage/rows.ts';
 import type { Engine } from './engine.ts';
 import type { Entity, Values } from './entity.ts';
-import { type Snapshot, toProperties, toSnapshot } from './entity-codec.ts';
+import { liveValues, type Snapshot, toProperties, toSnapshot } from './entity-codec.ts';
 import { buildKey, prefixOfDetails, rangeOfPrefix } from './key-template.ts';
 import { addressOf } from './places.ts';
 import { toPlaced } from './stored-values.ts';
@@ -76,13 +76,14 @@ export function touchedMasters(
   const touched = new Map<string, string>();
   if (!master) return touched;
   for (const { before, after } of changes) {
-    const values = after ?? (before.state === 'live' ? before.values : {});
-    const found = neighbours.get(buildKey(master.row, values));
+    const values = after ?? liveValues(before) ?? {};
+    const row = buildKey(master.row, values);
+    const found = neighbours.get(row);
     const snapshot = toSnapshot(master, found?.properties.EntityType === master.name ? found : undefined);
-    if (found && snapshot.state === 'live' && snapshot.system.MovingFrom)
-      throw busy('What it belongs to is arriving from another partition.');
-    if (found && snapshot.state === 'live') touched.set(found.row, found.etag);
-    else if (after) {
+    if (snapshot.state === 'live') {
+      if (snapshot.system.MovingFrom) throw busy('What it belongs to is arriving from another partition.');
+      touched.set(row, snapshot.etag);
+    } else if (after) {
       const field = master.keyFields.at(-1) ?? 'key';
       throw new RowkeyError('invalid-input', `The field ${field} names nobody that one of ${name} could belong to.`, {
         field,

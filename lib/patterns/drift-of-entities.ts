@@ -5,7 +5,7 @@ import { referredTo, withCopies } from './denormalization.ts';
 import type { Suspicion } from './drift-audit.ts';
 import type { Engine } from './engine.ts';
 import type { Entity, Values } from './entity.ts';
-import { type Snapshot, toSnapshot } from './entity-codec.ts';
+import { type Live, liveValues, toSnapshot } from './entity-codec.ts';
 import { commit, EntityChanged } from './eventual-transaction.ts';
 import { MESSAGE_VERSION } from './intent.ts';
 import { buildKey } from './key-template.ts';
@@ -17,8 +17,6 @@ import { reconcile, sameCopy } from './reconcile.ts';
 import { claim, hasLiveClaim, isOwnedBy } from './unique-claim.ts';
 
 /** What an entity wants and is not there, or is there otherwise. */
-
-type Live = Extract<Snapshot, { state: 'live' }>;
 
 interface Scope {
   readonly only: string | undefined;
@@ -168,10 +166,9 @@ async function checkCopiedFields(
     if (!key) continue;
     const row = await readRow(engine.storage, { ...address, row: buildKey(link.source.row, key) });
     const source = toSnapshot(link.source, row?.properties.EntityType === link.source.name ? row : undefined);
-    const values = source.state === 'live' ? source.values : undefined;
     const isMarked = source.state === 'live' && source.system.DenormalizedTo === address.row;
-    if (isMarked && isDeepStrictEqual(withCopies(link, snapshot.values, values), snapshot.values)) continue;
-    const after = withCopies(link, snapshot.values, values);
+    const after = withCopies(link, snapshot.values, liveValues(source));
+    if (isMarked && isDeepStrictEqual(after, snapshot.values)) continue;
     suspicions.push({
       what: 'copied fields',
       of: link.reference.field,

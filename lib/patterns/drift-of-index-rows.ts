@@ -3,7 +3,7 @@ import { type Address, type Row, readRow, tryAction } from '../storage/rows.ts';
 import type { Suspicion } from './drift-audit.ts';
 import type { Engine } from './engine.ts';
 import type { Entity, Values } from './entity.ts';
-import { toSnapshot } from './entity-codec.ts';
+import { liveValues, toSnapshot } from './entity-codec.ts';
 import type { Index, IndexEntity } from './indexes.ts';
 import { MESSAGE_VERSION } from './intent.ts';
 import { buildKey, parseKey } from './key-template.ts';
@@ -136,6 +136,5 @@ async function settle(engine: Engine, entity: Entity, { table, partition, row }:
 
 async function readValues({ storage }: Engine, entity: Entity, address: Address): Promise<Values | undefined> {
   const row = await readRow(storage, address);
-  const snapshot = toSnapshot(entity, row?.properties.EntityType === entity.name ? row : undefined);
-  return snapshot.state === 'live' ? snapshot.values : undefined;
+  return liveValues(toSnapshot(entity, row?.properties.EntityType === entity.name ? row : undefined));
 }

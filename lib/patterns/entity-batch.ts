@@ -5,7 +5,7 @@ import { readRow } from '../storage/rows.ts';
 import { keptFields } from './denormalization.ts';
 import type { Engine } from './engine.ts';
 import { type Entity, pick, type Values } from './entity.ts';
-import { toSnapshot } from './entity-codec.ts';
+import { liveValues, toSnapshot } from './entity-codec.ts';
 import { droppingBlobs } from './entity-store.ts';
 import { commit, EntityChanged } from './eventual-transaction.ts';
 import { checkDay, withDayTable } from './high-volume-delete.ts';
@@ -118,7 +118,7 @@ async function changeOf(engine: Engine, entity: Entity, { index, values }: Item)
   const isOther = row && found.state === 'live' && (row.properties.EntityType !== entity.name || isCopy(row));
   // Under the key of a copy, a list or another kind of entity an insert is refused.
   const before = isOther ? toSnapshot(entity, undefined) : found;
-  const current = before.state === 'live' ? before.values : undefined;
+  const current = liveValues(before);
   const after = await toStored(engine, entity, { ...pick(current ?? {}, keptFields(entity)), ...values }, current);
   const outcome = !current ? 'created' : isDeepStrictEqual(current, after) ? 'unchanged' : 'replaced';
   return { index, values, address, before, after, outcome } satisfies Change & Item & { outcome: BatchOutcome };

@@ -22,11 +22,12 @@ export interface SystemProperties {
 /** What is known of an entity's row: the state a change is planned from. */
 export type Snapshot =
   | { readonly state: 'absent' }
-  /** With `movedTo`, the id of the operation that moved the entity and still has to open it where it arrived. */
   /** Keeps the counts of an entity that does not exist. */
   | { readonly state: 'placeholder'; readonly etag: string; readonly writeId: string; readonly counts: Values }
+  /** With `movedTo`, the id of the operation that moved the entity and still has to open it where it arrived. */
   | { readonly state: 'tombstone'; readonly etag: string; readonly writeId: string; readonly movedTo: string }
   | { readonly state: 'live'; readonly etag: string; readonly values: Values; readonly system: SystemProperties };
+export type Live = Extract<Snapshot, { state: 'live' }>;
 
 /** https://learn.microsoft.com/rest/api/storageservices/understanding-the-table-service-data-model */
 const MAX_STRING_LENGTH = 32_768;
@@ -55,6 +56,7 @@ export function toProperties(
   return properties;
 }
 
+/** The stored form of some fields, without ours; those without a value are left out. Throws as `toProperties` does. */
 export function fieldsToProperties(entity: Entity, values: Values): Properties {
   const entries = Object.entries(values).filter(([, value]) => value !== undefined && value !== null);
   if (entries.length > MAX_PROPERTIES)
@@ -140,6 +142,7 @@ function upgraded(entity: Entity, properties: Properties, from: number): Values 
   return pick(values, Object.keys(entity.columns));
 }
 
+/** What the row under its key tells of an entity. That it is of this type, and no copy, is for the caller to see. */
 export function toSnapshot(entity: Entity, row: Row | undefined): Snapshot {
   if (!row) return { state: 'absent' };
   const { etag, properties } = row;
@@ -155,6 +158,11 @@ export function toSnapshot(entity: Entity, row: Row | undefined): Snapshot {
       counts: pick(properties, Object.keys(entity.counts)),
     };
   return { state: 'live', etag, values: toValues(entity, properties), system: systemOf(properties) };
+}
+
+/** The fields of an entity that is there. */
+export function liveValues(snapshot: Snapshot): Values | undefined {
+  return snapshot.state === 'live' ? snapshot.values : undefined;
 }
 
 function systemOf(properties: Properties): SystemProperties {

@@ -5,7 +5,7 @@ import { type Address, readRow } from '../storage/rows.ts';
 import { decidedFields, keptFields } from './denormalization.ts';
 import type { Engine } from './engine.ts';
 import { type Entity, pick, type Values } from './entity.ts';
-import { type Snapshot, toSnapshot } from './entity-codec.ts';
+import { type Live, liveValues, type Snapshot, toSnapshot } from './entity-codec.ts';
 import { type CommitOptions, commit, EntityChanged } from './eventual-transaction.ts';
 import { checkDay, unlessTableMissing, withDayTable } from './high-volume-delete.ts';
 import { dropBlobs } from './large-entities.ts';
@@ -146,8 +146,6 @@ export async function changeEntity(
   throw busy('Others keep changing the same entity.');
 }
 
-type Live = Extract<Snapshot, { state: 'live' }>;
-
 /** A point query: one transaction. Undefined where there is none, or only a tombstone. */
 export async function readLive(engine: Engine, entity: Entity, address: Address): Promise<Live | undefined> {
   const reading = readRow(engine.storage, address);
@@ -185,8 +183,7 @@ export async function droppingBlobs<Result>(
   run: () => Promise<Result>,
 ): Promise<Result> {
   const result = await run();
-  for (const { before, after } of changes)
-    await dropBlobs(storage, entity, { of: before.state === 'live' ? before.values : undefined, but: after });
+  for (const { before, after } of changes) await dropBlobs(storage, entity, { of: liveValues(before), but: after });
   return result;
 }
 

@@ -9,7 +9,7 @@ import { type Action, type Address, type Row, readRow, submit } from '../storage
 import { inPattern, traceContext } from '../telemetry/span.ts';
 import type { Engine } from './engine.ts';
 import type { Entity, Values } from './entity.ts';
-import { toSnapshot, toValues } from './entity-codec.ts';
+import { liveValues, toSnapshot, toValues } from './entity-codec.ts';
 import { inTurn } from './in-turn.ts';
 import { INDEX_CHANGES_QUEUE, MESSAGE_VERSION } from './intent.ts';
 import { dropList, toStoredList } from './member-list.ts';
@@ -280,7 +280,7 @@ function noteChanges(
   done: ReadonlyMap<string, Committed> | undefined,
 ): void {
   for (const { address, before, after } of changes) {
-    const then = before.state === 'live' ? before.values : {};
+    const then = liveValues(before) ?? {};
     const { values: now, etag } = done?.get(address.row) ?? { values: after ?? {}, etag: undefined };
     const fields = Object.keys({ ...then, ...now }).filter((field) => !isDeepStrictEqual(then[field], now[field]));
     const operation = !after ? 'delete' : before.state === 'live' ? 'replace' : 'create';

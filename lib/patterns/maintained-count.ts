@@ -1,6 +1,6 @@
 import type { Action, Properties, Row } from '../storage/rows.ts';
 import type { Entity, Values } from './entity.ts';
-import { PLACEHOLDER, type Snapshot } from './entity-codec.ts';
+import { liveValues, PLACEHOLDER, type Snapshot } from './entity-codec.ts';
 import { buildKey } from './key-template.ts';
 
 /**
@@ -21,7 +21,7 @@ export function countFields(entity: Entity): string[] {
 
 /** The counts of an entity as its row, or the placeholder under its key, has them. */
 export function keptCounts(entity: Entity, before: Snapshot): Values {
-  const kept = before.state === 'live' ? before.values : before.state === 'placeholder' ? before.counts : {};
+  const kept = before.state === 'placeholder' ? before.counts : (liveValues(before) ?? {});
   return Object.fromEntries(countFields(entity).map((field) => [field, Number(kept[field] ?? 0)]));
 }
 
@@ -35,7 +35,7 @@ interface CountedChange {
 export function countChanges(entity: Entity, changes: readonly CountedChange[]): Map<string, Map<string, number>> {
   const rows = new Map<string, Map<string, number>>();
   for (const { before, after } of changes) {
-    const left = before.state === 'live' ? before.values : undefined;
+    const left = liveValues(before);
     const by = Number(after !== undefined) - Number(left !== undefined);
     for (const { target, field } of by === 0 ? [] : entity.countedBy) {
       const row = buildKey(target().row, after ?? left ?? {});

@@ -4,6 +4,7 @@ import { detailActions, touchedMasters } from './compound-key.ts';
 import { type Denormalized, referredTo, withCopies } from './denormalization.ts';
 import type { Entity, Values } from './entity.ts';
 import {
+  liveValues,
   PLACEHOLDER,
   type Snapshot,
   type SystemProperties,
@@ -68,7 +69,7 @@ export interface Plan {
 /** The row keys that a plan for these changes needs read first: lists, counts, and both sides of denormalized copies. */
 export function neighboursOf(entity: Entity, changes: readonly Change[]): string[] {
   const rows = changes.flatMap((change) => {
-    const before = valuesBefore(change);
+    const before = liveValues(change.before);
     const lists = listChanges(entity, before, change.after).map((list) => list.row);
     const sources = entity.denormalized.flatMap((link) =>
       [before, change.after].flatMap((values) => sourceRow(link, values) ?? []),
@@ -96,7 +97,7 @@ export function planPartition(
     const copied = withNeighboursCopies(entity, original, neighbours, actions);
     const change = { ...original, after: copied && { ...copied, ...keptCounts(entity, original.before) } };
     const { address, after } = change;
-    const before = valuesBefore(change);
+    const before = liveValues(change.before);
     const copies = copyActions(entity, before, after);
     const touched = unionOfPlaces(placesOf(entity, before), placesOf(entity, after));
     actions.unshift({ action: entityAction(entity, change, writeId), part: { of: 'entity' } });
@@ -146,10 +147,6 @@ export function planPartition(
       `One transaction changes at most ${MAX_TRANSACTION_ACTIONS} rows; this needs ${actions.length}.`,
     );
   return { actions, items, claims };
-}
-
-function valuesBefore({ before }: Pick<Change, 'before'>): Values | undefined {
-  return before.state === 'live' ? before.values : undefined;
 }
 
 /** A delete of more than one row leaves a tombstone, which the reconciler of its intent removes. */
@@ -250,7 +247,7 @@ function withNeighboursCopies(
 ): Values | undefined {
   let after = change.after;
   for (const link of entity.denormalized) {
-    const from = sourceRow(link, valuesBefore(change));
+    const from = sourceRow(link, liveValues(change.before));
     const to = sourceRow(link, after);
     const source = toSnapshot(link.source, to === undefined ? undefined : neighbours.get(to));
     if (to !== undefined && source.state !== 'live') {
@@ -260,7 +257,7 @@ function withNeighboursCopies(
         accepted: `an existing one of ${link.source.name} in the same partition`,
       });
     }
-    if (after) after = withCopies(link, after, source.state === 'live' ? source.values : undefined);
+    if (after) after = withCopies(link, after, liveValues(source));
     const mark = (row: string | undefined, DenormalizedTo: string) => {
       const found = row === undefined ? undefined : neighbours.get(row);
       if (found)

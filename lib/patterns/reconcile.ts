@@ -5,7 +5,7 @@ import { type Address, type Properties, type Row, readRow, tryAction } from '../
 import { inPattern } from '../telemetry/span.ts';
 import type { Engine } from './engine.ts';
 import type { Entity, Values } from './entity.ts';
-import { type Snapshot, toSnapshot, toValues } from './entity-codec.ts';
+import { liveValues, type Snapshot, toSnapshot, toValues } from './entity-codec.ts';
 import type { InterPartitionIndex } from './indexes.ts';
 import type { Intent } from './intent.ts';
 import { settleMember } from './list-upkeep.ts';
@@ -131,10 +131,6 @@ export function sameCopy(entity: Entity, row: Row, wanted: Properties): boolean 
 
 async function readSnapshot({ engine, entity }: Work, address: Address): Promise<Snapshot> {
   return toSnapshot(entity, await readRow(engine.storage, address));
-}
-
-function liveValues(snapshot: Snapshot): Values | undefined {
-  return snapshot.state === 'live' ? snapshot.values : undefined;
 }
 
 function etagOf(snapshot: Snapshot): string {

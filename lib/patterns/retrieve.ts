@@ -59,10 +59,8 @@ export const readWithDetails = inPattern(
     const snapshot = toSnapshot(entity, isOne ? own : undefined);
     if (snapshot.state !== 'live') throw notFound(entity);
     const details = kinds.map((kind) => {
-      const found = rows
-        .filter((each) => each.row.startsWith(prefix) && each.properties.EntityType === kind.name)
-        .map((each) => toSnapshot(kind, each));
-      return [kind.name, found.flatMap((each) => (each.state === 'live' ? [each.values] : []))];
+      const found = rows.filter((each) => each.row.startsWith(prefix) && each.properties.EntityType === kind.name);
+      return [kind.name, found.map(({ properties }) => toValues(kind, properties))];
     });
     return { etag: snapshot.etag, values: { ...snapshot.values, ...Object.fromEntries(details) } };
   },
