@@ -9,7 +9,7 @@ import { checkLeftOver } from './drift-of-index-rows.ts';
 import type { Engine } from './engine.ts';
 import type { Entity } from './entity.ts';
 import { PLACEHOLDER } from './entity-codec.ts';
-import type { Finding } from './finding.ts';
+import type { Finding, Suspicion } from './finding.ts';
 import { elsewhereTables } from './places.ts';
 
 /**
@@ -18,11 +18,6 @@ import { elsewhereTables } from './places.ts';
  * hand, a process that was stalled past its hold, a restored table, an index that is new. What it suspects it looks at
  * again a while later, as queues may just be behind; what it repairs it repairs under ETags, beside any writer.
  */
-
-/** Something that looks wrong, and how it is put right; without `repair` nobody can. */
-export interface Suspicion extends Omit<Finding, 'repaired'> {
-  readonly repair?: () => Promise<boolean>;
-}
 
 /** Which table of the entity is walked, the last row that was looked at, and how many findings were left as they were. */
 export const AuditPosition = z.object({

@@ -2,12 +2,11 @@ import { isDeepStrictEqual } from 'node:util';
 import { blobLength } from '../storage/blobs.ts';
 import { type Action, type Address, type Row, readRange, readRow, tryAction, trySubmit } from '../storage/rows.ts';
 import { referredTo, withCopies } from './denormalization.ts';
-import type { Suspicion } from './drift-audit.ts';
 import type { Engine } from './engine.ts';
 import type { Entity, Values } from './entity.ts';
 import { type Live, liveValues, toSnapshot } from './entity-codec.ts';
 import { commit, EntityChanged } from './eventual-transaction.ts';
-import { MESSAGE_VERSION } from './intent.ts';
+import type { Suspicion } from './finding.ts';
 import { buildKey } from './key-template.ts';
 import { blobsOf } from './large-entities.ts';
 import { countAction } from './maintained-count.ts';
@@ -143,13 +142,7 @@ async function mendElsewhere(
   }
   if (place.member !== undefined && !(await emptyLostList(engine.storage, place))) return false;
   const items = [{ partition: address.partition, row: address.row, places: [place] }];
-  await reconcile(engine, entity, {
-    version: MESSAGE_VERSION,
-    intent: work,
-    entity: entity.name,
-    table: address.table,
-    items,
-  });
+  await reconcile(engine, entity, { intent: work, table: address.table, items });
   return true;
 }
 

@@ -1,11 +1,10 @@
 import pMap from 'p-map';
 import { type Address, type Row, readRow, tryAction } from '../storage/rows.ts';
-import type { Suspicion } from './drift-audit.ts';
 import type { Engine } from './engine.ts';
 import type { Entity, Values } from './entity.ts';
 import { liveValues, toSnapshot } from './entity-codec.ts';
+import type { Suspicion } from './finding.ts';
 import type { Index, IndexEntity } from './indexes.ts';
-import { MESSAGE_VERSION } from './intent.ts';
 import { buildKey, parseKey } from './key-template.ts';
 import {
   dropList,
@@ -131,7 +130,7 @@ async function dropMember(
 /** As after a change of the entity: the place is judged by what the entity is then. */
 async function settle(engine: Engine, entity: Entity, { table, partition, row }: Address, place: Place): Promise<void> {
   const items = [{ partition, row, places: [place] }];
-  await reconcile(engine, entity, { version: MESSAGE_VERSION, intent: 'audit', entity: entity.name, table, items });
+  await reconcile(engine, entity, { intent: 'audit', table, items });
 }
 
 async function readValues({ storage }: Engine, entity: Entity, address: Address): Promise<Values | undefined> {

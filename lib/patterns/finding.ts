@@ -21,5 +21,11 @@ export const Finding = z.object({
 });
 export type Finding = z.infer<typeof Finding>;
 
+/** Something that looks wrong, and how it is put right; without `repair` nobody can. */
+export interface Suspicion extends Omit<Finding, 'repaired'> {
+  /** Answers false where a writer came between. */
+  readonly repair?: () => Promise<boolean>;
+}
+
 /** What operators are told of some rows that were audited, or of which an index was built. */
 export const Findings = z.object({ looked: z.int(), findings: z.array(Finding) });

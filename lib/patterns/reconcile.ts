@@ -32,7 +32,7 @@ const ENTITIES_AT_ONCE = 8;
 /** Throws to be tried again; a message that came too late for its hold is left to the next holder. */
 export const reconcile = inPattern(
   'reconcile',
-  async (engine: Engine, entity: Entity, intent: Intent): Promise<void> => {
+  async (engine: Engine, entity: Entity, intent: Pick<Intent, 'intent' | 'table' | 'items'>): Promise<void> => {
     const until = engine.now() + HOLD_MS;
     const work: Work = { engine, entity, intent: intent.intent, until };
     await pMap(
