@@ -3,7 +3,7 @@ import type { Caller } from '../access/token.ts';
 import { RowkeyError } from '../errors.ts';
 import type { Entity, Role, Values } from '../patterns/entity.ts';
 import { BlobGone } from '../patterns/large-entities.ts';
-import { toPlainUnlessLost } from '../patterns/stored-values.ts';
+import { toPlain } from '../patterns/stored-values.ts';
 import type { Call } from './route.ts';
 
 const SHOWN_AT_ONCE = 8;
@@ -38,7 +38,7 @@ function opened(
   values: Values,
   instead: (field: string) => null,
 ): Promise<Values> {
-  return toPlainUnlessLost(app.engine, entity, visible(entity, caller, values), (field, error) => {
+  return toPlain(app.engine, entity, visible(entity, caller, values), (field, error) => {
     if (error instanceof BlobGone && !isLastAttempt) throw error;
     return instead(field);
   });

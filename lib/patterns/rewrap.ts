@@ -1,15 +1,13 @@
 import pMap from 'p-map';
 import { RowkeyError } from '../errors.ts';
-import { scanTable } from '../storage/rows.ts';
 import { inPattern } from '../telemetry/span.ts';
 import type { Position } from './continuation.ts';
 import { rewrap, SealBroken } from './encrypted-properties.ts';
 import type { Engine } from './engine.ts';
 import { type Entity, pick, type Values } from './entity.ts';
-import { toValues } from './entity-codec.ts';
 import { changeEntity } from './entity-store.ts';
 import { isSealed } from './reference.ts';
-import type { PageOptions } from './retrieve.ts';
+import { type PageOptions, scanEntities } from './retrieve.ts';
 
 /**
  * After the key-encryption key was rotated: wraps data keys with the current one, page by page, while everything goes on.
@@ -27,25 +25,19 @@ export interface Rewrapped {
   readonly next: Position | undefined;
 }
 
-/** Looks at `top` entities of the table. One that is being written at that moment is left for the next run. */
+/** Looks at a page of the table. One that is being written at that moment is left for the next run. */
 export const rewrapEntities = inPattern(
   'encrypted properties',
-  async (engine: Engine, entity: Entity, { top, after }: PageOptions): Promise<Rewrapped> => {
-    const from = after?.partition === undefined ? undefined : { partition: after.partition, row: after.row };
-    const scan = { table: entity.table, type: entity.name, after: from, limit: top };
-    const { rows, more } = await scanTable(engine.storage, scan);
-    const own = rows.filter(({ properties }) => properties.SourceRow === undefined);
+  async (engine: Engine, entity: Entity, page: PageOptions): Promise<Rewrapped> => {
+    const { items, next } = await scanEntities(engine, entity, page);
     // Where the current key is not to be had, that is no fault of an entity.
     await engine.keys.currentKeyId();
-    const outcomes = await pMap(own, ({ properties }) => rewrapOne(engine, entity, toValues(entity, properties)), {
-      concurrency: AT_ONCE,
-    });
-    const last = rows.at(-1);
+    const outcomes = await pMap(items, (found) => rewrapOne(engine, entity, found), { concurrency: AT_ONCE });
     return {
-      looked: own.length,
+      looked: items.length,
       rewrapped: outcomes.filter((outcome) => outcome === 'rewrapped').length,
       failed: outcomes.filter((outcome) => outcome === 'failed').length,
-      next: more && last ? { partition: last.partition, row: last.row } : undefined,
+      next,
     };
   },
 );

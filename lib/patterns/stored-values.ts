@@ -36,7 +36,7 @@ async function sealed(engine: Engine, entity: Entity, values: Values, current: V
   if (fields.length === 0) return {};
   // What does not open is not the same.
   const before = { ...pick(values, entity.keyFields), ...pick(current, fields) };
-  const opened = await toPlainUnlessLost(engine, entity, before);
+  const opened = await toPlain(engine, entity, before, () => undefined);
   const isSame = fields.every((field) => isSealed(current[field]) && opened[field] === plain[field]);
   return isSame ? pick(current, fields) : seal(engine, entity, values, plain);
 }
@@ -59,35 +59,33 @@ async function texts(
   return stored;
 }
 
-/** The values as callers read them. Throws `BlobGone`, `SealBroken`. */
-export function toPlain(engine: Engine, entity: Entity, values: Values): Promise<Values> {
-  return withPlain(entity, values, (field) => plainOf(engine, entity, values, field));
-}
-
-/** The same, with what `instead` says for what does not open or is not there; undefined leaves the reference that it is. */
-export function toPlainUnlessLost(
+/**
+ * The values as callers read them. Of one that does not open, or whose blob is not there, `lost` says what is in its place
+ * (undefined: the reference that it is); without it throws `BlobGone`, `SealBroken`.
+ */
+export async function toPlain(
   engine: Engine,
   entity: Entity,
   values: Values,
-  instead: (field: string, error: Error) => null | undefined = () => undefined,
+  lost: (field: string, error: Error) => null | undefined = rethrow,
 ): Promise<Values> {
-  return withPlain(entity, values, (field) =>
-    plainOf(engine, entity, values, field).catch((error: unknown) => {
-      if (error instanceof BlobGone || error instanceof SealBroken) return instead(field, error);
-      throw error;
-    }),
+  const plain = await pMap(
+    [...entity.encrypted, ...entity.large],
+    async (field) => {
+      try {
+        return [field, await plainOf(engine, entity, values, field)] as const;
+      } catch (error) {
+        if (error instanceof BlobGone || error instanceof SealBroken) return [field, lost(field, error)] as const;
+        throw error;
+      }
+    },
+    { concurrency: FIELDS_AT_ONCE },
   );
+  return { ...values, ...Object.fromEntries(plain.filter(([, text]) => text !== undefined)) };
 }
 
-async function withPlain(
-  { encrypted, large }: Entity,
-  values: Values,
-  textOf: (field: string) => Promise<string | null | undefined>,
-): Promise<Values> {
-  const fields = [...encrypted, ...large];
-  const plain = await pMap(fields, textOf, { concurrency: FIELDS_AT_ONCE });
-  const changed = fields.map((field, index) => [field, plain[index]] as const);
-  return { ...values, ...Object.fromEntries(changed.filter(([, text]) => text !== undefined)) };
+function rethrow(_field: string, error: Error): never {
+  throw error;
 }
 
 /** Undefined where the value is no reference. */
@@ -107,7 +105,7 @@ export async function toPlaced(
   values: Values,
   there: { readonly entity: Entity; readonly to: Values },
 ): Promise<Values> {
-  const placed = { ...(await toPlainUnlessLost(engine, entity, values)), ...there.to };
+  const placed = { ...(await toPlain(engine, entity, values, () => undefined)), ...there.to };
   const address = addressOf(there.entity, placed);
   const files = await copyAttachments(engine.storage, entity, values, address);
   return toStored(engine, there.entity, { ...placed, ...files });
