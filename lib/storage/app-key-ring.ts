@@ -1,9 +1,11 @@
 import { RowkeyError } from '../errors.ts';
 import { settings } from '../settings.ts';
 import type { KeyRing } from './key-ring.ts';
+import { keyVaultKeyRing } from './key-vault-key-ring.ts';
 import { localKeyRing } from './local-key-ring.ts';
+import { managedIdentity } from './managed-identity.ts';
 
-let current: Promise<KeyRing> | undefined;
+let current: KeyRing | undefined;
 
 /**
  * The key ring that the settings name, opened at first use: an app that encrypts nothing needs none. Every call throws
@@ -15,24 +17,18 @@ export function appKeyRing(): KeyRing {
     return current;
   };
   return {
-    wrap: async (dataKey) => (await opened()).wrap(dataKey),
-    unwrap: async (keyId, wrapped) => (await opened()).unwrap(keyId, wrapped),
-    currentKeyId: async () => (await opened()).currentKeyId(),
+    wrap: async (dataKey) => opened().wrap(dataKey),
+    unwrap: async (keyId, wrapped) => opened().unwrap(keyId, wrapped),
+    currentKeyId: async () => opened().currentKeyId(),
   };
 }
 
-async function open(): Promise<KeyRing> {
+function open(): KeyRing {
   const { KEY_ENCRYPTION_KEY_FILE: file, KEY_ENCRYPTION_KEY_URI: keyUri, ...rest } = settings();
   if (file) return localKeyRing(file);
-  if (!keyUri)
-    throw new RowkeyError(
-      'wrong-setting',
-      'Encrypted properties need the setting KEY_ENCRYPTION_KEY_FILE or KEY_ENCRYPTION_KEY_URI.',
-    );
-  // Loaded where they are needed, since the SDKs take long to load.
-  const [{ managedIdentity }, { keyVaultKeyRing }] = await Promise.all([
-    import('./managed-identity.ts'),
-    import('./key-vault-key-ring.ts'),
-  ]);
-  return keyVaultKeyRing({ keyUri, credential: managedIdentity(rest.AzureWebJobsStorage__clientId) });
+  if (keyUri) return keyVaultKeyRing({ keyUri, credential: managedIdentity(rest.AzureWebJobsStorage__clientId) });
+  throw new RowkeyError(
+    'wrong-setting',
+    'Encrypted properties need the setting KEY_ENCRYPTION_KEY_FILE or KEY_ENCRYPTION_KEY_URI.',
+  );
 }

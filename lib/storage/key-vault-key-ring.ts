@@ -55,6 +55,7 @@ export function keyVaultKeyRing({ keyUri, credential, httpClient }: KeyVaultOpti
   }
 
   async function lookUp(): Promise<CurrentKey> {
+    // Loaded at first use, as it takes long: most instances that start open nothing that is encrypted.
     vault ??= import('@azure/keyvault-keys').then(
       ({ KeyClient }) => new KeyClient(vaultUrl, credential, clientOptions()),
     );
