@@ -20,7 +20,7 @@ function indexRoute(entity: Entity, indexName: string, index: Index): Route {
     path: `${entity.name}/by/${indexName}/${fields.map((field) => `{${field}}`).join('/')}`,
     roles: rolesToReadBy(entity, fields),
   } as const;
-  if (isOfMany(entity, index))
+  if (index.kind === 'index-entity' || isOfMany(entity, index))
     return {
       ...common,
       query: PAGE_QUERY,
@@ -37,7 +37,6 @@ function indexRoute(entity: Entity, indexName: string, index: Index): Route {
         return pageAnswer(call, entity, page, { bound: path, path });
       },
     };
-  if (index.kind === 'index-entity') throw new Error('A list is of many.');
   return {
     ...common,
     summary: `The one of ${entity.name} with this ${fields.join(', ')}`,

@@ -100,7 +100,9 @@ export function defineEntity<
   const schema = declaration.schema.extend(Object.fromEntries(describing)) as unknown as z.ZodObject<Shape>;
   const partition = compileTemplate(key.partition);
   const row = compileTemplate(key.row);
-  const tables = [table, archive?.table, ...Object.values(indexes).map(tableOf)].filter((used) => used !== undefined);
+  const tables = [table, archive?.table, ...Object.values(indexes).map(({ elsewhere }) => elsewhere?.table)].filter(
+    (used) => used !== undefined,
+  );
   for (const used of tables)
     if (!TABLE_NAME.test(used)) throw wrong(`the table name ${used} is not 3 to 55 lower-case letters and digits`);
   for (const field of Object.keys(schema.shape))
@@ -245,21 +247,13 @@ function notOwned({ through, permissions }: { through: Entity; permissions: stri
   return stranger && `is in a partition by ${stranger}, which ${through.name} has not`;
 }
 
-function tableOf(index: Index): string | undefined {
-  return index.kind === 'inter-partition'
-    ? index.table
-    : index.kind === 'index-entity'
-      ? index.elsewhere?.table
-      : undefined;
-}
-
 /** A place outside the partition must belong to one entity alone, or be competed for openly. */
 function doubtful(index: Index, keyFields: readonly string[]): string | undefined {
   if (index.kind !== 'inter-partition' && index.row.parts.some(({ each }) => each))
     return 'is not in another partition, and has a row for each element';
   const lacks = (fields: readonly string[]) => keyFields.filter((field) => !fields.includes(field)).join(', ');
   if (index.kind === 'inter-partition' && !index.unique) {
-    const missing = lacks([...index.partition.readable, ...index.row.readable]);
+    const missing = lacks([...index.elsewhere.partition.readable, ...index.row.readable]);
     return missing === '' ? undefined : `is not unique and lacks ${missing} in its key`;
   }
   if (index.kind !== 'index-entity' || !index.elsewhere) return undefined;

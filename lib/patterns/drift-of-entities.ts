@@ -52,8 +52,7 @@ async function checkHere(engine: Engine, entity: Entity, address: Address, snaps
   const { values } = snapshot;
   const suspicions: Suspicion[] = [];
   for (const [name, index] of Object.entries(entity.indexes)) {
-    if (index.kind === 'inter-partition' || (index.kind === 'index-entity' && index.elsewhere)) continue;
-    if (!isIndexed(index, values)) continue;
+    if (index.elsewhere || !isIndexed(index, values)) continue;
     const row = buildKey(index.row, values);
     const there = { ...address, row };
     const found = await readAnyList(engine.storage, there);

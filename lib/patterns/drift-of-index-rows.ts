@@ -49,9 +49,7 @@ export async function checkLeftOver(engine: Engine, entity: Entity, scanned: Row
 
 /** Whether the row may be one of the index's: it is in its table, and its key is of its template. */
 export function isRowOf(entity: Entity, index: Index, { table, row }: Row): boolean {
-  const own =
-    index.kind === 'inter-partition' ? index.table : index.kind === 'index-entity' ? index.elsewhere?.table : undefined;
-  return table === (own ?? entity.table) && parseKey(index.row, row) !== undefined;
+  return table === (index.elsewhere ?? entity).table && parseKey(index.row, row) !== undefined;
 }
 
 function wants(

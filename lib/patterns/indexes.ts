@@ -3,12 +3,19 @@ import { compileTemplate, type FieldsOf, type KeyTemplate } from './key-template
 /** What a copy carries besides the key of its entity: everything, nothing, or the named fields. */
 export type Copies<Field extends string> = 'everything' | 'keys' | readonly Field[];
 
+/** Where an index is that is not in the partition of its entities. */
+export interface Elsewhere {
+  readonly table: string;
+  readonly partition: KeyTemplate;
+}
+
 /**
  * Intra-partition secondary index pattern: a copy of the entity in the same partition under another row key,
  * changed in the same entity group transaction and so never seen apart from it.
  */
 export interface IntraPartitionIndex<Field extends string = string> {
   readonly kind: 'intra-partition';
+  readonly elsewhere: undefined;
   readonly row: KeyTemplate;
   readonly when: Condition | undefined;
   readonly copies: Copies<string>;
@@ -22,8 +29,7 @@ export interface IntraPartitionIndex<Field extends string = string> {
  */
 export interface InterPartitionIndex<Field extends string = string> {
   readonly kind: 'inter-partition';
-  readonly table: string;
-  readonly partition: KeyTemplate;
+  readonly elsewhere: Elsewhere;
   readonly row: KeyTemplate;
   readonly unique: boolean;
   readonly when: Condition | undefined;
@@ -37,7 +43,7 @@ export interface InterPartitionIndex<Field extends string = string> {
  */
 export interface IndexEntity<Field extends string = string> {
   readonly kind: 'index-entity';
-  readonly elsewhere: { readonly table: string; readonly partition: KeyTemplate } | undefined;
+  readonly elsewhere: Elsewhere | undefined;
   readonly row: KeyTemplate;
   /** What the list holds of each entity: enough to find it. */
   readonly holds: KeyTemplate;
@@ -61,12 +67,14 @@ interface IntraPartitionOptions {
   readonly copies?: Copies<string>;
 }
 
+/** Declares a copy beside the entity: see `IntraPartitionIndex`. Throws a plain error on a template that cannot work. */
 export function intraPartitionIndex<const Options extends IntraPartitionOptions>(
   options: Options,
 ): IntraPartitionIndex<FieldsOf<Options['row']> | CopiedBy<Options>> {
   const row = compileTemplate(options.row);
   const copies = options.copies ?? 'everything';
-  return { kind: 'intra-partition', row, when: options.when, copies, uses: usedFields(row.fields, copies) };
+  const { when } = options;
+  return { kind: 'intra-partition', elsewhere: undefined, row, when, copies, uses: usedFields(row.fields, copies) };
 }
 
 interface InterPartitionOptions extends IntraPartitionOptions {
@@ -75,6 +83,7 @@ interface InterPartitionOptions extends IntraPartitionOptions {
   readonly unique?: boolean;
 }
 
+/** Declares a copy in another partition: see `InterPartitionIndex`. Throws a plain error on a template that cannot work. */
 export function interPartitionIndex<const Options extends InterPartitionOptions>(
   options: Options,
 ): InterPartitionIndex<FieldsOf<Options['partition']> | FieldsOf<Options['row']> | CopiedBy<Options>> {
@@ -87,8 +96,7 @@ export function interPartitionIndex<const Options extends InterPartitionOptions>
   );
   return {
     kind: 'inter-partition',
-    table: options.table,
-    partition,
+    elsewhere: { table: options.table, partition },
     row,
     unique: options.unique ?? false,
     when: options.when,
@@ -105,6 +113,7 @@ type PartitionFields<Options> = Options extends { readonly partition: infer Part
   ? FieldsOf<Partition>
   : never;
 
+/** Declares a list of entities: see `IndexEntity`. Throws a plain error on a template that cannot work. */
 export function indexEntity<const Options extends IndexEntityOptions>(
   options: Options,
 ): IndexEntity<FieldsOf<Options['row']> | FieldsOf<Options['holds']> | PartitionFields<Options>> {

@@ -229,18 +229,10 @@ function shapeOf(entity: Entity): Shape {
 }
 
 function indexShape(index: Index): IndexShape {
-  const { kind, row } = index;
-  if (kind === 'intra-partition') return { kind, row: row.template, copies: index.copies };
-  if (kind === 'index-entity')
-    return {
-      kind,
-      row: row.template,
-      holds: index.holds.template,
-      table: index.elsewhere?.table,
-      partition: index.elsewhere?.partition.template,
-    };
-  const { table, partition, unique, copies } = index;
-  return { kind, row: row.template, table, partition: partition.template, unique, copies };
+  const { kind, elsewhere, row } = index;
+  const shape = { kind, table: elsewhere?.table, partition: elsewhere?.partition.template, row: row.template };
+  if (kind === 'index-entity') return { ...shape, holds: index.holds.template };
+  return { ...shape, copies: index.copies, ...(kind === 'inter-partition' ? { unique: index.unique } : {}) };
 }
 
 /** Another change takes another word. */

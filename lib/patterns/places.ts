@@ -44,9 +44,8 @@ export function isIndexed(index: Index, values: Values | undefined): values is V
 }
 
 function templatesOf(index: Index): KeyTemplate[] {
-  if (index.kind === 'intra-partition') return [index.row];
-  if (index.kind === 'inter-partition') return [index.partition, index.row];
-  return [...(index.elsewhere ? [index.elsewhere.partition] : []), index.row, index.holds];
+  const { elsewhere, row } = index;
+  return [...(elsewhere ? [elsewhere.partition] : []), row, ...(index.kind === 'index-entity' ? [index.holds] : [])];
 }
 
 /** Every place outside the partition that an entity in this state wants to be in. */
@@ -65,33 +64,15 @@ function eachElement(index: Index, values: Values | undefined): (Values | undefi
 }
 
 function placeOf(name: string, index: Index, values: Values | undefined): Place | undefined {
-  if (index.kind === 'inter-partition') {
-    if (!isIndexed(index, values)) return undefined;
-    return {
-      index: name,
-      table: index.table,
-      partition: buildKey(index.partition, values),
-      row: buildKey(index.row, values),
-    };
-  }
-  if (index.kind !== 'index-entity' || !index.elsewhere) return undefined;
+  if (!index.elsewhere || !isIndexed(index, values)) return undefined;
   const { table, partition } = index.elsewhere;
-  if (!isIndexed(index, values)) return undefined;
-  return {
-    index: name,
-    table,
-    partition: buildKey(partition, values),
-    row: buildKey(index.row, values),
-    member: buildKey(index.holds, values),
-  };
+  const place = { index: name, table, partition: buildKey(partition, values), row: buildKey(index.row, values) };
+  return index.kind === 'index-entity' ? { ...place, member: buildKey(index.holds, values) } : place;
 }
 
 /** The tables in which an entity's indexes are, besides its own. */
 export function elsewhereTables({ indexes }: Entity): string[] {
-  return Object.values(indexes).flatMap((index) => {
-    if (index.kind === 'intra-partition') return [];
-    return index.kind === 'inter-partition' ? [index.table] : (index.elsewhere?.table ?? []);
-  });
+  return Object.values(indexes).flatMap(({ elsewhere }) => elsewhere?.table ?? []);
 }
 
 export function samePlace(one: Place, other: Place): boolean {

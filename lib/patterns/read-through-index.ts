@@ -8,7 +8,7 @@ import { notFound, readLive } from './entity-store.ts';
 import type { Index, IndexEntity, InterPartitionIndex, IntraPartitionIndex } from './indexes.ts';
 import { buildKey, buildKeys, parseKey, prefixRange } from './key-template.ts';
 import { membersOf, readList } from './member-list.ts';
-import { addressIfAny, isCopy, isIndexed, type Place, placesOf } from './places.ts';
+import { addressIfAny, isCopy, isIndexed, isUnique, type Place, placesOf } from './places.ts';
 import type { Page, PageOptions } from './retrieve.ts';
 import { isConfirmed } from './unique-claim.ts';
 
@@ -22,7 +22,7 @@ const PARTITIONS_AT_ONCE = 16;
 
 /** The fields that a read through an index gives, partition first, in the order of its path. */
 export function indexFields(entity: Entity, index: Index): string[] {
-  const partition = index.kind === 'intra-partition' ? entity.partition : partitionOf(index, entity);
+  const { partition } = index.elsewhere ?? entity;
   // A bucket is found by reading all of them.
   const inPartition = partition.parts.filter(({ buckets }) => buckets === undefined).map(({ field }) => field);
   const inRow = [...index.row.fields];
@@ -34,8 +34,7 @@ export function indexFields(entity: Entity, index: Index): string[] {
 /** Whether several entities may have what the index is read by: then its rows end in their keys. */
 export function isOfMany(entity: Entity, index: Index): boolean {
   if (index.kind === 'index-entity') return true;
-  const isUnique = index.kind === 'inter-partition' && index.unique;
-  return !isUnique && entity.keyFields.includes(index.row.fields.at(-1) ?? '');
+  return !isUnique(index) && entity.keyFields.includes(index.row.fields.at(-1) ?? '');
 }
 
 /**
@@ -51,9 +50,8 @@ export const readByCopies = inPattern(
     given: Values,
     { top, after }: PageOptions,
   ): Promise<Page> => {
-    const inside = index.kind === 'intra-partition';
-    const table = inside ? entity.table : index.table;
-    const partitions = inside ? [buildKey(entity.partition, given)] : buildKeys(index.partition, given);
+    const { table, partition: template } = index.elsewhere ?? entity;
+    const partitions = buildKeys(template, given);
     const range = { table, ...prefixRange(index.row, given), after: after?.row, type: entity.name, limit: top };
     const answers = await pMap(partitions, (partition) => readRange(engine.storage, { ...range, partition }), {
       concurrency: PARTITIONS_AT_ONCE,
@@ -64,33 +62,27 @@ export const readByCopies = inPattern(
     const copies = rows.filter(isCopy);
     const found =
       index.copies === 'keys'
-        ? await followAll(engine, entity, index, copies)
+        ? await pMap(copies, (copy) => follow(engine, entity, index, copy), { concurrency: POINT_READS_AT_ONCE })
         : copies.map(({ properties }) => toValues(entity, properties));
     const last = rows.at(-1);
     const more = all.length > top || answers.some((answer) => answer.more);
-    return { items: found, next: more && last ? { row: last.row } : undefined };
+    return {
+      items: found.filter((values) => values !== undefined),
+      next: more && last ? { row: last.row } : undefined,
+    };
   },
 );
 
-/** The entities that rows refer to; one that has moved on is left out. */
-async function followAll(engine: Engine, entity: Entity, index: Index, rows: readonly Row[]): Promise<Values[]> {
-  const found = await pMap(
-    rows,
-    ({ properties: { SourcePartition, SourceRow } }) =>
-      readLive(engine, entity, { table: entity.table, partition: String(SourcePartition), row: String(SourceRow) }),
-    { concurrency: POINT_READS_AT_ONCE },
-  );
-  return found.flatMap((one, position) => {
-    const row = rows[position];
-    const isRow = (place: Place) => place.partition === row?.partition && place.row === row.row;
-    // A copy in the partition changes with its entity.
-    const isHere = index.kind === 'intra-partition' || (one && placesOf(entity, one.values).some(isRow));
-    return one && isHere ? [one.values] : [];
-  });
-}
-
-function partitionOf(index: InterPartitionIndex | IndexEntity, entity: Entity) {
-  return index.kind === 'inter-partition' ? index.partition : (index.elsewhere?.partition ?? entity.partition);
+/** The entity that a row of an index refers to; undefined where it has moved on. */
+async function follow(engine: Engine, entity: Entity, index: Index, row: Row): Promise<Values | undefined> {
+  const { SourcePartition, SourceRow } = row.properties;
+  const source = { table: entity.table, partition: String(SourcePartition), row: String(SourceRow) };
+  const found = await readLive(engine, entity, source);
+  const isRow = (place: Place) =>
+    place.table === row.table && place.partition === row.partition && place.row === row.row;
+  // A copy in the partition changes with its entity.
+  const isHere = !index.elsewhere || placesOf(entity, found?.values).some(isRow);
+  return isHere ? found?.values : undefined;
 }
 
 /** Through an index whose every row is one entity. One lookup where the row holds a full copy, else two. Throws `not-found`. */
@@ -102,25 +94,16 @@ export const readByCopy = inPattern(
     index: IntraPartitionIndex | InterPartitionIndex,
     given: Values,
   ): Promise<Values> => {
-    const inside = index.kind === 'intra-partition';
-    const table = inside ? entity.table : index.table;
-    const partition = buildKey(inside ? entity.partition : index.partition, given);
-    const row = buildKey(index.row, given);
-    const copy = await readRow(engine.storage, { table, partition, row });
-    if (!copy || copy.properties.SourceRow === undefined) throw notFound(entity);
-    const isData = inside || !index.unique || isConfirmed(copy);
+    const { table, partition } = index.elsewhere ?? entity;
+    const address = { table, partition: buildKey(partition, given), row: buildKey(index.row, given) };
+    const copy = await readRow(engine.storage, address);
+    if (!copy || !isCopy(copy)) throw notFound(entity);
+    const isData = !isUnique(index) || isConfirmed(copy);
     if (isData && index.copies === 'everything') return toValues(entity, copy.properties);
     // A claim is no data: whether its writer has committed is in the entity itself.
-    const { SourcePartition, SourceRow } = copy.properties;
-    const source = { table: entity.table, partition: String(SourcePartition), row: String(SourceRow) };
-    const found = await readLive(engine, entity, source);
-    const isThere = (values: Values) =>
-      inside ||
-      placesOf(entity, values).some(
-        (place) => place.table === table && place.partition === partition && place.row === row,
-      );
-    if (!found || !isThere(found.values)) throw notFound(entity);
-    return found.values;
+    const found = await follow(engine, entity, index, copy);
+    if (!found) throw notFound(entity);
+    return found;
   },
 );
 
@@ -128,10 +111,9 @@ export const readByCopy = inPattern(
 export const readByList = inPattern(
   'index entities',
   async (engine: Engine, entity: Entity, index: IndexEntity, given: Values, options: PageOptions): Promise<Page> => {
-    const table = index.elsewhere?.table ?? entity.table;
-    const partition = buildKey(partitionOf(index, entity), given);
-    const row = buildKey(index.row, given);
-    const members = membersOf(await readList(engine.storage, { table, partition, row }));
+    const { table, partition } = index.elsewhere ?? entity;
+    const address = { table, partition: buildKey(partition, given), row: buildKey(index.row, given) };
+    const members = membersOf(await readList(engine.storage, address));
     const rest = options.after ? members.filter((member) => member > (options.after?.row ?? '')) : members;
     const page = rest.slice(0, options.top);
     const found = await pMap(page, (member) => readMember(engine, entity, index, { given, member }), {
