@@ -5,15 +5,18 @@ import {
   acceptFile,
   announceFile,
   describeAttachment,
+  etagOf,
   putAttachment,
   readAttachment,
   removeAttachment,
 } from '../patterns/attachment.ts';
 import type { Entity } from '../patterns/entity.ts';
+import type { Stored } from '../patterns/entity-store.ts';
 import { Attachment } from '../patterns/reference.ts';
 import { parse, validateTexts } from '../patterns/validation.ts';
 import { blobUploadUrl } from '../storage/blob-sas.ts';
 import { countGrant } from '../telemetry/metrics.ts';
+import { conditionsOf, isNotModified } from './conditions.ts';
 import { requireWriterOrOwner } from './own.ts';
 import type { Answer, Call, Route } from './route.ts';
 
@@ -64,14 +67,15 @@ function routesOf(entity: Entity, field: string): Route[] {
       handle: async (call) => {
         const { engine } = call.app;
         const found = await describeAttachment(engine, of(call));
-        const headers = { etag: `"${found.sha256}"`, 'content-type': found.type };
-        if (call.header('if-none-match')?.includes(headers.etag)) return { status: 304, headers };
+        const headers = { etag: etagOf(found), 'content-type': found.type };
+        if (isNotModified(call, headers.etag)) return { status: 304, headers };
         return { status: 200, headers, bytes: await readAttachment(engine, of(call), found) };
       },
     },
     {
       name: `${name}-put`,
       method: 'PUT',
+      conditional: true,
       path,
       roles: writers,
       summary: `Put the ${field} of one of ${entity.name}, which is one's own or to be changed`,
@@ -80,19 +84,19 @@ function routesOf(entity: Entity, field: string): Route[] {
       success: { status: 200, description: 'What it is, told from its bytes', body: Attachment },
       handle: async (call) => {
         const attachment = await mine(call);
-        const stored = await putAttachment(call.app.engine, attachment, await call.bytes(), call.header('if-match'));
-        return answer(stored.values[field], stored.etag);
+        return answer(field, await putAttachment(call.app.engine, attachment, await call.bytes(), conditionsOf(call)));
       },
     },
     {
       name: `${name}-delete`,
       method: 'DELETE',
+      conditional: true,
       path,
       roles: writers,
       summary: `Delete the ${field} of one of ${entity.name}`,
       success: { status: 204, description: 'Deleted' },
       handle: async (call) => {
-        await removeAttachment(call.app.engine, await mine(call), call.header('if-match'));
+        await removeAttachment(call.app.engine, await mine(call), conditionsOf(call));
         return { status: 204 };
       },
     },
@@ -134,13 +138,13 @@ function uploadRoutes(entity: Entity, field: string): Route[] {
       summary: `Take in the ${field} that has been uploaded, once its bytes were looked at`,
       success: { status: 200, description: 'What it is', body: Attachment },
       handle: async (call) => {
-        const stored = await acceptFile(call.app.engine, await mine(call), call.params.uploadId ?? '');
-        return answer(stored.values[field], stored.etag);
+        return answer(field, await acceptFile(call.app.engine, await mine(call), call.params.uploadId ?? ''));
       },
     },
   ];
 }
 
-function answer(attachment: unknown, etag: string): Answer {
-  return { status: 200, headers: { etag }, body: Attachment.parse(attachment) };
+function answer(field: string, { values }: Stored): Answer {
+  const body = Attachment.parse(values[field]);
+  return { status: 200, headers: { etag: etagOf(body) }, body };
 }

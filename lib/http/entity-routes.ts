@@ -8,6 +8,7 @@ import { type BatchOutcome, putEntities } from '../patterns/entity-batch.ts';
 import { deleteEntity, patchEntity, replaceEntity, type Stored } from '../patterns/entity-store.ts';
 import { type Page, readEntities, readEntity, readWithDetails } from '../patterns/retrieve.ts';
 import { parse, readableSchema, schemaWithGaps, validateTexts, writableSchema } from '../patterns/validation.ts';
+import { conditionsOf, isNotModified } from './conditions.ts';
 import { requestId } from './idempotency.ts';
 import { nextLink, PAGE_QUERY, pageOf } from './paging.ts';
 import { toProblem } from './problem.ts';
@@ -25,7 +26,7 @@ export function entityRoutes(entity: Entity, kind: 'live' | 'archive' = 'live'):
   const one = `${name}/${entity.keyFields.map((field) => `{${field}}`).join('/')}`;
   const partition = `${name}/${entity.partition.fields.map((field) => `{${field}}`).join('/')}`;
   const keyOf = (call: Call) => validateTexts(entity, call.params, entity.keyFields);
-  const at = { path: one, roles: access.write } as const;
+  const change = { path: one, roles: access.write, conditional: true } as const;
   const reads: Route[] = [
     {
       name: `${name}-get`,
@@ -57,14 +58,13 @@ export function entityRoutes(entity: Entity, kind: 'live' | 'archive' = 'live'):
       handle: (call) => range(entity, call),
     });
   const remove: Route = {
-    ...at,
+    ...change,
     name: `${name}-delete`,
     method: 'DELETE',
     summary: `Delete one of ${name}`,
     success: { status: 204, description: 'Deleted' },
     handle: async (call) => {
-      await checkIfNoneMatch(entity, call, keyOf(call));
-      await deleteEntity(call.app.engine, entity, keyOf(call), call.header('if-match'));
+      await deleteEntity(call.app.engine, entity, keyOf(call), conditionsOf(call));
       return { status: 204 };
     },
   };
@@ -102,7 +102,7 @@ export function entityRoutes(entity: Entity, kind: 'live' | 'archive' = 'live'):
       handle: (call) => batch(entity, call),
     },
     {
-      ...at,
+      ...change,
       name: `${name}-replace`,
       method: 'PUT',
       summary: `Replace one of ${name}`,
@@ -111,16 +111,12 @@ export function entityRoutes(entity: Entity, kind: 'live' | 'archive' = 'live'):
       success: { status: 200, description: 'Replaced', body: schemaWithGaps(entity) },
       handle: async (call) => {
         const input = await written(entity, call);
-        await checkIfNoneMatch(entity, call, keyOf(call));
-        return entityAnswer(
-          entity,
-          call,
-          await replaceEntity(call.app.engine, entity, keyOf(call), input, call.header('if-match')),
-        );
+        const stored = await replaceEntity(call.app.engine, entity, keyOf(call), input, conditionsOf(call));
+        return entityAnswer(entity, call, stored);
       },
     },
     {
-      ...at,
+      ...change,
       name: `${name}-patch`,
       method: 'PATCH',
       summary: `Change some fields of one of ${name}; null takes one out`,
@@ -129,12 +125,8 @@ export function entityRoutes(entity: Entity, kind: 'live' | 'archive' = 'live'):
       success: { status: 200, description: 'Changed', body: schemaWithGaps(entity) },
       handle: async (call) => {
         const patch = await written(entity, call);
-        await checkIfNoneMatch(entity, call, keyOf(call));
-        return entityAnswer(
-          entity,
-          call,
-          await patchEntity(call.app.engine, entity, keyOf(call), patch, call.header('if-match')),
-        );
+        const stored = await patchEntity(call.app.engine, entity, keyOf(call), patch, conditionsOf(call));
+        return entityAnswer(entity, call, stored);
       },
     },
   ];
@@ -154,7 +146,7 @@ async function readOne(entity: Entity, call: Call, key: Values): Promise<Answer>
   if (known.length === 0) {
     const stored = await readEntity(call.app.engine, entity, key);
     // Table storage ignores If-None-Match, so the comparison is ours; the row was read all the same.
-    if (isNamedByIfNoneMatch(call, stored.etag)) return { status: 304, headers: headersOf(entity, stored) };
+    if (isNotModified(call, stored.etag)) return { status: 304, headers: headersOf(entity, stored) };
     return { status: 200, headers: headersOf(entity, stored), body: await shown(call, entity, stored.values) };
   }
   const { etag, values } = await readWithDetails(call.app.engine, entity, key, known);
@@ -247,22 +239,6 @@ async function entityAnswer(entity: Entity, call: Call, stored: Stored, status =
 
 function headersOf({ maxAge }: Entity, { etag }: Stored): Record<string, string> {
   return { etag, ...(maxAge ? { 'cache-control': `private, max-age=${maxAge}` } : {}) };
-}
-
-/**
- * Before a write: only GET answers 304 (RFC 9110, 13.1.2). An ETag that is not the current one never becomes it again, so
- * what is seen here holds for the write as well. Throws `etag-mismatch` and `not-found`.
- */
-async function checkIfNoneMatch(entity: Entity, call: Call, key: Values): Promise<void> {
-  if (call.header('if-none-match') === undefined) return;
-  const { etag } = await readEntity(call.app.engine, entity, key);
-  if (isNamedByIfNoneMatch(call, etag))
-    throw new RowkeyError('etag-mismatch', 'The entity is one that the If-None-Match header names.', { etag });
-}
-
-function isNamedByIfNoneMatch(call: Call, etag: string): boolean {
-  const given: readonly string[] = call.header('if-none-match')?.match(/(?:W\/)?"[^"]*"|\*/g) ?? [];
-  return given.includes(etag) || given.includes('*');
 }
 
 async function written(entity: Entity, call: Call): Promise<unknown> {

@@ -40,7 +40,7 @@ const Problem = z.object({
 });
 
 function operationOf(route: Route) {
-  const { name, path, roles, query = {}, summary, requestBody, requestTypes, success, method } = route;
+  const { name, path, roles, query = {}, summary, requestBody, requestTypes, success } = route;
   const inPath = [...path.matchAll(/\{(\w+)\}/g)].map(([, field]) => ({
     name: field,
     in: 'path',
@@ -53,13 +53,6 @@ function operationOf(route: Route) {
     description,
     schema: { type: 'string' },
   }));
-  const conditional = method === 'PUT' || method === 'PATCH' || method === 'DELETE';
-  const ifMatch = {
-    name: 'If-Match',
-    in: 'header',
-    description: 'The ETag that the entity must have',
-    schema: { type: 'string' },
-  };
   return {
     operationId: name,
     summary,
@@ -68,7 +61,7 @@ function operationOf(route: Route) {
       ...inPath,
       ...inQuery,
       EXPLAIN,
-      ...(conditional ? [ifMatch] : []),
+      ...(route.conditional ? CONDITIONS : []),
       ...(route.repeatable ? [REPEAT] : []),
     ],
     ...(requestTypes ? { requestBody: { required: true, content: binary(requestTypes) } } : {}),
@@ -85,6 +78,21 @@ function operationOf(route: Route) {
     },
   };
 }
+
+const CONDITIONS = [
+  {
+    name: 'If-Match',
+    in: 'header',
+    description: 'ETags, of which what is changed must have one; * where any will do',
+    schema: { type: 'string' },
+  },
+  {
+    name: 'If-None-Match',
+    in: 'header',
+    description: 'ETags, of which what is changed must have none; * where there must be nothing',
+    schema: { type: 'string' },
+  },
+];
 
 const REPEAT = {
   name: 'Idempotency-Key',

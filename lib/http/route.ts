@@ -59,6 +59,8 @@ export interface Route {
   readonly requestTypes?: readonly string[];
   /** Whether an Idempotency-Key is heeded. */
   readonly repeatable?: true;
+  /** Whether a write heeds If-Match and If-None-Match. */
+  readonly conditional?: true;
   /** Where more than usual is taken. */
   readonly maxBodyBytes?: number | undefined;
   /** The successful answer: its status, and its body where it has one. */

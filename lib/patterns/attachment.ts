@@ -4,9 +4,10 @@ import { RowkeyError } from '../errors.ts';
 import { type BlobAddress, blobLength, deleteBlob, readBlob, writeBlob } from '../storage/blobs.ts';
 import type { Address } from '../storage/rows.ts';
 import { inPattern } from '../telemetry/span.ts';
+import { type Conditions, checkConditions } from './conditions.ts';
 import type { Engine } from './engine.ts';
 import type { Entity, Values } from './entity.ts';
-import { changeEntity, checkIfMatch, type Stored } from './entity-store.ts';
+import { changeEntity, type Stored } from './entity-store.ts';
 import { bytesOf, freshName, referrer, sha256 } from './large-entities.ts';
 import { addressOf } from './places.ts';
 import { Attachment, type AttachmentDeclaration } from './reference.ts';
@@ -28,28 +29,37 @@ export interface AttachmentKey {
   readonly field: string;
 }
 
-/** Puts a file with an entity, in place of one that is there. Throws `invalid-input`, and what `changeEntity` throws. */
+/** The ETag of a file: other bytes have another one, whatever else changes of the entity. */
+export function etagOf({ sha256 }: Attachment): string {
+  return `"${sha256}"`;
+}
+
+/**
+ * Puts a file with an entity, in place of one that is there. The conditions are about the file. Throws `invalid-input`,
+ * and what `changeEntity` throws.
+ */
 export const putAttachment = inPattern(
   'large entities',
   async (
     engine: Engine,
     { entity, key, field }: AttachmentKey,
     bytes: Uint8Array,
-    ifMatch?: string,
+    conditions: Conditions = {},
   ): Promise<Stored> => {
     const { container } = declarationOf(entity, field);
     const type = await checkFile(entity, field, bytes);
-    // Before the upload, which would be in vain; so is one of what is there already.
-    const current = await readEntity(engine, entity, key);
-    checkIfMatch(ifMatch, current.etag);
-    const { data: there } = Attachment.safeParse(current.values[field]);
-    const isSame = there?.sha256 === sha256(bytes) && there.type === type;
-    if (isSame && (await blobLength(engine.storage, { container, name: there.blob })) !== undefined) return current;
     const address = addressOf(entity, key);
-    const attachment = { blob: freshName(address, field), type, bytes: bytes.byteLength, sha256: sha256(bytes) };
-    const name = attachment.blob;
-    await writeBlob(engine.storage, { container, name }, bytes, { type, metadata: referrer(address) });
-    return changeEntity(engine, entity, key, ifMatch, async (current) => ({ ...current, [field]: attachment }));
+    const content = { type, bytes: bytes.byteLength, sha256: sha256(bytes) };
+    return changeEntity(engine, entity, key, {}, async (current) => {
+      const there = fileIn(current, field);
+      checkConditions(conditions, there && etagOf(there));
+      const isSame = there?.sha256 === content.sha256 && there.type === type;
+      if (isSame && (await blobLength(engine.storage, { container, name: there.blob })) !== undefined) return current;
+      // Each time anew: an attempt that was done, its reply lost, may have been replaced meanwhile, and its blob deleted.
+      const name = freshName(address, field);
+      await writeBlob(engine.storage, { container, name }, bytes, { type, metadata: referrer(address) });
+      return { ...current, [field]: { blob: name, ...content } };
+    });
   },
 );
 
@@ -69,11 +79,13 @@ export const readAttachment = inPattern(
   },
 );
 
-/** Takes an attachment away; one that is not there is as good. Throws as `changeEntity` does. */
+/** Takes a file away; one that is not there is as good. The conditions are about the file. Throws as `changeEntity` does. */
 export const removeAttachment = inPattern(
   'large entities',
-  async (engine: Engine, { entity, key, field }: AttachmentKey, ifMatch?: string): Promise<void> => {
-    await changeEntity(engine, entity, key, ifMatch, async (current) => {
+  async (engine: Engine, { entity, key, field }: AttachmentKey, conditions: Conditions = {}): Promise<void> => {
+    await changeEntity(engine, entity, key, {}, async (current) => {
+      const there = fileIn(current, field);
+      checkConditions(conditions, there && etagOf(there));
       const { [field]: _, ...rest } = current;
       return rest;
     });
@@ -120,6 +132,10 @@ export const acceptFile = inPattern(
     }
   },
 );
+
+function fileIn(values: Values, field: string): Attachment | undefined {
+  return Attachment.safeParse(values[field]).data;
+}
 
 function arrival(address: Address, field: string, uploadId: string): BlobAddress {
   return {

@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
 import { busy, RowkeyError } from '../errors.ts';
 import { type Address, readRow } from '../storage/rows.ts';
+import { type Conditions, checkConditions } from './conditions.ts';
 import { decidedFields, keptFields } from './denormalization.ts';
 import type { Engine } from './engine.ts';
 import { type Entity, pick, type Values } from './entity.ts';
@@ -63,15 +64,15 @@ export async function createEntity(
   }
 }
 
-/** Replaces an entity as a whole. `ifMatch` is the header as it came. Throws as `changeEntity` does. */
+/** Replaces an entity as a whole. Throws as `changeEntity` does. */
 export function replaceEntity(
   engine: Engine,
   entity: Entity,
   key: Values,
   input: unknown,
-  ifMatch?: string,
+  conditions: Conditions = {},
 ): Promise<Stored> {
-  return changeEntity(engine, entity, key, ifMatch, (current) => {
+  return changeEntity(engine, entity, key, conditions, (current) => {
     const given = withoutCopies(entity, withKey(entity, key, input), current);
     return toStored(engine, entity, { ...pick(current, keptFields(entity)), ...validate(entity, given) }, current);
   });
@@ -86,9 +87,9 @@ export function patchEntity(
   entity: Entity,
   key: Values,
   patch: unknown,
-  ifMatch?: string,
+  conditions: Conditions = {},
 ): Promise<Stored> {
-  return changeEntity(engine, entity, key, ifMatch, (current) => {
+  return changeEntity(engine, entity, key, conditions, (current) => {
     const copies = decidedFields(entity);
     const given = withoutCopies(entity, withKey(entity, key, patch), current);
     for (const field of entity.encrypted) if (field in given) throw encrypted(field);
@@ -109,20 +110,25 @@ export function patchEntity(
 }
 
 /** Deletes an entity. Throws as `changeEntity` does. */
-export async function deleteEntity(engine: Engine, entity: Entity, key: Values, ifMatch?: string): Promise<void> {
-  await changeEntity(engine, entity, key, ifMatch, async () => undefined);
+export async function deleteEntity(
+  engine: Engine,
+  entity: Entity,
+  key: Values,
+  conditions: Conditions = {},
+): Promise<void> {
+  await changeEntity(engine, entity, key, conditions, async () => undefined);
 }
 
 /**
- * Reads, changes and writes under the ETag that was read, over again where another writer came between, unless the
- * caller named an ETag. What is not changed is not written. Throws `not-found`, `etag-mismatch`, `busy` and what the
- * write throws.
+ * Reads, changes and writes under the ETag that was read, over again where another writer came between, as long as the
+ * conditions hold. What is not changed is not written. Throws `not-found`, `etag-mismatch`, `busy` and what `change` and
+ * the write throw.
  */
 export async function changeEntity(
   engine: Engine,
   entity: Entity,
   key: Values,
-  ifMatch: string | undefined,
+  conditions: Conditions,
   change: (current: Values) => Promise<Values | undefined>,
 ): Promise<Stored> {
   const address = addressOf(entity, key);
@@ -131,7 +137,7 @@ export async function changeEntity(
   for (let attempt = 1; engine.now() < until; attempt += 1) {
     const before = await readLive(engine, entity, address);
     if (!before) throw notFound(entity);
-    checkIfMatch(ifMatch, before.etag);
+    checkConditions(conditions, before.etag);
     if (before.system.MovingFrom) throw busy('The entity is arriving from another partition.');
     const after = await change(before.values);
     if (after) checkKeyKept(entity, key, after);
@@ -185,18 +191,6 @@ export async function droppingBlobs<Result>(
   const result = await run();
   for (const { before, after } of changes) await dropBlobs(storage, entity, { of: liveValues(before), but: after });
   return result;
-}
-
-/** Throws `etag-mismatch` where the `If-Match` header names other ones. */
-export function checkIfMatch(header: string | undefined, etag: string): void {
-  if (!etagMatches(header, etag))
-    throw new RowkeyError('etag-mismatch', 'The entity is not as the If-Match header says.', { etag });
-}
-
-function etagMatches(header: string | undefined, etag: string): boolean {
-  if (header === undefined || header.trim() === '*') return true;
-  const etags: readonly string[] = header.match(/(?:W\/)?"[^"]*"/g) ?? [];
-  return etags.includes(etag);
 }
 
 function encrypted(field: string): RowkeyError {

@@ -49,7 +49,7 @@ async function rewrapOne(engine: Engine, entity: Entity, found: Values): Promise
   };
   try {
     if (await isCurrent(found)) return 'left';
-    await changeEntity(engine, entity, pick(found, entity.keyFields), undefined, async (current) => ({
+    await changeEntity(engine, entity, pick(found, entity.keyFields), {}, async (current) => ({
       ...current,
       ...(await rewrapped(engine, entity, current)),
     }));

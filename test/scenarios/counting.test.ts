@@ -121,7 +121,9 @@ describe('a maintained count', () => {
     const grow = () => patchEntity(world.engine, boxes, box, { size: 'large' });
     // Between the read and the transaction of the delete.
     const overtaken = world.engineThrough(interruptedHttpClient(1, grow, 'after'));
-    await expect(deleteEntity(overtaken, boxes, box, etag)).rejects.toMatchObject({ code: 'etag-mismatch' });
+    await expect(deleteEntity(overtaken, boxes, box, { ifMatch: etag })).rejects.toMatchObject({
+      code: 'etag-mismatch',
+    });
     expect((await readEntity(world.engine, boxes, box)).values.size).toBe('large');
     await createEntity(world.engine, shelves, { place: 'Attic' });
     expect((await readEntity(world.engine, shelves, { place: 'Attic' })).values.boxCount).toBe(1);

@@ -59,6 +59,25 @@ describe('a photo over HTTP', () => {
     expect((await owner('GET', path)).body.photo).toBeUndefined();
   });
 
+  test('is put and deleted under its own ETag, or where there is none', async () => {
+    const put = (headers: Record<string, string>) =>
+      send('PUT', `${path}/photo`, { body: new Uint8Array(PNG), headers });
+    expect((await put({ 'if-match': '*' })).status).toBe(412);
+    const first = await put({ 'if-none-match': '*' });
+    expect(first.status).toBe(200);
+    const etag = first.headers.get('etag') ?? '';
+    expect((await send('GET', `${path}/photo`)).headers.get('etag')).toBe(etag);
+    const second = await put({ 'if-none-match': '*' });
+    expect(second.status).toBe(412);
+    expect(second.headers.get('etag')).toBe(etag);
+    // The rest of the entity is another matter.
+    expect((await hr('PATCH', path, { body: { phone: '5' } })).status).toBe(200);
+    expect((await put({ 'if-match': etag })).status).toBe(200);
+    const remove = (header: string) => send('DELETE', `${path}/photo`, { headers: { 'if-match': header } });
+    expect((await remove('"another"')).status).toBe(412);
+    expect((await remove(etag)).status).toBe(204);
+  });
+
   test('is nobody else’s to write, and takes no other bytes', async () => {
     const body = new Uint8Array(PNG);
     expect((await send('PUT', `${path}/photo`, { email: 'stranger@contoso.com', body })).status).toBe(403);

@@ -75,18 +75,18 @@ describe('an employee', () => {
     const ann = somebody();
     const { etag } = await createEntity(world.engine, entity, ann);
     const renamed = { ...ann, lastName: 'Renamed', email: `renamed-${ann.email}` };
-    const replaced = await replaceEntity(world.engine, entity, ann, renamed, etag);
+    const replaced = await replaceEntity(world.engine, entity, ann, renamed, { ifMatch: etag });
     await world.settle();
     await expectIndexesToAgree(world.storage, entity);
     await expect(readByCopy(world.engine, entity, byEmailCompanyWide, ann)).rejects.toMatchObject({
       code: 'not-found',
     });
-    await expect(patchEntity(world.engine, entity, ann, { lastName: 'X' }, etag)).rejects.toMatchObject({
+    await expect(patchEntity(world.engine, entity, ann, { lastName: 'X' }, { ifMatch: etag })).rejects.toMatchObject({
       code: 'etag-mismatch',
       details: { etag: replaced.etag },
     });
     expect(await readEntity(world.engine, entity, ann)).toMatchObject({ values: renamed, etag: replaced.etag });
-    await deleteEntity(world.engine, entity, ann, replaced.etag);
+    await deleteEntity(world.engine, entity, ann, { ifMatch: replaced.etag });
     await expect(readEntity(world.engine, entity, ann)).rejects.toMatchObject({ code: 'not-found' });
     await world.settle();
     await expectIndexesToAgree(world.storage, entity);

@@ -21,7 +21,7 @@ import { toPlain } from '../../lib/patterns/stored-values.ts';
 import { requestArchive, requestMove } from '../../lib/patterns/transfer.ts';
 import { blobUploadUrl } from '../../lib/storage/blob-sas.ts';
 import { measureCost } from '../../lib/storage/cost.ts';
-import { FAULTS, faultyHttpClient } from '../faulty-http-client.ts';
+import { FAULTS, faultyHttpClient, interruptedHttpClient } from '../faulty-http-client.ts';
 import { countTried } from '../tried-faults.ts';
 import { openWorld, somebody, type World } from '../world.ts';
 
@@ -244,6 +244,32 @@ describe('a photo', () => {
     expect((await collectOrphans(later(), deployment)).deleted).toBe(0);
     countTried('A storage call of putting a photo: each fault', cases.length);
     expect([...referred].every((name) => name.startsWith('employees/'))).toBe(true);
+  });
+
+  test('that another writer has replaced before its own writer learned that it was put is put again', async () => {
+    const counting = faultyHttpClient();
+    await putAttachment(world.engineThrough(counting), photoOf(await hire()), JPEG);
+    for (let at = 1; at <= counting.calls; at += 1) {
+      const one = await hire();
+      const replace = () => putAttachment(world.engine, photoOf(one), PNG);
+      const client = interruptedHttpClient(at + 1, replace, 'before', faultyHttpClient('reply lost', at));
+      await putAttachment(world.engineThrough(client), photoOf(one), JPEG);
+      const found = await describeAttachment(world.engine, photoOf(one));
+      const bytes = await readAttachment(world.engine, photoOf(one), found);
+      expect(bytes.equals(found.type === 'image/png' ? PNG : JPEG)).toBe(true);
+    }
+    await collectOrphans(later(), deployment);
+  });
+
+  test('takes no more than the blob, the read and the write of its entity, and is not put twice', async () => {
+    const one = await hire();
+    const costOf = (bytes: Buffer) =>
+      measureCost(async (cost) => {
+        await putAttachment(world.engine, photoOf(one), bytes);
+        return cost.transactions;
+      });
+    expect(await costOf(PNG)).toBe(5);
+    expect(await costOf(PNG)).toBe(2);
   });
 
   test('in the making is not collected, nor is what somebody else has put there', async () => {
