@@ -17,7 +17,7 @@ export interface ErrorDetails {
   readonly accepted?: string;
   /** The ETag that storage holds now, with `etag-mismatch`. */
   readonly etag?: string;
-  readonly errors?: readonly { readonly field: string; readonly message: string }[];
+  readonly errors?: { readonly field: string; readonly message: string }[];
   /** Seconds after which trying again makes sense. */
   readonly retryAfter?: number;
 }

@@ -12,13 +12,14 @@ import {
 } from '../patterns/attachment.ts';
 import type { Entity } from '../patterns/entity.ts';
 import type { Stored } from '../patterns/entity-store.ts';
-import { Attachment } from '../patterns/reference.ts';
-import { parse, validateTexts } from '../patterns/validation.ts';
+import { Attachment, type AttachmentDeclaration } from '../patterns/reference.ts';
+import { parse } from '../patterns/validation.ts';
 import { blobUploadUrl } from '../storage/blob-sas.ts';
 import { countGrant } from '../telemetry/metrics.ts';
 import { conditionsOf, isNotModified } from './conditions.ts';
+import { entityPath, keyOf } from './entity-routes.ts';
 import { requireWriterOrOwner } from './own.ts';
-import type { Answer, Call, Route } from './route.ts';
+import { type Answer, type Call, parametersOf, type Route } from './route.ts';
 
 const Upload = z.object({
   uploadId: z.string(),
@@ -29,21 +30,17 @@ const Upload = z.object({
 
 /** The routes of each file that an entity may have: a photo is put, read and deleted, or uploaded past the API. */
 export function attachmentRoutes(entity: Entity): Route[] {
-  return Object.keys(entity.attachments).flatMap((field) => [
-    ...routesOf(entity, field),
-    ...uploadRoutes(entity, field),
+  return Object.entries(entity.attachments).flatMap(([field, declaration]) => [
+    ...routesOf(entity, field, declaration),
+    ...uploadRoutes(entity, field, declaration),
   ]);
 }
 
 function common(entity: Entity, field: string) {
   const { access, name } = entity;
-  const path = `${name}/${entity.keyFields.map((part) => `{${part}}`).join('/')}/${field}`;
+  const path = `${name}/${parametersOf(entity.keyFields)}/${field}`;
   const writers = access.own ? [...new Set([...access.write, ...access.read])] : access.write;
-  const of = (call: Call): AttachmentKey => ({
-    entity,
-    field,
-    key: validateTexts(entity, call.params, entity.keyFields),
-  });
+  const of = (call: Call): AttachmentKey => ({ entity, field, key: keyOf(entity, call) });
   const mine = async (call: Call) => {
     const attachment = of(call);
     await requireWriterOrOwner(call, entity, attachment.key);
@@ -52,9 +49,8 @@ function common(entity: Entity, field: string) {
   return { path, writers, of, mine };
 }
 
-function routesOf(entity: Entity, field: string): Route[] {
+function routesOf(entity: Entity, field: string, { maxBytes, types }: AttachmentDeclaration): Route[] {
   const { path, writers, of, mine } = common(entity, field);
-  const { maxBytes, types } = entity.attachments[field] ?? { maxBytes: 0, types: [] };
   const name = `${entity.name}-${field}`;
   return [
     {
@@ -104,9 +100,8 @@ function routesOf(entity: Entity, field: string): Route[] {
 }
 
 /** Shared access signatures pattern, for a blob: two calls to the API, and the bytes go past it. */
-function uploadRoutes(entity: Entity, field: string): Route[] {
+function uploadRoutes(entity: Entity, field: string, { maxBytes, types }: AttachmentDeclaration): Route[] {
   const { path, writers, mine } = common(entity, field);
-  const { maxBytes, types } = entity.attachments[field] ?? { maxBytes: 0, types: [] };
   const File = z.strictObject({ type: z.enum(types), bytes: z.int32().min(1).max(maxBytes) });
   const name = `${entity.name}-${field}-upload`;
   return [
@@ -124,7 +119,7 @@ function uploadRoutes(entity: Entity, field: string): Route[] {
         const times = validityAt(call.app.engine.now());
         const url = await blobUploadUrl(call.app.engine.storage, blob, times);
         const headers = { 'x-ms-blob-type': 'BlockBlob' };
-        const location = `/api/${path.replace(/\{(\w+)\}/g, (_, part) => encodeURIComponent(String(key[part])))}/uploads/${uploadId}`;
+        const location = `${entityPath(entity, key)}/${field}/uploads/${uploadId}`;
         countGrant({ entity: entity.name });
         const body = { uploadId, url, headers, expiresAt: times.expiresAt };
         return { status: 201, headers: { location, 'cache-control': 'no-store' }, body };

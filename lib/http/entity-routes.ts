@@ -11,8 +11,8 @@ import { parse, readableSchema, schemaWithGaps, validateTexts, writableSchema } 
 import { conditionsOf, isNotModified } from './conditions.ts';
 import { requestId } from './idempotency.ts';
 import { nextLink, PAGE_QUERY, pageOf } from './paging.ts';
-import { toProblem } from './problem.ts';
-import { type Answer, type Call, pathTo, type Route } from './route.ts';
+import { Problem, toProblem } from './problem.ts';
+import { type Answer, type Call, parametersOf, pathTo, type Route } from './route.ts';
 import { checkMentions, shown, shownList, shownWithGaps } from './visible.ts';
 
 /** As many as an entity group transaction holds. */
@@ -23,9 +23,8 @@ const MAX_LARGE_BODY_BYTES = 33_554_432;
 /** The routes that follow from an entity's key. An archive is read and emptied, and written only by archiving. */
 export function entityRoutes(entity: Entity, kind: 'live' | 'archive' = 'live'): Route[] {
   const { name, access } = entity;
-  const one = `${name}/${entity.keyFields.map((field) => `{${field}}`).join('/')}`;
-  const partition = `${name}/${entity.partition.fields.map((field) => `{${field}}`).join('/')}`;
-  const keyOf = (call: Call) => validateTexts(entity, call.params, entity.keyFields);
+  const one = `${name}/${parametersOf(entity.keyFields)}`;
+  const partition = `${name}/${parametersOf(entity.partition.fields)}`;
   const change = { path: one, roles: access.write, conditional: true } as const;
   const reads: Route[] = [
     {
@@ -43,7 +42,7 @@ export function entityRoutes(entity: Entity, kind: 'live' | 'archive' = 'live'):
         description: 'The entity; 304 where If-None-Match names its ETag',
         body: readableSchema(entity),
       },
-      handle: (call) => readOne(entity, call, keyOf(call)),
+      handle: (call) => readOne(entity, call),
     },
   ];
   if (one !== partition)
@@ -64,7 +63,7 @@ export function entityRoutes(entity: Entity, kind: 'live' | 'archive' = 'live'):
     summary: `Delete one of ${name}`,
     success: { status: 204, description: 'Deleted' },
     handle: async (call) => {
-      await deleteEntity(call.app.engine, entity, keyOf(call), conditionsOf(call));
+      await deleteEntity(call.app.engine, entity, keyOf(entity, call), conditionsOf(call));
       return { status: 204 };
     },
   };
@@ -85,7 +84,7 @@ export function entityRoutes(entity: Entity, kind: 'live' | 'archive' = 'live'):
       maxBodyBytes,
       success: { status: 201, description: 'Created; Location says where', body: schemaWithGaps(entity) },
       handle: async (call) => {
-        const id = await requestId(call, { name: `${name}-create` });
+        const id = await requestId(call, `${name}-create`);
         const stored = await createOnce(call.app.engine, entity, await written(entity, call), id);
         const answer = await entityAnswer(entity, call, stored, 201);
         return { ...answer, headers: { ...answer.headers, location: entityPath(entity, stored.values) } };
@@ -111,7 +110,7 @@ export function entityRoutes(entity: Entity, kind: 'live' | 'archive' = 'live'):
       success: { status: 200, description: 'Replaced', body: schemaWithGaps(entity) },
       handle: async (call) => {
         const input = await written(entity, call);
-        const stored = await replaceEntity(call.app.engine, entity, keyOf(call), input, conditionsOf(call));
+        const stored = await replaceEntity(call.app.engine, entity, keyOf(entity, call), input, conditionsOf(call));
         return entityAnswer(entity, call, stored);
       },
     },
@@ -125,7 +124,7 @@ export function entityRoutes(entity: Entity, kind: 'live' | 'archive' = 'live'):
       success: { status: 200, description: 'Changed', body: schemaWithGaps(entity) },
       handle: async (call) => {
         const patch = await written(entity, call);
-        const stored = await patchEntity(call.app.engine, entity, keyOf(call), patch, conditionsOf(call));
+        const stored = await patchEntity(call.app.engine, entity, keyOf(entity, call), patch, conditionsOf(call));
         return entityAnswer(entity, call, stored);
       },
     },
@@ -133,7 +132,8 @@ export function entityRoutes(entity: Entity, kind: 'live' | 'archive' = 'live'):
 }
 
 /** Alone by a point query; with what it includes by one range query (compound key pattern). */
-async function readOne(entity: Entity, call: Call, key: Values): Promise<Answer> {
+async function readOne(entity: Entity, call: Call): Promise<Answer> {
+  const key = keyOf(entity, call);
   const names = call.query.get('include')?.split(',') ?? [];
   const kinds = names.map((name) => entity.details.find((detail) => detail.name === name.trim()));
   const known = kinds.filter((kind) => kind !== undefined);
@@ -158,10 +158,17 @@ async function readOne(entity: Entity, call: Call, key: Values): Promise<Answer>
   return { status: 200, headers: { etag }, body };
 }
 
+/** The key of the entity that a call is about, from its path. Throws `invalid-input`. */
+export function keyOf(entity: Entity, { params }: Call): Values {
+  return validateTexts(entity, params, entity.keyFields);
+}
+
+/** Where an entity is found. */
 export function entityPath(entity: Entity, values: Values): string {
   return pathTo(entity.name, ...entity.keyFields.map((field) => values[field]));
 }
 
+/** What a route answers that lists entities. */
 export function listSuccess(entity: Entity) {
   const body = z.object({ items: z.array(schemaWithGaps(entity)) });
   return { status: 200, description: 'The entities; the header Link names the next page, if there is more', body };
@@ -232,7 +239,7 @@ function selected(entity: Entity, select: string | undefined): string[] | undefi
   });
 }
 
-/** Of a write. */
+/** What a write answers. */
 async function entityAnswer(entity: Entity, call: Call, stored: Stored, status = 200): Promise<Answer> {
   return { status, headers: headersOf(entity, stored), body: await shownWithGaps(call, entity, stored.values) };
 }
@@ -252,7 +259,7 @@ function batchSchema(item: z.ZodType) {
 }
 
 const BatchAnswer = z.object({
-  results: z.array(z.object({ status: z.int(), problem: z.record(z.string(), z.unknown()).optional() })),
+  results: z.array(z.object({ status: z.int(), problem: Problem.optional() })),
 });
 
 async function batch(entity: Entity, call: Call): Promise<Answer> {

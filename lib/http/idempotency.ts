@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { RowkeyError } from '../errors.ts';
-import type { Call, Route } from './route.ts';
+import type { Call } from './route.ts';
 
 const LONGEST = 200;
 
@@ -9,7 +9,7 @@ const LONGEST = 200;
  * body, so that a repetition finds what the first attempt has made and no record has to be kept of it. Undefined
  * without the header. Throws `invalid-input`. https://datatracker.ietf.org/doc/draft-ietf-httpapi-idempotency-key-header/
  */
-export async function requestId(call: Call, { name }: Pick<Route, 'name'>): Promise<string | undefined> {
+export async function requestId(call: Call, route: string): Promise<string | undefined> {
   const key = call.header('idempotency-key');
   if (key === undefined) return undefined;
   if (!/^[\x21-\x7e]{1,}$/.test(key) || key.length > LONGEST)
@@ -18,7 +18,7 @@ export async function requestId(call: Call, { name }: Pick<Route, 'name'>): Prom
       accepted: `1 to ${LONGEST} printable characters of ASCII`,
     });
   const hash = createHash('sha256');
-  for (const part of [call.caller.subject, name, JSON.stringify(call.params), key, await call.bytes()])
+  for (const part of [call.caller.subject, route, JSON.stringify(call.params), key, await call.bytes()])
     hash.update(part).update('\0');
   const [, ...groups] = /^(.{8})(.{4})(.{4})(.{4})(.{12})/.exec(hash.digest('hex')) ?? [];
   return groups.join('-');

@@ -4,7 +4,7 @@ import { indexFields, isOfMany, readByCopies, readByCopy, readByList } from '../
 import { readableSchema, validateTexts } from '../patterns/validation.ts';
 import { entityPath, listSuccess, pageAnswer } from './entity-routes.ts';
 import { PAGE_QUERY, pageOf } from './paging.ts';
-import { pathTo, type Route } from './route.ts';
+import { parametersOf, pathTo, type Route } from './route.ts';
 import { rolesToReadBy, shown } from './visible.ts';
 
 /** A route for each index: of one entity an object, of several a list. */
@@ -17,7 +17,7 @@ function indexRoute(entity: Entity, indexName: string, index: Index): Route {
   const common = {
     name: `${entity.name}-by-${indexName}`,
     method: 'GET',
-    path: `${entity.name}/by/${indexName}/${fields.map((field) => `{${field}}`).join('/')}`,
+    path: `${entity.name}/by/${indexName}/${parametersOf(fields)}`,
     roles: rolesToReadBy(entity, fields),
   } as const;
   if (index.kind === 'index-entity' || isOfMany(entity, index))

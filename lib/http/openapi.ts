@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { PROBLEM_TYPE } from './problem.ts';
+import { PROBLEM_TYPE, Problem } from './problem.ts';
 import type { Route } from './route.ts';
 
 /** The OpenAPI 3.1 description of the routes. */
@@ -27,17 +27,6 @@ export function openapiOf(routes: readonly Route[]) {
     },
   };
 }
-
-const Problem = z.object({
-  type: z.string(),
-  title: z.string(),
-  status: z.int(),
-  detail: z.string(),
-  field: z.string().optional(),
-  accepted: z.string().optional(),
-  etag: z.string().optional(),
-  errors: z.array(z.object({ field: z.string(), message: z.string() })).optional(),
-});
 
 function operationOf(route: Route) {
   const { name, path, roles, query = {}, summary, requestBody, requestTypes, success } = route;

@@ -1,20 +1,8 @@
 import { z } from 'zod';
-import { dropPoison, listPoison, type Poison, replayPage, replayPoison } from '../patterns/poison.ts';
+import { dropPoison, listPoison, Poison, PoisonFilter, replayPage, replayPoison } from '../patterns/poison.ts';
 import { parse } from '../patterns/validation.ts';
 import { nextLink, PAGE_QUERY, pageOf } from './paging.ts';
 import type { Call, Route } from './route.ts';
-
-const PoisonSchema = z.object({
-  id: z.string(),
-  queue: z.string(),
-  reason: z.string(),
-  attempts: z.int(),
-  insertedAt: z.iso.datetime(),
-  recordedAt: z.iso.datetime(),
-  text: z.string(),
-}) satisfies z.ZodType<Poison>;
-
-const Filter = z.strictObject({ queue: z.string().optional(), reason: z.string().optional() });
 
 const PATH = 'operations/poison';
 const roles = ['operator'] as const;
@@ -28,7 +16,7 @@ export const poisonRoutes: readonly Route[] = [
     roles,
     query: PAGE_QUERY,
     summary: 'Messages that could not be handled, newest first',
-    success: { status: 200, description: 'The messages', body: z.object({ items: z.array(PoisonSchema) }) },
+    success: { status: 200, description: 'The messages', body: z.object({ items: z.array(Poison) }) },
     handle: list,
   },
   {
@@ -37,7 +25,7 @@ export const poisonRoutes: readonly Route[] = [
     path: `${PATH}/{id}/replay`,
     roles,
     summary: 'Send a message to its queue once more and take it off the list',
-    success: { status: 202, description: 'Sent', body: PoisonSchema.pick({ id: true, queue: true }) },
+    success: { status: 202, description: 'Sent', body: Poison.pick({ id: true, queue: true }) },
     handle: async ({ app, params }) => {
       const { id, queue } = await replayPoison(app.engine, params.id ?? '');
       return { status: 202, body: { id, queue } };
@@ -50,14 +38,14 @@ export const poisonRoutes: readonly Route[] = [
     roles,
     query: PAGE_QUERY,
     summary: 'Send a page of messages again, of one queue or with a text in their reason, and take them off the list',
-    requestBody: Filter,
+    requestBody: PoisonFilter,
     success: {
       status: 202,
       description: 'Those that were sent; the header Link names the next page, if there is more',
       body: z.object({ replayed: z.array(z.string()) }),
     },
     handle: async (call) => {
-      const filter = parse(Filter, await call.json());
+      const filter = parse(PoisonFilter, await call.json());
       const bound = JSON.stringify([PATH, 'replays', filter]);
       const { top, after } = await pageOf(call, bound);
       const { replayed, last, more } = await replayPage(call.app.engine, { ...filter, limit: top, after: after?.row });

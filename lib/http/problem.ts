@@ -1,3 +1,4 @@
+import { z } from 'zod';
 import type { ErrorCode, RowkeyError } from '../errors.ts';
 
 /** Problem details (RFC 9457): the one table from our codes to statuses and titles. */
@@ -21,16 +22,17 @@ const PROBLEMS: Readonly<Record<ErrorCode, { readonly status: number; readonly t
 export const PROBLEM_TYPE = 'application/problem+json';
 
 /** `type` is stable and what a program should look at; it is the path of a fragment in the documentation. */
-export interface Problem {
-  readonly type: string;
-  readonly title: string;
-  readonly status: number;
-  readonly detail: string;
-  readonly field?: string;
-  readonly accepted?: string;
-  readonly etag?: string;
-  readonly errors?: readonly { readonly field: string; readonly message: string }[];
-}
+export const Problem = z.object({
+  type: z.string(),
+  title: z.string(),
+  status: z.int(),
+  detail: z.string(),
+  field: z.string().optional(),
+  accepted: z.string().optional(),
+  etag: z.string().optional(),
+  errors: z.array(z.object({ field: z.string(), message: z.string() })).optional(),
+});
+export type Problem = z.infer<typeof Problem>;
 
 /** Of failures whose message is for the log: the name of a setting or of a table is nothing that a caller can act on. */
 export const FOR_OPERATORS: Partial<Record<ErrorCode, string>> = {
@@ -38,11 +40,13 @@ export const FOR_OPERATORS: Partial<Record<ErrorCode, string>> = {
   'needs-repair': 'Something of it was lost, or changed in storage; the operator has to look at it.',
 };
 
+/** What a caller is told of a failure. */
 export function toProblem({ code, message, details }: RowkeyError): Problem {
   const { retryAfter: _, ...shown } = details;
   return { type: `/problems/${code}`, ...PROBLEMS[code], detail: FOR_OPERATORS[code] ?? message, ...shown };
 }
 
+/** What a caller is told of a failure that is none of ours. */
 export const INTERNAL_PROBLEM: Problem = {
   type: '/problems/internal',
   title: 'Something unexpected happened',

@@ -1,5 +1,5 @@
 import type { z } from 'zod';
-import type { Caller } from '../access/token.ts';
+import type { Authenticate, Caller } from '../access/token.ts';
 import type { AuditLog } from '../patterns/audit-log.ts';
 import type { Engine } from '../patterns/engine.ts';
 import type { Entity, Role } from '../patterns/entity.ts';
@@ -15,7 +15,7 @@ export interface App {
   readonly audit: AuditLog;
   /** Throws `wrong-setting` while the declaration does not go with what is stored. */
   readonly ready: (log: Log) => Promise<unknown>;
-  readonly authenticate: (authorization: string | undefined) => Promise<Caller>;
+  readonly authenticate: Authenticate;
 }
 
 export interface Call {
@@ -72,6 +72,11 @@ export interface Route {
     readonly types?: readonly string[];
   };
   readonly handle: (call: Call) => Promise<Answer>;
+}
+
+/** The part of a route's path in which these fields come. */
+export function parametersOf(fields: readonly string[]): string {
+  return fields.map((field) => `{${field}}`).join('/');
 }
 
 /** The path of a thing under the API, each part encoded. */

@@ -1,5 +1,5 @@
 import { isAudited } from '../patterns/drift-audit.ts';
-import type { Entity } from '../patterns/entity.ts';
+import { type Entity, withArchives } from '../patterns/entity.ts';
 import { attachmentRoutes } from './attachment-routes.ts';
 import { auditRoute } from './audit-route.ts';
 import { driftRoutes } from './drift-routes.ts';
@@ -47,8 +47,4 @@ export function routesOf(entities: readonly Entity[]): Route[] {
     handle: async () => ({ status: 200, body: openapiOf([...described, openapi]) }),
   };
   return [...described, openapi];
-}
-
-function withArchives(entities: readonly Entity[]): Entity[] {
-  return entities.flatMap((entity) => (entity.archive ? [entity, entity.archive] : [entity]));
 }

@@ -1,9 +1,10 @@
 import { z } from 'zod';
 import { increment, readSeries, setCounts, slotsOf, toSlot } from '../patterns/data-series.ts';
 import type { Entity } from '../patterns/entity.ts';
-import { parse, validateTexts } from '../patterns/validation.ts';
+import { parse } from '../patterns/validation.ts';
+import { keyOf } from './entity-routes.ts';
 import { requestId } from './idempotency.ts';
-import type { Answer, Call, Route } from './route.ts';
+import { type Answer, type Call, parametersOf, type Route } from './route.ts';
 
 const Count = z.strictObject({ count: z.int32().min(0) });
 const Increment = z.strictObject({ by: z.int32() });
@@ -13,7 +14,7 @@ const Counts = z.strictObject({ counts: z.record(z.string(), z.int32().min(0)) }
 export function seriesRoutes(entity: Entity): Route[] {
   const { name, access } = entity;
   const slot = slotsOf(entity).name;
-  const one = `${name}/${entity.keyFields.map((field) => `{${field}}`).join('/')}`;
+  const one = `${name}/${parametersOf(entity.keyFields)}`;
   const answer = entity.schema.extend({ counts: z.array(z.int()) });
   return [
     {
@@ -71,16 +72,12 @@ export function seriesRoutes(entity: Entity): Route[] {
       handle: async (call) => {
         const { by } = parse(Increment, await call.json());
         const at = toSlot(entity, call.params[slot] ?? '');
-        const id = await requestId(call, { name: `${name}-increment` });
+        const id = await requestId(call, `${name}-increment`);
         const count = await increment(call.app.engine, entity, keyOf(entity, call), { slot: at, by, id });
         return { status: 200, body: { count } };
       },
     },
   ];
-}
-
-function keyOf(entity: Entity, call: Call) {
-  return validateTexts(entity, call.params, entity.keyFields);
 }
 
 async function read(entity: Entity, call: Call): Promise<Answer> {

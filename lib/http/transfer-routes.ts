@@ -2,10 +2,9 @@ import { RowkeyError } from '../errors.ts';
 import type { Entity } from '../patterns/entity.ts';
 import { operations, readOperation } from '../patterns/operation.ts';
 import { moveSchema, requestArchive, requestMove } from '../patterns/transfer.ts';
-import { validateTexts } from '../patterns/validation.ts';
-import { entityPath } from './entity-routes.ts';
+import { entityPath, keyOf } from './entity-routes.ts';
 import { requestId } from './idempotency.ts';
-import type { Answer, Call, Route } from './route.ts';
+import { type Answer, type Call, parametersOf, type Route } from './route.ts';
 
 /** Archive and move answer at once with the address at which their outcome can be asked for. */
 export function transferRoutes(entity: Entity): Route[] {
@@ -18,7 +17,7 @@ export function transferRoutes(entity: Entity): Route[] {
 const Status = operations.schema.omit({ entity: true });
 
 function routesOf(entity: Entity, operation: 'archive' | 'move'): Route[] {
-  const path = `${entity.name}/${entity.keyFields.map((field) => `{${field}}`).join('/')}/${operation}`;
+  const path = `${entity.name}/${parametersOf(entity.keyFields)}/${operation}`;
   return [
     {
       name: `${entity.name}-${operation}`,
@@ -51,9 +50,9 @@ function routesOf(entity: Entity, operation: 'archive' | 'move'): Route[] {
 }
 
 async function request(entity: Entity, operation: 'archive' | 'move', call: Call): Promise<Answer> {
-  const key = validateTexts(entity, call.params, entity.keyFields);
+  const key = keyOf(entity, call);
   const { engine } = call.app;
-  const id = await requestId(call, { name: `${entity.name}-${operation}` });
+  const id = await requestId(call, `${entity.name}-${operation}`);
   const operationId =
     operation === 'archive'
       ? await requestArchive(engine, entity, key, id)
@@ -63,7 +62,7 @@ async function request(entity: Entity, operation: 'archive' | 'move', call: Call
 }
 
 async function status(entity: Entity, operation: 'archive' | 'move', call: Call): Promise<Answer> {
-  const key = validateTexts(entity, call.params, entity.keyFields);
+  const key = keyOf(entity, call);
   const found = await readOperation(call.app.engine, {
     entity: entity.name,
     operation,

@@ -4,7 +4,7 @@ import { RowkeyError } from '../errors.ts';
 import { recordReconcileLag } from '../telemetry/metrics.ts';
 import { contextOf, inSpan } from '../telemetry/span.ts';
 import type { Engine } from './engine.ts';
-import type { Entity } from './entity.ts';
+import { type Entity, withArchives } from './entity.ts';
 import { Intent } from './intent.ts';
 import { handleMessage, type Log, type Message, recordPoison } from './poison.ts';
 import { reconcile } from './reconcile.ts';
@@ -73,8 +73,7 @@ function whyUnreadable(body: unknown, error: z.ZodError): string {
 
 function entityOf(entities: readonly Entity[], name: string): Entity {
   // An archive is written too: what is deleted there has details, and leaves a tombstone.
-  const all = entities.flatMap((entity) => (entity.archive ? [entity, entity.archive] : [entity]));
-  const entity = all.find((candidate) => candidate.name === name);
+  const entity = withArchives(entities).find((candidate) => candidate.name === name);
   if (entity) return entity;
   throw new RowkeyError('never-succeeds', 'The message is about an entity that this deployment does not store.');
 }

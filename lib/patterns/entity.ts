@@ -87,6 +87,11 @@ export interface Slots {
 
 export type ColumnType = 'String' | 'Boolean' | 'Int32' | 'Int64' | 'Double' | 'Json';
 
+/** All of them, and the archives of those that have one. */
+export function withArchives(entities: readonly Entity[]): Entity[] {
+  return entities.flatMap((entity) => (entity.archive ? [entity, entity.archive] : [entity]));
+}
+
 /** Those of the fields that have a value. */
 export function pick(values: Values, fields: readonly string[]): Values {
   return Object.fromEntries(

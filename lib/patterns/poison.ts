@@ -1,4 +1,5 @@
 import pMap from 'p-map';
+import { z } from 'zod';
 import { RowkeyError } from '../errors.ts';
 import { sendMessage } from '../storage/messages.ts';
 import { type Row, readRange, readRow, submit, tryAction } from '../storage/rows.ts';
@@ -36,15 +37,16 @@ export interface Message {
   readonly body: unknown;
 }
 
-export interface Poison {
-  readonly id: string;
-  readonly queue: string;
-  readonly reason: string;
-  readonly attempts: number;
-  readonly insertedAt: string;
-  readonly recordedAt: string;
-  readonly text: string;
-}
+export const Poison = z.object({
+  id: z.string(),
+  queue: z.string(),
+  reason: z.string(),
+  attempts: z.int(),
+  insertedAt: z.iso.datetime(),
+  recordedAt: z.iso.datetime(),
+  text: z.string(),
+});
+export type Poison = z.infer<typeof Poison>;
 
 export interface Log {
   warn(text: string): void;
@@ -52,9 +54,9 @@ export interface Log {
 }
 
 /**
- * Does the work of a message, and answers the reason where the message was recorded as poison. A failure is thrown, for the host to bring the message back, until it is the last attempt
- * or the work says that trying again is pointless: then the message is recorded. Where the record fails, it is thrown
- * too, and the host's own poison queue keeps the message.
+ * Does the work of a message, and answers the reason where the message was recorded as poison. A failure is thrown, for the
+ * host to bring the message back, until it is the last attempt or the work says that trying again is pointless: then the
+ * message is recorded. Where the record fails, it is thrown too, and the host's own poison queue keeps the message.
  */
 export async function handleMessage(
   engine: Engine,
@@ -121,17 +123,13 @@ export async function replayPoison(engine: Engine, id: string): Promise<Poison> 
   return poison;
 }
 
-/** Which messages are sent again together. */
-export interface PoisonFilter {
-  readonly queue?: string | undefined;
-  /** A part of the reason. */
-  readonly reason?: string | undefined;
-}
+/** Which messages are sent again together: of this queue, and with this in their reason. */
+export const PoisonFilter = z.strictObject({ queue: z.string().optional(), reason: z.string().optional() });
 
 /** Sends those of a page again that the filter takes in. Answers their ids; one that another operator took is left out. */
 export async function replayPage(
   engine: Engine,
-  { queue, reason, ...page }: PoisonFilter & { after?: string | undefined; limit: number },
+  { queue, reason, ...page }: z.infer<typeof PoisonFilter> & { after?: string | undefined; limit: number },
 ): Promise<{ replayed: string[]; last: string | undefined; more: boolean }> {
   const { items, more } = await listPoison(engine, page);
   const wanted = items.filter(
