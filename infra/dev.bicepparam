@@ -24,11 +24,11 @@ param tokenJwksUri = readEnvironmentVariable('TOKEN_JWKS_URI', '')
 param agreedModelChanges = readEnvironmentVariable('AGREED_MODEL_CHANGES', '')
 
 // Separated by commas, such as http://localhost:5173,https://app.example.com
-param allowedOrigins = empty(origins) ? [] : split(origins, ',')
+param allowedOrigins = empty(origins) ? [] : split(replace(origins, ' ', ''), ',')
 
 // Logs, alerts, money
 param logRetentionDays = 30
 param logDailyCapGb = 1
-param alertEmails = empty(emails) ? [] : split(emails, ',')
+param alertEmails = empty(emails) ? [] : split(replace(emails, ' ', ''), ',')
 param budgetAmount = 20
 param budgetStart = readEnvironmentVariable('BUDGET_START', '')

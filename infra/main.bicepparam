@@ -21,11 +21,11 @@ param tokenIssuer = readEnvironmentVariable('TOKEN_ISSUER', '')
 param tokenAudience = readEnvironmentVariable('TOKEN_AUDIENCE', '')
 param tokenJwksUri = readEnvironmentVariable('TOKEN_JWKS_URI', '')
 param agreedModelChanges = readEnvironmentVariable('AGREED_MODEL_CHANGES', '')
-param allowedOrigins = empty(origins) ? [] : split(origins, ',')
+param allowedOrigins = empty(origins) ? [] : split(replace(origins, ' ', ''), ',')
 
 // Logs, alerts, money
 param logRetentionDays = 30
 param logDailyCapGb = 1
-param alertEmails = empty(emails) ? [] : split(emails, ',')
+param alertEmails = empty(emails) ? [] : split(replace(emails, ' ', ''), ',')
 param budgetAmount = 20
 param budgetStart = readEnvironmentVariable('BUDGET_START', '')

@@ -1,6 +1,6 @@
 using 'main.bicep'
 
-// For customers: three zones, and everything kept for longer. What differs between deployments comes from the
+// For customers: storage in three zones, and everything kept for longer. What differs between deployments comes from the
 // environment; none is a secret.
 var origins = readEnvironmentVariable('ALLOWED_ORIGINS', '')
 var emails = readEnvironmentVariable('ALERT_EMAILS', '')
@@ -25,11 +25,11 @@ param tokenJwksUri = readEnvironmentVariable('TOKEN_JWKS_URI', '')
 param agreedModelChanges = readEnvironmentVariable('AGREED_MODEL_CHANGES', '')
 
 // Separated by commas, such as https://app.example.com
-param allowedOrigins = empty(origins) ? [] : split(origins, ',')
+param allowedOrigins = empty(origins) ? [] : split(replace(origins, ' ', ''), ',')
 
 // Logs, alerts, money
 param logRetentionDays = 90
 param logDailyCapGb = 5
-param alertEmails = empty(emails) ? [] : split(emails, ',')
+param alertEmails = empty(emails) ? [] : split(replace(emails, ' ', ''), ',')
 param budgetAmount = 200
 param budgetStart = readEnvironmentVariable('BUDGET_START', '')

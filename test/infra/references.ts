@@ -11,6 +11,7 @@ const FUNCTIONS = [
   'loadJsonContent',
   'loadTextContent',
   'readEnvironmentVariable',
+  'replace',
   'resourceGroup',
   'split',
   'subscription',
