@@ -16,10 +16,13 @@ export const MAX_MESSAGE_BYTES = 65_536;
 const NEVER_EXPIRES = -1;
 /** Somebody has taken it, or is done with it. */
 const GONE = ['missing', 'changed'] as const;
+/** What XML cannot write, in which messages travel, and JSON.stringify leaves as it is: https://www.w3.org/TR/xml/#charsets */
+const NOT_XML = /[\ufffe\uffff]/g;
 
 /** Sends plain JSON (host.json says `messageEncoding: none`), hidden for `hiddenFor` seconds. */
 export async function sendMessage(storage: Storage, queue: string, body: unknown, hiddenFor = 0): Promise<SentMessage> {
-  const text = typeof body === 'string' ? body : JSON.stringify(body);
+  const json = typeof body === 'string' ? body : JSON.stringify(body);
+  const text = json.replace(NOT_XML, (unit) => `\\u${unit.charCodeAt(0).toString(16)}`);
   if (isExplained(() => ({ write: 'message', queue, does: 'send' }))) return { queue, id: '', popReceipt: '', text };
   const options = { visibilityTimeout: hiddenFor, messageTimeToLive: NEVER_EXPIRES };
   const sent = await storageCall(storage.queue(queue).sendMessage(text, options));

@@ -71,6 +71,16 @@ describe('an employee', () => {
     await expectIndexesToAgree(world.storage, entity);
   });
 
+  test.each(['\ufffe', '\uffff', '\u0000\u001f\u007f', '\\"%2!<&>\u2028', '😀'])(
+    'is in every index where a name is %j, which not everything can write',
+    async (name) => {
+      const one = somebody({ department: `At ${name}`, lastName: `Of ${name}` });
+      await createEntity(world.engine, entity, one);
+      await world.settle();
+      expect(await expectIndexesToAgree(world.storage, entity)).toContainEqual(one);
+    },
+  );
+
   test('takes its index entries along when it changes, and away when it goes', async () => {
     const ann = somebody();
     const { etag } = await createEntity(world.engine, entity, ann);
