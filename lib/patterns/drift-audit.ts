@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pMap from 'p-map';
 import { z } from 'zod';
@@ -121,7 +120,7 @@ async function checkRow(engine: Engine, entity: Entity, row: Row, { partitions, 
   if (!kind) return [];
   const suspicions: Suspicion[] = [];
   if (EntityType === kind.name && SourceRow === undefined && row.table === kind.table)
-    suspicions.push(...(await checkEntity(engine, kind, address, { only, work: randomUUID() })));
+    suspicions.push(...(await checkEntity(engine, kind, address, only)));
   else if (!isArchive && only === undefined) suspicions.push(...(await checkLeftOver(engine, entity, row)));
   const isCounted = EntityType === entity.name || EntityType === PLACEHOLDER || countersOf(entity).includes(EntityType);
   if (isCounted && row.table === entity.table && only === undefined && !partitions.has(row.partition)) {

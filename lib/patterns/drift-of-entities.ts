@@ -1,4 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
+import { RowkeyError } from '../errors.ts';
 import { blobLength } from '../storage/blobs.ts';
 import { type Action, type Address, type Row, readRange, readRow, tryAction, trySubmit } from '../storage/rows.ts';
 import { referredTo, withCopies } from './denormalization.ts';
@@ -17,29 +18,23 @@ import { claim, hasLiveClaim, isOwnedBy } from './unique-claim.ts';
 
 /** What an entity wants and is not there, or is there otherwise. */
 
-interface Scope {
-  readonly only: string | undefined;
-  /** The id under which rows of unique indexes are claimed. */
-  readonly work: string;
-}
-
-/** Looks at everything that one entity wants. */
+/** Looks at everything that one entity wants, or at what it wants of one index. */
 export async function checkEntity(
   engine: Engine,
   entity: Entity,
   address: Address,
-  scope: Scope,
+  only: string | undefined,
 ): Promise<Suspicion[]> {
   const snapshot = toSnapshot(entity, await readRow(engine.storage, address));
   if (snapshot.state !== 'live') return [];
   // It is looked after by its move or archive; where that has come to nothing, an operator has to look at it.
   if (snapshot.system.MovingFrom)
-    return scope.only === undefined ? [{ what: 'on its way', of: 'MovingFrom', ...address }] : [];
+    return only === undefined ? [{ what: 'on its way', of: 'MovingFrom', ...address }] : [];
   const found = [
     ...(await checkHere(engine, entity, address, snapshot)),
-    ...(await checkElsewhere(engine, entity, address, { snapshot, work: scope.work })),
-  ].filter(({ of }) => scope.only === undefined || of === scope.only);
-  if (scope.only !== undefined) return found;
+    ...(await checkElsewhere(engine, entity, address, snapshot)),
+  ].filter(({ of }) => only === undefined || of === only);
+  if (only !== undefined) return found;
   return [
     ...found,
     ...(await checkCopiedFields(engine, entity, address, snapshot)),
@@ -97,17 +92,12 @@ function mendHere(engine: Engine, address: Address, { etag }: Live, action: Acti
 }
 
 /** Places in other partitions: reconciled as after any change; a row of a unique index is claimed first where it is free. */
-async function checkElsewhere(
-  engine: Engine,
-  entity: Entity,
-  address: Address,
-  { snapshot, work }: { snapshot: Live; work: string },
-): Promise<Suspicion[]> {
+async function checkElsewhere(engine: Engine, entity: Entity, address: Address, snapshot: Live): Promise<Suspicion[]> {
   const suspicions: Suspicion[] = [];
   for (const place of placesOf(entity, snapshot.values)) {
     const { index: of, table, partition, row } = place;
     const found = await readAnyList(engine.storage, place);
-    const repair = () => mendElsewhere(engine, entity, address, { place, work });
+    const repair = () => mendElsewhere(engine, entity, address, place);
     const common = { of, table, partition, row } as const;
     if (place.member !== undefined) {
       if (!membersOf(found).includes(place.member)) suspicions.push({ what: 'missing', ...common, repair });
@@ -117,7 +107,7 @@ async function checkElsewhere(
       suspicions.push({ what: 'missing', ...common, repair });
       continue;
     }
-    if (hasLiveClaim(found, { intent: work }, engine.now())) continue;
+    if (hasLiveClaim(found, { intent: workOn(address) }, engine.now())) continue;
     const index = entity.indexes[of];
     if (!isOwnedBy(found, address)) suspicions.push({ what: 'taken', ...common });
     else if (index?.kind === 'inter-partition') {
@@ -129,20 +119,42 @@ async function checkElsewhere(
   return suspicions;
 }
 
-async function mendElsewhere(
-  engine: Engine,
-  entity: Entity,
-  address: Address,
-  { place, work }: { place: Place; work: string },
-): Promise<boolean> {
+async function mendElsewhere(engine: Engine, entity: Entity, address: Address, place: Place): Promise<boolean> {
   if (isUnique(entity.indexes[place.index])) {
-    const outcome = await claim(engine, place, address, { intent: work });
+    const outcome = await claim(engine, place, address, { intent: workOn(address) });
     if (outcome !== 'claimed') return false;
   }
   if (place.member !== undefined && !(await emptyLostList(engine.storage, place))) return false;
-  const items = [{ partition: address.partition, row: address.row, places: [place] }];
-  await reconcile(engine, entity, { intent: work, table: address.table, items });
-  return true;
+  return settle(engine, entity, address, place);
+}
+
+/**
+ * The id of an audit's work on an entity, under which rows of unique indexes are claimed. Every audit has the same one: what one
+ * that died has claimed is not in the way of the next, and none of them ever writes the entity.
+ */
+export function workOn({ partition, row }: Address): string {
+  return JSON.stringify(['audit', partition, row]);
+}
+
+/**
+ * As after a change of the entity: the place is judged by what the entity is then. Answers false where a list that the entity
+ * is in is lost, which has to be repaired before.
+ */
+export async function settle(
+  engine: Engine,
+  entity: Entity,
+  { table, partition, row }: Address,
+  place: Place,
+): Promise<boolean> {
+  const intent = workOn({ table, partition, row });
+  const items = [{ partition, row, places: [place] }];
+  try {
+    await reconcile(engine, entity, { intent, table, items });
+    return true;
+  } catch (error) {
+    if (error instanceof RowkeyError && error.code === 'needs-repair') return false;
+    throw error;
+  }
 }
 
 /** Denormalization: what was copied from others of the partition is what they have. */

@@ -1,5 +1,6 @@
 import pMap from 'p-map';
 import { type Address, type Row, readRow, tryAction } from '../storage/rows.ts';
+import { settle, workOn } from './drift-of-entities.ts';
 import type { Engine } from './engine.ts';
 import type { Entity, Values } from './entity.ts';
 import { liveValues, toSnapshot } from './entity-codec.ts';
@@ -16,8 +17,7 @@ import {
   readList,
   toStoredList,
 } from './member-list.ts';
-import { addressIfAny, isIndexed, type Place, placesOf, samePlace } from './places.ts';
-import { reconcile } from './reconcile.ts';
+import { addressIfAny, isIndexed, placesOf, samePlace } from './places.ts';
 import { hasLiveClaim } from './unique-claim.ts';
 
 /** What is there and no entity wants: copies, members of lists, claims. */
@@ -31,8 +31,8 @@ export async function checkLeftOver(engine: Engine, entity: Entity, scanned: Row
   if (row.properties.EntityType === 'list') return checkMembers(engine, entity, row);
   const { SourcePartition, SourceRow, EntityType } = row.properties;
   if (SourceRow === undefined || (EntityType !== entity.name && EntityType !== 'claim')) return [];
-  if (hasLiveClaim(row, { intent: '' }, engine.now())) return [];
   const source = { table: entity.table, partition: String(SourcePartition), row: String(SourceRow) };
+  if (hasLiveClaim(row, { intent: workOn(source) }, engine.now())) return [];
   const values = await readValues(engine, entity, source);
   const indexes = Object.entries(entity.indexes).filter(([, index]) => isRowOf(entity, index, row));
   const isWanted = indexes.some(([name, index]) => wants(entity, { name, index, values }, row));
@@ -41,8 +41,7 @@ export async function checkLeftOver(engine: Engine, entity: Entity, scanned: Row
   const { table, partition, row: key, etag } = row;
   const repair = async () => {
     if (table === entity.table) return tryAction(engine.storage, row, { kind: 'delete', row: key, etag });
-    await settle(engine, entity, source, { index: of, table, partition, row: key });
-    return true;
+    return settle(engine, entity, source, { index: of, table, partition, row: key });
   };
   return [{ what: 'left over', of, table, partition, row: key, repair }];
 }
@@ -97,10 +96,8 @@ async function checkMember(
   };
   if (await isWanted()) return [];
   const repair = async () => {
-    if (index.elsewhere && source) {
-      await settle(engine, entity, source, { index: name, table, partition, row: key, member });
-      return true;
-    }
+    if (index.elsewhere && source)
+      return settle(engine, entity, source, { index: name, table, partition, row: key, member });
     return dropMember(engine, row, member, isWanted);
   };
   return [{ what: 'left over', of: name, table, partition, row: key, repair }];
@@ -123,12 +120,6 @@ async function dropMember(
   const isDone = await tryAction(storage, address, await toStoredList(storage, address, action));
   if (isDone) await dropList(storage, list);
   return isDone;
-}
-
-/** As after a change of the entity: the place is judged by what the entity is then. */
-async function settle(engine: Engine, entity: Entity, { table, partition, row }: Address, place: Place): Promise<void> {
-  const items = [{ partition, row, places: [place] }];
-  await reconcile(engine, entity, { intent: 'audit', table, items });
 }
 
 async function readValues({ storage }: Engine, entity: Entity, address: Address): Promise<Values | undefined> {

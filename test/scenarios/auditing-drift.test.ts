@@ -5,14 +5,17 @@ import { employees as declared } from '../../lib/model/directory/employees.ts';
 import { putAttachment } from '../../lib/patterns/attachment.ts';
 import { defineEntity } from '../../lib/patterns/define-entity.ts';
 import { type AuditPosition, auditPage } from '../../lib/patterns/drift-audit.ts';
+import type { Engine } from '../../lib/patterns/engine.ts';
 import type { Entity, Values } from '../../lib/patterns/entity.ts';
 import { createEntity, deleteEntity, patchEntity } from '../../lib/patterns/entity-store.ts';
 import type { Finding } from '../../lib/patterns/finding.ts';
-import { type IndexEntity, indexEntity } from '../../lib/patterns/indexes.ts';
+import { type IndexEntity, indexEntity, interPartitionIndex } from '../../lib/patterns/indexes.ts';
 import { addressOf, placesOf } from '../../lib/patterns/places.ts';
 import { readByList } from '../../lib/patterns/read-through-index.ts';
 import { readEntity } from '../../lib/patterns/retrieve.ts';
 import { requestArchive } from '../../lib/patterns/transfer.ts';
+import { faultyHttpClient } from '../faulty-http-client.ts';
+import { countTried } from '../tried-faults.ts';
 import { expectIndexesToAgree, openWorld, rowsOf, somebody, type World } from '../world.ts';
 
 /** Whatever was broken by hand is found, and put right beside writers. */
@@ -26,18 +29,32 @@ const marks = defineEntity('marks', {
   indexes: { grade: indexEntity({ row: 'grade_{grade}', holds: '{year:4}' }) },
   access: { read: [], write: [] },
 }) as Entity;
+const badges = defineEntity('badges', {
+  schema: z.object({ office: text, holder: text, badge: text, floor: text }),
+  table: 'badges',
+  key: { partition: '{office}', row: '{holder}' },
+  indexes: {
+    badge: interPartitionIndex({ table: 'badgesbynumber', partition: '{badge#}', row: '{badge}', unique: true }),
+    floor: indexEntity({ table: 'badgesbyfloor', partition: '{floor}', row: 'all', holds: '{office}/{holder}' }),
+  },
+  access: { read: [], write: [] },
+}) as Entity;
 let world: World;
 beforeAll(async () => {
-  world = await openWorld(import.meta.url, [marks]);
+  world = await openWorld(import.meta.url, [marks, badges]);
 });
 
 const hire = async (over: Values = {}) => (await createEntity(world.engine, employees, somebody(over))).values;
 
-async function audit(entity: Entity, repair: boolean, only?: string): Promise<Finding[]> {
+async function audit(
+  entity: Entity,
+  repair: boolean,
+  { only, engine = world.engine, patience = 200 }: { only?: string; engine?: Engine; patience?: number } = {},
+): Promise<Finding[]> {
   const findings: Finding[] = [];
   let position: AuditPosition | undefined;
   do {
-    const page = await auditPage(world.engine, entity, { position, top: 40, repair, only, patience: 200 });
+    const page = await auditPage(engine, entity, { position, top: 40, repair, only, patience });
     findings.push(...page.findings);
     position = page.next;
   } while (position);
@@ -297,6 +314,30 @@ describe('a drift audit', () => {
     await expectIndexesToAgree(world.storage, employees);
   });
 
+  test('that dies at any storage call leaves nothing that the next one passes over', async () => {
+    const one = { office: 'Rome', holder: 'Ann', badge: 'B1', floor: '1' };
+    await createEntity(world.engine, badges, one);
+    await world.settle();
+    const place = placesOf(badges, one).find(({ index }) => index === 'badge');
+    const dies = async (at: number) => {
+      await table('badgesbynumber').deleteEntity(place?.partition ?? '', place?.row ?? '');
+      await table('badgesbyfloor').updateEntity(lostList('1', 'all'), 'Replace');
+      const client = faultyHttpClient('crash after', at);
+      const found = await audit(badges, true, { engine: world.engineThrough(client), patience: 1 }).catch(() => []);
+      const isOver = client.calls < at;
+      // The list is repaired along with the row.
+      if (isOver) expect(found).toEqual([expect.objectContaining({ what: 'missing', repaired: true })]);
+      else await audit(badges, true, { patience: 1 });
+      await expectIndexesToAgree(world.storage, badges);
+      expect(await audit(badges, false, { patience: 1 })).toEqual([]);
+      return !isOver;
+    };
+    let at = 1;
+    while (await dies(at)) at += 1;
+    expect(at).toBeGreaterThan(15);
+    countTried('A storage call of an audit that repairs: crash after', at - 1);
+  });
+
   test('finds nothing while all is well and writers write, and repairs beside them', async () => {
     const people = await Promise.all(Array.from({ length: 20 }, () => hire({ department: 'Busy' })));
     for (const one of people.slice(0, 5)) await table('employees').deleteEntity('Busy', `email_${one.email}`);
@@ -334,7 +375,7 @@ describe('a new index', () => {
         await patchEntity(world.engine, employees, one, { lastName: 'Renamed' });
       }
     })();
-    for (const index of ['lastNameCompanyWide', 'emailCompanyWide']) await audit(employees, true, index);
+    for (const index of ['lastNameCompanyWide', 'emailCompanyWide']) await audit(employees, true, { only: index });
     await writing;
     await world.settle();
     await expectIndexesToAgree(world.storage, employees);
