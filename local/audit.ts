@@ -1,17 +1,17 @@
 import { join } from 'node:path';
 import { run } from './command.ts';
 import { type TargetOptions, targetOf, withTarget } from './target.ts';
-import { walkPages } from './walk-pages.ts';
+import { toRate, walkPages } from './walk-pages.ts';
 
 interface Options extends TargetOptions {
   readonly repair?: true;
-  readonly rate: string;
+  readonly rate: number;
 }
 
 const program = withTarget('Compares what is stored of an entity with its indexes, copies, lists, counts and blobs.')
   .argument('<entity>', 'such as employees')
   .option('--repair', 'repairs what it finds')
-  .option('--rate <number>', 'storage transactions a second, on average', '200')
+  .option('--rate <number>', 'storage transactions a second, on average', toRate, 200)
   .action(audit);
 
 async function audit(entity: string, options: Options): Promise<void> {
@@ -19,7 +19,7 @@ async function audit(entity: string, options: Options): Promise<void> {
   const target = await targetOf(options, 'operator');
   const path = `/api/operations/drift/${encodeURIComponent(entity)}?top=100&repair=${repair}`;
   const bookmark = join(data, `audit-${entity}-${repair ? 'repair' : 'look'}`);
-  const { looked, found, repaired } = await walkPages(target, { path, bookmark, rate: Number(rate) });
+  const { looked, found, repaired } = await walkPages(target, { path, bookmark, rate });
   console.log(`${looked} rows looked at: ${found} do not agree${repair ? `, ${repaired} of them repaired` : ''}.`);
   if (found > repaired) process.exitCode = 1;
 }

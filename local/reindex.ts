@@ -1,10 +1,10 @@
 import { join } from 'node:path';
 import { run } from './command.ts';
 import { type TargetOptions, targetOf, withTarget } from './target.ts';
-import { walkPages } from './walk-pages.ts';
+import { toRate, walkPages } from './walk-pages.ts';
 
 interface Options extends TargetOptions {
-  readonly rate: string;
+  readonly rate: number;
   readonly cleanUp?: true;
 }
 
@@ -12,7 +12,7 @@ const program = withTarget('Builds an index from what was stored before it was d
   .argument('<entity>', 'such as employees')
   .argument('<index>', 'its name in the declaration')
   .option('--clean-up', 'deletes what an index that is declared no more has kept')
-  .option('--rate <number>', 'storage transactions a second, on average', '200')
+  .option('--rate <number>', 'storage transactions a second, on average', toRate, 200)
   .action(reindex);
 
 async function reindex(entity: string, index: string, options: Options): Promise<void> {
@@ -21,7 +21,7 @@ async function reindex(entity: string, index: string, options: Options): Promise
   const work = cleanUp ? 'clean-up' : 'reindex';
   const path = `/api/operations/${work}/${encodeURIComponent(entity)}/${encodeURIComponent(index)}?top=100`;
   const bookmark = join(data, `${work}-${entity}-${index}`);
-  const { looked, found, repaired } = await walkPages(target, { path, bookmark, rate: Number(rate) });
+  const { looked, found, repaired } = await walkPages(target, { path, bookmark, rate });
   console.log(
     cleanUp
       ? `${looked} rows looked at: ${repaired} that the former index ${index} kept are gone, and its table if it was its own.`

@@ -1,24 +1,24 @@
-import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Presets, SingleBar } from 'cli-progress';
+import { InvalidArgumentError } from 'commander';
 import { z } from 'zod';
 import { Findings } from '../lib/patterns/finding.ts';
 import type { Target } from './target.ts';
 
 export interface Walk {
   readonly path: string;
-  /** Where the next page is kept, so that a run that was cut off goes on. */
+  /** Where the next page is kept, and what was found before it, so that a run that was cut off goes on. */
   readonly bookmark: string;
   /** Storage transactions a second, on average. */
   readonly rate: number;
 }
 
-export interface Walked {
-  looked: number;
-  found: number;
-  repaired: number;
-}
+const Walked = z.object({ looked: z.int(), found: z.int(), repaired: z.int() });
+export type Walked = z.infer<typeof Walked>;
+
+const Bookmark = Walked.extend({ next: z.string() });
 
 const MAX_ATTEMPTS = 6;
 
@@ -29,11 +29,12 @@ export async function walkPages(target: Target, { path, bookmark, rate }: Walk):
   const bar = process.stdout.isTTY
     ? new SingleBar({ format: '{bar} {value} rows, {found} found', clearOnComplete: true }, Presets.shades_classic)
     : undefined;
-  const walked: Walked = { looked: 0, found: 0, repaired: 0 };
-  const kept = await readFile(bookmark, 'utf8').catch(() => undefined);
-  bar?.start(0, 0, { found: 0 });
+  const kept = await readBookmark(bookmark);
+  if (kept) process.stderr.write(`Goes on where it was cut off, after ${kept.looked} rows; see ${bookmark}.\n`);
+  const walked: Walked = kept ? Walked.parse(kept) : { looked: 0, found: 0, repaired: 0 };
+  bar?.start(walked.looked, walked.looked, { found: walked.found });
   try {
-    for (let next: string | undefined = kept ?? path; next; ) {
+    for (let next: string | undefined = kept?.next ?? path; next; ) {
       const since = performance.now();
       const { page, link, transactions } = await ask(target, next, { bookmark });
       walked.looked += page.looked;
@@ -48,7 +49,7 @@ export async function walkPages(target: Target, { path, bookmark, rate }: Walk):
       bar?.update(walked.looked, { found: walked.found });
       next = link;
       await mkdir(dirname(bookmark), { recursive: true });
-      if (next) await writeFile(bookmark, next);
+      if (next) await writeBookmark(bookmark, { ...walked, next });
       await sleep(Math.max(0, (transactions / rate) * 1_000 - (performance.now() - since)));
     }
   } finally {
@@ -56,6 +57,26 @@ export async function walkPages(target: Target, { path, bookmark, rate }: Walk):
   }
   await rm(bookmark, { force: true });
   return walked;
+}
+
+/** What cannot be read is begun anew. */
+async function readBookmark(file: string): Promise<z.infer<typeof Bookmark> | undefined> {
+  const text = await readFile(file, 'utf8').catch(() => '');
+  return text.startsWith('{') ? Bookmark.parse(JSON.parse(text)) : undefined;
+}
+
+/** Whole, or as it was: whoever writes it may be killed, or have company. */
+async function writeBookmark(file: string, bookmark: z.infer<typeof Bookmark>): Promise<void> {
+  const beside = `${file}.${process.pid}`;
+  await writeFile(beside, JSON.stringify(bookmark));
+  await rename(beside, file);
+}
+
+/** Of a command line. */
+export function toRate(text: string): number {
+  const rate = Number(text);
+  if (rate >= 1 && Number.isFinite(rate)) return rate;
+  throw new InvalidArgumentError('A rate is a number from 1 on.');
 }
 
 async function ask({ url, token }: Target, path: string, { bookmark }: Pick<Walk, 'bookmark'>) {
@@ -84,5 +105,7 @@ async function why(response: Response, bookmark: string): Promise<string> {
   const hint = response.status === 400 ? ` To begin anew, delete ${bookmark}.` : '';
   if (problem.success) return `${problem.data.detail}${hint}`;
   // Where there is no such route, nothing is said.
-  return response.status === 404 ? 'no entity, or no index of it, has that name.' : 'it does not say why.';
+  return response.status === 404
+    ? 'no entity of which anything can be compared, or no index of it, has that name.'
+    : 'it does not say why.';
 }

@@ -102,7 +102,8 @@ export function shell(line: string) {
   return promisify(execFile)('sh', ['-c', line], { cwd: ROOT });
 }
 
-function spawnCommand(script: string, words: readonly string[]) {
+/** Starts a command of `local/`. */
+export function spawnCommand(script: string, words: readonly string[]) {
   const child = spawn(process.execPath, [join(ROOT, 'local', `${script}.ts`), ...words], {
     cwd: ROOT,
     stdio: ['ignore', 'pipe', 'pipe'],

@@ -1,9 +1,11 @@
+import { once } from 'node:events';
+import { existsSync } from 'node:fs';
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { openStorage } from '../../lib/storage/storage.ts';
 import { EMULATOR_ACCOUNT } from '../../local/azurite.ts';
-import { runCommand, useStartProcess } from '../start-process.ts';
+import { runCommand, spawnCommand, useStartProcess } from '../start-process.ts';
 
 /** With the sample, more than one page of an audit. */
 const MORE = Array.from(
@@ -13,6 +15,15 @@ const MORE = Array.from(
 );
 
 const started = useStartProcess();
+
+async function storageOf(folder: string) {
+  const { tables } = JSON.parse(await readFile(join(folder, 'instance.json'), 'utf8'));
+  const { name, key } = EMULATOR_ACCOUNT;
+  const account = `DefaultEndpointsProtocol=http;AccountName=${name};AccountKey=${key}`;
+  return openStorage({
+    connectionString: `${account};TableEndpoint=${tables};QueueEndpoint=${tables};BlobEndpoint=${tables}`,
+  });
+}
 
 describe('npm run audit and reindex', () => {
   test('find what was broken by hand, repair it, and build an index anew', async () => {
@@ -26,12 +37,7 @@ describe('npm run audit and reindex', () => {
       clean: expect.stringMatching(/^\d+ rows looked at: 0 do not agree\.\n$/),
       code: 0,
     });
-    const { tables } = JSON.parse(await readFile(join(folder, 'instance.json'), 'utf8'));
-    const { name, key } = EMULATOR_ACCOUNT;
-    const account = `DefaultEndpointsProtocol=http;AccountName=${name};AccountKey=${key}`;
-    const storage = openStorage({
-      connectionString: `${account};TableEndpoint=${tables};QueueEndpoint=${tables};BlobEndpoint=${tables}`,
-    });
+    const storage = await storageOf(folder);
     const [row] = await Array.fromAsync(storage.table('employeesbyemail').listEntities());
     await storage.table('employeesbyemail').deleteEntity(row?.partitionKey ?? '', row?.rowKey ?? '');
     const broken = await run('audit', 'employees');
@@ -51,12 +57,46 @@ describe('npm run audit and reindex', () => {
     });
     expect(await run('audit', 'nothing')).toEqual({
       code: 1,
-      said: expect.stringContaining('answered 404: no entity, or no index of it, has that name.'),
+      said: expect.stringContaining(
+        'answered 404: no entity of which anything can be compared, or no index of it, has that name.',
+      ),
     });
     expect(await run('reindex', 'employees', 'emailCompanyWide', '--clean-up')).toEqual({
       code: 1,
       said: expect.stringContaining('employees has no former index emailCompanyWide of which anything is left.'),
     });
+  });
+});
+
+describe('npm run audit', () => {
+  test('goes on where it was killed, and tells of all', async () => {
+    const { folder, process } = started;
+    const whole = await process.run('audit', 'employees', '--rate', '5000');
+    const [, rows] = /^(\d{3,}) rows/.exec(whole.said) ?? [];
+    const storage = await storageOf(folder);
+    const rowsThere = await Array.fromAsync(storage.table('employees').listEntities());
+    const early = rowsThere.find(({ rowKey }) => rowKey?.startsWith('email_'));
+    await storage.table('employees').deleteEntity(early?.partitionKey ?? '', early?.rowKey ?? '');
+
+    const { child } = spawnCommand('audit', ['employees', '--rate', '100', '--data', folder]);
+    const bookmark = join(folder, 'audit-employees-look');
+    await vi.waitFor(() => expect(existsSync(bookmark)).toBe(true), { timeout: 30_000, interval: 20 });
+    child.kill('SIGKILL');
+    await once(child, 'exit');
+    const { code, said } = await process.run('audit', 'employees', '--rate', '5000');
+    expect(said).toMatch(/^Goes on where it was cut off, after \d+ rows/);
+    expect(said).toContain(`\n${Number(rows) - 1} rows looked at: 1 do not agree.`);
+    expect(code).toBe(1);
+    expect(existsSync(bookmark)).toBe(false);
+    expect(await process.run('audit', 'employees', '--repair', '--rate', '5000')).toMatchObject({ code: 0 });
+  });
+
+  test('takes a rate that is one', async () => {
+    for (const rate of ['0', '-5', 'fast', 'Infinity'])
+      expect(await started.process.run('audit', 'departments', `--rate=${rate}`)).toEqual({
+        code: 1,
+        said: expect.stringContaining('A rate is a number from 1 on.'),
+      });
   });
 });
 
