@@ -20,6 +20,8 @@ const ROWS_A_PAGE = 50;
 const WEEK_MS = 7 * 24 * 60 * 60 * 1_000;
 /** The first of them tell what is wrong; an audit that repairs tells all. */
 const FINDINGS_KEPT = 50;
+/** One property holds 32 Ki characters, and the rest of the state takes some: a finding may have two keys of 512. */
+const LONGEST_FINDINGS = 28_000;
 
 export const DriftRun = z.object({
   startedAt: z.iso.datetime(),
@@ -75,12 +77,18 @@ async function goOn(engine: Engine, entity: Entity, options: RunOptions): Promis
       ...(page.next ? { position: page.next } : { finishedAt: new Date(engine.now()).toISOString() }),
       looked: state.looked + page.looked,
       found: state.found + fresh.length,
-      findings: [...known, ...fresh].slice(0, FINDINGS_KEPT),
+      findings: firstOf([...known, ...fresh]),
     };
     await writeState(engine, entity, state);
     await sleep(Math.max(0, (page.transactions / rate) * 1_000 - (performance.now() - since)));
   }
   return state;
+}
+
+function firstOf(findings: readonly Finding[]): Finding[] {
+  const kept = findings.slice(0, FINDINGS_KEPT);
+  while (JSON.stringify(kept).length > LONGEST_FINDINGS) kept.pop();
+  return kept;
 }
 
 async function readState({ storage }: Engine, entity: Entity): Promise<State | undefined> {

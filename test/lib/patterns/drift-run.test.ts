@@ -63,3 +63,20 @@ test('an audit takes no more transactions a second than it may', async () => {
   // Each row takes one at the least.
   expect(performance.now() - since).toBeGreaterThan((looked / 500) * 1_000);
 });
+
+test('an audit that finds much under long keys tells of as much as can be kept, and comes to its end', async () => {
+  const long = (name: string) => name.padStart(200, '"');
+  const people = Array.from({ length: 60 }, (_, index) =>
+    somebody({ department: long('D'), lastName: long(String(index)) }),
+  );
+  await putEntities(world.engine, employees, people);
+  await world.settle();
+  for (const { lastName } of people)
+    await world.storage.table('employees').deleteEntity(long('D'), `lastname_${lastName}`);
+  const later = { ...world.engine, now: () => Date.now() + 30 * DAY_MS };
+  const done = await continueDriftRun(later, employees, { until: Date.now() + 31 * DAY_MS, ...pace });
+  expect(done.found).toBeGreaterThanOrEqual(people.length);
+  expect(done.finishedAt).toBeDefined();
+  expect(done.findings.length).toBeGreaterThan(20);
+  expect(await readDriftRun(world.engine, employees)).toEqual(done);
+});
