@@ -20,6 +20,8 @@ export const MAX_ATTEMPTS = 5;
 const POINTLESS = new Set<string>(['never-succeeds', 'too-large', 'invalid-input']);
 const PARTITION = 'poison';
 const REPLAYS_AT_ONCE = 8;
+/** Whoever sends a message again has it for so long; where that one dies, another may. */
+const REPLAY_FOR_MS = 60_000;
 /** One string property holds 32 Ki code units; a message has 64 Ki at the most. */
 const PART_LENGTH = 32_000;
 const MAX_PARTS = 5;
@@ -113,13 +115,21 @@ export async function listPoison(
   return { items: rows.map(toPoison), more };
 }
 
-/** Sends the message to its queue once more and takes it off the list; safe to repeat, as handlers are idempotent. */
+/**
+ * Sends the message to its queue once more and takes it off the list; safe to repeat, as handlers are idempotent. Throws `busy`
+ * where somebody else is at it: what still fails would come back once for each of them.
+ */
 export async function replayPoison(engine: Engine, id: string): Promise<Poison> {
-  const row = await readRow(engine.storage, poisonAddress(id));
+  const { storage, now } = engine;
+  const row = await readRow(storage, poisonAddress(id));
   if (!row) throw notListed();
+  const properties = { ReplayedUntil: new Date(now() + REPLAY_FOR_MS).toISOString() };
+  const isFree = !(Date.parse(String(row.properties.ReplayedUntil)) > now());
+  if (!isFree || !(await tryAction(storage, row, { kind: 'merge', row: row.row, properties, etag: row.etag })))
+    throw new RowkeyError('busy', 'The message is being sent again now. Try again.', { retryAfter: 1 });
   const poison = toPoison(row);
-  await noted(engine, changeOf('replay', id), () => sendMessage(engine.storage, poison.queue, poison.text));
-  await tryAction(engine.storage, row, { kind: 'delete', row: row.row, etag: row.etag });
+  await noted(engine, changeOf('replay', id), () => sendMessage(storage, poison.queue, poison.text));
+  await tryAction(storage, row, { kind: 'delete', row: row.row });
   return poison;
 }
 
@@ -142,7 +152,7 @@ export async function replayPage(
         await replayPoison(engine, id);
         return id;
       } catch (error) {
-        if (error instanceof RowkeyError && error.code === 'not-found') return undefined;
+        if (error instanceof RowkeyError && ['not-found', 'busy'].includes(error.code)) return undefined;
         throw error;
       }
     },

@@ -10,6 +10,7 @@ import {
   type Message,
   POISON_TABLE,
   recordPoison,
+  replayPoison,
 } from '../../../lib/patterns/poison.ts';
 import { HOLD_MS } from '../../../lib/patterns/reconcile.ts';
 import { createTable } from '../../../lib/storage/provision.ts';
@@ -91,6 +92,33 @@ test('the record keeps any message whole, lists the newest first, and has each o
   const { items } = await listPoison(engine, { limit: 10 });
   expect(items.map(({ reason }) => reason)).toEqual(['c', 'a']);
   expect(items[1]?.text === text).toBe(true);
+});
+
+describe('a message that is sent again', () => {
+  const queue = engine.storage.queue('again');
+  const idOf = async () => (await listPoison(engine, { limit: 1 })).items[0]?.id ?? '';
+
+  test('by several at once is sent once', async () => {
+    await queue.createIfNotExists();
+    await recordPoison(engine, message({ queue: 'again' }), 'a');
+    const id = await idOf();
+    const all = await Promise.allSettled(Array.from({ length: 8 }, () => replayPoison(engine, id)));
+    const others = all.filter((one) => one.status === 'rejected').map(({ reason }) => reason.code);
+    expect(others).toHaveLength(7);
+    expect(['busy', 'not-found']).toEqual(expect.arrayContaining(others));
+    expect((await queue.receiveMessages({ numberOfMessages: 8 })).receivedMessageItems).toHaveLength(1);
+    expect(await idOf()).toBe('');
+  });
+
+  test('stays on the list where that fails, and may be sent again after a while', async () => {
+    await recordPoison(engine, message({ queue: 'nowhere' }), 'a');
+    const id = await idOf();
+    await expect(replayPoison(engine, id)).rejects.not.toMatchObject({ code: 'busy' });
+    await expect(replayPoison(engine, id)).rejects.toMatchObject({ code: 'busy' });
+    await engine.storage.queue('nowhere').create();
+    await replayPoison({ ...engine, now: () => Date.now() + 61_000 }, id);
+    expect((await engine.storage.queue('nowhere').receiveMessages()).receivedMessageItems).toHaveLength(1);
+  });
 });
 
 test('the limits that lie in different places are in the order that the protocol needs', async () => {
