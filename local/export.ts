@@ -2,20 +2,19 @@ import { createWriteStream } from 'node:fs';
 import { rename, rm } from 'node:fs/promises';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { createGzip } from 'node:zlib';
 import { Presets, SingleBar } from 'cli-progress';
 import pMap from 'p-map';
 import { z } from 'zod';
+import { pathTo } from '../lib/http/route.ts';
 import { decidedFields } from '../lib/patterns/denormalization.ts';
 import type { Entity, Values } from '../lib/patterns/entity.ts';
 import { run } from './command.ts';
 import { toStoredEntity } from './stored-entity.ts';
-import { type Target, type TargetOptions, targetOf, withTarget } from './target.ts';
+import { ask, nextPage, type Target, type TargetOptions, targetOf, withTarget } from './target.ts';
 
 const PAGE = 200;
 const FILES_AT_ONCE = 8;
-const MAX_ATTEMPTS = 6;
 
 const program = withTarget(
   'Writes all of an entity to an NDJSON file (.gz as well), in the order of its keys, as npm run import takes it.',
@@ -62,10 +61,8 @@ async function writable(target: Target, entity: Entity, values: Values): Promise
   const row: Record<string, unknown> = {};
   for (const [field, value] of Object.entries(values)) {
     if (field in entity.attachments) {
-      const path = [entity.name, ...entity.keyFields.map((key) => values[key]), field].map((part) =>
-        encodeURIComponent(String(part)),
-      );
-      const bytes = await (await get(target, `/api/${path.join('/')}`)).arrayBuffer();
+      const path = pathTo(entity.name, ...entity.keyFields.map((key) => values[key]), field);
+      const bytes = await (await get(target, path)).arrayBuffer();
       row[field] = { base64: Buffer.from(bytes).toString('base64') };
     } else if (!decided.includes(field)) row[field] = value;
   }
@@ -78,20 +75,14 @@ async function* pagesOf(target: Target, { name }: Entity): AsyncGenerator<Values
   for (let next: string | undefined = `/api/operations/scan/${name}?top=${PAGE}`; next; ) {
     const response = await get(target, next);
     yield Page.parse(await response.json()).items;
-    [, next] = /<([^>]+)>; rel="next"/.exec(response.headers.get('link') ?? '') ?? [];
+    next = nextPage(response);
   }
 }
 
-async function get({ url, token }: Target, path: string): Promise<Response> {
-  for (let attempt = 1; ; attempt += 1) {
-    const response = await fetch(`${url}${path}`, { headers: { authorization: `Bearer ${token}` } }).catch(
-      () => undefined,
-    );
-    if (response?.ok) return response;
-    if ((response && response.status < 500) || attempt === MAX_ATTEMPTS)
-      throw new Error(`${path.split('?')[0]} answered ${response?.status ?? 'nothing'}.`);
-    await sleep(1_000 * attempt);
-  }
+async function get(target: Target, path: string): Promise<Response> {
+  const response = await ask(target, path);
+  if (response.ok) return response;
+  throw new Error(`${path.split('?')[0]} answered ${response.status}.`);
 }
 
 await run(program);

@@ -6,12 +6,14 @@ import { createGunzip } from 'node:zlib';
 import { Presets, SingleBar } from 'cli-progress';
 import pMap from 'p-map';
 import { z } from 'zod';
+import { Problem } from '../lib/http/problem.ts';
+import { pathTo } from '../lib/http/route.ts';
 import type { Entity, Values } from '../lib/patterns/entity.ts';
 import { run } from './command.ts';
 import { type ImportRow, readCsv } from './csv-rows.ts';
 import { readNdjson } from './ndjson-rows.ts';
 import { toStoredEntity } from './stored-entity.ts';
-import { type Target, type TargetOptions, targetOf, withTarget } from './target.ts';
+import { ask, type Target, type TargetOptions, targetOf, withTarget } from './target.ts';
 
 /** As many as the API takes at once. */
 const MAX_BATCH = 100;
@@ -22,6 +24,11 @@ const BATCHES_AT_ONCE = 4;
 const MAX_WAITING = 5_000;
 const MAX_ATTEMPTS = 6;
 const LINES_EVERY_ROWS = 1_000;
+const OUTCOMES: Readonly<Record<number, 'created' | 'changed' | 'unchanged'>> = {
+  201: 'created',
+  200: 'changed',
+  304: 'unchanged',
+};
 
 const program = withTarget(
   'Loads a CSV or NDJSON file (.gz as well); columns are named like fields. Run again, it changes nothing.',
@@ -58,13 +65,12 @@ async function importFile(entity: Entity, file: string, options: TargetOptions):
       batchesOf(entity, rows),
       async (batch) => {
         const results = await send(target, entity, batch);
-        await putFiles(target, entity, batch);
         for (const [index, row] of batch.entries()) {
-          const result = results[index];
-          if (result?.status === 201) counts.created += 1;
-          else if (result?.status === 200) counts.changed += 1;
-          else if (result?.status === 304) counts.unchanged += 1;
-          else reject(row, result?.problem?.detail ?? 'no answer came for it');
+          const { status = 0, problem } = results[index] ?? {};
+          const outcome = OUTCOMES[status];
+          const why = outcome ? await putFiles(target, entity, row) : (problem?.detail ?? 'no answer came for it');
+          if (why !== undefined) reject(row, why);
+          else if (outcome) counts[outcome] += 1;
         }
       },
       { concurrency: BATCHES_AT_ONCE },
@@ -128,9 +134,7 @@ function derivedOf(entity: Entity, field: string, { values }: ImportRow): unknow
 
 const File = z.object({ base64: z.base64() });
 
-const Answer = z.object({
-  results: z.array(z.object({ status: z.number(), problem: z.object({ detail: z.string() }).optional() })),
-});
+const Answer = z.object({ results: z.array(z.object({ status: z.number(), problem: Problem.optional() })) });
 type Results = z.infer<typeof Answer>['results'];
 
 /** What became of each row, in order. A row that others were writing at that moment is sent once more. */
@@ -149,42 +153,25 @@ function withoutFiles({ attachments }: Entity, values: Values): Values {
   return Object.fromEntries(Object.entries(values).filter(([field]) => !(field in attachments)));
 }
 
-/** What an export has of a file: its bytes. What is there already stays as it is. */
-async function putFiles({ url, token }: Target, entity: Entity, batch: readonly ImportRow[]): Promise<void> {
-  const files = batch.flatMap(({ values }) =>
-    Object.keys(entity.attachments).flatMap((field) => {
-      const file = File.safeParse(values[field]);
-      return file.success ? [{ values, field, bytes: Buffer.from(file.data.base64, 'base64') }] : [];
-    }),
-  );
-  await pMap(
-    files,
-    async ({ values, field, bytes }) => {
-      const parts = [entity.name, ...entity.keyFields.map((key) => values[key]), field];
-      const path = parts.map((part) => encodeURIComponent(String(part))).join('/');
-      const headers = { authorization: `Bearer ${token}` };
-      const response = await fetch(`${url}/api/${path}`, { method: 'PUT', headers, body: new Uint8Array(bytes) });
-      if (!response.ok) throw new Error(`The ${field} of one of ${entity.name} was answered with ${response.status}.`);
-    },
-    { concurrency: BATCHES_AT_ONCE },
-  );
+/** What an export has of a file: its bytes. What is there already stays as it is. Answers why one is not taken. */
+async function putFiles(target: Target, entity: Entity, { values }: ImportRow): Promise<string | undefined> {
+  for (const field of Object.keys(entity.attachments).filter((name) => values[name] !== undefined)) {
+    const file = File.safeParse(values[field]);
+    if (!file.success) return `The field ${field} is no file: its bytes are needed, as {"base64": …}.`;
+    const path = pathTo(entity.name, ...entity.keyFields.map((key) => values[key]), field);
+    const body = new Uint8Array(Buffer.from(file.data.base64, 'base64'));
+    const response = await ask(target, path, { method: 'PUT', body });
+    if (!response.ok) return Problem.parse(await response.json()).detail;
+  }
+  return undefined;
 }
 
-async function post({ url, token }: Target, entity: Entity, batch: readonly ImportRow[]): Promise<Results> {
+async function post(target: Target, entity: Entity, batch: readonly ImportRow[]): Promise<Results> {
   const body = JSON.stringify({ items: batch.map(({ values }) => withoutFiles(entity, values)) });
-  const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' };
-  for (let attempt = 1; ; attempt += 1) {
-    const response = await fetch(`${url}/api/${entity.name}/batch`, { method: 'POST', headers, body }).catch(
-      () => undefined,
-    );
-    if (response?.ok) return Answer.parse(await response.json()).results;
-    const isBusy = response === undefined || response.status === 503 || response.status === 429;
-    if (!isBusy || attempt === MAX_ATTEMPTS)
-      throw new Error(
-        `The API at ${url} ${response ? `refused the rows (${response.status})` : 'does not answer'}; run the import again to go on.`,
-      );
-    await sleep(1_000 * Number(response?.headers.get('retry-after') ?? attempt));
-  }
+  const headers = { 'content-type': 'application/json' };
+  const response = await ask(target, pathTo(entity.name, 'batch'), { method: 'POST', headers, body });
+  if (response.ok) return Answer.parse(await response.json()).results;
+  throw new Error(`The API at ${target.url} refused the rows (${response.status}).`);
 }
 
 function startProgress(size: number) {

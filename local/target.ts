@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Command } from 'commander';
 import type { Role } from '../lib/patterns/entity.ts';
 import { command } from './command.ts';
@@ -15,6 +16,8 @@ export interface TargetOptions {
   readonly url?: string;
   readonly token?: string;
 }
+
+const MAX_ATTEMPTS = 6;
 
 /** A command line that names such an API. */
 export function withTarget(description: string): Command {
@@ -39,4 +42,22 @@ export async function targetOf(
     );
   const { issuer, audience } = instance;
   return { url: url ?? instance.url, token: token ?? (await signToken({ folder, issuer, audience, role })) };
+}
+
+/** Asks the API, over again while it does not answer or is busy. Throws one sentence where that does not end. */
+export async function ask({ url, token }: Target, path: string, request: RequestInit = {}): Promise<Response> {
+  const headers = new Headers(request.headers);
+  headers.set('authorization', `Bearer ${token}`);
+  for (let attempt = 1; ; attempt += 1) {
+    const response = await fetch(`${url}${path}`, { ...request, headers }).catch(() => undefined);
+    if (response && response.status < 500 && response.status !== 429) return response;
+    if (attempt === MAX_ATTEMPTS)
+      throw new Error(`${url}${path.split('?')[0]} answered ${response?.status ?? 'nothing'}: run this again.`);
+    await sleep(1_000 * Number(response?.headers.get('retry-after') ?? attempt));
+  }
+}
+
+/** The path of the next page, where an answer names one. */
+export function nextPage({ headers }: Response): string | undefined {
+  return /<([^>]+)>; rel="next"/.exec(headers.get('link') ?? '')?.[1];
 }

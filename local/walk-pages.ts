@@ -4,8 +4,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Presets, SingleBar } from 'cli-progress';
 import { InvalidArgumentError } from 'commander';
 import { z } from 'zod';
+import { Problem } from '../lib/http/problem.ts';
 import { Findings } from '../lib/patterns/finding.ts';
-import type { Target } from './target.ts';
+import { ask, nextPage, type Target } from './target.ts';
 
 export interface Walk {
   readonly path: string;
@@ -20,10 +21,6 @@ export type Walked = z.infer<typeof Walked>;
 
 const Bookmark = Walked.extend({ next: z.string() });
 
-const MAX_ATTEMPTS = 6;
-
-const Problem = z.object({ detail: z.string() });
-
 /** Asks for page after page of an operators' route, slowly enough, and says what each has found. */
 export async function walkPages(target: Target, { path, bookmark, rate }: Walk): Promise<Walked> {
   const bar = process.stdout.isTTY
@@ -36,7 +33,7 @@ export async function walkPages(target: Target, { path, bookmark, rate }: Walk):
   try {
     for (let next: string | undefined = kept?.next ?? path; next; ) {
       const since = performance.now();
-      const { page, link, transactions } = await ask(target, next, { bookmark });
+      const { page, link, transactions } = await readPage(target, next, bookmark);
       walked.looked += page.looked;
       walked.found += page.findings.length;
       walked.repaired += page.findings.filter(({ repaired }) => repaired).length;
@@ -79,24 +76,13 @@ export function toRate(text: string): number {
   throw new InvalidArgumentError('A rate is a number from 1 on.');
 }
 
-async function ask({ url, token }: Target, path: string, { bookmark }: Pick<Walk, 'bookmark'>) {
-  for (let attempt = 1; ; attempt += 1) {
-    const headers = { authorization: `Bearer ${token}` };
-    const response = await fetch(`${url}${path}`, { method: 'POST', headers }).catch(() => undefined);
-    if (response?.ok) {
-      const [, link] = /<([^>]+)>; rel="next"/.exec(response.headers.get('link') ?? '') ?? [];
-      const [, transactions = '0'] = /desc="(\d+)/.exec(response.headers.get('server-timing') ?? '') ?? [];
-      return { page: Findings.parse(await response.json()), link, transactions: Number(transactions) };
-    }
-    const [route] = path.split('?');
-    if (response && response.status < 500)
-      throw new Error(`${route} answered ${response.status}: ${await why(response, bookmark)}`);
-    if (attempt === MAX_ATTEMPTS)
-      throw new Error(
-        `${route} answered ${response?.status ?? 'nothing'}: run this again, it goes on where it stopped.`,
-      );
-    await sleep(1_000 * attempt);
-  }
+async function readPage(target: Target, path: string, bookmark: string) {
+  const response = await ask(target, path, { method: 'POST' });
+  if (!response.ok)
+    throw new Error(`${path.split('?')[0]} answered ${response.status}: ${await why(response, bookmark)}`);
+  const [, transactions = '0'] = /desc="(\d+)/.exec(response.headers.get('server-timing') ?? '') ?? [];
+  const page = Findings.parse(await response.json());
+  return { page, link: nextPage(response), transactions: Number(transactions) };
 }
 
 async function why(response: Response, bookmark: string): Promise<string> {

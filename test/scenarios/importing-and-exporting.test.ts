@@ -53,6 +53,31 @@ describe('npm run import', () => {
     expect(said).toMatch(/6 read: 1 created, 1 changed, 0 unchanged, 4 rejected/);
   });
 
+  test('says which files are not taken, and goes on with the rest', async () => {
+    const png = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==';
+    const rows = [
+      { email: 'no address', photo: { base64: png } },
+      { photo: { base64: Buffer.from('no picture').toString('base64') } },
+      { photo: 'no file' },
+      { photo: { base64: png } },
+      {},
+    ].map((over, index) => {
+      const employeeId = String(810_000 + index);
+      const one = { department: 'Files', employeeId, firstName: 'Ann', lastName: 'A' };
+      return JSON.stringify({ ...one, email: `f${index}@contoso.com`, ...over });
+    });
+    const file = join(started.folder, 'files.ndjson');
+    await writeFile(file, rows.join('\n'));
+    const { code, said } = await importing('employees', file);
+    expect(code).toBe(1);
+    expect(said).toMatch(/Line 1: .*email/);
+    expect(said).toMatch(/Line 2: The photo is not of a type that is taken/);
+    expect(said).toMatch(/Line 3: The field photo is no file/);
+    expect(said).toMatch(/5 read: 2 created, 0 changed, 0 unchanged, 3 rejected/);
+    const ask = await started.process.as('reader');
+    expect((await ask('GET', 'employees/Files/810003/photo')).headers.get('content-type')).toBe('image/png');
+  });
+
   test.skipIf(!existsSync(ADVENTURE_WORKS))(
     `loads the employees of AdventureWorks (needs ${ADVENTURE_WORKS})`,
     async () => {
