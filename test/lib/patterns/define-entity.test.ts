@@ -134,6 +134,27 @@ describe('a declaration that cannot work is refused when it is made:', () => {
       },
       /deputy cannot be defined: it copies from things, and only one row/,
     ],
+    [
+      'two copies of one entity',
+      () => {
+        const { denormalized } = copyOf(things());
+        return defineEntity('mayor', { ...common, key: beside.key, denormalized: [...denormalized, ...denormalized] });
+      },
+      /mayor cannot be defined: it copies from things, and only one row/,
+    ],
+    [
+      'what clients write, and is archived',
+      () => {
+        const own = { claim: 'email', index: 'byName' } as const;
+        const through = defineEntity('things', { ...common, access: { ...access, own } }) as Entity;
+        return defineEntity('notes', {
+          ...common,
+          archive: { table: 'oldnotes' },
+          access: { ...access, own: { through, permissions: 'ra' } },
+        });
+      },
+      /written past the API would have to be followed/,
+    ],
     ['a table name with capitals', () => defineEntity('things', { ...common, table: 'Things' }), /lower-case/],
     [
       'an index elsewhere that is not unique and does not tell entities apart',
@@ -180,5 +201,14 @@ describe('a declaration that cannot work is refused when it is made:', () => {
     ],
   ])('%s', (_, declare, reason) => {
     expect(declare).toThrow(reason);
+  });
+
+  test('and leaves no trace in those that it names', () => {
+    const counted = things();
+    const elsewhere = defineEntity('others', { ...common, table: 'others' }) as Entity;
+    const declare = () =>
+      defineEntity('mayor', { ...common, ...beside, counts: { partCount: counted }, ...copyOf(elsewhere) });
+    expect(declare).toThrow(/copies from others, which is in another table/);
+    expect(counted.countedBy).toEqual([]);
   });
 });
