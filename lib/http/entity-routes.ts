@@ -20,13 +20,21 @@ const MAX_BATCH = 100;
 /** Of an entity with a large text: a character may take six bytes in JSON. */
 const MAX_LARGE_BODY_BYTES = 33_554_432;
 
-/** The routes that follow from an entity's key. An archive is read and emptied, and written only by archiving. */
-export function entityRoutes(entity: Entity, kind: 'live' | 'archive' = 'live'): Route[] {
+/** The routes that follow from an entity's key. */
+export function entityRoutes(entity: Entity): Route[] {
+  return [...readRoutes(entity), deleteRoute(entity), ...writeRoutes(entity)];
+}
+
+/** Those of an archive, which is read and emptied, and written only by archiving. */
+export function archiveRoutes(archive: Entity): Route[] {
+  return [...readRoutes(archive), deleteRoute(archive)];
+}
+
+function readRoutes(entity: Entity): Route[] {
   const { name, access } = entity;
-  const one = `${name}/${parametersOf(entity.keyFields)}`;
+  const one = onePath(entity);
   const partition = `${name}/${parametersOf(entity.partition.fields)}`;
-  const change = { path: one, roles: access.write, conditional: true } as const;
-  const reads: Route[] = [
+  const routes: Route[] = [
     {
       name: `${name}-get`,
       method: 'GET',
@@ -46,7 +54,7 @@ export function entityRoutes(entity: Entity, kind: 'live' | 'archive' = 'live'):
     },
   ];
   if (one !== partition)
-    reads.push({
+    routes.push({
       name: `${name}-range`,
       method: 'GET',
       path: partition,
@@ -56,23 +64,31 @@ export function entityRoutes(entity: Entity, kind: 'live' | 'archive' = 'live'):
       success: listSuccess(entity),
       handle: (call) => range(entity, call),
     });
-  const remove: Route = {
-    ...change,
-    name: `${name}-delete`,
+  return routes;
+}
+
+function deleteRoute(entity: Entity): Route {
+  return {
+    name: `${entity.name}-delete`,
     method: 'DELETE',
-    summary: `Delete one of ${name}`,
+    path: onePath(entity),
+    roles: entity.access.write,
+    conditional: true,
+    summary: `Delete one of ${entity.name}`,
     success: { status: 204, description: 'Deleted' },
     handle: async (call) => {
       await deleteEntity(call.app.engine, entity, keyOf(entity, call), conditionsOf(call));
       return { status: 204 };
     },
   };
-  if (kind === 'archive') return [...reads, remove];
+}
+
+function writeRoutes(entity: Entity): Route[] {
+  const { name, access } = entity;
+  const change = { path: onePath(entity), roles: access.write, conditional: true } as const;
   const body = entity.union ?? writableSchema(entity);
   const maxBodyBytes = entity.large.length > 0 ? MAX_LARGE_BODY_BYTES : undefined;
   return [
-    ...reads,
-    remove,
     {
       name: `${name}-create`,
       method: 'POST',
@@ -129,6 +145,10 @@ export function entityRoutes(entity: Entity, kind: 'live' | 'archive' = 'live'):
       },
     },
   ];
+}
+
+function onePath({ name, keyFields }: Entity): string {
+  return `${name}/${parametersOf(keyFields)}`;
 }
 
 /** Alone by a point query; with what it includes by one range query (compound key pattern). */

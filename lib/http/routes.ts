@@ -3,7 +3,7 @@ import { type Entity, withArchives } from '../patterns/entity.ts';
 import { attachmentRoutes } from './attachment-routes.ts';
 import { auditRoute } from './audit-route.ts';
 import { driftRoutes } from './drift-routes.ts';
-import { entityRoutes } from './entity-routes.ts';
+import { archiveRoutes, entityRoutes } from './entity-routes.ts';
 import { grantRoute } from './grant-route.ts';
 import { healthRoute } from './health-route.ts';
 import { indexRoutes } from './index-routes.ts';
@@ -25,7 +25,7 @@ export function routesOf(entities: readonly Entity[]): Route[] {
       ...indexRoutes(entity),
       ...transferRoutes(entity),
       ...attachmentRoutes(entity),
-      ...(entity.archive ? entityRoutes(entity.archive, 'archive') : []),
+      ...(entity.archive ? archiveRoutes(entity.archive) : []),
     ]),
     ...(entities.some((entity) => entity.access.own) ? [grantRoute(entities)] : []),
     ...poisonRoutes,
