@@ -15,7 +15,7 @@ import { INDEX_CHANGES_QUEUE, MESSAGE_VERSION } from './intent.ts';
 import { dropList, toStoredList } from './member-list.ts';
 import { planFirst, readNeighbours, rememberWritten, replanned } from './neighbours.ts';
 import { isUnknown, noteChange } from './note-change.ts';
-import { type Change, neighboursOf, type Plan, planPartition } from './plan.ts';
+import { type Change, type Neighbours, neighboursOf, type Plan, planPartition } from './plan.ts';
 import { claim } from './unique-claim.ts';
 
 /**
@@ -60,101 +60,135 @@ export const commit = inPattern(
     engine: Engine,
     entity: Entity,
     changes: readonly Change[],
-    options: CommitOptions = {},
+    { abandoned, ...options }: CommitOptions = {},
   ): Promise<Map<string, Committed>> => {
     const [first] = changes;
     if (!first) return new Map();
     const { table, partition } = first.address;
     const writeId = randomUUID();
     const deadline = engine.now() + engine.timing.commitWithinMs;
-    let current = changes;
-    let { neighbours, plan } = await planFirst(engine, entity, current, { writeId, ...options });
-    const intent = await announce(engine, entity, table, plan, writeId);
-    const refuse = async (error: Error) => {
-      options.abandoned?.add(writeId);
-      // The intent that stays is looked at later; why the change was refused matters more than that it could not be shown.
-      if (intent)
-        await unlessUnavailable((plan.claims.length > 0 ? showMessage : deleteMessage)(engine.storage, intent));
-      return error;
-    };
-    const unknown = (error: unknown) => {
-      if (isUnknown(error)) noteChanges(engine, entity, current, undefined);
-      return error;
-    };
-    const refused = await claimAll(engine, entity, plan, writeId, options.abandoned);
-    if (refused) throw await refuse(refused);
-
-    // A copy that drifted away cannot be deleted again; leaving its action out heals the drift.
-    const missing = new Set<string>();
-    const attempt = async (isFirst: boolean): Promise<Map<string, Committed> | undefined> => {
-      if (isFirst) ({ neighbours, plan } = replanned(engine, entity, current, { writeId, neighbours, plan }));
-      const planned = plan.actions.map(({ action }) => action);
-      const actions = await storedLists(engine, { table, partition }, planned);
-      const left = deadline - engine.now();
-      if (left <= 0) throw await refuse(busy('Others keep changing the same rows.'));
-      try {
-        const etags = await submit(engine.storage, { table, partition, actions, signal: AbortSignal.timeout(left) });
-        rememberWritten(engine, { table, partition }, { plan, neighbours }, { actions, etags });
-        const done = results(entity, current, plan, etags);
-        noteChanges(engine, entity, current, done);
-        return done;
-      } catch (error) {
-        if (!(error instanceof StorageRefusal)) throw unknown(error);
-        if (error.reason === 'table-missing' || error.reason === 'table-being-deleted') throw await refuse(error);
-        const { part, action } = plan.actions[error.action] ?? {};
-        if (error.reason === 'missing' && action?.kind === 'delete') missing.add(action.row);
-        // The actions on the entities come first: where one after them was refused, they were as planned.
-        if (part?.of !== 'neighbour') {
-          // The refusal may be of a second attempt whose first one was done.
-          const fresh = await readChanged(engine, entity, current).catch((failure: unknown) => {
-            throw unknown(failure);
-          });
-          const ours = recognise(fresh, writeId);
-          if (ours) {
-            noteChanges(engine, entity, current, ours);
-            return ours;
-          }
-          const conflict = conflictOf(entity, current, fresh);
-          if (conflict) throw await refuse(conflict);
-          if (part?.of === 'copy' && error.reason === 'exists') throw await refuse(duplicateValue(entity, part.index));
-          current = fresh;
-          // It was not done, as an action on an entity would have been refused before: the blobs of its lists are of no use.
-        } else await dropLists(engine, actions);
-        try {
-          neighbours = await readNeighbours(engine, entity, current, 'all');
-          plan = withoutDeletes(planPartition(entity, current, neighbours, writeId), missing);
-        } catch (unplannable) {
-          throw await refuse(unplannable instanceof Error ? unplannable : new Error(String(unplannable)));
-        }
-        return undefined;
-      }
-    };
-    const untilDone = async () => {
-      for (let count = 1; ; count += 1) {
-        const done = await attempt(count === 1);
-        if (done) return done;
-        if (count > 1) await sleep(Math.random() * BACK_OFF_MS * Math.min(count, 10));
-      }
-    };
+    const planned = await planFirst(engine, entity, changes, { writeId, ...options });
+    const intent = await announce(engine, entity, table, planned.plan, writeId);
+    const common = { engine, entity, table, partition, writeId, deadline, intent, abandoned };
+    const write: Write = { ...common, ...planned, changes, missing: new Set() };
+    await claimAll(write);
     const isShared = neighboursOf(entity, changes).length > 0;
+    const untilDone = () => submitUntilDone(write);
     const done = await (isShared ? inTurn(engine.storage, JSON.stringify([table, partition]), untilDone) : untilDone());
     if (intent) await unlessUnavailable(showMessage(engine.storage, intent));
-    await dropLists(
-      engine,
-      [...neighbours.values()].filter(({ row }) =>
-        plan.actions.some(({ action }) => action.row === row && action.kind !== 'merge'),
-      ),
-    );
+    await dropLists(engine, replacedRows(write));
     return done;
   },
 );
 
-async function storedLists(
-  { storage }: Engine,
-  where: Omit<Address, 'row'>,
+/** A commit under way. */
+interface Write {
+  readonly engine: Engine;
+  readonly entity: Entity;
+  readonly table: string;
+  readonly partition: string;
+  readonly writeId: string;
+  /** Milliseconds. */
+  readonly deadline: number;
+  readonly intent: SentMessage | undefined;
+  readonly abandoned: Set<string> | undefined;
+  /** From the state that storage was seen to hold last, as is all that is planned. */
+  changes: readonly Change[];
+  neighbours: Neighbours;
+  plan: Plan;
+  /** A copy that drifted away cannot be deleted again; leaving its action out heals the drift. */
+  readonly missing: Set<string>;
+}
+
+/** Submits what is planned, over again while rows beside the entities keep changing. */
+async function submitUntilDone(write: Write): Promise<Map<string, Committed>> {
+  Object.assign(write, replanned(write.engine, write.entity, write.changes, write));
+  for (let attempt = 1; ; attempt += 1) {
+    const done = await submitOnce(write);
+    if (done) return done;
+    if (attempt > 1) await sleep(Math.random() * BACK_OFF_MS * Math.min(attempt, 10));
+  }
+}
+
+/** Undefined where it was refused and is planned anew. */
+async function submitOnce(write: Write): Promise<Map<string, Committed> | undefined> {
+  const { engine, entity, table, partition, changes, neighbours, plan } = write;
+  const actions = await storedLists(engine, { table, partition }, plan);
+  const left = write.deadline - engine.now();
+  if (left <= 0) throw await refused(write, busy('Others keep changing the same rows.'));
+  try {
+    const etags = await submit(engine.storage, { table, partition, actions, signal: AbortSignal.timeout(left) });
+    rememberWritten(engine, { table, partition }, { plan, neighbours }, { actions, etags });
+    const done = results(entity, changes, plan, etags);
+    noteChanges(write, done);
+    return done;
+  } catch (error) {
+    if (!(error instanceof StorageRefusal)) throw unknown(write, error);
+    return afterRefusal(write, error, actions);
+  }
+}
+
+/** What a refusal means: that it was done before, that it cannot be done, or, undefined, that it is planned anew. */
+async function afterRefusal(
+  write: Write,
+  refusal: StorageRefusal,
   actions: readonly Action[],
-): Promise<Action[]> {
-  return pMap(actions, (action) => toStoredList(storage, { ...where, row: action.row }, action), {
+): Promise<Map<string, Committed> | undefined> {
+  const { engine, entity, writeId, changes } = write;
+  const { reason } = refusal;
+  if (reason === 'table-missing' || reason === 'table-being-deleted') throw await refused(write, refusal);
+  const { part, action } = write.plan.actions[refusal.action] ?? {};
+  if (reason === 'missing' && action?.kind === 'delete') write.missing.add(action.row);
+  // The actions on the entities come first. Where one after them was refused, they were as planned, and it was not done:
+  // the blobs of its lists are of no use.
+  if (part?.of === 'neighbour') await dropLists(engine, actions);
+  else {
+    // The refusal may be of a second attempt whose first one was done.
+    const fresh = await readChanged(engine, entity, changes).catch((error: unknown) => {
+      throw unknown(write, error);
+    });
+    const ours = recognise(fresh, writeId);
+    if (ours) {
+      noteChanges(write, ours);
+      return ours;
+    }
+    const conflict = conflictOf(entity, changes, fresh);
+    if (conflict) throw await refused(write, conflict);
+    if (part?.of === 'copy' && reason === 'exists') throw await refused(write, duplicateValue(entity, part.index));
+    write.changes = fresh;
+  }
+  try {
+    write.neighbours = await readNeighbours(engine, entity, write.changes, 'all');
+    write.plan = withoutDeletes(planPartition(entity, write.changes, write.neighbours, writeId), write.missing);
+  } catch (error) {
+    throw await refused(write, error);
+  }
+  return undefined;
+}
+
+/** Sees to the intent of a write that was refused for certain, and answers why it was. */
+async function refused<Reason>({ engine, writeId, intent, plan, abandoned }: Write, why: Reason): Promise<Reason> {
+  abandoned?.add(writeId);
+  // The intent that stays is looked at later; why the change was refused matters more than that it could not be shown.
+  if (intent) await unlessUnavailable((plan.claims.length > 0 ? showMessage : deleteMessage)(engine.storage, intent));
+  return why;
+}
+
+/** Notes what may have been done all the same, and answers why that is not known. */
+function unknown<Reason>(write: Write, why: Reason): Reason {
+  if (isUnknown(why)) noteChanges(write, undefined);
+  return why;
+}
+
+/** The rows beside the entities as they were that the plan has replaced: a list may have had a blob. */
+function replacedRows({ plan, neighbours }: Write): Row[] {
+  const replaced = new Set(plan.actions.flatMap(({ action }) => (action.kind === 'merge' ? [] : [action.row])));
+  return [...neighbours.values()].filter(({ row }) => replaced.has(row));
+}
+
+/** The actions of a plan, with each list that is too long for its row in a blob. */
+async function storedLists({ storage }: Engine, where: Omit<Address, 'row'>, { actions }: Plan): Promise<Action[]> {
+  return pMap(actions, ({ action }) => toStoredList(storage, { ...where, row: action.row }, action), {
     concurrency: READS_AT_ONCE,
   });
 }
@@ -186,13 +220,8 @@ async function announce(
   return sendMessage(engine.storage, INDEX_CHANGES_QUEUE, text, engine.timing.hideIntentForSeconds);
 }
 
-async function claimAll(
-  engine: Engine,
-  entity: Entity,
-  plan: Plan,
-  writeId: string,
-  abandoned?: ReadonlySet<string>,
-): Promise<RowkeyError | undefined> {
+async function claimAll(write: Write): Promise<void> {
+  const { engine, entity, plan, writeId, abandoned } = write;
   const outcomes = await pMap(
     plan.claims,
     async ({ place, owner }) => ({
@@ -202,10 +231,9 @@ async function claimAll(
     { concurrency: CLAIMS_AT_ONCE },
   );
   const another = outcomes.find(({ outcome }) => outcome === 'held-by-another');
-  if (another) return duplicateValue(entity, another.index);
-  return outcomes.some(({ outcome }) => outcome === 'being-claimed')
-    ? busy('The same entity is being written now.')
-    : undefined;
+  if (another) throw await refused(write, duplicateValue(entity, another.index));
+  if (outcomes.some(({ outcome }) => outcome === 'being-claimed'))
+    throw await refused(write, busy('The same entity is being written now.'));
 }
 
 function duplicateValue(entity: Entity, index: string): RowkeyError {
@@ -273,12 +301,7 @@ function withoutDeletes(plan: Plan, rows: ReadonlySet<string>): Plan {
 }
 
 /** For the audit log: each entity with what became of it, which is not known where there are no results. */
-function noteChanges(
-  engine: Engine,
-  entity: Entity,
-  changes: readonly Change[],
-  done: ReadonlyMap<string, Committed> | undefined,
-): void {
+function noteChanges({ engine, entity, changes }: Write, done: ReadonlyMap<string, Committed> | undefined): void {
   for (const { address, before, after } of changes) {
     const then = liveValues(before) ?? {};
     const { values: now, etag } = done?.get(address.row) ?? { values: after ?? {}, etag: undefined };
