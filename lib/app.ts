@@ -55,11 +55,13 @@ export async function readyEngine(log: Log): Promise<Engine> {
   return appEngine();
 }
 
+/** For the HTTP functions. Opens the clients of storage at the first call, and asks nothing of it. */
 export function app(): App {
   audit ??= createAuditLog(appEngine());
   return { engine: appEngine(), entities: deployment, signer: appSigner, authenticate, audit, ready: readyEngine };
 }
 
+/** For the queue functions. Throws as `readyEngine` does. */
 export async function consumer(log: Log): Promise<Consumer> {
   return { engine: await readyEngine(log), entities: deployment, log };
 }

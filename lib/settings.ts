@@ -63,6 +63,7 @@ const Settings = z
 
 export type Settings = z.infer<typeof Settings>;
 
+/** By these the documentation and the template are held to what is read here. */
 export const SETTING_NAMES = Object.keys(Settings.shape);
 
 let current: Settings | undefined;

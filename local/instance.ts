@@ -17,6 +17,7 @@ const Instance = z.object({
 });
 export type Instance = z.infer<typeof Instance>;
 
+/** To be called once it serves: whoever finds the file may use it. */
 export async function writeInstance(folder: string, instance: Instance): Promise<void> {
   await mkdir(folder, { recursive: true });
   const file = join(folder, FILE);
@@ -38,6 +39,7 @@ export async function readInstance(folder: string): Promise<Instance | undefined
   return isAlive(parsed.data.pid) ? parsed.data : undefined;
 }
 
+/** To be called before it stops to serve. */
 export async function removeInstance(folder: string): Promise<void> {
   await rm(join(folder, FILE), { force: true });
 }

@@ -42,7 +42,10 @@ export function defineSeries<Shape extends z.ZodRawShape, const Partition extend
   const perRow = slots.perRow ?? count;
   if (perRow > MAX_SLOTS_IN_ROW)
     throw new Error(`The series ${name} needs perRow: a row holds at most ${MAX_SLOTS_IN_ROW} slots.`);
-  return { ...defineEntity<Shape, Partition, Row>(name, declaration), series: { ...slots, perRow } };
+  const entity = defineEntity<Shape, Partition, Row>(name, declaration);
+  const other = Object.keys(entity.columns).find((field) => !entity.keyFields.includes(field));
+  if (other) throw new Error(`The series ${name} cannot have the field ${other}, which is not in its key.`);
+  return { ...entity, series: { ...slots, perRow } };
 }
 
 export interface Series {
@@ -144,6 +147,7 @@ export function toSlot(entity: Entity, text: string): number {
   });
 }
 
+/** The slots of an entity that is known to be a series. */
 export function slotsOf({ name, series }: Entity): Slots {
   if (!series) throw new Error(`${name} is no series.`);
   return series;

@@ -23,6 +23,7 @@ const FINDINGS_KEPT = 50;
 /** One property holds 32 Ki characters, and the rest of the state takes some: a finding may have two keys of 512. */
 const LONGEST_FINDINGS = 28_000;
 
+/** What operators are told of a weekly audit; `found` counts all findings, of which the first are kept. */
 export const DriftRun = z.object({
   startedAt: z.iso.datetime(),
   finishedAt: z.iso.datetime().optional(),

@@ -27,6 +27,7 @@ export interface Timing {
 /** The service works on one request for 30 s at the most, so that a commit that was given up can land no later than 45 s. */
 export const TIMING: Timing = { commitWithinMs: 15_000, claimForMs: 50_000, hideIntentForSeconds: 60 };
 
+/** On the clock, the timing and the keys of the app, where a test has none of its own. */
 export function createEngine(storage: Storage, options: Partial<Omit<Engine, 'storage'>> = {}): Engine {
   const { now = Date.now, timing = TIMING, keys = appKeyRing() } = options;
   return { storage, now, timing, keys };

@@ -163,6 +163,7 @@ export async function readLive(engine: Engine, entity: Entity, address: Address)
   return snapshot.state === 'live' ? snapshot : undefined;
 }
 
+/** For a reader or a writer: of what is there of another kind, or as a tombstone, no more is said. */
 export function notFound(entity: Entity): RowkeyError {
   return new RowkeyError('not-found', `There is no such one of ${entity.name}.`);
 }

@@ -65,12 +65,14 @@ export async function copyAttachments(
   return copies;
 }
 
+/** The bytes of a blob that a row refers to. Throws `BlobGone`. */
 export async function bytesOf(storage: Storage, address: BlobAddress): Promise<Buffer> {
   const bytes = await readBlob(storage, address);
   if (!bytes) throw new BlobGone(`A blob of ${address.container} is not there.`);
   return bytes;
 }
 
+/** As base64url. */
 export function sha256(content: string | Uint8Array): string {
   return createHash('sha256').update(content).digest('base64url');
 }

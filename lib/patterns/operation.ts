@@ -36,6 +36,7 @@ export const operations = defineEntity('operations', {
 export type Operation = z.infer<typeof operations.schema>;
 type OperationKey = Pick<Operation, 'operation' | 'entity' | 'operationId'>;
 
+/** The id of an operation that begins at `now`, in milliseconds; the same for the same `id` on the same day, UTC. */
 export function newOperationId(now: number, id: string = randomUUID()): string {
   return `${new Date(now).toISOString().slice(0, 10)}-${id}`;
 }

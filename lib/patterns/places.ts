@@ -90,6 +90,7 @@ export function unionOfPlaces(...lists: readonly (readonly Place[])[]): Place[] 
   return all.filter((place, index) => all.findIndex((other) => samePlace(place, other)) === index);
 }
 
+/** Whether its rows are competed for, and claimed before an entity is written. */
 export function isUnique(index: Index | undefined): index is InterPartitionIndex {
   return index?.kind === 'inter-partition' && index.unique;
 }

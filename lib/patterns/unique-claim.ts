@@ -24,6 +24,7 @@ export function hasLiveClaim(row: Row, { intent, abandoned }: Claimant, now: num
   return Date.parse(String(ClaimExpires)) > now;
 }
 
+/** Whether the entity of a row of a unique index is known to be committed. */
 export function isConfirmed(row: Row): boolean {
   return row.properties.Confirmed === true;
 }

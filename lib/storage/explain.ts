@@ -57,6 +57,7 @@ export function isExplained(step: () => Step): boolean {
   return steps !== undefined;
 }
 
+/** An action without what is in its properties. */
 export function explainedAction(action: Action): ExplainedAction {
   const properties = action.kind === 'delete' ? [] : Object.keys(action.properties);
   return { kind: action.kind, row: action.row, conditional: 'etag' in action && action.etag !== undefined, properties };

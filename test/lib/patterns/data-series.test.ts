@@ -1,4 +1,5 @@
 import { beforeAll, describe, expect, test } from 'vitest';
+import { z } from 'zod';
 import { messagehours, messageyears } from '../../../lib/model/directory/messages.ts';
 import { defineSeries, increment, readSeries, setCounts } from '../../../lib/patterns/data-series.ts';
 import { createEngine } from '../../../lib/patterns/engine.ts';
@@ -76,17 +77,13 @@ describe('a wide entity', () => {
     expect(await increment(engine, years, key, { slot: 366, by: 4 })).toBe(5);
   });
 
-  test('that would not fit into its rows is refused when it is declared', () => {
+  test('that would not fit into its rows, or has a field that none of them has, is refused when it is declared', () => {
     const { schema } = messageyears;
+    const common = { table: 'years', access: { read: [], write: [] } };
     const slots = { name: 'day', first: 1, last: 366 };
-    expect(() =>
-      defineSeries('years', {
-        schema,
-        table: 'years',
-        key: { partition: '{employeeId}', row: '{year:4}' },
-        slots,
-        access: { read: [], write: [] },
-      }),
-    ).toThrow('perRow');
+    const key = { partition: '{employeeId}', row: '{year:4}' } as const;
+    expect(() => defineSeries('years', { ...common, schema, key, slots })).toThrow('perRow');
+    const named = { ...common, schema: schema.extend({ name: z.string() }), key };
+    expect(() => defineSeries('years', { ...named, slots: { ...slots, perRow: 183 } })).toThrow('the field name');
   });
 });
