@@ -68,12 +68,11 @@ export function defineEntity<
   const Encrypted extends keyof Shape & string = never,
 >(name: string, declaration: Declaration<Shape, Partition, Row, Encrypted>): Entity<Shape> {
   const entity = compile(name, declaration);
-  for (const why of faultsOf(entity as Entity, declaration.schema))
+  for (const why of faultsOf(entity, declaration.schema))
     throw new Error(`The entity ${name} cannot be defined: ${why}.`);
-  for (const [field, counted] of Object.entries(entity.counts))
-    counted.countedBy.push({ target: () => entity as Entity, field });
+  for (const [field, counted] of Object.entries(entity.counts)) counted.countedBy.push({ target: () => entity, field });
   for (const link of entity.denormalized) link.source.dependents.push(link);
-  entity.detailOf?.details.push(entity as Entity);
+  entity.detailOf?.details.push(entity);
   return entity;
 }
 
@@ -102,7 +101,7 @@ function compile<
     movable: declaration.movable ?? [],
     perDay: declaration.perDay,
     denormalized: denormalized.map(({ source, reference, copies }) => {
-      return { source, target: () => entity as Entity, reference, copies: given(copies) };
+      return { source, target: () => entity, reference, copies: given(copies) };
     }),
     derived: given<(values: Values) => unknown>(declaration.derived ?? {}),
     dependents: [],
@@ -119,7 +118,7 @@ function compile<
     series: undefined,
     maxAge: declaration.maxAge,
   };
-  return archive ? Object.assign(entity, { archive: archiveOf(entity as Entity, archive.table) }) : entity;
+  return archive ? Object.assign(entity, { archive: archiveOf(entity, archive.table) }) : entity;
 }
 
 function archiveOf(entity: Entity, table: string): Entity {

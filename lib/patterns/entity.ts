@@ -26,7 +26,7 @@ export interface Access<Field extends string = string> {
 }
 
 /** A declaration, validated and compiled once; everything that works on entities is driven by it. */
-export interface Entity<Shape extends z.ZodRawShape = z.ZodRawShape> {
+export interface Entity<Shape extends z.ZodRawShape = z.core.$ZodLooseShape> {
   readonly name: string;
   readonly schema: z.ZodObject<Shape>;
   /** Where the entity is of several kinds: each as a whole, told apart by `kind` (inheritance pattern). */

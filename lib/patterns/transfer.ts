@@ -20,7 +20,7 @@ import type { Change } from './plan.ts';
 import { checkHold, confirmedRow, HOLD_MS } from './reconcile.ts';
 import { toPlaced } from './stored-values.ts';
 import { hasLiveClaim, isOwnedBy } from './unique-claim.ts';
-import { parse } from './validation.ts';
+import { maskOf, parse } from './validation.ts';
 
 /**
  * Archive and move: an eventual transaction between two entities.
@@ -81,10 +81,7 @@ export async function requestMove(
 
 /** What the body of a move says. */
 export function moveSchema(entity: Entity): z.ZodObject {
-  return entity.schema
-    .pick(Object.fromEntries(entity.movable.map((field) => [field, true as const])))
-    .required()
-    .strict();
+  return entity.schema.pick(maskOf(entity.movable)).required().strict();
 }
 
 async function request(

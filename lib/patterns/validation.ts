@@ -22,7 +22,12 @@ export function schemaWithGaps(entity: Entity): z.ZodType {
 /** What callers may write: the schema without the fields that follow from others, and without those named. */
 export function writableSchema(entity: Entity, without: readonly string[] = []): z.ZodObject {
   const left = [...decidedFields(entity), ...without];
-  return entity.schema.omit(Object.fromEntries(left.map((field) => [field, true as const])));
+  return entity.schema.omit(maskOf(left));
+}
+
+/** Fields as zod picks and omits them. */
+export function maskOf(fields: readonly string[]): Record<string, true> {
+  return Object.fromEntries(fields.map((field) => [field, true]));
 }
 
 /**
@@ -73,8 +78,7 @@ export function validateTexts(
   fields: readonly string[],
 ): Values {
   const typed = fields.map((field) => [field, fromText(entity, field, texts[field])]);
-  const mask: Record<string, true> = Object.fromEntries(fields.map((field) => [field, true]));
-  const parsed = parse(entity.schema.pick(mask).required(), Object.fromEntries(typed));
+  const parsed = parse(entity.schema.pick(maskOf(fields)).required(), Object.fromEntries(typed));
   return Object.fromEntries(Object.entries(parsed).map(([field, value]) => [field, fromOneElement(value)]));
 }
 

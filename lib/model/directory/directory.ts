@@ -9,7 +9,7 @@ import { people } from './people.ts';
 import { reviews } from './reviews.ts';
 
 /** A company's directory, and what its people do. */
-export const directory = [
+export const directory: readonly Entity[] = [
   departments,
   employees,
   reviews,
@@ -19,4 +19,4 @@ export const directory = [
   messagehours,
   messageyears,
   people,
-] as readonly Entity[];
+];

@@ -1,13 +1,12 @@
 import { z } from 'zod';
 import { defineSeries } from '../../patterns/data-series.ts';
-import type { Entity } from '../../patterns/entity.ts';
 import { employees } from './employees.ts';
 import { employeeId } from './fields.ts';
 
 const access = {
   read: ['hr'],
   write: ['hr', 'operator'],
-  own: { through: employees as Entity, permissions: 'rau' },
+  own: { through: employees, permissions: 'rau' },
 } as const;
 
 /** Messages sent by an employee in each hour of a day: 24 counts of one entity. */

@@ -2,4 +2,4 @@ import type { Entity } from '../../patterns/entity.ts';
 import { movies } from './movies.ts';
 
 /** Films and who plays in them. */
-export const films = [movies] as readonly Entity[];
+export const films: readonly Entity[] = [movies];

@@ -4,4 +4,4 @@ import { orders } from './orders.ts';
 import { products } from './products.ts';
 
 /** A shop: who buys, what, and when. */
-export const shop = [customers, orders, products] as readonly Entity[];
+export const shop: readonly Entity[] = [customers, orders, products];
