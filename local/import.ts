@@ -8,7 +8,7 @@ import pMap from 'p-map';
 import { z } from 'zod';
 import { Problem } from '../lib/http/problem.ts';
 import { pathTo } from '../lib/http/route.ts';
-import type { Entity, Values } from '../lib/patterns/entity.ts';
+import { type Entity, omit } from '../lib/patterns/entity.ts';
 import { run } from './command.ts';
 import { type ImportRow, readCsv } from './csv-rows.ts';
 import { readNdjson } from './ndjson-rows.ts';
@@ -149,10 +149,6 @@ async function send(target: Target, entity: Entity, batch: readonly ImportRow[],
   return results;
 }
 
-function withoutFiles({ attachments }: Entity, values: Values): Values {
-  return Object.fromEntries(Object.entries(values).filter(([field]) => !(field in attachments)));
-}
-
 /** What an export has of a file: its bytes. What is there already stays as it is. Answers why one is not taken. */
 async function putFiles(target: Target, entity: Entity, { values }: ImportRow): Promise<string | undefined> {
   for (const field of Object.keys(entity.attachments).filter((name) => values[name] !== undefined)) {
@@ -167,7 +163,7 @@ async function putFiles(target: Target, entity: Entity, { values }: ImportRow): 
 }
 
 async function post(target: Target, entity: Entity, batch: readonly ImportRow[]): Promise<Results> {
-  const body = JSON.stringify({ items: batch.map(({ values }) => withoutFiles(entity, values)) });
+  const body = JSON.stringify({ items: batch.map(({ values }) => omit(values, Object.keys(entity.attachments))) });
   const headers = { 'content-type': 'application/json' };
   const response = await ask(target, pathTo(entity.name, 'batch'), { method: 'POST', headers, body });
   if (response.ok) return Answer.parse(await response.json()).results;

@@ -50,7 +50,7 @@ let counter = 0;
 /** What is done how often, and which answers are to be expected; 404 where one was archived or moved meanwhile. */
 const DEEDS: readonly [weight: number, does: (traffic: Traffic) => Promise<void>][] = [
   [6, create],
-  [10, ({ mine, ...traffic }) => ask({ mine, ...traffic }, 'GET', pathOf(oneOf(mine)), [200, 404])],
+  [10, (traffic) => ask(traffic, 'GET', pathOf(oneOf(traffic.mine)), [200, 404])],
   [
     4,
     (traffic) =>
@@ -72,7 +72,8 @@ const DEEDS: readonly [weight: number, does: (traffic: Traffic) => Promise<void>
 ];
 const TOTAL = DEEDS.reduce((sum, [weight]) => sum + weight, 0);
 
-async function soak({ seconds, callers }: Options): Promise<void> {
+async function soak({ callers, ...options }: Options): Promise<void> {
+  const seconds = Math.min(300, Number(options.seconds));
   const folder = await mkdtemp(join(tmpdir(), 'rowkey-soak-'));
   const complaints: string[] = [];
   const log = (line: string) => void (/\[error\]|unhandled/i.test(line) && complaints.push(line));
@@ -82,7 +83,7 @@ async function soak({ seconds, callers }: Options): Promise<void> {
     const common = { folder, issuer, audience };
     const token = await signToken({ ...common, role: 'hr' });
     const shared = { url: product.url, token, answers: new Map<string, number>(), latencies: [], wrong: complaints };
-    const until = Date.now() + Math.min(300, Number(seconds)) * 1_000;
+    const until = Date.now() + seconds * 1_000;
     const memory: number[] = [];
     const sampling = (async () => {
       for (; Date.now() < until; await sleep(1_000)) memory.push(await hostMegabytes());
@@ -101,7 +102,7 @@ async function soak({ seconds, callers }: Options): Promise<void> {
       const path = `/api/operations/drift/${entity}?top=200`;
       found += (await walkPages(target, { path, bookmark: join(folder, 'soak'), rate: 5_000 })).found;
     }
-    report({ ...shared, mine: [] }, { memory, drained, found, seconds: Number(seconds) });
+    report({ ...shared, mine: [] }, { memory, drained, found, seconds });
   } finally {
     await product.stop();
     await rm(folder, { recursive: true, force: true });

@@ -1,7 +1,7 @@
 import pMap from 'p-map';
 import type { Caller } from '../access/token.ts';
 import { RowkeyError } from '../errors.ts';
-import type { Entity, Role, Values } from '../patterns/entity.ts';
+import { type Entity, omit, type Role, type Values } from '../patterns/entity.ts';
 import { BlobGone } from '../patterns/large-entities.ts';
 import { toPlain } from '../patterns/stored-values.ts';
 import type { Call } from './route.ts';
@@ -46,8 +46,7 @@ function opened(
 
 /** Fields that only some roles are shown are left out for the others, as if they were empty. */
 function visible(entity: Entity, caller: Caller, values: Values): Values {
-  const hidden = hiddenFields(entity, caller);
-  return Object.fromEntries(Object.entries(values).filter(([field]) => !hidden.includes(field)));
+  return omit(values, hiddenFields(entity, caller));
 }
 
 /** Who may not see a field may not set it, nor ask by it. Throws `forbidden`. */

@@ -6,7 +6,7 @@ import type { Address } from '../storage/rows.ts';
 import { inPattern } from '../telemetry/span.ts';
 import { type Conditions, checkConditions } from './conditions.ts';
 import type { Engine } from './engine.ts';
-import type { Entity, Values } from './entity.ts';
+import { type Entity, omit, type Values } from './entity.ts';
 import { changeEntity, type Stored } from './entity-store.ts';
 import { bytesOf, freshName, referrer, sha256 } from './large-entities.ts';
 import { addressOf } from './places.ts';
@@ -86,8 +86,7 @@ export const removeAttachment = inPattern(
     await changeEntity(engine, entity, key, {}, async (current) => {
       const there = fileIn(current, field);
       checkConditions(conditions, there && etagOf(there));
-      const { [field]: _, ...rest } = current;
-      return rest;
+      return omit(current, [field]);
     });
   },
 );

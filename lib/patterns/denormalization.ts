@@ -1,4 +1,4 @@
-import type { Entity, Values } from './entity.ts';
+import { type Entity, omit, type Values } from './entity.ts';
 
 /**
  * Denormalization pattern: an entity carries copies of fields of another one in its partition, so that one read has
@@ -34,9 +34,8 @@ export function decidedFields(entity: Entity): string[] {
 
 /** The target with its copies taken from `source`, or without them and the reference where there is no source. */
 export function withCopies(link: Denormalized, target: Values, source: Values | undefined): Values {
-  const fields = new Set([...Object.keys(link.copies), ...(source ? [] : [link.reference.field])]);
-  const kept = Object.fromEntries(Object.entries(target).filter(([field]) => !fields.has(field)));
-  if (!source) return kept;
+  const kept = omit(target, Object.keys(link.copies));
+  if (!source) return omit(kept, [link.reference.field]);
   return { ...kept, ...Object.fromEntries(Object.entries(link.copies).map(([field, copy]) => [field, copy(source)])) };
 }
 

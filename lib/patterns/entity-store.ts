@@ -5,7 +5,7 @@ import { type Address, readRow } from '../storage/rows.ts';
 import { type Conditions, checkConditions } from './conditions.ts';
 import { decidedFields, keptFields } from './denormalization.ts';
 import type { Engine } from './engine.ts';
-import { type Entity, pick, type Values } from './entity.ts';
+import { type Entity, omit, pick, type Values } from './entity.ts';
 import { type Live, liveValues, type Snapshot, toSnapshot } from './entity-codec.ts';
 import { type CommitOptions, commit, EntityChanged } from './eventual-transaction.ts';
 import { checkDay, unlessTableMissing, withDayTable } from './high-volume-delete.ts';
@@ -95,14 +95,8 @@ export function patchEntity(
     for (const field of entity.encrypted) if (field in given) throw encrypted(field);
     // What is stored elsewhere stays there, unless it is written anew.
     const references = [...entity.encrypted, ...entity.large].filter((field) => isReference(current[field]));
-    const held = pick(
-      current,
-      references.filter((field) => !(field in given)),
-    );
-    const writable = Object.entries(current).filter(
-      ([field]) => !copies.includes(field) && !references.includes(field),
-    );
-    const merged = Object.entries({ ...Object.fromEntries(writable), ...given });
+    const held = omit(pick(current, references), Object.keys(given));
+    const merged = Object.entries({ ...omit(current, [...copies, ...references]), ...given });
     const left = merged.filter(([field, value]) => value !== null || copies.includes(field));
     const changed = validate(entity, Object.fromEntries(left), held);
     return toStored(engine, entity, { ...pick(current, keptFields(entity)), ...changed }, current);
@@ -233,6 +227,8 @@ function checkKeyKept(entity: Entity, key: Values, after: Values): void {
 
 /** What another entity decides may be sent back as it was read, and not otherwise. */
 function withoutCopies(entity: Entity, given: Values, current: Values): Values {
-  const same = decidedFields(entity).filter((field) => given[field] === current[field]);
-  return Object.fromEntries(Object.entries(given).filter(([field]) => !same.includes(field)));
+  return omit(
+    given,
+    decidedFields(entity).filter((field) => given[field] === current[field]),
+  );
 }

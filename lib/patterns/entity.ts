@@ -25,7 +25,7 @@ export interface Access<Field extends string = string> {
     | { readonly through: Entity; readonly permissions: string };
 }
 
-/** A declaration, validated and compiled once; everything that works on entities is driven by it. */
+/** A declaration, validated and compiled once; everything that works on entities is driven by it. Any shape fits the default. */
 export interface Entity<Shape extends z.ZodRawShape = z.core.$ZodLooseShape> {
   readonly name: string;
   readonly schema: z.ZodObject<Shape>;
@@ -97,6 +97,11 @@ export function pick(values: Values, fields: readonly string[]): Values {
   return Object.fromEntries(
     fields.filter((field) => values[field] !== undefined).map((field) => [field, values[field]]),
   );
+}
+
+/** All but those of the fields. */
+export function omit(values: Values, fields: readonly string[]): Values {
+  return Object.fromEntries(Object.entries(values).filter(([field]) => !fields.includes(field)));
 }
 
 /** Whether the row is all there is of the entity, so that writing it past the API leaves nothing behind that disagrees. */
