@@ -7,6 +7,7 @@ import type { Role } from '../lib/patterns/entity.ts';
 import { openStorage, type Storage } from '../lib/storage/storage.ts';
 import { signToken } from '../local/identity-provider.ts';
 import { startProduct } from '../local/product.ts';
+import { PATIENCE_MS } from './patience.ts';
 import { testStorage } from './storage.ts';
 
 export interface Reply {
@@ -34,8 +35,6 @@ export interface Product {
   /** A client whose requests carry a token of this role. */
   as(role: Role | undefined, email?: string): Client;
 }
-
-const PATIENCE_MS = 15_000;
 
 /** The compiled app under the functions host, on the test file's own storage; for the whole file. */
 export function useProduct(url: string, { cors }: { readonly cors?: readonly string[] } = {}): Product {

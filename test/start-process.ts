@@ -7,6 +7,7 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, vi } from 'vitest';
 import type { Role } from '../lib/patterns/entity.ts';
+import { PATIENCE_MS } from './patience.ts';
 
 export const ROOT = fileURLToPath(new URL('..', import.meta.url));
 
@@ -65,7 +66,10 @@ export function useStartProcess(): FilesProcess {
 /** Runs `npm start` without npm, on any free port, and answers when it says that it is ready. */
 export async function startCommand(data: string, ...words: readonly string[]): Promise<StartProcess> {
   const { child, said } = spawnCommand('start', ['--port', '0', '--data', data, ...words]);
-  await vi.waitFor(() => expect(said()).toContain('Rowkey is ready'), { timeout: 20_000, interval: 50 });
+  await vi.waitFor(() => expect(said()).toContain('Rowkey is ready'), {
+    timeout: PATIENCE_MS,
+    interval: 50,
+  });
   const url = /API {8}(\S+)\/api/.exec(said())?.[1] ?? '';
   return {
     child,

@@ -3,6 +3,7 @@ import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { gunzipSync, gzipSync } from 'node:zlib';
 import { describe, expect, test, vi } from 'vitest';
+import { PATIENCE_MS } from '../patience.ts';
 import { startCommand, useStartProcess } from '../start-process.ts';
 
 const ADVENTURE_WORKS = '../shared/data/adventureworks-employees.csv';
@@ -100,7 +101,9 @@ describe('npm run import', () => {
         };
         return items.map(({ firstName }) => firstName).sort();
       };
-      await vi.waitFor(async () => expect(await johnsons()).toEqual(['Barry', 'David', 'Willis']), { timeout: 10_000 });
+      await vi.waitFor(async () => expect(await johnsons()).toEqual(['Barry', 'David', 'Willis']), {
+        timeout: PATIENCE_MS,
+      });
     },
   );
 
@@ -122,10 +125,10 @@ describe('npm run import', () => {
       await vi.waitFor(
         async () =>
           expect(await itemsOf('customers/by/cityAndLastName/London/Devon')).toMatchObject([{ customerId: 'EASTC' }]),
-        { timeout: 10_000 },
+        { timeout: PATIENCE_MS },
       );
       await vi.waitFor(async () => expect(await itemsOf('orders/by/date/1998-05-06')).toHaveLength(4), {
-        timeout: 10_000,
+        timeout: PATIENCE_MS,
       });
     },
   );

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { expect, inject, test } from 'vitest';
+import { PATIENCE_MS } from '../patience.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const run = promisify(execFile);
@@ -22,7 +23,7 @@ test.each([
 ])('the app does not start with a %s that it cannot use, and says so', async (setting, env) => {
   const started = run(process.execPath, [join(root, 'local/host/main.ts'), '--app', root, '--port', '0'], {
     env,
-    timeout: 30_000,
+    timeout: PATIENCE_MS,
   });
   const { code, stderr } = await started.catch((error) => error);
   expect({ code, stderr }).toEqual({ code: 1, stderr: expect.stringContaining(setting) });

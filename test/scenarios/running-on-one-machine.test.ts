@@ -6,9 +6,8 @@ import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { promisify } from 'node:util';
 import { describe, expect, test, vi } from 'vitest';
+import { PATIENCE_MS } from '../patience.ts';
 import { ROOT, runCommand, shell, startCommand, useStartProcess } from '../start-process.ts';
-
-const STOPS_WITHIN_MS = 8_000;
 
 const started = useStartProcess();
 
@@ -52,7 +51,7 @@ describe('npm start', () => {
       said: expect.stringMatching(/^An instance runs on .* already, [^\n]*\.\n$/),
     });
     const { pid } = await vi.waitFor(async () => JSON.parse(await readFile(join(twice, 'instance.json'), 'utf8')), {
-      timeout: 20_000,
+      timeout: PATIENCE_MS,
     });
     process.kill(pid, 'SIGTERM');
     expect((await Promise.all(both)).map(({ code }) => code).sort()).toEqual([0, 1]);
@@ -123,7 +122,7 @@ describe('npm start', () => {
         () => true,
       );
     await vi.waitFor(async () => expect([await gone(victim.url), await gone(tables)]).toEqual([true, true]), {
-      timeout: 15_000,
+      timeout: PATIENCE_MS,
     });
   });
 
@@ -135,8 +134,8 @@ describe('npm start', () => {
       const child = spawn(process.execPath, ['local/start.ts', '--port', '0', '--data', data], { cwd: ROOT });
       const said = text(child.stdout);
       const complained = text(child.stderr);
-      await vi.waitFor(() => access(join(data, name)), { timeout: 10_000, interval: 10 });
-      const ended = once(child, 'exit', { signal: AbortSignal.timeout(STOPS_WITHIN_MS) });
+      await vi.waitFor(() => access(join(data, name)), { timeout: PATIENCE_MS, interval: 10 });
+      const ended = once(child, 'exit', { signal: AbortSignal.timeout(PATIENCE_MS) });
       child.kill('SIGTERM');
       expect(await ended).toEqual([0, null]);
       expect([await said, await complained]).toEqual(['', '']);
@@ -151,7 +150,7 @@ describe('npm start', () => {
     await rm(data, { recursive: true });
     // Or there may be nothing to write out. The row is written in memory; the audit log, in a blob, cannot be.
     expect((await ask('POST', 'departments', { department: 'Lost' })).status).toBe(503);
-    const ended = once(orphaned.child, 'close', { signal: AbortSignal.timeout(STOPS_WITHIN_MS) });
+    const ended = once(orphaned.child, 'close', { signal: AbortSignal.timeout(PATIENCE_MS) });
     orphaned.child.kill('SIGTERM');
     expect(await ended).toEqual([1, null]);
     expect(orphaned.said()).toMatch(/\nThe storage emulator could not write its data out: [^\n]*\n$/);

@@ -3,12 +3,13 @@ import { expect, test, vi } from 'vitest';
 // Before the product is started, which takes it over.
 vi.stubEnv('TELEMETRY', 'console');
 
+import { PATIENCE_MS } from '../patience.ts';
 import { useProduct } from '../product.ts';
 import { somebody } from '../world.ts';
 
 const product = useProduct(import.meta.url);
 const hr = product.as('hr');
-const PATIENCE = { timeout: 20_000, interval: 50 };
+const PATIENCE = { timeout: PATIENCE_MS, interval: 50 };
 
 /** The lines of each tree that was printed, by what its first line says. */
 function trees(): { head: string; lines: string[] }[] {

@@ -32,7 +32,7 @@ test('data keys that are kept keep nothing else in memory', async () => {
     collectGarbage();
     return pools.filter((pool) => pool.deref()).length;
   };
-  await expect.poll(reachable, { timeout: 10_000 }).toBeLessThan(SECRETS / 10);
+  await expect.poll(reachable).toBeLessThan(SECRETS / 10);
   expect(pools).toHaveLength(SECRETS);
   // And until here the ring, and with it what is kept, is in use.
   expect(await keys.currentKeyId()).toBe('1');

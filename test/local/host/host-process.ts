@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { expect, vi } from 'vitest';
+import { PATIENCE_MS } from '../../patience.ts';
 
 const MAIN = fileURLToPath(new URL('../../../local/host/main.ts', import.meta.url));
 export const FIXTURE = fileURLToPath(new URL('fixture', import.meta.url));
@@ -21,7 +22,7 @@ export interface HostProcess {
 export async function startHost(env: Record<string, string>, ...args: readonly string[]): Promise<HostProcess> {
   const { child, lines } = spawnHost(['--app', FIXTURE, '--port', '0', ...args], env);
   const find = (text: string) => lines.filter((line) => line.includes(text));
-  await vi.waitFor(() => expect(find('"ready":true')).toHaveLength(1), { timeout: 20_000, interval: 20 });
+  await vi.waitFor(() => expect(find('"ready":true')).toHaveLength(1), { timeout: PATIENCE_MS, interval: 20 });
   const { port } = JSON.parse(find('"ready":true')[0] ?? '') as { port: number };
   return {
     child,
@@ -29,7 +30,7 @@ export async function startHost(env: Record<string, string>, ...args: readonly s
     url: `http://127.0.0.1:${port}`,
     async logged(text, count = 1) {
       await vi.waitFor(() => expect(find(text).length, lines.join('\n')).toBeGreaterThanOrEqual(count), {
-        timeout: 20_000,
+        timeout: PATIENCE_MS,
         interval: 50,
       });
       return find(text);
