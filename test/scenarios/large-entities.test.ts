@@ -23,7 +23,7 @@ import { blobUploadUrl } from '../../lib/storage/blob-sas.ts';
 import { measureCost } from '../../lib/storage/cost.ts';
 import { FAULTS, faultyHttpClient, interruptedHttpClient } from '../faulty-http-client.ts';
 import { countTried } from '../tried-faults.ts';
-import { openWorld, somebody, type World } from '../world.ts';
+import { openWorld, QUICK, somebody, type World } from '../world.ts';
 
 /** What is too large for a row: texts that go over several properties and then to a blob, and photos. */
 
@@ -220,7 +220,8 @@ describe('a photo', () => {
       async ({ fault, at }) => {
         const one = await hire();
         await putAttachment(world.engine, photoOf(one), PNG);
-        const put = putAttachment(world.engineThrough(faultyHttpClient(fault, at)), photoOf(one), JPEG);
+        const unlucky = world.engineThrough(faultyHttpClient(fault, at), QUICK);
+        const put = putAttachment(unlucky, photoOf(one), JPEG);
         const isDone = await put.then(
           () => true,
           () => false,

@@ -14,7 +14,7 @@ import { readByList } from '../../lib/patterns/read-through-index.ts';
 import { readRow } from '../../lib/storage/rows.ts';
 import { FAULTS, faultyHttpClient } from '../faulty-http-client.ts';
 import { countTried } from '../tried-faults.ts';
-import { expectIndexesToAgree, openWorld, type World } from '../world.ts';
+import { expectIndexesToAgree, openWorld, QUICK, type World } from '../world.ts';
 
 /** Index entities that outgrow their row move to a blob, and back, and nobody notices. */
 
@@ -107,7 +107,7 @@ describe('a list', () => {
     let acknowledged = 0;
     for (const fault of FAULTS)
       for (const at of calls)
-        acknowledged += await write(world.engineThrough(faultyHttpClient(fault, at))).then(
+        acknowledged += await write(world.engineThrough(faultyHttpClient(fault, at), QUICK)).then(
           () => 1,
           () => 0,
         );

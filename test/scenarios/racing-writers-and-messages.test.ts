@@ -12,7 +12,7 @@ import { createEntity, deleteEntity, patchEntity } from '../../lib/patterns/enti
 import { requestArchive, requestMove } from '../../lib/patterns/transfer.ts';
 import { createTable, dropTable } from '../../lib/storage/provision.ts';
 import { countTried } from '../tried-faults.ts';
-import { expectIndexesToAgree, openWorld, rowsOf, type World } from '../world.ts';
+import { expectIndexesToAgree, openWorld, QUICK, rowsOf, type World } from '../world.ts';
 
 const employees = declared as Entity;
 /** In all; SCHEDULES=100000 for a soak. */
@@ -57,7 +57,7 @@ let run = 0;
 test(`writers that race, and messages that come twice, late and out of order, leave every index right (${SCHEDULES} schedules)`, async () => {
   await fc.assert(
     fc.asyncProperty(schedules, async ({ all, deliveries }) => {
-      const processes = Array.from({ length: PROCESSES }, () => world.engineThrough(createDefaultHttpClient()));
+      const processes = Array.from({ length: PROCESSES }, () => world.engineThrough(createDefaultHttpClient(), QUICK));
       const acting = Promise.all(all.map((writers, index) => race(writers, run + index, processes)));
       run += all.length;
       await Promise.all([acting, deliver(deliveries)]);

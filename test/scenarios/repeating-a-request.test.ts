@@ -9,7 +9,7 @@ import { measureCost } from '../../lib/storage/cost.ts';
 import { FAULTS, faultyHttpClient } from '../faulty-http-client.ts';
 import { eventually, useProduct } from '../product.ts';
 import { countTried } from '../tried-faults.ts';
-import { expectIndexesToAgree, openWorld, rowsOf, somebody, type World } from '../world.ts';
+import { expectIndexesToAgree, openWorld, QUICK, rowsOf, somebody, type World } from '../world.ts';
 
 /** A caller that had no answer asks again with the same Idempotency-Key, and what it asked for is done once. */
 
@@ -94,9 +94,8 @@ describe('a create that is repeated', () => {
       cases,
       async ({ fault, at }) => {
         const [input, id] = [make(), randomUUID()];
-        const first = createOnce(world.engineThrough(faultyHttpClient(fault, at)), entity, input, id).catch(
-          () => undefined,
-        );
+        const unlucky = world.engineThrough(faultyHttpClient(fault, at), QUICK);
+        const first = createOnce(unlucky, entity, input, id).catch(() => undefined);
         const second = () => createOnce(world.engine, entity, input, id);
         // Beside the first one, and then until it is not busy any more: a claim of a dead process holds for a while.
         await Promise.all([first, second().catch(() => undefined)]);

@@ -5,14 +5,14 @@ import { deployment } from '../../lib/model/deployment.ts';
 import { departments as declaredDepartments } from '../../lib/model/directory/departments.ts';
 import { employees as declaredEmployees } from '../../lib/model/directory/employees.ts';
 import { consumeIntent, consumeTransfer } from '../../lib/patterns/consume.ts';
-import type { Engine } from '../../lib/patterns/engine.ts';
+import { type Engine, TIMING } from '../../lib/patterns/engine.ts';
 import type { Entity, Values } from '../../lib/patterns/entity.ts';
 import { createEntity, deleteEntity, patchEntity, replaceEntity } from '../../lib/patterns/entity-store.ts';
 import { readEntity } from '../../lib/patterns/retrieve.ts';
 import { requestArchive, requestMove } from '../../lib/patterns/transfer.ts';
 import { FAULTS, type Fault, faultyHttpClient } from '../faulty-http-client.ts';
 import { countTried } from '../tried-faults.ts';
-import { expectIndexesToAgree, openWorld, somebody, type World } from '../world.ts';
+import { expectIndexesToAgree, openWorld, QUICK, somebody, type World } from '../world.ts';
 
 const employees = declaredEmployees as Entity;
 const departments = declaredDepartments as Entity;
@@ -97,7 +97,8 @@ describe('whatever fails at whichever call,', () => {
         const one = newcomer();
         await prepare(one);
         const before = await stateOf(one);
-        const outcome = await act(world.engineThrough(faultyHttpClient(fault, at)), one).then(
+        const timing = fault.startsWith('crash') ? QUICK : TIMING;
+        const outcome = await act(world.engineThrough(faultyHttpClient(fault, at), timing), one).then(
           () => 'done',
           (error: unknown) => (error instanceof RowkeyError ? error.code : 'dead'),
         );
@@ -181,7 +182,7 @@ describe('a consumer that dies at any call', () => {
         async ({ client, one }) => {
           const message = messages.find(({ text }) => text.includes(String(one.employeeId)));
           if (!message) throw new Error(`No message about ${one.employeeId}.`);
-          await consume(consumerOf(world.engineThrough(client)), message).catch(() => undefined);
+          await consume(consumerOf(world.engineThrough(client, QUICK)), message).catch(() => undefined);
         },
         { concurrency: AT_ONCE },
       );
