@@ -28,6 +28,10 @@ export const QUICK: Timing = { commitWithinMs: 2_500, claimForMs: 3_500, hideInt
 /** Longer than an intent is hidden in production. */
 const SETTLE_WITHIN_MS = 180_000;
 const POLL_MS = 20;
+/** As the host holds a message. */
+const HELD_FOR_SECONDS = 600;
+/** After a failure, as with the host, which waits for five: what was in the way has the time to go. */
+const BACK_AFTER_SECONDS = 1;
 
 export interface World {
   readonly storage: Storage;
@@ -60,6 +64,8 @@ export async function openWorld(url: string, more: readonly Entity[] = []): Prom
   const consumers = { 'index-changes': consumeIntent, archive: consumeTransfer };
   const consumer = { engine: createEngine(storage, { keys }), entities, log };
 
+  // By the id of a message: how often it was tried here. What a test has done with it before does not count.
+  const attempts = new Map<string, number>();
   // Taken off a queue by `take` in search of another one.
   let held: (Message & { text: string })[] = [];
 
@@ -74,17 +80,22 @@ export async function openWorld(url: string, more: readonly Entity[] = []): Prom
     let handled = 0;
     for (const [queue, consume] of Object.entries(consumers)) {
       const client = storage.queue(queue);
-      const { receivedMessageItems } = await client.receiveMessages({ numberOfMessages: 16, visibilityTimeout: 30 });
+      const { receivedMessageItems } = await client.receiveMessages({
+        numberOfMessages: 16,
+        visibilityTimeout: HELD_FOR_SECONDS,
+      });
       handled += receivedMessageItems.length;
       await Promise.all(
-        receivedMessageItems.map(async ({ messageId: id, popReceipt, messageText, dequeueCount, insertedOn }) => {
-          const body = parsed(messageText);
-          try {
-            await consume(consumer, { queue, id, attempts: dequeueCount, insertedAt: insertedOn.getTime(), body });
-            await client.deleteMessage(id, popReceipt);
-          } catch {
-            await client.updateMessage(id, popReceipt, messageText, 0);
-          }
+        receivedMessageItems.map(async ({ messageId: id, popReceipt, messageText, insertedOn }) => {
+          const attempt = (attempts.get(id) ?? 0) + 1;
+          attempts.set(id, attempt);
+          const message = { queue, id, attempts: attempt, insertedAt: insertedOn.getTime(), body: parsed(messageText) };
+          const isDone = await consume(consumer, message).then(
+            () => true,
+            () => false,
+          );
+          if (isDone) await client.deleteMessage(id, popReceipt);
+          else await client.updateMessage(id, popReceipt, messageText, BACK_AFTER_SECONDS);
         }),
       );
     }

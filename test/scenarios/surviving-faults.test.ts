@@ -129,16 +129,19 @@ describe('a consumer that dies at any call', () => {
 
   /** Every message of a queue, left where it is. */
   async function messagesOf(queue: string) {
-    const found: { queue: string; id: string; attempts: number; insertedAt: number; body: unknown; text: string }[] =
-      [];
+    const client = world.storage.queue(queue);
+    const found: { id: string; receipt: string; text: string }[] = [];
     for (;;) {
-      const { receivedMessageItems } = await world.storage
-        .queue(queue)
-        .receiveMessages({ numberOfMessages: 32, visibilityTimeout: 2 });
-      if (receivedMessageItems.length === 0) return found;
-      for (const { messageId, messageText: text } of receivedMessageItems)
-        found.push({ queue, id: messageId, attempts: 1, insertedAt: Date.now(), body: JSON.parse(text), text });
+      const { receivedMessageItems } = await client.receiveMessages({ numberOfMessages: 32, visibilityTimeout: 600 });
+      if (receivedMessageItems.length === 0) break;
+      for (const { messageId: id, popReceipt: receipt, messageText: text } of receivedMessageItems)
+        found.push({ id, receipt, text });
     }
+    await pMap(found, ({ id, receipt, text }) => client.updateMessage(id, receipt, text, 0), { concurrency: AT_ONCE });
+    return found.map(({ id, text }) => {
+      const message = { queue, id, attempts: 1, insertedAt: Date.now(), body: JSON.parse(text) };
+      return { message, text };
+    });
   }
 
   const changed = (one: Values) => ({ ...one, lastName: 'Other', email: `y${one.email}` });
@@ -180,9 +183,9 @@ describe('a consumer that dies at any call', () => {
       await pMap(
         all,
         async ({ client, one }) => {
-          const message = messages.find(({ text }) => text.includes(String(one.employeeId)));
-          if (!message) throw new Error(`No message about ${one.employeeId}.`);
-          await consume(consumerOf(world.engineThrough(client, QUICK)), message).catch(() => undefined);
+          const found = messages.find(({ text }) => text.includes(String(one.employeeId)));
+          if (!found) throw new Error(`No message about ${one.employeeId}.`);
+          await consume(consumerOf(world.engineThrough(client, QUICK)), found.message).catch(() => undefined);
         },
         { concurrency: AT_ONCE },
       );
