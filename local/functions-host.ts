@@ -8,12 +8,14 @@ import { type Child, endChild, spawnChild, spawnScript } from './spawn-child.ts'
 /** The functions host as a child process: Core Tools where they are installed, else the project's own. */
 export interface FunctionsHost {
   readonly process: Child;
-  readonly url: string;
+  /** Undefined until it listens. */
+  readonly url: string | undefined;
   /** Lets what runs come to its end. */
   stop(): Promise<void>;
 }
 
 export interface FunctionsHostOptions {
+  /** 0 for any free one. */
   readonly port: number;
   readonly settings: Readonly<Record<string, string>>;
   /** Origins of pages that may call it; `*` for any. */
@@ -27,23 +29,30 @@ export interface FunctionsHostOptions {
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 const OWN_HOST = fileURLToPath(new URL('host/main.ts', import.meta.url));
 
-/** Starts the host on `port`, which must be free; it serves once `/api/health` answers. */
+/** Starts the host; it serves once `/api/health` answers. */
 export async function startFunctionsHost(options: FunctionsHostOptions): Promise<FunctionsHost> {
   const { port, settings, cors = [], func, log } = options;
   const withTools = func === true || (func === undefined && hasCoreTools());
   if (func && !hasCoreTools())
     throw new Error('Azure Functions Core Tools are not installed: there is no func on the PATH.');
-  const args = ['--port', String(port), ...(cors.length > 0 ? ['--cors', cors.join(',')] : [])];
+  // The own host takes a free port itself and says which; one that was looked for here may be taken until it listens.
+  let listening = withTools ? await freePort(port) : undefined;
+  const args = ['--port', String(listening ?? port), ...(cors.length > 0 ? ['--cors', cors.join(',')] : [])];
   const spawned = { cwd: ROOT, env: { FUNCTIONS_WORKER_RUNTIME: 'node', ...settings } };
   const child = withTools
     ? spawnChild('func', ['start', ...args], spawned)
     : spawnScript(OWN_HOST, ['--app', ROOT, ...args], spawned);
   for (const input of [child.stdout, child.stderr])
-    createInterface({ input }).on('line', (line) => line.startsWith('{"ready"') || log(line));
+    createInterface({ input }).on('line', (line) => {
+      if (line.startsWith('{"ready"')) listening = JSON.parse(line).port;
+      else log(line);
+    });
   await once(child, 'spawn');
   return {
     process: child,
-    url: `http://127.0.0.1:${port}`,
+    get url() {
+      return listening === undefined ? undefined : `http://127.0.0.1:${listening}`;
+    },
     stop: () => endChild(child),
   };
 }

@@ -11,7 +11,7 @@ import { openStorage } from '../lib/storage/storage.ts';
 import { allowOrigins } from './allow-origins.ts';
 import { type Azurite, startAzurite } from './azurite.ts';
 import { lockFolder } from './folder-lock.ts';
-import { freePort, startFunctionsHost } from './functions-host.ts';
+import { type FunctionsHost, freePort, startFunctionsHost } from './functions-host.ts';
 import { startIdentityProvider } from './identity-provider.ts';
 import { type Instance, readInstance, removeInstance, writeInstance } from './instance.ts';
 
@@ -64,7 +64,7 @@ export async function startProduct(options: ProductOptions): Promise<Product> {
   const { promise: broken, resolve: breaks } = Promise.withResolvers<string>();
 
   try {
-    const port = await freePort(options.port);
+    await freePort(options.port);
     const azurite = options.storage ? undefined : await startStorage(data);
     if (azurite) {
       stops.push(azurite.stop);
@@ -89,18 +89,18 @@ export async function startProduct(options: ProductOptions): Promise<Product> {
       TOKEN_AUDIENCE: identity.audience,
       TOKEN_JWKS_URI: identity.jwksUri,
     };
-    const host = await startFunctionsHost({ port, settings, cors, func, log });
+    const host = await startFunctionsHost({ port: options.port, settings, cors, func, log });
     stops.push(host.stop);
     host.process.once('exit', (code) => stopped ?? breaks(`The functions host ended with ${code}.`));
-    await Promise.race([healthy(host.url, signal), broken.then((why) => Promise.reject(new Error(why)))]);
+    const url = await Promise.race([healthy(host, signal), broken.then((why) => Promise.reject(new Error(why)))]);
 
     const { tables, queues, blobs } = storage;
     const { issuer, audience, jwksUri } = identity;
     const services = { tables: tables.url, queues: queues.url, blobs: blobs.url };
-    const instance = { url: host.url, issuer, audience, jwksUri, ...services, pid: process.pid };
+    const instance = { url, issuer, audience, jwksUri, ...services, pid: process.pid };
     await writeInstance(data, instance);
     stops.push(() => removeInstance(data));
-    return { url: host.url, instance, broken, stop };
+    return { url, instance, broken, stop };
   } catch (error) {
     await stop();
     throw error;
@@ -136,12 +136,13 @@ async function makeWritable(folder: string): Promise<void> {
   }
 }
 
-async function healthy(url: string, signal: AbortSignal | undefined): Promise<void> {
+/** Answers its address once it serves. */
+async function healthy(host: FunctionsHost, signal: AbortSignal | undefined): Promise<string> {
   const until = Date.now() + READY_WITHIN_MS;
   while (Date.now() < until) {
     signal?.throwIfAborted();
-    const response = await fetch(`${url}/api/health`).catch(() => undefined);
-    if (response?.ok) return;
+    const { url } = host;
+    if (url && (await fetch(`${url}/api/health`).catch(() => undefined))?.ok) return url;
     await sleep(50);
   }
   throw new Error(`The functions host does not answer within ${READY_WITHIN_MS / 1000} s.`);

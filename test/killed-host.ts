@@ -8,9 +8,10 @@ import type { Entity, Values } from '../lib/patterns/entity.ts';
 import { placesOf } from '../lib/patterns/places.ts';
 import { rotateLocalKey } from '../lib/storage/local-key-ring.ts';
 import { readRow } from '../lib/storage/rows.ts';
-import { type FunctionsHost, freePort, startFunctionsHost } from '../local/functions-host.ts';
+import { type FunctionsHost, startFunctionsHost } from '../local/functions-host.ts';
 import { signToken, startIdentityProvider } from '../local/identity-provider.ts';
 import { startFaultProxy } from './fault-proxy.ts';
+import { PATIENCE_MS } from './patience.ts';
 import { testStorage } from './storage.ts';
 import { openWorld, somebody, type World } from './world.ts';
 
@@ -39,7 +40,6 @@ export interface KilledHost {
   stop(): Promise<void>;
 }
 
-const READY_WITHIN_MS = 20_000;
 /** Messages come back to a new host after this long, and not after ten minutes; a slow machine has to keep them so long. */
 const HOLD_SECONDS = 15;
 /** As long as nothing more follows, a deed is over. */
@@ -64,14 +64,14 @@ export async function openKilledHost(url: string): Promise<KilledHost> {
     TOKEN_JWKS_URI: jwksUri,
     ROWKEY_HOLD_SECONDS: String(HOLD_SECONDS),
   };
-  const port = await freePort(0);
   let host: FunctionsHost | undefined;
 
   async function start(): Promise<FunctionsHost> {
-    const started = await startFunctionsHost({ port, settings, func: false, log: () => undefined });
-    const until = Date.now() + READY_WITHIN_MS;
+    const started = await startFunctionsHost({ port: 0, settings, func: false, log: () => undefined });
+    const until = Date.now() + PATIENCE_MS;
     // The first request that needs a token has the process look at its model and its keys.
-    while (!(await fetch(`${started.url}/api/departments/none`, withToken('GET')).catch(() => undefined))) {
+    const answer = () => fetch(`${started.url}/api/departments/none`, withToken('GET')).catch(() => undefined);
+    while (!(started.url && (await answer()))) {
       if (Date.now() > until) throw new Error('The host does not start.');
       await sleep(50);
     }
@@ -116,7 +116,7 @@ export async function openKilledHost(url: string): Promise<KilledHost> {
   /** Its email company-wide is confirmed: the last that is done for one that is new. */
   async function settled(one: Values): Promise<void> {
     const place = placesOf(employees, one).find(({ index }) => index === 'emailCompanyWide');
-    const until = Date.now() + READY_WITHIN_MS;
+    const until = Date.now() + PATIENCE_MS;
     for (let isDone = false; !isDone && Date.now() < until; await sleep(QUIET_MS / 5)) {
       const row = place && (await readRow(world.storage, place));
       isDone = row?.properties.Confirmed === true && !row.properties.Claim;
