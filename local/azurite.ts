@@ -2,7 +2,8 @@ import { createRequire } from 'node:module';
 import { createInterface } from 'node:readline';
 import { type Child, endChild, spawnScript } from './spawn-child.ts';
 
-const READY_WITHIN_MS = 20_000;
+/** It takes a second, and on a busy machine many more. */
+const READY_WITHIN_MS = 60_000;
 /** For the services that can write their data out where another cannot. */
 const FAILED_STOP_MS = 2_000;
 const SERVICES = ['Blob', 'Queue', 'Table'] as const;
