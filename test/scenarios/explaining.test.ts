@@ -16,7 +16,9 @@ async function settled(): Promise<unknown> {
     left = properties.reduce((sum, { approximateMessagesCount = 0 }) => sum + approximateMessagesCount, 0);
   }
   const tables = await Array.fromAsync(product.storage.tables.listTables());
-  return Promise.all(tables.map(({ name = '' }) => rowsOf(product.storage, name)));
+  const rows = await Promise.all(tables.map(({ name = '' }) => rowsOf(product.storage, name)));
+  // The host has timers: every hour one notes how far it has come, and every night one makes an empty table.
+  return rows.flat().filter(({ EntityType }) => EntityType !== 'drift');
 }
 
 test('an explanation says what would be done, at what cost, and does none of it', async () => {
