@@ -188,11 +188,13 @@ describe('a range', () => {
     for (let count = 0; count < 2; count += 1) await hire({ department: 'Forged' });
     const { headers } = await reader('GET', '/api/employees/Forged?top=1');
     const token = /continuation=([^>&]+)/.exec(headers.get('link') ?? '')?.[1] ?? '';
+    // The last character but one, of which every bit counts; whatever it is, it is another one then.
+    const forged = token.replace(/.(?=.$)/, (last) => (last === 'A' ? 'B' : 'A'));
     expect((await reader('GET', `/api/employees/Forged?top=1&continuation=${token}`)).status).toBe(200);
     for (const path of [
       `/api/employees/Sales?top=1&continuation=${token}`,
       `/api/employees/Forged?top=1&from=000000&continuation=${token}`,
-      `/api/employees/Forged?continuation=${token.slice(0, -2)}AA`,
+      `/api/employees/Forged?continuation=${forged}`,
       '/api/employees/Forged?continuation=x',
     ])
       expect(await reader('GET', path)).toMatchObject({ status: 400, body: { field: 'continuation' } });
