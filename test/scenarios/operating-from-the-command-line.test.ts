@@ -17,11 +17,11 @@ const MORE = Array.from(
 const started = useStartProcess();
 
 async function storageOf(folder: string) {
-  const { tables } = JSON.parse(await readFile(join(folder, 'instance.json'), 'utf8'));
+  const { tables, queues, blobs } = JSON.parse(await readFile(join(folder, 'instance.json'), 'utf8'));
   const { name, key } = EMULATOR_ACCOUNT;
   const account = `DefaultEndpointsProtocol=http;AccountName=${name};AccountKey=${key}`;
   return openStorage({
-    connectionString: `${account};TableEndpoint=${tables};QueueEndpoint=${tables};BlobEndpoint=${tables}`,
+    connectionString: `${account};TableEndpoint=${tables};QueueEndpoint=${queues};BlobEndpoint=${blobs}`,
   });
 }
 
@@ -38,6 +38,9 @@ describe('npm run audit and reindex', () => {
       code: 0,
     });
     const storage = await storageOf(folder);
+    // The lists of the company follow the import by the queue, and an audit waits for no more than seconds.
+    const left = async () => (await storage.queue('index-changes').getProperties()).approximateMessagesCount;
+    await expect.poll(left).toBe(0);
     const [row] = await Array.fromAsync(storage.table('employeesbyemail').listEntities());
     await storage.table('employeesbyemail').deleteEntity(row?.partitionKey ?? '', row?.rowKey ?? '');
     const broken = await run('audit', 'employees');
