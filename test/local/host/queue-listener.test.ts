@@ -44,8 +44,8 @@ test('JSON scalars arrive parsed and other text as it is', async () => {
 });
 
 test('a failed message comes back after the delay, and after the last attempt it is copied to the poison queue', async () => {
-  const { messageId } = await queue.sendMessage(base64('{"fail":1}'));
   const started = Date.now();
+  const { messageId } = await queue.sendMessage(base64('{"fail":1}'));
   const lines = await host.logged(`"id":"${messageId}"`, 3);
   // Two delays of visibilityTimeout, one second each; storage counts whole seconds.
   expect(Date.now() - started).toBeGreaterThan(1500);
