@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { createInterface } from 'node:readline';
 import { type Child, endChild, spawnScript } from './spawn-child.ts';
@@ -63,7 +64,9 @@ export async function startAzurite({ folder, accounts = [EMULATOR_ACCOUNT] }: Az
       child.stderr.on('data', () => failure() && setTimeout(() => child.kill('SIGKILL'), FAILED_STOP_MS).unref());
       await endChild(child);
       await closed;
-      if (failure()) throw new Error(`The storage emulator could not write its data out: ${failure()}`);
+      // It writes every five seconds as well, and says nothing where that fails.
+      const why = failure() ?? (existsSync(folder) ? undefined : `the folder ${folder} is gone`);
+      if (why) throw new Error(`The storage emulator could not write its data out: ${why}`);
     },
   };
 }
