@@ -151,7 +151,7 @@ describe('a list', () => {
     expect(await isInBlob(listEverywhere('Smith'))).toBe(true);
     expect(await countOf(listEverywhere('Smith'))).toBe(20_000);
     await expectIndexesToAgree(world.storage, people);
-  }, 240_000);
+  }, 900_000);
 });
 
 function isLater(outcome: BatchOutcome | undefined): boolean {
