@@ -15,6 +15,7 @@ interface Options {
 }
 
 const DEFAULT_PORT = 7071;
+const NPM_LOOKED_FOR_EVERY_MS = 500;
 
 const program = command('Runs the whole product on this machine.')
   .option('--port <number>', 'where the API listens; 0 for any free port', toPort, DEFAULT_PORT)
@@ -33,6 +34,7 @@ async function start(options: Options): Promise<void> {
   const asked = once(signal, 'abort').then(() => undefined);
   // Asked twice is asked once: what is being written is written.
   for (const name of ['SIGINT', 'SIGTERM'] as const) process.on(name, () => asking.abort());
+  whenNpmIsGone(() => asking.abort());
 
   const product = await startProduct({ ...options, signal, log: (line) => line && console.log(line) }).catch(
     (error) => {
@@ -90,6 +92,13 @@ curl -s -H "Authorization: Bearer ${fresh}" -d '{"entity":"employees","scope":"o
 
 Ctrl-C stops it; what it has said it did is kept in ${options.data}.
 `;
+}
+
+/** npm hands SIGTERM on to its shell alone, which ends without a word to what it runs. */
+function whenNpmIsGone(end: () => void): void {
+  if (process.env.npm_lifecycle_event === undefined) return;
+  const shell = process.ppid;
+  setInterval(() => process.ppid === shell || end(), NPM_LOOKED_FOR_EVERY_MS).unref();
 }
 
 function toPort(text: string): number {

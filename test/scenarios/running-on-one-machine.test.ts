@@ -126,6 +126,21 @@ describe('npm start', () => {
     });
   });
 
+  test('ends, with all in order, when the npm that started it is asked to', async () => {
+    const data = join(started.folder, 'by-npm');
+    const line = `"${process.execPath}" local/start.ts --port 0 --empty --data "${data}"; true`;
+    const npmShell = spawn('sh', ['-c', line], { cwd: ROOT, env: { ...process.env, npm_lifecycle_event: 'start' } });
+    const said = text(npmShell.stdout);
+    const complained = text(npmShell.stderr);
+    await vi.waitFor(() => access(join(data, 'instance.json')), { timeout: PATIENCE_MS });
+    npmShell.kill('SIGTERM');
+    // Both outputs end with the last process that has them.
+    await said;
+    expect(await complained).toBe('');
+    await expect(access(join(data, 'instance.json'))).rejects.toThrow('ENOENT');
+    expect(await processesOn(data)).toEqual([]);
+  });
+
   // In the order in which they are made.
   test.each(['lock', 'azurite', 'identity-key.json'])(
     'asked to stop while it starts, when %s is there, it does not become ready first',
