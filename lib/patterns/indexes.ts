@@ -51,10 +51,10 @@ export interface IndexEntity<Field extends string = string> {
   readonly uses: readonly Field[];
 }
 
-export type Index<Field extends string = string> =
-  | IntraPartitionIndex<Field>
-  | InterPartitionIndex<Field>
-  | IndexEntity<Field>;
+/** Whose rows are copies of an entity, or refer to it. */
+export type CopyIndex<Field extends string = string> = IntraPartitionIndex<Field> | InterPartitionIndex<Field>;
+
+export type Index<Field extends string = string> = CopyIndex<Field> | IndexEntity<Field>;
 
 /** A sparse index takes in only entities of which this holds; without it, all that have the fields of its keys. */
 export type Condition = (values: Readonly<Record<string, unknown>>) => boolean;

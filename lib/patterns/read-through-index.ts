@@ -5,7 +5,7 @@ import type { Engine } from './engine.ts';
 import type { Entity, Values } from './entity.ts';
 import { toValues } from './entity-codec.ts';
 import { notFound, readLive } from './entity-store.ts';
-import type { Index, IndexEntity, InterPartitionIndex, IntraPartitionIndex } from './indexes.ts';
+import type { CopyIndex, Index, IndexEntity } from './indexes.ts';
 import { buildKey, buildKeys, parseKey, prefixRange } from './key-template.ts';
 import { membersOf, readList } from './member-list.ts';
 import { addressIfAny, isCopy, isIndexed, isUnique, type Place, placesOf } from './places.ts';
@@ -46,7 +46,7 @@ export const readByCopies = inPattern(
   async (
     engine: Engine,
     entity: Entity,
-    index: IntraPartitionIndex | InterPartitionIndex,
+    index: CopyIndex,
     given: Values,
     { top, after }: PageOptions,
   ): Promise<Page> => {
@@ -74,7 +74,7 @@ export const readByCopies = inPattern(
 );
 
 /** The entity that a row of an index refers to; undefined where it has moved on. */
-async function follow(engine: Engine, entity: Entity, index: Index, row: Row): Promise<Values | undefined> {
+async function follow(engine: Engine, entity: Entity, index: CopyIndex, row: Row): Promise<Values | undefined> {
   const { SourcePartition, SourceRow } = row.properties;
   const source = { table: entity.table, partition: String(SourcePartition), row: String(SourceRow) };
   const found = await readLive(engine, entity, source);
@@ -88,12 +88,7 @@ async function follow(engine: Engine, entity: Entity, index: Index, row: Row): P
 /** Through an index whose every row is one entity. One lookup where the row holds a full copy, else two. Throws `not-found`. */
 export const readByCopy = inPattern(
   'secondary index',
-  async (
-    engine: Engine,
-    entity: Entity,
-    index: IntraPartitionIndex | InterPartitionIndex,
-    given: Values,
-  ): Promise<Values> => {
+  async (engine: Engine, entity: Entity, index: CopyIndex, given: Values): Promise<Values> => {
     const { table, partition } = index.elsewhere ?? entity;
     const address = { table, partition: buildKey(partition, given), row: buildKey(index.row, given) };
     const copy = await readRow(engine.storage, address);
