@@ -3,8 +3,8 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { employees as declared } from '../lib/model/directory/employees.ts';
-import type { Entity, Values } from '../lib/patterns/entity.ts';
+import { employees } from '../lib/model/directory/employees.ts';
+import type { Values } from '../lib/patterns/entity.ts';
 import { placesOf } from '../lib/patterns/places.ts';
 import { rotateLocalKey } from '../lib/storage/local-key-ring.ts';
 import { readRow } from '../lib/storage/rows.ts';
@@ -156,5 +156,3 @@ function newcomer(): Values {
   const id = `9${employeeId.slice(1)}`;
   return { ...one, employeeId: id, department: `Of${id}`, lastName: `Last${id}`, email: `${id}@contoso.com` };
 }
-
-export const employees = declared as Entity;

@@ -1,8 +1,8 @@
 import pMap from 'p-map';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { departments as declaredDepartments } from '../../lib/model/directory/departments.ts';
-import { employees as declaredEmployees } from '../../lib/model/directory/employees.ts';
-import { reviews as declaredReviews } from '../../lib/model/directory/reviews.ts';
+import { departments } from '../../lib/model/directory/departments.ts';
+import { employees } from '../../lib/model/directory/employees.ts';
+import { reviews } from '../../lib/model/directory/reviews.ts';
 import { putAttachment } from '../../lib/patterns/attachment.ts';
 import { consumeIntent } from '../../lib/patterns/consume.ts';
 import type { Engine } from '../../lib/patterns/engine.ts';
@@ -16,9 +16,7 @@ import { interruptedHttpClient } from '../faulty-http-client.ts';
 import { countTried } from '../tried-faults.ts';
 import { expectIndexesToAgree, openWorld, somebody, type World } from '../world.ts';
 
-const employees = declaredEmployees as Entity;
 const former = employees.archive as Entity;
-const reviews = declaredReviews as Entity;
 const AT_ONCE = 8;
 const PNG = Buffer.from(
   'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==',
@@ -242,7 +240,6 @@ describe('a move', () => {
 
   test('of a manager clears the department that it leaves', async () => {
     const one = await hire({ department: 'Led' });
-    const departments = declaredDepartments as Entity;
     await createEntity(engine, departments, { department: 'Led', managerId: one.employeeId });
     await requestMove(engine, employees, one, { department: 'Led2' });
     await world.settle();

@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { departments } from '../../lib/model/directory/departments.ts';
-import { employees as declared } from '../../lib/model/directory/employees.ts';
+import { employees } from '../../lib/model/directory/employees.ts';
 import { putAttachment } from '../../lib/patterns/attachment.ts';
 import { defineEntity } from '../../lib/patterns/define-entity.ts';
 import { type AuditPosition, auditPage } from '../../lib/patterns/drift-audit.ts';
@@ -20,7 +20,6 @@ import { expectIndexesToAgree, openWorld, rowsOf, somebody, type World } from '.
 
 /** Whatever was broken by hand is found, and put right beside writers. */
 
-const employees = declared as Entity;
 const text = z.string().min(1);
 const marks = defineEntity('marks', {
   schema: z.object({ pupil: text, year: z.int32().min(0).max(9999), grade: text }),
@@ -28,7 +27,7 @@ const marks = defineEntity('marks', {
   key: { partition: '{pupil}', row: 'y_{year:4}' },
   indexes: { grade: indexEntity({ row: 'grade_{grade}', holds: '{year:4}' }) },
   access: { read: [], write: [] },
-}) as Entity;
+});
 const badges = defineEntity('badges', {
   schema: z.object({ office: text, holder: text, badge: text, floor: text }),
   table: 'badges',
@@ -38,7 +37,7 @@ const badges = defineEntity('badges', {
     floor: indexEntity({ table: 'badgesbyfloor', partition: '{floor}', row: 'all', holds: '{office}/{holder}' }),
   },
   access: { read: [], write: [] },
-}) as Entity;
+});
 let world: World;
 beforeAll(async () => {
   world = await openWorld(import.meta.url, [marks, badges]);
@@ -263,12 +262,10 @@ describe('a drift audit', () => {
       'Merge',
     );
     const expected = { what: 'copied fields', of: 'managerId' };
-    expect(await audit(departments as Entity, true)).toEqual([
-      expect.objectContaining({ ...expected, repaired: true }),
-    ]);
+    expect(await audit(departments, true)).toEqual([expect.objectContaining({ ...expected, repaired: true })]);
     const { values } = await readEntity(world.engine, departments, { department: 'Led' });
     expect(values.managerName).toBe(`${one.firstName} ${one.lastName}`);
-    expect(await audit(departments as Entity, false)).toEqual([]);
+    expect(await audit(departments, false)).toEqual([]);
   });
 
   test('finds a blob that is lost, and says that it cannot be made again', async () => {

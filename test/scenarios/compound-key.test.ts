@@ -1,8 +1,8 @@
 import pMap from 'p-map';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import { employees as declaredEmployees } from '../../lib/model/directory/employees.ts';
-import { reviews as declaredReviews } from '../../lib/model/directory/reviews.ts';
+import { employees } from '../../lib/model/directory/employees.ts';
+import { reviews } from '../../lib/model/directory/reviews.ts';
 import { consumeIntent } from '../../lib/patterns/consume.ts';
 import { defineEntity } from '../../lib/patterns/define-entity.ts';
 import type { Engine } from '../../lib/patterns/engine.ts';
@@ -14,8 +14,6 @@ import { measureCost } from '../../lib/storage/cost.ts';
 import { interruptedHttpClient } from '../faulty-http-client.ts';
 import { expectIndexesToAgree, openWorld, rowsOf, somebody, type World } from '../world.ts';
 
-const employees = declaredEmployees as Entity;
-const reviews = declaredReviews as Entity;
 const former = employees.archive as Entity;
 const AT_ONCE = 8;
 const access = { read: ['hr'], write: ['hr'] } as const;
@@ -25,14 +23,14 @@ const projects = defineEntity('projects', {
   key: { partition: '{area}', row: 'project_{projectId}' },
   archive: { table: 'formerprojects' },
   access,
-}) as Entity;
+});
 const tasks = defineEntity('tasks', {
   schema: z.object({ area: z.string(), projectId: z.string(), task: z.string() }),
   table: 'projects',
   key: { partition: '{area}', row: 'project_{projectId}_{task}' },
   detailOf: projects,
   access,
-}) as Entity;
+});
 
 let world: World;
 let engine: Engine;

@@ -3,7 +3,6 @@ import { z } from 'zod';
 import { departments } from '../../lib/model/directory/departments.ts';
 import { employees } from '../../lib/model/directory/employees.ts';
 import { defineEntity } from '../../lib/patterns/define-entity.ts';
-import type { Entity } from '../../lib/patterns/entity.ts';
 import { putEntities } from '../../lib/patterns/entity-batch.ts';
 import { createEntity, deleteEntity, patchEntity, replaceEntity } from '../../lib/patterns/entity-store.ts';
 import { readEntity } from '../../lib/patterns/retrieve.ts';
@@ -20,13 +19,13 @@ const boxes = defineEntity('boxes', {
   ...common,
   schema: z.object({ place: z.string(), boxId: z.string(), size: z.string() }),
   key: { partition: '{place}', row: 'box_{boxId}' },
-}) as Entity;
+});
 const shelves = defineEntity('shelves', {
   ...common,
   schema: z.object({ place: z.string(), boxCount: z.int32().optional() }),
   key: { partition: '{place}', row: 'shelf' },
   counts: { boxCount: boxes },
-}) as Entity;
+});
 
 let world: World;
 beforeAll(async () => {

@@ -72,7 +72,7 @@ describe('an encrypted property', () => {
           [employees, { ...key, department: 'Sale' }, 'nationalId'],
           [employees, key, 'phone'],
           [former(), key, 'nationalId'],
-          [departments as Entity, key, 'nationalId'],
+          [departments, key, 'nationalId'],
         ];
         for (const [entity, where, field] of elsewhere)
           await expect(open(world.engine, entity, where, { field, sealed })).rejects.toThrow('does not open');

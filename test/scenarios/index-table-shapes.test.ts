@@ -1,10 +1,10 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import { movies as declaredMovies } from '../../lib/model/films/movies.ts';
-import { customers as declaredCustomers } from '../../lib/model/shop/customers.ts';
-import { orders as declaredOrders } from '../../lib/model/shop/orders.ts';
+import { movies } from '../../lib/model/films/movies.ts';
+import { customers } from '../../lib/model/shop/customers.ts';
+import { orders } from '../../lib/model/shop/orders.ts';
 import { defineEntity } from '../../lib/patterns/define-entity.ts';
-import type { Entity, Values } from '../../lib/patterns/entity.ts';
+import type { Values } from '../../lib/patterns/entity.ts';
 import { putEntities } from '../../lib/patterns/entity-batch.ts';
 import { createEntity, deleteEntity, patchEntity, replaceEntity } from '../../lib/patterns/entity-store.ts';
 import { type InterPartitionIndex, type IntraPartitionIndex, intraPartitionIndex } from '../../lib/patterns/indexes.ts';
@@ -13,11 +13,8 @@ import { readEntities, readEntity } from '../../lib/patterns/retrieve.ts';
 import { measureCost } from '../../lib/storage/cost.ts';
 import { expectIndexesToAgree, openWorld, rowsOf, type World } from '../world.ts';
 
-const customers = declaredCustomers as Entity;
-const orders = declaredOrders as Entity;
 const byId = customers.indexes.id as InterPartitionIndex;
 const byCityAndLastName = customers.indexes.cityAndLastName as InterPartitionIndex;
-const movies = declaredMovies as Entity;
 const byActor = movies.indexes.actor as InterPartitionIndex;
 const byDate = orders.indexes.date as InterPartitionIndex;
 
@@ -28,7 +25,7 @@ const contacts = defineEntity('contacts', {
   key: { partition: '{book}', row: '{id}' },
   indexes: { email: intraPartitionIndex({ row: 'email_{email}' }) },
   access: { read: ['hr'], write: ['hr'] },
-}) as Entity;
+});
 
 let world: World;
 beforeAll(async () => {

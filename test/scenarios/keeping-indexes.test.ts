@@ -1,11 +1,10 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import { employees } from '../../lib/model/directory/employees.ts';
+import { employees as entity } from '../../lib/model/directory/employees.ts';
 import { consumeIntent } from '../../lib/patterns/consume.ts';
 import { defineEntity } from '../../lib/patterns/define-entity.ts';
 import { auditPage } from '../../lib/patterns/drift-audit.ts';
 import { TIMING } from '../../lib/patterns/engine.ts';
-import type { Entity } from '../../lib/patterns/entity.ts';
 import { createEntity, deleteEntity, patchEntity, replaceEntity } from '../../lib/patterns/entity-store.ts';
 import {
   type IndexEntity,
@@ -20,7 +19,6 @@ import { measureCost } from '../../lib/storage/cost.ts';
 import { readRow } from '../../lib/storage/rows.ts';
 import { expectIndexesToAgree, openWorld, somebody, type World } from '../world.ts';
 
-const entity = employees as Entity;
 const byEmail = entity.indexes.email as IntraPartitionIndex;
 const byEmailCompanyWide = entity.indexes.emailCompanyWide as InterPartitionIndex;
 const byLastNameCompanyWide = entity.indexes.lastNameCompanyWide as IndexEntity;
@@ -35,7 +33,7 @@ const parts = defineEntity('parts', {
     maker: intraPartitionIndex({ row: 'maker_{maker}' }),
   },
   access: { read: ['hr'], write: ['hr'] },
-}) as Entity;
+});
 
 let world: World;
 beforeAll(async () => {

@@ -1,7 +1,9 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { employees } from '../../lib/model/directory/employees.ts';
+import type { Entity } from '../../lib/patterns/entity.ts';
 import { createEntity } from '../../lib/patterns/entity-store.ts';
 import { readEntity } from '../../lib/patterns/retrieve.ts';
-import { employees, type KilledHost, openKilledHost } from '../killed-host.ts';
+import { type KilledHost, openKilledHost } from '../killed-host.ts';
 import { countTried } from '../tried-faults.ts';
 import { expectIndexesToAgree } from '../world.ts';
 
@@ -28,7 +30,7 @@ test('an archive and a move are done or not done, and whoever moves is in exactl
   await expectIndexesToAgree(killed.world.storage, employees);
 
   const { engine } = killed.world;
-  const isIn = async (entity: typeof employees, one: object) =>
+  const isIn = async (entity: Entity, one: object) =>
     Number((await readEntity(engine, entity, { ...one }).catch(() => undefined)) !== undefined);
   const former = employees.archive;
   if (!former) throw new Error('Employees have an archive.');

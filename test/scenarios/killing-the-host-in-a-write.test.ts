@@ -1,9 +1,10 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { employees } from '../../lib/model/directory/employees.ts';
 import { describeAttachment, readAttachment } from '../../lib/patterns/attachment.ts';
 import { collectOrphans } from '../../lib/patterns/collect-orphans.ts';
 import { createEntity } from '../../lib/patterns/entity-store.ts';
 import { readEntity } from '../../lib/patterns/retrieve.ts';
-import { employees, type KilledHost, openKilledHost } from '../killed-host.ts';
+import { type KilledHost, openKilledHost } from '../killed-host.ts';
 import { countTried } from '../tried-faults.ts';
 import { expectIndexesToAgree } from '../world.ts';
 

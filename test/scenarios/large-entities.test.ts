@@ -47,9 +47,9 @@ const review = (one: Values, over: Values = {}) => ({
   rating: 3,
   ...over,
 });
-const commentsOf = async (key: Values, entity: Entity = reviews as Entity) =>
+const commentsOf = async (key: Values, entity: Entity = reviews) =>
   (await toPlain(world.engine, entity, (await readEntity(world.engine, entity, key)).values)).comments;
-const photoOf = (key: Values, entity: Entity = employees as Entity) => ({ entity, key, field: 'photo' });
+const photoOf = (key: Values, entity: Entity = employees) => ({ entity, key, field: 'photo' });
 const blobsIn = async (container: string) =>
   (await Array.fromAsync(world.storage.blobs.getContainerClient(container).listBlobsFlat())).map(({ name }) => name);
 /** As a container that was restored from before. */
@@ -82,15 +82,15 @@ describe('a text that may be large', () => {
     expect(await costOf(() => commentsOf(review(one)))).toBe(reads);
     expect((await commentsOf(review(one))) === comments).toBe(true);
     expect((await blobsIn(container)).length - before).toBe(blobs);
-    const { values } = await readWithDetails(world.engine, employees as Entity, one, [reviews as Entity]);
+    const { values } = await readWithDetails(world.engine, employees, one, [reviews]);
     const [found = {}] = values.reviews as Values[];
-    expect((await toPlain(world.engine, reviews as Entity, found)).comments === comments).toBe(true);
-    const { items } = await readEntities(world.engine, reviews as Entity, one, {
+    expect((await toPlain(world.engine, reviews, found)).comments === comments).toBe(true);
+    const { items } = await readEntities(world.engine, reviews, one, {
       top: 1_000,
       select: ['comments'],
       where: { employeeId: one.employeeId },
     });
-    expect((await toPlain(world.engine, reviews as Entity, items[0] ?? {})).comments === comments).toBe(true);
+    expect((await toPlain(world.engine, reviews, items[0] ?? {})).comments === comments).toBe(true);
   });
 
   test('goes from the row to a blob and back as it grows and shrinks, and leaves nothing behind', async () => {
@@ -136,11 +136,11 @@ describe('a text that may be large', () => {
     const kinds = archive.details;
     const { values } = await readWithDetails(world.engine, archive, there, kinds);
     const [found = {}] = values.reviews as Values[];
-    expect((await toPlain(world.engine, reviews as Entity, found)).comments === comments).toBe(true);
+    expect((await toPlain(world.engine, reviews, found)).comments === comments).toBe(true);
     await deleteEntity(world.engine, archive, there);
     await world.settle();
     await collectOrphans(later(), deployment);
-    await expect(toPlain(world.engine, reviews as Entity, found)).rejects.toThrow(BlobGone);
+    await expect(toPlain(world.engine, reviews, found)).rejects.toThrow(BlobGone);
   });
 });
 
@@ -290,7 +290,7 @@ describe('a photo', () => {
 describe('an upload past the API', () => {
   const times = () => ({ startsAt: new Date(Date.now() - 60_000), expiresAt: new Date(Date.now() + 60_000) });
   const upload = async (key: Values, bytes: Uint8Array, said = { type: 'image/jpeg', bytes: bytes.length }) => {
-    const { uploadId, blob } = announceFile(employees as Entity, key, 'photo', said);
+    const { uploadId, blob } = announceFile(employees, key, 'photo', said);
     const url = await blobUploadUrl(world.storage, blob, times());
     const headers = { 'x-ms-blob-type': 'BlockBlob', 'content-type': 'image/jpeg' };
     const put = await fetch(url, { method: 'PUT', headers, body: new Uint8Array(bytes) });
@@ -337,7 +337,7 @@ describe('an upload past the API', () => {
       { type: 'image/gif', bytes: 5 },
       { type: 'image/png', bytes: 5_000_001 },
     ])
-      expect(() => announceFile(employees as Entity, one, 'photo', said)).toThrow();
+      expect(() => announceFile(employees, one, 'photo', said)).toThrow();
     expect((await readEntity(world.engine, employees, one)).values).toEqual(one);
     await collectOrphans(later(), deployment);
     expect(await blobsIn('uploads')).toEqual([]);

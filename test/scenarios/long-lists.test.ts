@@ -5,7 +5,7 @@ import { RowkeyError } from '../../lib/errors.ts';
 import { deployment } from '../../lib/model/deployment.ts';
 import { collectOrphans } from '../../lib/patterns/collect-orphans.ts';
 import { defineEntity } from '../../lib/patterns/define-entity.ts';
-import type { Entity, Values } from '../../lib/patterns/entity.ts';
+import type { Values } from '../../lib/patterns/entity.ts';
 import { type BatchOutcome, putEntities } from '../../lib/patterns/entity-batch.ts';
 import { createEntity, deleteEntity, patchEntity } from '../../lib/patterns/entity-store.ts';
 import { indexEntity } from '../../lib/patterns/indexes.ts';
@@ -32,7 +32,7 @@ const people = defineEntity('crowd', {
     }),
   },
   access: { read: ['hr'], write: ['hr'] },
-}) as Entity;
+});
 const { here, everywhere } = people.indexes;
 
 let world: World;

@@ -1,12 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import pMap from 'p-map';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { employees as declared } from '../../lib/model/directory/employees.ts';
-import { customers as declaredCustomers } from '../../lib/model/shop/customers.ts';
+import { employees } from '../../lib/model/directory/employees.ts';
+import { customers } from '../../lib/model/shop/customers.ts';
 import { consumeIntent } from '../../lib/patterns/consume.ts';
 import { auditPage } from '../../lib/patterns/drift-audit.ts';
 import { type Engine, TIMING } from '../../lib/patterns/engine.ts';
-import type { Entity, Values } from '../../lib/patterns/entity.ts';
+import type { Values } from '../../lib/patterns/entity.ts';
 import { createEntity, deleteEntity, patchEntity } from '../../lib/patterns/entity-store.ts';
 import { placesOf } from '../../lib/patterns/places.ts';
 import type { Message } from '../../lib/patterns/poison.ts';
@@ -14,8 +14,6 @@ import { faultyHttpClient, interruptedHttpClient } from '../faulty-http-client.t
 import { countTried } from '../tried-faults.ts';
 import { expectIndexesToAgree, openWorld, somebody, type World } from '../world.ts';
 
-const employees = declared as Entity;
-const customers = declaredCustomers as Entity;
 const AT_ONCE = 8;
 /** The storage call at which a patch that takes an own row back commits. */
 const WRITE_CALL = 6;

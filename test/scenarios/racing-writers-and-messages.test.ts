@@ -4,17 +4,16 @@ import fc from 'fast-check';
 import { beforeAll, expect, test } from 'vitest';
 import { RowkeyError } from '../../lib/errors.ts';
 import { deployment } from '../../lib/model/deployment.ts';
-import { employees as declared } from '../../lib/model/directory/employees.ts';
+import { employees } from '../../lib/model/directory/employees.ts';
 import { consumeIntent, consumeTransfer } from '../../lib/patterns/consume.ts';
 import type { Engine } from '../../lib/patterns/engine.ts';
-import type { Entity, Values } from '../../lib/patterns/entity.ts';
+import type { Values } from '../../lib/patterns/entity.ts';
 import { createEntity, deleteEntity, patchEntity } from '../../lib/patterns/entity-store.ts';
 import { requestArchive, requestMove } from '../../lib/patterns/transfer.ts';
 import { createTable, dropTable } from '../../lib/storage/provision.ts';
 import { countTried } from '../tried-faults.ts';
 import { expectIndexesToAgree, openWorld, QUICK, rowsOf, type World } from '../world.ts';
 
-const employees = declared as Entity;
 /** In all; SCHEDULES=100000 for a soak. */
 const SCHEDULES = Number(process.env.SCHEDULES ?? 5_000);
 /** Run beside one another, on keys of their own, and checked together. */

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import pMap from 'p-map';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { employees as declared } from '../../lib/model/directory/employees.ts';
-import { logins as declaredLogins } from '../../lib/model/directory/logins.ts';
+import { employees } from '../../lib/model/directory/employees.ts';
+import { logins } from '../../lib/model/directory/logins.ts';
 import { createOnce } from '../../lib/patterns/create-once.ts';
 import type { Entity, Values } from '../../lib/patterns/entity.ts';
 import { measureCost } from '../../lib/storage/cost.ts';
@@ -14,7 +14,6 @@ import { expectIndexesToAgree, openWorld, QUICK, rowsOf, somebody, type World } 
 
 /** A caller that had no answer asks again with the same Idempotency-Key, and what it asked for is done once. */
 
-const [employees, logins] = [declared as Entity, declaredLogins as Entity];
 const product = useProduct(import.meta.url);
 const hr = product.as('hr');
 let world: World;

@@ -1,9 +1,8 @@
 import pMap from 'p-map';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { RowkeyError } from '../../lib/errors.ts';
-import { employees as declared } from '../../lib/model/directory/employees.ts';
+import { employees } from '../../lib/model/directory/employees.ts';
 import type { Timing } from '../../lib/patterns/engine.ts';
-import type { Entity } from '../../lib/patterns/entity.ts';
 import { createEntity, patchEntity } from '../../lib/patterns/entity-store.ts';
 import { faultyHttpClient, slowHttpClient } from '../faulty-http-client.ts';
 import { countTried } from '../tried-faults.ts';
@@ -14,7 +13,6 @@ import { expectIndexesToAgree, openWorld, somebody, type World } from '../world.
  * call that takes longer than the writer has, the writer is over in time, and what arrives late is made to agree.
  */
 
-const employees = declared as Entity;
 /** A writer gives up so long before its intent is seen that a busy machine is no reason to be later. */
 const HASTY: Timing = { commitWithinMs: 2_500, claimForMs: 18_000, hideIntentForSeconds: 20 };
 /** Longer than a commit may take, and over before its claims are. */

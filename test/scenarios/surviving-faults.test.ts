@@ -2,11 +2,11 @@ import pMap from 'p-map';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { RowkeyError } from '../../lib/errors.ts';
 import { deployment } from '../../lib/model/deployment.ts';
-import { departments as declaredDepartments } from '../../lib/model/directory/departments.ts';
-import { employees as declaredEmployees } from '../../lib/model/directory/employees.ts';
+import { departments } from '../../lib/model/directory/departments.ts';
+import { employees } from '../../lib/model/directory/employees.ts';
 import { consumeIntent, consumeTransfer } from '../../lib/patterns/consume.ts';
 import { type Engine, TIMING } from '../../lib/patterns/engine.ts';
-import type { Entity, Values } from '../../lib/patterns/entity.ts';
+import type { Values } from '../../lib/patterns/entity.ts';
 import { createEntity, deleteEntity, patchEntity, replaceEntity } from '../../lib/patterns/entity-store.ts';
 import { readEntity } from '../../lib/patterns/retrieve.ts';
 import { requestArchive, requestMove } from '../../lib/patterns/transfer.ts';
@@ -14,8 +14,6 @@ import { FAULTS, type Fault, faultyHttpClient } from '../faulty-http-client.ts';
 import { countTried } from '../tried-faults.ts';
 import { expectIndexesToAgree, openWorld, QUICK, somebody, type World } from '../world.ts';
 
-const employees = declaredEmployees as Entity;
-const departments = declaredDepartments as Entity;
 const AT_ONCE = 12;
 
 let world: World;

@@ -2,15 +2,14 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { GrantRequest, grantFor, requireGrantable } from '../../../lib/access/grant.ts';
 import { departments } from '../../../lib/model/directory/departments.ts';
-import { employees } from '../../../lib/model/directory/employees.ts';
+import { employees as employee } from '../../../lib/model/directory/employees.ts';
 import { expenses } from '../../../lib/model/directory/expenses.ts';
 import { logins } from '../../../lib/model/directory/logins.ts';
-import { canWriteThroughGrant, type Entity } from '../../../lib/patterns/entity.ts';
+import { canWriteThroughGrant } from '../../../lib/patterns/entity.ts';
 import { covers } from './covers.ts';
 
 const NOW = Date.parse('2026-11-20T10:00:00.400Z');
 const MINUTES = 60_000;
-const employee = employees as Entity;
 const own = { table: 'employees', partition: 'Sales', row: 'empid_000123' };
 const grant = grantFor(employee, own, { now: NOW });
 
@@ -80,7 +79,7 @@ describe('a grant', () => {
 
 describe('a grant for a partition', () => {
   const mine = { table: 'expenses', partition: '000123' };
-  const given = grantFor(expenses as Entity, mine, { permissions: 'ar', now: NOW });
+  const given = grantFor(expenses, mine, { permissions: 'ar', now: NOW });
 
   test('has no row bounds, and covers every row of it, to do what was asked for', () => {
     expect(given).toMatchObject({ ...mine, permissions: 'ra' });
@@ -106,10 +105,9 @@ describe('a grant for a partition', () => {
   });
 
   test('gives what is declared and no more', () => {
-    for (const permissions of ['r', 'a', 'ra', 'ar'])
-      expect(requireGrantable(expenses as Entity, permissions)).toBeUndefined();
+    for (const permissions of ['r', 'a', 'ra', 'ar']) expect(requireGrantable(expenses, permissions)).toBeUndefined();
     for (const permissions of ['u', 'd', 'rau'])
-      expect(() => requireGrantable(expenses as Entity, permissions)).toThrow(
+      expect(() => requireGrantable(expenses, permissions)).toThrow(
         expect.objectContaining({ code: 'forbidden', details: { field: 'permissions', accepted: 'ra' } }),
       );
   });
@@ -118,9 +116,9 @@ describe('a grant for a partition', () => {
 describe('writing through a grant', () => {
   test('could be right only where nothing depends on the entity', () => {
     expect(canWriteThroughGrant(employee)).toBe(false);
-    expect(canWriteThroughGrant(departments as Entity)).toBe(false);
-    expect(canWriteThroughGrant(logins as Entity)).toBe(true);
-    const archived = { ...(logins as Entity), archive: logins as Entity };
+    expect(canWriteThroughGrant(departments)).toBe(false);
+    expect(canWriteThroughGrant(logins)).toBe(true);
+    const archived = { ...logins, archive: logins };
     expect(canWriteThroughGrant(archived)).toBe(false);
   });
 
@@ -131,7 +129,7 @@ describe('writing through a grant', () => {
         message: expect.stringMatching(/employees is for less than that: its/),
       }),
     );
-    expect(() => requireGrantable(logins as Entity, permissions)).toThrow(
+    expect(() => requireGrantable(logins, permissions)).toThrow(
       expect.objectContaining({ code: 'forbidden', details: { field: 'permissions', accepted: 'r' } }),
     );
   });

@@ -2,7 +2,6 @@ import { expect, test } from 'vitest';
 import { employees } from '../../../lib/model/directory/employees.ts';
 import { consumeIntent } from '../../../lib/patterns/consume.ts';
 import { createEngine } from '../../../lib/patterns/engine.ts';
-import type { Entity } from '../../../lib/patterns/entity.ts';
 import { Transfer } from '../../../lib/patterns/transfer.ts';
 import { openStorage } from '../../../lib/storage/storage.ts';
 import { testStorage } from '../../storage.ts';
@@ -14,7 +13,7 @@ test('a message of a later release, with a field that this one does not know, is
   const later = { version: 1, fieldOfALaterRelease: 'as this' };
   const body = { ...later, intent: 'one', entity: 'employees', table: 'employees', items: [] };
   const message = { queue: 'index-changes', id: 'one', attempts: 1, insertedAt: Date.now(), body };
-  await consumeIntent({ engine, entities: [employees as Entity], log }, message);
+  await consumeIntent({ engine, entities: [employees], log }, message);
   expect(logged).toEqual([]);
   const transfer = { operation: 'archive', operationId: 'one', entity: 'employees', key: {}, incarnation: 'one' };
   expect(Transfer.safeParse({ ...later, ...transfer }).success).toBe(true);

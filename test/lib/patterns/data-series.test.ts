@@ -1,9 +1,8 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import { messagehours, messageyears } from '../../../lib/model/directory/messages.ts';
+import { messagehours as hours, messageyears as years } from '../../../lib/model/directory/messages.ts';
 import { defineSeries, increment, readSeries, setCounts } from '../../../lib/patterns/data-series.ts';
 import { createEngine } from '../../../lib/patterns/engine.ts';
-import type { Entity } from '../../../lib/patterns/entity.ts';
 import { measureCost } from '../../../lib/storage/cost.ts';
 import { createTable } from '../../../lib/storage/provision.ts';
 import { openStorage } from '../../../lib/storage/storage.ts';
@@ -11,8 +10,6 @@ import { faultyHttpClient } from '../../faulty-http-client.ts';
 import { testStorage } from '../../storage.ts';
 import { rowsOf } from '../../world.ts';
 
-const hours = messagehours as Entity;
-const years = messageyears as Entity;
 const connectionString = testStorage(import.meta.url);
 const storage = openStorage({ connectionString });
 const engine = createEngine(storage);
@@ -80,7 +77,7 @@ describe('a wide entity', () => {
   });
 
   test('that would not fit into its rows, or has a field that none of them has, is refused when it is declared', () => {
-    const { schema } = messageyears;
+    const { schema } = years;
     const common = { table: 'years', access: { read: [], write: [] } };
     const slots = { name: 'day', first: 1, last: 366 };
     const key = { partition: '{employeeId}', row: '{year:4}' } as const;

@@ -2,7 +2,6 @@ import { expect, test } from 'vitest';
 import { z } from 'zod';
 import { defineDeployment } from '../../../lib/patterns/define-deployment.ts';
 import { defineEntity } from '../../../lib/patterns/define-entity.ts';
-import type { Entity } from '../../../lib/patterns/entity.ts';
 import { indexEntity, interPartitionIndex } from '../../../lib/patterns/indexes.ts';
 
 /** A pet that is found by its name in a table of names, and goes to an archive. */
@@ -21,7 +20,7 @@ const pet = (name: string, tables: { table?: string; names?: string; archive?: s
     },
     archive: { table: tables.archive ?? `former${name}` },
     access: { read: [], write: [] },
-  }) as Entity;
+  });
 
 test('a deployment is what it is made of, also where two share a table', () => {
   const pets = [pet('cats', { table: 'pets' }), pet('dogs', { table: 'pets' })];
@@ -49,7 +48,7 @@ const listed = (name: string, row: '{name}' | 'named_{name}' | 'called_{name}') 
     key: { partition: '{home}', row: `${name}_{id}` },
     indexes: { list: indexEntity({ row, holds: '{id}' }) },
     access: { read: [], write: [] },
-  }) as Entity;
+  });
 
 test('a deployment is refused in which a list in a shared table may be of either of two entities', () => {
   const cats = listed('cats', 'named_{name}');

@@ -11,10 +11,10 @@ const key = { partition: '{city}', row: 'id_{id}' } as const;
 const common = { schema, table: 'things', key, access } as const;
 
 /** In the table of `common`, so that others may be details of them, count them or copy from them. */
-const things = () => defineEntity('things', common) as Entity;
+const things = () => defineEntity('things', common);
 const partOf = (things: Entity) =>
   ({ ...common, key: { partition: '{city}', row: 'id_{id}_{at}' }, detailOf: things }) as const;
-const part = () => defineEntity('parts', partOf(things())) as Entity;
+const part = () => defineEntity('parts', partOf(things()));
 const copyOf = (source: Entity) =>
   ({ denormalized: [{ source, reference: { field: 'name', keyField: 'id' }, copies: { at: () => '' } }] }) as const;
 const beside = { schema: schema.extend({ partCount: z.int32() }), key: { partition: '{city}', row: 'city' } } as const;
@@ -146,7 +146,7 @@ describe('a declaration that cannot work is refused when it is made:', () => {
       'what clients write, and is archived',
       () => {
         const own = { claim: 'email', index: 'byName' } as const;
-        const through = defineEntity('things', { ...common, access: { ...access, own } }) as Entity;
+        const through = defineEntity('things', { ...common, access: { ...access, own } });
         return defineEntity('notes', {
           ...common,
           archive: { table: 'oldnotes' },
@@ -205,7 +205,7 @@ describe('a declaration that cannot work is refused when it is made:', () => {
 
   test('and leaves no trace in those that it names', () => {
     const counted = things();
-    const elsewhere = defineEntity('others', { ...common, table: 'others' }) as Entity;
+    const elsewhere = defineEntity('others', { ...common, table: 'others' });
     const declare = () =>
       defineEntity('mayor', { ...common, ...beside, counts: { partCount: counted }, ...copyOf(elsewhere) });
     expect(declare).toThrow(/copies from others, which is in another table/);

@@ -2,7 +2,6 @@ import { expect, test } from 'vitest';
 import { z } from 'zod';
 import { defineEntity } from '../../../lib/patterns/define-entity.ts';
 import { auditPage } from '../../../lib/patterns/drift-audit.ts';
-import type { Entity } from '../../../lib/patterns/entity.ts';
 import { createEntity } from '../../../lib/patterns/entity-store.ts';
 import { intraPartitionIndex } from '../../../lib/patterns/indexes.ts';
 import { explain } from '../../../lib/storage/explain.ts';
@@ -16,7 +15,7 @@ test('a repair that is explained is told of once, as it would be made', async ()
     key: { partition: '{a}', row: 'b_{b}' },
     indexes: { copy: intraPartitionIndex({ row: 'c_{c}' }) },
     access: { read: ['hr'], write: ['hr'] },
-  }) as Entity;
+  });
   const { engine, storage } = await openWorld(import.meta.url, [things]);
   await createEntity(engine, things, { a: 'one', b: '1', c: '1' });
   await tryAction(storage, { table: 'things', partition: 'one' }, { kind: 'delete', row: 'c_1' });

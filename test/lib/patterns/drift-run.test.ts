@@ -1,12 +1,10 @@
 import { beforeAll, expect, test } from 'vitest';
-import { employees as declared } from '../../../lib/model/directory/employees.ts';
+import { employees } from '../../../lib/model/directory/employees.ts';
 import { continueDriftRun, readDriftRun } from '../../../lib/patterns/drift-run.ts';
-import type { Entity } from '../../../lib/patterns/entity.ts';
 import { putEntities } from '../../../lib/patterns/entity-batch.ts';
 import { countedMetrics } from '../../metrics.ts';
 import { openWorld, somebody, type World } from '../../world.ts';
 
-const employees = declared as Entity;
 const DAY_MS = 24 * 60 * 60 * 1_000;
 const pace = { rate: 1_000_000, patience: 100 };
 const counted = countedMetrics();

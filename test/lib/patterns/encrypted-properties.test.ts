@@ -3,7 +3,6 @@ import { runInNewContext } from 'node:vm';
 import { expect, test } from 'vitest';
 import { employees } from '../../../lib/model/directory/employees.ts';
 import { open, seal } from '../../../lib/patterns/encrypted-properties.ts';
-import type { Entity } from '../../../lib/patterns/entity.ts';
 import type { KeyRing } from '../../../lib/storage/key-ring.ts';
 
 test('data keys that are kept keep nothing else in memory', async () => {
@@ -22,8 +21,8 @@ test('data keys that are kept keep nothing else in memory', async () => {
   };
   for (let count = 0; count < SECRETS; count += 1) {
     const key = { department: 'Sales', employeeId: String(count).padStart(6, '0') };
-    const { nationalId } = await seal({ keys }, employees as Entity, key, { nationalId: '123' });
-    if (nationalId) await open({ keys }, employees as Entity, key, { field: 'nationalId', sealed: nationalId });
+    const { nationalId } = await seal({ keys }, employees, key, { nationalId: '123' });
+    if (nationalId) await open({ keys }, employees, key, { field: 'nationalId', sealed: nationalId });
   }
   setFlagsFromString('--expose-gc');
   const collectGarbage: () => void = runInNewContext('gc');

@@ -1,7 +1,6 @@
 import { expect, test } from 'vitest';
 import { z } from 'zod';
 import { defineEntity } from '../../../lib/patterns/define-entity.ts';
-import type { Entity } from '../../../lib/patterns/entity.ts';
 import { putEntities } from '../../../lib/patterns/entity-batch.ts';
 import { createEntity } from '../../../lib/patterns/entity-store.ts';
 import { readEntity } from '../../../lib/patterns/retrieve.ts';
@@ -13,7 +12,7 @@ const thing = (name: string, row: '{b}' | 'own_{b}') =>
     table: 'things',
     key: { partition: '{a}', row },
     access: { read: ['hr'], write: ['hr'] },
-  }) as Entity;
+  });
 
 test('an item of a batch does not replace another kind of entity that is under its key', async () => {
   const [things, others] = [thing('things', '{b}'), thing('others', 'own_{b}')];

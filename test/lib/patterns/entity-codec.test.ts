@@ -3,7 +3,6 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { defineEntity } from '../../../lib/patterns/define-entity.ts';
 import { createEngine } from '../../../lib/patterns/engine.ts';
-import type { Entity } from '../../../lib/patterns/entity.ts';
 import { createEntity } from '../../../lib/patterns/entity-store.ts';
 import { readEntity } from '../../../lib/patterns/retrieve.ts';
 import { createTable } from '../../../lib/storage/provision.ts';
@@ -24,7 +23,7 @@ const things = defineEntity('things', {
   table: 'things',
   key: { partition: 'all', row: '{id:16}' },
   access: { read: [], write: [] },
-}) as Entity;
+});
 
 const engine = createEngine(openStorage({ connectionString: testStorage(import.meta.url) }));
 beforeAll(() => createTable(engine.storage, 'things'));

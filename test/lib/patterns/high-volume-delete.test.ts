@@ -1,7 +1,6 @@
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { logins as declared } from '../../../lib/model/directory/logins.ts';
+import { logins } from '../../../lib/model/directory/logins.ts';
 import { createEngine, type Engine } from '../../../lib/patterns/engine.ts';
-import type { Entity } from '../../../lib/patterns/entity.ts';
 import { createEntity } from '../../../lib/patterns/entity-store.ts';
 import { rollDays } from '../../../lib/patterns/high-volume-delete.ts';
 import { readEntities } from '../../../lib/patterns/retrieve.ts';
@@ -9,7 +8,6 @@ import { createTable, dropTable, listTables } from '../../../lib/storage/provisi
 import { openStorage } from '../../../lib/storage/storage.ts';
 import { testStorage } from '../../storage.ts';
 
-const logins = declared as Entity;
 const storage = openStorage({ connectionString: testStorage(import.meta.url) });
 const DAY_MS = 24 * 60 * 60 * 1_000;
 const NOON = Date.parse('2026-11-20T12:00:00Z');

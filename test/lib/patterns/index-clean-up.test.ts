@@ -2,7 +2,6 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { defineEntity } from '../../../lib/patterns/define-entity.ts';
 import type { AuditPosition } from '../../../lib/patterns/drift-audit.ts';
-import type { Entity } from '../../../lib/patterns/entity.ts';
 import { createEntity } from '../../../lib/patterns/entity-store.ts';
 import { cleanUpIndex } from '../../../lib/patterns/index-clean-up.ts';
 import { indexEntity, interPartitionIndex, intraPartitionIndex } from '../../../lib/patterns/indexes.ts';
@@ -28,8 +27,8 @@ const former = {
   elsewhere: interPartitionIndex({ table: 'thingsbyc', partition: '{c}', row: '{c}', unique: true }),
   listElsewhere: indexEntity({ table: 'thingslists', partition: '{c}', row: 'ids', holds: '{a}/{b}' }),
 };
-const before = defineEntity('things', { ...declaration, indexes: { ...kept, ...former } }) as Entity;
-const after = defineEntity('things', { ...declaration, indexes: kept }) as Entity;
+const before = defineEntity('things', { ...declaration, indexes: { ...kept, ...former } });
+const after = defineEntity('things', { ...declaration, indexes: kept });
 
 let world: World;
 beforeAll(async () => {
@@ -79,11 +78,11 @@ describe('the clean-up of an index that is declared no more', () => {
   test('leaves the list of another entity in the same table that could be one of its rows', async () => {
     const list = { list: indexEntity({ row: '{c}', holds: '{b}' }) };
     const table = 'sharing';
-    const then = defineEntity('sharing', { ...declaration, table, indexes: list }) as Entity;
-    const now = defineEntity('sharing', { ...declaration, table }) as Entity;
+    const then = defineEntity('sharing', { ...declaration, table, indexes: list });
+    const now = defineEntity('sharing', { ...declaration, table });
     const tags = { tags: indexEntity({ row: 'tag_{c}', holds: '{b}' }) };
     const key = { ...declaration.key, row: 'other_{b}' } as const;
-    const other = defineEntity('others', { ...declaration, table, key, indexes: tags }) as Entity;
+    const other = defineEntity('others', { ...declaration, table, key, indexes: tags });
     const { engine, storage } = world;
     await createTable(storage, table);
     await guardModel(engine, [then, other], undefined);

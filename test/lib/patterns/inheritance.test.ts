@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest';
 import { z } from 'zod';
-import type { Entity } from '../../../lib/patterns/entity.ts';
 import { defineUnion } from '../../../lib/patterns/inheritance.ts';
 import { validate } from '../../../lib/patterns/validation.ts';
 
@@ -10,7 +9,7 @@ const things = defineUnion('things', {
   table: 'things',
   key: { partition: '{shelf}', row: '{id}' },
   access: { read: ['hr'], write: ['hr'] },
-}) as Entity;
+});
 
 test('a kind has the defaults of its own fields and of those that all share, and not those of another', () => {
   const key = { shelf: 's', id: '1' };

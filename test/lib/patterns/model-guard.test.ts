@@ -23,9 +23,9 @@ const first = defineEntity('things', {
   indexes: { here: intraPartitionIndex({ row: 'c_{b}' }) },
   archive: { table: 'oldthings' },
   access,
-}) as Entity;
+});
 const days = { schema, table: 'days', key: { partition: '{a}', row: '{b}' }, access } as const;
-const kept = (keepDays: number) => defineEntity('days', { ...days, perDay: { field: 'at', keepDays } }) as Entity;
+const kept = (keepDays: number) => defineEntity('days', { ...days, perDay: { field: 'at', keepDays } });
 
 const photo = (container: string) => ({ photo: { container, maxBytes: 5, types: ['image/png'] } });
 

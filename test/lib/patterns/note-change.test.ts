@@ -1,15 +1,13 @@
 import { createDefaultHttpClient, type HttpClient, RestError } from '@azure/core-rest-pipeline';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { employees as declared } from '../../../lib/model/directory/employees.ts';
+import { employees } from '../../../lib/model/directory/employees.ts';
 import { createEngine, type Engine } from '../../../lib/patterns/engine.ts';
-import type { Entity } from '../../../lib/patterns/entity.ts';
 import { createEntity, patchEntity } from '../../../lib/patterns/entity-store.ts';
 import { type ChangeRecord, collectChanges, noteChange } from '../../../lib/patterns/note-change.ts';
 import { readEntity } from '../../../lib/patterns/retrieve.ts';
 import { faultyHttpClient } from '../../faulty-http-client.ts';
 import { openWorld, somebody, type World } from '../../world.ts';
 
-const employees = declared as Entity;
 const shared = createDefaultHttpClient();
 const address = { table: 't', partition: 'p', row: 'r' };
 const change = { operation: 'create', entity: 'e', address } as const;

@@ -1,16 +1,13 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { departments as declaredDepartments } from '../../../lib/model/directory/departments.ts';
-import { employees as declared } from '../../../lib/model/directory/employees.ts';
+import { departments } from '../../../lib/model/directory/departments.ts';
+import { employees } from '../../../lib/model/directory/employees.ts';
 import type { Entity, Values } from '../../../lib/patterns/entity.ts';
 import { type Snapshot, toProperties, toSnapshot } from '../../../lib/patterns/entity-codec.ts';
 import { membersOf } from '../../../lib/patterns/member-list.ts';
 import { addressOf, placesOf } from '../../../lib/patterns/places.ts';
 import { type Change, neighboursOf, planPartition } from '../../../lib/patterns/plan.ts';
 import type { Row } from '../../../lib/storage/rows.ts';
-
-const employees = declared as Entity;
-const departments = declaredDepartments as Entity;
 
 const person = (employeeId: string) =>
   fc.record({

@@ -1,7 +1,6 @@
 import { expect, test } from 'vitest';
 import { z } from 'zod';
 import { defineEntity } from '../../../lib/patterns/define-entity.ts';
-import type { Entity } from '../../../lib/patterns/entity.ts';
 import { createEntity } from '../../../lib/patterns/entity-store.ts';
 import { type IntraPartitionIndex, intraPartitionIndex } from '../../../lib/patterns/indexes.ts';
 import { readByCopies } from '../../../lib/patterns/read-through-index.ts';
@@ -14,7 +13,7 @@ test.each(['everything', 'keys'] as const)('an entity is not taken for a copy of
     key: { partition: '{a}', row: '{b}' },
     indexes: { c: intraPartitionIndex({ row: 'c_{c}_{b}', copies }) },
     access: { read: ['hr'], write: ['hr'] },
-  }) as Entity;
+  });
   const { engine } = await openWorld(import.meta.url, [things]);
   const found = { a: copies, b: '2', c: 'x' };
   for (const values of [found, { a: copies, b: 'c_x_1', c: 'another' }]) await createEntity(engine, things, values);
