@@ -10,6 +10,7 @@ import type { Engine } from './engine.ts';
 import type { Entity, Slots, Values } from './entity.ts';
 import { fieldsToProperties } from './entity-codec.ts';
 import { notFound } from './entity-store.ts';
+import { inTurn } from './in-turn.ts';
 import { isUnknown, type NotedChange, noteChange, noted } from './note-change.ts';
 import { addressOf } from './places.ts';
 
@@ -86,8 +87,9 @@ export const setCounts = inPattern(
 );
 
 /**
- * Adds to one count, under the ETag, over again until nobody comes between. Answers the new count. With `id`, of a request
- * that may be repeated, it is added once, as long as no 64 others have been counted in the same row since.
+ * Adds to one count, under the ETag, over again until nobody comes between; those of this process go in turn. Answers the
+ * new count. With `id`, of a request that may be repeated, it is added once, as long as no 64 others have been counted in the
+ * same row since.
  */
 export const increment = inPattern(
   'data series',
@@ -103,36 +105,37 @@ export const increment = inPattern(
     const writer = id ?? randomBytes(6).toString('base64url');
     const until = engine.now() + PATIENCE_MS;
     const change = countOf(entity, address, [slot]);
-    for (let attempt = 1; engine.now() < until; attempt += 1) {
-      const row = await readRow(engine.storage, address);
-      const writers = String(row?.properties.Writers ?? '')
-        .split(',')
-        .filter(Boolean);
-      // The reply to this very increment was lost, and the SDK's second attempt was refused.
-      if (writers.includes(writer)) {
-        noteChange(engine, change);
-        return countIn(row, slot);
+    const untilDone = async (): Promise<number> => {
+      for (let attempt = 1; engine.now() < until; attempt += 1) {
+        const row = await readRow(engine.storage, address);
+        const writers = writersOf(row);
+        // The reply to this very increment was lost, and the SDK's second attempt was refused.
+        if (writers.includes(writer)) {
+          noteChange(engine, change);
+          return countIn(row, slot);
+        }
+        const count = checked(countIn(row, slot) + by);
+        const properties = {
+          [propertyOf(slot)]: count,
+          Writers: [writer, ...writers].slice(0, WRITERS_KEPT).join(','),
+          ...marks(entity, key),
+        };
+        const action: Action = row
+          ? { kind: 'merge', row: address.row, properties, etag: row.etag }
+          : { kind: 'insert', row: address.row, properties };
+        try {
+          await submit(engine.storage, { ...address, actions: [action] });
+          noteChange(engine, change);
+          return count;
+        } catch (error) {
+          if (isUnknown(error)) noteChange(engine, { ...change, outcome: 'unknown' });
+          if (!(error instanceof StorageRefusal) || error.reason.startsWith('table')) throw error;
+          await sleep(Math.random() * Math.min(20 * attempt, LONGEST_BACK_OFF_MS));
+        }
       }
-      const count = checked(countIn(row, slot) + by);
-      const properties = {
-        [propertyOf(slot)]: count,
-        Writers: [writer, ...writers].slice(0, WRITERS_KEPT).join(','),
-        ...marks(entity, key),
-      };
-      const action: Action = row
-        ? { kind: 'merge', row: address.row, properties, etag: row.etag }
-        : { kind: 'insert', row: address.row, properties };
-      try {
-        await submit(engine.storage, { ...address, actions: [action] });
-        noteChange(engine, change);
-        return count;
-      } catch (error) {
-        if (isUnknown(error)) noteChange(engine, { ...change, outcome: 'unknown' });
-        if (!(error instanceof StorageRefusal) || error.reason.startsWith('table')) throw error;
-        await sleep(Math.random() * Math.min(20 * attempt, LONGEST_BACK_OFF_MS));
-      }
-    }
-    throw busy('Others keep counting in the same row.');
+      throw busy('Others keep counting in the same row.');
+    };
+    return inTurn(engine.storage, JSON.stringify(address), untilDone);
   },
 );
 
@@ -179,6 +182,13 @@ function countIn(row: Row | undefined, slot: number): number {
   const count = Number(row?.properties[propertyOf(slot)] ?? 0);
   // A client may have written anything, past the API.
   return Number.isSafeInteger(count) && count >= 0 ? count : 0;
+}
+
+/** The last ones, the latest first. */
+function writersOf(row: Row | undefined): string[] {
+  return String(row?.properties.Writers ?? '')
+    .split(',')
+    .filter(Boolean);
 }
 
 /** By the slots that were counted in, as they are in a path. */

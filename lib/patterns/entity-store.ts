@@ -9,6 +9,7 @@ import { type Entity, omit, pick, type Values } from './entity.ts';
 import { type Live, liveValues, type Snapshot, toSnapshot } from './entity-codec.ts';
 import { type CommitOptions, commit, EntityChanged } from './eventual-transaction.ts';
 import { checkDay, unlessTableMissing, withDayTable } from './high-volume-delete.ts';
+import { inTurn } from './in-turn.ts';
 import { dropBlobs } from './large-entities.ts';
 import { addressOf, isCopy } from './places.ts';
 import type { Change } from './plan.ts';
@@ -115,8 +116,8 @@ export async function deleteEntity(
 
 /**
  * Reads, changes and writes under the ETag that was read, over again where another writer came between, as long as the
- * conditions hold. What is not changed is not written. Throws `not-found`, `etag-mismatch`, `busy` and what `change` and
- * the write throw.
+ * conditions hold; those of this process go in turn. What is not changed is not written. Throws `not-found`,
+ * `etag-mismatch`, `busy` and what `change` and the write throw.
  */
 export async function changeEntity(
   engine: Engine,
@@ -128,22 +129,25 @@ export async function changeEntity(
   const address = addressOf(entity, key);
   const abandoned = new Set<string>();
   const until = engine.now() + PATIENCE_MS;
-  for (let attempt = 1; engine.now() < until; attempt += 1) {
-    const before = await readLive(engine, entity, address);
-    if (!before) throw notFound(entity);
-    checkConditions(conditions, before.etag);
-    if (before.system.MovingFrom) throw busy('The entity is arriving from another partition.');
-    const after = await change(before.values);
-    if (after) checkKeyKept(entity, key, after);
-    if (isDeepStrictEqual(after, before.values)) return before;
-    try {
-      return await commitOne(engine, entity, { address, before, after }, { abandoned });
-    } catch (error) {
-      if (!(error instanceof EntityChanged)) throw error;
-      await sleep(Math.random() * Math.min(BACK_OFF_MS * attempt, LONGEST_BACK_OFF_MS));
+  const untilDone = async (): Promise<Stored> => {
+    for (let attempt = 1; engine.now() < until; attempt += 1) {
+      const before = await readLive(engine, entity, address);
+      if (!before) throw notFound(entity);
+      checkConditions(conditions, before.etag);
+      if (before.system.MovingFrom) throw busy('The entity is arriving from another partition.');
+      const after = await change(before.values);
+      if (after) checkKeyKept(entity, key, after);
+      if (isDeepStrictEqual(after, before.values)) return before;
+      try {
+        return await commitOne(engine, entity, { address, before, after }, { abandoned });
+      } catch (error) {
+        if (!(error instanceof EntityChanged)) throw error;
+        await sleep(Math.random() * Math.min(BACK_OFF_MS * attempt, LONGEST_BACK_OFF_MS));
+      }
     }
-  }
-  throw busy('Others keep changing the same entity.');
+    throw busy('Others keep changing the same entity.');
+  };
+  return inTurn(engine.storage, JSON.stringify(address), untilDone);
 }
 
 /** A point query: one transaction. Undefined where there is none, or only a tombstone. */

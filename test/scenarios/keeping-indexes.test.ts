@@ -69,6 +69,14 @@ describe('an employee', () => {
     await expectIndexesToAgree(world.storage, entity);
   });
 
+  test('is changed by many at once for what each would take by itself', async () => {
+    const ann = somebody();
+    await createEntity(world.engine, entity, ann);
+    const ages = Array.from({ length: 10 }, (_, age) => age);
+    const change = (age: number) => patchEntity(world.engine, entity, ann, { age });
+    expect(await costOf(() => Promise.all(ages.map(change)))).toBe(40);
+  });
+
   test.each(['\ufffe', '\uffff', '\u0000\u001f\u007f', '\\"%2!<&>\u2028', '😀'])(
     'is in every index where a name is %j, which not everything can write',
     async (name) => {

@@ -42,6 +42,12 @@ describe('a data series', () => {
     expect((await readSeries(engine, hours, key)).counts[9]).toBe(50);
   });
 
+  test('is counted in by many at once for what each would take by itself', async () => {
+    const key = { employeeId: '000009', day: '2026-11-20' };
+    const count = () => increment(engine, hours, key, { slot: 9, by: 1 });
+    expect(await costOf(() => Promise.all(Array.from({ length: 10 }, count)))).toBe(20);
+  });
+
   test('counts an increment once, whatever reply is lost', async () => {
     const key = { employeeId: '000003', day: '2026-11-20' };
     for (let at = 1; at <= 6; at += 1) {
