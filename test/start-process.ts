@@ -9,6 +9,12 @@ import { afterAll, beforeAll, expect, vi } from 'vitest';
 import type { Role } from '../lib/patterns/entity.ts';
 import { PATIENCE_MS } from './patience.ts';
 
+/** None is left of a test that failed: what it started itself ends when it is gone. */
+const children: ChildProcess[] = [];
+afterAll(() => {
+  for (const child of children) if (child.exitCode === null) child.kill('SIGKILL');
+});
+
 export const ROOT = fileURLToPath(new URL('..', import.meta.url));
 
 export type Ask = (method: string, path: string, body?: object) => Promise<Response>;
@@ -112,6 +118,7 @@ export function spawnCommand(script: string, words: readonly string[]) {
     cwd: ROOT,
     stdio: ['ignore', 'pipe', 'pipe'],
   });
+  children.push(child);
   const chunks: string[] = [];
   for (const output of [child.stdout, child.stderr])
     output.setEncoding('utf8').on('data', (chunk) => chunks.push(chunk));
