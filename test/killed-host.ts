@@ -42,10 +42,11 @@ export interface KilledHost {
 
 /** Messages come back to a new host after this long, and not after ten minutes; a slow machine has to keep them so long. */
 const HOLD_SECONDS = 15;
-/** As long as nothing more follows, a deed is over. */
-const QUIET_MS = 1_500;
+/** As long as nothing more follows, a deed is over: the host looks at its queues every second, and a busy machine more slowly. */
+const QUIET_MS = 5_000;
+const POLL_MS = 25;
 /** An intent of a dead writer is seen after a minute. */
-const SETTLE_WITHIN_MS = 110_000;
+const SETTLE_WITHIN_MS = 240_000;
 
 export async function openKilledHost(url: string): Promise<KilledHost> {
   const world = await openWorld(url);
@@ -105,7 +106,7 @@ export async function openKilledHost(url: string): Promise<KilledHost> {
       },
       () => 0,
     );
-    while (isLive() && proxy.quietFor < QUIET_MS) await sleep(25);
+    while (isLive() && proxy.quietFor < QUIET_MS) await sleep(POLL_MS);
     if (!isLive() && living.process.exitCode === null && living.process.signalCode === null)
       await once(living.process, 'exit');
     const { calls } = proxy;
@@ -117,7 +118,7 @@ export async function openKilledHost(url: string): Promise<KilledHost> {
   async function settled(one: Values): Promise<void> {
     const place = placesOf(employees, one).find(({ index }) => index === 'emailCompanyWide');
     const until = Date.now() + PATIENCE_MS;
-    for (let isDone = false; !isDone && Date.now() < until; await sleep(QUIET_MS / 5)) {
+    for (let isDone = false; !isDone && Date.now() < until; await sleep(POLL_MS * 10)) {
       const row = place && (await readRow(world.storage, place));
       isDone = row?.properties.Confirmed === true && !row.properties.Claim;
     }

@@ -49,4 +49,4 @@ test('an archive and a move are done or not done, and whoever moves is in exactl
   expect(Math.min(...Object.values(points))).toBeGreaterThan(15);
   for (const [deed, times] of Object.entries(points))
     countTried(`The host killed (SIGKILL) after a storage call of ${deed}, or of what follows`, times);
-}, 400_000);
+}, 1_800_000);

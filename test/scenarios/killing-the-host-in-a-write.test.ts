@@ -67,4 +67,4 @@ test('a create, a change, a delete and a photo are done or not done, and everyth
   expect(Math.min(...Object.values(points))).toBeGreaterThan(8);
   for (const [deed, times] of Object.entries(points))
     countTried(`The host killed (SIGKILL) after a storage call of a ${deed}, its claim or its reconciler`, times);
-}, 600_000);
+}, 1_800_000);
