@@ -236,7 +236,7 @@ async function claimAll(write: Write): Promise<void> {
     throw await refused(write, busy('The same entity is being written now.'));
 }
 
-function duplicateValue(entity: Entity, index: string): RowkeyError {
+export function duplicateValue(entity: Entity, index: string): RowkeyError {
   const uses = entity.indexes[index]?.uses ?? [];
   const field = uses.find((name) => !entity.keyFields.includes(name)) ?? uses[0] ?? index;
   return new RowkeyError('duplicate-value', `Another one of ${entity.name} has this ${field}.`, {

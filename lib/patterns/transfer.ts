@@ -11,7 +11,7 @@ import type { Engine } from './engine.ts';
 import type { Entity, Values } from './entity.ts';
 import { type Snapshot, toSnapshot } from './entity-codec.ts';
 import { droppingBlobs, notFound, readLive } from './entity-store.ts';
-import { commit, EntityChanged } from './eventual-transaction.ts';
+import { commit, duplicateValue, EntityChanged } from './eventual-transaction.ts';
 import { ARCHIVE_QUEUE, INDEX_CHANGES_QUEUE, type Intent, MESSAGE, MESSAGE_VERSION } from './intent.ts';
 import { noted } from './note-change.ts';
 import { findOperation, newOperationId, type Operation, readOperation, writeOperation } from './operation.ts';
@@ -19,7 +19,7 @@ import { addressOf, isUnique, placesOf } from './places.ts';
 import type { Change } from './plan.ts';
 import { checkHold, confirmedRow, HOLD_MS } from './reconcile.ts';
 import { toPlaced } from './stored-values.ts';
-import { hasLiveClaim, isOwnedBy } from './unique-claim.ts';
+import { claimFree, hasLiveClaim, isOwnedBy } from './unique-claim.ts';
 import { maskOf, parse } from './validation.ts';
 
 /**
@@ -195,7 +195,7 @@ async function carry(work: Work): Promise<string | undefined> {
         if (!(await tryCommit(work, destination, change))) continue;
         copiedFrom = source.etag;
       }
-      const life = { from, incarnation: transfer.incarnation, to };
+      const life = { from, incarnation: transfer.incarnation, to, etag: source.etag };
       if (destination === entity && !(await handOver(work, after, life))) continue;
       await tryCommit(work, entity, { address: from, before: source, after: undefined, movedTo: transfer.operationId });
     } catch (error) {
@@ -225,24 +225,48 @@ async function tryCommit({ engine }: Work, entity: Entity, change: Change): Prom
   }
 }
 
+interface HandOver {
+  readonly from: Address;
+  /** The life of the giver. */
+  readonly incarnation: string;
+  readonly to: Address;
+  /** Of the giver when it was copied; without it, it is handed back what may be handed back. */
+  readonly etag?: string;
+}
+
 /**
  * Gives the rows of unique indexes that belong to one of the two to the other, which is committed: each under its ETag,
  * and none while a writer has a live claim on it. The giver is read after the row, so that nothing is taken from one that
- * came under its key later: false when it is gone.
+ * came under its key later: false when it is gone, or has changed. A row that is not there, as its index is new or its key has
+ * a part that moves, is claimed for who gets it. Throws `duplicate-value` where it is another's.
  */
 async function handOver(
   { engine, entity, transfer, until }: Pick<Work, 'engine' | 'entity' | 'transfer' | 'until'>,
   values: Values,
-  { from, incarnation, to }: { from: Address; incarnation: string; to: Address },
+  { from, incarnation, to, etag }: HandOver,
 ): Promise<boolean> {
+  const intent = transfer.operationId;
   for (const place of placesOf(entity, values).filter(({ index }) => isUnique(entity.indexes[index]))) {
     for (;;) {
       checkHold({ engine, until });
       const row = await readRow(engine.storage, place);
-      if (row && isOwnedBy(row, to)) break;
-      if (!row || !isOwnedBy(row, from)) throw busy(`The index ${place.index} does not agree with the entity yet.`);
-      if ((await readLive(engine, entity, from))?.system.Incarnation !== incarnation) return false;
-      if (hasLiveClaim(row, { intent: transfer.operationId }, engine.now())) {
+      const isClaimed = row?.properties.Claim === intent;
+      if (row && isOwnedBy(row, to) && !isClaimed) break;
+      const giver = await readLive(engine, entity, from);
+      if (giver?.system.Incarnation !== incarnation) {
+        // By a double of this message, for one that has gone on since.
+        if (row && isClaimed)
+          await tryAction(engine.storage, place, { kind: 'delete', row: place.row, etag: row.etag });
+        return false;
+      }
+      if (!row || !(isOwnedBy(row, from) || isOwnedBy(row, to))) {
+        if (etag !== undefined && giver.etag !== etag) return false;
+        if (row && etag === undefined) break;
+        if (row) throw duplicateValue(entity, place.index);
+        await claimFree(engine, place, to, intent);
+        continue;
+      }
+      if (hasLiveClaim(row, { intent }, engine.now())) {
         await sleep(CLAIM_WAIT_MS);
         continue;
       }

@@ -34,18 +34,11 @@ export function isConfirmed(row: Row): boolean {
  * One transaction when the row is free.
  */
 export async function claim(engine: Engine, place: Place, owner: Address, claimant: Claimant): Promise<ClaimOutcome> {
-  const { storage, now, timing } = engine;
+  const { storage, now } = engine;
   const { intent } = claimant;
-  const marks = { Claim: intent, ClaimExpires: new Date(now() + timing.claimForMs).toISOString() };
-  const fresh = {
-    EntityType: 'claim',
-    SourcePartition: owner.partition,
-    SourceRow: owner.row,
-    Confirmed: false,
-    ...marks,
-  };
+  const marks = marksOf(engine, intent);
   for (;;) {
-    if (await tryAction(storage, place, { kind: 'insert', row: place.row, properties: fresh })) return 'claimed';
+    if (await insertClaim(engine, place, owner, marks)) return 'claimed';
     const row = await readRow(storage, place);
     if (!row) continue;
     // The claim of this very write: its reply was lost and the SDK asked again.
@@ -55,4 +48,23 @@ export async function claim(engine: Engine, place: Place, owner: Address, claima
     if (await tryAction(storage, place, { kind: 'merge', row: place.row, properties: marks, etag: row.etag }))
       return 'claimed';
   }
+}
+
+/** Claims a row for `owner` that nobody has. False where somebody has it, who may be this very claimant. */
+export function claimFree(engine: Engine, place: Place, owner: Address, intent: string): Promise<boolean> {
+  return insertClaim(engine, place, owner, marksOf(engine, intent));
+}
+
+function insertClaim(
+  { storage }: Engine,
+  place: Place,
+  { partition: SourcePartition, row: SourceRow }: Address,
+  marks: ReturnType<typeof marksOf>,
+): Promise<boolean> {
+  const properties = { EntityType: 'claim', SourcePartition, SourceRow, Confirmed: false, ...marks };
+  return tryAction(storage, place, { kind: 'insert', row: place.row, properties });
+}
+
+function marksOf({ now, timing }: Engine, intent: string) {
+  return { Claim: intent, ClaimExpires: new Date(now() + timing.claimForMs).toISOString() };
 }

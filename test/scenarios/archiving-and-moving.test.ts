@@ -1,15 +1,19 @@
 import pMap from 'p-map';
 import { beforeAll, describe, expect, test } from 'vitest';
+import { z } from 'zod';
 import { departments } from '../../lib/model/directory/departments.ts';
 import { employees } from '../../lib/model/directory/employees.ts';
 import { reviews } from '../../lib/model/directory/reviews.ts';
 import { putAttachment } from '../../lib/patterns/attachment.ts';
 import { consumeIntent } from '../../lib/patterns/consume.ts';
+import { defineEntity } from '../../lib/patterns/define-entity.ts';
 import type { Engine } from '../../lib/patterns/engine.ts';
 import type { Entity, Values } from '../../lib/patterns/entity.ts';
 import { createEntity, deleteEntity, patchEntity } from '../../lib/patterns/entity-store.ts';
+import { interPartitionIndex } from '../../lib/patterns/indexes.ts';
 import { MESSAGE_VERSION } from '../../lib/patterns/intent.ts';
 import { readOperation } from '../../lib/patterns/operation.ts';
+import { placesOf } from '../../lib/patterns/places.ts';
 import { readEntity, readWithDetails } from '../../lib/patterns/retrieve.ts';
 import { requestArchive, requestMove, runTransfer, type Transfer } from '../../lib/patterns/transfer.ts';
 import { interruptedHttpClient } from '../faulty-http-client.ts';
@@ -23,10 +27,21 @@ const PNG = Buffer.from(
   'base64',
 );
 
+const desks = defineEntity('desks', {
+  schema: z.object({ department: z.string(), employeeId: z.string(), desk: z.string() }),
+  table: 'desks',
+  key: { partition: '{department}', row: '{employeeId}' },
+  indexes: {
+    desk: interPartitionIndex({ table: 'desksbydesk', partition: '{department}', row: '{desk}', unique: true }),
+  },
+  movable: ['department'],
+  access: { read: [], write: [] },
+});
+
 let world: World;
 let engine: Engine;
 beforeAll(async () => {
-  world = await openWorld(import.meta.url);
+  world = await openWorld(import.meta.url, [desks]);
   engine = world.engine;
 });
 
@@ -65,10 +80,12 @@ async function interruptEverywhere(
   operation: 'archive' | 'move',
   happen: (one: Values, transfer: Transfer) => Promise<unknown>,
   check: (one: Values, happened: boolean, operationId: string) => Promise<void>,
+  prepare: (one: Values) => Promise<unknown> = async () => undefined,
 ): Promise<number> {
   const run = async (at: number) => {
     const one = await hire({ department: 'Here' });
     await reconciled(one);
+    await prepare(one);
     const transfer = await transferOf(operation, one);
     let happened = false;
     const client = interruptedHttpClient(at, () =>
@@ -212,6 +229,23 @@ describe('a move', () => {
     );
   });
 
+  test('of one that is not in a unique index yet, or was lost there, takes it in, whoever does so beside it', async () => {
+    const place = (one: Values) => placesOf(employees, one).find(({ index }) => index === 'emailCompanyWide');
+    await interruptEverywhere(
+      'move',
+      (_, transfer) => runTransfer(engine, employees, transfer),
+      async (one, twice, operationId) => {
+        expect(twice).toBe(true);
+        expect(await statusOf('move', operationId)).toEqual({ status: 'succeeded', reason: undefined });
+        expect(await valuesOf(employees, there(one))).toEqual(there(one));
+      },
+      async (one) => {
+        const { table, partition, row } = place(one) ?? {};
+        await world.storage.table(table ?? '').deleteEntity(partition ?? '', row ?? '');
+      },
+    );
+  });
+
   test('to where the key or the email is taken fails with a reason and changes nothing', async () => {
     const one = await hire({ department: 'Mover' });
     await hire({ department: 'Mover2', employeeId: one.employeeId });
@@ -272,6 +306,29 @@ test.each(['archive', 'move'] as const)(
     expect(arrived).toMatchObject({ nationalId: { sealed: 'v1.broken' }, photo, reviews: details });
   },
 );
+
+test('where a unique value is one of a department, a move takes that of the other, or fails as it is taken there', async () => {
+  const sit = (department: string, employeeId: string, desk: string) =>
+    createEntity(engine, desks, { department, employeeId, desk });
+  const status = async (operationId: string) =>
+    (await readOperation(engine, { operation: 'move', operationId, entity: 'desks' })).status;
+  await sit('East', '1', 'A');
+  await sit('East', '2', 'B');
+  await sit('West', '3', 'B');
+  const go = (employeeId: string) =>
+    requestMove(engine, desks, { department: 'East', employeeId }, { department: 'West' });
+  const [free, taken] = [await go('1'), await go('2')];
+  await world.settle();
+  expect([await status(free), await status(taken)]).toEqual(['succeeded', 'failed']);
+  const people = await expectIndexesToAgree(world.storage, desks);
+  expect(people.map(({ department, employeeId }) => `${department} ${employeeId}`).sort()).toEqual([
+    'East 2',
+    'West 1',
+    'West 3',
+  ]);
+  await expect(sit('West', '4', 'A')).rejects.toMatchObject({ code: 'duplicate-value', details: { field: 'desk' } });
+  await sit('East', '5', 'A');
+});
 
 describe('an archive', () => {
   test('of a second one with a key fails and keeps both', async () => {
