@@ -4,7 +4,6 @@ import { employees as entity } from '../../lib/model/directory/employees.ts';
 import { consumeIntent } from '../../lib/patterns/consume.ts';
 import { defineEntity } from '../../lib/patterns/define-entity.ts';
 import { auditPage } from '../../lib/patterns/drift-audit.ts';
-import { TIMING } from '../../lib/patterns/engine.ts';
 import { createEntity, deleteEntity, patchEntity, replaceEntity } from '../../lib/patterns/entity-store.ts';
 import {
   type IndexEntity,
@@ -140,7 +139,7 @@ test('a row of an index that an older release does not know is left as it is, un
     properties: { SourceRow: `empid_${one.employeeId}` },
   });
   // Its claim is of a writer who has been at work a moment ago.
-  const later = { ...world.engine, now: () => Date.now() + TIMING.claimForMs };
+  const later = { ...world.engine, now: () => Date.now() + world.engine.timing.claimForMs };
   const built = await auditPage(later, entity, {
     top: 1_000,
     repair: true,

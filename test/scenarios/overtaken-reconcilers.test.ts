@@ -5,7 +5,7 @@ import { employees } from '../../lib/model/directory/employees.ts';
 import { customers } from '../../lib/model/shop/customers.ts';
 import { consumeIntent } from '../../lib/patterns/consume.ts';
 import { auditPage } from '../../lib/patterns/drift-audit.ts';
-import { type Engine, TIMING } from '../../lib/patterns/engine.ts';
+import type { Engine } from '../../lib/patterns/engine.ts';
 import type { Values } from '../../lib/patterns/entity.ts';
 import { createEntity, deleteEntity, patchEntity } from '../../lib/patterns/entity-store.ts';
 import { placesOf } from '../../lib/patterns/places.ts';
@@ -167,7 +167,7 @@ describe('a reconciler that is overtaken at any call', () => {
         interrupt: async () => {
           release();
           await writing;
-          skew = TIMING.claimForMs + 1_000;
+          skew = engine.timing.claimForMs + 1_000;
         },
       };
     }, 1);
