@@ -143,8 +143,16 @@ async function healthy(host: FunctionsHost, signal: AbortSignal | undefined): Pr
   while (Date.now() < until) {
     signal?.throwIfAborted();
     const { url } = host;
-    if (url && (await fetch(`${url}/api/health`).catch(() => undefined))?.ok) return url;
+    const response = url ? await fetch(`${url}/api/health`).catch(() => undefined) : undefined;
+    if (url && response?.ok) return url;
+    if (response && (await declarationOf(response)) === 'refused')
+      throw new Error('The functions host serves nothing, as it says above.');
     await sleep(50);
   }
   throw new Error(`The functions host does not answer within ${READY_WITHIN_MS / 1000} s.`);
+}
+
+async function declarationOf(health: Response): Promise<unknown> {
+  const body: unknown = await health.json().catch(() => undefined);
+  return typeof body === 'object' && body !== null && 'declaration' in body ? body.declaration : undefined;
 }

@@ -1,11 +1,17 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { z } from 'zod';
+import { RowkeyError } from '../errors.ts';
 import { SYSTEM_TABLE } from '../patterns/continuation.ts';
 import { readRow } from '../storage/rows.ts';
 import type { Answer, Call, Route } from './route.ts';
 
 const ANSWER_WITHIN_MS = 3_000;
-const Health = z.object({ status: z.enum(['ok', 'degraded']), storage: z.enum(['ok', 'unavailable']) });
+const Health = z.object({
+  status: z.enum(['ok', 'degraded']),
+  storage: z.enum(['ok', 'unavailable']),
+  declaration: z.enum(['ok', 'refused', 'unknown']),
+});
+type Health = z.infer<typeof Health>;
 
 /** That there is an answer at all is the liveness; what it says of storage comes from one point query. */
 export const healthRoute: Route = {
@@ -13,20 +19,40 @@ export const healthRoute: Route = {
   method: 'GET',
   path: 'health',
   roles: undefined,
-  summary: 'Whether the service runs and storage answers',
-  success: { status: 200, description: 'All is well; 503 where storage does not answer', body: Health },
+  summary: 'Whether the service runs, storage answers, and what is declared goes with what is stored',
+  success: { status: 200, description: 'All is well; else 503', body: Health },
   handle: health,
 };
 
-async function health({ app }: Call): Promise<Answer> {
-  const probe = readRow(app.engine.storage, { table: SYSTEM_TABLE, partition: 'health', row: 'probe' });
-  const storage = await Promise.race([
-    probe.then(
-      () => 'ok' as const,
-      () => 'unavailable' as const,
+async function health(call: Call): Promise<Answer> {
+  const probe = readRow(call.app.engine.storage, { table: SYSTEM_TABLE, partition: 'health', row: 'probe' });
+  const [storage, declaration] = await Promise.all([
+    inTime<Health['storage']>(
+      probe.then(
+        () => 'ok',
+        () => 'unavailable',
+      ),
+      'unavailable',
     ),
-    sleep(ANSWER_WITHIN_MS, 'unavailable' as const, { ref: false }),
+    inTime<Health['declaration']>(declarationOf(call), 'unknown'),
   ]);
-  const body: z.infer<typeof Health> = { status: storage === 'ok' ? 'ok' : 'degraded', storage };
-  return { status: storage === 'ok' ? 200 : 503, body, headers: { 'cache-control': 'no-store' } };
+  const isWell = storage === 'ok' && declaration === 'ok';
+  const body: Health = { status: isWell ? 'ok' : 'degraded', storage, declaration };
+  return { status: isWell ? 200 : 503, body, headers: { 'cache-control': 'no-store' } };
+}
+
+/** Nothing but this route is served, by any process, while it is refused: so that is found as soon as somebody looks. */
+async function declarationOf({ app, log }: Call): Promise<Health['declaration']> {
+  try {
+    await app.ready(log);
+    return 'ok';
+  } catch (error) {
+    if (!(error instanceof RowkeyError && error.code === 'wrong-setting')) return 'unknown';
+    log.error(error.message);
+    return 'refused';
+  }
+}
+
+function inTime<Result>(answer: Promise<Result>, otherwise: Result): Promise<Result> {
+  return Promise.race([answer, sleep(ANSWER_WITHIN_MS, otherwise, { ref: false })]);
 }

@@ -55,6 +55,7 @@ async function answerTo(
   };
   const call: Omit<Call, 'isLastAttempt'> = {
     app: app(),
+    log: context,
     caller,
     params: decoded(request.params),
     query,

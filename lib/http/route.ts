@@ -20,6 +20,7 @@ export interface App {
 
 export interface Call {
   readonly app: App;
+  readonly log: Log;
   readonly caller: Caller;
   /** Decoded. */
   readonly params: Readonly<Record<string, string>>;

@@ -14,9 +14,9 @@ function daysAgo(days: number): string {
   return new Date(Date.now() - days * DAY_MS).toISOString();
 }
 
-test('health says that storage answers, to anyone', async () => {
+test('health says that storage answers and the declaration holds, to anyone', async () => {
   const reply = await product.as(undefined)('GET', '/api/health');
-  expect(reply).toMatchObject({ status: 200, body: { status: 'ok', storage: 'ok' } });
+  expect(reply).toMatchObject({ status: 200, body: { status: 'ok', storage: 'ok', declaration: 'ok' } });
 });
 
 test('the OpenAPI description is valid and names every route', async () => {
