@@ -6,9 +6,11 @@ import { createGunzip } from 'node:zlib';
 import { Presets, SingleBar } from 'cli-progress';
 import pMap from 'p-map';
 import { z } from 'zod';
+import { RowkeyError } from '../lib/errors.ts';
 import { Problem } from '../lib/http/problem.ts';
 import { pathTo } from '../lib/http/route.ts';
-import { type Entity, omit } from '../lib/patterns/entity.ts';
+import { checkFile } from '../lib/patterns/attachment.ts';
+import { type Entity, omit, type Values } from '../lib/patterns/entity.ts';
 import { run } from './command.ts';
 import { type ImportRow, readCsv } from './csv-rows.ts';
 import { readNdjson } from './ndjson-rows.ts';
@@ -17,7 +19,7 @@ import { ask, type Target, type TargetOptions, targetOf, withTarget } from './ta
 
 /** As many as the API takes at once. */
 const MAX_BATCH = 100;
-/** The API takes a body of 1 MiB, in which a character has up to three bytes; one large row goes by itself. */
+/** The API takes a body of 1 MiB, in which a character has up to three bytes; a row that is longer goes by itself. */
 const MAX_BATCH_CHARACTERS = 250_000;
 const BATCHES_AT_ONCE = 4;
 /** Rows that wait for more of their partition; the oldest partition goes first when there are more. */
@@ -62,7 +64,7 @@ async function importFile(entity: Entity, file: string, options: TargetOptions):
   });
   try {
     await pMap(
-      batchesOf(entity, rows),
+      batchesOf(entity, withUsableFiles(entity, rows, reject)),
       async (batch) => {
         const results = await send(target, entity, batch);
         for (const [index, row] of batch.entries()) {
@@ -114,13 +116,15 @@ async function* batchesOf(entity: Entity, rows: AsyncIterable<ImportRow>): Async
     const partition = JSON.stringify(
       entity.partition.fields.map((field) => row.values[field] ?? derivedOf(entity, field, row)),
     );
+    const length = JSON.stringify(withoutFiles(entity, row.values)).length;
+    const before = sizes.get(partition) ?? 0;
+    if (before > 0 && before + length > MAX_BATCH_CHARACTERS) yield take(partition);
     const batch = waiting.get(partition) ?? [];
     waiting.set(partition, batch);
     batch.push(row);
     count += 1;
-    const bytes = (sizes.get(partition) ?? 0) + JSON.stringify(row.values).length;
-    sizes.set(partition, bytes);
-    if (batch.length === MAX_BATCH || bytes > MAX_BATCH_CHARACTERS) yield take(partition);
+    sizes.set(partition, (sizes.get(partition) ?? 0) + length);
+    if (batch.length === MAX_BATCH) yield take(partition);
     const [oldest] = waiting.keys();
     if (count > MAX_WAITING && oldest !== undefined) yield take(oldest);
   }
@@ -149,13 +153,41 @@ async function send(target: Target, entity: Entity, batch: readonly ImportRow[],
   return results;
 }
 
-/** What an export has of a file: its bytes. What is there already stays as it is. Answers why one is not taken. */
-async function putFiles(target: Target, entity: Entity, { values }: ImportRow): Promise<string | undefined> {
-  for (const field of Object.keys(entity.attachments).filter((name) => values[name] !== undefined)) {
+function withoutFiles({ attachments }: Entity, values: Values): Values {
+  return omit(values, Object.keys(attachments));
+}
+
+/** Leaves out rows whose files are none: a row is taken with all that it has, or not at all. */
+async function* withUsableFiles(
+  entity: Entity,
+  rows: AsyncIterable<ImportRow>,
+  reject: (row: ImportRow, reason: string) => void,
+): AsyncGenerator<ImportRow> {
+  for await (const row of rows) {
+    try {
+      for (const [field, bytes] of filesOf(entity, row.values)) await checkFile(entity, field, bytes);
+      yield row;
+    } catch (error) {
+      if (!(error instanceof RowkeyError)) throw error;
+      reject(row, error.message);
+    }
+  }
+}
+
+/** What an export has of files: their bytes. Throws `invalid-input`. */
+function filesOf({ attachments }: Entity, values: Values): [field: string, bytes: Uint8Array<ArrayBuffer>][] {
+  return Object.keys(attachments).flatMap((field) => {
+    if (values[field] === undefined || values[field] === null) return [];
     const file = File.safeParse(values[field]);
-    if (!file.success) return `The field ${field} is no file: its bytes are needed, as {"base64": …}.`;
+    if (file.success) return [[field, new Uint8Array(Buffer.from(file.data.base64, 'base64'))] as const];
+    throw new RowkeyError('invalid-input', `The field ${field} is no file: its bytes are needed, as {"base64": …}.`);
+  });
+}
+
+/** What is there already stays as it is. Answers why one is not taken. */
+async function putFiles(target: Target, entity: Entity, { values }: ImportRow): Promise<string | undefined> {
+  for (const [field, body] of filesOf(entity, values)) {
     const path = pathTo(entity.name, ...entity.keyFields.map((key) => values[key]), field);
-    const body = new Uint8Array(Buffer.from(file.data.base64, 'base64'));
     const response = await ask(target, path, { method: 'PUT', body });
     if (!response.ok) return Problem.parse(await response.json()).detail;
   }
@@ -163,10 +195,13 @@ async function putFiles(target: Target, entity: Entity, { values }: ImportRow): 
 }
 
 async function post(target: Target, entity: Entity, batch: readonly ImportRow[]): Promise<Results> {
-  const body = JSON.stringify({ items: batch.map(({ values }) => omit(values, Object.keys(entity.attachments))) });
+  const body = JSON.stringify({ items: batch.map(({ values }) => withoutFiles(entity, values)) });
   const headers = { 'content-type': 'application/json' };
   const response = await ask(target, pathTo(entity.name, 'batch'), { method: 'POST', headers, body });
   if (response.ok) return Answer.parse(await response.json()).results;
+  // What is wrong with the request is wrong with its only row, which is too large.
+  if (response.status === 400 && batch.length === 1)
+    return [{ status: 400, problem: Problem.parse(await response.json()) }];
   throw new Error(`The API at ${target.url} refused the rows (${response.status}).`);
 }
 

@@ -113,6 +113,7 @@ function writeRoutes(entity: Entity): Route[] {
       roles: access.write,
       summary: `Create or replace up to ${MAX_BATCH} of ${name}`,
       requestBody: batchSchema(body),
+      maxBodyBytes,
       success: { status: 200, description: 'What became of each, in order', body: BatchAnswer },
       handle: (call) => batch(entity, call),
     },

@@ -144,7 +144,7 @@ function arrival(address: Address, field: string, uploadId: string): BlobAddress
 }
 
 /** The type that the bytes have. Throws `invalid-input`. */
-async function checkFile(entity: Entity, field: string, bytes: Uint8Array): Promise<string> {
+export async function checkFile(entity: Entity, field: string, bytes: Uint8Array): Promise<string> {
   const { types, maxBytes } = declarationOf(entity, field);
   if (bytes.byteLength > maxBytes) throw tooManyBytes(field, maxBytes);
   const found = await fileTypeFromBuffer(bytes);

@@ -8,6 +8,8 @@ import { startCommand, useStartProcess } from '../start-process.ts';
 
 const ADVENTURE_WORKS = '../shared/data/adventureworks-employees.csv';
 
+const PNG = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==';
+
 const started = useStartProcess();
 const importing = (...words: string[]) => started.process.run('import', ...words);
 
@@ -54,29 +56,46 @@ describe('npm run import', () => {
     expect(said).toMatch(/6 read: 1 created, 1 changed, 0 unchanged, 4 rejected/);
   });
 
-  test('says which files are not taken, and goes on with the rest', async () => {
-    const png = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==';
-    const rows = [
-      { email: 'no address', photo: { base64: png } },
-      { photo: { base64: Buffer.from('no picture').toString('base64') } },
-      { photo: 'no file' },
-      { photo: { base64: png } },
-      {},
-    ].map((over, index) => {
-      const employeeId = String(810_000 + index);
-      const one = { department: 'Files', employeeId, firstName: 'Ann', lastName: 'A' };
-      return JSON.stringify({ ...one, email: `f${index}@contoso.com`, ...over });
-    });
+  test('writes nothing of a row that is too large or whose file is none, says where, and goes on', async () => {
     const file = join(started.folder, 'files.ndjson');
-    await writeFile(file, rows.join('\n'));
+    const row = (index: number, more: object) =>
+      JSON.stringify({
+        department: 'Files',
+        employeeId: `81000${index}`,
+        email: `file${index}@contoso.com`,
+        firstName: 'Ann',
+        lastName: 'A',
+        ...more,
+      });
+    const photo = { base64: PNG };
+    const lines = [
+      row(0, { more: 'x'.repeat(1_100_000) }),
+      row(1, { photo: { base64: 'no base64' } }),
+      row(2, { photo: { base64: Buffer.from('no picture').toString('base64') } }),
+      row(3, { photo: 'none' }),
+      '{"cut off',
+      row(4, { photo }),
+      // Nothing of another's photo is changed by one that is refused.
+      row(4, { age: -1, photo: { base64: `${PNG.slice(0, -4)}AAA=` } }),
+    ];
+    await writeFile(file, lines.join('\n'));
     const { code, said } = await importing('employees', file);
     expect(code).toBe(1);
-    expect(said).toMatch(/Line 1: .*email/);
-    expect(said).toMatch(/Line 2: The photo is not of a type that is taken/);
-    expect(said).toMatch(/Line 3: The field photo is no file/);
-    expect(said).toMatch(/5 read: 2 created, 0 changed, 0 unchanged, 3 rejected/);
-    const ask = await started.process.as('reader');
-    expect((await ask('GET', 'employees/Files/810003/photo')).headers.get('content-type')).toBe('image/png');
+    for (const [index, why] of [
+      'body is too large',
+      'no file',
+      'not of a type',
+      'no file',
+      'not a JSON object',
+    ].entries())
+      expect(said).toMatch(new RegExp(`Line ${index + 1}: .*${why}`));
+    expect(said).toMatch(/Line 7: .*age/);
+    expect(said).toMatch(/7 read: 1 created, 0 changed, 0 unchanged, 6 rejected/);
+    const ask = await started.process.as('hr');
+    const { items } = (await (await ask('GET', 'employees/Files')).json()) as { items: { employeeId: string }[] };
+    expect(items.map(({ employeeId }) => employeeId)).toEqual(['810004']);
+    const there = await ask('GET', 'employees/Files/810004/photo');
+    expect(Buffer.from(await there.arrayBuffer()).toString('base64')).toBe(PNG);
   });
 
   test.skipIf(!existsSync(ADVENTURE_WORKS))(
@@ -192,6 +211,9 @@ describe('npm run export', () => {
       };
       const put = await ask('POST', 'reviews', odd);
       expect([201, 409]).toContain(put.status);
+      // More than the API takes in a body that has no large text.
+      const { status } = await ask('POST', 'reviews', { ...odd, year: 2002, comments: '"ß'.repeat(700_000) });
+      expect([201, 409]).toContain(status);
       for (const entity of ['employees', 'departments', 'reviews', 'orders', 'movies', 'people']) {
         const [first, second] = [join(folder, `${entity}.ndjson.gz`), join(folder, `${entity}-again.ndjson.gz`)];
         const exported = await full.run('export', entity, first);
