@@ -34,8 +34,9 @@ async function exportFile(entity: Entity, file: string, options: TargetOptions):
   async function* lines() {
     for await (const page of pagesOf(target, entity)) {
       const rows = await pMap(page, (values) => writable(target, entity, values), { concurrency: FILES_AT_ONCE });
-      for (const row of rows) yield `${JSON.stringify(row)}\n`;
-      count += page.length;
+      const there = rows.filter((row) => row !== undefined);
+      for (const row of there) yield `${JSON.stringify(row)}\n`;
+      count += there.length;
       bar?.update(count);
     }
   }
@@ -55,21 +56,27 @@ async function exportFile(entity: Entity, file: string, options: TargetOptions):
   console.log(`${count} of ${entity.name} written to ${file}.`);
 }
 
-/** What may be written again; files with their bytes. */
-async function writable(target: Target, entity: Entity, values: Values): Promise<Values> {
+/** What may be written again; files with their bytes. Undefined for what is gone by then. */
+async function writable(target: Target, entity: Entity, values: Values): Promise<Values | undefined> {
   const decided = decidedFields(entity);
+  const path = pathTo(entity.name, ...entity.keyFields.map((key) => values[key]));
   const row: Record<string, unknown> = {};
   for (const [field, value] of Object.entries(values)) {
     if (field in entity.attachments) {
-      const path = pathTo(entity.name, ...entity.keyFields.map((key) => values[key]), field);
-      const bytes = await (await get(target, path)).arrayBuffer();
-      row[field] = { base64: Buffer.from(bytes).toString('base64') };
+      const file = await find(target, `${path}/${field}`);
+      if (!file) {
+        // Somebody has taken it away since, or the entity with it.
+        const there = await find(target, path);
+        return there && writable(target, entity, Row.parse(await there.json()));
+      }
+      row[field] = { base64: Buffer.from(await file.arrayBuffer()).toString('base64') };
     } else if (!decided.includes(field)) row[field] = value;
   }
   return row;
 }
 
-const Page = z.object({ items: z.array(z.record(z.string(), z.unknown())) });
+const Row = z.record(z.string(), z.unknown());
+const Page = z.object({ items: z.array(Row) });
 
 async function* pagesOf(target: Target, { name }: Entity): AsyncGenerator<Values[]> {
   for (let next: string | undefined = `/api/operations/scan/${name}?top=${PAGE}`; next; ) {
@@ -80,8 +87,16 @@ async function* pagesOf(target: Target, { name }: Entity): AsyncGenerator<Values
 }
 
 async function get(target: Target, path: string): Promise<Response> {
+  const response = await find(target, path);
+  if (!response) throw new Error(`${path.split('?')[0]} answered 404.`);
+  return response;
+}
+
+/** Undefined where there is no such thing. */
+async function find(target: Target, path: string): Promise<Response | undefined> {
   const response = await ask(target, path);
   if (response.ok) return response;
+  if (response.status === 404) return undefined;
   throw new Error(`${path.split('?')[0]} answered ${response.status}.`);
 }
 

@@ -1,10 +1,13 @@
+import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { gunzipSync, gzipSync } from 'node:zlib';
-import { describe, expect, test, vi } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { PATIENCE_MS } from '../patience.ts';
-import { startCommand, useStartProcess } from '../start-process.ts';
+import { runCommand, startCommand, useStartProcess } from '../start-process.ts';
 
 const ADVENTURE_WORKS = '../shared/data/adventureworks-employees.csv';
 
@@ -230,5 +233,29 @@ describe('npm run export', () => {
     } finally {
       await empty.end();
     }
+  });
+
+  test('leaves out what is taken away while it writes', async () => {
+    const photo = { blob: 'b', type: 'image/png', bytes: 1, sha256: 'x' };
+    const one = (employeeId: string) => ({ department: 'Sales', employeeId });
+    const answers: Record<string, unknown> = {
+      '/api/operations/scan/employees?top=200': { items: ['1', '2', '3'].map((id) => ({ ...one(id), photo })) },
+      '/api/employees/Sales/1/photo': 'bytes',
+      '/api/employees/Sales/3': one('3'),
+    };
+    const server = createServer(({ url = '' }, response) =>
+      response.writeHead(url in answers ? 200 : 404).end(JSON.stringify(answers[url] ?? {})),
+    ).listen(0, '127.0.0.1');
+    onTestFinished(() => void server.close());
+    await once(server, 'listening');
+    const { port } = server.address() as AddressInfo;
+    const file = join(started.folder, 'beside.ndjson');
+    const { code } = await runCommand('export', 'employees', file, '--url', `http://127.0.0.1:${port}`, '--token', 'x');
+    expect(code).toBe(0);
+    const lines = (await readFile(file, 'utf8')).trim().split('\n');
+    expect(lines.map((line) => JSON.parse(line))).toEqual([
+      { ...one('1'), photo: { base64: Buffer.from('"bytes"').toString('base64') } },
+      one('3'),
+    ]);
   });
 });
