@@ -59,12 +59,12 @@ test(`writers that race, and messages that come twice, late and out of order, le
       const processes = Array.from({ length: PROCESSES }, () => world.engineThrough(createDefaultHttpClient(), QUICK));
       const acting = Promise.all(all.map((writers, index) => race(writers, run + index, processes)));
       run += all.length;
-      await Promise.all([acting, deliver(deliveries)]);
+      const [creates] = await Promise.all([acting, deliver(deliveries)]);
       await world.settle();
       const live = await expectIndexesToAgree(world.storage, employees);
       const emails = live.map((values) => values.email);
       expect(new Set(emails).size).toBe(emails.length);
-      await expectOneOfEach(live);
+      await expectOneOfEach(live, creates.flat());
       await empty();
     }),
     { numRuns: Math.ceil(SCHEDULES / AT_ONCE), endOnFailure: true },
@@ -72,22 +72,40 @@ test(`writers that race, and messages that come twice, late and out of order, le
   countTried('A random schedule of writers of three processes, moves, archives and messages', run);
 }, 7_200_000);
 
-/** The writers of one schedule, on entities of its own. */
-async function race(writers: Schedule, number: number, processes: readonly Engine[]): Promise<void> {
+/** One who was to be created, told from all others by a first name that nothing changes. */
+interface Create {
+  readonly firstName: string;
+  /** Of the entity in any of its lives, wherever it is. */
+  readonly who: string;
+  readonly outcome: 'done' | 'refused' | 'unknown';
+  /** Whether anybody may have deleted it. */
+  readonly isDeleted: boolean;
+}
+
+/** The writers of one schedule, on entities of its own. Answers who was to be created. */
+async function race(writers: Schedule, number: number, processes: readonly Engine[]): Promise<Create[]> {
   const named = (one: Record<string, unknown>) => ({
     ...(one.department ? { department: `${one.department}${number}` } : {}),
     employeeId: `${String(number % 100_000).padStart(5, '0')}${one.id}`,
     ...(one.email ? { email: `${one.email}${number}@contoso.com`, lastName: `${one.lastName}${number}` } : {}),
   });
+  const creates: Create[] = [];
   await Promise.all(
     writers.map(async (steps, index) => {
       const engine = processes[index % processes.length] ?? world.engine;
-      for (const one of steps)
-        await act(engine, one, { values: named(one), to: `${'to' in one ? one.to : ''}${number}` }).catch(
-          expectRefusal,
+      for (const [position, one] of steps.entries()) {
+        const firstName = `F${number}-${index}-${position}`;
+        const values = { ...named(one), ...(one.does === 'create' ? { firstName } : {}) };
+        const outcome = await act(engine, one, { values, to: `${'to' in one ? one.to : ''}${number}` }).then(
+          () => 'done' as const,
+          outcomeOf,
         );
+        const isDeleted = writers.flat().some((other) => other.does === 'delete' && other.id === one.id);
+        if (one.does === 'create') creates.push({ firstName, who: `${number}-${one.id}`, outcome, isDeleted });
+      }
     }),
   );
+  return creates;
 }
 
 /** What was checked is in the way of what comes. */
@@ -104,16 +122,18 @@ async function act(
   { values, to }: { values: Values; to: string },
 ): Promise<unknown> {
   const { department: _, employeeId: __, ...change } = values;
-  if (does === 'create') return createEntity(engine, employees, { firstName: 'F', ...values });
+  if (does === 'create') return createEntity(engine, employees, values);
   if (does === 'patch') return patchEntity(engine, employees, values, change);
   if (does === 'delete') return deleteEntity(engine, employees, values);
   if (does === 'archive') return requestArchive(engine, employees, values);
   return requestMove(engine, employees, values, { department: to });
 }
 
-function expectRefusal(error: unknown): void {
+/** Throws what no caller may be told. */
+function outcomeOf(error: unknown): 'refused' | 'unknown' {
+  if (error instanceof RowkeyError && error.code === 'storage-unavailable') return 'unknown';
   if (error instanceof RowkeyError && (EXPECTED.includes(error.code) || error.message.includes('there already')))
-    return;
+    return 'refused';
   throw error;
 }
 
@@ -150,10 +170,23 @@ async function deliver(deliveries: readonly string[]): Promise<void> {
   }
 }
 
-/** Nobody is both in the live table and in the archive under one key and life. */
-async function expectOneOfEach(live: readonly Values[]): Promise<void> {
+/**
+ * Whoever was created is in exactly one of the live table and the archive, wherever it was moved meanwhile, unless it was deleted, or
+ * may have been replaced in the archive by another of its key; and whoever was refused is in neither.
+ */
+async function expectOneOfEach(live: readonly Values[], creates: readonly Create[]): Promise<void> {
   const archived = await rowsOf(world.storage, 'formeremployees');
   for (const row of archived) expect(row.MovingFrom ?? '', 'an archived one left closed').toBe('');
-  const keys = live.map(({ department: where, employeeId }) => `${where}/${employeeId}`);
-  expect(new Set(keys).size).toBe(keys.length);
+  const there = Map.groupBy([...live, ...archived], ({ firstName }) => firstName);
+  const lives = Map.groupBy(
+    creates.filter(({ outcome }) => outcome !== 'refused'),
+    ({ who }) => who,
+  );
+  for (const { firstName, who, outcome, isDeleted } of creates) {
+    const times = there.get(firstName)?.length ?? 0;
+    if (outcome === 'refused') expect(times, `${firstName}, who was refused`).toBe(0);
+    else expect(times, `${firstName}, more than once`).toBeLessThanOrEqual(1);
+    const isAlone = lives.get(who)?.length === 1;
+    if (outcome === 'done' && !isDeleted && isAlone) expect(times, `${firstName}, who was created`).toBe(1);
+  }
 }
