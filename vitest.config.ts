@@ -5,9 +5,11 @@ export default defineConfig({
   test: {
     include: ['test/**/*.test.ts'],
     globalSetup: ['test/global-setup.ts'],
-    // For what hangs, and not for what is slow: the longest test takes a sixth of it where nothing else runs.
-    testTimeout: 300_000,
-    hookTimeout: 300_000,
+    // For what hangs, and not for what is slow: beside much other work there are tests that take four minutes.
+    testTimeout: 600_000,
+    hookTimeout: 600_000,
+    // The emulator of the run writes out all that it was told, and its folder is removed.
+    teardownTimeout: 120_000,
     expect: { poll: { timeout: PATIENCE_MS, interval: 50 } },
   },
 });
