@@ -74,4 +74,19 @@ describe('a storage call that takes longer than the writer has', () => {
       (await expectIndexesToAgree(world.storage, employees)).find(({ employeeId }) => employeeId === one.employeeId),
     ).toEqual(values);
   });
+
+  test('that is the transaction is not waited for', async () => {
+    // The third call of a create is its transaction, which nothing else of the department is in the way of.
+    const one = somebody({ department: 'Slow' });
+    const lateMs = 4 * HASTY.commitWithinMs;
+    const slow = slowHttpClient(3, lateMs);
+    const since = performance.now();
+    await expect(createEntity(world.engineThrough(slow, HASTY), employees, one)).rejects.toMatchObject({
+      code: 'storage-unavailable',
+    });
+    expect(performance.now() - since).toBeLessThan(lateMs);
+    // It arrives all the same, before its intent is seen.
+    await world.settle();
+    expect(await expectIndexesToAgree(world.storage, employees)).toContainEqual(one);
+  });
 });
