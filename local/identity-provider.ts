@@ -77,7 +77,7 @@ export async function signToken(options: TokenOptions): Promise<string> {
   const { folder, issuer, audience, role, email, now = Date.now() } = options;
   const key = await keyIn(folder);
   const issuedAt = Math.floor(now / 1000);
-  return new SignJWT({ roles: [role].flat(), ...(email === undefined ? {} : { email }) })
+  return new SignJWT({ roles: [role].flat(), ...(email === undefined ? {} : { email, email_verified: true }) })
     .setProtectedHeader({ alg: ALGORITHM, ...(key.kid === undefined ? {} : { kid: key.kid }) })
     .setSubject(email ?? [role].flat().join('+'))
     .setIssuer(issuer)

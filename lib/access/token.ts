@@ -8,8 +8,8 @@ import { settings } from '../settings.ts';
 export interface Caller {
   readonly subject: string;
   readonly roles: readonly Role[];
-  /** Lower-cased, as addresses are stored. */
-  readonly email?: string;
+  /** The claims of the token that are texts, by name; `email` only where the issuer says that it is verified. */
+  readonly claims: Readonly<Record<string, string>>;
 }
 
 export type Authenticate = (authorization: string | undefined) => Promise<Caller>;
@@ -24,12 +24,13 @@ export interface IdentityProvider {
 const CLOCK_TOLERANCE_SECONDS = 30;
 const RETRY_AFTER_SECONDS = 5;
 
-const Claims = z.object({
+const Claims = z.looseObject({
   sub: z.string().min(1),
   roles: z.array(z.unknown()).catch([]),
-  email: z.string().min(1).toLowerCase().optional().catch(undefined),
-  email_verified: z.unknown().optional(),
 });
+
+/** As Entra ID writes that the owner of the domain was verified. https://learn.microsoft.com/entra/identity-platform/migrate-off-email-claim-authorization */
+const VERIFIED_DOMAIN: readonly unknown[] = [true, 1, '1', 'true'];
 
 let current: Authenticate | undefined;
 
@@ -73,10 +74,21 @@ export function createAuthenticator({ issuer, audience, jwksUri }: IdentityProvi
   };
 }
 
-function toCaller({ sub, roles, email, email_verified }: z.infer<typeof Claims>): Caller {
-  // An address that the provider has not checked says nothing about whose record the caller owns.
-  const known = email !== undefined && email_verified !== false;
-  return { subject: sub, roles: ROLES.filter((role) => roles.includes(role)), ...(known ? { email } : {}) };
+function toCaller(payload: z.infer<typeof Claims>): Caller {
+  const { sub, roles } = payload;
+  const texts = Object.entries(payload).filter(
+    (claim): claim is [string, string] =>
+      typeof claim[1] === 'string' && (claim[0] !== 'email' || isEmailVerified(payload)),
+  );
+  return { subject: sub, roles: ROLES.filter((role) => roles.includes(role)), claims: Object.fromEntries(texts) };
+}
+
+/**
+ * Anybody can give an unverified address at some issuers, another person's too. An issuer that sends neither claim has
+ * verified nothing.
+ */
+function isEmailVerified({ email_verified, xms_edov }: z.infer<typeof Claims>): boolean {
+  return email_verified === undefined ? VERIFIED_DOMAIN.includes(xms_edov) : email_verified === true;
 }
 
 /** The provider's keys; that they cannot be had is not the caller's fault. */

@@ -16,7 +16,7 @@ const MAX_BODY_BYTES = 1_048_576;
  */
 const EXPOSED_HEADERS = 'Content-Location, ETag, Link, Location, Retry-After, Server-Timing, WWW-Authenticate';
 const READ_ATTEMPTS = 4;
-const NOBODY: Caller = { subject: '', roles: [] };
+const NOBODY: Caller = { subject: '', roles: [], claims: {} };
 
 /** The handler that the functions runtime calls: who, what, and every failure as problem details. */
 export function respondWith(app: () => App, route: Route) {
@@ -167,6 +167,8 @@ function toResponse({ status, body, bytes, headers }: Answer, spent: Spent): Htt
   const common = {
     'server-timing': timing(spent),
     'cache-control': 'private, no-cache',
+    // What is shown depends on who asks, and so does a refusal.
+    vary: 'Authorization',
     'x-content-type-options': 'nosniff',
     'access-control-expose-headers': EXPOSED_HEADERS,
   };

@@ -17,11 +17,11 @@ export interface Access<Field extends string = string> {
   /** Fields that only these roles are shown. */
   readonly restricted?: Partial<Readonly<Record<Field, readonly Role[]>>>;
   /**
-   * How a caller's own are found: one by this unique index, with this claim of the caller's token; or all those in the
-   * partition that the own one of another entity leads to, with what may be granted for them (of `raud`).
+   * How a caller's own are found: one by this unique index of one field, with this claim of the caller's token, such as
+   * `email` (only where the issuer says that it is verified), `oid` or `sub`; or all those in the partition that the own one of another entity leads to, with what may be granted for them (of `raud`).
    */
   readonly own?:
-    | { readonly claim: 'email'; readonly index: string }
+    | { readonly claim: string; readonly index: string }
     | { readonly through: Entity; readonly permissions: string };
 }
 

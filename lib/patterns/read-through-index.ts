@@ -89,10 +89,7 @@ async function follow(engine: Engine, entity: Entity, index: CopyIndex, row: Row
 export const readByCopy = inPattern(
   'secondary index',
   async (engine: Engine, entity: Entity, index: CopyIndex, given: Values): Promise<Values> => {
-    const { table, partition } = index.elsewhere ?? entity;
-    const address = { table, partition: buildKey(partition, given), row: buildKey(index.row, given) };
-    const copy = await readRow(engine.storage, address);
-    if (!copy || !isCopy(copy)) throw notFound(entity);
+    const copy = await readCopy(engine, entity, index, given);
     const isData = !isUnique(index) || isConfirmed(copy);
     if (isData && index.copies === 'everything') return toValues(entity, copy.properties);
     // A claim is no data: whether its writer has committed is in the entity itself.
@@ -101,6 +98,28 @@ export const readByCopy = inPattern(
     return found;
   },
 );
+
+/**
+ * The same, and never from a copy: the row of the index only says which entity to read, and the entity decides whether it has
+ * what is given. For decisions about access, for which a copy that lags is too old. Two lookups. Throws `not-found`.
+ */
+export const readByReference = inPattern(
+  'secondary index',
+  async (engine: Engine, entity: Entity, index: CopyIndex, given: Values): Promise<Values> => {
+    const found = await follow(engine, entity, index, await readCopy(engine, entity, index, given));
+    if (!found || Object.entries(given).some(([field, value]) => found[field] !== value)) throw notFound(entity);
+    return found;
+  },
+);
+
+/** The row of an index whose every row is one entity. Throws `not-found`. */
+async function readCopy({ storage }: Engine, entity: Entity, index: CopyIndex, given: Values): Promise<Row> {
+  const { table, partition } = index.elsewhere ?? entity;
+  const address = { table, partition: buildKey(partition, given), row: buildKey(index.row, given) };
+  const copy = await readRow(storage, address);
+  if (!copy || !isCopy(copy)) throw notFound(entity);
+  return copy;
+}
 
 /** Index entities pattern: the list, and a point query for each of its members; one that has moved on is left out. */
 export const readByList = inPattern(

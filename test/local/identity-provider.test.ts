@@ -46,7 +46,13 @@ test('signs a token of eight hours for one role', async () => {
   const token = await signToken({ folder, issuer, audience, role: 'hr', email: 'ann@contoso.com', now });
   const keys = createRemoteJWKSet(new URL(jwksUri));
   const { payload } = await jwtVerify(token, keys, { issuer, audience, currentDate: new Date(now) });
-  expect(payload).toMatchObject({ sub: 'ann@contoso.com', roles: ['hr'], email: 'ann@contoso.com', iat: now / 1000 });
+  expect(payload).toMatchObject({
+    sub: 'ann@contoso.com',
+    roles: ['hr'],
+    email: 'ann@contoso.com',
+    email_verified: true,
+    iat: now / 1000,
+  });
   expect((payload.exp ?? 0) - (payload.iat ?? 0)).toBe(8 * 3_600);
   const nobody = await jwtVerify(await signToken({ folder, issuer, audience, role: 'reader' }), keys);
   expect(nobody.payload).not.toHaveProperty('email');

@@ -40,9 +40,12 @@ test('prints a token of the running instance and nothing else', async () => {
   expect([code, stderr]).toEqual([0, '']);
   expect(stdout).toMatch(/^[\w-]+\.[\w-]+\.[\w-]+\n$/);
   const authenticate = createAuthenticator(provider);
-  expect(await authenticate(`Bearer ${stdout.trim()}`)).toMatchObject({ roles: ['hr'], email: 'ann@contoso.com' });
+  expect(await authenticate(`Bearer ${stdout.trim()}`)).toMatchObject({
+    roles: ['hr'],
+    claims: { email: 'Ann@contoso.com' },
+  });
   const nobody = await run('--role', 'reader', '--data', '.rowkey');
-  expect(await authenticate(`Bearer ${nobody.stdout.trim()}`)).not.toHaveProperty('email');
+  expect((await authenticate(`Bearer ${nobody.stdout.trim()}`)).claims).not.toHaveProperty('email');
 });
 
 test('says in one sentence what is wrong', async () => {

@@ -1,0 +1,84 @@
+import { randomUUID } from 'node:crypto';
+import { beforeAll, expect, test } from 'vitest';
+import { z } from 'zod';
+import { readOwn } from '../../../lib/http/own.ts';
+import type { Call } from '../../../lib/http/route.ts';
+import { employees } from '../../../lib/model/directory/employees.ts';
+import { defineEntity } from '../../../lib/patterns/define-entity.ts';
+import type { Entity } from '../../../lib/patterns/entity.ts';
+import { createEntity, deleteEntity, patchEntity } from '../../../lib/patterns/entity-store.ts';
+import { interPartitionIndex } from '../../../lib/patterns/indexes.ts';
+import { measureCost } from '../../../lib/storage/cost.ts';
+import { openWorld, somebody, type World } from '../../world.ts';
+
+/** An entity that belongs to an identity instead of an address. */
+const badges = defineEntity('badges', {
+  schema: z.object({ site: z.string(), badge: z.string(), holder: z.guid().toLowerCase() }),
+  table: 'badges',
+  key: { partition: '{site}', row: '{badge}' },
+  indexes: {
+    holder: interPartitionIndex({
+      table: 'badgesbyholder',
+      partition: 'h',
+      row: '{holder}',
+      unique: true,
+      copies: 'keys',
+    }),
+  },
+  access: { read: ['reader'], write: ['hr'], own: { claim: 'oid', index: 'holder' } },
+});
+
+let world: World;
+beforeAll(async () => {
+  world = await openWorld(import.meta.url, [badges]);
+});
+
+const own = (claims: Record<string, string>, entity: Entity = employees) =>
+  readOwn({ app: { engine: world.engine }, caller: { subject: 'x', roles: [], claims } } as unknown as Call, entity);
+
+test('the own entity is read from the entity, for two transactions', async () => {
+  const one = somebody();
+  await createEntity(world.engine, employees, one);
+  await world.settle();
+  await measureCost(async (cost) => {
+    expect(await own({ email: one.email })).toMatchObject({ employeeId: one.employeeId });
+    expect(cost.transactions).toBe(2);
+  });
+});
+
+test('a given-up email owns nothing, though its index row is still there', async () => {
+  const one = somebody();
+  await createEntity(world.engine, employees, one);
+  await world.settle();
+  const email = `${randomUUID()}@contoso.com`;
+  await patchEntity(world.engine, employees, one, { email });
+  // No message is handled: the index is as before.
+  await expect(own({ email: one.email })).rejects.toMatchObject({ code: 'not-found' });
+  expect(await own({ email })).toMatchObject({ employeeId: one.employeeId });
+});
+
+test("a deleted entity is nobody's own, though its index row is still there", async () => {
+  const one = somebody();
+  await createEntity(world.engine, employees, one);
+  await world.settle();
+  await deleteEntity(world.engine, employees, one);
+  await expect(own({ email: one.email })).rejects.toMatchObject({ code: 'not-found' });
+});
+
+test('a claim is compared in the form in which the field is stored', async () => {
+  const one = somebody({ email: `Kim.${randomUUID()}@contoso.com` });
+  await createEntity(world.engine, employees, one);
+  expect(await own({ email: one.email.toUpperCase() })).toMatchObject({ employeeId: one.employeeId });
+  // The Kelvin sign is `k` in lower case.
+  for (const email of [one.email.replace('K', '\u212a'), `${one.email}\u202e`, `${one.email}\0`, '', 'nobody'])
+    await expect(own({ email })).rejects.toMatchObject({ code: 'forbidden' });
+  await expect(own({ sub: one.email })).rejects.toMatchObject({ code: 'forbidden', details: { field: 'email' } });
+});
+
+test('an entity may be bound by another claim than the email', async () => {
+  const holder = randomUUID();
+  await createEntity(world.engine, badges, { site: 's', badge: '1', holder });
+  expect(await own({ oid: holder, email: 'ann@contoso.com' }, badges)).toMatchObject({ badge: '1' });
+  await expect(own({ oid: randomUUID() }, badges)).rejects.toMatchObject({ code: 'not-found' });
+  await expect(own({ sub: holder }, badges)).rejects.toMatchObject({ code: 'forbidden' });
+});
