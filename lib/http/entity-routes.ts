@@ -8,12 +8,12 @@ import { type BatchOutcome, putEntities } from '../patterns/entity-batch.ts';
 import { deleteEntity, patchEntity, replaceEntity, type Stored } from '../patterns/entity-store.ts';
 import { type Page, readEntities, readEntity, readWithDetails } from '../patterns/retrieve.ts';
 import { parse, readableSchema, schemaWithGaps, validateTexts, writableSchema } from '../patterns/validation.ts';
-import { conditionsOf, isNotModified } from './conditions.ts';
+import { conditionsOf, etagOfView, isNotModified } from './conditions.ts';
 import { requestId } from './idempotency.ts';
 import { nextLink, PAGE_QUERY, pageOf } from './paging.ts';
 import { Problem, toProblem } from './problem.ts';
 import { type Answer, type Call, parametersOf, pathTo, type Route } from './route.ts';
-import { checkMentions, shown, shownList, shownWithGaps } from './visible.ts';
+import { checkMentions, hiddenFields, shown, shownList, shownWithGaps } from './visible.ts';
 
 /** As many as an entity group transaction holds. */
 const MAX_BATCH = 100;
@@ -167,8 +167,9 @@ async function readOne(entity: Entity, call: Call): Promise<Answer> {
   if (known.length === 0) {
     const stored = await readEntity(call.app.engine, entity, key);
     // Table storage ignores If-None-Match, so the comparison is ours; the row was read all the same.
-    if (isNotModified(call, stored.etag)) return { status: 304, headers: headersOf(entity, stored) };
-    return { status: 200, headers: headersOf(entity, stored), body: await shown(call, entity, stored.values) };
+    const headers = headersOf(entity, call, stored);
+    if (isNotModified(call, String(headers.etag))) return { status: 304, headers };
+    return { status: 200, headers, body: await shown(call, entity, stored.values) };
   }
   const { etag, values } = await readWithDetails(call.app.engine, entity, key, known);
   const details = await pMap(known, async (kind) => {
@@ -176,7 +177,7 @@ async function readOne(entity: Entity, call: Call): Promise<Answer> {
     return [kind.name, await shownList(call, kind, Array.isArray(list) ? list : [])];
   });
   const body = { ...(await shown(call, entity, values)), ...Object.fromEntries(details) };
-  return { status: 200, headers: { etag }, body };
+  return { status: 200, headers: { etag: etagOfView(etag, hiddenFields(entity, call.caller)) }, body };
 }
 
 /** The key of the entity that a call is about, from its path. Throws `invalid-input`. */
@@ -262,10 +263,12 @@ function selected(entity: Entity, select: string | undefined): string[] | undefi
 
 /** What a write answers. */
 async function entityAnswer(entity: Entity, call: Call, stored: Stored, status = 200): Promise<Answer> {
-  return { status, headers: headersOf(entity, stored), body: await shownWithGaps(call, entity, stored.values) };
+  return { status, headers: headersOf(entity, call, stored), body: await shownWithGaps(call, entity, stored.values) };
 }
 
-function headersOf({ maxAge }: Entity, { etag }: Stored): Record<string, string> {
+function headersOf(entity: Entity, { caller }: Call, stored: Stored): Record<string, string> {
+  const { maxAge } = entity;
+  const etag = etagOfView(stored.etag, hiddenFields(entity, caller));
   return { etag, ...(maxAge ? { 'cache-control': `private, max-age=${maxAge}` } : {}) };
 }
 

@@ -64,7 +64,8 @@ export function rolesToReadBy(entity: Entity, fields: readonly string[]): Role[]
   );
 }
 
-function hiddenFields({ access }: Entity, { roles }: Caller): string[] {
+/** The fields that none of the caller's roles may read. */
+export function hiddenFields({ access }: Entity, { roles }: Caller): string[] {
   return Object.entries(access.restricted ?? {}).flatMap(([field, allowed]) =>
     allowed?.some((role) => roles.includes(role)) ? [] : [field],
   );

@@ -127,7 +127,10 @@ function nullable(entries: readonly (readonly [string, string | string[] | undef
 
 function send(response: ServerResponse, output: HttpOutput) {
   if (!output) return endEmpty(response, 204);
-  for (const [name, value] of Object.entries(output.headers)) response.setHeader(name, value);
+  // The host may have said already that an answer varies by origin.
+  for (const [name, value] of Object.entries(output.headers))
+    if (name === 'vary') response.appendHeader(name, value);
+    else response.setHeader(name, value);
   if (output.cookies.length > 0) response.setHeader('set-cookie', output.cookies.map(setCookie));
   response.statusCode = output.statusCode;
   response.end(output.body.bytes);

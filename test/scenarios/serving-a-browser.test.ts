@@ -165,6 +165,81 @@ describe('a page of an allowed origin', () => {
   });
 });
 
+describe('the cache of a browser', () => {
+  const secrets = { birthDate: '1980-04-03', nationalId: 'AB-12-34' };
+  const two = somebody({ department: 'Caching', ...secrets });
+  const pathOfTwo = `/api/employees/Caching/${two.employeeId}`;
+  beforeAll(async () => {
+    const hr = product.as('hr');
+    expect((await hr('POST', '/api/employees', { body: two })).status).toBe(201);
+    expect((await hr('POST', '/api/departments', { body: { department: 'Kept' } })).status).toBe(201);
+  });
+
+  test('shows a caller nothing that it keeps from another caller', async () => {
+    const page = await open(allowed, 'hr');
+    const tokens = { hr: await product.token('hr'), reader: await product.token('reader') };
+    const bodies = await page.evaluate(
+      async ({ path, tokens }) => {
+        const as = async (authorization: Record<string, string>) =>
+          seen(await fetch(new URL(path, API), { headers: authorization }));
+        const bearer = (token: string) => ({ authorization: `Bearer ${token}` });
+        return {
+          first: await as(bearer(tokens.hr)),
+          reader: await as(bearer(tokens.reader)),
+          again: await as(bearer(tokens.hr)),
+          nobody: await as({}),
+        };
+      },
+      { path: pathOfTwo, tokens },
+    );
+    expect(bodies.first.body).toMatchObject(secrets);
+    expect(bodies.reader).toMatchObject({ status: 200, body: { employeeId: two.employeeId } });
+    for (const field of Object.keys(secrets)) expect(bodies.reader.body).not.toHaveProperty(field);
+    expect(bodies.again.body).toMatchObject(secrets);
+    expect(bodies.nobody.status).toBe(401);
+  });
+
+  test('gives what may be kept for a minute to nobody without a token', async () => {
+    const page = await open(allowed, 'reader');
+    const { kept, nobody } = await page.evaluate(async () => ({
+      kept: await call('GET', '/api/departments/Kept'),
+      nobody: await seen(await fetch(new URL('/api/departments/Kept', API))),
+    }));
+    expect(kept).toMatchObject({ status: 200, headers: { 'cache-control': 'private, max-age=60' } });
+    expect(nobody.status).toBe(401);
+  });
+
+  test('is told by every answer that it varies by token, and by each view with an ETag of its own', async () => {
+    const [hr, reader] = [product.as('hr'), product.as('reader')];
+    const [whole, part] = [await hr('GET', pathOfTwo), await reader('GET', pathOfTwo)];
+    const etags = [whole, part].map(({ headers }) => headers.get('etag') ?? '');
+    expect(new Set(etags).size).toBe(2);
+    for (const [ask, own, other] of [
+      [hr, etags[0], etags[1]],
+      [reader, etags[1], etags[0]],
+    ] as const) {
+      expect((await ask('GET', pathOfTwo, { headers: { 'if-none-match': own ?? '' } })).status).toBe(304);
+      expect((await ask('GET', pathOfTwo, { headers: { 'if-none-match': other ?? '' } })).status).toBe(200);
+    }
+    for (const [ask, asked] of [
+      [hr, pathOfTwo],
+      [product.as(undefined), pathOfTwo],
+      [reader, '/api/employees/Caching'],
+      [reader, '/api/employees/Caching/000000'],
+      [reader, '/api/departments/Kept'],
+      [reader, '/api/health'],
+    ] as const) {
+      const origin = (await ask('GET', asked, { headers: { origin: allowed } })).headers.get('vary') ?? '';
+      expect(origin.split(/, */).sort(), asked).toEqual(['Authorization', 'Origin']);
+    }
+    // The ETag of either view stands for the same state of the entity.
+    const change = (etag: string, phone: string) =>
+      hr('PATCH', pathOfTwo, { body: { phone }, headers: { 'if-match': etag } });
+    expect((await change(etags[1] ?? '', '1')).status).toBe(200);
+    for (const etag of etags) expect((await change(etag, '2')).status).toBe(412);
+  });
+});
+
 test('a page of another origin is refused by the browser: the API, tables and blobs alike', async () => {
   const ask = product.as('reader', one.email);
   const granted = async (entity: string, permissions: string): Promise<Grant> =>
