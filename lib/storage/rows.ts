@@ -112,7 +112,9 @@ export async function scanTable(storage: Storage, scan: TableScan): Promise<{ ro
   const conditions = type === undefined ? [] : [`EntityType eq ${literal(type)}`];
   if (after) {
     const [partition, row] = [literal(after.partition), literal(after.row)];
-    conditions.push(`(PartitionKey gt ${partition} or (PartitionKey eq ${partition} and RowKey gt ${row}))`);
+    // The service starts reading at a bound that is a condition of its own. It starts at the first row of the table where
+    // the whole condition is an `or`.
+    conditions.push(`PartitionKey ge ${partition} and (PartitionKey gt ${partition} or RowKey gt ${row})`);
   }
   const filter = conditions.join(' and ');
   return collect(storage, { table, filter, select: undefined, limit });
