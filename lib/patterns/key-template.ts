@@ -169,8 +169,16 @@ export function keyRange(
 ): KeyRange {
   const first = template.parts[0];
   if (first?.newestFirst) bounds = invertedBounds(bounds);
-  const bound = (value: string | undefined) => (value === undefined || !first ? '' : encodeBound(first, value));
-  return { from: template.head + bound(bounds.from), before: afterPrefix(template.head + bound(bounds.to)) };
+  const bound = (name: 'from' | 'to') => {
+    const value = bounds[name];
+    const key = template.head + (value === undefined || !first ? '' : encodeBound(first, value));
+    if (key.length <= MAX_KEY_LENGTH) return key;
+    throw new RowkeyError('invalid-input', `The bound ${name} is longer than a key.`, {
+      field: name,
+      accepted: `a text that makes a key of at most ${MAX_KEY_LENGTH} characters after escaping`,
+    });
+  };
+  return { from: bound('from'), before: afterPrefix(bound('to')) };
 }
 
 /** The first key, in the ordinal order of Table storage, that is greater than every key beginning with `prefix`. */

@@ -31,9 +31,13 @@ export function addressIfAny(entity: Entity, values: Values): Address | undefine
   }
 }
 
-/** `logins` and an ISO instant make `logins20261120`. */
+/** `logins` and an ISO instant make `logins20261120`. Throws `invalid-input` for a year that has not four digits. */
 export function dayTable(table: string, instant: string): string {
-  return table + instant.slice(0, 10).replaceAll('-', '');
+  const day = instant.slice(0, 10);
+  if (/^\d{4}-\d{2}-\d{2}$/.test(day)) return table + day.replaceAll('-', '');
+  throw new RowkeyError('invalid-input', `No table of ${table} can be named for this day.`, {
+    accepted: 'an ISO instant in UTC from year 0000 to year 9999',
+  });
 }
 
 /** Whether the index takes an entity in: it has every field that the index's keys are made of, and the condition holds. */

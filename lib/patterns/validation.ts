@@ -86,7 +86,7 @@ export function validateTexts(
 export function parse<Schema extends z.ZodType>(schema: Schema, input: unknown): z.output<Schema> {
   const parsed = schema.safeParse(input);
   if (parsed.success) return parsed.data;
-  const errors = parsed.error.issues.flatMap(({ path, message, ...issue }) =>
+  const all = parsed.error.issues.flatMap(({ path, message, ...issue }) =>
     issue.code === 'unrecognized_keys'
       ? issue.keys.map((field) => ({
           field: [...path, field].join('.'),
@@ -94,10 +94,26 @@ export function parse<Schema extends z.ZodType>(schema: Schema, input: unknown):
         }))
       : [{ field: path.join('.'), message }],
   );
+  // The caller chooses how many errors there are, and how long the names of unknown fields are.
+  const errors = all.slice(0, MAX_ERRORS).map(({ field, message }) => {
+    return { field: shortened(field, MAX_FIELD_LENGTH), message: shortened(message, MAX_MESSAGE_LENGTH) };
+  });
   const [first] = errors;
   const field = first?.field ? { field: first.field } : {};
   const subject = first?.field ? `The field ${first.field}` : 'The body';
-  throw new RowkeyError('invalid-input', `${subject} is not as declared: ${first?.message}.`, { ...field, errors });
+  const more = all.length > MAX_ERRORS ? ` The first ${MAX_ERRORS} of ${all.length} errors are listed.` : '';
+  const message = `${subject} is not as declared: ${first?.message}.${more}`;
+  throw new RowkeyError('invalid-input', message, { ...field, errors });
+}
+
+/** An answer lists so many errors at most, with this many characters of each. */
+const MAX_ERRORS = 20;
+const MAX_FIELD_LENGTH = 100;
+const MAX_MESSAGE_LENGTH = 300;
+
+function shortened(text: string, length: number): string {
+  // Half of a surrogate pair is no text that can be sent.
+  return text.length <= length ? text : `${text.slice(0, length).toWellFormed()}…`;
 }
 
 /** A text for a list is one element of it, as an index by its elements is asked. */

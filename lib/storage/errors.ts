@@ -91,6 +91,14 @@ function translate(error: unknown): unknown {
       error,
     );
   const status = error.statusCode;
+  // A filter goes in the address of a request. Its values are checked against the declaration, which may set no length.
+  if (status === 414 || status === 431)
+    return new RowkeyError(
+      'invalid-input',
+      'The query is too long for Table storage.',
+      { accepted: 'shorter values' },
+      error,
+    );
   if (status === undefined || status === 408 || status === 429 || status >= 500) return unavailable(NO_ANSWER, error);
   return error;
 }

@@ -47,3 +47,15 @@ test.each<[string, (storage: Storage) => Promise<unknown>]>([
   });
   await expect(call(storage)).rejects.toMatchObject({ code: 'storage-unavailable', details: { retryAfter: 5 } });
 });
+
+test.each([414, 431])('refuses a query whose address storage finds too long: %d', async (status) => {
+  const httpClient = {
+    sendRequest: async (request: PipelineRequest) => ({ request, status, headers: createHttpHeaders() }),
+  };
+  const storage = openStorage({
+    connectionString: `DefaultEndpointsProtocol=https;${key};${endpoints('https')}`,
+    httpClient,
+  });
+  const query = readRange(storage, { table: 'things', partition: 'one', from: '', where: { name: 'x' } });
+  await expect(query).rejects.toMatchObject({ code: 'invalid-input' });
+});

@@ -1,0 +1,72 @@
+import { describe, expect, test } from 'vitest';
+import { useProduct } from '../product.ts';
+
+/** Input that is longer or later than anything that can be stored is refused with a short answer. */
+
+const product = useProduct(import.meta.url);
+const hr = product.as('hr');
+
+describe('a bound of a range', () => {
+  const bounds = ["'".repeat(5_000), 'x'.repeat(7_000), 'x'.repeat(513), '%'.repeat(513), 'é'.repeat(600)];
+
+  test.each(['employees/Sales', 'reviews/Sales', 'orders/ALFKI', 'expenses/000001', 'logins/000001'])(
+    'that is longer than a key is refused: %s',
+    async (range) => {
+      for (const name of ['from', 'to'])
+        for (const bound of bounds) {
+          const query = `${name}=${encodeURIComponent(bound)}`;
+          const { status, body, headers } = await hr('GET', `/api/${range}?${query}`);
+          expect(status, `${query.slice(0, 40)} ${JSON.stringify(body)}`).toBe(400);
+          expect(headers.get('content-type')).toBe('application/problem+json');
+        }
+    },
+  );
+
+  test('that is as long as a key is accepted', async () => {
+    const bound = 'x'.repeat(512 - 'empid_'.length);
+    expect((await hr('GET', `/api/employees/Sales?from=${bound}&to=${bound}`)).status).toBe(200);
+    expect(await hr('GET', `/api/employees/Sales?from=${bound}x`)).toMatchObject({
+      status: 400,
+      body: { field: 'from' },
+    });
+  });
+});
+
+describe('a day beyond the year 9999', () => {
+  // Read as UTC, it is a day of the year 10000.
+  const at = '9999-12-31T23:59:59-14:00';
+  const path = `${encodeURIComponent(at)}/9b2cbe2c-36c6-4b4b-8a2b-0f4a2f0b1a11`;
+
+  test.each([
+    ['GET', `logins/000001/${path}`, undefined],
+    ['PUT', `logins/000001/${path}`, { succeeded: true }],
+    ['PATCH', `logins/000001/${path}`, { succeeded: true }],
+    ['DELETE', `logins/000001/${path}`, undefined],
+    ['POST', 'logins', { employeeId: '000001', at, succeeded: true }],
+    ['GET', `expenses/000001/${path}`, undefined],
+    ['POST', 'expenses', { employeeId: '000001', at, amount: 1, category: 'Meals' }],
+    ['GET', `logins/000001?to=${encodeURIComponent('+010000-01-01')}`, undefined],
+  ])('is refused: %s %s', async (method, route, body) => {
+    const answer = await hr(method, `/api/${route}`, body ? { body } : {});
+    expect(answer, JSON.stringify(answer.body)).toMatchObject({
+      status: 400,
+      body: { type: '/problems/invalid-input' },
+    });
+  });
+});
+
+test('lists few of many errors, with few characters of each', async () => {
+  const unknown = Array.from({ length: 70_000 }, (_, index) => [`f${index}`, 1]);
+  for (const body of [
+    Object.fromEntries(unknown),
+    { ['x'.repeat(700_000)]: 1 },
+    { lastName: ['\ud83d\ude00'.repeat(9)] },
+  ]) {
+    const answer = await hr('POST', '/api/employees', { body });
+    expect(answer.status).toBe(400);
+    expect(answer.body.errors.length).toBeLessThanOrEqual(20);
+    expect(JSON.stringify(answer.body).length).toBeLessThan(10_000);
+  }
+  const { body } = await hr('POST', '/api/employees/batch', { body: { items: [Object.fromEntries(unknown)] } });
+  expect(JSON.stringify(body).length).toBeLessThan(10_000);
+});
