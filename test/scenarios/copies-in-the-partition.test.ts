@@ -1,0 +1,133 @@
+import fc from 'fast-check';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { z } from 'zod';
+import type { RowkeyError } from '../../lib/errors.ts';
+import { toProblem } from '../../lib/http/problem.ts';
+import { defineEntity } from '../../lib/patterns/define-entity.ts';
+import { putEntities } from '../../lib/patterns/entity-batch.ts';
+import { createEntity, deleteEntity, patchEntity, replaceEntity } from '../../lib/patterns/entity-store.ts';
+import { intraPartitionIndex } from '../../lib/patterns/indexes.ts';
+import { readByCopy } from '../../lib/patterns/read-through-index.ts';
+import { dropTable } from '../../lib/storage/provision.ts';
+import { expectIndexesToAgree, openWorld, rowsOf, type World } from '../world.ts';
+
+/** Intra-partition index: a value leads to one entity of the partition, and no other entity takes it over. */
+
+/** Without an index elsewhere whose claim would refuse the value first. */
+const members = defineEntity('members', {
+  schema: z.object({ office: z.string(), memberId: z.string(), badge: z.string(), phone: z.string().optional() }),
+  table: 'members',
+  key: { partition: '{office}', row: 'member_{memberId}' },
+  indexes: { badge: intraPartitionIndex({ row: 'badge_{badge}' }) },
+  access: { read: ['hr'], write: ['hr'] },
+});
+
+const OFFICE = 'Rome';
+const member = (memberId: string, badge: string) => ({ office: OFFICE, memberId, badge });
+
+let world: World;
+beforeAll(async () => {
+  world = await openWorld(import.meta.url, [members]);
+});
+
+const rows = () => rowsOf(world.storage, members.table);
+const empty = async () => {
+  await dropTable(world.storage, members.table);
+  await world.storage.table(members.table).createTable();
+};
+const create = (memberId: string, badge: string) => createEntity(world.engine, members, member(memberId, badge));
+
+const WRITES: Readonly<Record<string, (memberId: string, badge: string) => Promise<unknown>>> = {
+  replace: (id, badge) => replaceEntity(world.engine, members, member(id, badge), member(id, badge)),
+  patch: (id, badge) => patchEntity(world.engine, members, member(id, badge), { badge, phone: '1' }),
+  batch: async (id, badge) => {
+    const [outcome] = await putEntities(world.engine, members, [member(id, badge)]);
+    if (outcome instanceof Error) throw outcome;
+  },
+};
+
+/** Expects the write to be refused because of the badge, with the partition as it was. */
+async function expectRefusal(write: () => Promise<unknown>): Promise<void> {
+  const before = await rows();
+  const error = (await write().then(
+    () => undefined,
+    (reason: unknown) => reason,
+  )) as RowkeyError;
+  expect(error).toMatchObject({ code: 'duplicate-value' });
+  expect(toProblem(error)).toMatchObject({ status: 409, field: 'badge' });
+  expect(await rows()).toEqual(before);
+}
+
+describe('a value of an index in the partition that another entity has', () => {
+  test.each(['create', 'batch'])('is refused to a new entity (%s) with a 409, and nothing changes', async (how) => {
+    await empty();
+    await create('1', 'A');
+    await expectRefusal(() => (WRITES[how] ?? create)('2', 'A'));
+    expect(await readByCopy(world.engine, members, badgeIndex(), member('', 'A'))).toEqual(member('1', 'A'));
+  });
+
+  test.each(Object.keys(WRITES))(
+    'is refused to an existing entity (%s) with a 409, and nothing changes',
+    async (how) => {
+      await empty();
+      await create('1', 'A');
+      await create('2', 'B');
+      await expectRefusal(async () => WRITES[how]?.('2', 'A'));
+      await expectIndexesToAgree(world.storage, members);
+    },
+  );
+
+  test('goes to exactly one of many concurrent writers', async () => {
+    await empty();
+    const outcomes = await Promise.allSettled(['1', '2', '3', '4', '5', '6'].map((id) => create(id, 'A')));
+    expect(outcomes.filter(({ status }) => status === 'fulfilled')).toHaveLength(1);
+    for (const outcome of outcomes)
+      if (outcome.status === 'rejected')
+        expect(outcome.reason).toMatchObject({ code: 'duplicate-value', details: { field: 'badge' } });
+    expect(await expectIndexesToAgree(world.storage, members)).toHaveLength(1);
+  });
+
+  test('goes to one of two in a batch, and the other is told', async () => {
+    await empty();
+    const outcomes = await putEntities(world.engine, members, [member('1', 'A'), member('2', 'A'), member('3', 'B')]);
+    expect(outcomes).toMatchObject(['created', { code: 'duplicate-value', details: { field: 'badge' } }, 'created']);
+    expect(await expectIndexesToAgree(world.storage, members)).toHaveLength(2);
+  });
+
+  test('is never taken over, whatever is written in whatever order', async () => {
+    const [id, badge] = [fc.constantFrom('1', '2', '3'), fc.constantFrom('A', 'B', 'C')];
+    const step = fc.record({ does: fc.constantFrom('create', 'delete', ...Object.keys(WRITES)), id, badge });
+    await fc.assert(
+      fc.asyncProperty(fc.array(step, { minLength: 4, maxLength: 12 }), async (steps) => {
+        await empty();
+        const holders = new Map<string, string>();
+        for (const { does, id: one, badge: wanted } of steps) {
+          const exists = holders.has(one);
+          if (does === 'create' ? exists : !exists && does !== 'batch') continue;
+          const write = async () =>
+            does === 'delete'
+              ? deleteEntity(world.engine, members, member(one, wanted))
+              : (WRITES[does] ?? create)(one, wanted);
+          const isTaken = [...holders].some(([other, held]) => other !== one && held === wanted);
+          if (isTaken && does !== 'delete') await expectRefusal(write);
+          else {
+            await write();
+            if (does === 'delete') holders.delete(one);
+            else holders.set(one, wanted);
+          }
+        }
+        const copies = (await rows()).filter((row) => row.SourceRow !== undefined);
+        expect(new Map(copies.map((row) => [String(row.rowKey), row.SourceRow]))).toEqual(
+          new Map([...holders].map(([one, held]) => [`badge_${held}`, `member_${one}`])),
+        );
+      }),
+      { numRuns: 40 },
+    );
+  });
+});
+
+function badgeIndex() {
+  const { badge } = members.indexes;
+  if (badge?.kind !== 'intra-partition') throw new Error('An index in the partition is expected.');
+  return badge;
+}
