@@ -1,7 +1,9 @@
+import { execFile } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
 import type { TestProject } from 'vitest/node';
 import { startAzurite } from '../local/azurite.ts';
 import { reportTried } from './tried-faults.ts';
@@ -15,8 +17,13 @@ declare module 'vitest' {
   }
 }
 
-/** One Azurite for the whole run, with a storage account for each test file so that files run in parallel. */
+/**
+ * Builds dist/app.js, so that no test runs a stale one (about a second). Starts one Azurite for the whole run, with a
+ * storage account for each test file so that files run in parallel.
+ */
 export default async function setup(project: TestProject) {
+  await build();
+  project.onTestsRerun(build);
   const folder = await mkdtemp(join(tmpdir(), 'rowkey-test-'));
   const files = (await project.globTestFiles()).testFiles;
   const accounts = files.map((_, index) => ({ name: `test${index}`, key: randomBytes(64).toString('base64') }));
@@ -31,4 +38,8 @@ export default async function setup(project: TestProject) {
     reportTried(folder);
     await rm(folder, { recursive: true, force: true });
   };
+}
+
+async function build(): Promise<void> {
+  await promisify(execFile)(process.execPath, ['local/build.ts']);
 }
