@@ -1,37 +1,80 @@
 import { appendFileSync, existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import pMap from 'p-map';
 import { inject } from 'vitest';
 
-/** What a run has tried to break, counted by those who tried and summed up at its end. */
+/** What a test run tried to break and what broke: counted where it is checked, summed up after the run. */
 
 const FILE = 'tried-faults.ndjson';
-const PAGE = 'docs/consistency.md';
 const [BEGIN, END] = ['<!-- tried: written by `npm run faults` -->\n', '<!-- /tried -->'];
 
-interface Tried {
+interface Trial {
   readonly what: string;
-  readonly times: number;
+  /** 0 for a check of trials that were counted before. */
+  readonly times?: number;
 }
 
-/** Called once the checks after it have passed. */
-export function countTried(what: string, times: number): void {
-  appendFileSync(join(inject('folder'), FILE), `${JSON.stringify({ what, times })}\n`);
+interface Tried extends Required<Trial> {
+  readonly violations: number;
 }
 
-/** Prints the sums of a run, and writes them into the page on consistency where WRITE_FAULTS is set. */
+/**
+ * Runs the check of one trial, or of `times` trials, and counts them. A check that throws also counts as one violation,
+ * recorded before the error goes on to the test.
+ */
+export async function countTried<Result>({ what, times = 1 }: Trial, check: () => Promise<Result>): Promise<Result> {
+  const record = (violations: number) => {
+    const tried: Tried = { what, times, violations };
+    appendFileSync(join(inject('folder'), FILE), `${JSON.stringify(tried)}\n`);
+  };
+  try {
+    const result = await check();
+    record(0);
+    return result;
+  } catch (error) {
+    record(1);
+    throw error;
+  }
+}
+
+/** Counts a trial for each item, and goes on after one that fails. Throws an `AggregateError` of what failed. */
+export function countEach<Item, Result>(
+  items: readonly Item[],
+  check: (item: Item) => Promise<Result>,
+  { what, concurrency = 1 }: { readonly what: string | ((item: Item) => string); readonly concurrency?: number },
+): Promise<Result[]> {
+  const trial = (item: Item) => countTried({ what: typeof what === 'string' ? what : what(item) }, () => check(item));
+  return pMap(items, trial, { concurrency, stopOnError: false });
+}
+
+/**
+ * Prints the sums of a run. WRITE_FAULTS names a page to write them into as well; a run that is not green is never written.
+ * Call it after vitest has set the exit code: failed tests, failed hooks, unhandled errors and interruptions all set it.
+ */
 export function reportTried(folder: string): void {
   const file = join(folder, FILE);
   if (!existsSync(file)) return;
-  const sums = new Map<string, number>();
-  for (const line of readFileSync(file, 'utf8').trim().split('\n')) {
-    const { what, times } = JSON.parse(line) as Tried;
-    sums.set(what, (sums.get(what) ?? 0) + times);
-  }
-  const rows = [...sums].sort().map(([what, times]) => `| ${what} | ${times.toLocaleString('en')} | 0 |`);
-  const table = ['| What was tried | Times | Violations |', '|---|---:|---:|', ...rows].join('\n');
+  const table = tableOf(
+    readFileSync(file, 'utf8')
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line)),
+  );
   console.log(`\n${table}\n`);
-  if (!process.env.WRITE_FAULTS) return;
-  const page = readFileSync(PAGE, 'utf8');
-  const [before, rest = ''] = page.split(BEGIN);
-  writeFileSync(PAGE, `${before}${BEGIN}\n${table}\n\n${END}${rest.split(END)[1] ?? ''}`);
+  const page = process.env.WRITE_FAULTS;
+  if (!page) return;
+  if (process.exitCode) {
+    console.error(`${page} is unchanged because the run failed.`);
+    return;
+  }
+  const [before, rest = ''] = readFileSync(page, 'utf8').split(BEGIN);
+  writeFileSync(page, `${before}${BEGIN}\n${table}\n\n${END}${rest.split(END)[1] ?? ''}`);
+}
+
+function tableOf(all: readonly Tried[]): string {
+  const rows = [...Map.groupBy(all, ({ what }) => what)].sort().map(([what, tried]) => {
+    const sum = (field: 'times' | 'violations') => tried.reduce((total, one) => total + one[field], 0);
+    return `| ${what} | ${sum('times').toLocaleString('en')} | ${sum('violations').toLocaleString('en')} |`;
+  });
+  return ['| What was tried | Times | Violations |', '|---|---:|---:|', ...rows].join('\n');
 }

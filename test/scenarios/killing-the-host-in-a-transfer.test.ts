@@ -3,8 +3,8 @@ import { employees } from '../../lib/model/directory/employees.ts';
 import type { Entity } from '../../lib/patterns/entity.ts';
 import { createEntity } from '../../lib/patterns/entity-store.ts';
 import { readEntity } from '../../lib/patterns/retrieve.ts';
-import { type KilledHost, openKilledHost } from '../killed-host.ts';
-import { countTried } from '../tried-faults.ts';
+import { type KilledHost, openKilledHost, type Visited } from '../killed-host.ts';
+import { countEach, countTried } from '../tried-faults.ts';
 import { expectIndexesToAgree } from '../world.ts';
 
 /** The host is killed between any two storage calls of an archive and of a move, and of what follows from them. */
@@ -27,26 +27,28 @@ test('an archive and a move are done or not done, and whoever moves is in exactl
       call('POST', `employees/${one.department}/${one.employeeId}/move`, { department: `To${one.employeeId}` }),
   });
   await killed.settle();
-  await expectIndexesToAgree(killed.world.storage, employees);
+  const what = (deed: string) => `The host killed (SIGKILL) after a storage call of ${deed}, or of what follows`;
+  await countTried({ what: 'The host killed (SIGKILL) in a transfer: the indexes after all of them' }, () =>
+    expectIndexesToAgree(killed.world.storage, employees),
+  );
 
   const { engine } = killed.world;
   const isIn = async (entity: Entity, one: object) =>
     Number((await readEntity(engine, entity, { ...one }).catch(() => undefined)) !== undefined);
   const former = employees.archive;
   if (!former) throw new Error('Employees have an archive.');
-  for (const { one, status } of archives) {
+  const checkArchive = async ({ one, status }: Visited) => {
     const [live, archived] = [await isIn(employees, one), await isIn(former, one)];
     expect(live + archived).toBe(1);
     if (status === 202) expect(archived).toBe(1);
-  }
-  for (const { one, status } of moves) {
+  };
+  const checkMove = async ({ one, status }: Visited) => {
     const there = { ...one, department: `To${one.employeeId}` };
     const [here, moved] = [await isIn(employees, one), await isIn(employees, there)];
     expect(here + moved).toBe(1);
     if (status === 202) expect(moved).toBe(1);
-  }
-  const points = { 'an archive': archives.length, 'a move': moves.length };
-  expect(Math.min(...Object.values(points))).toBeGreaterThan(15);
-  for (const [deed, times] of Object.entries(points))
-    countTried(`The host killed (SIGKILL) after a storage call of ${deed}, or of what follows`, times);
+  };
+  await countEach(archives, checkArchive, { what: what('an archive') });
+  await countEach(moves, checkMove, { what: what('a move') });
+  expect(Math.min(archives.length, moves.length)).toBeGreaterThan(15);
 }, 1_800_000);

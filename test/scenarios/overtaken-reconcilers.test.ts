@@ -1,17 +1,16 @@
 import { randomUUID } from 'node:crypto';
-import pMap from 'p-map';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { employees } from '../../lib/model/directory/employees.ts';
 import { customers } from '../../lib/model/shop/customers.ts';
 import { consumeIntent } from '../../lib/patterns/consume.ts';
 import { auditPage } from '../../lib/patterns/drift-audit.ts';
 import type { Engine } from '../../lib/patterns/engine.ts';
-import type { Values } from '../../lib/patterns/entity.ts';
+import type { Entity, Values } from '../../lib/patterns/entity.ts';
 import { createEntity, deleteEntity, patchEntity } from '../../lib/patterns/entity-store.ts';
 import { placesOf } from '../../lib/patterns/places.ts';
 import type { Message } from '../../lib/patterns/poison.ts';
 import { faultyHttpClient, interruptedHttpClient } from '../faulty-http-client.ts';
-import { countTried } from '../tried-faults.ts';
+import { countEach, countTried } from '../tried-faults.ts';
 import { expectIndexesToAgree, openWorld, somebody, type World } from '../world.ts';
 
 const AT_ONCE = 8;
@@ -49,8 +48,10 @@ interface Scene {
   readonly interrupt: () => Promise<unknown>;
 }
 
-let tried = 0;
-afterAll(() => countTried('A reconciler or a writer overtaken by another, before and after each call', tried));
+const WHAT = 'A reconciler or a writer overtaken by another, before and after each call';
+/** Checks every index once the trials of a test are over. */
+const expectAgreement = (entity: Entity) =>
+  countTried({ what: WHAT, times: 0 }, () => expectIndexesToAgree(world.storage, entity));
 
 /** Plays a scene with the interruption right before and right after each of the act's storage calls. */
 async function everywhere(set: () => Promise<Scene>, concurrency = AT_ONCE): Promise<void> {
@@ -69,8 +70,7 @@ async function everywhere(set: () => Promise<Scene>, concurrency = AT_ONCE): Pro
     { at, when: 'before' as const },
     { at, when: 'after' as const },
   ]);
-  await pMap(points, play, { concurrency });
-  tried += points.length;
+  await countEach(points, play, { what: WHAT, concurrency });
 }
 
 /** An employee whose email was changed there; the intent of that is in the test's hands, and no other is about. */
@@ -96,7 +96,7 @@ describe('a reconciler that is overtaken at any call', () => {
       };
     });
     // No message is left that could put it right.
-    await expectIndexesToAgree(world.storage, employees).catch(async (error) => {
+    await expectAgreement(employees).catch(async (error) => {
       await world.settle();
       throw error;
     });
@@ -113,7 +113,7 @@ describe('a reconciler that is overtaken at any call', () => {
         },
       };
     });
-    await expectIndexesToAgree(world.storage, employees);
+    await expectAgreement(employees);
   });
 
   test('by a writer who takes the value back does not take it away again', async () => {
@@ -131,7 +131,7 @@ describe('a reconciler that is overtaken at any call', () => {
     for (const { email } of takenBack)
       await expect(hire(somebody({ email }))).rejects.toMatchObject({ code: 'duplicate-value' });
     await world.settle();
-    await expectIndexesToAgree(world.storage, employees);
+    await expectAgreement(employees);
   });
 
   test('by a writer who takes the value back, and its reconciler, does not take it away either', async () => {
@@ -145,7 +145,7 @@ describe('a reconciler that is overtaken at any call', () => {
         },
       };
     });
-    await expectIndexesToAgree(world.storage, employees);
+    await expectAgreement(employees);
   });
 
   test('by a writer whose claim was live when it was seen and is over when it is judged leaves the row', async () => {
@@ -172,7 +172,7 @@ describe('a reconciler that is overtaken at any call', () => {
       };
     }, 1);
     await world.settle();
-    await expectIndexesToAgree(world.storage, employees);
+    await expectAgreement(employees);
   });
 
   test('by a change that lets the value go to another does not overwrite the row of that one', async () => {
@@ -192,7 +192,7 @@ describe('a reconciler that is overtaken at any call', () => {
         },
       };
     });
-    await expectIndexesToAgree(world.storage, employees);
+    await expectAgreement(employees);
   });
 
   test('by another who takes the value that went free leaves it to that one', async () => {
@@ -208,7 +208,7 @@ describe('a reconciler that is overtaken at any call', () => {
       };
     });
     await world.settle();
-    await expectIndexesToAgree(world.storage, employees);
+    await expectAgreement(employees);
   });
 });
 
@@ -241,14 +241,10 @@ describe('a reconciler that is stalled until another has handled its message, an
     };
     const count = await play(0);
     expect(count).toBeGreaterThan(3);
-    await pMap(
-      Array.from({ length: count }, (_, index) => index + 1),
-      play,
-      { concurrency: AT_ONCE },
-    );
-    tried += count;
+    const calls = Array.from({ length: count }, (_, index) => index + 1);
+    await countEach(calls, play, { what: WHAT, concurrency: AT_ONCE });
     // No message is left that could put it right.
-    await expectIndexesToAgree(world.storage, customers);
+    await expectAgreement(customers);
   });
 });
 
@@ -259,7 +255,7 @@ describe('a writer who is overtaken at any call', () => {
       return { act: (through) => createEntity(through, employees, one), interrupt: () => world.handleVisible() };
     });
     await world.settle();
-    await expectIndexesToAgree(world.storage, employees);
+    await expectAgreement(employees);
   });
 
   test('by the reconciler of an earlier change keeps the value that it claimed', async () => {
@@ -275,7 +271,7 @@ describe('a writer who is overtaken at any call', () => {
     for (const { email } of takenBack)
       await expect(hire(somebody({ email }))).rejects.toMatchObject({ code: 'duplicate-value' });
     await world.settle();
-    await expectIndexesToAgree(world.storage, employees);
+    await expectAgreement(employees);
   });
 
   test('while it repairs or builds an index, by a writer, leaves nothing unrepaired', async () => {
@@ -296,7 +292,7 @@ describe('a writer who is overtaken at any call', () => {
       };
     });
     await world.settle();
-    await expectIndexesToAgree(world.storage, employees);
+    await expectAgreement(employees);
   });
 
   /** A list of a department of its own that holds somebody who is not there. */
@@ -314,7 +310,7 @@ describe('a writer who is overtaken at any call', () => {
       return { act: (through) => repairDepartment(through, one.department), interrupt: () => hire(one) };
     });
     await world.settle();
-    await expectIndexesToAgree(world.storage, employees);
+    await expectAgreement(employees);
   });
 
   test('who is in a list already, by a repair of that list, is in it still', async () => {
@@ -326,7 +322,7 @@ describe('a writer who is overtaken at any call', () => {
       };
     });
     await world.settle();
-    await expectIndexesToAgree(world.storage, employees);
+    await expectAgreement(employees);
   });
 
   test('while it puts back a copy, by another who takes its place, leaves it to that one', async () => {
@@ -369,7 +365,7 @@ describe('a writer who is overtaken at any call', () => {
       };
     });
     await world.settle();
-    const values = await expectIndexesToAgree(world.storage, employees);
+    const values = await expectAgreement(employees);
     for (const one of all)
       expect(values.find(({ employeeId }) => employeeId === one.employeeId)).toMatchObject({
         email: `mine-${one.email}`,

@@ -19,6 +19,7 @@ const SCHEDULES = Number(process.env.SCHEDULES ?? 5_000);
 /** Run beside one another, on keys of their own, and checked together. */
 const AT_ONCE = 100;
 const PROCESSES = 3;
+const WHAT = 'A random schedule of writers of three processes, moves, archives and messages';
 /**
  * What a caller may be told when others write the same, or when this machine is slow, and then nobody knows whether it was
  * written; anything else is a fault of ours.
@@ -55,21 +56,24 @@ let run = 0;
 
 test(`writers that race, and messages that come twice, late and out of order, leave every index right (${SCHEDULES} schedules)`, async () => {
   await fc.assert(
-    fc.asyncProperty(schedules, async ({ all, deliveries }) => {
-      const processes = Array.from({ length: PROCESSES }, () => world.engineThrough(createDefaultHttpClient(), QUICK));
-      const acting = Promise.all(all.map((writers, index) => race(writers, run + index, processes)));
-      run += all.length;
-      const [creates] = await Promise.all([acting, deliver(deliveries)]);
-      await world.settle();
-      const live = await expectIndexesToAgree(world.storage, employees);
-      const emails = live.map((values) => values.email);
-      expect(new Set(emails).size).toBe(emails.length);
-      await expectOneOfEach(live, creates.flat());
-      await empty();
-    }),
+    fc.asyncProperty(schedules, ({ all, deliveries }) =>
+      countTried({ what: WHAT, times: all.length }, async () => {
+        const processes = Array.from({ length: PROCESSES }, () =>
+          world.engineThrough(createDefaultHttpClient(), QUICK),
+        );
+        const acting = Promise.all(all.map((writers, index) => race(writers, run + index, processes)));
+        run += all.length;
+        const [creates] = await Promise.all([acting, deliver(deliveries)]);
+        await world.settle();
+        const live = await expectIndexesToAgree(world.storage, employees);
+        const emails = live.map((values) => values.email);
+        expect(new Set(emails).size).toBe(emails.length);
+        await expectOneOfEach(live, creates.flat());
+        await empty();
+      }),
+    ),
     { numRuns: Math.ceil(SCHEDULES / AT_ONCE), endOnFailure: true },
   );
-  countTried('A random schedule of writers of three processes, moves, archives and messages', run);
 }, 7_200_000);
 
 /** One who was to be created, told from all others by a first name that nothing changes. */

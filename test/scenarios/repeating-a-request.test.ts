@@ -1,5 +1,4 @@
 import { randomUUID } from 'node:crypto';
-import pMap from 'p-map';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { employees } from '../../lib/model/directory/employees.ts';
 import { logins } from '../../lib/model/directory/logins.ts';
@@ -9,7 +8,7 @@ import { measureCost } from '../../lib/storage/cost.ts';
 import { listTables } from '../../lib/storage/provision.ts';
 import { FAULTS, faultyHttpClient } from '../faulty-http-client.ts';
 import { eventually, useProduct } from '../product.ts';
-import { countTried } from '../tried-faults.ts';
+import { countEach, countTried } from '../tried-faults.ts';
 import { expectIndexesToAgree, openWorld, QUICK, rowsOf, somebody, type World } from '../world.ts';
 
 /** A caller that had no answer asks again with the same Idempotency-Key, and what it asked for is done once. */
@@ -86,7 +85,8 @@ describe('a create that is repeated', () => {
     await createOnce(world.engineThrough(counting), entity, make(), randomUUID());
     const calls = Array.from({ length: counting.calls }, (__, index) => index + 1);
     const cases = FAULTS.flatMap((fault) => calls.map((at) => ({ fault, at })));
-    await pMap(
+    const what = 'A create that is repeated after a fault at a storage call of its first attempt';
+    await countEach(
       cases,
       async ({ fault, at }) => {
         const [input, id] = [make(), randomUUID()];
@@ -111,11 +111,10 @@ describe('a create that is repeated', () => {
         );
         expect(mine).toHaveLength(1);
       },
-      { concurrency: 12 },
+      { what, concurrency: 12 },
     );
     await world.settle();
-    await expectIndexesToAgree(world.storage, employees);
-    countTried('A create that is repeated after a fault at a storage call of its first attempt', cases.length);
+    await countTried({ what, times: 0 }, () => expectIndexesToAgree(world.storage, employees));
   });
 });
 

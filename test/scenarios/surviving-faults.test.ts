@@ -10,8 +10,8 @@ import type { Values } from '../../lib/patterns/entity.ts';
 import { createEntity, deleteEntity, patchEntity, replaceEntity } from '../../lib/patterns/entity-store.ts';
 import { readEntity } from '../../lib/patterns/retrieve.ts';
 import { requestArchive, requestMove } from '../../lib/patterns/transfer.ts';
-import { FAULTS, type Fault, faultyHttpClient } from '../faulty-http-client.ts';
-import { countTried } from '../tried-faults.ts';
+import { FAULTS, type Fault, type FaultyHttpClient, faultyHttpClient } from '../faulty-http-client.ts';
+import { countEach, countTried } from '../tried-faults.ts';
 import { expectIndexesToAgree, openWorld, QUICK, somebody, type World } from '../world.ts';
 
 const AT_ONCE = 12;
@@ -29,7 +29,6 @@ interface Deed {
   readonly after: (one: Values) => Values | undefined;
 }
 
-const tried = new Map<Fault, number>();
 let counter = 0;
 const hire = (one: Values) => createEntity(world.engine, employees, one);
 const nothing = async () => undefined;
@@ -89,7 +88,7 @@ describe('whatever fails at whichever call,', () => {
     await prepare(sample);
     const faults = await points((engine) => act(engine, sample));
     expect(faults.length).toBeGreaterThanOrEqual(4 * FAULTS.length);
-    await pMap(
+    await countEach(
       faults,
       async ({ fault, at }) => {
         const one = newcomer();
@@ -109,15 +108,15 @@ describe('whatever fails at whichever call,', () => {
         if (outcome === 'done') expect(state, label).toEqual(wanted);
         else expect([before ?? null, wanted], label).toContainEqual(state);
       },
-      { concurrency: AT_ONCE },
+      { what: ({ fault }) => `A storage call of a write: ${fault}`, concurrency: AT_ONCE },
     );
-    for (const { fault } of faults) tried.set(fault, (tried.get(fault) ?? 0) + 1);
   });
 
   test('every index agrees in the end', async () => {
     await world.settle();
-    await expectIndexesToAgree(world.storage, employees);
-    for (const [fault, times] of tried) countTried(`A storage call of a write: ${fault}`, times);
+    await countTried({ what: 'A storage call of a write: the indexes after all of them' }, () =>
+      expectIndexesToAgree(world.storage, employees),
+    );
   });
 });
 
@@ -172,8 +171,9 @@ describe('a consumer that dies at any call', () => {
       gone,
     ],
   ])('%s is made good for by the next', async (name, queue, consume, act, after) => {
-    const run = async (clients: readonly ReturnType<typeof faultyHttpClient>[]) => {
-      const all = clients.map((client) => ({ client, one: newcomer() }));
+    const what = `A storage call of a queue function, ${name}`;
+    const run = async (clients: readonly { client: FaultyHttpClient; fault?: Fault }[]) => {
+      const all = clients.map((each) => ({ ...each, one: newcomer() }));
       await pMap(all, ({ one }) => hire(one), { concurrency: AT_ONCE });
       await world.settle();
       await pMap(all, ({ one }) => act(one), { concurrency: AT_ONCE });
@@ -188,20 +188,22 @@ describe('a consumer that dies at any call', () => {
         { concurrency: AT_ONCE },
       );
       await world.settle();
-      for (const { one } of all) {
+      const check = async ({ one }: { one: Values }) => {
         expect(await stateOf(one)).toEqual(after(one));
         const archived =
           employees.archive && (await readEntity(world.engine, employees.archive, one).catch(() => undefined));
         if (name === 'of an archive') expect(archived?.values).toEqual(one);
         if (name === 'of a move') expect(await stateOf(moved(one))).toEqual(moved(one));
-      }
-      await expectIndexesToAgree(world.storage, employees);
+      };
+      await countEach(all, check, { what: ({ fault }) => `${what}: ${fault ?? 'no fault'}` });
+      await countTried({ what: `${what}: the indexes after all of them` }, () =>
+        expectIndexesToAgree(world.storage, employees),
+      );
     };
     const counting = faultyHttpClient();
-    await run([counting]);
+    await run([{ client: counting }]);
     const calls = Array.from({ length: counting.calls }, (_, index) => index + 1);
     const faults = ['crash before', 'crash after', 'reply lost'] as const;
-    await run(faults.flatMap((fault) => calls.map((at) => faultyHttpClient(fault, at))));
-    for (const fault of faults) countTried(`A storage call of a queue function, ${name}: ${fault}`, calls.length);
+    await run(faults.flatMap((fault) => calls.map((at) => ({ client: faultyHttpClient(fault, at), fault }))));
   });
 });

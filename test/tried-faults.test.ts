@@ -1,0 +1,38 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { describe, expect, inject, test } from 'vitest';
+
+const PAGE = 'Before\n<!-- tried: written by `npm run faults` -->\nold\n<!-- /tried -->After\n';
+
+/** A vitest run of test/fixture/tried.ts in which `broken` fails; its output, and the page that it may write. */
+async function runBroken(broken: 'nothing' | 'trials' | 'other' | 'hook') {
+  const page = join(inject('folder'), `tried-${broken}.md`);
+  writeFileSync(page, PAGE);
+  const env = { ...process.env, BREAK: broken, WRITE_FAULTS: page };
+  const args = ['node_modules/vitest/vitest.mjs', 'run', '--config', 'test/fixture/tried.config.ts'];
+  const child = spawn(process.execPath, args, { env, stdio: ['ignore', 'pipe', 'ignore'] });
+  const [output] = await Promise.all([text(child.stdout), once(child, 'exit')]);
+  return { output, exitCode: child.exitCode, page: readFileSync(page, 'utf8') };
+}
+
+describe('the table of what was tried', () => {
+  test('counts trials, and is written after a green run', async () => {
+    const { output, exitCode, page } = await runBroken('nothing');
+    expect(exitCode).toBe(0);
+    expect(output).toContain('| each | 3 | 0 |\n| many | 1,000 | 0 |\n');
+    expect(page).toMatch(/^Before\n<!-- tried[\s\S]*\| each \| 3 \| 0 \|\n[\s\S]*<!-- \/tried -->After\n$/);
+  });
+
+  test('counts violations', async () => {
+    expect((await runBroken('trials')).output).toContain('| each | 3 | 2 |\n| many | 1,000 | 1 |\n');
+  });
+
+  test.each(['trials', 'other', 'hook'] as const)('is not written if the run is red (%s)', async (broken) => {
+    const { exitCode, page } = await runBroken(broken);
+    expect(exitCode).toBe(1);
+    expect(page).toBe(PAGE);
+  });
+});
