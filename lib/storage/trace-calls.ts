@@ -1,11 +1,15 @@
-import type { HttpClient } from '@azure/core-rest-pipeline';
+import type { HttpClient, PipelineRequest, PipelineResponse } from '@azure/core-rest-pipeline';
 import { SpanKind } from '@opentelemetry/api';
-import { countTransaction } from '../telemetry/metrics.ts';
+import { countResponse, countTransaction } from '../telemetry/metrics.ts';
 import { currentPattern, inSpan } from '../telemetry/span.ts';
 
+/** The date at the end of a per-day table. Metrics use the name without it: every label value is a series of its own. */
+const DAY_SUFFIX = /\d{8}$/;
+const BATCH = '$batch';
+
 /**
- * A span and a count for each storage transaction, retries included. Of a URL only the name of the table, queue or container
- * is told, which comes right behind that of the service (`endpoint`): what follows are keys.
+ * A span and the counts of each storage transaction, retries included. Of a URL they name only the table, queue or
+ * container, which is the path segment after that of the service (`endpoint`). The segments after it hold keys.
  */
 export function tracingHttpClient(
   inner: HttpClient,
@@ -17,23 +21,40 @@ export function tracingHttpClient(
   let depth: number | undefined;
   const resourceOf = (url: string) => {
     depth ??= depthOf(endpoint());
-    return /^\$?[\w-]*/.exec(new URL(url).pathname.split('/')[depth] ?? '')?.[0];
+    return /^\$?[\w-]*/.exec(new URL(url).pathname.split('/')[depth] ?? '')?.[0] || 'none';
   };
   return {
     sendRequest(request) {
       const operation = `${service} ${request.method}`;
+      const named = resourceOf(request.url);
       countTransaction({ pattern: currentPattern(), operation });
       return inSpan(
         operation,
         async (span) => {
-          // Every call comes through here: what is not recorded is not looked at.
-          if (span.isRecording()) span.updateName(`${operation} ${resourceOf(request.url)}`);
-          const response = await inner.sendRequest(request);
-          span.setAttribute('http.response.status_code', response.status);
-          return response;
+          if (span.isRecording()) span.updateName(`${operation} ${named}`);
+          const resource = (named === BATCH ? resourceOf(batchUrl(request)) : named).replace(DAY_SUFFIX, '');
+          let status = 'none';
+          try {
+            const response = await inner.sendRequest(request);
+            status = named === BATCH ? batchStatus(response) : String(response.status);
+            span.setAttribute('http.response.status_code', response.status);
+            return response;
+          } finally {
+            countResponse({ service, resource, status });
+          }
         },
         { kind: SpanKind.CLIENT },
       );
     },
   };
+}
+
+/** A transaction is sent to `$batch`. Its table is only in the request lines of its actions, the first of which precedes all data. */
+function batchUrl({ body, url }: PipelineRequest): string {
+  return (typeof body === 'string' && /^[A-Z]+ (\S+) HTTP\/1\.1/m.exec(body)?.[1]) || url;
+}
+
+/** A rejected transaction is a 202 whose body has the response of the failed action. */
+function batchStatus({ status, bodyAsText }: PipelineResponse): string {
+  return /^HTTP\/1\.1 (\d{3})/m.exec(bodyAsText ?? '')?.[1] ?? String(status);
 }

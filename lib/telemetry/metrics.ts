@@ -7,6 +7,15 @@ export function countTransaction(attributes: { readonly pattern: string; readonl
   counter('rowkey.storage.transactions', 'Storage transactions, retries included', attributes);
 }
 
+/** A response of storage. `status` is the HTTP status, of a transaction that of its first action; `none` without a response. */
+export function countResponse(attributes: {
+  readonly service: string;
+  readonly resource: string;
+  readonly status: string;
+}): void {
+  counter('rowkey.storage.responses', 'Responses of storage, by table, queue or container and status', attributes);
+}
+
 /** A message that cannot succeed. */
 export function countPoison(attributes: { readonly queue: string }): void {
   counter('rowkey.poison.recorded', 'Messages recorded as poison', attributes);

@@ -1,10 +1,13 @@
 import { createHttpHeaders } from '@azure/core-rest-pipeline';
 import { trace } from '@opentelemetry/api';
 import { NodeTracerProvider, SimpleSpanProcessor } from '@opentelemetry/sdk-trace-node';
-import { afterAll, beforeEach, expect, test } from 'vitest';
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { readBlob } from '../../../lib/storage/blobs.ts';
-import { readRow } from '../../../lib/storage/rows.ts';
+import { readRow, submit } from '../../../lib/storage/rows.ts';
 import { openStorage } from '../../../lib/storage/storage.ts';
+import { type Fault, faultyHttpClient } from '../../faulty-http-client.ts';
+import { countedMetrics } from '../../metrics.ts';
+import { testStorage } from '../../storage.ts';
 
 const names: string[] = [];
 const exporter = {
@@ -37,4 +40,60 @@ test.each([
   await readRow(storage, { table: 'employees', partition: 'secret', row: 'secret' }).catch(() => undefined);
   await readBlob(storage, { container: 'photos', name: 'secret/secret' }).catch(() => undefined);
   expect(names).toEqual(['table GET employees', 'blob GET photos']);
+});
+
+const counted = countedMetrics();
+const connectionString = testStorage(import.meta.url);
+const row = { table: 'responses', partition: 'secret', row: 'secret' };
+
+/** How many responses were counted since the last time, by `service resource status`. */
+async function responses(): Promise<Record<string, unknown>> {
+  const points = await counted('rowkey.storage.responses');
+  return Object.fromEntries(points.map(({ by, much }) => [`${by.service} ${by.resource} ${by.status}`, much]));
+}
+
+beforeAll(async () => {
+  const storage = openStorage({ connectionString });
+  await storage.tables.createTable(row.table);
+  await storage.tables.createTable(`${row.table}20261121`);
+  await storage.queue('responses').create();
+});
+
+test.each<[Fault, string]>([
+  ['throttled', '429'],
+  ['refused', '503'],
+  ['server error', '500'],
+  ['reset', 'none'],
+])('counts a response by table and status: %s', async (fault, status) => {
+  await responses();
+  await readRow(openStorage({ connectionString, httpClient: faultyHttpClient(fault, 1) }), row).catch(() => undefined);
+  expect(await responses()).toMatchObject({ [`table responses ${status}`]: 1 });
+});
+
+test('counts a throttled response of a queue and its retry by queue', async () => {
+  await responses();
+  await openStorage({ connectionString, httpClient: faultyHttpClient('refused', 1) })
+    .queue('responses')
+    .sendMessage('secret');
+  expect(await responses()).toEqual({ 'queue responses 503': 1, 'queue responses 201': 1 });
+});
+
+test('counts a transaction by its table, and a rejected one by the status of the failed action', async () => {
+  const storage = openStorage({ connectionString, httpClient: faultyHttpClient('refused', 1) });
+  const transaction = {
+    table: row.table,
+    partition: 'secret',
+    actions: ['a', 'b'].map((key) => ({ kind: 'insert' as const, row: key, properties: {} })),
+  };
+  await responses();
+  await submit(storage, transaction);
+  expect(await responses()).toEqual({ 'table responses 503': 1, 'table responses 204': 1 });
+  await expect(submit(storage, transaction)).rejects.toMatchObject({ reason: 'exists' });
+  expect(await responses()).toEqual({ 'table responses 409': 1 });
+});
+
+test('counts a per-day table under the name without its day', async () => {
+  await responses();
+  await readRow(openStorage({ connectionString }), { ...row, table: `${row.table}20261121` });
+  expect(await responses()).toEqual({ 'table responses 404': 1 });
 });
