@@ -18,9 +18,9 @@ param instanceMemoryMB = 2048
 
 // Of the identity provider, such as https://login.microsoftonline.com/{tenant}/v2.0, the id of the application and
 // https://login.microsoftonline.com/{tenant}/discovery/v2.0/keys
-param tokenIssuer = readEnvironmentVariable('TOKEN_ISSUER', '')
-param tokenAudience = readEnvironmentVariable('TOKEN_AUDIENCE', '')
-param tokenJwksUri = readEnvironmentVariable('TOKEN_JWKS_URI', '')
+param tokenIssuer = readEnvironmentVariable('TOKEN_ISSUER')
+param tokenAudience = readEnvironmentVariable('TOKEN_AUDIENCE')
+param tokenJwksUri = readEnvironmentVariable('TOKEN_JWKS_URI')
 param agreedModelChanges = readEnvironmentVariable('AGREED_MODEL_CHANGES', '')
 
 // Separated by commas, such as http://localhost:5173,https://app.example.com

@@ -4,7 +4,7 @@ targetScope = 'resourceGroup'
 
 import { Authentication, Model } from 'modules/types.bicep'
 
-@description('Name of the environment, such as dev or prod; it is part of every name.')
+@description('Name of the environment, such as dev or prod: letters (a-z), digits and hyphens, with a letter or digit first and last. It is part of most names.')
 @minLength(1)
 @maxLength(12)
 param environmentName string
@@ -15,8 +15,8 @@ param location string = resourceGroup().location
 @description('What the model of the app needs of storage: model.json, which npm run infra-model writes.')
 param model Model
 
-@description('Redundancy of storage.')
-param storageSku 'Standard_LRS' | 'Standard_ZRS'
+@description('Redundancy of storage. GRS and GZRS add a copy in another region: docs/infrastructure.md, Redundancy, before you choose one.')
+param storageSku 'Standard_LRS' | 'Standard_ZRS' | 'Standard_GRS' | 'Standard_GZRS'
 
 @description('How many days a deleted blob or container can be had back.')
 @minValue(1)
@@ -82,22 +82,44 @@ param budgetAmount int
 @description('First day of the month in which the budget is first deployed, as 2026-11-01; the same ever after. Empty: no budget.')
 param budgetStart string = ''
 
+// What the types of parameters cannot say. A failed check ends the deployment before it changes anything.
+
+// Bicep has no regular expressions. Everything else is accepted by some of the services and rejected by others.
+var nameCharacters = 'abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-'
+var wrongNameCharacters = filter(
+  range(0, length(environmentName)),
+  index => !contains(nameCharacters, substring(environmentName, index, 1))
+)
+var isNameUsable = empty(wrongNameCharacters) && !startsWith(environmentName, '-') && !endsWith(environmentName, '-')
+var environmentLabel = isNameUsable
+  ? environmentName
+  : fail('environmentName "${environmentName}" is not usable. It takes letters (a-z), digits and hyphens, with a letter or digit first and last.')
+
+// An issuer without a tenant would reject every token.
+var checkedAuthentication = empty(authentication.clientId) == empty(authentication.tenantId)
+  ? authentication
+  : fail('authentication needs both clientId and tenantId, or neither to switch platform authentication off.')
+
+// The lists are split from text: a trailing comma must not become an empty receiver or origin.
+var receivers = filter(alertEmails, email => !empty(trim(email)))
+var origins = filter(allowedOrigins, origin => !empty(trim(origin)))
+
 // Names are known before anything is deployed, so that a what-if can tell what it would change.
-var suffix = uniqueString(subscription().id, resourceGroup().id, environmentName)
+var suffix = uniqueString(subscription().id, resourceGroup().id, environmentLabel)
 var tags = {
-  'azd-env-name': environmentName
+  'azd-env-name': environmentLabel
 }
 var names = {
-  identity: 'id-rowkey-${environmentName}'
+  identity: 'id-rowkey-${environmentLabel}'
   storageAccount: 'strowkey${suffix}'
   keyVault: 'kv-rowkey-${suffix}'
-  workspace: 'log-rowkey-${environmentName}'
-  applicationInsights: 'appi-rowkey-${environmentName}'
-  plan: 'plan-rowkey-${environmentName}'
-  functionApp: 'func-rowkey-${environmentName}-${suffix}'
-  alerts: 'alert-rowkey-${environmentName}'
-  queries: 'queries-rowkey-${environmentName}'
-  budget: 'budget-rowkey-${environmentName}'
+  workspace: 'log-rowkey-${environmentLabel}'
+  applicationInsights: 'appi-rowkey-${environmentLabel}'
+  plan: 'plan-rowkey-${environmentLabel}'
+  functionApp: 'func-rowkey-${environmentLabel}-${suffix}'
+  alerts: 'alert-rowkey-${environmentLabel}'
+  queries: 'queries-rowkey-${environmentLabel}'
+  budget: 'budget-rowkey-${environmentLabel}'
 }
 var packageContainer = 'deployments'
 var keyName = 'key-encryption'
@@ -135,7 +157,7 @@ module storage 'modules/storage.bicep' = {
     sku: storageSku
     model: model
     packageContainer: packageContainer
-    allowedOrigins: allowedOrigins
+    allowedOrigins: origins
     auditKeptDays: auditKeptDays
     undeleteDays: undeleteDays
     workspaceId: monitoring.outputs.workspaceId
@@ -188,8 +210,8 @@ module app 'modules/app.bicep' = {
     tokenAudience: tokenAudience
     tokenJwksUri: tokenJwksUri
     agreedModelChanges: agreedModelChanges
-    allowedOrigins: allowedOrigins
-    authentication: authentication
+    allowedOrigins: origins
+    authentication: checkedAuthentication
   }
   dependsOn: [access]
 }
@@ -202,9 +224,12 @@ module alerts 'modules/alerts.bicep' = {
     location: location
     tags: tags
     workspaceId: monitoring.outputs.workspaceId
-    emails: alertEmails
+    storageAccountName: names.storageAccount
+    emails: receivers
     reconcileLagSeconds: reconcileLagSeconds
   }
+  // The metric alert names the storage account.
+  dependsOn: [storage]
 }
 
 // What somebody who is awake asks first.
@@ -219,13 +244,13 @@ module queries 'modules/queries.bicep' = {
 
 // What it may cost. A budget keeps the day from which it counts: a later deployment that gives another one is refused,
 // so that the day has to be said, and cannot be that of the deployment.
-module budget 'modules/budget.bicep' = if (!empty(alertEmails) && !empty(budgetStart)) {
+module budget 'modules/budget.bicep' = if (!empty(receivers) && !empty(budgetStart)) {
   name: 'budget'
   params: {
     name: names.budget
     amount: budgetAmount
     start: budgetStart
-    emails: alertEmails
+    emails: receivers
   }
 }
 

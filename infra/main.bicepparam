@@ -17,9 +17,9 @@ param auditKeptDays = 30
 // App
 param maximumInstanceCount = 40
 param instanceMemoryMB = 2048
-param tokenIssuer = readEnvironmentVariable('TOKEN_ISSUER', '')
-param tokenAudience = readEnvironmentVariable('TOKEN_AUDIENCE', '')
-param tokenJwksUri = readEnvironmentVariable('TOKEN_JWKS_URI', '')
+param tokenIssuer = readEnvironmentVariable('TOKEN_ISSUER')
+param tokenAudience = readEnvironmentVariable('TOKEN_AUDIENCE')
+param tokenJwksUri = readEnvironmentVariable('TOKEN_JWKS_URI')
 param agreedModelChanges = readEnvironmentVariable('AGREED_MODEL_CHANGES', '')
 param allowedOrigins = empty(origins) ? [] : split(replace(origins, ' ', ''), ',')
 

@@ -8,7 +8,9 @@ var emails = readEnvironmentVariable('ALERT_EMAILS', '')
 param environmentName = 'prod'
 param model = loadJsonContent('model.json')
 
-// Storage
+// Storage. Three zones of one region, on purpose: GRS and GZRS replicate to the other region asynchronously, and tables, queues
+// and blobs each with a lag of their own, so that a failover loses the last minutes of each. What it costs and what to do after
+// a failover: docs/infrastructure.md, Redundancy.
 param storageSku = 'Standard_ZRS'
 param undeleteDays = 30
 param auditKeptDays = 730
@@ -19,9 +21,9 @@ param instanceMemoryMB = 2048
 
 // Of the identity provider, such as https://login.microsoftonline.com/{tenant}/v2.0, the id of the application and
 // https://login.microsoftonline.com/{tenant}/discovery/v2.0/keys
-param tokenIssuer = readEnvironmentVariable('TOKEN_ISSUER', '')
-param tokenAudience = readEnvironmentVariable('TOKEN_AUDIENCE', '')
-param tokenJwksUri = readEnvironmentVariable('TOKEN_JWKS_URI', '')
+param tokenIssuer = readEnvironmentVariable('TOKEN_ISSUER')
+param tokenAudience = readEnvironmentVariable('TOKEN_AUDIENCE')
+param tokenJwksUri = readEnvironmentVariable('TOKEN_JWKS_URI')
 param agreedModelChanges = readEnvironmentVariable('AGREED_MODEL_CHANGES', '')
 
 // Separated by commas, such as https://app.example.com

@@ -14,6 +14,9 @@ param tags Tags
 @description('Id of the workspace that is asked.')
 param workspaceId string
 
+@description('Name of the storage account whose throttling is watched.')
+param storageAccountName string
+
 @description('Who is told. Empty: alerts are seen in the portal only.')
 param emails string[]
 
@@ -21,10 +24,24 @@ param emails string[]
 @minValue(1)
 param reconcileLagSeconds int
 
-// Each query answers a number in the column `measure`; the alert fires when the largest, or the total, is above the
-// threshold. A rule is looked at every quarter of an hour at most, which is the cheapest there is, and looks back twice
-// as far, as telemetry comes minutes late. They ask metrics where they can: the Functions host keeps only some traces of many,
-// with their logs (ItemCount says how many one stands for), and names no function in its logs.
+// Each query returns a number in the column `measure`; the alert fires if the largest value, or the total, is above the
+// threshold. A rule runs at most every 15 minutes, which is the cheapest interval, and looks back twice as far, because
+// telemetry arrives minutes late. The queries read metrics where they can: the Functions host keeps only a sample of traces
+// and their logs (ItemCount says how many one stands for), and names no function in its logs.
+
+// The tables with their columns, so that a query is valid before the first telemetry has created them. A rule whose query
+// fails for a week is switched off by the service.
+var tables = '''
+  let Metrics = union isfuzzy=true
+    (datatable(TimeGenerated: datetime, Name: string, Sum: real, Max: real, Properties: dynamic) []), AppMetrics;
+  let Requests = union isfuzzy=true
+    (datatable(TimeGenerated: datetime, Url: string, ResultCode: string, ItemCount: int) []), AppRequests;
+'''
+
+// Table storage rejects some requests whenever it moves a partition to another server, and the SDK repeats them. More than
+// this number in half an hour means that a table, a queue or the account is at its limit.
+var throttledAtMost = 20
+
 var rules = [
   {
     name: 'poison'
@@ -34,7 +51,7 @@ var rules = [
     every: 'PT15M'
     window: 'PT30M'
     query: '''
-      AppMetrics
+      Metrics
       | where Name == 'rowkey.poison.recorded'
       | extend Queue = tostring(Properties.queue)
       | summarize measure = sum(Sum) by Queue
@@ -57,7 +74,7 @@ var rules = [
     every: 'PT15M'
     window: 'PT30M'
     query: '''
-      AppMetrics
+      Metrics
       | where Name == 'rowkey.reconcile.lag'
       | summarize measure = max(Max)
     '''
@@ -73,7 +90,7 @@ var rules = [
     every: 'PT15M'
     window: 'PT30M'
     query: '''
-      AppRequests
+      Requests
       | where isnotempty(Url)
       | summarize total = sum(ItemCount), failed = sumif(ItemCount, ResultCode startswith '5')
       | where total >= 20
@@ -89,18 +106,19 @@ var rules = [
     description: 'A timer has not run to its end for longer than it may.'
     severity: 2
     every: 'PT1H'
-    // The longest there is. What has not run in it counts from the first metric of any kind, so that a new deployment is
-    // given its time.
+    // The longest window there is. A timer that has not completed in it counts from the first metric of any kind, so that
+    // a new deployment gets the same time. Without any metric nothing is known, and the alert does not fire.
     window: 'P2D'
     query: '''
-      let began = toscalar(AppMetrics | summarize min(TimeGenerated));
+      let began = toscalar(Metrics | summarize min(TimeGenerated));
       datatable(Timer: string, within: timespan) ['roll-days', 26h, 'collect-orphans', 26h, 'audit-drift', 3h]
       | join kind=leftouter (
-          AppMetrics
+          Metrics
           | where Name == 'rowkey.timer.completed'
           | summarize completed = max(TimeGenerated) by Timer = tostring(Properties.timer)
         ) on Timer
-      | project Timer, measure = iff(coalesce(completed, began) > now() - within, 0, 1)
+      | extend since = coalesce(completed, began)
+      | project Timer, measure = iff(isnull(since) or since > now() - within, 0, 1)
     '''
     aggregation: 'Maximum'
     threshold: 0
@@ -120,7 +138,7 @@ var rules = [
     every: 'PT1H'
     window: 'PT2H'
     query: '''
-      AppMetrics
+      Metrics
       | where Name == 'rowkey.drift.found'
       | extend Entity = tostring(Properties.entity)
       | summarize measure = max(Sum) by Entity
@@ -135,7 +153,35 @@ var rules = [
       }
     ]
   }
+  {
+    name: 'storage-throttled'
+    title: 'Storage throttles the app'
+    description: 'Storage rejected requests of the app with 429 or 503: a table, a queue or a container is at its limit. See docs/operating.md.'
+    severity: 2
+    every: 'PT15M'
+    window: 'PT30M'
+    query: '''
+      Metrics
+      | where Name == 'rowkey.storage.responses'
+      | where tostring(Properties.status) in ('429', '503')
+      | extend Resource = strcat(Properties.service, ' ', Properties.resource)
+      | summarize measure = sum(Sum) by Resource
+    '''
+    aggregation: 'Total'
+    threshold: throttledAtMost
+    dimensions: [
+      {
+        name: 'Resource'
+        operator: 'Include'
+        values: ['*']
+      }
+    ]
+  }
 ]
+
+resource account 'Microsoft.Storage/storageAccounts@2025-06-01' existing = {
+  name: storageAccountName
+}
 
 resource operators 'Microsoft.Insights/actionGroups@2023-01-01' = {
   name: name
@@ -171,7 +217,7 @@ resource alerts 'Microsoft.Insights/scheduledQueryRules@2023-12-01' = [
       criteria: {
         allOf: [
           {
-            query: rule.query
+            query: '${tables}${rule.query}'
             timeAggregation: rule.aggregation
             metricMeasureColumn: 'measure'
             dimensions: rule.dimensions
@@ -186,7 +232,7 @@ resource alerts 'Microsoft.Insights/scheduledQueryRules@2023-12-01' = [
       }
       // Says by itself when it is over.
       autoMitigate: true
-      // The tables come with the first telemetry, which is after the first deployment.
+      // Validation would need the tables of the first telemetry, which comes after the first deployment.
       skipQueryValidation: true
       actions: {
         actionGroups: [operators.id]
@@ -194,3 +240,52 @@ resource alerts 'Microsoft.Insights/scheduledQueryRules@2023-12-01' = [
     }
   }
 ]
+
+// The same for the whole account, by the service's own metric: it also counts clients that hold a grant and never reach
+// the app. The values are those of the dimension ResponseType:
+// https://learn.microsoft.com/azure/storage/tables/monitor-table-storage-reference#metrics-dimensions
+resource accountThrottled 'Microsoft.Insights/metricAlerts@2018-03-01' = {
+  name: '${name}-account-throttled'
+  location: 'global'
+  tags: tags
+  properties: {
+    description: 'The storage account rejected requests because a partition, a queue or the account is at its limit. See docs/operating.md.'
+    severity: 2
+    enabled: true
+    scopes: [account.id]
+    evaluationFrequency: 'PT15M'
+    windowSize: 'PT30M'
+    criteria: {
+      'odata.type': 'Microsoft.Azure.Monitor.SingleResourceMultipleMetricCriteria'
+      allOf: [
+        {
+          criterionType: 'StaticThresholdCriterion'
+          name: 'throttled'
+          metricNamespace: 'Microsoft.Storage/storageAccounts'
+          metricName: 'Transactions'
+          dimensions: [
+            {
+              name: 'ResponseType'
+              operator: 'Include'
+              values: [
+                'ServerBusyError'
+                'ClientThrottlingError'
+                'ClientAccountBandwidthThrottlingError'
+                'ClientAccountRequestThrottlingError'
+              ]
+            }
+          ]
+          timeAggregation: 'Total'
+          operator: 'GreaterThan'
+          threshold: throttledAtMost
+        }
+      ]
+    }
+    autoMitigate: true
+    actions: [
+      {
+        actionGroupId: operators.id
+      }
+    ]
+  }
+}

@@ -61,6 +61,8 @@ param authentication Authentication
 // Handlers wait for storage most of the time, so that one process serves many requests at once.
 var httpConcurrency = 32
 
+var isAuthenticationOn = !empty(authentication.clientId)
+
 resource identity 'Microsoft.ManagedIdentity/userAssignedIdentities@2024-11-30' existing = {
   name: identityName
 }
@@ -149,6 +151,9 @@ resource app 'Microsoft.Web/sites@2025-03-01' = {
   }
 }
 
+// The resources below all write to the site. App Service returns 409 now and then for concurrent writes to one site, so each
+// of them depends on the one before.
+
 // No setting is a secret. The connection string of Application Insights names a place; without an identity that has the
 // role, nothing is accepted there.
 resource settings 'Microsoft.Web/sites/config@2025-03-01' = {
@@ -184,6 +189,7 @@ resource ftpCredentials 'Microsoft.Web/sites/basicPublishingCredentialsPolicies@
   properties: {
     allow: false
   }
+  dependsOn: [settings]
 }
 
 resource scmCredentials 'Microsoft.Web/sites/basicPublishingCredentialsPolicies@2025-03-01' = {
@@ -194,34 +200,38 @@ resource scmCredentials 'Microsoft.Web/sites/basicPublishingCredentialsPolicies@
   properties: {
     allow: false
   }
+  dependsOn: [ftpCredentials]
 }
 
-// Off unless it is asked for: the app checks bearer tokens itself, and of any issuer. Where it is on, a request without
-// a token of the tenant does not reach the app, but for the two routes that need none.
-resource platformAuthentication 'Microsoft.Web/sites/config@2025-03-01' = if (!empty(authentication.clientId)) {
+// Off by default: the app checks bearer tokens itself, of any issuer. If it is on, the platform rejects a request without
+// a token of the tenant, except on the two routes that need no token. The resource is deployed in both cases: a deployment
+// does not remove a resource that the template leaves out, so authentication would stay on after the client id is emptied.
+resource platformAuthentication 'Microsoft.Web/sites/config@2025-03-01' = {
   parent: app
   name: 'authsettingsV2'
   properties: {
     platform: {
-      enabled: true
+      enabled: isAuthenticationOn
     }
     globalValidation: {
-      requireAuthentication: true
-      unauthenticatedClientAction: 'Return401'
+      requireAuthentication: isAuthenticationOn
+      unauthenticatedClientAction: isAuthenticationOn ? 'Return401' : 'AllowAnonymous'
       excludedPaths: ['/api/health', '/api/openapi.json']
     }
-    identityProviders: {
-      azureActiveDirectory: {
-        enabled: true
-        registration: {
-          clientId: authentication.clientId
-          openIdIssuer: '${environment().authentication.loginEndpoint}${authentication.tenantId}/v2.0'
+    identityProviders: isAuthenticationOn
+      ? {
+          azureActiveDirectory: {
+            enabled: true
+            registration: {
+              clientId: authentication.clientId
+              openIdIssuer: '${environment().authentication.loginEndpoint}${authentication.tenantId}/v2.0'
+            }
+            validation: {
+              allowedAudiences: [tokenAudience]
+            }
+          }
         }
-        validation: {
-          allowedAudiences: [tokenAudience]
-        }
-      }
-    }
+      : {}
     login: {
       tokenStore: {
         enabled: false
@@ -231,6 +241,7 @@ resource platformAuthentication 'Microsoft.Web/sites/config@2025-03-01' = if (!e
       requireHttps: true
     }
   }
+  dependsOn: [scmCredentials]
 }
 
 @description('Host name of the app.')

@@ -28,6 +28,11 @@ var queries = [
     query: loadTextContent('../queries/transactions-by-pattern.kql')
   }
   {
+    name: 'storage-responses'
+    question: 'Does storage throttle, and where?'
+    query: loadTextContent('../queries/storage-responses.kql')
+  }
+  {
     name: 'failing-or-slow'
     question: 'Which requests fail or are slow?'
     query: loadTextContent('../queries/failing-or-slow.kql')

@@ -13,8 +13,8 @@ param location string
 @description('Tags of every resource.')
 param tags Tags
 
-@description('Redundancy: one data centre (LRS), or three zones of the region (ZRS).')
-param sku 'Standard_LRS' | 'Standard_ZRS'
+@description('Redundancy: one data centre (LRS) or three zones of the region (ZRS); GRS and GZRS add a copy in another region.')
+param sku 'Standard_LRS' | 'Standard_ZRS' | 'Standard_GRS' | 'Standard_GZRS'
 
 @description('The tables, queues and containers to make.')
 param model Model
@@ -87,8 +87,10 @@ resource account 'Microsoft.Storage/storageAccounts@2025-06-01' = {
     supportsHttpsTrafficOnly: true
     // Browsers and phones reach it with a signature, and the app over the platform's own network.
     publicNetworkAccess: 'Enabled'
-    // A grant is good for half an hour, of which the first half has passed when it is given, as clocks differ. One that
-    // is longer than an hour is none of ours; it is logged and not refused, so that a clock does no harm.
+    // The app signs for half an hour, half of it in the past because clocks differ, so no signature of the app exceeds an
+    // hour. Log accepts a longer one and sets SasExpiryStatus in the resource log of the request. Only deletes are logged
+    // (see the diagnostics below): a longer signature used to read or write leaves no trace. Block would reject requests
+    // because of a wrong clock.
     sasPolicy: {
       expirationAction: 'Log'
       sasExpirationPeriod: '00.01:00:00'

@@ -34,7 +34,7 @@ test('the API allows the same origins', () => {
   );
   for (const name of ['storage', 'app']) {
     const module = declarations.find((one) => one.kind === 'module' && one.name === name);
-    expect(module && written(module, 'params.allowedOrigins'), name).toBe('allowedOrigins');
+    expect(module && written(module, 'params.allowedOrigins'), name).toBe('origins');
   }
 });
 

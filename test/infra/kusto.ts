@@ -27,7 +27,12 @@ interface Kusto {
 }
 interface Code {
   readonly ResultType: { readonly Columns?: List<Column> } | null;
-  GetDiagnostics(): List<{ readonly Message: string; readonly Start: number; readonly Length: number }>;
+  GetDiagnostics(): List<Diagnostic>;
+}
+interface Diagnostic {
+  readonly Message: string;
+  readonly Start: number;
+  readonly Length: number;
 }
 interface Column {
   readonly Name: string;
@@ -46,7 +51,10 @@ const { Symbols, GlobalState, KustoCode } = (globalThis as unknown as { readonly
 const tables = Object.entries(TABLES).map(
   ([name, columns]) => new Symbols.TableSymbol.$ctor7(name, `(${columns})`, null),
 );
-const workspace = GlobalState.Default.WithDatabase(new Symbols.DatabaseSymbol.ctor('workspace', tables));
+const workspaceOf = (members: readonly object[]) =>
+  GlobalState.Default.WithDatabase(new Symbols.DatabaseSymbol.ctor('workspace', members));
+const workspace = workspaceOf(tables);
+const emptyWorkspace = workspaceOf([]);
 
 export interface Query {
   /** What the parser finds wrong, and where. */
@@ -56,12 +64,22 @@ export interface Query {
 }
 
 export function readQuery(text: string): Query {
-  const code = KustoCode.ParseAndAnalyze(text, workspace);
+  return analyze(text, workspace);
+}
+
+/** The same for a workspace that has no telemetry yet, and therefore no tables. */
+export function readQueryBeforeTelemetry(text: string): Query {
+  return analyze(text, emptyWorkspace);
+}
+
+function analyze(text: string, globals: object): Query {
+  const code = KustoCode.ParseAndAnalyze(text, globals);
   const columns = code.ResultType?.Columns;
   return {
-    wrong: items(code.GetDiagnostics()).map(
-      ({ Message, Start, Length }) => `${text.slice(Start, Start + Length)}: ${Message}`,
-    ),
+    wrong: items(code.GetDiagnostics())
+      // A missing table of a fuzzy union is a remark of the parser, and no error of the service.
+      .filter(({ Message }) => !/^The fuzzy name /.test(Message))
+      .map(({ Message, Start, Length }) => `${text.slice(Start, Start + Length)}: ${Message}`),
     columns: new Map((columns ? items(columns) : []).map(({ Name, Type }) => [Name, Type.Name])),
   };
 }

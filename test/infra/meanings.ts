@@ -27,6 +27,11 @@ export function meanings(node: Node, file: BicepFile): Meaning[] {
     case 'type':
     case 'union_type':
       return each(children(node));
+    case 'unary_expression':
+      return [{ is: 'typed', type: node.text.startsWith('!') ? 'bool' : 'int' }];
+    case 'binary_expression':
+      // The grammar reads the last two of more than three types as an expression.
+      return /^'[^']*' \| '/.test(node.text) ? each(children(node)) : [{ is: 'unknown' }];
     case 'ternary_expression':
       return each(others);
     case 'member_expression':

@@ -20,3 +20,16 @@ test('alerts and saved queries ask for metrics that the app has', async () => {
   expect(asked.size).toBeGreaterThan(2);
   expect([...asked].filter((name) => !counted.has(name))).toEqual([]);
 });
+
+test('alerts and saved queries read properties that the metrics have', async () => {
+  const metrics = await readFile(`${root}lib/telemetry/metrics.ts`, 'utf8');
+  const given = new Set([...metrics.matchAll(/readonly (\w+): string/g)].map(([, name]) => name));
+  const queries = [
+    'infra/modules/alerts.bicep',
+    ...(await Array.fromAsync(glob('infra/queries/*.kql', { cwd: root }))),
+  ];
+  const texts = await Promise.all(queries.map((file) => readFile(`${root}${file}`, 'utf8')));
+  const asked = texts.flatMap((text) => [...text.matchAll(/\bProperties\.(\w+)/g)].map(([, name]) => name));
+  expect(asked).toContain('status');
+  expect(asked.filter((name) => !given.has(name))).toEqual([]);
+});

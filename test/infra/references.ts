@@ -5,22 +5,31 @@ import { all, type BicepFile, children, type Declaration, fileAt, properties, un
 
 /** The functions that are used; another one is added here when it is first used. */
 const FUNCTIONS = [
+  'contains',
   'empty',
+  'endsWith',
   'environment',
+  'fail',
+  'filter',
   'guid',
+  'length',
   'loadJsonContent',
   'loadTextContent',
+  'range',
   'readEnvironmentVariable',
   'replace',
   'resourceGroup',
   'split',
+  'startsWith',
   'subscription',
   'subscriptionResourceId',
+  'substring',
   'tenant',
+  'trim',
   'union',
   'uniqueString',
 ];
-const DECORATORS = ['allowed', 'description', 'export', 'maxLength', 'maxValue', 'minLength', 'minValue'];
+const DECORATORS = ['allowed', 'batchSize', 'description', 'export', 'maxLength', 'maxValue', 'minLength', 'minValue'];
 
 /** Names that are used and not declared; functions that are not known. */
 export function undeclared(file: BicepFile): string[] {

@@ -46,6 +46,7 @@ const API_VERSIONS: Readonly<Record<string, string>> = {
   'Microsoft.Insights/actionGroups': '2023-01-01',
   'Microsoft.Insights/components': '2020-02-02',
   'Microsoft.Insights/diagnosticSettings': '2021-05-01-preview',
+  'Microsoft.Insights/metricAlerts': '2018-03-01',
   'Microsoft.Insights/scheduledQueryRules': '2023-12-01',
   'Microsoft.KeyVault/': '2025-05-01',
   'Microsoft.ManagedIdentity/userAssignedIdentities': '2024-11-30',
@@ -70,6 +71,29 @@ const SETTINGS = [
   'TOKEN_JWKS_URI',
 ];
 
+/** https://learn.microsoft.com/azure/azure-monitor/app/data-model-complete */
+const APPLICATION_INSIGHTS_TABLES = [
+  'AppAvailabilityResults',
+  'AppBrowserTimings',
+  'AppDependencies',
+  'AppEvents',
+  'AppExceptions',
+  'AppMetrics',
+  'AppPageViews',
+  'AppPerformanceCounters',
+  'AppRequests',
+  'AppSystemEvents',
+  'AppTraces',
+];
+
+/** https://learn.microsoft.com/azure/storage/tables/monitor-table-storage-reference#metrics-dimensions */
+const THROTTLED = [
+  'ServerBusyError',
+  'ClientThrottlingError',
+  'ClientAccountBandwidthThrottlingError',
+  'ClientAccountRequestThrottlingError',
+];
+
 const model: { tables: string[]; queues: string[]; containers: string[] } = JSON.parse(
   readFileSync(join(INFRA, 'model.json'), 'utf8'),
 );
@@ -89,9 +113,12 @@ describe('storage', () => {
     for (const container of resources('Microsoft.Storage/storageAccounts/blobServices/containers'))
       expect(written(container, 'properties.publicAccess')).toBe("'None'");
   });
-  test('logs signatures that are good for longer than an hour', () => {
+  test('marks a signature that exceeds an hour in the log of its request, and says which requests are logged', () => {
     expect(written(account, 'properties.sasPolicy.expirationAction')).toBe("'Log'");
     expect(written(account, 'properties.sasPolicy.sasExpirationPeriod')).toBe("'00.01:00:00'");
+    const [, comment] = /((?:^ *\/\/.*\n)+) *sasPolicy:/m.exec(account.node.text) ?? [];
+    expect(comment).toContain('SasExpiryStatus');
+    expect(comment).toContain('Only deletes are logged');
   });
   test('lets no other tenant replicate', () =>
     expect(written(account, 'properties.allowCrossTenantReplication')).toBe('false'));
@@ -194,6 +221,23 @@ describe('the app', () => {
     const names = value ? all(value, 'object').flatMap((object) => [...properties(object).keys()]) : [];
     expect(names.toSorted()).toEqual(SETTINGS);
   });
+  test('switches platform authentication off when its client id is emptied', () => {
+    const authentication = resources('Microsoft.Web/sites/config').find(
+      (config) => written(config, 'name') === "'authsettingsV2'",
+    );
+    // A resource with a condition is left as it is when the condition fails.
+    expect(authentication?.node.text).not.toMatch(/^resource .* = if /m);
+    const isOn = declarations.find(({ name }) => name === 'isAuthenticationOn');
+    expect(isOn && children(isOn.node)[1]?.text).toBe('!empty(authentication.clientId)');
+    for (const switched of ['platform.enabled', 'globalValidation.requireAuthentication'])
+      expect(authentication && written(authentication, `properties.${switched}`)).toBe('isAuthenticationOn');
+  });
+  test('has its site configuration written one resource after the other', () => {
+    const parts = declarations.filter((part) => part.file === 'modules/app.bicep' && written(part, 'parent') === 'app');
+    expect(parts.length).toBeGreaterThan(3);
+    const before = parts.map((part) => written(part, 'dependsOn'));
+    expect(before).toEqual(parts.map((_, index) => parts[index - 1] && `[${parts[index - 1]?.name}]`));
+  });
   test('sends no cookies to other origins', () =>
     expect(written(app, 'properties.siteConfig.cors.supportCredentials')).toBe('false'));
 });
@@ -204,6 +248,23 @@ describe('monitoring', () => {
     expect(written(component, 'properties.DisableLocalAuth')).toBe('true');
     const workspace = theResource('Microsoft.OperationalInsights/workspaces');
     expect(written(workspace, 'properties.features.disableLocalAuth')).toBe('true');
+  });
+  test('keeps the tables of Application Insights as long as the rest of the workspace', () => {
+    const retention = written(theResource('Microsoft.OperationalInsights/workspaces'), 'properties.retentionInDays');
+    const tables = theResource('Microsoft.OperationalInsights/workspaces/tables');
+    expect(written(tables, 'properties.retentionInDays')).toBe(retention);
+    expect(written(tables, 'properties.totalRetentionInDays')).toBe(retention);
+    expect(tables.decorators).toContain('batchSize(1)');
+    const list = declarations.find(({ kind, name }) => kind === 'var' && name === tables.loopsOver);
+    const names = list ? all(list.node, 'string').map(({ text }) => unquoted(text)) : [];
+    expect(names).toEqual(APPLICATION_INSIGHTS_TABLES);
+  });
+  test('watches the throttling of the whole storage account', () => {
+    const alert = theResource('Microsoft.Insights/metricAlerts');
+    expect(written(alert, 'properties.scopes')).toBe('[account.id]');
+    expect(alert.node.text).toContain("metricName: 'Transactions'");
+    expect(alert.node.text).toContain("name: 'ResponseType'");
+    expect(alert.node.text.match(/(?<=')\w+Error(?=')/g)).toEqual(THROTTLED);
   });
   test('has a daily cap', () => {
     const workspace = theResource('Microsoft.OperationalInsights/workspaces');
