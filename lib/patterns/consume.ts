@@ -7,6 +7,7 @@ import type { Engine } from './engine.ts';
 import { type Entity, withArchives } from './entity.ts';
 import { Intent } from './intent.ts';
 import { handleMessage, type Log, type Message, recordPoison } from './poison.ts';
+import { possibleItems } from './possible-places.ts';
 import { reconcile } from './reconcile.ts';
 import { failTransfer, runTransfer, Transfer } from './transfer.ts';
 
@@ -23,7 +24,14 @@ const Sender = z.object({ traceparent: z.string() });
 export async function consumeIntent({ engine, entities, log }: Consumer, message: Message): Promise<void> {
   await handle(engine, message, log, async () => {
     const intent = read(Intent, message.body);
-    await reconcile(engine, entityOf(entities, intent.entity), intent);
+    const entity = entityOf(entities, intent.entity);
+    const { items, refused } = possibleItems(entity, intent);
+    await reconcile(engine, entity, { ...intent, items });
+    if (refused !== undefined)
+      throw new RowkeyError(
+        'never-succeeds',
+        `Part of the message is refused: ${refused}. The message is forged, or of another declaration; the rest of it is done.`,
+      );
     recordReconcileLag(engine.now() - message.insertedAt);
   });
 }

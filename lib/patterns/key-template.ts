@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { RowkeyError } from '../errors.ts';
-import { instantOf, invertedBounds, invertedTicks } from './log-tail.ts';
+import { instantOf, invertedBounds, invertedTicks, isInvertedTicks } from './log-tail.ts';
 
 /**
  * Keys are made from templates: `empid_{employeeId}`, `{year:4}` (a number, zero-padded to four digits),
@@ -145,8 +145,8 @@ export function parseKey(template: KeyTemplate, key: string): Record<string, str
     if (end < 0) return undefined;
     const raw = rest.slice(0, end);
     rest = rest.slice(end + part.after.length);
-    const isDigits = part.newestFirst || part.width !== undefined;
-    if (raw === '' || (isDigits && !/^\d+$/.test(raw))) return undefined;
+    if (raw === '' || (part.width !== undefined && !/^\d+$/.test(raw))) return undefined;
+    if (part.newestFirst && !isInvertedTicks(raw)) return undefined;
     if (!part.hash) values[part.field] = decodeField(part, raw);
   }
   return rest === '' ? values : undefined;

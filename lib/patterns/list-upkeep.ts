@@ -1,3 +1,4 @@
+import { RowkeyError } from '../errors.ts';
 import { isExplaining } from '../storage/explain.ts';
 import { type Action, readRow, tryAction } from '../storage/rows.ts';
 import type { Storage } from '../storage/storage.ts';
@@ -72,7 +73,13 @@ async function write(storage: Storage, place: Place, requests: readonly Request[
   });
   const add = intime.filter(({ wanted }) => wanted).map(({ member }) => member);
   const remove = intime.filter(({ wanted }) => !wanted).map(({ member }) => member);
-  if (!row && add.length === 0) return true;
+  const isOther = row && row.properties.EntityType !== 'list';
+  if ((!row || isOther) && add.length === 0) return true;
+  if (isOther)
+    throw new RowkeyError(
+      'needs-repair',
+      `A row of the table ${place.table} is in the place of a list of the index ${place.index}.`,
+    );
   // The last one out takes the list away.
   const isEmptied = add.length === 0 && membersOf(row).every((member) => remove.includes(member));
   const changed =

@@ -18,6 +18,11 @@ export function invertedTicks(instant: string): string {
   return String(MAX_TICKS - ticksOf(instant)).padStart(DIGITS, '0');
 }
 
+/** Whether a text is what `invertedTicks` returns for some instant. */
+export function isInvertedTicks(text: string): boolean {
+  return text.length === DIGITS && /^\d+$/.test(text) && BigInt(text) <= MAX_TICKS;
+}
+
 /** The instant that 19 digits were made from, with three fractional digits unless it has more. */
 export function instantOf(digits: string): string {
   const ticks = MAX_TICKS - BigInt(digits);

@@ -5,11 +5,11 @@ import { type Address, type Properties, type Row, readRow, tryAction } from '../
 import { inPattern } from '../telemetry/span.ts';
 import type { Engine } from './engine.ts';
 import type { Entity, Values } from './entity.ts';
-import { liveValues, type Snapshot, toSnapshot, toValues } from './entity-codec.ts';
+import { liveValues, PLACEHOLDER, type Snapshot, TOMBSTONE, toSnapshot, toValues } from './entity-codec.ts';
 import type { InterPartitionIndex } from './indexes.ts';
 import type { Intent } from './intent.ts';
 import { settleMember } from './list-upkeep.ts';
-import { copyProperties, isUnique, type Place, placesOf, samePlace, unionOfPlaces } from './places.ts';
+import { copyProperties, isCopy, isUnique, type Place, placesOf, samePlace, unionOfPlaces } from './places.ts';
 import { hasLiveClaim, isConfirmed, isOwnedBy } from './unique-claim.ts';
 
 /**
@@ -54,15 +54,13 @@ interface Work {
 
 async function reconcileEntity(work: Work, address: Address, named: readonly Place[]): Promise<void> {
   const { engine, entity } = work;
-  // A release that has come may have declared an index of which this one knows nothing, and wants it there all the same.
-  const known = named.filter(({ index }) => index in entity.indexes);
   for (;;) {
     const before = await readSnapshot(work, address);
-    const places = unionOfPlaces(known, placesOf(entity, liveValues(before)));
+    const places = unionOfPlaces(named, placesOf(entity, liveValues(before)));
     const contested = places.filter((place) => isUnique(entity.indexes[place.index]));
     const own = places.filter((place) => !contested.includes(place));
     let refused = false;
-    for (const place of own) refused ||= !(await settleOwn(work, before, place));
+    for (const place of own) refused ||= !(await settleOwn(work, { address, snapshot: before, place }));
     if (refused) continue;
     for (const place of contested) await settleContested(work, address, place);
     const after = await readSnapshot(work, address);
@@ -75,18 +73,22 @@ async function reconcileEntity(work: Work, address: Address, named: readonly Pla
 }
 
 /** A copy under the entity's own key, or its place in a list. Answers false when the place changed meanwhile. */
-async function settleOwn(work: Work, snapshot: Snapshot, place: Place): Promise<boolean> {
-  const { engine, entity } = work;
+async function settleOwn(
+  { engine, entity, until }: Work,
+  { address, snapshot, place }: { readonly address: Address; readonly snapshot: Snapshot; readonly place: Place },
+): Promise<boolean> {
   const values = liveValues(snapshot);
   const wanted = placesOf(entity, values).some((other) => samePlace(other, place));
   const { member } = place;
   if (member !== undefined)
-    return settleMember(engine.storage, { ...place, member }, { wanted, check: () => checkHold(work) });
+    return settleMember(engine.storage, { ...place, member }, { wanted, check: () => checkHold({ engine, until }) });
   const row = await readRow(engine.storage, place);
-  checkHold(work);
+  checkHold({ engine, until });
   const index = entity.indexes[place.index];
   if (!wanted || !values || index?.kind !== 'inter-partition')
-    return row ? tryAction(engine.storage, place, { kind: 'delete', row: place.row, etag: row.etag }) : true;
+    return row && isEntryOf(entity, address, row)
+      ? tryAction(engine.storage, place, { kind: 'delete', row: place.row, etag: row.etag })
+      : true;
   const properties = copyProperties(entity, values, index.copies);
   if (!row) return tryAction(engine.storage, place, { kind: 'insert', row: place.row, properties });
   return (
@@ -100,7 +102,7 @@ async function settleContested(work: Work, address: Address, place: Place): Prom
   const { engine, entity } = work;
   for (;;) {
     const row = await readRow(engine.storage, place);
-    if (!row || !isOwnedBy(row, address)) return;
+    if (!row || !isEntryOf(entity, address, row)) return;
     if (hasLiveClaim(row, work, engine.now())) return;
     const values = liveValues(await readSnapshot(work, address));
     const wanted = placesOf(entity, values).some((other) => samePlace(other, place));
@@ -129,8 +131,19 @@ export function sameCopy(entity: Entity, row: Row, wanted: Properties): boolean 
   );
 }
 
+/** Whether a row is a copy or a claim of this very entity: nothing else is deleted. */
+function isEntryOf({ name }: Entity, address: Address, row: Row): boolean {
+  const { EntityType } = row.properties;
+  return (EntityType === name || EntityType === 'claim') && isOwnedBy(row, address);
+}
+
+/** A row of another type, or a copy, is not the entity. */
 async function readSnapshot({ engine, entity }: Work, address: Address): Promise<Snapshot> {
-  return toSnapshot(entity, await readRow(engine.storage, address));
+  const row = await readRow(engine.storage, address);
+  const type = row?.properties.EntityType;
+  const isDeleted = type === TOMBSTONE || type === PLACEHOLDER;
+  const isLive = type === entity.name && row !== undefined && !isCopy(row);
+  return toSnapshot(entity, isDeleted || isLive ? row : undefined);
 }
 
 function etagOf(snapshot: Snapshot): string {

@@ -14,7 +14,7 @@ import { droppingBlobs, notFound, readLive } from './entity-store.ts';
 import { commit, duplicateValue, EntityChanged } from './eventual-transaction.ts';
 import { ARCHIVE_QUEUE, INDEX_CHANGES_QUEUE, type Intent, MESSAGE, MESSAGE_VERSION } from './intent.ts';
 import { noted } from './note-change.ts';
-import { findOperation, newOperationId, type Operation, readOperation, writeOperation } from './operation.ts';
+import { findOperation, newOperationId, type Operation, writeOperation } from './operation.ts';
 import { addressOf, isUnique, placesOf } from './places.ts';
 import type { Change } from './plan.ts';
 import { checkHold, confirmedRow, HOLD_MS } from './reconcile.ts';
@@ -119,7 +119,9 @@ export const runTransfer = inPattern(
   async (engine: Engine, entity: Entity, transfer: Transfer): Promise<void> => {
     const destination = transfer.operation === 'archive' ? entity.archive : entity;
     if (!destination) throw new RowkeyError('never-succeeds', `The entity ${entity.name} has no archive.`);
-    const recorded = await readOperation(engine, transfer);
+    const recorded = await recordOf(engine, transfer);
+    if (!recorded)
+      throw new RowkeyError('never-succeeds', 'No such operation is recorded with this key, or it ended too long ago.');
     if (recorded.status === 'succeeded') return;
     const from = addressOf(entity, transfer.key);
     const to = addressOf(destination, { ...transfer.key, ...transfer.to });
@@ -129,10 +131,23 @@ export const runTransfer = inPattern(
   },
 );
 
-/** Records that an operation came to nothing, unless a double of its message has done it meanwhile. */
+/**
+ * Records that an operation came to nothing, unless a double of its message has done it meanwhile, or no such operation is
+ * recorded.
+ */
 export async function failTransfer(engine: Engine, transfer: Transfer, reason: string): Promise<void> {
-  const { status } = await readOperation(engine, transfer);
-  if (status !== 'succeeded') await report(engine, transfer, 'failed', reason);
+  const recorded = await recordOf(engine, transfer);
+  if (recorded && recorded.status !== 'succeeded') await report(engine, transfer, 'failed', reason);
+}
+
+/**
+ * The operation as it was recorded when it was asked for, with a key and new values that were checked then. Undefined for a
+ * message that says otherwise: whoever can write to the queue can name any key.
+ */
+async function recordOf(engine: Engine, transfer: Transfer): Promise<Values | undefined> {
+  const recorded = await findOperation(engine, transfer);
+  const isSame = isDeepStrictEqual([recorded?.key, recorded?.to], [transfer.key, transfer.to]);
+  return isSame ? recorded : undefined;
 }
 
 interface Work {

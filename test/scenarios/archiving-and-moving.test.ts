@@ -355,7 +355,7 @@ describe('an archive', () => {
     expect(await statusOf('archive', transfer.operationId)).toMatchObject({ status: 'failed' });
   });
 
-  test('that was never asked for is not in the record', async () => {
+  test('that was never asked for never succeeds', async () => {
     const operationId = '2026-11-20-00000000-0000-0000-0000-000000000000';
     const transfer: Transfer = {
       version: MESSAGE_VERSION,
@@ -365,6 +365,6 @@ describe('an archive', () => {
       key: { department: 'X', employeeId: '1' },
       incarnation: 'x',
     };
-    await expect(runTransfer(engine, employees, transfer)).rejects.toMatchObject({ code: 'not-found' });
+    await expect(runTransfer(engine, employees, transfer)).rejects.toMatchObject({ code: 'never-succeeds' });
   });
 });

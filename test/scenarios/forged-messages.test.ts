@@ -1,0 +1,192 @@
+import { randomUUID } from 'node:crypto';
+import fc from 'fast-check';
+import { beforeAll, expect, test } from 'vitest';
+import { deployment } from '../../lib/model/deployment.ts';
+import { departments } from '../../lib/model/directory/departments.ts';
+import { employees } from '../../lib/model/directory/employees.ts';
+import { reviews } from '../../lib/model/directory/reviews.ts';
+import { movies } from '../../lib/model/films/movies.ts';
+import { customers } from '../../lib/model/shop/customers.ts';
+import { orders } from '../../lib/model/shop/orders.ts';
+import { consumeIntent, consumeTransfer } from '../../lib/patterns/consume.ts';
+import { toContinuation } from '../../lib/patterns/continuation.ts';
+import type { Entity, Values } from '../../lib/patterns/entity.ts';
+import { createEntity, deleteEntity } from '../../lib/patterns/entity-store.ts';
+import { placesOf } from '../../lib/patterns/places.ts';
+import { listPoison, POISON_TABLE } from '../../lib/patterns/poison.ts';
+import { resourcesOf } from '../../lib/patterns/resources.ts';
+import { requestArchive, requestMove } from '../../lib/patterns/transfer.ts';
+import type { Address } from '../../lib/storage/rows.ts';
+import { openWorld, rowsOf, somebody, type World } from '../world.ts';
+
+/** Whoever can write to a queue can forge a message: nothing may change but what the entities named stand for. */
+
+let world: World;
+let people: Values[];
+let before: Map<string, Record<string, unknown>[]>;
+const tables = resourcesOf(deployment, Date.now()).tables.filter((table) => table !== POISON_TABLE);
+const operationIds: string[] = [];
+
+async function everything() {
+  const found = await Promise.all(tables.map(async (table) => [table, await rowsOf(world.storage, table)] as const));
+  return new Map(found);
+}
+
+function consumerOf({ engine, logged }: World) {
+  const log = { warn: (text: string) => logged.push(text), error: (text: string) => logged.push(text) };
+  return { engine, entities: deployment, log };
+}
+
+function messageOf(queue: string, body: unknown) {
+  return { queue, id: randomUUID(), attempts: 5, insertedAt: Date.now(), body: JSON.parse(JSON.stringify(body)) };
+}
+
+beforeAll(async () => {
+  world = await openWorld(import.meta.url);
+  const { engine } = world;
+  const create = (entity: Entity, values: Values) => createEntity(engine, entity, values);
+  await toContinuation(engine.storage, '', { row: '' });
+  people = [somebody(), somebody(), somebody({ department: 'Legal', lastName: 'Xu' }), somebody({ lastName: 'Xu' })];
+  for (const one of people) await create(employees, one);
+  await create(departments, { department: 'Sales', managerId: people[0]?.employeeId });
+  await create(reviews, { ...pickKey(people[0]), year: 2025, rating: 4 });
+  await create(movies, { title: 'Alien', year: 1979, genres: ['Horror'], cast: ['Sigourney Weaver', 'John Hurt'] });
+  await create(customers, { city: 'Bern', customerId: 'CHOPS', companyName: 'Chop-suey', contactName: 'Yang Wang' });
+  await create(orders, { customerId: 'CHOPS', orderId: 10254, orderDate: '2026-11-20' });
+  const [archived, moved, failed] = [somebody(), somebody(), somebody()];
+  for (const one of [archived, moved, failed]) await create(employees, one);
+  operationIds.push(await requestArchive(engine, employees, pickKey(archived)));
+  operationIds.push(await requestMove(engine, employees, pickKey(moved), { department: 'Legal' }));
+  operationIds.push(await requestArchive(engine, employees, pickKey(failed)));
+  await deleteEntity(engine, employees, pickKey(failed));
+  await world.settle();
+  before = await everything();
+  expect(before.get('system')).not.toEqual([]);
+});
+
+function pickKey({ department, employeeId }: Values = {}): Values {
+  return { department, employeeId };
+}
+
+/** Keys that are there, of any table. */
+function addresses(): Address[] {
+  return [...before].flatMap(([table, rows]) =>
+    rows.map(({ partitionKey, rowKey }) => ({ table, partition: String(partitionKey), row: String(rowKey) })),
+  );
+}
+
+function arbitraryIntent() {
+  const names = [...deployment.map(({ name }) => name), 'formeremployees', 'constructor'];
+  const indexes = deployment.flatMap((entity) => Object.keys(entity.indexes));
+  const all = addresses();
+  const address = fc.constantFrom(...all);
+  const mixed = fc.record({
+    table: fc.constantFrom(...tables),
+    partition: fc.oneof(fc.constantFrom(...all.map(({ partition }) => partition)), fc.string()),
+    row: fc.oneof(fc.constantFrom(...all.map(({ row }) => row)), fc.string()),
+  });
+  const member = fc.constantFrom(
+    ...people.flatMap(({ department, employeeId }) => [String(employeeId), `${department}/${employeeId}`]),
+  );
+  const named = fc.oneof({ arbitrary: address, weight: 4 }, mixed);
+  const place = fc
+    .tuple(
+      fc.constantFrom(...indexes, 'constructor', '__proto__', 'toString'),
+      named,
+      fc.option(member, { nil: undefined }),
+    )
+    .map(([index, { table, partition, row }, of]) => ({ index, table, partition, row, member: of }));
+  const items = fc.array(
+    fc.record({ at: named, places: fc.array(place, { maxLength: 8 }) }).map(({ at, places }) => ({ ...at, places })),
+    { minLength: 1, maxLength: 6 },
+  );
+  return fc
+    .record({ intent: fc.uuid(), entity: fc.constantFrom(...names), items })
+    .map(({ items: all, ...intent }) => ({
+      version: 1,
+      ...intent,
+      table: all[0]?.table,
+      items: all.map(({ table: _, ...item }) => item),
+    }));
+}
+
+test('a forged intent changes no row of a store that agrees with itself', async () => {
+  await fc.assert(
+    fc.asyncProperty(arbitraryIntent(), async (intent) => {
+      await consumeIntent(consumerOf(world), messageOf('index-changes', intent));
+      expect(await everything()).toEqual(before);
+    }),
+    { numRuns: 150 },
+  );
+});
+
+test('an intent that names the continuation secret is poison with its reason, and the rest of it is done', async () => {
+  const [one = {}] = people;
+  const table = 'employeesbylastname';
+  const [place] = placesOf(employees, one);
+  const lost = placesOf(employees, one).find((other) => other.table === table);
+  if (!place || !lost) throw new Error('An employee has both.');
+  await world.storage.table(table).deleteEntity(lost.partition, lost.row);
+  const secret = { ...place, table: 'system', partition: 'secrets', row: 'continuation' };
+  const items = [{ partition: 'Sales', row: `empid_${one.employeeId}`, places: [secret, lost] }];
+  const intent = { version: 1, intent: randomUUID(), entity: 'employees', table: 'employees', items };
+  await consumeIntent(consumerOf(world), { ...messageOf('index-changes', intent), attempts: 1 });
+  const { items: poison } = await listPoison(world.engine, { limit: 1 });
+  expect(poison[0]?.reason).toMatch(/an entry that the index emailCompanyWide of employees cannot have/);
+  const withoutEtags = (rows = new Map<string, Record<string, unknown>[]>()) =>
+    [...rows].map(([name, all]) => [name, all.map(({ etag: _, timestamp: __, ...row }) => row)]);
+  expect(withoutEtags(await everything())).toEqual(withoutEtags(before));
+  before = await everything();
+});
+
+test('a row that is no copy, claim or list of the entity stays, though an index may have its own there', async () => {
+  const [one = {}] = people;
+  const row = `empid_${one.employeeId}`;
+  const strangers: Record<string, Values> = {
+    employeesbyemail: { EntityType: 'employees', SourcePartition: 'Sales', SourceRow: 'empid_999999' },
+    employeesbylastname: { EntityType: 'note', text: 'kept' },
+  };
+  const places = placesOf(employees, { ...one, email: 'other@contoso.com', lastName: 'Other' });
+  for (const { table, partition, row: rowKey } of places)
+    await world.storage.table(table).createEntity({ partitionKey: partition, rowKey, ...strangers[table] });
+  const items = [{ partition: 'Sales', row, places }];
+  const intent = { version: 1, intent: randomUUID(), entity: 'employees', table: 'employees', items };
+  await consumeIntent(consumerOf(world), messageOf('index-changes', intent));
+  for (const { table, partition, row: rowKey } of places)
+    expect(await world.storage.table(table).getEntity(partition, rowKey)).toMatchObject(strangers[table] ?? {});
+  for (const { table, partition, row: rowKey } of places)
+    await world.storage.table(table).deleteEntity(partition, rowKey);
+});
+
+test('a forged archive or move changes nothing, and no record of an operation', async () => {
+  const keys = addresses()
+    .filter(({ table }) => table === 'employees')
+    .map(({ partition, row }) => ({ department: partition, employeeId: row.replace('empid_', '') }));
+  const incarnations = [...before.values()]
+    .flat()
+    .flatMap(({ Incarnation }) => (Incarnation ? [String(Incarnation)] : []));
+  const to = fc.option(
+    fc.oneof(
+      fc.record({ department: fc.constantFrom('Sales', 'Legal', 'a/b') }),
+      fc.record({ employeeId: fc.constantFrom('000001', '999999'), email: fc.constant('x@contoso.com') }),
+      fc.constantFrom<Values>({ constructor: 1 }, { department: { nested: true } }, {}),
+    ),
+    { nil: undefined },
+  );
+  const transfer = fc.record({
+    version: fc.constant(1),
+    operation: fc.constantFrom('archive', 'move'),
+    operationId: fc.constantFrom(...operationIds, '2026-11-20-00000000-0000-0000-0000-000000000000', 'x'),
+    entity: fc.constantFrom('employees', 'formeremployees', 'customers', 'constructor'),
+    key: fc.oneof(fc.constantFrom<Values>(...keys), fc.dictionary(fc.string(), fc.jsonValue())),
+    to,
+    incarnation: fc.constantFrom(...incarnations),
+  });
+  await fc.assert(
+    fc.asyncProperty(transfer, async (forged) => {
+      await consumeTransfer(consumerOf(world), messageOf('archive', forged));
+      expect(await everything()).toEqual(before);
+    }),
+    { numRuns: 150 },
+  );
+});
