@@ -10,11 +10,16 @@ const FAILED_STOP_MS = 2_000;
 const SERVICES = ['Blob', 'Queue', 'Table'] as const;
 type Service = (typeof SERVICES)[number];
 
-/** The account and key that every Azure emulator has; published by Microsoft, so no secret. */
-export const EMULATOR_ACCOUNT = {
-  name: 'devstoreaccount1',
-  key: 'Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==',
-};
+/** An account of the emulator: its name, and its key in base64. */
+export interface Account {
+  readonly name: string;
+  readonly key: string;
+}
+
+/** The emulator's account under its usual name, with a key of one's own. */
+export function emulatorAccount(key: string): Account {
+  return { name: 'devstoreaccount1', key };
+}
 
 export interface Azurite {
   readonly process: Child;
@@ -30,12 +35,25 @@ export interface Azurite {
 export interface AzuriteOptions {
   /** Where the data is kept. */
   readonly folder: string;
-  /** Accounts to serve instead of the emulator's own. */
-  readonly accounts?: readonly { readonly name: string; readonly key: string }[];
+  /** The accounts to serve; the first is the default one. None has the published key: any web page could use it. */
+  readonly accounts: readonly [Account, ...Account[]];
+}
+
+/** The addresses of an account's services. */
+export interface Endpoints {
+  readonly tables: string;
+  readonly queues: string;
+  readonly blobs: string;
+}
+
+/** The connection string of an account at these addresses. */
+export function connectionStringOf({ name, key }: Account, { tables, queues, blobs }: Endpoints): string {
+  const account = `DefaultEndpointsProtocol=http;AccountName=${name};AccountKey=${key}`;
+  return `${account};BlobEndpoint=${blobs};QueueEndpoint=${queues};TableEndpoint=${tables};`;
 }
 
 /** Starts Azurite as a child process on free ports and answers when all three services listen. */
-export async function startAzurite({ folder, accounts = [EMULATOR_ACCOUNT] }: AzuriteOptions): Promise<Azurite> {
+export async function startAzurite({ folder, accounts }: AzuriteOptions): Promise<Azurite> {
   const script = createRequire(import.meta.url).resolve('azurite/dist/src/azurite.js');
   const ports = ['--blobPort', '0', '--queuePort', '0', '--tablePort', '0'];
   // The SDK for blobs speaks a version that is newer than any release of the emulator.
@@ -48,15 +66,16 @@ export async function startAzurite({ folder, accounts = [EMULATOR_ACCOUNT] }: Az
   const { promise: closed, resolve } = Promise.withResolvers<void>();
   child.once('close', () => resolve());
   const found = await listening(child, complaints);
-  const keys = new Map(accounts.map(({ name, key }) => [name, key]));
 
   return {
     process: child,
     endpoints: found,
-    connectionString(account = accounts[0]?.name ?? EMULATOR_ACCOUNT.name) {
-      const parts = [`DefaultEndpointsProtocol=http`, `AccountName=${account}`, `AccountKey=${keys.get(account)}`];
-      for (const service of SERVICES) parts.push(`${service}Endpoint=${found[lower(service)]}/${account}`);
-      return `${parts.join(';')};`;
+    connectionString(name = accounts[0].name) {
+      const account = accounts.find((each) => each.name === name);
+      if (!account) throw new Error(`The emulator has no account ${name}.`);
+      const { table, queue, blob } = found;
+      const [tables, queues, blobs] = [`${table}/${name}`, `${queue}/${name}`, `${blob}/${name}`];
+      return connectionStringOf(account, { tables, queues, blobs });
     },
     async stop() {
       // A service that cannot write says so, and may keep Azurite from ever ending.

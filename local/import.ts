@@ -200,8 +200,8 @@ async function post(target: Target, entity: Entity, batch: readonly ImportRow[])
   const response = await ask(target, pathTo(entity.name, 'batch'), { method: 'POST', headers, body });
   if (response.ok) return Answer.parse(await response.json()).results;
   // What is wrong with the request is wrong with its only row, which is too large.
-  if (response.status === 400 && batch.length === 1)
-    return [{ status: 400, problem: Problem.parse(await response.json()) }];
+  if ((response.status === 400 || response.status === 413) && batch.length === 1)
+    return [{ status: response.status, problem: Problem.parse(await response.json()) }];
   throw new Error(`The API at ${target.url} refused the rows (${response.status}).`);
 }
 

@@ -43,7 +43,7 @@ async function measured(product: Product, token: string, example: Example): Prom
 }
 
 async function ask({ url }: Product, token: string, { method = 'GET', path, body }: Example) {
-  const headers = { authorization: `Bearer ${token}` };
+  const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' };
   const init = body ? { method, headers, body: JSON.stringify(body) } : { method, headers };
   const response = await fetch(`${url}/api/${path}`, init);
   const [, transactions = ''] = /desc="(\d+)/.exec(response.headers.get('server-timing') ?? '') ?? [];

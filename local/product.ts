@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs';
-import { access, constants, mkdir } from 'node:fs/promises';
+import { access, constants } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
@@ -9,11 +9,12 @@ import { rotateLocalKey } from '../lib/storage/local-key-ring.ts';
 import { provision } from '../lib/storage/provision.ts';
 import { openStorage } from '../lib/storage/storage.ts';
 import { allowOrigins } from './allow-origins.ts';
-import { type Azurite, startAzurite } from './azurite.ts';
+import { type Azurite, emulatorAccount, startAzurite } from './azurite.ts';
 import { lockFolder } from './folder-lock.ts';
 import { type FunctionsHost, freePort, startFunctionsHost } from './functions-host.ts';
 import { startIdentityProvider } from './identity-provider.ts';
 import { type Instance, readInstance, removeInstance, writeInstance } from './instance.ts';
+import { makePrivate, secretsIn } from './secrets.ts';
 
 export interface ProductOptions {
   /** 0 for any free one. */
@@ -66,7 +67,8 @@ export async function startProduct(options: ProductOptions): Promise<Product> {
 
   try {
     await freePort(options.port);
-    const azurite = options.storage ? undefined : await startStorage(data);
+    const { storageKey, hostKey } = await secretsIn(data);
+    const azurite = options.storage ? undefined : await startStorage(data, storageKey);
     if (azurite) {
       stops.push(azurite.stop);
       azurite.process.once('exit', (code) => stopped ?? breaks(`The storage emulator ended with ${code}.`));
@@ -84,6 +86,7 @@ export async function startProduct(options: ProductOptions): Promise<Product> {
     if (!existsSync(keyFile)) await rotateLocalKey(keyFile);
     signal?.throwIfAborted();
     const settings = {
+      ROWKEY_HOST_KEY: hostKey,
       AzureWebJobsStorage: connectionString,
       KEY_ENCRYPTION_KEY_FILE: resolve(keyFile),
       TOKEN_ISSUER: identity.issuer,
@@ -121,15 +124,15 @@ async function takeFolder(data: string): Promise<() => void> {
   );
 }
 
-async function startStorage(data: string): Promise<Azurite> {
+async function startStorage(data: string, key: string): Promise<Azurite> {
   const folder = join(data, 'azurite');
-  await mkdir(folder, { recursive: true });
-  return startAzurite({ folder });
+  await makePrivate(folder);
+  return startAzurite({ folder, accounts: [emulatorAccount(key)] });
 }
 
 async function makeWritable(folder: string): Promise<void> {
   try {
-    await mkdir(folder, { recursive: true });
+    await makePrivate(folder);
     await access(folder, constants.W_OK);
   } catch (error) {
     const code = error instanceof Error && 'code' in error ? error.code : error;

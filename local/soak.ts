@@ -5,10 +5,11 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { openStorage } from '../lib/storage/storage.ts';
-import { EMULATOR_ACCOUNT } from './azurite.ts';
+import { connectionStringOf, emulatorAccount } from './azurite.ts';
 import { command, run } from './command.ts';
 import { signToken } from './identity-provider.ts';
 import { type Product, startProduct } from './product.ts';
+import { secretsIn } from './secrets.ts';
 import { walkPages } from './walk-pages.ts';
 
 interface Options {
@@ -95,7 +96,7 @@ async function soak({ callers, ...options }: Options): Promise<void> {
       }),
     );
     await sampling;
-    const drained = await drain(product);
+    const drained = await drain(product, folder);
     const target = { url: product.url, token: await signToken({ ...common, role: 'operator' }) };
     let found = 0;
     for (const entity of ['employees', 'departments', 'customers']) {
@@ -151,12 +152,13 @@ async function ask(
   expected: readonly number[],
   body?: object | Buffer,
 ): Promise<void> {
-  const sent = body === undefined ? {} : { body: Buffer.isBuffer(body) ? new Uint8Array(body) : JSON.stringify(body) };
+  const sent = Buffer.isBuffer(body) ? new Uint8Array(body) : JSON.stringify(body);
+  const type: Record<string, string> = typeof sent === 'string' ? { 'content-type': 'application/json' } : {};
   const since = performance.now();
   const response = await fetch(`${url}/api/${path}`, {
     method,
-    headers: { authorization: `Bearer ${token}` },
-    ...sent,
+    headers: { authorization: `Bearer ${token}`, ...type },
+    ...(sent === undefined ? {} : { body: sent }),
   });
   const text = await response.text();
   latencies.push(performance.now() - since);
@@ -186,11 +188,9 @@ async function hostMegabytes(): Promise<number> {
 }
 
 /** Seconds until no queue holds a message. */
-async function drain({ instance: { queues, tables, blobs } }: Product): Promise<number> {
-  const { name, key } = EMULATOR_ACCOUNT;
-  const account = `DefaultEndpointsProtocol=http;AccountName=${name};AccountKey=${key}`;
-  const endpoints = `QueueEndpoint=${queues};TableEndpoint=${tables};BlobEndpoint=${blobs}`;
-  const storage = openStorage({ connectionString: `${account};${endpoints}` });
+async function drain({ instance }: Product, folder: string): Promise<number> {
+  const { storageKey } = await secretsIn(folder);
+  const storage = openStorage({ connectionString: connectionStringOf(emulatorAccount(storageKey), instance) });
   const since = Date.now();
   for (;;) {
     let left = 0;

@@ -88,7 +88,7 @@ Try, in another terminal:
 
 curl -s -H "Authorization: Bearer ${fresh}" ${url}/api/employees/Sales/000123
 curl -s -H "Authorization: Bearer ${fresh}" ${url}/api/employees/by/lastNameCompanyWide/Jones
-curl -s -H "Authorization: Bearer ${fresh}" -d '{"entity":"employees","scope":"own"}' ${url}/api/grants
+curl -s -H "Authorization: Bearer ${fresh}" -H 'Content-Type: application/json' -d '{"entity":"employees","scope":"own"}' ${url}/api/grants
 
 Ctrl-C stops it; what it has said it did is kept in ${options.data}.
 `;

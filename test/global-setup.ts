@@ -26,8 +26,12 @@ export default async function setup(project: TestProject) {
   project.onTestsRerun(build);
   const folder = await mkdtemp(join(tmpdir(), 'rowkey-test-'));
   const files = (await project.globTestFiles()).testFiles;
-  const accounts = files.map((_, index) => ({ name: `test${index}`, key: randomBytes(64).toString('base64') }));
-  const azurite = await startAzurite({ folder, accounts });
+  const [first, ...others] = files.map((_, index) => ({
+    name: `test${index}`,
+    key: randomBytes(64).toString('base64'),
+  }));
+  if (!first) throw new Error('There are no test files.');
+  const azurite = await startAzurite({ folder, accounts: [first, ...others] });
   project.provide('folder', folder);
   project.provide(
     'storage',

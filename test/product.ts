@@ -7,6 +7,7 @@ import type { Role } from '../lib/patterns/entity.ts';
 import { openStorage, type Storage } from '../lib/storage/storage.ts';
 import { signToken } from '../local/identity-provider.ts';
 import { startProduct } from '../local/product.ts';
+import { secretsIn } from '../local/secrets.ts';
 import { PATIENCE_MS } from './patience.ts';
 import { testStorage } from './storage.ts';
 
@@ -31,6 +32,8 @@ export interface Product {
   readonly keyFile: string;
   /** What the host has logged so far. */
   readonly logged: readonly string[];
+  /** Runs a timer function now, as an operator does, and returns the status of the host's answer. */
+  runTimer(name: string): Promise<number>;
   token(role: Role, email?: string): Promise<string>;
   /** A client whose requests carry a token of this role. */
   as(role: Role | undefined, email?: string): Client;
@@ -70,6 +73,11 @@ export function useProduct(url: string, { cors }: { readonly cors?: readonly str
     },
     storage: openStorage({ connectionString }),
     logged,
+    async runTimer(name) {
+      const headers = { 'content-type': 'application/json', 'x-functions-key': (await secretsIn(folder)).hostKey };
+      const url = new URL(`/admin/functions/${name}`, product.url);
+      return (await fetch(url, { method: 'POST', headers, body: '{}' })).status;
+    },
     token,
     as:
       (role, email) =>

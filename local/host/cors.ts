@@ -14,8 +14,8 @@ export function answerCors(
   if (origins.length === 0 || origin === undefined) return false;
   const isPreflight = method === 'OPTIONS' && asked !== undefined;
   const isAny = origins.includes('*');
-  if (!isAny) response.setHeader('vary', 'Origin');
   if (isAny || origins.includes(origin)) {
+    if (origins.length > 1) response.setHeader('vary', 'Origin');
     response.setHeader('access-control-allow-origin', isAny ? '*' : origin);
     if (isPreflight) response.setHeader('access-control-allow-methods', asked);
     if (isPreflight && askedHeaders) response.setHeader('access-control-allow-headers', askedHeaders);

@@ -29,6 +29,7 @@ export interface CoreContext {
     readonly invocationId: string;
     readonly inputData: readonly { readonly name: string; readonly data: TypedData }[];
     readonly triggerMetadata: Readonly<Record<string, TypedData>>;
+    readonly traceContext: { readonly traceParent: string };
   };
   readonly metadata: FunctionMetadata;
   state: 'preInvocationHooks' | 'invocation' | 'postInvocationHooks' | undefined;

@@ -1,16 +1,21 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import { buffer } from 'node:stream/consumers';
+import { json } from 'node:stream/consumers';
 import { z } from 'zod';
 import { answerCors } from './cors.ts';
+import { deferBody, hasKey, MAX_BODY_BYTES, type RequestHead, readHead } from './http-request.ts';
 import { invoke } from './invoke.ts';
 import type { HostedFunction, HttpTrigger } from './load-app.ts';
-import { compileRoute, decodePath, type Route } from './route.ts';
+import { compileRoute, type Route } from './route.ts';
 import { type CoreCookie, setCookie } from './set-cookie.ts';
 
 const RESERVED = ['admin', 'runtime'];
 const ADMIN_ROUTE = /^\/admin\/functions\/([^/]+)$/i;
 /** What an empty answer has as well. */
 const OF_THE_HOST = ['connection', 'vary', 'access-control-allow-origin'];
+/** Larger than what `readHead` allows, so that it decides. */
+const MAX_HEAD_BYTES = 65_536;
+/** What the real host can send in a header; with anything else the response is a 500. */
+const HEADER_VALUE = /^[\t\x20-\x7e]*$/;
 
 /** What the library answers for an http output; `undefined` for a handler that returned nothing. */
 const HttpOutput = z
@@ -33,6 +38,8 @@ export interface HttpListenerOptions {
   readonly routePrefix: string;
   /** Of pages that may read the answers; `*` for any. */
   readonly origins: readonly string[];
+  /** What a function whose `authLevel` is not `anonymous` asks for, and the admin route. */
+  readonly key: string;
   /** Starts a timer function by hand and answers whether there is one of this name. */
   readonly runTimer: (name: string) => boolean;
 }
@@ -46,41 +53,66 @@ export interface HttpListener {
 /** Serves http functions on 127.0.0.1. The first in order of name whose route and method match is called. */
 export async function startHttpListener(
   functions: readonly HostedFunction<HttpTrigger>[],
-  { port, routePrefix, origins, runTimer }: HttpListenerOptions,
+  { port, routePrefix, origins, key, runTimer }: HttpListenerOptions,
 ): Promise<HttpListener> {
   const routed = functions.map((target) => ({ target, route: routeOf(target, routePrefix) }));
-  const server = createServer((request, response) => {
+  const server = createServer({ maxHeaderSize: MAX_HEAD_BYTES }, (request, response) => {
     // A kept-alive connection would hold up the stop.
     if (!server.listening) response.setHeader('connection', 'close');
+    const head = readHead(request);
+    if (typeof head === 'number') {
+      response.setHeader('connection', 'close');
+      return endEmpty(response, head);
+    }
     if (answerCors(request, response, origins)) return;
-    answer(request, response).catch(() => {
+    answer(head, request, response).catch(() => {
       // The invocation has logged its failure; like the real host, the answer gives nothing of it away.
       if (response.headersSent) response.destroy();
       else endEmpty(response, 500);
     });
   });
 
-  async function answer(request: IncomingMessage, response: ServerResponse) {
-    const url = new URL(request.url ?? '/', `http://${request.headers.host ?? '127.0.0.1'}`);
-    const path = decodePath(url.pathname);
+  async function answer(head: RequestHead, request: IncomingMessage, response: ServerResponse) {
+    const { path, url, headers } = head;
+    const { method = 'GET' } = request;
     const [, timer] = ADMIN_ROUTE.exec(path) ?? [];
-    if (timer && request.method === 'POST') return endEmpty(response, runTimer(timer) ? 202 : 404);
-    const found = findFunction(routed, path, request.method ?? 'GET');
+    if (timer && method === 'POST') return endEmpty(response, await answerAdmin(timer, head, request));
+    const found = findFunction(routed, path, method);
     // The real host says 404 even where only the method is wrong.
     if (!found) return endEmpty(response, 404);
+    if (found.target.trigger.authLevel !== 'anonymous' && !hasKey(head, key)) return endEmpty(response, 401);
+    if (Number(headers['content-length'] ?? 0) > MAX_BODY_BYTES) {
+      response.setHeader('connection', 'close');
+      return endEmpty(response, 500);
+    }
     const http = {
-      method: request.method,
+      method,
       url: url.href,
-      nullableHeaders: nullable(Object.entries(request.headers)),
-      nullableQuery: nullable([...new Set(url.searchParams.keys())].map((key) => [key, url.searchParams.getAll(key)])),
+      nullableHeaders: nullable(Object.entries(headers)),
+      nullableQuery: nullable(
+        [...new Set(url.searchParams.keys())].map((name) => [name, url.searchParams.getAll(name)]),
+      ),
       nullableParams: nullable(Object.entries(found.params)),
-      body: { bytes: await buffer(request) },
+      body: { bytes: new Uint8Array() },
     };
     const { returnValue } = await invoke(found.target, {
       data: { http },
-      traceParent: request.headers.traceparent?.toString(),
+      traceParent: headers.traceparent,
+      prepare: deferBody(request),
     });
     send(response, HttpOutput.parse(returnValue?.http));
+  }
+
+  /** The key comes first: no web page has it, so none can start a timer. */
+  async function answerAdmin(timer: string, head: RequestHead, request: IncomingMessage): Promise<number> {
+    if (!hasKey(head, key)) return 401;
+    if (!/^application\/json\b/i.test(head.headers['content-type'] ?? '')) return 415;
+    const isObject = await json(request).then(
+      (body) => typeof body === 'object' && body !== null,
+      () => false,
+    );
+    if (!isObject) return 400;
+    return runTimer(timer) ? 202 : 404;
   }
 
   const { promise, resolve, reject } = Promise.withResolvers<void>();
@@ -127,13 +159,18 @@ function nullable(entries: readonly (readonly [string, string | string[] | undef
 
 function send(response: ServerResponse, output: HttpOutput) {
   if (!output) return endEmpty(response, 204);
-  // The host may have said already that an answer varies by origin.
-  for (const [name, value] of Object.entries(output.headers))
-    if (name === 'vary') response.appendHeader(name, value);
+  const { statusCode, headers, cookies, body } = output;
+  const isSendable = Object.values(headers).every((value) => HEADER_VALUE.test(value));
+  if (!isSendable) return endEmpty(response, 500);
+  // The host adds its own `Vary` to that of the function.
+  for (const [name, value] of Object.entries(headers))
+    if (name.toLowerCase() === 'vary') response.appendHeader(name, value);
     else response.setHeader(name, value);
-  if (output.cookies.length > 0) response.setHeader('set-cookie', output.cookies.map(setCookie));
-  response.statusCode = output.statusCode;
-  response.end(output.body.bytes);
+  if (cookies.length > 0) response.setHeader('set-cookie', cookies.map(setCookie));
+  response.statusCode = statusCode;
+  // With the head sent first nothing counts the bytes: the body is chunked, as from the real host.
+  if (body.bytes.byteLength > 0 || response.req.method === 'HEAD') response.flushHeaders();
+  response.end(body.bytes);
 }
 
 function endEmpty(response: ServerResponse, status: number) {

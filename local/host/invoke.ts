@@ -8,13 +8,18 @@ export interface InvocationInput {
   readonly triggerMetadata?: Readonly<Record<string, TypedData>>;
   /** Of the caller, where it has one. */
   readonly traceParent?: string | undefined;
+  /** Changes the inputs before any hook sees them. */
+  readonly prepare?: (inputs: readonly unknown[]) => void;
 }
 
 /**
  * Runs a function once, in the order of the real worker: arguments, preInvocation hooks, handler, postInvocation
  * hooks (which may replace the result or take the error away), response. Logs a failure and throws it.
  */
-export async function invoke(target: HostedFunction, { data, triggerMetadata = {}, traceParent }: InvocationInput) {
+export async function invoke(
+  target: HostedFunction,
+  { data, triggerMetadata = {}, traceParent = '', prepare }: InvocationInput,
+) {
   const invocationId = randomUUID();
   const core: CoreContext = {
     invocationId,
@@ -22,7 +27,8 @@ export async function invoke(target: HostedFunction, { data, triggerMetadata = {
       invocationId,
       inputData: [{ name: target.triggerKey, data }],
       triggerMetadata,
-      ...(traceParent ? { traceContext: { traceParent } } : {}),
+      // The real host says `""` where there is no trace.
+      traceContext: { traceParent },
     },
     metadata: target.metadata,
     state: undefined,
@@ -31,6 +37,7 @@ export async function invoke(target: HostedFunction, { data, triggerMetadata = {
   try {
     const model = getProgrammingModel().getInvocationModel(core);
     const { context, inputs } = await model.getArguments();
+    prepare?.(inputs);
     const hookData = {};
     const before = { hookData, invocationContext: context, inputs, functionCallback: target.handler };
     core.state = 'preInvocationHooks';

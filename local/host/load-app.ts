@@ -9,6 +9,7 @@ const HttpTrigger = z.object({
   type: z.literal('httpTrigger'),
   methods: z.array(z.string().toUpperCase()),
   route: z.string().optional(),
+  authLevel: z.enum(['anonymous', 'function', 'admin']).default('function'),
 });
 const QueueTrigger = z.object({
   type: z.literal('queueTrigger'),

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
@@ -18,6 +19,7 @@ const STOP_WITHIN_MS = 10_000;
  */
 async function main() {
   const { folder, port, origins } = readArguments();
+  const key = takeKey();
   const settings = await readHostSettings(folder);
   // A stack trace tells the lines of the sources, where the app comes with a map.
   process.setSourceMapsEnabled(true);
@@ -33,6 +35,7 @@ async function main() {
     port,
     routePrefix: settings.http.routePrefix,
     origins,
+    key,
     runTimer(name) {
       const timer = timers.find((candidate) => candidate.name.toLowerCase() === name.toLowerCase());
       timer?.run();
@@ -55,6 +58,13 @@ async function main() {
   process.on('SIGTERM', stop);
   process.on('SIGINT', stop);
   process.stdout.write(`${JSON.stringify({ ready: true, port: http.port })}\n`);
+}
+
+/** Without a key of its own the host has one that nobody knows. The app is not shown it. */
+function takeKey(): string {
+  const { ROWKEY_HOST_KEY: key = randomUUID() } = process.env;
+  delete process.env.ROWKEY_HOST_KEY;
+  return key;
 }
 
 function readArguments() {

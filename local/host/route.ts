@@ -5,18 +5,20 @@ export interface Route {
 }
 
 /**
- * Compiles a template of literals and `{name}`. Own code and not a router library: those put literals before
+ * Compiles a template of literals, `{name}` for one segment and, at its end, `{*name}` for the rest of the path. Own code and not a router library: those put literals before
  * parameters, whereas the real host asks its functions one by one, in order of name.
  */
 export function compileRoute(template: string): Route {
-  const pieces = template.split(/\{(\w+)\}/);
+  const [, head = template, rest] = /^(.*?)\/\{\*(\w+)\}$/.exec(template) ?? [];
+  const pieces = head.split(/\{(\w+)\}/);
   const names = pieces.filter((_, index) => index % 2 === 1);
   const literals = pieces.filter((_, index) => index % 2 === 0);
   if (literals.some((literal) => /[{}]/.test(literal)))
-    throw new Error(`the route ${template} has more than literals and {name}`);
+    throw new Error(`the route ${template} has more than literals, {name} and a final {*name}`);
   const pattern = literals.map((literal) => literal.replace(/[\\^$.*+?()[\]|]/g, '\\$&')).join('([^/]+)');
+  if (rest !== undefined) names.push(rest);
   // The trailing slash of a path means nothing; flag i is for the literals, values keep their case.
-  const expression = new RegExp(`^${pattern}/?$`, 'is');
+  const expression = new RegExp(`^${pattern}${rest === undefined ? '/?' : '(?:/(.*))?'}$`, 'is');
 
   return {
     match(path) {
@@ -24,6 +26,11 @@ export function compileRoute(template: string): Route {
       return match ? Object.fromEntries(names.map((name, index) => [name, match[index + 1] ?? ''])) : undefined;
     },
   };
+}
+
+/** Encodes a decoded path as ASP.NET does for the URL that a function is given: `%2B` has become `+`, `%2F` is kept. */
+export function encodePath(path: string): string {
+  return path.replace(/%(?![\da-f]{2})|[^\w.~!$&'()*+,;=:@/%-]/giu, encodeURIComponent);
 }
 
 /** Decodes a path once, as ASP.NET does: `%2F` stays as it is, and so does what is not UTF-8. */

@@ -1,10 +1,9 @@
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
-import { readFile, writeFile } from 'node:fs/promises';
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, test, vi } from 'vitest';
 import { openStorage } from '../../lib/storage/storage.ts';
-import { EMULATOR_ACCOUNT } from '../../local/azurite.ts';
 import { runCommand, spawnCommand, useStartProcess } from '../start-process.ts';
 
 /** With the sample, more than one page of an audit. */
@@ -17,12 +16,8 @@ const MORE = Array.from(
 const started = useStartProcess();
 
 async function storageOf(folder: string) {
-  const { tables, queues, blobs } = JSON.parse(await readFile(join(folder, 'instance.json'), 'utf8'));
-  const { name, key } = EMULATOR_ACCOUNT;
-  const account = `DefaultEndpointsProtocol=http;AccountName=${name};AccountKey=${key}`;
-  return openStorage({
-    connectionString: `${account};TableEndpoint=${tables};QueueEndpoint=${queues};BlobEndpoint=${blobs}`,
-  });
+  const { said } = await runCommand('secret', 'storage', '--data', folder);
+  return openStorage({ connectionString: said.trim() });
 }
 
 describe('npm run audit and reindex', () => {

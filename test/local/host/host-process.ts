@@ -8,6 +8,9 @@ import { PATIENCE_MS } from '../../patience.ts';
 const MAIN = fileURLToPath(new URL('../../../local/host/main.ts', import.meta.url));
 export const FIXTURE = fileURLToPath(new URL('fixture', import.meta.url));
 
+/** What the hosts of the tests ask for where a key is needed. */
+export const HOST_KEY = 'the key of this host';
+
 export interface HostProcess {
   readonly child: ChildProcess;
   /** Every line of both outputs so far. */
@@ -52,7 +55,7 @@ export async function runHost(args: readonly string[], env: Record<string, strin
 
 function spawnHost(args: readonly string[], env: Record<string, string>) {
   const child = spawn(process.execPath, [MAIN, ...args], {
-    env: { ...process.env, ...env },
+    env: { ...process.env, ROWKEY_HOST_KEY: HOST_KEY, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   const lines: string[] = [];

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { testStorage } from '../../storage.ts';
-import { type HostProcess, startHost } from './host-process.ts';
+import { HOST_KEY, type HostProcess, startHost } from './host-process.ts';
 
 let host: HostProcess;
 beforeAll(async () => {
@@ -9,7 +9,8 @@ beforeAll(async () => {
 afterAll(() => host.stop());
 
 test('a timer runs by hand through the admin route, one run after another, and knows its last run', async () => {
-  const run = () => fetch(`${host.url}/admin/functions/Monthly`, { method: 'POST', body: '{"input":""}' });
+  const headers = { 'content-type': 'application/json', 'x-functions-key': HOST_KEY };
+  const run = () => fetch(`${host.url}/admin/functions/Monthly`, { method: 'POST', headers, body: '{"input":""}' });
   const answers = await Promise.all([run(), run(), run()]);
   expect(answers.map((answer) => answer.status)).toEqual([202, 202, 202]);
   const lines = await host.logged('monthly monthly', 3);

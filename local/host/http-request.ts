@@ -1,0 +1,88 @@
+import { createHash, timingSafeEqual } from 'node:crypto';
+import type { IncomingMessage } from 'node:http';
+import { Readable } from 'node:stream';
+import { buffer } from 'node:stream/consumers';
+import { decodePath, encodePath } from './route.ts';
+
+/** The limits of the real host: those of Kestrel, and its own for a body. */
+const MAX_REQUEST_LINE_BYTES = 8_192;
+const MAX_HEADER_LINES = 100;
+const MAX_HEADERS_BYTES = 32_768;
+export const MAX_BODY_BYTES = 104_857_600;
+
+const HOST = /^(?:[\w.-]+|\[[\da-f:.]+\])(?::\d{1,5})?$/i;
+const BODY_READERS = ['arrayBuffer', 'blob', 'formData', 'json', 'text'] as const;
+
+/** What precedes a request's body. */
+export interface RequestHead {
+  /** Decoded once, `%2F` apart. */
+  readonly path: string;
+  readonly url: URL;
+  /** By lower-case name; repeated headers are joined by commas, `authorization` too. */
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+/** Reads the head of a request, or returns the status with which the real host refuses it before any function is found. */
+export function readHead(request: IncomingMessage): RequestHead | number {
+  const { method = '', url: target = '', rawHeaders } = request;
+  if (method.length + target.length + ' HTTP/1.1\r\n'.length + 1 > MAX_REQUEST_LINE_BYTES) return 414;
+  if (rawHeaders.length / 2 > MAX_HEADER_LINES) return 431;
+  // Two characters between a name and its value, and two at the end of each line.
+  if (rawHeaders.reduce((sum, { length }) => sum + length + 2, 0) > MAX_HEADERS_BYTES) return 431;
+  const isTwice = rawHeaders.filter((text, index) => index % 2 === 0 && /^host$/i.test(text)).length > 1;
+  const { host = '127.0.0.1' } = request.headers;
+  if (isTwice || !HOST.test(host)) return 400;
+  // `//` would begin with the name of another host.
+  if (!/^\/(?!\/)/.test(target) || !URL.canParse(`http://${host}${target}`)) return 400;
+  const { pathname, search } = new URL(`http://${host}${target}`);
+  const path = decodePath(pathname);
+  if (path.includes('\0')) return 400;
+  const headers = headersOf(rawHeaders);
+  return headers ? { path, url: new URL(`http://${host}${encodePath(path)}${search}`), headers } : 400;
+}
+
+/** Undefined where a value is not UTF-8. */
+function headersOf(rawHeaders: readonly string[]): Record<string, string> | undefined {
+  const decoder = new TextDecoder('utf-8', { fatal: true });
+  const headers: Record<string, string> = {};
+  for (let index = 0; index < rawHeaders.length; index += 2) {
+    const name = rawHeaders[index]?.toLowerCase() ?? '';
+    try {
+      const value = decoder.decode(Buffer.from(rawHeaders[index + 1] ?? '', 'latin1'));
+      headers[name] = Object.hasOwn(headers, name) ? `${headers[name]},${value}` : value;
+    } catch {
+      return undefined;
+    }
+  }
+  return headers;
+}
+
+/**
+ * Lets a function read the body when it asks for it. The real host reads each body before the call; here any page that
+ * can reach this machine could have this process hold a hundred megabytes for each request, and the function is to check
+ * the token and the declared length first. A body of undeclared length arrives empty, as under the real host.
+ */
+export function deferBody(request: IncomingMessage): (inputs: readonly unknown[]) => void {
+  const { method = '', headers } = request;
+  const isThere = Number(headers['content-length'] ?? 0) > 0 && !['GET', 'HEAD'].includes(method);
+  let read: Promise<Buffer<ArrayBuffer>> | undefined;
+  return ([input]) => {
+    if (!isThere || typeof input !== 'object' || input === null) return;
+    for (const name of BODY_READERS)
+      Object.defineProperty(input, name, {
+        value: async () => {
+          read ??= buffer(request) as Promise<Buffer<ArrayBuffer>>;
+          const type = headers['content-type'];
+          return new Response(await read, type === undefined ? {} : { headers: { 'content-type': type } })[name]();
+        },
+      });
+    Object.defineProperty(input, 'body', { get: () => Readable.toWeb(request) });
+  };
+}
+
+/** Whether a request carries the key of the host, in constant time. */
+export function hasKey({ headers, url }: RequestHead, key: string): boolean {
+  const given = headers['x-functions-key'] ?? url.searchParams.get('code') ?? '';
+  const digest = (text: string) => createHash('sha256').update(text).digest();
+  return timingSafeEqual(digest(given), digest(key));
+}
