@@ -32,6 +32,11 @@ export type ErrorCode =
   | 'busy'
   | 'etag-mismatch'
   | 'too-large'
+  /** The body's media type is not accepted. */
+  | 'unsupported-media-type'
+  /** The request has a body of undeclared length, which the Functions host does not pass on. */
+  | 'length-required'
+  | 'method-not-allowed'
   | 'storage-unavailable'
   | 'identity-unavailable'
   | 'wrong-setting'

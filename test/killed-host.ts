@@ -80,8 +80,9 @@ export async function openKilledHost(url: string): Promise<KilledHost> {
   }
 
   function withToken(method: string, body?: object | Uint8Array<ArrayBuffer>): RequestInit {
+    const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' };
     const sent = body === undefined ? {} : { body: body instanceof Uint8Array ? body : JSON.stringify(body) };
-    return { method, headers: { authorization: `Bearer ${token}` }, ...sent };
+    return { method, headers, ...sent };
   }
 
   const isLive = () => host !== undefined && host.process.exitCode === null && host.process.signalCode === null;

@@ -87,7 +87,7 @@ export async function startCommand(data: string, ...words: readonly string[]): P
     url,
     async as(role) {
       const { stdout: token } = await shell(`npm run -s token -- --role ${role} --data '${data}'`);
-      const headers = { authorization: `Bearer ${token.trim()}` };
+      const headers = { authorization: `Bearer ${token.trim()}`, 'content-type': 'application/json' };
       return (method, path, body) =>
         fetch(`${url}/api/${path}`, { method, headers, ...(body ? { body: JSON.stringify(body) } : {}) });
     },

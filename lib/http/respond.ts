@@ -21,26 +21,40 @@ const NOBODY: Caller = { subject: '', roles: [], claims: {} };
 /** The handler that the functions runtime calls: who, what, and every failure as problem details. */
 export function respondWith(app: () => App, route: Route) {
   return (request: HttpRequest, context: InvocationContext): Promise<HttpResponseInit> =>
-    measureCost(async (cost) => {
-      const spent: Spent = { cost };
-      const answer = await answerTo(app, route, request, { spent, context }).catch((error: unknown) =>
-        failure(error, context),
-      );
-      return toResponse(answer, spent);
-    });
+    respond(context, (spent) => callRoute(app, route, { request, params: request.params, spent, context }));
 }
 
-interface Spent {
+/** Runs `work` and returns its answer, or its failure as problem details, with the headers that every response has. */
+export function respond(
+  context: InvocationContext,
+  work: (spent: Spent) => Promise<Answer>,
+): Promise<HttpResponseInit> {
+  return measureCost(async (cost) => {
+    const spent: Spent = { cost };
+    const answer = await work(spent).catch((error: unknown) => failure(error, context));
+    return toResponse(answer, spent);
+  });
+}
+
+export interface Spent {
   readonly cost: Cost;
   /** Milliseconds for which the audit log was waited for, where it was. */
   audit?: number;
 }
 
-async function answerTo(
+export interface RouteRequest {
+  readonly request: HttpRequest;
+  /** The values of the path, with `%2F` still encoded. */
+  readonly params: Readonly<Record<string, string>>;
+  readonly spent: Spent;
+  readonly context: InvocationContext;
+}
+
+/** Checks the caller and the query, then runs the route. Throws what the response reports as problem details. */
+export async function callRoute(
   app: () => App,
   route: Route,
-  request: HttpRequest,
-  { spent, context }: { spent: Spent; context: InvocationContext },
+  { request, params, spent, context }: RouteRequest,
 ): Promise<Answer> {
   const query = new URL(request.url).searchParams;
   const caller = route.roles ? await app().authenticate(request.headers.get('authorization') ?? undefined) : NOBODY;
@@ -50,18 +64,21 @@ async function answerTo(
   for (const name of query.keys()) checkParameter(route, name, query.getAll(name));
   let body: Promise<Uint8Array> | undefined;
   const bytes = () => {
-    body ??= bodyOf(request, route.maxBodyBytes);
+    body ??= readBody(request, route.maxBodyBytes);
     return body;
   };
   const call: Omit<Call, 'isLastAttempt'> = {
     app: app(),
     log: context,
     caller,
-    params: decoded(request.params),
+    params: decoded(params),
     query,
     header: (name) => request.headers.get(name) ?? undefined,
     bytes,
-    json: async () => toJson(await bytes()),
+    json: async () => {
+      requireJson(request);
+      return toJson(await bytes());
+    },
   };
   if (isExplanation) return explanationOf(() => recorded(route, call, spent));
   if (route.method !== 'GET') await call.app.audit.catchUp();
@@ -126,11 +143,31 @@ function decoded(params: Readonly<Record<string, string>>): Record<string, strin
   return Object.fromEntries(Object.entries(params).map(([name, value]) => [name, value.replace(/%2f/gi, '/')]));
 }
 
-async function bodyOf(request: HttpRequest, maxBytes = MAX_BODY_BYTES): Promise<Uint8Array> {
+async function readBody(request: HttpRequest, maxBytes = MAX_BODY_BYTES): Promise<Uint8Array> {
+  const declared = request.headers.get('content-length');
+  // The host has read the body by now; a copy of one that is too large is not made.
+  if (Number(declared) > maxBytes) throw bodyTooLarge(maxBytes);
   const bytes = await request.arrayBuffer();
-  if (bytes.byteLength > maxBytes)
-    throw new RowkeyError('invalid-input', 'The body is too large.', { accepted: `at most ${maxBytes} bytes` });
+  if (bytes.byteLength > maxBytes) throw bodyTooLarge(maxBytes);
+  // The Functions host delivers a body of undeclared length as an empty one.
+  if (bytes.byteLength === 0 && declared === null)
+    throw new RowkeyError('length-required', 'The body has no Content-Length; chunked bodies are not supported.', {
+      accepted: 'a body with the header Content-Length',
+    });
   return new Uint8Array(bytes);
+}
+
+function bodyTooLarge(maxBytes: number): RowkeyError {
+  return new RowkeyError('too-large', 'The body is too large.', { accepted: `at most ${maxBytes} bytes` });
+}
+
+/** A body without a media type is read as JSON. */
+function requireJson(request: HttpRequest): void {
+  const type = request.headers.get('content-type')?.split(';')[0]?.trim() ?? '';
+  if (type === '' || /^application\/([\w.-]+\+)?json$/i.test(type)) return;
+  throw new RowkeyError('unsupported-media-type', `Unsupported media type for the body: ${type.slice(0, 100)}.`, {
+    accepted: 'application/json',
+  });
 }
 
 function toJson(bytes: Uint8Array): unknown {
@@ -158,6 +195,7 @@ function failure(error: unknown, context: InvocationContext): Answer {
   const problem = toProblem(error);
   const headers: Record<string, string> = { 'content-type': PROBLEM_TYPE };
   if (problem.status === 401) headers['www-authenticate'] = 'Bearer';
+  if (problem.status === 405 && problem.accepted !== undefined) headers.allow = problem.accepted;
   if (error.details.retryAfter !== undefined) headers['retry-after'] = String(error.details.retryAfter);
   if (error.details.etag !== undefined) headers.etag = error.details.etag;
   return { status: problem.status, body: problem, headers };

@@ -22,6 +22,9 @@ import { readEntity } from './retrieve.ts';
 /** Where what clients upload by themselves arrives; nothing stays. */
 export const ARRIVALS_CONTAINER = 'uploads';
 
+/** With these an uploaded file can never be accepted. */
+const REFUSALS = new Set<string>(['invalid-input', 'too-large', 'unsupported-media-type']);
+
 /** Names one of an entity's attachments. */
 export interface AttachmentKey {
   readonly entity: Entity;
@@ -35,8 +38,8 @@ export function etagOf({ sha256 }: Attachment): string {
 }
 
 /**
- * Puts a file with an entity, in place of one that is there. The conditions are about the file. Throws `invalid-input`,
- * and what `changeEntity` throws.
+ * Puts a file with an entity, in place of one that is there. The conditions are about the file. Throws `too-large`,
+ * `unsupported-media-type`, and what `changeEntity` throws.
  */
 export const putAttachment = inPattern(
   'large entities',
@@ -97,7 +100,7 @@ export interface AnnouncedFile {
   readonly bytes: number;
 }
 
-/** The id of an upload, which says what may come, and where. Throws `invalid-input` for what would not be taken. */
+/** The id of an upload, which says what may come, and where. Throws `too-large`, `unsupported-media-type`. */
 export function announceFile(entity: Entity, key: Values, field: string, { type, bytes }: AnnouncedFile) {
   const { types, maxBytes } = declarationOf(entity, field);
   if (!types.includes(type)) throw wrongType(field, types);
@@ -106,7 +109,10 @@ export function announceFile(entity: Entity, key: Values, field: string, { type,
   return { uploadId, blob: arrival(addressOf(entity, key), field, uploadId) };
 }
 
-/** Takes in what has been uploaded under an id, once. Throws `not-found`, `invalid-input`, and as `changeEntity` does. */
+/**
+ * Takes in what has been uploaded under an id, once. Throws `not-found`, `too-large`, `unsupported-media-type`, and as
+ * `changeEntity` does.
+ */
 export const acceptFile = inPattern(
   'large entities',
   async (engine: Engine, attachment: AttachmentKey, uploadId: string): Promise<Stored> => {
@@ -126,7 +132,7 @@ export const acceptFile = inPattern(
       await deleteBlob(engine.storage, blob);
       return stored;
     } catch (error) {
-      if (error instanceof RowkeyError && error.code === 'invalid-input') await deleteBlob(engine.storage, blob);
+      if (error instanceof RowkeyError && REFUSALS.has(error.code)) await deleteBlob(engine.storage, blob);
       throw error;
     }
   },
@@ -143,7 +149,7 @@ function arrival(address: Address, field: string, uploadId: string): BlobAddress
   };
 }
 
-/** The type that the bytes have. Throws `invalid-input`. */
+/** The type that the bytes have. Throws `too-large`, `unsupported-media-type`. */
 export async function checkFile(entity: Entity, field: string, bytes: Uint8Array): Promise<string> {
   const { types, maxBytes } = declarationOf(entity, field);
   if (bytes.byteLength > maxBytes) throw tooManyBytes(field, maxBytes);
@@ -154,11 +160,11 @@ export async function checkFile(entity: Entity, field: string, bytes: Uint8Array
 
 function wrongType(field: string, types: readonly string[]): RowkeyError {
   const accepted = types.join(', ');
-  return new RowkeyError('invalid-input', `The ${field} is not of a type that is taken.`, { field, accepted });
+  return new RowkeyError('unsupported-media-type', `Unsupported media type for "${field}".`, { field, accepted });
 }
 
 function tooManyBytes(field: string, maxBytes: number): RowkeyError {
-  return new RowkeyError('invalid-input', `The ${field} is too large.`, {
+  return new RowkeyError('too-large', `The ${field} is too large.`, {
     field,
     accepted: `at most ${maxBytes} bytes`,
   });

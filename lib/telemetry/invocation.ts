@@ -10,7 +10,9 @@ export function traced(
 ): FunctionHandler {
   const { trigger } = options;
   const isHttp = trigger.type === 'httpTrigger';
-  const name = isHttp ? `${String([trigger.methods].flat()[0]).toUpperCase()} /api/${trigger.route}` : functionName;
+  const methods = isHttp ? [trigger.methods].flat() : [];
+  const route = `${methods.length === 1 ? `${String(methods[0]).toUpperCase()} ` : ''}/api/${trigger.route}`;
+  const name = isHttp ? route : functionName;
   const parent = contextOf(traceContext?.traceParent);
   // The host has a span for the request itself, which this one is a part of.
   const isPart = trace.getSpanContext(parent) !== undefined;

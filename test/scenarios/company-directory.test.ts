@@ -93,9 +93,12 @@ describe('an employee over HTTP', () => {
   });
 
   test('is refused as a body that is no JSON object of acceptable size', async () => {
-    for (const body of ['{', '[]', '"text"', '{"__proto__":{"a":1}}', `{"lastName":"${'x'.repeat(1_100_000)}"}`]) {
+    for (const [body, status] of [
+      ...['{', '[]', '"text"', '{"__proto__":{"a":1}}'].map((text) => [text, 400] as const),
+      [`{"lastName":"${'x'.repeat(1_100_000)}"}`, 413] as const,
+    ]) {
       const refused = await hr('POST', '/api/employees', { body });
-      expect(refused.status).toBe(400);
+      expect(refused.status).toBe(status);
       expect(refused.headers.get('content-type')).toBe('application/problem+json');
     }
     expect(await hr('PUT', '/api/employees/Sales/999999', { body: '[1]' })).toMatchObject({ status: 404 });

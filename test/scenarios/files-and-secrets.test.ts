@@ -89,10 +89,10 @@ describe('a photo over HTTP', () => {
       body: new TextEncoder().encode('<script>'),
       headers: { 'content-type': 'image/png' },
     });
-    expect(text.status).toBe(400);
+    expect(text.status).toBe(415);
     expect(await text.json()).toMatchObject({ field: 'photo', accepted: 'image/jpeg, image/png, image/webp' });
     const large = await send('PUT', `${path}/photo`, { body: new Uint8Array(5_000_001) });
-    expect(large.status).toBe(400);
+    expect(large.status).toBe(413);
     const spoofed = await hr('PATCH', path, {
       body: { photo: { blob: 'x', type: 'image/png', bytes: 1, sha256: '' } },
     });
@@ -112,7 +112,7 @@ describe('a photo over HTTP', () => {
     expect(await owner('POST', accept)).toMatchObject({ status: 200, body: { type: 'image/png' } });
     expect((await send('GET', `${path}/photo`)).status).toBe(200);
     const explained = await owner('PUT', `${path}/photo?explain=true`, { body: 'x' });
-    expect(explained.status).toBe(400);
+    expect(explained.status).toBe(415);
   });
 });
 

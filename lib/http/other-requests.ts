@@ -1,0 +1,80 @@
+import type { HttpMethod, HttpRequest, HttpResponseInit, InvocationContext } from '@azure/functions';
+import { RowkeyError } from '../errors.ts';
+import { callRoute, respond } from './respond.ts';
+import type { Answer, App, Route } from './route.ts';
+
+/**
+ * The Functions host answers an unknown path, and a method that no function has, with an empty 404. It tries functions in
+ * order of name and calls the first whose route and method match, so a function of this name comes after all others.
+ */
+export const OTHER_REQUESTS = 'zzz-other-requests';
+/** Its route, without the prefix `api`. */
+export const ANY_PATH = '{*path}';
+/** Every method that a function can have. */
+export const ANY_METHOD: HttpMethod[] = [
+  ...(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'] as const),
+  ...(['OPTIONS', 'TRACE', 'CONNECT'] as const),
+];
+
+interface Candidate {
+  readonly route: Route;
+  readonly segments: readonly string[];
+}
+
+/**
+ * The handler for what no other function takes: HEAD is answered as GET without its body, OPTIONS with `Allow`, another
+ * method by 405 with `Allow`, and an unknown path by 404.
+ */
+export function respondToOthers(app: () => App, routes: readonly Route[]) {
+  const candidates: readonly Candidate[] = routes
+    .map((route) => ({ route, segments: route.path.split('/') }))
+    .toSorted((one, other) => (one.route.name < other.route.name ? -1 : 1));
+  return async (request: HttpRequest, context: InvocationContext): Promise<HttpResponseInit> => {
+    const response = await respond(context, async (spent) => {
+      // Throws while the settings are not usable: then no other answer is given.
+      app();
+      const matches = matchesOf(candidates, request.params.path ?? '');
+      const readable = matches.find(({ route }) => route.method === 'GET');
+      if (request.method === 'HEAD' && readable)
+        return callRoute(app, readable.route, { request, params: readable.params, spent, context });
+      return answerOther(
+        request.method,
+        matches.map(({ route }) => route.method),
+      );
+    });
+    if (request.method !== 'HEAD') return response;
+    const { body: _, ...head } = response;
+    return head;
+  };
+}
+
+function answerOther(method: string, found: readonly Route['method'][]): Answer {
+  if (found.length === 0)
+    throw new RowkeyError('not-found', 'No route has this path; /api/openapi.json describes all routes.');
+  const accepted = ANY_METHOD.filter(
+    (each) => each === 'OPTIONS' || found.some((one) => one === each || (one === 'GET' && each === 'HEAD')),
+  ).join(', ');
+  if (method === 'OPTIONS') return { status: 204, headers: { allow: accepted } };
+  throw new RowkeyError('method-not-allowed', `The route does not support the method ${method}.`, { accepted });
+}
+
+/** Matches a path as the host does: literals in any case, a parameter for one segment, a trailing slash ignored. */
+function matchesOf(candidates: readonly Candidate[], path: string) {
+  const values = path.replace(/\/$/, '').split('/');
+  return candidates.flatMap(({ route, segments }) => {
+    const params = paramsOf(segments, values);
+    return params ? [{ route, params }] : [];
+  });
+}
+
+function paramsOf(segments: readonly string[], values: readonly string[]): Record<string, string> | undefined {
+  if (segments.length !== values.length) return undefined;
+  const params: Record<string, string> = {};
+  for (const [index, segment] of segments.entries()) {
+    const value = values[index] ?? '';
+    const [, name] = /^\{(\w+)\}$/.exec(segment) ?? [];
+    if (name !== undefined && value !== '') params[name] = value;
+    else if (segment.toLowerCase() !== value.toLowerCase()) return undefined;
+  }
+  return params;
+}

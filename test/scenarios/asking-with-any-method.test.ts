@@ -1,0 +1,121 @@
+import { once } from 'node:events';
+import { request as send } from 'node:http';
+import { text } from 'node:stream/consumers';
+import { describe, expect, test } from 'vitest';
+import { useProduct } from '../product.ts';
+import { somebody } from '../world.ts';
+
+/** What a client gets for a method, a path or a body that no route takes. */
+
+const product = useProduct(import.meta.url);
+const hr = product.as('hr');
+const reader = product.as('reader');
+const nobody = product.as(undefined);
+
+describe('a path or a method that no route has', () => {
+  test('is a problem that names the methods of the path', async () => {
+    for (const path of ['/api/none', '/api/none/', '/api/employees/a/b/c/d/e?x=1', '/api//', '/api/health/x']) {
+      const reply = await nobody('GET', path);
+      expect(reply).toMatchObject({ status: 404, body: { type: '/problems/not-found', status: 404 } });
+      expect(reply.headers.get('content-type')).toBe('application/problem+json');
+    }
+    for (const [method, path, allow] of [
+      ['POST', '/api/health', 'GET, HEAD, OPTIONS'],
+      ['GET', '/api/grants', 'POST, OPTIONS'],
+      ['PUT', '/API/Employees', 'POST, OPTIONS'],
+      ['POST', '/api/employees/Sales/1/', 'GET, HEAD, PUT, PATCH, DELETE, OPTIONS'],
+      // `batch` may be a department as well.
+      ['DELETE', '/api/employees/batch?x=1', 'GET, HEAD, POST, OPTIONS'],
+    ] as const) {
+      const reply = await nobody(method, path);
+      expect(reply).toMatchObject({ status: 405, body: { type: '/problems/method-not-allowed', accepted: allow } });
+      expect(reply.headers.get('allow')).toBe(allow);
+    }
+  });
+
+  test('OPTIONS lists the methods of a path, and is 404 where there is none', async () => {
+    const reply = await nobody('OPTIONS', '/api/employees/Sales/1');
+    expect(reply).toMatchObject({ status: 204, body: '' });
+    expect(reply.headers.get('allow')).toBe('GET, HEAD, PUT, PATCH, DELETE, OPTIONS');
+    expect((await nobody('OPTIONS', '/api/none')).status).toBe(404);
+  });
+
+  test('HEAD is answered as GET, without the body', async () => {
+    const one = somebody({ department: 'R&D / Ünïted' });
+    const created = await hr('POST', '/api/employees', { body: one });
+    const path = created.headers.get('location') ?? '';
+    const head = await reader('HEAD', path);
+    expect(head).toMatchObject({ status: 200, body: '' });
+    const get = await reader('GET', path);
+    for (const name of ['etag', 'content-type', 'cache-control', 'vary'])
+      expect(head.headers.get(name), name).toBe(get.headers.get(name));
+    const etag = head.headers.get('etag') ?? '';
+    expect((await reader('HEAD', path, { headers: { 'if-none-match': etag } })).status).toBe(304);
+    expect((await nobody('HEAD', path)).status).toBe(401);
+    expect((await reader('HEAD', '/api/employees/None/999999')).status).toBe(404);
+    expect((await reader('HEAD', '/api/employees/Sales?unknown=1')).status).toBe(400);
+    expect((await nobody('HEAD', '/api/health')).status).toBe(200);
+    expect((await nobody('HEAD', '/api/none')).status).toBe(404);
+    expect((await nobody('HEAD', '/api/grants')).status).toBe(405);
+  });
+});
+
+describe('a body', () => {
+  test('that is too large is 413', async () => {
+    const body = { lastName: 'x'.repeat(1_100_000) };
+    expect(await hr('POST', '/api/departments', { body })).toMatchObject({
+      status: 413,
+      body: { type: '/problems/too-large', accepted: 'at most 1048576 bytes' },
+    });
+  });
+
+  test('of another media type than JSON is 415, and without one is read as JSON', async () => {
+    const body = JSON.stringify({ department: 'Typed' });
+    const create = (type: string) => hr('POST', '/api/departments', { body, headers: { 'content-type': type } });
+    for (const type of ['text/plain;charset=UTF-8', 'application/x-www-form-urlencoded', 'text/json', 'json'])
+      expect(await create(type)).toMatchObject({
+        status: 415,
+        body: { type: '/problems/unsupported-media-type', accepted: 'application/json' },
+      });
+    const bare = await ask('POST', '/api/departments', { 'content-length': String(body.length) }, body);
+    expect(bare.status).toBe(201);
+    const path = '/api/departments/Typed';
+    for (const type of ['application/json; charset=utf-8', 'Application/JSON', 'application/merge-patch+json']) {
+      const patched = await hr('PATCH', path, { body, headers: { 'content-type': type } });
+      expect(patched.status, type).toBe(200);
+    }
+  });
+
+  test('of undeclared length is 411, as the host delivers it empty', async () => {
+    const body = JSON.stringify({ department: 'Chunked' });
+    for (const method of ['POST', 'PUT', 'PATCH']) {
+      const path = method === 'POST' ? '/api/departments' : '/api/departments/Chunked';
+      const chunked = { 'transfer-encoding': 'chunked', 'content-type': 'application/json' };
+      const reply = await ask(method, path, chunked, body);
+      expect(reply).toMatchObject({ status: 411, body: { type: '/problems/length-required' } });
+    }
+    expect((await reader('GET', '/api/departments/Chunked')).status).toBe(404);
+  });
+});
+
+test('addresses in response headers are ASCII, whatever the keys are', async () => {
+  const department = 'Ünïted 🙂';
+  const created = await hr('POST', '/api/employees', { body: somebody({ department }) });
+  expect(created.status).toBe(201);
+  expect(created.headers.get('location')).toMatch(/^\/api\/employees\/%C3%9Cn%C3%AFted%20%F0%9F%99%82\/\d+$/);
+  await hr('POST', '/api/employees', { body: somebody({ department }) });
+  const path = `/api/employees/${encodeURIComponent(department)}`;
+  const page = await reader('GET', `${path}?top=1&to=${encodeURIComponent('é')}`);
+  expect(page.status).toBe(200);
+  const next = /^<([ -~]+)>; rel="next"$/.exec(page.headers.get('link') ?? '')?.[1] ?? '';
+  expect((await reader('GET', next)).body.items).toHaveLength(1);
+});
+
+/** A request whose headers are these and no others. */
+async function ask(method: string, path: string, headers: Record<string, string>, body: string) {
+  const authorization = `Bearer ${await product.token('hr')}`;
+  const asked = send(new URL(path, product.url), { method, headers: { authorization, ...headers } });
+  asked.end(body);
+  const [response] = await once(asked, 'response');
+  return { status: response.statusCode, body: JSON.parse(await text(response)) };
+}
