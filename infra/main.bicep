@@ -4,7 +4,7 @@ targetScope = 'resourceGroup'
 
 import { Authentication, Model } from 'modules/types.bicep'
 
-@description('Name of the environment, such as dev or prod: letters (a-z), digits and hyphens, with a letter or digit first and last. It is part of most names.')
+@description('Name of the environment, such as dev or prod: letters (a-z, A-Z), digits and hyphens, with a letter or digit first and last. It is part of most names.')
 @minLength(1)
 @maxLength(12)
 param environmentName string
@@ -93,7 +93,7 @@ var wrongNameCharacters = filter(
 var isNameUsable = empty(wrongNameCharacters) && !startsWith(environmentName, '-') && !endsWith(environmentName, '-')
 var environmentLabel = isNameUsable
   ? environmentName
-  : fail('environmentName "${environmentName}" is not usable. It takes letters (a-z), digits and hyphens, with a letter or digit first and last.')
+  : fail('environmentName "${environmentName}" is not usable. It takes letters (a-z, A-Z), digits and hyphens, with a letter or digit first and last.')
 
 // An issuer without a tenant would reject every token.
 var checkedAuthentication = empty(authentication.clientId) == empty(authentication.tenantId)

@@ -51,6 +51,14 @@ const mistakes: readonly [string, string, string, string, string][] = [
     "keyOps[] is encrypt | decrypt | sign | verify | wrapKey | unwrapKey | import | release | string, and not 'unwrap'",
   ],
   ['a value of a loop', 'alerts', "window: 'PT2H'", "window: 'PT26H'", "and not 'PT26H'"],
+  ['a value of another kind of alert', 'alerts', "windowSize: 'PT30M'", "windowSize: 'P2D'", "and not 'P2D'"],
+  [
+    'a number of a loop of tables',
+    'monitoring',
+    'retentionInDays: retentionDays\n      //',
+    "retentionInDays: '30'\n      //",
+    'retentionInDays is int',
+  ],
   ['a value of a branch', 'storage', "'MERGE'", "'MRGE'", "and not 'MRGE'"],
   ['a value of a parameter', 'storage', "'Standard_ZRS'", "'Standard_ZR'", "and not 'Standard_ZR'"],
   [
