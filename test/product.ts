@@ -2,12 +2,13 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterAll, beforeAll } from 'vitest';
+import { afterAll, beforeAll, expect } from 'vitest';
 import type { Role } from '../lib/patterns/entity.ts';
 import { openStorage, type Storage } from '../lib/storage/storage.ts';
 import { signToken } from '../local/identity-provider.ts';
 import { startProduct } from '../local/product.ts';
 import { secretsIn } from '../local/secrets.ts';
+import { type OpenApi, type OpenApiChecker, openapiChecker } from './openapi.ts';
 import { PATIENCE_MS } from './patience.ts';
 import { testStorage } from './storage.ts';
 
@@ -35,7 +36,7 @@ export interface Product {
   /** Runs a timer function now, as an operator does, and returns the status of the host's answer. */
   runTimer(name: string): Promise<number>;
   token(role: Role, email?: string): Promise<string>;
-  /** A client whose requests carry a token of this role. */
+  /** A client whose requests carry a token of this role, and whose answers must be as the OpenAPI describes them. */
   as(role: Role | undefined, email?: string): Client;
 }
 
@@ -60,6 +61,13 @@ export function useProduct(url: string, { cors }: { readonly cors?: readonly str
     await product?.stop();
     await rm(folder, { recursive: true, force: true });
   });
+  let described: Promise<OpenApiChecker> | undefined;
+  const checker = () => {
+    described ??= fetch(new URL('/api/openapi.json', product.url)).then(async (response) =>
+      openapiChecker((await response.json()) as OpenApi),
+    );
+    return described;
+  };
   const token = (role: Role, email?: string) => {
     const { issuer, audience } = product.instance;
     return signToken({ folder, issuer, audience, role, ...(email ? { email } : {}) });
@@ -96,7 +104,10 @@ export function useProduct(url: string, { cors }: { readonly cors?: readonly str
           ...(body === undefined ? {} : { body: text }),
         });
         const answer = await response.text();
-        return { status: response.status, headers: response.headers, body: answer && JSON.parse(answer) };
+        const { status, headers: received } = response;
+        const exchange = { method, path, status, headers: received, text: answer };
+        expect((await checker()).disagreement(exchange), 'the OpenAPI description').toBeUndefined();
+        return { status, headers: received, body: answer && JSON.parse(answer) };
       },
   };
 }

@@ -59,7 +59,8 @@ function routesOf(entity: Entity, field: string, { maxBytes, types }: Attachment
       path,
       roles: entity.access.read,
       summary: `The ${field} of one of ${entity.name}`,
-      success: { status: 200, description: 'The file; 304 where If-None-Match names its ETag', types },
+      cacheable: true,
+      success: { status: 200, description: 'The file', types, headers: ['ETag'] },
       handle: async (call) => {
         const { engine } = call.app;
         const found = await describeAttachment(engine, of(call));
@@ -77,7 +78,7 @@ function routesOf(entity: Entity, field: string, { maxBytes, types }: Attachment
       summary: `Put the ${field} of one of ${entity.name}, which is one's own or to be changed`,
       maxBodyBytes: maxBytes,
       requestTypes: types,
-      success: { status: 200, description: 'What it is, told from its bytes', body: Attachment },
+      success: { status: 200, description: 'What it is, told from its bytes', body: Attachment, headers: ['ETag'] },
       handle: async (call) => {
         const attachment = await mine(call);
         return answer(field, await putAttachment(call.app.engine, attachment, await call.bytes(), conditionsOf(call)));
@@ -112,7 +113,12 @@ function uploadRoutes(entity: Entity, field: string, { maxBytes, types }: Attach
       roles: writers,
       summary: `A signature to upload the ${field} straight to storage: for one blob, one type and one size`,
       requestBody: File,
-      success: { status: 201, description: 'Where to put the file; then Location takes it in', body: Upload },
+      success: {
+        status: 201,
+        description: 'Where to put the file; then Location takes it in',
+        body: Upload,
+        headers: ['Location'],
+      },
       handle: async (call) => {
         const { key } = await mine(call);
         const { uploadId, blob } = announceFile(entity, key, field, parse(File, await call.json()));
@@ -131,7 +137,7 @@ function uploadRoutes(entity: Entity, field: string, { maxBytes, types }: Attach
       path: `${path}/uploads/{uploadId}`,
       roles: writers,
       summary: `Take in the ${field} that has been uploaded, once its bytes were looked at`,
-      success: { status: 200, description: 'What it is', body: Attachment },
+      success: { status: 200, description: 'What it is', body: Attachment, headers: ['ETag'] },
       handle: async (call) => {
         return answer(field, await acceptFile(call.app.engine, await mine(call), call.params.uploadId ?? ''));
       },

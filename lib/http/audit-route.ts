@@ -25,6 +25,7 @@ export const auditRoute: Route = {
     status: 200,
     description: 'The changes; the header Link names the next page, if there is more',
     body: z.object({ items: z.array(ChangeRecord) }),
+    headers: ['Link'],
   },
   handle: list,
 };

@@ -35,7 +35,12 @@ export function driftRoutes(entity: Entity): Route[] {
       roles,
       query: { ...PAGE_QUERY, repair: 'true: repair what is found' },
       summary: `Compare a page of ${name} with its indexes, copies, lists, counts and blobs`,
-      success: { status: 200, description: 'What does not agree; the header Link names the next page', body: Findings },
+      success: {
+        status: 200,
+        description: 'What does not agree; the header Link names the next page',
+        body: Findings,
+        headers: ['Link'],
+      },
       handle: (call) => audit(entity, call, path),
     },
     ...Object.keys(entity.indexes).map((index): Route => {
@@ -47,7 +52,12 @@ export function driftRoutes(entity: Entity): Route[] {
         roles,
         query: PAGE_QUERY,
         summary: `Build the index ${index} for a page of ${name}`,
-        success: { status: 200, description: 'What was missing; the header Link names the next page', body: Findings },
+        success: {
+          status: 200,
+          description: 'What was missing; the header Link names the next page',
+          body: Findings,
+          headers: ['Link'],
+        },
         handle: (call) => build(entity, call, { path: where, index }),
       };
     }),
@@ -58,7 +68,12 @@ export function driftRoutes(entity: Entity): Route[] {
       roles,
       query: PAGE_QUERY,
       summary: `Delete a page of what an index of ${name} that is declared no more has kept`,
-      success: { status: 200, description: 'What was deleted; the header Link names the next page', body: Findings },
+      success: {
+        status: 200,
+        description: 'What was deleted; the header Link names the next page',
+        body: Findings,
+        headers: ['Link'],
+      },
       handle: (call) => cleanUp(entity, call, call.params.index ?? ''),
     },
   ];

@@ -7,7 +7,14 @@ import { type Entity, pick, type Values } from '../patterns/entity.ts';
 import { type BatchOutcome, putEntities } from '../patterns/entity-batch.ts';
 import { deleteEntity, patchEntity, replaceEntity, type Stored } from '../patterns/entity-store.ts';
 import { type Page, readEntities, readEntity, readWithDetails } from '../patterns/retrieve.ts';
-import { parse, readableSchema, schemaWithGaps, validateTexts, writableSchema } from '../patterns/validation.ts';
+import {
+  parse,
+  partialSchema,
+  schemaWithDetails,
+  schemaWithGaps,
+  validateTexts,
+  writableSchema,
+} from '../patterns/validation.ts';
 import { conditionsOf, etagOfView, isNotModified } from './conditions.ts';
 import { requestId } from './idempotency.ts';
 import { nextLink, PAGE_QUERY, pageOf } from './paging.ts';
@@ -45,10 +52,12 @@ function readRoutes(entity: Entity): Route[] {
           ? { include: `Details to read with it: ${entity.details.map((detail) => detail.name).join(', ')}` }
           : {},
       summary: `One of ${name}`,
+      cacheable: true,
       success: {
         status: 200,
-        description: 'The entity; 304 where If-None-Match names its ETag',
-        body: readableSchema(entity),
+        description: 'The entity, with what it includes',
+        body: schemaWithDetails(entity),
+        headers: ['ETag'],
       },
       handle: (call) => readOne(entity, call),
     },
@@ -61,7 +70,7 @@ function readRoutes(entity: Entity): Route[] {
       roles: access.read,
       query: rangeQuery(entity),
       summary: `A range of ${name} within ${entity.partition.fields.join(', ')}`,
-      success: listSuccess(entity),
+      success: listSuccess(entity, []),
       handle: (call) => range(entity, call),
     });
   return routes;
@@ -98,7 +107,12 @@ function writeRoutes(entity: Entity): Route[] {
       summary: `Create one of ${name}`,
       requestBody: body,
       maxBodyBytes,
-      success: { status: 201, description: 'Created; Location says where', body: schemaWithGaps(entity) },
+      success: {
+        status: 201,
+        description: 'Created; Location says where',
+        body: schemaWithGaps(entity),
+        headers: ['ETag', 'Location'],
+      },
       handle: async (call) => {
         const id = await requestId(call, `${name}-create`);
         const stored = await createOnce(call.app.engine, entity, await written(entity, call), id);
@@ -124,7 +138,7 @@ function writeRoutes(entity: Entity): Route[] {
       summary: `Replace one of ${name}`,
       requestBody: body,
       maxBodyBytes,
-      success: { status: 200, description: 'Replaced', body: schemaWithGaps(entity) },
+      success: { status: 200, description: 'Replaced', body: schemaWithGaps(entity), headers: ['ETag'] },
       handle: async (call) => {
         const input = await written(entity, call);
         const stored = await replaceEntity(call.app.engine, entity, keyOf(entity, call), input, conditionsOf(call));
@@ -138,7 +152,7 @@ function writeRoutes(entity: Entity): Route[] {
       summary: `Change some fields of one of ${name}; null takes one out`,
       maxBodyBytes,
       requestBody: writableSchema(entity, entity.encrypted).partial(),
-      success: { status: 200, description: 'Changed', body: schemaWithGaps(entity) },
+      success: { status: 200, description: 'Changed', body: schemaWithGaps(entity), headers: ['ETag'] },
       handle: async (call) => {
         const patch = await written(entity, call);
         const stored = await patchEntity(call.app.engine, entity, keyOf(entity, call), patch, conditionsOf(call));
@@ -190,10 +204,11 @@ export function entityPath(entity: Entity, values: Values): string {
   return pathTo(entity.name, ...entity.keyFields.map((field) => values[field]));
 }
 
-/** What a route answers that lists entities. */
-export function listSuccess(entity: Entity) {
-  const body = z.object({ items: z.array(schemaWithGaps(entity)) });
-  return { status: 200, description: 'The entities; the header Link names the next page, if there is more', body };
+/** The answer of a route that lists entities: whole ones, or parts of which only `certain` fields are always there. */
+export function listSuccess(entity: Entity, certain?: readonly string[]): Route['success'] {
+  const item = certain ? partialSchema(entity, certain) : schemaWithGaps(entity);
+  const description = 'The entities; the header Link names the next page, if there is more';
+  return { status: 200, description, body: z.object({ items: z.array(item) }), headers: ['Link'] };
 }
 
 /** Every other field is a filter. */

@@ -20,7 +20,8 @@ export const healthRoute: Route = {
   path: 'health',
   roles: undefined,
   summary: 'Whether the service runs, storage answers, and what is declared goes with what is stored',
-  success: { status: 200, description: 'All is well; else 503', body: Health },
+  success: { status: 200, description: 'All is well', body: Health },
+  others: { 503: { description: 'Degraded: the body says where', body: Health } },
   handle: health,
 };
 

@@ -25,7 +25,7 @@ function indexRoute(entity: Entity, indexName: string, index: Index): Route {
       ...common,
       query: PAGE_QUERY,
       summary: `Those of ${entity.name} with this ${fields.join(', ')}`,
-      success: listSuccess(entity),
+      success: listSuccess(entity, copiedFields(entity, index)),
       handle: async (call) => {
         const given = validateTexts(entity, call.params, fields);
         const path = pathTo(entity.name, 'by', indexName, ...fields.map((field) => given[field]));
@@ -44,6 +44,7 @@ function indexRoute(entity: Entity, indexName: string, index: Index): Route {
       status: 200,
       description: 'The entity; Content-Location says where it is',
       body: readableSchema(entity),
+      headers: ['Content-Location'],
     },
     handle: async (call) => {
       const given = validateTexts(entity, call.params, fields);
@@ -53,4 +54,10 @@ function indexRoute(entity: Entity, indexName: string, index: Index): Route {
       return { status: 200, headers, body: await shown(call, entity, values) };
     },
   };
+}
+
+/** The fields that each item of an index has; undefined if it is the whole entity. */
+function copiedFields(entity: Entity, index: Index): readonly string[] | undefined {
+  if (index.kind === 'index-entity' || typeof index.copies === 'string') return undefined;
+  return [...entity.keyFields, ...index.copies];
 }

@@ -16,7 +16,12 @@ export const poisonRoutes: readonly Route[] = [
     roles,
     query: PAGE_QUERY,
     summary: 'Messages that could not be handled, newest first',
-    success: { status: 200, description: 'The messages', body: z.object({ items: z.array(Poison) }) },
+    success: {
+      status: 200,
+      description: 'The messages',
+      body: z.object({ items: z.array(Poison) }),
+      headers: ['Link'],
+    },
     handle: list,
   },
   {
@@ -43,6 +48,7 @@ export const poisonRoutes: readonly Route[] = [
       status: 202,
       description: 'Those that were sent; the header Link names the next page, if there is more',
       body: z.object({ replayed: z.array(z.string()) }),
+      headers: ['Link'],
     },
     handle: async (call) => {
       const filter = parse(PoisonFilter, await call.json());

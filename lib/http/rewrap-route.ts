@@ -16,7 +16,12 @@ export function rewrapRoute(entity: Entity): Route {
     roles: ['operator'],
     query: PAGE_QUERY,
     summary: `Wrap the data keys of a page of ${entity.name} with the current key`,
-    success: { status: 200, description: 'How many were looked at, wrapped anew, and did not open', body: Rewrapped },
+    success: {
+      status: 200,
+      description: 'How many were looked at, wrapped anew, and did not open',
+      body: Rewrapped,
+      headers: ['Link'],
+    },
     handle: async (call) => {
       const { next, ...body } = await rewrapEntities(call.app.engine, entity, await pageOf(call, path));
       return { status: 200, body, headers: await nextLink(call, next, { path: `/api/${path}`, bound: path }) };

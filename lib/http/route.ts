@@ -43,6 +43,8 @@ export interface Answer {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
+export type ResponseHeader = 'Content-Location' | 'ETag' | 'Link' | 'Location';
+
 /** One method of one path: what is registered, done and described. */
 export interface Route {
   /** As the function is named; the host tries functions in the order of their names. */
@@ -62,6 +64,8 @@ export interface Route {
   readonly repeatable?: true;
   /** Whether a write heeds If-Match and If-None-Match. */
   readonly conditional?: true;
+  /** Whether a GET heeds If-None-Match, and then may return 304. */
+  readonly cacheable?: true;
   /** Where more than usual is taken. */
   readonly maxBodyBytes?: number | undefined;
   /** The successful answer: its status, and its body where it has one. */
@@ -71,7 +75,11 @@ export interface Route {
     readonly body?: z.ZodType;
     /** Of a body that is no JSON. */
     readonly types?: readonly string[];
+    /** Headers of this answer, besides those that every answer has. */
+    readonly headers?: readonly ResponseHeader[];
   };
+  /** Answers with a body other than problem details, besides the successful one. */
+  readonly others?: Readonly<Record<number, { readonly description: string; readonly body: z.ZodType }>>;
   readonly handle: (call: Call) => Promise<Answer>;
 }
 

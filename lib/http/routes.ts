@@ -1,3 +1,4 @@
+import { z } from 'zod';
 import { isAudited } from '../patterns/drift-audit.ts';
 import { type Entity, withArchives } from '../patterns/entity.ts';
 import { attachmentRoutes } from './attachment-routes.ts';
@@ -43,7 +44,7 @@ export function routesOf(entities: readonly Entity[]): Route[] {
     path: 'openapi.json',
     roles: undefined,
     summary: 'This description',
-    success: { status: 200, description: 'OpenAPI 3.1' },
+    success: { status: 200, description: 'OpenAPI 3.1', body: z.looseObject({ openapi: z.string() }) },
     handle: async () => ({ status: 200, body: openapiOf([...described, openapi]) }),
   };
   return [...described, openapi];

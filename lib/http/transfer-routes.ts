@@ -34,6 +34,7 @@ function routesOf(entity: Entity, operation: 'archive' | 'move'): Route[] {
         status: 202,
         description: 'Will be done; Location says where to ask',
         body: Status.pick({ operationId: true, operation: true, status: true }),
+        headers: ['Location'],
       },
       handle: (call) => request(entity, operation, call),
     },

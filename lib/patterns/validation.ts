@@ -19,6 +19,21 @@ export function schemaWithGaps(entity: Entity): z.ZodType {
   return entity.schema.extend(Object.fromEntries(fields.map(([field, type]) => [field, z.nullable(type)])));
 }
 
+/** The same of a part of it: of a part copy, or of selected fields. Only `certain` fields are always there. */
+export function partialSchema(entity: Entity, certain: readonly string[]): z.ZodType {
+  const gaps = schemaWithGaps(entity);
+  const whole = gaps instanceof z.ZodObject ? gaps : entity.schema;
+  return whole.partial().required(maskOf(certain));
+}
+
+/** One entity with the details that may be read along with it. */
+export function schemaWithDetails(entity: Entity): z.ZodType {
+  const whole = readableSchema(entity);
+  if (entity.details.length === 0 || !(whole instanceof z.ZodObject)) return whole;
+  const lists = entity.details.map((detail) => [detail.name, z.array(schemaWithGaps(detail)).optional()]);
+  return whole.extend(Object.fromEntries(lists));
+}
+
 /** What callers may write: the schema without the fields that follow from others, and without those named. */
 export function writableSchema(entity: Entity, without: readonly string[] = []): z.ZodObject {
   const left = [...decidedFields(entity), ...without];

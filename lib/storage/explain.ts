@@ -1,35 +1,46 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
+import { z } from 'zod';
 import type { Action } from './rows.ts';
+
+const row = { table: z.string(), partition: z.string(), row: z.string() };
+
+const ExplainedAction = z.object({
+  kind: z.enum(['insert', 'upsert', 'upsert-merge', 'replace', 'merge', 'delete']),
+  row: z.string(),
+  conditional: z.boolean().describe('Under the ETag that was read'),
+  properties: z.array(z.string()).readonly().describe('Names without values'),
+});
+export type ExplainedAction = z.infer<typeof ExplainedAction>;
 
 /**
  * Explaining runs the same code as doing: what would be read is read, as it decides what follows, and what would be
  * written is noted in place of being written. So an explanation cannot differ from what is done.
  */
-export type Step =
-  | { readonly read: 'row'; readonly table: string; readonly partition: string; readonly row: string }
-  | { readonly read: 'rows'; readonly table: string; readonly filter: string; readonly select?: readonly string[] }
-  | { readonly read: 'blob'; readonly container: string; readonly name: string }
-  | { readonly read: 'blobs'; readonly container: string; readonly prefix: string }
-  | {
-      readonly write: 'rows';
-      readonly table: string;
-      readonly partition: string;
-      readonly actions: readonly ExplainedAction[];
-    }
-  | { readonly write: 'message'; readonly queue: string; readonly does: 'send' | 'show' | 'delete' }
-  | { readonly write: 'blob'; readonly container: string; readonly does: BlobChange }
-  | { readonly write: 'table'; readonly table: string; readonly does: 'create' | 'drop' };
-
-type BlobChange = 'put' | 'delete' | 'create' | 'append' | 'describe';
-
-export interface ExplainedAction {
-  readonly kind: Action['kind'];
-  readonly row: string;
-  /** Under the ETag that was read. */
-  readonly conditional: boolean;
-  /** Their names, and not what is in them. */
-  readonly properties: readonly string[];
-}
+export const Step = z.union([
+  z.object({ read: z.literal('row'), ...row }),
+  z.object({
+    read: z.literal('rows'),
+    table: z.string(),
+    filter: z.string(),
+    select: z.array(z.string()).readonly().optional(),
+  }),
+  z.object({ read: z.literal('blob'), container: z.string(), name: z.string() }),
+  z.object({ read: z.literal('blobs'), container: z.string(), prefix: z.string() }),
+  z.object({
+    write: z.literal('rows'),
+    table: z.string(),
+    partition: z.string(),
+    actions: z.array(ExplainedAction).readonly(),
+  }),
+  z.object({ write: z.literal('message'), queue: z.string(), does: z.enum(['send', 'show', 'delete']) }),
+  z.object({
+    write: z.literal('blob'),
+    container: z.string(),
+    does: z.enum(['put', 'delete', 'create', 'append', 'describe']),
+  }),
+  z.object({ write: z.literal('table'), table: z.string(), does: z.enum(['create', 'drop']) }),
+]);
+export type Step = z.infer<typeof Step>;
 
 const explanations = new AsyncLocalStorage<Step[]>();
 

@@ -1,0 +1,120 @@
+import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
+import formats from 'ajv-formats';
+
+/** What the description says of an API, as far as the tests read it. */
+export interface OpenApi {
+  readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>;
+  readonly components: { readonly responses: Readonly<Record<string, ResponseObject>> };
+}
+
+export interface Operation {
+  readonly operationId: string;
+  /** Any one of them is enough. */
+  readonly security: readonly { readonly token: readonly string[] }[];
+  readonly parameters: readonly Parameter[];
+  readonly requestBody?: { readonly content: Readonly<Record<string, { readonly schema?: JsonSchema }>> };
+  readonly responses: Readonly<Record<string, ResponseObject | { readonly $ref: string }>>;
+}
+
+export interface Parameter {
+  readonly name: string;
+  readonly in: 'path' | 'query' | 'header';
+  readonly schema: JsonSchema;
+}
+
+interface ResponseObject {
+  readonly headers?: Readonly<Record<string, { readonly required?: boolean; readonly schema: JsonSchema }>>;
+  readonly content?: Readonly<Record<string, { readonly schema?: JsonSchema }>>;
+}
+
+export type JsonSchema = Readonly<Record<string, unknown>>;
+
+export interface Exchange {
+  readonly method: string;
+  /** With its query. */
+  readonly path: string;
+  readonly status: number;
+  readonly headers: Headers;
+  /** As it was received. */
+  readonly text: string;
+}
+
+export interface OpenApiChecker {
+  /** The ids of the operations that a request may mean: a key may look like a word of another route. */
+  operationsOf(request: Pick<Exchange, 'method' | 'path'>): string[];
+  /** Why an answer is not as any of these operations describes it; undefined if it is, or if there is no operation. */
+  disagreement(exchange: Exchange): string | undefined;
+}
+
+/** Compares answers with the description: status, required headers, media type, and the body with its schema. */
+export function openapiChecker(openapi: OpenApi): OpenApiChecker {
+  const ajv = new Ajv2020({ strict: false, allErrors: true });
+  formats.default(ajv);
+  ajv.addSchema(openapi, 'api');
+  const validators = new Map<string, ValidateFunction>();
+  const operations = Object.entries(openapi.paths).flatMap(([template, methods]) =>
+    Object.entries(methods).map(([method, operation]) => ({
+      method,
+      operation,
+      pattern: patternOf(template),
+      template,
+    })),
+  );
+
+  function validatorAt(pointer: string): ValidateFunction {
+    const found = validators.get(pointer) ?? ajv.compile({ $ref: `api#${pointer}` });
+    validators.set(pointer, found);
+    return found;
+  }
+
+  function whyNot(template: string, method: string, operation: Operation, exchange: Exchange): string | undefined {
+    const { status, headers, text } = exchange;
+    const key = String(status) in operation.responses ? String(status) : 'default';
+    const given = operation.responses[key];
+    if (!given) return `${operation.operationId} describes no status ${status}`;
+    const where =
+      '$ref' in given
+        ? given.$ref.slice(1)
+        : ['', 'paths', template, method, 'responses', key].map(escapePointer).join('/');
+    const response = '$ref' in given ? openapi.components.responses[given.$ref.split('/').at(-1) ?? ''] : given;
+    if (!response) return `${operation.operationId} refers to ${where}, which is not there`;
+    for (const [name, { required, schema }] of Object.entries(response.headers ?? {})) {
+      const value = headers.get(name);
+      if (value === null && required) return `the header ${name} is missing`;
+      if (value !== null && schema.type === 'integer' && !/^\d+$/.test(value))
+        return `the header ${name} is no integer`;
+    }
+    if (!response.content) return text === '' ? undefined : `a body where ${operation.operationId} describes none`;
+    const type = headers.get('content-type') ?? '';
+    const content = response.content[type];
+    if (!content) return `the media type "${type}"; described: ${Object.keys(response.content).join(', ')}`;
+    if (!content.schema) return undefined;
+    const validate = validatorAt(`${where}/content/${escapePointer(type)}/schema`);
+    return validate(JSON.parse(text)) ? undefined : ajv.errorsText(validate.errors, { dataVar: 'body' });
+  }
+
+  const meantBy = ({ method: asked, path }: Pick<Exchange, 'method' | 'path'>) =>
+    operations.filter(
+      ({ method, pattern }) => method === asked.toLowerCase() && pattern.test(path.replace(/\?.*$/s, '')),
+    );
+
+  return {
+    operationsOf: (request) => meantBy(request).map(({ operation }) => operation.operationId),
+    disagreement(exchange) {
+      const reasons = meantBy(exchange).map(({ template, method, operation }) =>
+        whyNot(template, method, operation, exchange),
+      );
+      if (reasons.length === 0 || reasons.some((reason) => reason === undefined)) return undefined;
+      return `${exchange.method} ${exchange.path.slice(0, 200)} ${exchange.status}: ${reasons.join(' | ')}`;
+    },
+  };
+}
+
+function patternOf(template: string): RegExp {
+  const parts = template.split(/\{\w+\}/).map((literal) => literal.replace(/[.*+?^${}()|[\]\\]/g, '\\$&'));
+  return new RegExp(`^${parts.join('[^/]+')}$`, 'i');
+}
+
+function escapePointer(part: string): string {
+  return encodeURIComponent(part.replaceAll('~', '~0').replaceAll('/', '~1'));
+}
