@@ -38,12 +38,14 @@ export async function consumeIntent({ engine, entities, log }: Consumer, message
 
 /** A message of `archive`: an archive or a move. */
 export async function consumeTransfer({ engine, entities, log }: Consumer, message: Message): Promise<void> {
-  const reason = await handle(engine, message, log, async () => {
-    const transfer = read(Transfer, message.body);
+  let transfer: Transfer | undefined;
+  const work = async () => {
+    transfer = read(Transfer, message.body);
     await runTransfer(engine, entityOf(entities, transfer.entity), transfer);
+  };
+  await handle(engine, message, log, work, async (reason) => {
+    if (transfer) await failTransfer(engine, transfer, reason);
   });
-  const transfer = Transfer.safeParse(message.body);
-  if (reason !== undefined && transfer.success) await failTransfer(engine, transfer.data, reason);
 }
 
 /** A message that the host itself moved to a poison queue, as its reason could not be recorded at the time. */
@@ -55,11 +57,12 @@ export async function consumePoison({ engine, log }: Consumer, message: Message)
 }
 
 /** In the trace of whoever sent the message, with a link to the invocation that handles it. */
-function handle(engine: Engine, message: Message, log: Log, work: () => Promise<void>): Promise<string | undefined> {
+function handle(...handling: Parameters<typeof handleMessage>): Promise<void> {
+  const [, message] = handling;
   const sender = Sender.safeParse(message.body).data?.traceparent;
-  if (!sender) return handleMessage(engine, message, log, work);
+  if (!sender) return handleMessage(...handling);
   const invocation = trace.getSpanContext(context.active());
-  return inSpan(`${message.queue} process`, () => handleMessage(engine, message, log, work), {
+  return inSpan(`${message.queue} process`, () => handleMessage(...handling), {
     parent: contextOf(sender),
     kind: SpanKind.CONSUMER,
     links: invocation ? [{ context: invocation }] : [],

@@ -2,9 +2,11 @@ import pMap from 'p-map';
 import { z } from 'zod';
 import { RowkeyError } from '../errors.ts';
 import { sendMessage } from '../storage/messages.ts';
-import { type Row, readRange, readRow, submit, tryAction } from '../storage/rows.ts';
+import { type Address, type Row, readRange, readRow, submit, tryAction } from '../storage/rows.ts';
 import { countPoison } from '../telemetry/metrics.ts';
 import type { Engine } from './engine.ts';
+import { jsonText } from './json-text.ts';
+import { buildKey, buildKeys, compileTemplate } from './key-template.ts';
 import { type NotedChange, noted } from './note-change.ts';
 import { splitText } from './split-text.ts';
 
@@ -18,8 +20,14 @@ export const POISON_TABLE = 'poison';
 export const MAX_ATTEMPTS = 5;
 /** Failures that another attempt meets again. */
 const POINTLESS = new Set<string>(['never-succeeds', 'too-large', 'invalid-input']);
-const PARTITION = 'poison';
+/** Messages fail in crowds, all of one moment, so the newest rows must not all be in one partition. */
+const PARTITION = compileTemplate('poison_{id%16}');
+/** With the one partition in which earlier releases recorded every message. */
+const PARTITIONS = ['poison', ...buildKeys(PARTITION, {})];
+const READING = { concurrency: PARTITIONS.length };
 const REPLAYS_AT_ONCE = 8;
+/** Nothing but what this module makes, so that no character needs escaping. */
+const ID = /^\d{16}_[\w-]+$/;
 /** Whoever sends a message again has it for so long; where that one dies, another may. */
 const REPLAY_FOR_MS = 60_000;
 /** One string property holds 32 Ki code units; a message has 64 Ki at the most. */
@@ -56,19 +64,19 @@ export interface Log {
 }
 
 /**
- * Does the work of a message, and answers the reason where the message was recorded as poison. A failure is thrown, for the
- * host to bring the message back, until it is the last attempt or the work says that trying again is pointless: then the
- * message is recorded. Where the record fails, it is thrown too, and the host's own poison queue keeps the message.
+ * Does the work of a message. A failure is thrown, for the host to bring the message back, until it is the last attempt or
+ * the work says that trying again is pointless: then `giveUp` is called and the message is recorded. Where either fails, it is
+ * thrown too, and the host's own poison queue keeps the message. The record comes last, so that a message is recorded once.
  */
 export async function handleMessage(
   engine: Engine,
   message: Message,
   log: Log,
   work: () => Promise<void>,
-): Promise<string | undefined> {
+  giveUp: (reason: string) => Promise<void> = async () => undefined,
+): Promise<void> {
   try {
     await work();
-    return undefined;
   } catch (error) {
     const pointless = error instanceof RowkeyError && POINTLESS.has(error.code);
     const reason = reasonOf(error);
@@ -77,18 +85,19 @@ export async function handleMessage(
       // The host logs what is thrown, and an error of an SDK may hold a key.
       throw new Error(reason);
     }
+    await giveUp(reason);
     await recordPoison(engine, message, reason);
     log.error(`The message ${message.id} of ${message.queue} is poison: ${reason}`);
-    return reason;
   }
 }
 
 /** Records a message; once more for the same message changes nothing but the reason. */
 export async function recordPoison(engine: Engine, message: Message, reason: string): Promise<void> {
   const { queue, id, attempts, insertedAt, body } = message;
-  const text = typeof body === 'string' ? body : JSON.stringify(body);
+  const text = typeof body === 'string' ? body : jsonText(body);
   const parts = splitText(text, PART_LENGTH);
   const row = `${String(LAST_INSTANT - insertedAt).padStart(16, '0')}_${id}`;
+  if (!ID.test(row)) throw new TypeError('A message of this id or age cannot be recorded.');
   const properties = {
     EntityType: POISON_TABLE,
     Queue: queue,
@@ -100,19 +109,38 @@ export async function recordPoison(engine: Engine, message: Message, reason: str
   };
   await submit(engine.storage, {
     table: POISON_TABLE,
-    partition: PARTITION,
+    partition: buildKey(PARTITION, { id: row }),
     actions: [{ kind: 'upsert', row, properties }],
   });
   countPoison({ queue });
 }
 
-/** Newest first. */
+/**
+ * Newest first, over all partitions. First the ids of a page are read from each, then the rows of the page, so that no more
+ * texts are read than are returned: at most two range queries a partition.
+ */
 export async function listPoison(
   { storage }: Engine,
-  page: { after?: string | undefined; limit: number },
+  { after, limit }: { after?: string | undefined; limit: number },
 ): Promise<{ items: Poison[]; more: boolean }> {
-  const { rows, more } = await readRange(storage, { table: POISON_TABLE, partition: PARTITION, from: '', ...page });
-  return { items: rows.map(toPoison), more };
+  const table = POISON_TABLE;
+  const select = ['EntityType'];
+  const read = (partition: string) => readRange(storage, { table, partition, from: '', after, limit, select });
+  const found = await pMap(PARTITIONS, read, READING);
+  const ids = found.flatMap(({ rows }) => rows).sort(byRow);
+  const page = new Map(ids.slice(0, limit).map((row) => [row.row, row]));
+  const lasts = new Map([...page.values()].map(({ partition, row }) => [partition, row]));
+  const readPage = async ([partition, last]: [string, string]) => {
+    const { rows } = await readRange(storage, { table, partition, from: '', after, before: `${last}~` });
+    // Others may have been recorded meanwhile.
+    return rows.filter(({ row }) => page.has(row));
+  };
+  const rows = (await pMap(lasts, readPage, READING)).flat().sort(byRow);
+  return { items: rows.map(toPoison), more: ids.length > limit || found.some(({ more }) => more) };
+}
+
+function byRow({ row: one }: Row, { row: other }: Row): number {
+  return one < other ? -1 : 1;
 }
 
 /**
@@ -121,14 +149,14 @@ export async function listPoison(
  */
 export async function replayPoison(engine: Engine, id: string): Promise<Poison> {
   const { storage, now } = engine;
-  const row = await readRow(storage, poisonAddress(id));
+  const row = await findPoison(engine, id);
   if (!row) throw notListed();
   const properties = { ReplayedUntil: new Date(now() + REPLAY_FOR_MS).toISOString() };
   const isFree = !(Date.parse(String(row.properties.ReplayedUntil)) > now());
   if (!isFree || !(await tryAction(storage, row, { kind: 'merge', row: row.row, properties, etag: row.etag })))
     throw new RowkeyError('busy', 'The message is being sent again now. Try again.', { retryAfter: 1 });
   const poison = toPoison(row);
-  await noted(engine, changeOf('replay', id), () => sendMessage(storage, poison.queue, poison.text));
+  await noted(engine, changeOf('replay', row), () => sendMessage(storage, poison.queue, poison.text));
   await tryAction(storage, row, { kind: 'delete', row: row.row });
   return poison;
 }
@@ -163,24 +191,27 @@ export async function replayPage(
 
 /** Takes a message off the list for good. */
 export async function dropPoison(engine: Engine, id: string): Promise<void> {
-  const address = poisonAddress(id);
-  await noted(engine, changeOf('drop', id), async () => {
+  const address = await findPoison(engine, id);
+  if (!address) throw notListed();
+  await noted(engine, changeOf('drop', address), async () => {
     if (!(await tryAction(engine.storage, address, { kind: 'delete', row: address.row }))) throw notListed();
   });
 }
 
-function changeOf(operation: 'replay' | 'drop', id: string): NotedChange {
-  return { operation, entity: POISON_TABLE, address: poisonAddress(id) };
+function changeOf(operation: 'replay' | 'drop', { table, partition, row }: Address): NotedChange {
+  return { operation, entity: POISON_TABLE, address: { table, partition, row } };
 }
 
 function notListed(): RowkeyError {
   return new RowkeyError('not-found', 'There is no such poison message.');
 }
 
-function poisonAddress(id: string) {
-  // Nothing but what this module makes, so that no character needs escaping.
-  if (!/^\d{16}_[\w-]+$/.test(id)) throw notListed();
-  return { table: POISON_TABLE, partition: PARTITION, row: id };
+/** The row of a message, be it in its own partition or in that of earlier releases. */
+async function findPoison({ storage }: Engine, id: string): Promise<Row | undefined> {
+  if (!ID.test(id)) return undefined;
+  const [earlier = ''] = PARTITIONS;
+  const find = (partition: string) => readRow(storage, { table: POISON_TABLE, partition, row: id });
+  return (await find(buildKey(PARTITION, { id }))) ?? find(earlier);
 }
 
 function toPoison({ row, properties }: Row): Poison {

@@ -1,4 +1,5 @@
 import { readFile } from 'node:fs/promises';
+import pMap from 'p-map';
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { RowkeyError } from '../../../lib/errors.ts';
 import { createEngine, TIMING } from '../../../lib/patterns/engine.ts';
@@ -92,6 +93,46 @@ test('the record keeps any message whole, lists the newest first, and has each o
   const { items } = await listPoison(engine, { limit: 10 });
   expect(items.map(({ reason }) => reason)).toEqual(['c', 'a']);
   expect(items[1]?.text === text).toBe(true);
+});
+
+describe('the list', () => {
+  const COUNT = 60;
+  const earlier = `${String(8_640_000_000_000_000 - 500).padStart(16, '0')}_earlier`;
+
+  beforeEach(async () => {
+    const all = Array.from({ length: COUNT }, (_, age) => message({ id: `one-${age}`, insertedAt: 1_000 + age }));
+    await pMap(all, (one) => recordPoison(engine, one, one.id), { concurrency: 8 });
+    // As earlier releases recorded all of them.
+    const table = engine.storage.table(POISON_TABLE);
+    const [newest] = (await listPoison(engine, { limit: 1 })).items;
+    const row = (await Array.fromAsync(table.listEntities())).find(({ rowKey }) => rowKey === newest?.id);
+    const InsertedAt = new Date(500).toISOString();
+    await table.createEntity({ ...row, partitionKey: 'poison', rowKey: earlier, InsertedAt, Reason: 'earlier' });
+  });
+
+  test('is spread over partitions, and read page by page newest first over all of them', async () => {
+    const rows = await Array.fromAsync(engine.storage.table(POISON_TABLE).listEntities());
+    expect(new Set(rows.map(({ partitionKey }) => partitionKey)).size).toBeGreaterThan(10);
+    const newestFirst = [...Array.from({ length: COUNT }, (_, age) => `one-${COUNT - 1 - age}`), 'earlier'];
+    for (const limit of [1, 7, 60, 61, 1_000]) {
+      const reasons: string[] = [];
+      let page: Awaited<ReturnType<typeof listPoison>> | undefined;
+      do {
+        page = await listPoison(engine, { limit, after: page?.items.at(-1)?.id });
+        expect(page.items.length).toBeLessThanOrEqual(limit);
+        reasons.push(...page.items.map(({ reason }) => reason));
+      } while (page.more);
+      expect(reasons).toEqual(newestFirst);
+    }
+  });
+
+  test('has messages of earlier releases, which can be sent again and dropped', async () => {
+    await engine.storage.queue('index-changes').createIfNotExists();
+    const [one] = (await listPoison(engine, { limit: COUNT + 1 })).items.slice(-1);
+    expect(one).toMatchObject({ id: earlier, reason: 'earlier', insertedAt: '1970-01-01T00:00:00.500Z' });
+    expect((await replayPoison(engine, earlier)).text).toBe('{"secret":"of Ann"}');
+    await expect(dropPoison(engine, earlier)).rejects.toMatchObject({ code: 'not-found' });
+  });
 });
 
 describe('a message that is sent again', () => {

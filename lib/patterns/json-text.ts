@@ -1,0 +1,38 @@
+/** The JSON text of a value that came from JSON, however deeply it is nested: `JSON.stringify` runs out of stack. */
+export function jsonText(value: unknown): string {
+  try {
+    return JSON.stringify(value);
+  } catch (error) {
+    if (error instanceof RangeError) return textOfDeep(value);
+    throw error;
+  }
+}
+
+/** What is still to be written, the last first: texts as they are, and values. */
+type Pending = { readonly text: string } | { readonly value: unknown };
+
+function textOfDeep(value: unknown): string {
+  const pending: Pending[] = [{ value }];
+  let written = '';
+  for (let next = pending.pop(); next; next = pending.pop()) {
+    if ('text' in next) written += next.text;
+    else if (typeof next.value !== 'object' || next.value === null) written += JSON.stringify(next.value);
+    else pending.push(...partsOf(next.value).reverse());
+  }
+  return written;
+}
+
+function partsOf(value: object): Pending[] {
+  if (Array.isArray(value))
+    return [{ text: '[' }, ...value.flatMap((one, at) => [comma(at), { value: one }]), { text: ']' }];
+  const members = Object.entries(value).flatMap(([name, one], at) => [
+    comma(at),
+    { text: `${JSON.stringify(name)}:` },
+    { value: one },
+  ]);
+  return [{ text: '{' }, ...members, { text: '}' }];
+}
+
+function comma(at: number): Pending {
+  return { text: at === 0 ? '' : ',' };
+}
