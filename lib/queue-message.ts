@@ -1,14 +1,19 @@
+import { createHash } from 'node:crypto';
 import type { InvocationContext } from '@azure/functions';
-import type { Message } from './patterns/poison.ts';
+import { jsonText } from './patterns/json-text.ts';
+import { MAX_ATTEMPTS, type Message } from './patterns/poison.ts';
+import { replacedMetadata } from './patterns/trigger-metadata.ts';
 
-/** What the queue trigger gives of a message. */
+/** What the queue trigger gives of a message. What the body replaces is not believed. */
 export function toMessage(queue: string, body: unknown, { triggerMetadata = {} }: InvocationContext): Message {
-  const { id, dequeueCount, insertionTime } = triggerMetadata;
-  const insertedAt = Date.parse(String(insertionTime));
+  const replaced = new Set(replacedMetadata(body));
+  const given = (name: string) => (replaced.has(name.toLowerCase()) ? undefined : triggerMetadata[name]);
+  const attempts = Number(given('dequeueCount'));
+  const insertedAt = Date.parse(String(given('insertionTime')));
   return {
     queue,
-    id: String(id),
-    attempts: Number(dequeueCount),
+    id: String(given('id') ?? createHash('sha256').update(jsonText(body)).digest('hex').slice(0, 32)),
+    attempts: Number.isSafeInteger(attempts) ? attempts : MAX_ATTEMPTS,
     insertedAt: Number.isNaN(insertedAt) ? Date.now() : insertedAt,
     body,
   };

@@ -10,6 +10,7 @@ import { handleMessage, type Log, type Message, recordPoison } from './poison.ts
 import { possibleItems } from './possible-places.ts';
 import { reconcile } from './reconcile.ts';
 import { failTransfer, runTransfer, Transfer } from './transfer.ts';
+import { replacedMetadata } from './trigger-metadata.ts';
 
 /** What the queue functions call: a message becomes the work that it asks for, or poison. */
 export interface Consumer {
@@ -70,6 +71,12 @@ function handle(...handling: Parameters<typeof handleMessage>): Promise<void> {
 }
 
 function read<Schema extends z.ZodType>(schema: Schema, body: unknown): z.output<Schema> {
+  const [replaced] = replacedMetadata(body);
+  if (replaced !== undefined)
+    throw new RowkeyError(
+      'never-succeeds',
+      `The message cannot be read: it has the property ${replaced}, a name of the host.`,
+    );
   const parsed = schema.safeParse(body);
   if (parsed.success) return parsed.data;
   throw new RowkeyError('never-succeeds', `The message cannot be read: ${whyUnreadable(body, parsed.error)}.`);

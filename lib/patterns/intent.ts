@@ -18,7 +18,10 @@ const Place = z.strictObject({
 /** What every message has: its version, and the trace in which it was sent, so that what it brings on is a part of it. */
 export const MESSAGE = { version: z.literal(MESSAGE_VERSION), traceparent: z.string().optional() };
 
-/** Not strict: what a later release adds, and an earlier one may leave unread, takes no other version. */
+/**
+ * Not strict: what a later release adds, and an earlier one may leave unread, takes no other version. No name at the top may be
+ * one of `trigger-metadata.ts`.
+ */
 export const Intent = z.object({
   ...MESSAGE,
   /** The id of the write, which its claims carry. */

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type DequeuedMessageItem, QueueServiceClient } from '@azure/storage-queue';
+import type { TypedData } from './functions-core.ts';
 import type { QueueSettings } from './host-settings.ts';
 import { invoke } from './invoke.ts';
 import type { HostedFunction, QueueTrigger } from './load-app.ts';
@@ -22,7 +23,7 @@ export interface QueueListener {
  * deletes it. Failure makes it visible again after `visibilityTimeout`, until it has been received `maxDequeueCount`
  * times: then it is copied to `<queue>-poison` and deleted. So is at once what is not base64 where that is the encoding.
  * A queue that is itself a poison queue has none: what fails there stays invisible, lest it come back in a fast loop.
- * If this process dies, its messages come back when their invisibility ends.
+ * If this process dies, its messages come back when their invisibility ends. The body's properties hide trigger metadata.
  *
  * It receives again as soon as no more than `newBatchThreshold` calls run, waiting between empty answers for longer
  * and longer. It does not create its queue, and waits quietly for one that is missing.
@@ -108,14 +109,14 @@ export function startQueueListener(target: HostedFunction<QueueTrigger>, setting
 
   /** Whether the function succeeded; its failure is logged already. */
   function call(message: DequeuedMessageItem, text: string): Promise<boolean> {
-    const triggerMetadata = {
+    const triggerMetadata = withBodyOver(text, {
       DequeueCount: { int: message.dequeueCount },
       Id: { string: message.messageId },
       InsertionTime: { json: JSON.stringify(message.insertedOn) },
       NextVisibleTime: { json: JSON.stringify(message.nextVisibleOn) },
       ExpirationTime: { json: JSON.stringify(message.expiresOn) },
       PopReceipt: { string: message.popReceipt },
-    };
+    });
     return invoke(target, { data: { string: text }, triggerMetadata }).then(
       () => true,
       () => false,
@@ -167,6 +168,27 @@ export function startQueueListener(target: HostedFunction<QueueTrigger>, setting
       await Promise.all(running);
     },
   };
+}
+
+/**
+ * As the real host does it (`ApplyBindingData`): the top-level properties of a JSON object are put over the metadata, ignoring
+ * case, but not arrays and nulls. Scalars become texts.
+ */
+function withBodyOver(text: string, metadata: Record<string, TypedData>): Record<string, TypedData> {
+  try {
+    const body: unknown = JSON.parse(text);
+    if (typeof body !== 'object' || body === null || Array.isArray(body)) return metadata;
+    const over = { ...metadata };
+    for (const [name, value] of Object.entries(body)) {
+      if (value === null || Array.isArray(value)) continue;
+      const known = Object.keys(metadata).find((other) => other.toLowerCase() === name.toLowerCase());
+      over[known ?? name] = typeof value === 'object' ? { json: JSON.stringify(value) } : { string: String(value) };
+    }
+    return over;
+  } catch {
+    // Not JSON, or nested too deeply for the host.
+    return metadata;
+  }
 }
 
 /** The text of a message, or `undefined` for one that is not base64 and should be. */

@@ -3,7 +3,7 @@ import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { employees } from '../../../lib/model/directory/employees.ts';
 import { consumeIntent, consumePoison, consumeTransfer } from '../../../lib/patterns/consume.ts';
 import { createEngine } from '../../../lib/patterns/engine.ts';
-import { ARCHIVE_QUEUE, INDEX_CHANGES_QUEUE } from '../../../lib/patterns/intent.ts';
+import { ARCHIVE_QUEUE, INDEX_CHANGES_QUEUE, Intent } from '../../../lib/patterns/intent.ts';
 import { jsonText } from '../../../lib/patterns/json-text.ts';
 import { newOperationId } from '../../../lib/patterns/operation.ts';
 import {
@@ -14,6 +14,8 @@ import {
   POISON_TABLE,
   replayPoison,
 } from '../../../lib/patterns/poison.ts';
+import { Transfer } from '../../../lib/patterns/transfer.ts';
+import { replacedMetadata } from '../../../lib/patterns/trigger-metadata.ts';
 import { toMessage } from '../../../lib/queue-message.ts';
 import { createTable } from '../../../lib/storage/provision.ts';
 import { openStorage } from '../../../lib/storage/storage.ts';
@@ -117,5 +119,26 @@ describe('a body that is nested 20,000 deep', () => {
       }),
       { numRuns: 20 },
     );
+  });
+});
+
+describe('a body with the name of trigger metadata', () => {
+  test('is none of ours', () => {
+    expect(replacedMetadata({ ...Intent.shape, ...Transfer.shape })).toEqual([]);
+  });
+
+  test.each([
+    ['id', { id: '../../x' }],
+    ['dequeueCount', { DequeueCount: -1_000 }],
+    ['insertionTime', { insertiontime: '+275760-09-13T00:00:00Z' }],
+    ['popReceipt', { popReceipt: 'x' }],
+  ])('is poison at once under an id of our own: %s', async (name, over) => {
+    await deliver(INDEX_CHANGES_QUEUE, { ...intent, ...over }, { [name]: Object.values(over)[0] });
+    const all = await listed();
+    expect(all.map(({ reason }) => reason)).toEqual([
+      `The message cannot be read: it has the property ${name.toLowerCase()}, a name of the host.`,
+    ]);
+    expect(Math.abs(Date.parse(all[0]?.insertedAt ?? '') - Date.now())).toBeLessThan(60_000);
+    await dropPoison(engine, all[0]?.id ?? '');
   });
 });

@@ -83,3 +83,10 @@ test('many messages are all done with', async () => {
   for (const id of ids) expect(await host.logged(`"id":"${id}"`)).toHaveLength(1);
   await expect.poll(() => count()).toBe(0);
 });
+
+test('top-level properties of a body replace trigger metadata, ignoring case, as on the real host', async () => {
+  const body = { ID: 'mine', dequeuecount: -7, InsertionTime: [], mark: 'replaced' };
+  await queue.sendMessage(base64(JSON.stringify(body)));
+  const [line] = await host.logged('"mark":"replaced"');
+  expect(line).toContain('"dequeueCount":-7,"id":"mine","inserted":"string"');
+});
