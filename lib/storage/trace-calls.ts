@@ -21,7 +21,8 @@ export function tracingHttpClient(
   let depth: number | undefined;
   const resourceOf = (url: string) => {
     depth ??= depthOf(endpoint());
-    return /^\$?[\w-]*/.exec(new URL(url).pathname.split('/')[depth] ?? '')?.[0] || 'none';
+    // The first two parts are the scheme and the empty text before the host. This runs for every call, so it parses no URL.
+    return /^\$?[\w-]*/.exec(url.split('/', depth + 3)[depth + 2] ?? '')?.[0] || 'none';
   };
   return {
     sendRequest(request) {
