@@ -5,6 +5,7 @@ import { faultsOf } from './entity-faults.ts';
 import type { Index } from './indexes.ts';
 import { compileTemplate, type FieldsOf } from './key-template.ts';
 import { Attachment, type AttachmentDeclaration } from './reference.ts';
+import { withoutPrototype } from './without-prototype.ts';
 
 /** A template whose fields are all in the schema, or a sentence that says which is not: the compiler shows it. */
 type Checked<Template extends string, Field extends string> =
@@ -96,7 +97,7 @@ function compile<
     row,
     keyFields: [...new Set([...partition.fields, ...row.fields])],
     columns: columnsOf(schema),
-    indexes: declaration.indexes ?? {},
+    indexes: withoutPrototype(declaration.indexes ?? {}),
     archive: undefined,
     movable: declaration.movable ?? [],
     perDay: declaration.perDay,
@@ -108,10 +109,10 @@ function compile<
     counts: given<Entity>(declaration.counts ?? {}),
     countedBy: [],
     large: declaration.large ?? [],
-    attachments,
+    attachments: withoutPrototype(attachments),
     encrypted: declaration.encrypted ?? [],
     version: declaration.version ?? 1,
-    upgrades: declaration.upgrades ?? {},
+    upgrades: withoutPrototype(declaration.upgrades ?? {}),
     detailOf: declaration.detailOf,
     details: [],
     access: access as Access,
@@ -127,7 +128,7 @@ function archiveOf(entity: Entity, table: string): Entity {
     ...entity,
     name: table,
     table,
-    indexes: {},
+    indexes: withoutPrototype({}),
     movable: [],
     denormalized: [],
     dependents: [],
@@ -142,9 +143,10 @@ function archiveOf(entity: Entity, table: string): Entity {
 
 /** Without those that a declaration names and leaves undefined. */
 function given<Value>(record: { readonly [field: string]: Value | undefined }): Record<string, Value> {
-  return Object.fromEntries(
-    Object.entries(record).flatMap(([field, value]) => (value === undefined ? [] : [[field, value]])),
+  const entries = Object.entries(record).flatMap(([field, value]) =>
+    value === undefined ? [] : [[field, value] as const],
   );
+  return withoutPrototype(Object.fromEntries(entries));
 }
 
 const Property = z.object({
@@ -157,9 +159,10 @@ const INT32 = { minimum: -2_147_483_648, maximum: 2_147_483_647 };
 /** Table storage has few types; the schema decides which one a field is stored as. */
 function columnsOf(schema: z.ZodObject): Record<string, ColumnType> {
   const { properties = {} } = z.toJSONSchema(schema, { io: 'output' });
-  return Object.fromEntries(
-    Object.entries(properties).map(([field, property]) => [field, columnType(Property.parse(property))]),
+  const columns = Object.entries(properties).map(
+    ([field, property]) => [field, columnType(Property.parse(property))] as const,
   );
+  return withoutPrototype(Object.fromEntries(columns));
 }
 
 function columnType({ type, minimum, maximum }: z.infer<typeof Property>): ColumnType {

@@ -8,6 +8,7 @@ import { SYSTEM_TABLE } from './continuation.ts';
 import type { Engine } from './engine.ts';
 import type { Entity } from './entity.ts';
 import type { Index } from './indexes.ts';
+import { withoutPrototype } from './without-prototype.ts';
 
 /**
  * What the declaration was when it was last in use is kept, and compared with what it is: a change that would strand or
@@ -27,6 +28,11 @@ const IndexShape = z.object({
 });
 export type IndexShape = z.infer<typeof IndexShape>;
 
+/** By the names of fields and indexes, of which one may be asked for by a caller. */
+function recordOf<Value extends z.ZodType>(value: Value) {
+  return z.record(z.string(), value).transform((record) => withoutPrototype(record));
+}
+
 const Shape = z.object({
   table: z.string(),
   partition: z.string(),
@@ -36,14 +42,14 @@ const Shape = z.object({
   encrypted: z.array(z.string()),
   large: z.array(z.string()),
   // The type that each field is stored as, and the container of each attachment: what was kept earlier has neither.
-  columns: z.record(z.string(), z.string()).default({}),
-  attachments: z.record(z.string(), z.string()).default({}),
+  columns: recordOf(z.string()).prefault({}),
+  attachments: recordOf(z.string()).prefault({}),
   version: z.number(),
-  indexes: z.record(z.string(), IndexShape),
+  indexes: recordOf(IndexShape),
   /** Declared, and not built yet from what was there before. */
   unbuilt: z.array(z.string()),
   /** No longer declared, and still there. */
-  leftOver: z.record(z.string(), IndexShape),
+  leftOver: recordOf(IndexShape),
 });
 export type Shape = z.infer<typeof Shape>;
 
@@ -85,7 +91,7 @@ function compareShapes(entity: Entity, before: Shape | undefined): ModelChange {
       refuse(`its files of ${field} are in the container ${container}, and would not be found any more`);
   if (now.version < before.version) refuse(`its version was ${before.version}`);
   const unbuilt = new Set(before.unbuilt.filter((name) => name in now.indexes));
-  const leftOver = { ...before.leftOver };
+  const leftOver = withoutPrototype(before.leftOver);
   for (const [name, index] of Object.entries(before.indexes)) {
     const next = now.indexes[name];
     if (next && isDeepStrictEqual(next, index)) continue;

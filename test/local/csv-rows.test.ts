@@ -35,3 +35,10 @@ test('a header that names a column more than once is refused', async () => {
     /^The header names age, employeeId more than once\.$/,
   );
 });
+
+test.each(['constructor', 'toString', '__proto__'])(
+  'a header that names %s is refused, as it is no field',
+  async (name) => {
+    await expect(read(`employeeId,${name}`, '000001,x')).rejects.toThrow(`employees has no field ${name}`);
+  },
+);

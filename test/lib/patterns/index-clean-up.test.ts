@@ -57,7 +57,8 @@ describe('the clean-up of an index that is declared no more', () => {
     expect(all).toHaveLength(30);
     const notes = await guardModel(world.engine, [after], undefined);
     expect(notes).toHaveLength(Object.keys(former).length);
-    await expect(cleanUp('kept')).rejects.toMatchObject({ code: 'not-found' });
+    for (const name of ['kept', 'constructor', '__proto__', 'toString'])
+      await expect(cleanUp(name)).rejects.toMatchObject({ code: 'not-found' });
 
     for (const index of ['copy', 'list', 'shared'] as const) {
       expect(await cleanUpAll(index)).toBe(5);
