@@ -17,7 +17,7 @@ const program = withTarget('Builds an index from what was stored before it was d
 
 async function reindex(entity: string, index: string, options: Options): Promise<void> {
   const { cleanUp = false, data, rate } = options;
-  const target = await targetOf(options, 'operator');
+  const target = await targetOf(options, ['operator', 'hr']);
   const work = cleanUp ? 'clean-up' : 'reindex';
   const path = `/api/operations/${work}/${encodeURIComponent(entity)}/${encodeURIComponent(index)}?top=100`;
   const bookmark = join(data, `${work}-${entity}-${index}`);

@@ -97,7 +97,7 @@ async function soak({ callers, ...options }: Options): Promise<void> {
     );
     await sampling;
     const drained = await drain(product, folder);
-    const target = { url: product.url, token: await signToken({ ...common, role: 'operator' }) };
+    const target = { url: product.url, token: await signToken({ ...common, role: ['operator', 'hr'] }) };
     let found = 0;
     for (const entity of ['employees', 'departments', 'customers']) {
       const path = `/api/operations/drift/${entity}?top=200`;

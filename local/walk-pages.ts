@@ -37,8 +37,8 @@ export async function walkPages(target: Target, { path, bookmark, rate }: Walk):
       walked.looked += page.looked;
       walked.found += page.findings.length;
       walked.repaired += page.findings.filter(({ repaired }) => repaired).length;
-      // Keys and no values: what a key tells an operator may see.
-      for (const { what, of, table, partition, row, repaired } of page.findings)
+      // A key is there only for a token that may read the entity.
+      for (const { what, of, table, partition = '…', row = '…', repaired } of page.findings)
         process.stderr.write(
           `\r\u001b[K${what}: ${of} of ${table}/${partition}/${row}${repaired ? ', repaired' : ''}\n`,
         );

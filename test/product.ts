@@ -35,9 +35,9 @@ export interface Product {
   readonly logged: readonly string[];
   /** Runs a timer function now, as an operator does, and returns the status of the host's answer. */
   runTimer(name: string): Promise<number>;
-  token(role: Role, email?: string): Promise<string>;
+  token(role: Role | readonly Role[], email?: string): Promise<string>;
   /** A client whose requests carry a token of this role, and whose answers must be as the OpenAPI describes them. */
-  as(role: Role | undefined, email?: string): Client;
+  as(role: Role | readonly Role[] | undefined, email?: string): Client;
 }
 
 /** The compiled app under the functions host, on the test file's own storage; for the whole file. */
@@ -68,7 +68,7 @@ export function useProduct(url: string, { cors }: { readonly cors?: readonly str
     );
     return described;
   };
-  const token = (role: Role, email?: string) => {
+  const token = (role: Role | readonly Role[], email?: string) => {
     const { issuer, audience } = product.instance;
     return signToken({ folder, issuer, audience, role, ...(email ? { email } : {}) });
   };

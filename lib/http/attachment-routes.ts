@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { canRead, hasWriteOnlyRoles, rolesToReadBy } from '../access/rule.ts';
 import { validityAt } from '../access/validity.ts';
 import {
   type AttachmentKey,
@@ -46,18 +47,19 @@ function common(entity: Entity, field: string) {
     await requireWriterOrOwner(call, entity, attachment.key);
     return attachment;
   };
-  return { path, writers, of, mine };
+  const unread = hasWriteOnlyRoles(entity) ? { unread: 'Stored, for a role that may not read it' } : {};
+  return { path, writers, of, mine, unread };
 }
 
 function routesOf(entity: Entity, field: string, { maxBytes, types }: AttachmentDeclaration): Route[] {
-  const { path, writers, of, mine } = common(entity, field);
+  const { path, writers, of, mine, unread } = common(entity, field);
   const name = `${entity.name}-${field}`;
   return [
     {
       name: `${name}-get`,
       method: 'GET',
       path,
-      roles: entity.access.read,
+      roles: rolesToReadBy(entity, [field]),
       summary: `The ${field} of one of ${entity.name}`,
       cacheable: true,
       success: { status: 200, description: 'The file', types, headers: ['ETag'] },
@@ -78,10 +80,20 @@ function routesOf(entity: Entity, field: string, { maxBytes, types }: Attachment
       summary: `Put the ${field} of one of ${entity.name}, which is one's own or to be changed`,
       maxBodyBytes: maxBytes,
       requestTypes: types,
-      success: { status: 200, description: 'What it is, told from its bytes', body: Attachment, headers: ['ETag'] },
+      success: {
+        status: 200,
+        description: 'What it is, told from its bytes',
+        body: Attachment,
+        headers: ['ETag'],
+        ...unread,
+      },
       handle: async (call) => {
         const attachment = await mine(call);
-        return answer(field, await putAttachment(call.app.engine, attachment, await call.bytes(), conditionsOf(call)));
+        return answer(
+          call,
+          attachment,
+          await putAttachment(call.app.engine, attachment, await call.bytes(), conditionsOf(call)),
+        );
       },
     },
     {
@@ -102,7 +114,7 @@ function routesOf(entity: Entity, field: string, { maxBytes, types }: Attachment
 
 /** Shared access signatures pattern, for a blob: two calls to the API, and the bytes go past it. */
 function uploadRoutes(entity: Entity, field: string, { maxBytes, types }: AttachmentDeclaration): Route[] {
-  const { path, writers, mine } = common(entity, field);
+  const { path, writers, mine, unread } = common(entity, field);
   const File = z.strictObject({ type: z.enum(types), bytes: z.int32().min(1).max(maxBytes) });
   const name = `${entity.name}-${field}-upload`;
   return [
@@ -137,15 +149,17 @@ function uploadRoutes(entity: Entity, field: string, { maxBytes, types }: Attach
       path: `${path}/uploads/{uploadId}`,
       roles: writers,
       summary: `Take in the ${field} that has been uploaded, once its bytes were looked at`,
-      success: { status: 200, description: 'What it is', body: Attachment, headers: ['ETag'] },
+      success: { status: 200, description: 'What it is', body: Attachment, headers: ['ETag'], ...unread },
       handle: async (call) => {
-        return answer(field, await acceptFile(call.app.engine, await mine(call), call.params.uploadId ?? ''));
+        const attachment = await mine(call);
+        return answer(call, attachment, await acceptFile(call.app.engine, attachment, call.params.uploadId ?? ''));
       },
     },
   ];
 }
 
-function answer(field: string, { values }: Stored): Answer {
+function answer({ caller }: Call, { entity, field }: AttachmentKey, { values }: Stored): Answer {
   const body = Attachment.parse(values[field]);
-  return { status: 200, headers: { etag: etagOf(body) }, body };
+  const headers = { etag: etagOf(body) };
+  return canRead(entity, caller) ? { status: 200, headers, body } : { status: 204, headers };
 }

@@ -1,10 +1,14 @@
 import { z } from 'zod';
+import { canReadWhole } from '../access/rule.ts';
 import { RowkeyError } from '../errors.ts';
+import { type Entity, omit, withArchives } from '../patterns/entity.ts';
 import { ChangeRecord } from '../patterns/note-change.ts';
 import { readChanges } from '../patterns/read-audit-log.ts';
 import { nextLink, PAGE_QUERY, pageOf } from './paging.ts';
 import { type Answer, type Call, pathTo, type Route } from './route.ts';
 
+/** Without the key where the caller may not read the entity. */
+const VisibleChange = ChangeRecord.partial({ partition: true, row: true });
 const Instant = z.iso.datetime({ offset: true });
 const MAX_DAYS = 31;
 const DAY_MS = 24 * 60 * 60 * 1_000;
@@ -20,11 +24,12 @@ export const auditRoute: Route = {
     to: `The instant before which it ends, at most ${MAX_DAYS} days after from; needed`,
     ...PAGE_QUERY,
   },
-  summary: 'The changes made through this API, by the hour: who, what and when, and no values',
+  summary:
+    'The changes made through this API, by the hour: who, what and when; the keys of entities that the caller may read, and no values',
   success: {
     status: 200,
     description: 'The changes; the header Link names the next page, if there is more',
-    body: z.object({ items: z.array(ChangeRecord) }),
+    body: z.object({ items: z.array(VisibleChange) }),
     headers: ['Link'],
   },
   handle: list,
@@ -38,7 +43,13 @@ async function list(call: Call): Promise<Answer> {
   const bound = JSON.stringify([path, from, to]);
   const { top, after } = await pageOf(call, bound);
   const { items, next } = await readChanges(call.app.engine, { from, to, after, limit: top });
-  return { status: 200, body: { items }, headers: await nextLink(call, next, { path, bound }) };
+  const unreadable = namesOf(call.app.entities.filter((entity) => !canReadWhole(entity, call.caller)));
+  const visible = items.map((item) => (unreadable.has(item.entity) ? omit(item, ['partition', 'row']) : item));
+  return { status: 200, body: { items: visible }, headers: await nextLink(call, next, { path, bound }) };
+}
+
+function namesOf(entities: readonly Entity[]): Set<string> {
+  return new Set(withArchives(entities).map(({ name }) => name));
 }
 
 function instantIn({ query }: Call, name: 'from' | 'to'): number {

@@ -1,8 +1,11 @@
+import { z } from 'zod';
+import { canReadWhole } from '../access/rule.ts';
+import type { Caller } from '../access/token.ts';
 import { RowkeyError } from '../errors.ts';
 import { type AuditPage, AuditPosition, auditPage } from '../patterns/drift-audit.ts';
 import { DriftRun, readDriftRun } from '../patterns/drift-run.ts';
-import type { Entity } from '../patterns/entity.ts';
-import { Findings } from '../patterns/finding.ts';
+import { type Entity, omit } from '../patterns/entity.ts';
+import { type Finding, Findings, VisibleFinding } from '../patterns/finding.ts';
 import { cleanUpIndex } from '../patterns/index-clean-up.ts';
 import { markBuilt } from '../patterns/model-guard.ts';
 import { nextLink, PAGE_QUERY, pageOf } from './paging.ts';
@@ -21,11 +24,15 @@ export function driftRoutes(entity: Entity): Route[] {
       path,
       roles,
       summary: `How the weekly audit of ${name} went`,
-      success: { status: 200, description: 'The last one', body: DriftRun },
-      handle: async ({ app }) => {
+      success: {
+        status: 200,
+        description: 'The last one',
+        body: DriftRun.extend({ findings: z.array(VisibleFinding) }),
+      },
+      handle: async ({ app, caller }) => {
         const run = await readDriftRun(app.engine, entity);
         if (!run) throw new RowkeyError('not-found', `There has been no weekly audit of ${name} yet.`);
-        return { status: 200, body: run };
+        return { status: 200, body: { ...run, findings: visible(entity, caller, run.findings) } };
       },
     },
     {
@@ -81,14 +88,14 @@ export function driftRoutes(entity: Entity): Route[] {
 
 async function audit(entity: Entity, call: Call, path: string) {
   const repair = isTrue(call, 'repair');
-  return answerPage(call, { path, bound: `${path}?repair=${repair}` }, (page) =>
+  return answerPage(call, { entity, path, bound: `${path}?repair=${repair}` }, (page) =>
     auditPage(call.app.engine, entity, { ...page, repair }),
   );
 }
 
 async function build(entity: Entity, call: Call, { path, index }: { path: string; index: string }) {
   const { engine } = call.app;
-  return answerPage(call, { path }, async (page) => {
+  return answerPage(call, { entity, path }, async (page) => {
     const built = await auditPage(engine, entity, { ...page, repair: true, only: index });
     if (!built.next && built.left === 0) await markBuilt(engine, entity, index);
     return built;
@@ -98,7 +105,7 @@ async function build(entity: Entity, call: Call, { path, index }: { path: string
 async function cleanUp(entity: Entity, call: Call, index: string) {
   const { engine, entities } = call.app;
   const path = `operations/clean-up/${entity.name}/${encodeURIComponent(index)}`;
-  return answerPage(call, { path }, (page) => cleanUpIndex(engine, entity, index, { entities, ...page }));
+  return answerPage(call, { entity, path }, (page) => cleanUpIndex(engine, entity, index, { entities, ...page }));
 }
 
 interface PageAsked {
@@ -109,7 +116,7 @@ interface PageAsked {
 /** One page of a walk. A link to the next one is good for the same walk (`bound`) alone. */
 async function answerPage(
   call: Call,
-  { path, bound = path }: { path: string; bound?: string },
+  { entity, path, bound = path }: { entity: Entity; path: string; bound?: string },
   walk: (page: PageAsked) => Promise<AuditPage>,
 ) {
   const { top, after } = await pageOf(call, bound);
@@ -117,7 +124,11 @@ async function answerPage(
   const { looked, findings, next } = await walk({ position, top });
   const row = next && { row: JSON.stringify(next) };
   const headers = await nextLink(call, row, { path: `/api/${path}`, bound });
-  return { status: 200, body: { looked, findings }, headers };
+  return { status: 200, body: { looked, findings: visible(entity, call.caller, findings) }, headers };
+}
+
+function visible(entity: Entity, caller: Caller, findings: readonly Finding[]) {
+  return canReadWhole(entity, caller) ? findings : findings.map((finding) => omit(finding, ['partition', 'row']));
 }
 
 function isTrue({ query }: Call, name: string): boolean {

@@ -1,6 +1,6 @@
 import pMap from 'p-map';
 import { z } from 'zod';
-import { requireRole } from '../access/token.ts';
+import { checkMentions, hasWriteOnlyRoles, hiddenFields, requireReader } from '../access/rule.ts';
 import { RowkeyError } from '../errors.ts';
 import { createOnce } from '../patterns/create-once.ts';
 import { type Entity, pick, type Values } from '../patterns/entity.ts';
@@ -8,6 +8,7 @@ import { type BatchOutcome, putEntities } from '../patterns/entity-batch.ts';
 import { deleteEntity, patchEntity, replaceEntity, type Stored } from '../patterns/entity-store.ts';
 import { type Page, readEntities, readEntity, readWithDetails } from '../patterns/retrieve.ts';
 import {
+  maskOf,
   parse,
   partialSchema,
   schemaWithDetails,
@@ -20,7 +21,7 @@ import { requestId } from './idempotency.ts';
 import { nextLink, PAGE_QUERY, pageOf } from './paging.ts';
 import { Problem, toProblem } from './problem.ts';
 import { type Answer, type Call, parametersOf, pathTo, type Route } from './route.ts';
-import { checkMentions, hiddenFields, shown, shownList, shownWithGaps } from './visible.ts';
+import { shown, shownList, shownToWriter } from './visible.ts';
 
 /** As many as an entity group transaction holds. */
 const MAX_BATCH = 100;
@@ -110,7 +111,7 @@ function writeRoutes(entity: Entity): Route[] {
       success: {
         status: 201,
         description: 'Created; Location says where',
-        body: schemaWithGaps(entity),
+        body: writerSchema(entity),
         headers: ['ETag', 'Location'],
       },
       handle: async (call) => {
@@ -138,7 +139,7 @@ function writeRoutes(entity: Entity): Route[] {
       summary: `Replace one of ${name}`,
       requestBody: body,
       maxBodyBytes,
-      success: { status: 200, description: 'Replaced', body: schemaWithGaps(entity), headers: ['ETag'] },
+      success: { status: 200, description: 'Replaced', body: writerSchema(entity), headers: ['ETag'] },
       handle: async (call) => {
         const input = await written(entity, call);
         const stored = await replaceEntity(call.app.engine, entity, keyOf(entity, call), input, conditionsOf(call));
@@ -152,7 +153,7 @@ function writeRoutes(entity: Entity): Route[] {
       summary: `Change some fields of one of ${name}; null takes one out`,
       maxBodyBytes,
       requestBody: writableSchema(entity, entity.encrypted).partial(),
-      success: { status: 200, description: 'Changed', body: schemaWithGaps(entity), headers: ['ETag'] },
+      success: { status: 200, description: 'Changed', body: writerSchema(entity), headers: ['ETag'] },
       handle: async (call) => {
         const patch = await written(entity, call);
         const stored = await patchEntity(call.app.engine, entity, keyOf(entity, call), patch, conditionsOf(call));
@@ -177,7 +178,7 @@ async function readOne(entity: Entity, call: Call): Promise<Answer> {
       field: 'include',
       accepted: entity.details.map(({ name }) => name).join(', '),
     });
-  for (const kind of known) requireRole(call.caller, kind.access.read);
+  for (const kind of known) requireReader(kind, call.caller);
   if (known.length === 0) {
     const stored = await readEntity(call.app.engine, entity, key);
     // Table storage ignores If-None-Match, so the comparison is ours; the row was read all the same.
@@ -278,7 +279,13 @@ function selected(entity: Entity, select: string | undefined): string[] | undefi
 
 /** What a write answers. */
 async function entityAnswer(entity: Entity, call: Call, stored: Stored, status = 200): Promise<Answer> {
-  return { status, headers: headersOf(entity, call, stored), body: await shownWithGaps(call, entity, stored.values) };
+  return { status, headers: headersOf(entity, call, stored), body: await shownToWriter(call, entity, stored.values) };
+}
+
+/** The same as a schema: where a role only writes, the key may be all there is. */
+function writerSchema(entity: Entity): z.ZodType {
+  const whole = schemaWithGaps(entity);
+  return hasWriteOnlyRoles(entity) ? z.union([whole, entity.schema.pick(maskOf(entity.keyFields))]) : whole;
 }
 
 function headersOf(entity: Entity, { caller }: Call, stored: Stored): Record<string, string> {

@@ -1,3 +1,4 @@
+import { rolesToReadBy } from '../access/rule.ts';
 import type { Entity } from '../patterns/entity.ts';
 import type { Index } from '../patterns/indexes.ts';
 import { indexFields, isOfMany, readByCopies, readByCopy, readByList } from '../patterns/read-through-index.ts';
@@ -5,7 +6,7 @@ import { readableSchema, validateTexts } from '../patterns/validation.ts';
 import { entityPath, listSuccess, pageAnswer } from './entity-routes.ts';
 import { PAGE_QUERY, pageOf } from './paging.ts';
 import { parametersOf, pathTo, type Route } from './route.ts';
-import { rolesToReadBy, shown } from './visible.ts';
+import { shown } from './visible.ts';
 
 /** A route for each index: of one entity an object, of several a list. */
 export function indexRoutes(entity: Entity): Route[] {

@@ -92,6 +92,7 @@ function responsesOf({ roles, success, cacheable, others = {} }: Route) {
   return {
     200: { description: 'With explain=true', content: content('application/json', EXPLANATION) },
     [status]: answer,
+    ...(success.unread ? { 204: { description: success.unread } } : {}),
     ...(cacheable ? { 304: { description: 'If-None-Match names the ETag', headers: headersOf(['ETag'], true) } } : {}),
     ...(roles ? { 401: { $ref: '#/components/responses/Unauthenticated' } } : {}),
     503: { $ref: '#/components/responses/Unavailable' },

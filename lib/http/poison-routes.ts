@@ -1,4 +1,6 @@
 import { z } from 'zod';
+import { canReadWhole } from '../access/rule.ts';
+import { omit, withArchives } from '../patterns/entity.ts';
 import { dropPoison, listPoison, Poison, PoisonFilter, replayPage, replayPoison } from '../patterns/poison.ts';
 import { parse } from '../patterns/validation.ts';
 import { nextLink, PAGE_QUERY, pageOf } from './paging.ts';
@@ -6,6 +8,10 @@ import type { Call, Route } from './route.ts';
 
 const PATH = 'operations/poison';
 const roles = ['operator'] as const;
+
+/** Without the text where it is about an entity that the caller may not read: it has keys of it, and of its indexes. */
+const VisiblePoison = Poison.partial({ text: true });
+const About = z.object({ entity: z.string() });
 
 /** What an operator does with messages that could not be handled. */
 export const poisonRoutes: readonly Route[] = [
@@ -19,7 +25,7 @@ export const poisonRoutes: readonly Route[] = [
     success: {
       status: 200,
       description: 'The messages',
-      body: z.object({ items: z.array(Poison) }),
+      body: z.object({ items: z.array(VisiblePoison) }),
       headers: ['Link'],
     },
     handle: list,
@@ -80,5 +86,23 @@ async function list(call: Call) {
   const { items, more } = await listPoison(engine, { limit: top, after: after?.row });
   const last = items.at(-1);
   const next = more && last ? { row: last.id } : undefined;
-  return { status: 200, body: { items }, headers: await nextLink(call, next, { path: `/api/${PATH}`, bound: PATH }) };
+  return {
+    status: 200,
+    body: { items: items.map((item) => visible(call, item)) },
+    headers: await nextLink(call, next, { path: `/api/${PATH}`, bound: PATH }),
+  };
+}
+
+function visible({ app, caller }: Call, poison: Poison): z.infer<typeof VisiblePoison> {
+  const about = withArchives(app.entities).find(({ name }) => name === entityIn(poison.text));
+  return about && !canReadWhole(about, caller) ? VisiblePoison.parse(omit(poison, ['text'])) : poison;
+}
+
+/** Every message of this app names its entity. */
+function entityIn(text: string): string | undefined {
+  try {
+    return About.safeParse(JSON.parse(text)).data?.entity;
+  } catch {
+    return undefined;
+  }
 }

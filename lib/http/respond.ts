@@ -1,4 +1,5 @@
 import type { HttpRequest, HttpResponseInit, InvocationContext } from '@azure/functions';
+import { requireWholeReader } from '../access/rule.ts';
 import { type Caller, requireRole } from '../access/token.ts';
 import { RowkeyError } from '../errors.ts';
 import { BlobGone } from '../patterns/large-entities.ts';
@@ -80,6 +81,8 @@ export async function callRoute(
       return toJson(await bytes());
     },
   };
+  // The steps of a write name rows of indexes, whose keys are fields of the entity.
+  if (isExplanation && route.entity && route.method !== 'GET') requireWholeReader(route.entity, caller);
   if (isExplanation) return explanationOf(() => recorded(route, call, spent));
   if (route.method !== 'GET') await call.app.audit.catchUp();
   return recorded(route, call, spent);

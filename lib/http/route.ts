@@ -77,10 +77,14 @@ export interface Route {
     readonly types?: readonly string[];
     /** Headers of this answer, besides those that every answer has. */
     readonly headers?: readonly ResponseHeader[];
+    /** Where some role may do this and not read the result: what the answer 204 means that it gets. */
+    readonly unread?: string;
   };
   /** Answers with a body other than problem details, besides the successful one. */
   readonly others?: Readonly<Record<number, { readonly description: string; readonly body: z.ZodType }>>;
   readonly handle: (call: Call) => Promise<Answer>;
+  /** The entity that the route is about, where it is about one. */
+  readonly entity?: Entity;
 }
 
 /** The part of a route's path in which these fields come. */

@@ -20,22 +20,24 @@ import { transferRoutes } from './transfer-routes.ts';
 export function routesOf(entities: readonly Entity[]): Route[] {
   const single = entities.filter(({ series }) => !series);
   const described = [
-    ...entities.filter(({ series }) => series).flatMap(seriesRoutes),
-    ...single.flatMap((entity) => [
-      ...entityRoutes(entity),
-      ...indexRoutes(entity),
-      ...transferRoutes(entity),
-      ...attachmentRoutes(entity),
-      ...(entity.archive ? archiveRoutes(entity.archive) : []),
-    ]),
+    ...entities.filter(({ series }) => series).flatMap(about(seriesRoutes)),
+    ...single.flatMap(
+      about((entity) => [
+        ...entityRoutes(entity),
+        ...indexRoutes(entity),
+        ...transferRoutes(entity),
+        ...attachmentRoutes(entity),
+        ...(entity.archive ? archiveRoutes(entity.archive) : []),
+      ]),
+    ),
     ...(entities.some((entity) => entity.access.own) ? [grantRoute(entities)] : []),
     ...poisonRoutes,
     auditRoute,
-    ...single.filter(({ perDay }) => !perDay).map(scanRoute),
+    ...single.filter(({ perDay }) => !perDay).flatMap(about((entity) => [scanRoute(entity)])),
     ...withArchives(single)
       .filter(({ encrypted }) => encrypted.length > 0)
-      .map(rewrapRoute),
-    ...single.filter(isAudited).flatMap(driftRoutes),
+      .flatMap(about((entity) => [rewrapRoute(entity)])),
+    ...single.filter(isAudited).flatMap(about(driftRoutes)),
     healthRoute,
   ];
   const openapi: Route = {
@@ -48,4 +50,9 @@ export function routesOf(entities: readonly Entity[]): Route[] {
     handle: async () => ({ status: 200, body: openapiOf([...described, openapi]) }),
   };
   return [...described, openapi];
+}
+
+/** The routes of an entity, which say that they are about it. */
+function about(routesFor: (entity: Entity) => readonly Route[]) {
+  return (entity: Entity): Route[] => routesFor(entity).map((route) => ({ ...route, entity }));
 }

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { canRead, hasWriteOnlyRoles } from '../access/rule.ts';
 import { increment, readSeries, setCounts, slotsOf, toSlot } from '../patterns/data-series.ts';
 import type { Entity } from '../patterns/entity.ts';
 import { parse } from '../patterns/validation.ts';
@@ -68,13 +69,18 @@ export function seriesRoutes(entity: Entity): Route[] {
       roles: access.write,
       summary: `Add to the count of one ${slot}; none of those who do so at once is lost`,
       requestBody: Increment,
-      success: { status: 200, description: 'The new count', body: Count },
+      success: {
+        status: 200,
+        description: 'The new count',
+        body: Count,
+        ...(hasWriteOnlyRoles(entity) ? { unread: 'Added, for a role that may not read the count' } : {}),
+      },
       handle: async (call) => {
         const { by } = parse(Increment, await call.json());
         const at = toSlot(entity, call.params[slot] ?? '');
         const id = await requestId(call, `${name}-increment`);
         const count = await increment(call.app.engine, entity, keyOf(entity, call), { slot: at, by, id });
-        return { status: 200, body: { count } };
+        return canRead(entity, call.caller) ? { status: 200, body: { count } } : { status: 204 };
       },
     },
   ];

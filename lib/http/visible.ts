@@ -1,7 +1,8 @@
 import pMap from 'p-map';
+import { canRead, hiddenFields } from '../access/rule.ts';
 import type { Caller } from '../access/token.ts';
 import { RowkeyError } from '../errors.ts';
-import { type Entity, omit, type Role, type Values } from '../patterns/entity.ts';
+import { type Entity, omit, pick, type Values } from '../patterns/entity.ts';
 import { BlobGone } from '../patterns/large-entities.ts';
 import { toPlain } from '../patterns/stored-values.ts';
 import type { Call } from './route.ts';
@@ -26,6 +27,11 @@ export function shownWithGaps(call: Call, entity: Entity, values: Values): Promi
   return opened(call, entity, values, () => null);
 }
 
+/** The answer to a write: the entity, or its key where the caller may write it and not read it. */
+export async function shownToWriter(call: Call, entity: Entity, values: Values): Promise<Values> {
+  return canRead(entity, call.caller) ? shownWithGaps(call, entity, values) : pick(values, entity.keyFields);
+}
+
 /** Those, one after the other in the same order. */
 export function shownList(call: Call, entity: Entity, list: readonly Values[]): Promise<Values[]> {
   return pMap(list, (values) => shownWithGaps(call, entity, values), { concurrency: SHOWN_AT_ONCE });
@@ -47,26 +53,4 @@ function opened(
 /** Fields that only some roles are shown are left out for the others, as if they were empty. */
 function visible(entity: Entity, caller: Caller, values: Values): Values {
   return omit(values, hiddenFields(entity, caller));
-}
-
-/** Who may not see a field may not set it, nor ask by it. Throws `forbidden`. */
-export function checkMentions(entity: Entity, caller: Caller, input: unknown): void {
-  if (typeof input !== 'object' || input === null) return;
-  const field = hiddenFields(entity, caller).find((hidden) => hidden in input);
-  if (field)
-    throw new RowkeyError('forbidden', `The field ${field} is not one that this caller may set or ask by.`, { field });
-}
-
-/** Reading by a field tells who has it: an index is for those who may see every field that it is made of. */
-export function rolesToReadBy(entity: Entity, fields: readonly string[]): Role[] {
-  return entity.access.read.filter((role) =>
-    fields.every((field) => entity.access.restricted?.[field]?.includes(role) ?? true),
-  );
-}
-
-/** The fields that none of the caller's roles may read. */
-export function hiddenFields({ access }: Entity, { roles }: Caller): string[] {
-  return Object.entries(access.restricted ?? {}).flatMap(([field, allowed]) =>
-    allowed?.some((role) => roles.includes(role)) ? [] : [field],
-  );
 }

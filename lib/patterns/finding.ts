@@ -1,6 +1,6 @@
 import { z } from 'zod';
 
-/** What an audit found that does not agree. Keys and no values: an operator may see what a key tells. */
+/** What a check found that does not agree: keys, and no other values. */
 export const Finding = z.object({
   what: z.enum([
     'missing',
@@ -21,11 +21,14 @@ export const Finding = z.object({
 });
 export type Finding = z.infer<typeof Finding>;
 
+/** The same for a caller who may not read the entity: the key of an index row has fields in it. */
+export const VisibleFinding = Finding.partial({ partition: true, row: true });
+
 /** Something that looks wrong, and how it is put right; without `repair` nobody can. */
 export interface Suspicion extends Omit<Finding, 'repaired'> {
   /** Answers false where a writer came between. */
   readonly repair?: () => Promise<boolean>;
 }
 
-/** What operators are told of some rows that were audited, or of which an index was built. */
-export const Findings = z.object({ looked: z.int(), findings: z.array(Finding) });
+/** What operators are told of some rows that were checked, or of which an index was built. */
+export const Findings = z.object({ looked: z.int(), findings: z.array(VisibleFinding) });

@@ -10,7 +10,7 @@ import { somebody } from '../world.ts';
 const product = useProduct(import.meta.url);
 const ann = product.as('hr', 'ann@contoso.com');
 const bob = product.as('hr', 'bob@contoso.com');
-const operator = product.as('operator', 'olga@contoso.com');
+const operator = product.as(['operator', 'hr'], 'olga@contoso.com');
 const AUDIT = '/api/operations/audit';
 const container = AUDIT_CONTAINER;
 /** With more digits in a row than an id or an ETag ever has by chance. */

@@ -7,7 +7,7 @@ import { somebody } from '../world.ts';
 
 const product = useProduct(import.meta.url);
 const hr = product.as('hr');
-const operator = product.as('operator');
+const operator = product.as(['operator', 'hr']);
 const DAY_MS = 24 * 60 * 60 * 1000;
 
 function daysAgo(days: number): string {
