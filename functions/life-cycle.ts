@@ -3,7 +3,7 @@ import { startApp } from '../lib/app.ts';
 import { traced } from '../lib/telemetry/invocation.ts';
 import { stopTelemetry } from '../lib/telemetry/telemetry.ts';
 
-/** With settings that are not usable the app does not start: the reason is in the log, and no request is half served. */
+// It never throws: the real host would then serve nothing, and not say why.
 app.hook.appStart(startApp);
 
 app.hook.preInvocation((invocation) => {

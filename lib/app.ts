@@ -1,4 +1,5 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { authenticate } from './access/token.ts';
 import { RowkeyError } from './errors.ts';
 import type { App } from './http/route.ts';
@@ -12,15 +13,39 @@ import { settings } from './settings.ts';
 import { appKeyRing } from './storage/app-key-ring.ts';
 import { appStorage } from './storage/storage.ts';
 import { type TableSasSigner, tableSasSigner } from './storage/table-sas-signer.ts';
-import { startTelemetry } from './telemetry/telemetry.ts';
+import { reportStartFailure, startTelemetry } from './telemetry/telemetry.ts';
 
 /** What the functions work with, put together at the first call: loading the app opens nothing and cannot fail. */
 
+/** Why the app serves nothing, if it does not. */
+let refusal: RowkeyError | undefined;
+/** The host makes a message poison after its fifth failure, so that failing at once would leave it half a minute. */
+const REFUSE_MESSAGE_AFTER_MS = 4 * 60_000;
+
 /**
- * Looks at every setting before anything is served, and begins to send telemetry. Throws `wrong-setting`, and then the
- * host does not start the app. Nothing is asked of storage or the vault: that they cannot be reached now is no setting.
+ * Checks every setting and starts telemetry. If a setting is not usable, reports the reason to the console and to
+ * Application Insights, and from then on every function refuses to work. It does not throw: the real host would go on with
+ * no function at all, answer each request with an empty 404, and log no reason.
  */
 export async function startApp(): Promise<void> {
+  try {
+    await checkSettings();
+  } catch (error) {
+    refusal = error instanceof RowkeyError ? error : unexpected(error);
+    console.error(refusal.message);
+    await reportStartFailure(refusal);
+  }
+}
+
+/** Without the message of the error, which may hold what was set. */
+function unexpected(error: unknown): RowkeyError {
+  const { name, stack = '' } = error instanceof Error ? error : new Error();
+  const where = stack.split('\n').find((line) => line.startsWith('    at ')) ?? '';
+  return new RowkeyError('wrong-setting', `The app could not start: ${name}${where.replace(/^ +/, ' ')}.`, {}, error);
+}
+
+/** Asks nothing of storage or the vault: that they cannot be reached now is no setting. Throws `wrong-setting`. */
+async function checkSettings(): Promise<void> {
   const { KEY_ENCRYPTION_KEY_FILE: keyFile, KEY_ENCRYPTION_KEY_URI: keyUri } = settings();
   appStorage();
   const secret = deployment.find(({ encrypted }) => encrypted.length > 0);
@@ -43,6 +68,7 @@ const inProcess = AsyncLocalStorage.snapshot();
 
 /** Throws `wrong-setting` while the declaration does not go with what is stored: then nothing is read, written or dropped. */
 export async function readyEngine(log: Log): Promise<Engine> {
+  if (refusal) throw refusal;
   guarded ??= inProcess(async () => {
     for (const note of await guardModel(appEngine(), deployment, settings().AGREED_MODEL_CHANGES)) log.warn(note);
   });
@@ -55,14 +81,19 @@ export async function readyEngine(log: Log): Promise<Engine> {
   return appEngine();
 }
 
-/** For the HTTP functions. Opens the clients of storage at the first call, and asks nothing of it. */
+/**
+ * For the HTTP functions. Opens the clients of storage at the first call, and asks nothing of it. Throws `wrong-setting`
+ * if a setting is not usable.
+ */
 export function app(): App {
+  if (refusal) throw refusal;
   audit ??= createAuditLog(appEngine());
   return { engine: appEngine(), entities: deployment, signer: appSigner, authenticate, audit, ready: readyEngine };
 }
 
-/** For the queue functions. Throws as `readyEngine` does. */
+/** For the queue functions. Throws as `readyEngine` does; if a setting is not usable, after some minutes. */
 export async function consumer(log: Log): Promise<Consumer> {
+  if (refusal) await sleep(REFUSE_MESSAGE_AFTER_MS, undefined, { ref: false });
   return { engine: await readyEngine(log), entities: deployment, log };
 }
 

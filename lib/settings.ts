@@ -82,6 +82,23 @@ export function parseSettings(environment: Readonly<Record<string, string | unde
   throw new RowkeyError('wrong-setting', `The settings are not usable: ${list}`);
 }
 
+const TELEMETRY_NAMES = [
+  'APPLICATIONINSIGHTS_CONNECTION_STRING',
+  'AzureWebJobsStorage__clientId',
+  'TELEMETRY',
+  'WEBSITE_SITE_NAME',
+] as const;
+type TelemetrySettings = Partial<Pick<Settings, (typeof TELEMETRY_NAMES)[number]>>;
+
+/** What telemetry needs, without the settings that are not usable: telemetry is to report those as well. */
+export function telemetrySettings(
+  environment: Readonly<Record<string, string | undefined>> = process.env,
+): TelemetrySettings {
+  return Object.fromEntries(
+    TELEMETRY_NAMES.map((name) => [name, Settings.shape[name].safeParse(environment[name]).data]),
+  );
+}
+
 function messageOf({ code, message, input }: z.core.$ZodIssue): string {
   return code === 'invalid_type' && input === undefined ? 'it is not set' : message;
 }

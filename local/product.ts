@@ -148,14 +148,15 @@ async function healthy(host: FunctionsHost, signal: AbortSignal | undefined): Pr
     const { url } = host;
     const response = url ? await fetch(`${url}/api/health`).catch(() => undefined) : undefined;
     if (url && response?.ok) return url;
-    if (response && (await declarationOf(response)) === 'refused')
+    if (response && (await isRefused(response)))
       throw new Error('The functions host serves nothing, as it says above.');
     await sleep(50);
   }
   throw new Error(`The functions host does not answer within ${READY_WITHIN_MS / 1000} s.`);
 }
 
-async function declarationOf(health: Response): Promise<unknown> {
+/** Whether it serves nothing for as long as nobody changes a setting or the declaration. */
+async function isRefused(health: Response): Promise<boolean> {
   const body: unknown = await health.json().catch(() => undefined);
-  return typeof body === 'object' && body !== null && 'declaration' in body ? body.declaration : undefined;
+  return typeof body === 'object' && body !== null && Object.values(body).includes('refused');
 }

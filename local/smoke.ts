@@ -21,12 +21,14 @@ const until = Date.now() + patience * 1_000;
 for (const { path, status } of expected) {
   const address = new URL(path, url);
   let answer = await ask(address);
-  while (answer !== String(status) && Date.now() < until) {
+  while (answer.status !== String(status) && Date.now() < until) {
     await sleep(Math.min(EVERY_MS, Math.max(0, until - Date.now())));
     answer = await ask(address);
   }
-  if (answer !== String(status))
-    fail(`${address.href} did not answer ${status} within ${patience} s; at last: ${answer}.`);
+  if (answer.status !== String(status))
+    fail(
+      `${address.href} did not answer ${status} within ${patience} s; at last: ${answer.status}. ${answer.hint}`.trim(),
+    );
   console.log(`${address.href} answers ${status}.`);
 }
 
@@ -49,15 +51,16 @@ function parsed() {
   }
 }
 
-/** The status as text, or why there was none. */
-async function ask(address: URL): Promise<string> {
+/** The status as text, or why there was none; and what the API says of how to mend it. */
+async function ask(address: URL): Promise<{ status: string; hint: string }> {
   try {
     const response = await fetch(address, { redirect: 'manual', signal: AbortSignal.timeout(ANSWER_WITHIN_MS) });
-    await response.body?.cancel();
-    return String(response.status);
+    const body: unknown = await response.json().catch(() => undefined);
+    const hint = typeof body === 'object' && body && 'hint' in body ? String(body.hint) : '';
+    return { status: String(response.status), hint };
   } catch (error) {
     const { cause } = error as Error;
-    return cause instanceof Error ? cause.message : String(error);
+    return { status: cause instanceof Error ? cause.message : String(error), hint: '' };
   }
 }
 

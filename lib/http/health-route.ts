@@ -8,10 +8,20 @@ import type { Answer, Call, Route } from './route.ts';
 const ANSWER_WITHIN_MS = 3_000;
 const Health = z.object({
   status: z.enum(['ok', 'degraded']),
-  storage: z.enum(['ok', 'unavailable']),
+  storage: z.enum(['ok', 'unavailable', 'unknown']),
   declaration: z.enum(['ok', 'refused', 'unknown']),
+  settings: z.enum(['ok', 'refused']),
+  hint: z.string().optional(),
 });
 type Health = z.infer<typeof Health>;
+
+const REFUSED: Health = {
+  status: 'degraded',
+  storage: 'unknown',
+  declaration: 'unknown',
+  settings: 'refused',
+  hint: 'A setting is not usable, and nothing is served. The log of the app names the setting and what is accepted.',
+};
 
 /** That there is an answer at all is the liveness; what it says of storage comes from one point query. */
 export const healthRoute: Route = {
@@ -22,6 +32,7 @@ export const healthRoute: Route = {
   summary: 'Whether the service runs, storage answers, and what is declared goes with what is stored',
   success: { status: 200, description: 'All is well', body: Health },
   others: { 503: { description: 'Degraded: the body says where', body: Health } },
+  refusal: { status: 503, body: REFUSED, headers: { 'cache-control': 'no-store' } },
   handle: health,
 };
 
@@ -38,7 +49,7 @@ async function health(call: Call): Promise<Answer> {
     inTime<Health['declaration']>(declarationOf(call), 'unknown'),
   ]);
   const isWell = storage === 'ok' && declaration === 'ok';
-  const body: Health = { status: isWell ? 'ok' : 'degraded', storage, declaration };
+  const body: Health = { status: isWell ? 'ok' : 'degraded', storage, declaration, settings: 'ok' };
   return { status: isWell ? 200 : 503, body, headers: { 'cache-control': 'no-store' } };
 }
 

@@ -18,7 +18,7 @@ const PROBLEMS: Readonly<Record<ErrorCode, { readonly status: number; readonly t
   'storage-unavailable': { status: 503, title: 'Storage does not answer' },
   'identity-unavailable': { status: 503, title: 'The token issuer does not answer' },
   'needs-repair': { status: 503, title: 'What is stored has to be repaired' },
-  'wrong-setting': { status: 500, title: 'The service is not set up' },
+  'wrong-setting': { status: 503, title: 'The service is not set up' },
   'never-succeeds': { status: 400, title: 'This can never succeed' },
 };
 
@@ -39,7 +39,7 @@ export type Problem = z.infer<typeof Problem>;
 
 /** Of failures whose message is for the log: the name of a setting or of a table is nothing that a caller can act on. */
 export const FOR_OPERATORS: Partial<Record<ErrorCode, string>> = {
-  'wrong-setting': 'The operator has to look at the settings.',
+  'wrong-setting': 'The operator must check the settings: the log of the app names what is wrong.',
   'needs-repair': 'Something of it was lost, or changed in storage; the operator has to look at it.',
 };
 

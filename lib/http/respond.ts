@@ -22,7 +22,13 @@ const NOBODY: Caller = { subject: '', roles: [], claims: {} };
 /** The handler that the functions runtime calls: who, what, and every failure as problem details. */
 export function respondWith(app: () => App, route: Route) {
   return (request: HttpRequest, context: InvocationContext): Promise<HttpResponseInit> =>
-    respond(context, (spent) => callRoute(app, route, { request, params: request.params, spent, context }));
+    respond(context, (spent) =>
+      callRoute(app, route, { request, params: request.params, spent, context }).catch((error: unknown) => {
+        if (!route.refusal || !(error instanceof RowkeyError) || error.code !== 'wrong-setting') throw error;
+        context.error(error.message);
+        return route.refusal;
+      }),
+    );
 }
 
 /** Runs `work` and returns its answer, or its failure as problem details, with the headers that every response has. */

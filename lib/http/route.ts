@@ -82,6 +82,8 @@ export interface Route {
   };
   /** Answers with a body other than problem details, besides the successful one. */
   readonly others?: Readonly<Record<number, { readonly description: string; readonly body: z.ZodType }>>;
+  /** The answer while a setting is not usable; a problem unless given. */
+  readonly refusal?: Answer;
   readonly handle: (call: Call) => Promise<Answer>;
   /** The entity that the route is about, where it is about one. */
   readonly entity?: Entity;

@@ -1,12 +1,15 @@
-import { metrics } from '@opentelemetry/api';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { metrics, SpanStatusCode, trace } from '@opentelemetry/api';
 import type { MetricReader } from '@opentelemetry/sdk-metrics';
 import type { SpanProcessor } from '@opentelemetry/sdk-trace-node';
-import { settings } from '../settings.ts';
+import type { RowkeyError } from '../errors.ts';
+import { telemetrySettings } from '../settings.ts';
 import { managedIdentity } from '../storage/managed-identity.ts';
 
 /** Metrics are sent this often; the alerts look at some minutes. */
 const EXPORT_EVERY_MS = 60_000;
 const CONSOLE_EVERY_MS = 10_000;
+const SEND_WITHIN_MS = 10_000;
 
 interface Running {
   readonly spans: SpanProcessor;
@@ -27,7 +30,7 @@ export async function startTelemetry(): Promise<void> {
     import('@opentelemetry/sdk-metrics'),
     import('@opentelemetry/resources'),
   ]);
-  const resource = resourceFromAttributes({ 'service.name': settings().WEBSITE_SITE_NAME ?? 'rowkey' });
+  const resource = resourceFromAttributes({ 'service.name': telemetrySettings().WEBSITE_SITE_NAME ?? 'rowkey' });
   running = exporters;
   new NodeTracerProvider({ resource, spanProcessors: [exporters.spans] }).register();
   metrics.setGlobalMeterProvider(new MeterProvider({ resource, readers: [exporters.metrics] }));
@@ -38,8 +41,22 @@ export async function stopTelemetry(): Promise<void> {
   await Promise.allSettled([running?.spans.forceFlush(), running?.metrics.forceFlush()]);
 }
 
+/** Sends why the app could not start, as an exception of a span `start`, where telemetry can be sent at all. */
+export async function reportStartFailure({ code, message }: RowkeyError): Promise<void> {
+  const sent = async () => {
+    await startTelemetry();
+    const span = trace.getTracer('rowkey').startSpan('start');
+    span.recordException({ name: code, message });
+    span.setStatus({ code: SpanStatusCode.ERROR, message: code });
+    span.end();
+    await stopTelemetry();
+  };
+  // The reason is on the console already; the start does not wait for a service that is away.
+  await Promise.race([sent().catch(() => undefined), sleep(SEND_WITHIN_MS, undefined, { ref: false })]);
+}
+
 async function exportersOf(): Promise<Running | undefined> {
-  const { TELEMETRY, APPLICATIONINSIGHTS_CONNECTION_STRING: connectionString, ...rest } = settings();
+  const { TELEMETRY, APPLICATIONINSIGHTS_CONNECTION_STRING: connectionString, ...rest } = telemetrySettings();
   if (TELEMETRY === 'console') {
     const [{ SimpleSpanProcessor }, { PeriodicExportingMetricReader }, own] = await Promise.all([
       import('@opentelemetry/sdk-trace-node'),

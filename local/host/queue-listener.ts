@@ -151,13 +151,16 @@ export function startQueueListener(target: HostedFunction<QueueTrigger>, setting
   }
 
   function connect({ name }: HostedFunction): QueueServiceClient {
-    const value = process.env[connection];
-    if (!value)
+    try {
+      // Few retries: what fails for longer is polled again anyway, and must not hold up the stop.
+      const retryOptions = { maxTries: 3, maxRetryDelayInMs: 1000 };
+      return QueueServiceClient.fromConnectionString(process.env[connection] ?? '', { retryOptions });
+    } catch {
+      // Without the SDK's reason, which may hold what was set.
       throw new Error(
         `The function ${name} needs the environment variable ${connection}: a storage connection string.`,
       );
-    // Few retries: what fails for longer is polled again anyway, and must not hold up the stop.
-    return QueueServiceClient.fromConnectionString(value, { retryOptions: { maxTries: 3, maxRetryDelayInMs: 1000 } });
+    }
   }
 
   const polling = poll();

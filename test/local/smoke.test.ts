@@ -62,6 +62,17 @@ describe('smoke test of a deployment', () => {
     expect(err).toContain(message);
   });
 
+  test('shows the hint of an app whose settings are refused', async () => {
+    const body = JSON.stringify({ status: 'degraded', settings: 'refused', hint: 'A setting is not usable.' });
+    const server = createServer((_, response) => response.writeHead(503).end(body));
+    servers.push(server);
+    await once(server.listen(0, '127.0.0.1'), 'listening');
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    const { code, err } = await smoke('--url', url, '--patience', '0');
+    expect(code).toBe(1);
+    expect(err).toContain('at last: 503. A setting is not usable.');
+  });
+
   test('says why where nothing listens', async () => {
     // No port that is given to who asks for any: one that was let go of may be another's by now.
     const { code, err } = await smoke('--url', 'http://127.0.0.1:2', '--patience', '0');

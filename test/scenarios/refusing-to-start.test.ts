@@ -2,10 +2,12 @@ import { execFile } from 'node:child_process';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { expect, inject, onTestFinished, test, vi } from 'vitest';
 import { openStorage } from '../../lib/storage/storage.ts';
+import { startFunctionsHost } from '../../local/functions-host.ts';
 import { startProduct } from '../../local/product.ts';
 import { PATIENCE_MS } from '../patience.ts';
 import { testStorage } from '../storage.ts';
@@ -13,25 +15,88 @@ import { testStorage } from '../storage.ts';
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const run = promisify(execFile);
 const usable = {
-  PATH: process.env.PATH,
-  AzureWebJobsStorage: 'UseDevelopmentStorage=true',
+  AzureWebJobsStorage: testStorage(import.meta.url),
   TOKEN_ISSUER: 'http://127.0.0.1:1',
   TOKEN_AUDIENCE: 'api://rowkey',
   TOKEN_JWKS_URI: 'http://127.0.0.1:1/keys',
+  TELEMETRY: 'console',
 };
+
+/** Starts the app with these settings, and returns when it answers. */
+async function startWith(settings: Readonly<Record<string, string>>) {
+  const logged: string[] = [];
+  const func = process.env.ROWKEY_HOST === 'func';
+  const host = await startFunctionsHost({ port: 0, func, log: (line) => logged.push(line), settings });
+  onTestFinished(() => host.stop());
+  await vi.waitFor(() => fetch(`${host.url}/api/health`), { timeout: PATIENCE_MS, interval: 50 });
+  const ask = async (path: string, method = 'GET') => {
+    const response = await fetch(`${host.url}/api/${path}`, { method });
+    const text = await response.text();
+    return { status: response.status, type: response.headers.get('content-type'), text };
+  };
+  return { host, logged, ask };
+}
 
 test.each([
   ['TOKEN_ISSUER', { ...usable, TOKEN_ISSUER: 's3cret' }],
-  ['AzureWebJobsStorage', { ...usable, AzureWebJobsStorage: 's3cret' }],
+  ['TOKEN_AUDIENCE', { ...usable, TOKEN_AUDIENCE: '' }],
   ['KEY_ENCRYPTION_KEY_URI', usable],
   ['KEY_ENCRYPTION_KEY_FILE', { ...usable, KEY_ENCRYPTION_KEY_FILE: join(inject('folder'), 'there-is-none.json') }],
-])('the app does not start with a %s that it cannot use, and says so', async (setting, env) => {
+])('with a %s that is not usable the app says so, and refuses every request', async (setting, settings) => {
+  const { logged, ask } = await startWith(settings);
+  const health = await ask('health');
+  expect(health).toMatchObject({ status: 503, type: 'application/json' });
+  expect(JSON.parse(health.text)).toMatchObject({
+    status: 'degraded',
+    settings: 'refused',
+    hint: expect.stringContaining('log'),
+  });
+  const refused = { status: 503, type: 'application/problem+json' };
+  for (const [path, method] of [
+    ['openapi.json', 'GET'],
+    ['employees/Sales/000123', 'GET'],
+    ['employees', 'POST'],
+    ['operations/poison', 'GET'],
+    ['no/such/path', 'DELETE'],
+  ] as const) {
+    const reply = await ask(path, method);
+    expect(reply).toMatchObject(refused);
+    expect(JSON.parse(reply.text).type).toBe('/problems/wrong-setting');
+    expect(reply.text).not.toContain('s3cret');
+  }
+  expect((await ask('health', 'HEAD')).status).toBe(503);
+  const reasons = logged.filter((line) => line.includes(setting));
+  expect(reasons.length, logged.join('\n')).toBeGreaterThan(0);
+  expect(logged.join('\n')).not.toContain('s3cret');
+  // What goes to Application Insights in Azure is printed here.
+  expect(logged).toEqual(expect.arrayContaining([expect.stringMatching(/^ +start \(.*wrong-setting\)$/)]));
+});
+
+test('with a setting that is not usable a timer fails, and a message stays in its queue', async () => {
+  const { queue, queues } = openStorage({ connectionString: usable.AzureWebJobsStorage });
+  for (const name of ['index-changes', 'index-changes-poison']) await queues.createQueue(name);
+  const { host, logged } = await startWith({ ...usable, ROWKEY_HOST_KEY: 'a key' });
+  const headers = { 'content-type': 'application/json', 'x-functions-key': 'a key' };
+  await fetch(`${host.url}/admin/functions/roll-days`, { method: 'POST', headers, body: '{}' });
+  await vi.waitFor(() => expect(logged.join('\n')).toMatch(/roll-days.*KEY_ENCRYPTION_KEY_URI/), {
+    timeout: PATIENCE_MS,
+  });
+  await queue('index-changes').sendMessage('{}');
+  // Five attempts five seconds apart would have made it poison.
+  await sleep(30_000);
+  const left = async (name: string) => (await queue(name).getProperties()).approximateMessagesCount;
+  expect([await left('index-changes'), await left('index-changes-poison')]).toEqual([1, 0]);
+  await queues.deleteQueue('index-changes');
+});
+
+test('without storage the host itself does not start, and names the setting', async () => {
+  const env = { ...usable, PATH: process.env.PATH, AzureWebJobsStorage: 's3cret' };
   const started = run(process.execPath, [join(root, 'local/host/main.ts'), '--app', root, '--port', '0'], {
     env,
     timeout: PATIENCE_MS,
   });
   const { code, stderr } = await started.catch((error) => error);
-  expect({ code, stderr }).toEqual({ code: 1, stderr: expect.stringContaining(setting) });
+  expect({ code, stderr }).toEqual({ code: 1, stderr: expect.stringContaining('AzureWebJobsStorage') });
   expect(stderr).not.toContain('s3cret');
 });
 

@@ -51,7 +51,7 @@ describe('the description and an answer', () => {
       {
         path: '/api/health',
         status: 503,
-        body: { status: 'degraded', storage: 'unavailable', declaration: 'unknown' },
+        body: { status: 'degraded', storage: 'unavailable', declaration: 'unknown', settings: 'ok' },
       },
     ],
     ['a problem', { status: 404, type: 'application/problem+json', body: problem }],
