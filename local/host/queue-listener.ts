@@ -110,6 +110,7 @@ export function startQueueListener(target: HostedFunction<QueueTrigger>, setting
   /** Whether the function succeeded; its failure is logged already. */
   function call(message: DequeuedMessageItem, text: string): Promise<boolean> {
     const triggerMetadata = withBodyOver(text, {
+      QueueTrigger: { string: text },
       DequeueCount: { int: message.dequeueCount },
       Id: { string: message.messageId },
       InsertionTime: { json: JSON.stringify(message.insertedOn) },

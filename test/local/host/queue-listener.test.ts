@@ -90,3 +90,10 @@ test('top-level properties of a body replace trigger metadata, ignoring case, as
   const [line] = await host.logged('"mark":"replaced"');
   expect(line).toContain('"dequeueCount":-7,"id":"mine","inserted":"string"');
 });
+
+test('a body that is nested too deeply for the library fails before the function is called, as on the real host', async () => {
+  const { messageId } = await queue.sendMessage(base64('['.repeat(20_000) + ']'.repeat(20_000)));
+  await host.logged(`message ${messageId} moved to work-poison`);
+  expect(host.lines.filter((line) => line.includes(`"id":"${messageId}"`))).toEqual([]);
+  expect(host.lines.filter((line) => line.includes('Maximum call stack size exceeded')).length).toBeGreaterThan(2);
+});
