@@ -8,7 +8,7 @@ import { type Entity, pick, type Values } from './entity.ts';
 import { liveValues, toSnapshot } from './entity-codec.ts';
 import { droppingBlobs } from './entity-store.ts';
 import { commit, EntityChanged } from './eventual-transaction.ts';
-import { checkDay, withDayTable } from './high-volume-delete.ts';
+import { checkDay, unlessTableMissing, withDayTable } from './high-volume-delete.ts';
 import { addressOf, isCopy } from './places.ts';
 import type { Change } from './plan.ts';
 import { toStored } from './stored-values.ts';
@@ -113,7 +113,8 @@ async function putTogether(batch: Batch, items: readonly Item[], attempt = 1): P
 
 async function changeOf(engine: Engine, entity: Entity, { index, values }: Item) {
   const address = addressOf(entity, values);
-  const row = await readRow(engine.storage, address);
+  // The table of a day may not be there yet: the write creates it.
+  const row = await unlessTableMissing(readRow(engine.storage, address), undefined);
   const found = toSnapshot(entity, row);
   const isOther = row && found.state === 'live' && (row.properties.EntityType !== entity.name || isCopy(row));
   // Under the key of a copy, a list or another kind of entity an insert is refused.

@@ -1,8 +1,10 @@
+import { randomUUID } from 'node:crypto';
 import { createDefaultHttpClient, createHttpHeaders, type HttpClient } from '@azure/core-rest-pipeline';
 import { afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { RowkeyError } from '../../lib/errors.ts';
 import { logins } from '../../lib/model/directory/logins.ts';
 import type { Engine } from '../../lib/patterns/engine.ts';
+import { putEntities } from '../../lib/patterns/entity-batch.ts';
 import { createEntity } from '../../lib/patterns/entity-store.ts';
 import { rollDays } from '../../lib/patterns/high-volume-delete.ts';
 import { readEntities } from '../../lib/patterns/retrieve.ts';
@@ -76,6 +78,14 @@ describe('a table that is being deleted', () => {
     await rollDays(through, logins);
     expect(await listTables(world.storage, 'logins')).not.toContain(tableOf(-61));
   });
+});
+
+test('a batch into days whose tables are not there yet creates them', async () => {
+  const engine = at(world.engine, NOON);
+  const all = [-3, -2, -2].map((offset) => ({ ...login(offset), loginId: randomUUID() }));
+  expect(await putEntities(engine, logins, all)).toEqual(['created', 'created', 'created']);
+  const { items } = await readEntities(engine, logins, { employeeId: '000123' }, { top: 100 });
+  expect(items).toHaveLength(3);
 });
 
 describe('a login of the last day that is kept', () => {
