@@ -50,6 +50,8 @@ export interface OpenApiChecker {
 export function openapiChecker(openapi: OpenApi): OpenApiChecker {
   const ajv = new Ajv2020({ strict: false, allErrors: true });
   formats.default(ajv);
+  // Described by its pattern as well.
+  ajv.addFormat('idn-email', true);
   ajv.addSchema(openapi, 'api');
   const validators = new Map<string, ValidateFunction>();
   const operations = Object.entries(openapi.paths).flatMap(([template, methods]) =>
@@ -112,7 +114,8 @@ export function openapiChecker(openapi: OpenApi): OpenApiChecker {
 
 function patternOf(template: string): RegExp {
   const parts = template.split(/\{\w+\}/).map((literal) => literal.replace(/[.*+?^${}()|[\]\\]/g, '\\$&'));
-  return new RegExp(`^${parts.join('[^/]+')}$`, 'i');
+  // As the host reads paths: in any case, and with or without a slash at the end.
+  return new RegExp(`^${parts.join('[^/]+')}/?$`, 'i');
 }
 
 function escapePointer(part: string): string {

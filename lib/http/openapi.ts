@@ -172,6 +172,14 @@ function content(type: string, schema: unknown) {
 }
 
 function jsonSchema(schema: z.ZodType, io: 'input' | 'output' = 'output') {
-  const { $schema: _, ...described } = z.toJSONSchema(schema, { io, unrepresentable: 'any' });
+  const { $schema: _, ...described } = z.toJSONSchema(schema, { io, unrepresentable: 'any', override: correct });
   return described;
+}
+
+/** Zod checks an IPv6 address by parsing it, and describes it by a pattern that some addresses do not match. */
+function correct({ jsonSchema }: { jsonSchema: z.core.JSONSchema.BaseSchema }): void {
+  if (jsonSchema.format === 'ipv6') delete jsonSchema.pattern;
+  // An address outside ASCII (RFC 6531) is no "email".
+  if (jsonSchema.format === 'email' && jsonSchema.pattern === z.regexes.unicodeEmail.source)
+    jsonSchema.format = 'idn-email';
 }
