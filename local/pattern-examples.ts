@@ -81,7 +81,12 @@ export const PATTERNS: readonly Pattern[] = [
       'test/scenarios/archiving-and-moving.test.ts',
     ],
     examples: [
-      { method: 'POST', path: 'employees', body: someone, cost: '4: intent, claim, transaction, release' },
+      {
+        method: 'POST',
+        path: 'employees',
+        body: someone,
+        cost: '5: intent, a claim in each of 2 unique indexes, transaction, release',
+      },
       { method: 'POST', path: 'employees/Sales/000900/archive', cost: '3: read, record, message' },
     ],
   },
@@ -122,7 +127,7 @@ export const PATTERNS: readonly Pattern[] = [
         method: 'POST',
         path: 'employees',
         body: { ...someone, employeeId: '000901', email: 'second@contoso.com' },
-        cost: '4, as without a count',
+        cost: '5, as without a count',
       },
       { path: 'departments/Sales?explain=true', cost: '1' },
     ],

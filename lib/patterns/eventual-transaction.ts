@@ -232,8 +232,14 @@ async function claimAll(write: Write): Promise<void> {
   );
   const another = outcomes.find(({ outcome }) => outcome === 'held-by-another');
   if (another) throw await refused(write, duplicateValue(entity, another.index));
-  if (outcomes.some(({ outcome }) => outcome === 'being-claimed'))
-    throw await refused(write, busy('The same entity is being written now.'));
+  if (outcomes.some(({ outcome }) => outcome === 'being-claimed')) {
+    // The claim may be of an entity of the same key that is there already: then waiting would not help.
+    const fresh = await readChanged(engine, entity, write.changes);
+    throw await refused(
+      write,
+      conflictOf(entity, write.changes, fresh) ?? busy('The same entity is being written now.'),
+    );
+  }
 }
 
 export function duplicateValue(entity: Entity, index: string): RowkeyError {

@@ -38,16 +38,36 @@ const desks = defineEntity('desks', {
   access: { read: [], write: [] },
 });
 
+/** As employees, with numbers that two departments may both give: somebody else may come under the key that a move leaves. */
+const movers = defineEntity('movers', {
+  schema: z.object({
+    department: z.string(),
+    employeeId: z.string(),
+    email: z.string(),
+    firstName: z.string(),
+    lastName: z.string(),
+    phone: z.string().optional(),
+  }),
+  table: 'movers',
+  key: { partition: '{department}', row: '{employeeId}' },
+  indexes: {
+    email: interPartitionIndex({ table: 'moversbyemail', partition: '{email#}', row: '{email}', unique: true }),
+  },
+  archive: { table: 'formermovers' },
+  movable: ['department'],
+  access: { read: [], write: [] },
+});
+
 let world: World;
 let engine: Engine;
 beforeAll(async () => {
-  world = await openWorld(import.meta.url, [desks]);
+  world = await openWorld(import.meta.url, [desks, movers]);
   engine = world.engine;
 });
 
-const hire = async (over: Values = {}) => {
+const hire = async (over: Values = {}, entity: Entity = employees) => {
   const one = somebody(over);
-  await createEntity(engine, employees, one);
+  await createEntity(engine, entity, one);
   return one;
 };
 const valuesOf = (entity: Entity, key: Values) =>
@@ -56,16 +76,16 @@ const valuesOf = (entity: Entity, key: Values) =>
     () => undefined,
   );
 const there = (one: Values) => ({ ...one, department: `${one.department}2` });
-const statusOf = async (operation: 'archive' | 'move', operationId: string) => {
-  const { status, reason } = await readOperation(engine, { operation, operationId, entity: 'employees' });
+const statusOf = async (operation: 'archive' | 'move', operationId: string, { name }: Entity = employees) => {
+  const { status, reason } = await readOperation(engine, { operation, operationId, entity: name });
   return { status, reason };
 };
 
 /** The message that a request sends, for a consumer of the test's own. */
-async function transferOf(operation: 'archive' | 'move', one: Values): Promise<Transfer> {
+async function transferOf(operation: 'archive' | 'move', one: Values, entity: Entity = employees): Promise<Transfer> {
   const operationId = await (operation === 'archive'
-    ? requestArchive(engine, employees, one)
-    : requestMove(engine, employees, one, { department: there(one).department }));
+    ? requestArchive(engine, entity, one)
+    : requestMove(engine, entity, one, { department: there(one).department }));
   return (await world.take('archive', operationId)).body as Transfer;
 }
 
@@ -74,7 +94,7 @@ const later = (of: Engine): Engine => ({ ...of, now: () => Date.now() + of.timin
 
 /** Handles the intent of the last change of one employee, and no other message. */
 async function reconciled(one: Values): Promise<void> {
-  const consumer = { engine, entities: [employees], log: { warn: () => undefined, error: () => undefined } };
+  const consumer = { engine, entities: [employees, movers], log: { warn: () => undefined, error: () => undefined } };
   await consumeIntent(consumer, await world.take('index-changes', String(one.employeeId)));
 }
 
@@ -83,13 +103,16 @@ async function interruptEverywhere(
   operation: 'archive' | 'move',
   happen: (one: Values, transfer: Transfer) => Promise<unknown>,
   check: (one: Values, happened: boolean, operationId: string) => Promise<void>,
-  prepare: (one: Values) => Promise<unknown> = async () => undefined,
+  {
+    prepare = async () => undefined,
+    entity = employees,
+  }: { prepare?: (one: Values) => Promise<unknown>; entity?: Entity } = {},
 ): Promise<number> {
   const run = async (at: number) => {
-    const one = await hire({ department: 'Here' });
+    const one = await hire({ department: 'Here' }, entity);
     await reconciled(one);
     await prepare(one);
-    const transfer = await transferOf(operation, one);
+    const transfer = await transferOf(operation, one, entity);
     let happened = false;
     const client = interruptedHttpClient(at, () =>
       happen(one, transfer).then(
@@ -97,8 +120,8 @@ async function interruptEverywhere(
         () => undefined,
       ),
     );
-    await runTransfer(later(world.engineThrough(client)), employees, transfer).catch(() => undefined);
-    await runTransfer(later(engine), employees, transfer);
+    await runTransfer(later(world.engineThrough(client)), entity, transfer).catch(() => undefined);
+    await runTransfer(later(engine), entity, transfer);
     return { client, one, check: () => check(one, happened, transfer.operationId) };
   };
   const { client } = await run(0);
@@ -107,7 +130,7 @@ async function interruptEverywhere(
   await world.settle();
   const what = `A caller, or a double of its message, in the middle of ${operation === 'move' ? 'a' : 'an'} ${operation}`;
   await countEach(runs, (each) => each.check(), { what, concurrency: AT_ONCE });
-  await countTried({ what, times: 0 }, () => expectIndexesToAgree(world.storage, employees));
+  await countTried({ what, times: 0 }, () => expectIndexesToAgree(world.storage, entity));
   return client.calls;
 }
 
@@ -180,22 +203,23 @@ describe.each(['archive', 'move'] as const)('an %s whose message comes twice', (
     await interruptEverywhere(
       operation,
       async (one, transfer) => {
-        await runTransfer(engine, employees, transfer);
-        if (operation === 'move') await patchEntity(engine, employees, there(one), { email: `n${one.email}` });
+        await runTransfer(engine, movers, transfer);
+        if (operation === 'move') await patchEntity(engine, movers, there(one), { email: `n${one.email}` });
         // Once for the departure, and, of a move, for the arrival and for the new email.
         for (let intents = operation === 'move' ? 3 : 1; intents > 0; intents -= 1) await reconciled(one);
         const heir = { ...one, firstName: 'Heir' };
-        await createEntity(engine, employees, heir);
+        await createEntity(engine, movers, heir);
         heirs.set(one.employeeId, heir);
       },
       async (one) => {
         const heir = heirs.get(one.employeeId);
-        expect(await valuesOf(employees, one)).toEqual(heir);
+        expect(await valuesOf(movers, one)).toEqual(heir);
         if (heir)
-          await expect(createEntity(engine, employees, somebody({ email: one.email }))).rejects.toMatchObject({
+          await expect(createEntity(engine, movers, somebody({ email: one.email }))).rejects.toMatchObject({
             code: 'duplicate-value',
           });
       },
+      { entity: movers },
     );
     expect(heirs.size).toBeGreaterThan(5);
   });
@@ -205,9 +229,9 @@ describe('a move', () => {
   test('is not taken for a delete when a caller creates one of the key that it leaves', async () => {
     await interruptEverywhere(
       'move',
-      async (one) =>
-        createEntity(engine, employees, somebody({ department: one.department, employeeId: one.employeeId })),
-      async (one) => expect(await valuesOf(employees, there(one))).toEqual(there(one)),
+      async (one) => createEntity(engine, movers, somebody({ department: one.department, employeeId: one.employeeId })),
+      async (one) => expect(await valuesOf(movers, there(one))).toEqual(there(one)),
+      { entity: movers },
     );
   });
 
@@ -238,21 +262,43 @@ describe('a move', () => {
         expect(await statusOf('move', operationId)).toEqual({ status: 'succeeded', reason: undefined });
         expect(await valuesOf(employees, there(one))).toEqual(there(one));
       },
-      async (one) => {
-        const { table, partition, row } = place(one) ?? {};
-        await world.storage.table(table ?? '').deleteEntity(partition ?? '', row ?? '');
+      {
+        prepare: async (one) => {
+          const { table, partition, row } = place(one) ?? {};
+          await world.storage.table(table ?? '').deleteEntity(partition ?? '', row ?? '');
+        },
       },
     );
   });
 
-  test('to where the key or the email is taken fails with a reason and changes nothing', async () => {
-    const one = await hire({ department: 'Mover' });
-    await hire({ department: 'Mover2', employeeId: one.employeeId });
-    const taken = await requestMove(engine, employees, one, { department: 'Mover2' });
+  test('to where the key is taken fails with a reason and changes nothing', async () => {
+    const one = await hire({ department: 'Mover' }, movers);
+    await hire({ department: 'Mover2', employeeId: one.employeeId }, movers);
+    const taken = await requestMove(engine, movers, one, { department: 'Mover2' });
     await world.settle();
-    expect(await statusOf('move', taken)).toEqual({ status: 'failed', reason: expect.stringContaining('key') });
-    expect(await valuesOf(employees, one)).toEqual(one);
-    await patchEntity(engine, employees, one, { phone: '7' });
+    expect(await statusOf('move', taken, movers)).toEqual({
+      status: 'failed',
+      reason: expect.stringContaining('key'),
+    });
+    expect(await valuesOf(movers, one)).toEqual(one);
+    await patchEntity(engine, movers, one, { phone: '7' });
+    await world.settle();
+    await expectIndexesToAgree(world.storage, movers);
+  });
+
+  test('keeps the employee number taken in every department, and frees it with the employee', async () => {
+    const one = await hire({ department: 'Numbered' });
+    const same = { employeeId: one.employeeId };
+    const taken = { code: 'duplicate-value', details: { field: 'employeeId' } };
+    await expect(hire({ department: 'Elsewhere', ...same })).rejects.toMatchObject(taken);
+    await requestMove(engine, employees, one, { department: 'Numbered2' });
+    await world.settle();
+    for (const department of ['Numbered', 'Elsewhere'])
+      await expect(hire({ department, ...same })).rejects.toMatchObject(taken);
+    expect(await valuesOf(employees, there(one))).toEqual(there(one));
+    await deleteEntity(engine, employees, there(one));
+    await world.settle();
+    await hire({ department: 'Elsewhere', ...same });
     await world.settle();
     await expectIndexesToAgree(world.storage, employees);
   });

@@ -21,7 +21,7 @@ describe('an employee over HTTP', () => {
     expect(created.status).toBe(201);
     expect(created.headers.get('location')).toBe(`/api/employees/Sales/${values.employeeId}`);
     expect(created.headers.get('server-timing')).toMatch(
-      /^storage;dur=[\d.]+;desc="4 transactions", audit;dur=[\d.]+;desc="1 append, shared"$/,
+      /^storage;dur=[\d.]+;desc="5 transactions", audit;dur=[\d.]+;desc="1 append, shared"$/,
     );
     const etag = created.headers.get('etag') ?? '';
     const read = await reader('GET', `/api/employees/Sales/${values.employeeId}`);
@@ -114,6 +114,41 @@ describe('an employee over HTTP', () => {
       });
       expect(sameEmail).toMatchObject({ status: 409, body: { type: '/problems/duplicate-value', field: 'email' } });
       expect(JSON.stringify(sameEmail.body)).not.toContain('Secretive');
+    }
+  });
+
+  test('is refused where another department has given its number, and found by it', async () => {
+    const { values, path } = await hire({ department: 'Numbers' });
+    const twice = await hr('POST', '/api/employees', {
+      body: somebody({ department: 'Other numbers', employeeId: values.employeeId }),
+    });
+    expect(twice).toMatchObject({ status: 409, body: { type: '/problems/duplicate-value', field: 'employeeId' } });
+    expect(JSON.stringify(twice.body)).not.toContain('Numbers');
+    const put = await hr('PUT', `/api/employees/Other/${values.employeeId}`, {
+      body: somebody({ department: 'Other', employeeId: values.employeeId }),
+    });
+    expect(put.status).toBe(404);
+    const found = await reader('GET', `/api/employees/by/id/${values.employeeId}`);
+    expect(found).toMatchObject({ status: 200, body: values });
+    expect(found.headers.get('content-location')).toBe(path);
+  });
+
+  test('is found by its email and name in a department that is named as a route', async () => {
+    for (const department of ['archive', 'move', 'by', 'photo', 'batch', 'Archive']) {
+      const { values, path } = await hire({ department });
+      expect((await reader('GET', path)).body).toEqual(values);
+      const byEmail = await reader('GET', `/api/employees/by/email/${department}/${values.email}`);
+      expect(byEmail).toMatchObject({ status: 200, body: values });
+      const byName = await reader('GET', `/api/employees/by/lastName/${department}/${values.lastName}`);
+      expect(byName).toMatchObject({ status: 200, body: { items: [values] } });
+      const managers = await reader('GET', `/api/employees/by/managers/${department}`);
+      expect(managers).toMatchObject({ status: 200, body: { items: [] } });
+      const asked = await hr('POST', `${path}/archive`);
+      expect(asked).toMatchObject({ status: 202 });
+      expect(await hr('GET', asked.headers.get('location') ?? '')).toMatchObject({
+        status: 200,
+        body: { operation: 'archive' },
+      });
     }
   });
 

@@ -28,6 +28,14 @@ export const employees = defineEntity('employees', {
       row: '{email}',
       unique: true,
     }),
+    // An employee number opens partitions of other tables (own.through), so no two departments may give the same number.
+    id: interPartitionIndex({
+      table: 'employeesbyid',
+      partition: '{employeeId#}',
+      row: '{employeeId}',
+      unique: true,
+      copies: 'keys',
+    }),
     lastName: indexEntity({ row: 'lastname_{lastName}', holds: '{employeeId}' }),
     managers: indexEntity({
       row: 'managers',
