@@ -53,7 +53,7 @@ function common(entity: Entity, field: string) {
 
 function routesOf(entity: Entity, field: string, { maxBytes, types }: AttachmentDeclaration): Route[] {
   const { path, writers, of, mine, unread } = common(entity, field);
-  const name = `${entity.name}-${field}`;
+  const name = functionName(entity, field);
   return [
     {
       name: `${name}-get`,
@@ -116,7 +116,7 @@ function routesOf(entity: Entity, field: string, { maxBytes, types }: Attachment
 function uploadRoutes(entity: Entity, field: string, { maxBytes, types }: AttachmentDeclaration): Route[] {
   const { path, writers, mine, unread } = common(entity, field);
   const File = z.strictObject({ type: z.enum(types), bytes: z.int32().min(1).max(maxBytes) });
-  const name = `${entity.name}-${field}-upload`;
+  const name = `${functionName(entity, field)}-upload`;
   return [
     {
       name,
@@ -156,6 +156,11 @@ function uploadRoutes(entity: Entity, field: string, { maxBytes, types }: Attach
       },
     },
   ];
+}
+
+/** The host tries routes in the order of their names: after those of indexes (-by-…), whatever the field is called. */
+function functionName({ name }: Entity, field: string): string {
+  return `${name}-file-${field}`;
 }
 
 function answer({ caller }: Call, { entity, field }: AttachmentKey, { values }: Stored): Answer {

@@ -12,14 +12,18 @@ import { openapiOf } from './openapi.ts';
 import { poisonRoutes } from './poison-routes.ts';
 import { rewrapRoute } from './rewrap-route.ts';
 import type { Route } from './route.ts';
+import { routeErrors } from './route-conflicts.ts';
 import { scanRoute } from './scan-route.ts';
 import { seriesRoutes } from './series-routes.ts';
 import { transferRoutes } from './transfer-routes.ts';
 
-/** Every route of a deployment, from what it stores. */
+/**
+ * Every route of a deployment, from what it stores. Throws a plain error with a sentence for every request that two routes
+ * could match, so that a name or a value never sends a request to the wrong one.
+ */
 export function routesOf(entities: readonly Entity[]): Route[] {
   const single = entities.filter(({ series }) => !series);
-  const described = [
+  const ofEntities = [
     ...entities.filter(({ series }) => series).flatMap(about(seriesRoutes)),
     ...single.flatMap(
       about((entity) => [
@@ -30,7 +34,8 @@ export function routesOf(entities: readonly Entity[]): Route[] {
         ...(entity.archive ? archiveRoutes(entity.archive) : []),
       ]),
     ),
-    ...(entities.some((entity) => entity.access.own) ? [grantRoute(entities)] : []),
+  ];
+  const operating = [
     ...poisonRoutes,
     auditRoute,
     ...single.filter(({ perDay }) => !perDay).flatMap(about((entity) => [scanRoute(entity)])),
@@ -40,6 +45,8 @@ export function routesOf(entities: readonly Entity[]): Route[] {
     ...single.filter(isAudited).flatMap(about(driftRoutes)),
     healthRoute,
   ];
+  const grants = grantRoute(entities);
+  const described = [...ofEntities, ...(entities.some((entity) => entity.access.own) ? [grants] : []), ...operating];
   const openapi: Route = {
     name: 'openapi',
     method: 'GET',
@@ -49,7 +56,10 @@ export function routesOf(entities: readonly Entity[]): Route[] {
     success: { status: 200, description: 'OpenAPI 3.1', body: z.looseObject({ openapi: z.string() }) },
     handle: async () => ({ status: 200, body: openapiOf([...described, openapi]) }),
   };
-  return [...described, openapi];
+  const all = [...described, openapi];
+  const errors = routeErrors(withArchives(entities), { own: [grants, ...operating, openapi], all });
+  if (errors.length > 0) throw new Error(`The model is not valid.\n${errors.join('\n')}`);
+  return all;
 }
 
 /** The routes of an entity, which say that they are about it. */

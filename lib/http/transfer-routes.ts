@@ -39,7 +39,8 @@ function routesOf(entity: Entity, operation: 'archive' | 'move'): Route[] {
       handle: (call) => request(entity, operation, call),
     },
     {
-      name: `${entity.name}-${operation}-status`,
+      // The host tries routes in the order of their names: after those of indexes (-by-…), as a value may be "archive".
+      name: `${entity.name}-status-${operation}`,
       method: 'GET',
       path: `${path}/{operationId}`,
       roles: entity.access.write,

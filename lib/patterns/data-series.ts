@@ -29,6 +29,8 @@ type SeriesDeclaration<Shape extends z.ZodRawShape, Partition extends string, Ro
 
 /** A row has 252 properties beside its keys; some are for the key's fields and for our own. */
 const MAX_SLOTS_IN_ROW = 240;
+/** As `toSlot` reads one from a path. */
+const MAX_SLOT = 9_999;
 /** The last writers of a row, so that one whose reply was lost finds that its increment is there. */
 const WRITERS_KEPT = 64;
 const PATIENCE_MS = 15_000;
@@ -39,13 +41,20 @@ export function defineSeries<Shape extends z.ZodRawShape, const Partition extend
   name: string,
   { slots, ...declaration }: SeriesDeclaration<Shape, Partition, Row>,
 ): Entity<Shape> {
-  const count = slots.last - slots.first + 1;
-  const perRow = slots.perRow ?? count;
-  if (perRow > MAX_SLOTS_IN_ROW)
-    throw new Error(`The series ${name} needs perRow: a row holds at most ${MAX_SLOTS_IN_ROW} slots.`);
+  const { first, last, perRow = last - first + 1 } = slots;
+  const refuse = (why: string) => new Error(`Entity "${name}": ${why}`);
+  if (!/^[a-z][A-Za-z0-9]{0,49}$/.test(slots.name))
+    throw refuse(`the slot name "${slots.name}" is not accepted; 1 to 50 letters and digits are.`);
+  if (![first, last].every(Number.isInteger) || first < 0 || last < first || last > MAX_SLOT)
+    throw refuse(
+      `the slots run from ${first} to ${last}; whole numbers from 0 to ${MAX_SLOT}, in order, are accepted.`,
+    );
+  if (!Number.isInteger(perRow) || perRow < 1 || perRow > MAX_SLOTS_IN_ROW)
+    throw refuse(`a row would hold ${perRow} slots; perRow must be a whole number from 1 to ${MAX_SLOTS_IN_ROW}.`);
   const entity = defineEntity<Shape, Partition, Row>(name, declaration);
   const other = Object.keys(entity.columns).find((field) => !entity.keyFields.includes(field));
-  if (other) throw new Error(`The series ${name} cannot have the field ${other}, which is not in its key.`);
+  if (other)
+    throw refuse(`the field ${other} is not in the key; the schema of a series has the fields of its key alone.`);
   return { ...entity, series: { ...slots, perRow } };
 }
 

@@ -1,10 +1,11 @@
-import { z } from 'zod';
+import type { z } from 'zod';
 import type { DenormalizedDeclaration } from './denormalization.ts';
 import type { Access, ColumnType, Entity, Values } from './entity.ts';
-import { faultsOf } from './entity-faults.ts';
+import { type FieldSchema, fieldSchemas } from './field-schema.ts';
 import type { Index } from './indexes.ts';
 import { compileTemplate, type FieldsOf } from './key-template.ts';
 import { Attachment, type AttachmentDeclaration } from './reference.ts';
+import { validationErrors } from './validate-entity.ts';
 import { withoutPrototype } from './without-prototype.ts';
 
 /** A template whose fields are all in the schema, or a sentence that says which is not: the compiler shows it. */
@@ -61,7 +62,7 @@ export interface Declaration<
   readonly maxAge?: number;
 }
 
-/** Declares what is stored. Throws a plain error that says what is wrong with a declaration. */
+/** Declares what is stored. Throws a plain error with a sentence for everything that is wrong with the declaration. */
 export function defineEntity<
   Shape extends z.ZodRawShape,
   const Partition extends string,
@@ -69,8 +70,8 @@ export function defineEntity<
   const Encrypted extends keyof Shape & string = never,
 >(name: string, declaration: Declaration<Shape, Partition, Row, Encrypted>): Entity<Shape> {
   const entity = compile(name, declaration);
-  for (const why of faultsOf(entity, declaration.schema))
-    throw new Error(`The entity ${name} cannot be defined: ${why}.`);
+  const errors = validationErrors(entity, declaration.schema);
+  if (errors.length > 0) throw new Error(errors.join('\n'));
   for (const [field, counted] of Object.entries(entity.counts)) counted.countedBy.push({ target: () => entity, field });
   for (const link of entity.denormalized) link.source.dependents.push(link);
   entity.detailOf?.details.push(entity);
@@ -149,23 +150,15 @@ function given<Value>(record: { readonly [field: string]: Value | undefined }): 
   return withoutPrototype(Object.fromEntries(entries));
 }
 
-const Property = z.object({
-  type: z.string().optional(),
-  maximum: z.number().optional(),
-  minimum: z.number().optional(),
-});
 const INT32 = { minimum: -2_147_483_648, maximum: 2_147_483_647 };
 
 /** Table storage has few types; the schema decides which one a field is stored as. */
 function columnsOf(schema: z.ZodObject): Record<string, ColumnType> {
-  const { properties = {} } = z.toJSONSchema(schema, { io: 'output' });
-  const columns = Object.entries(properties).map(
-    ([field, property]) => [field, columnType(Property.parse(property))] as const,
-  );
+  const columns = Object.entries(fieldSchemas(schema)).map(([field, type]) => [field, columnType(type)] as const);
   return withoutPrototype(Object.fromEntries(columns));
 }
 
-function columnType({ type, minimum, maximum }: z.infer<typeof Property>): ColumnType {
+function columnType({ type, minimum, maximum }: FieldSchema): ColumnType {
   if (type === 'string') return 'String';
   if (type === 'boolean') return 'Boolean';
   if (type === 'number') return 'Double';

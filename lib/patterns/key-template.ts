@@ -34,7 +34,7 @@ export type FieldsOf<Template extends string> = Template extends `${string}{${in
 
 type FieldValues = Readonly<Record<string, unknown>>;
 
-interface Part {
+export interface Part {
   readonly field: string;
   readonly hash: boolean;
   /** Into how many a hash is reduced, where it is. */
@@ -233,6 +233,11 @@ function escapeText(text: string, separator: string): string {
   const escaped = text.replace(ESCAPED, escapeCharacter);
   const first = separator[0];
   return first === undefined ? escaped : escaped.replaceAll(first, escapeCharacter);
+}
+
+/** Whether a key has this character only as an escape. */
+export function forbiddenInKeys(character: string): boolean {
+  return character.search(ESCAPED) >= 0;
 }
 
 function escapeCharacter(character: string): string {

@@ -13,6 +13,8 @@ import { isInBlob } from './reference.ts';
  * list, so readers and writers are refused; an audit makes it an empty one first, and then finds who is missing in it.
  */
 
+/** What `EntityType` is in the row of a list. */
+export const LIST = 'list';
 /** One string property: 64 KiB of UTF-16. */
 const MAX_LIST_LENGTH = 32_768;
 const READ_ATTEMPTS = 8;
@@ -25,7 +27,7 @@ export function membersOf(row: Row | undefined): string[] {
 
 /** Whether a row is a list whose members cannot be told. */
 export function isLostList({ properties }: Row): boolean {
-  return properties.EntityType === 'list' && !Array.isArray(parsed(properties.Members));
+  return properties.EntityType === LIST && !Array.isArray(parsed(properties.Members));
 }
 
 /**
@@ -42,7 +44,7 @@ export function listAction(
   for (const member of change.remove) members.delete(member);
   for (const member of change.add) members.add(member);
   if (members.size === before.length && before.every((member) => members.has(member))) return undefined;
-  const properties = { EntityType: 'list', Members: JSON.stringify([...members].sort()) };
+  const properties = { EntityType: LIST, Members: JSON.stringify([...members].sort()) };
   // An emptied list stays as an empty row: a conditional delete inside a transaction does not exist.
   if (!row) return { kind: 'insert', row: rowKey, properties };
   return { kind: 'replace', row: rowKey, properties, etag: row.etag };
@@ -80,7 +82,7 @@ export async function readAnyList(storage: Storage, address: Address): Promise<R
 export async function emptyLostList(storage: Storage, address: Address): Promise<boolean> {
   const row = await readAnyList(storage, address);
   if (!row || !isLostList(row)) return true;
-  const properties = { EntityType: 'list', Members: '[]' };
+  const properties = { EntityType: LIST, Members: '[]' };
   return tryAction(storage, address, { kind: 'replace', row: address.row, properties, etag: row.etag });
 }
 

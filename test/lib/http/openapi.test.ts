@@ -22,9 +22,11 @@ function taking(header: string): string[] {
 }
 
 test('describes conditions of the operations that heed them, and of no others', () => {
-  const heeding = ['delete', 'patch', 'photo-delete', 'photo-put', 'replace'].map((verb) => `employees-${verb}`);
+  const heeding = ['delete', 'file-photo-delete', 'file-photo-put', 'patch', 'replace'].map(
+    (verb) => `employees-${verb}`,
+  );
   expect(taking('If-Match')).toEqual(heeding);
-  expect(taking('If-None-Match')).toEqual([...heeding, 'employees-get', 'employees-photo-get'].sort());
+  expect(taking('If-None-Match')).toEqual([...heeding, 'employees-get', 'employees-file-photo-get'].sort());
 });
 
 describe('the description and an answer', () => {

@@ -31,13 +31,13 @@ test.each([
   [
     'the table of an index',
     { names: 'catsbyname' },
-    /cats has an index or its archive in the table catsbyname, which dogs/,
+    /"cats": its index or archive is in the table "catsbyname", which "dogs" uses/,
   ],
-  ['that of an archive', { archive: 'formercats' }, /formercats, which dogs uses/],
-  ['that of an index with one that is stored there', { table: 'catsbyname' }, /catsbyname, which dogs uses/],
+  ['that of an archive', { archive: 'formercats' }, /"formercats", which "dogs" uses/],
+  ['that of an index with one that is stored there', { table: 'catsbyname' }, /"catsbyname", which "dogs" uses/],
 ])('a deployment is refused in which two share %s', (_, tables, reason) => {
   expect(() => defineDeployment([pet('cats'), pet('dogs', tables)])).toThrow(reason);
-  expect(() => defineDeployment([pet('dogs', tables), pet('cats')])).toThrow('The deployment cannot be defined');
+  expect(() => defineDeployment([pet('dogs', tables), pet('cats')])).toThrow('The model is not valid');
 });
 
 /** One that is listed by its name beside it. */
@@ -52,7 +52,11 @@ const listed = (name: string, row: '{name}' | 'named_{name}' | 'called_{name}') 
 
 test('a deployment is refused in which a list in a shared table may be of either of two entities', () => {
   const cats = listed('cats', 'named_{name}');
-  expect(() => defineDeployment([cats, listed('dogs', '{name}')])).toThrow(/a list named_\{name\} of cats may be/);
-  expect(() => defineDeployment([cats, listed('dogs', 'named_{name}')])).toThrow('may be a list');
+  expect(() => defineDeployment([cats, listed('dogs', '{name}')])).toThrow(
+    /the rows of its index "list" .*\{name\}.* of "cats"/,
+  );
+  expect(() => defineDeployment([cats, listed('dogs', 'named_{name}')])).toThrow(
+    'can have the same key as the rows of its index "list"',
+  );
   expect(defineDeployment([cats, listed('dogs', 'called_{name}')])).toHaveLength(2);
 });

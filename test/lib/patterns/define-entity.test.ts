@@ -64,7 +64,7 @@ describe('a declaration that cannot work is refused when it is made:', () => {
           key: { partition: '{city}', row: 'part_{id}_{name}' },
           detailOf: things(),
         }),
-      /begin with that of things/,
+      /the key of a child must begin with that of its parent "things"/,
     ],
     [
       'a detail with an index',
@@ -73,7 +73,7 @@ describe('a declaration that cannot work is refused when it is made:', () => {
           ...partOf(things()),
           indexes: { name: indexEntity({ row: 'n_{name}', holds: '{id}' }) },
         }),
-      /as a detail of things it can have no index/,
+      /a child of "things" can have no index/,
     ],
     [
       'a detail with a copied field',
@@ -82,7 +82,7 @@ describe('a declaration that cannot work is refused when it is made:', () => {
           ...partOf(things()),
           ...copyOf(things()),
         }),
-      /as a detail of things it can have no index/,
+      /a child of "things" can have no index/,
     ],
     [
       'a detail of a detail',
@@ -92,7 +92,7 @@ describe('a declaration that cannot work is refused when it is made:', () => {
           key: { partition: '{city}', row: 'id_{id}_{at}_{name}' },
           detailOf: part(),
         }),
-      /parts, of which it is a detail, is a detail itself/,
+      /its parent "parts" is a child itself/,
     ],
     [
       'a count of more than 32 bits',
@@ -103,12 +103,12 @@ describe('a declaration that cannot work is refused when it is made:', () => {
           key: beside.key,
           counts: { thingCount: things() },
         }),
-      /thingCount is not declared as z\.int32\(\)/,
+      /the count "thingCount" must be declared as z\.int32\(\)/,
     ],
     [
       'a count of details',
       () => defineEntity('cities', { ...common, ...beside, counts: { partCount: part() } }),
-      /counts parts, which are details of things/,
+      /counts "parts", which are children of "things"/,
     ],
     [
       'a copy of a detail',
@@ -118,7 +118,7 @@ describe('a declaration that cannot work is refused when it is made:', () => {
           key: beside.key,
           ...copyOf(part()),
         }),
-      /copies from parts, which are details/,
+      /copy from "parts", which are children/,
     ],
     [
       'a copy of what several of a partition could copy',
@@ -132,7 +132,7 @@ describe('a declaration that cannot work is refused when it is made:', () => {
         for (const row of ['mayor', 'deputy'])
           defineEntity(row, { ...common, key: { partition: '{city}', row }, ...copyOf(source) });
       },
-      /deputy cannot be defined: it copies from things, and only one row/,
+      /Entity "deputy": the denormalized fields copy from "things", and only one row/,
     ],
     [
       'two copies of one entity',
@@ -140,20 +140,21 @@ describe('a declaration that cannot work is refused when it is made:', () => {
         const { denormalized } = copyOf(things());
         return defineEntity('mayor', { ...common, key: beside.key, denormalized: [...denormalized, ...denormalized] });
       },
-      /mayor cannot be defined: it copies from things, and only one row/,
+      /Entity "mayor": the denormalized fields copy from "things", and only one row/,
     ],
     [
       'what clients write, and is archived',
       () => {
         const own = { claim: 'email', index: 'byName' } as const;
-        const through = defineEntity('things', { ...common, access: { ...access, own } });
+        const byName = interPartitionIndex({ table: 'byname', partition: '{name#}', row: '{name}', unique: true });
+        const through = defineEntity('things', { ...common, indexes: { byName }, access: { ...access, own } });
         return defineEntity('notes', {
           ...common,
           archive: { table: 'oldnotes' },
           access: { ...access, own: { through, permissions: 'ra' } },
         });
       },
-      /written past the API would have to be followed/,
+      /clients may write it straight to storage/,
     ],
     ['a table name with capitals', () => defineEntity('things', { ...common, table: 'Things' }), /lower-case/],
     [
@@ -187,7 +188,7 @@ describe('a declaration that cannot work is refused when it is made:', () => {
     [
       'a restricted field in the key',
       () => defineEntity('things', { ...common, access: { ...access, restricted: { id: ['hr'] } } }),
-      /part of its key/,
+      /"id" is part of the key/,
     ],
     [
       'a template whose fields run into each other',
@@ -208,7 +209,7 @@ describe('a declaration that cannot work is refused when it is made:', () => {
     const elsewhere = defineEntity('others', { ...common, table: 'others' });
     const declare = () =>
       defineEntity('mayor', { ...common, ...beside, counts: { partCount: counted }, ...copyOf(elsewhere) });
-    expect(declare).toThrow(/copies from others, which is in another table/);
+    expect(declare).toThrow(/copy from "others", which is in another table/);
     expect(counted.countedBy).toEqual([]);
   });
 });

@@ -13,7 +13,7 @@ import { testStorage } from '../../storage.ts';
 
 const storage = openStorage({ connectionString: testStorage(import.meta.url) });
 const engine = createEngine(storage);
-const schema = z.object({ a: z.string(), b: z.string(), c: z.string(), at: z.string() });
+const schema = z.object({ a: z.string(), b: z.string(), c: z.string(), at: z.iso.date() });
 const access = { read: ['hr'], write: ['hr'], restricted: { c: ['hr'] } } as const;
 const email = { table: 'byb', partition: '{b#}', row: '{b}_{a}' } as const;
 const first = defineEntity('things', {
@@ -24,7 +24,7 @@ const first = defineEntity('things', {
   archive: { table: 'oldthings' },
   access,
 });
-const days = { schema, table: 'days', key: { partition: '{a}', row: '{b}' }, access } as const;
+const days = { schema, table: 'days', key: { partition: '{a}', row: '{at}_{b}' }, access } as const;
 const kept = (keepDays: number) => defineEntity('days', { ...days, perDay: { field: 'at', keepDays } });
 
 const photo = (container: string) => ({ photo: { container, maxBytes: 5, types: ['image/png'] } });

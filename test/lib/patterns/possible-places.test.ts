@@ -16,18 +16,18 @@ const digits = (length: number) => fc.nat(10 ** length - 1).map((number) => Stri
 
 /** Fields in two forms: an instant as text and as ticks, a number with and without zeros, a hash that no key shows. */
 const visits = defineEntity('visits', {
-  schema: z.object({ site: z.string(), at: z.string(), number: z.int32(), code: z.string() }),
+  schema: z.object({ site: z.string(), at: z.iso.datetime(), number: z.int32(), code: z.string() }),
   table: 'visits',
   key: { partition: '{site}', row: '{at}_{number:6}' },
   indexes: {
     newest: interPartitionIndex({ table: 'visitsnewest', partition: 'all_{number}', row: '{at~}_{number}_{site}' }),
-    code: interPartitionIndex({ table: 'visitsbycode', partition: '{code#}', row: 'code', unique: true }),
+    code: indexEntity({ table: 'visitsbycode', partition: '{code#}', row: 'codes', holds: '{site}/{at}/{number:6}' }),
     perSite: indexEntity({ table: 'visitlists', partition: '{site#}', row: '{site}', holds: '{site}/{at}/{number:6}' }),
   },
   access: { read: [], write: [] },
 });
 const calls = defineEntity('calls', {
-  schema: z.object({ line: z.string(), at: z.string() }),
+  schema: z.object({ line: z.string(), at: z.iso.datetime() }),
   table: 'calls',
   key: { partition: '{line}', row: '{at~}' },
   indexes: { byTime: interPartitionIndex({ table: 'callsbytime', partition: 'all', row: '{at}_{line}' }) },

@@ -1,0 +1,99 @@
+import { z } from 'zod';
+import { withoutPrototype } from './without-prototype.ts';
+
+/** What the validation of a model needs to know of a field: its JSON Schema, as far as it says so. */
+export interface FieldSchema {
+  /** `undefined` for a union, which is stored as JSON. */
+  readonly type: string | undefined;
+  /** The same, and the type of a union whose members have one: keys are made of the value, however it is stored. */
+  readonly keyType: string | undefined;
+  readonly format: string | undefined;
+  readonly pattern: string | undefined;
+  readonly constant: string | undefined;
+  readonly choices: readonly unknown[] | undefined;
+  readonly minimum: number | undefined;
+  readonly maximum: number | undefined;
+  readonly minLength: number | undefined;
+  readonly maxLength: number | undefined;
+  readonly elements: string | undefined;
+}
+
+const Property = z.object({
+  type: z.string().optional().catch(undefined),
+  format: z.string().optional(),
+  pattern: z.string().optional(),
+  const: z.unknown().optional(),
+  enum: z.array(z.unknown()).optional(),
+  minimum: z.number().optional(),
+  maximum: z.number().optional(),
+  minLength: z.number().optional(),
+  maxLength: z.number().optional(),
+  items: z
+    .object({ type: z.string().optional().catch(undefined) })
+    .optional()
+    .catch(undefined),
+  anyOf: z.array(z.object({ type: z.string().optional().catch(undefined) })).optional(),
+});
+
+/** By the name of the field. Throws a plain error on a type that has no JSON Schema, such as a date or a transform. */
+export function fieldSchemas(schema: z.ZodObject): Readonly<Record<string, FieldSchema>> {
+  const known = cache.get(schema);
+  if (known) return known;
+  const { properties = {} } = z.toJSONSchema(schema, { io: 'output' });
+  const entries = Object.entries(properties).map(
+    ([field, property]) => [field, toFieldSchema(Property.parse(property))] as const,
+  );
+  const fields = withoutPrototype(Object.fromEntries(entries));
+  cache.set(schema, fields);
+  return fields;
+}
+
+/** Each start of an instance validates the model, and making a JSON Schema is most of the work. */
+const cache = new WeakMap<z.ZodObject, Readonly<Record<string, FieldSchema>>>();
+
+function toFieldSchema({ const: constant, enum: choices, items, anyOf, ...property }: z.infer<typeof Property>) {
+  const types = new Set(anyOf?.map(({ type }) => type));
+  return {
+    type: property.type,
+    keyType: property.type ?? (types.size === 1 ? [...types][0] : undefined),
+    format: property.format,
+    pattern: property.pattern,
+    constant: typeof constant === 'string' ? constant : undefined,
+    choices,
+    minimum: property.minimum,
+    maximum: property.maximum,
+    minLength: property.minLength,
+    maxLength: property.maxLength,
+    elements: items?.type,
+  };
+}
+
+/** Whether an entity may lack the field, or has null in it. */
+export function isOptional(schema: z.ZodObject, field: string): boolean {
+  const type: z.ZodType | undefined = schema.shape[field];
+  const isAccepted = (value: unknown) => {
+    const parsed = type?.safeParse(value);
+    return parsed?.success === true && (parsed.data === undefined || parsed.data === null);
+  };
+  return isAccepted(undefined) || isAccepted(null);
+}
+
+/** Whether every stored value matches the pattern that the JSON Schema gives, which has no flags and no later change. */
+export function hasExactPattern(schema: z.ZodObject, field: string): boolean {
+  let type: { readonly _zod: { readonly def: Definition } } | undefined = schema.shape[field];
+  for (; type; type = type._zod.def.innerType) {
+    const { def } = type._zod;
+    for (const { check, pattern } of [def, ...(def.checks ?? []).map((one) => one._zod.def)])
+      if (check === 'overwrite' || pattern?.ignoreCase || pattern?.multiline) return false;
+  }
+  return true;
+}
+
+interface Check {
+  readonly check?: string;
+  readonly pattern?: RegExp;
+}
+interface Definition extends Check {
+  readonly innerType?: { readonly _zod: { readonly def: Definition } };
+  readonly checks?: readonly { readonly _zod: { readonly def: Check } }[];
+}

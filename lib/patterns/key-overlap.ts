@@ -1,0 +1,127 @@
+import type { Entity } from './entity.ts';
+import { type FieldSchema, fieldSchemas, hasExactPattern } from './field-schema.ts';
+import { forbiddenInKeys, type KeyTemplate, type Part } from './key-template.ts';
+
+/**
+ * Decides whether two key templates can produce the same key. A template becomes a sequence of steps (so many characters of
+ * a set), and two sequences meet if a walk through both at once reaches both ends. A step may allow more than the template
+ * does, never less: so two templates that are said not to meet never do.
+ */
+
+/** From `least` to `most` characters of a set. */
+interface Step {
+  readonly characters: ReadonlySet<string>;
+  readonly least: number;
+  readonly most: number;
+}
+export type Steps = readonly Step[];
+
+/** From the space to `~`. */
+const ASCII = Array.from({ length: 0x7f - 0x20 }, (_, index) => String.fromCharCode(0x20 + index));
+/** Stands for every character outside ASCII: no set tells two of those apart. */
+const OTHER = 'é';
+const DIGITS = setOf(/\d/);
+const HEX = setOf(/[0-9a-f]/);
+/** An escape is `!` and two hexadecimal digits. */
+const ESCAPES = new Set([...HEX, '!']);
+/** As `invertedTicks` writes an instant. */
+const TICKS_DIGITS = 19;
+const HASH_DIGITS = 2;
+
+/** What the keys of a template of this entity look like; `suffix` follows the template. */
+export function stepsOf(entity: Entity, template: KeyTemplate, suffix: Steps = []): Steps {
+  const fields = fieldSchemas(entity.schema);
+  const parts = template.parts.flatMap((part) => {
+    const isChecked = !Object.hasOwn(entity.derived, part.field) && hasExactPattern(entity.schema, part.field);
+    return [...partSteps(part, isChecked ? fields[part.field] : undefined), ...literalSteps(part.after)];
+  });
+  return [...literalSteps(template.head), ...parts, ...suffix];
+}
+
+/** `_2` and further numbers, as the second and further rows of a data series have. */
+export const NUMBER_SUFFIX: Steps = [...literalSteps('_'), ...atLeastOne(DIGITS)];
+
+/** Whether one key may be of both. */
+export function canMeet(one: Steps, other: Steps): boolean {
+  const seen = new Set<string>();
+  const open: [number, number, number, number][] = [[0, 0, 0, 0]];
+  for (let state = open.pop(); state; state = open.pop()) {
+    const [at, count, otherAt, otherCount] = state;
+    const id = state.join();
+    if (seen.has(id)) continue;
+    seen.add(id);
+    const [step, otherStep] = [one[at], other[otherAt]];
+    if (!step && !otherStep) return true;
+    if (step && count >= step.least) open.push([at + 1, 0, otherAt, otherCount]);
+    if (otherStep && otherCount >= otherStep.least) open.push([at, count, otherAt + 1, 0]);
+    const canAdvance = step && otherStep && count < step.most && otherCount < otherStep.most;
+    if (canAdvance && [...step.characters].some((character) => otherStep.characters.has(character)))
+      open.push([at, counted(step, count), otherAt, counted(otherStep, otherCount)]);
+  }
+  return false;
+}
+
+/** A count beyond `least` of an open-ended step leads nowhere new. */
+function counted({ least, most }: Step, count: number): number {
+  return Number.isFinite(most) ? count + 1 : Math.min(count + 1, least);
+}
+
+function partSteps(part: Part, field: FieldSchema | undefined): Steps {
+  if (part.buckets !== undefined) return [exactly(DIGITS, String(part.buckets - 1).length)];
+  if (part.hash) return [exactly(HEX, HASH_DIGITS)];
+  if (part.newestFirst) return [exactly(DIGITS, TICKS_DIGITS)];
+  if (part.width !== undefined) return [exactly(DIGITS, part.width)];
+  const escaped = (character: string) => forbiddenInKeys(character) || character === part.after[0];
+  const known = part.each ? undefined : knownSteps(field);
+  return (known ?? atLeastOne(new Set([...ASCII, OTHER]))).map((step) => withEscapes(step, escaped));
+}
+
+function withEscapes({ characters, least, most }: Step, escaped: (character: string) => boolean): Step {
+  const plain = [...characters].filter((character) => !escaped(character));
+  if (plain.length === characters.size) return { characters, least, most };
+  return { characters: new Set([...plain, ...ESCAPES]), least, most: Number.POSITIVE_INFINITY };
+}
+
+/** One character, or one of a set without an exception, and how often it comes. */
+const PIECE = /(\\d|\\w|\[(?!\^)(?:[^\]\\]|\\[\w\-.])+\]|[\w -]|\\[.\-_])(?:\{(\d+)(?:(,)(\d*))?\}|([+*?]))?/y;
+
+/** From a constant, or from a pattern that is a plain sequence; undefined for anything else. */
+function knownSteps(field: FieldSchema | undefined): Steps | undefined {
+  if (field?.constant !== undefined)
+    return /^[\x20-\x7e]+$/.test(field.constant) ? literalSteps(field.constant) : undefined;
+  const pattern = field?.pattern ?? '';
+  // Classes of Unicode, and spaces, have more than the sets here tell apart.
+  if (!/^\^[\x20-\x7e]+\$$/.test(pattern) || /\\[pPsSWD]/.test(pattern)) return undefined;
+  const source = pattern.slice(1, -1);
+  const steps: Step[] = [];
+  PIECE.lastIndex = 0;
+  for (let end = 0; end < source.length; end = PIECE.lastIndex) {
+    const [, one, least, comma, most, sign] = PIECE.exec(source) ?? [];
+    if (one === undefined) return undefined;
+    const characters = setOf(new RegExp(one));
+    if (sign)
+      steps.push({ characters, least: sign === '+' ? 1 : 0, most: sign === '?' ? 1 : Number.POSITIVE_INFINITY });
+    else if (least === undefined) steps.push(exactly(characters, 1));
+    else {
+      const open = most ? Number(most) : Number.POSITIVE_INFINITY;
+      steps.push({ characters, least: Number(least), most: comma ? open : Number(least) });
+    }
+  }
+  return steps;
+}
+
+function setOf(one: RegExp): ReadonlySet<string> {
+  return new Set(ASCII.filter((character) => one.test(character)));
+}
+
+function exactly(characters: ReadonlySet<string>, count: number): Step {
+  return { characters, least: count, most: count };
+}
+
+function atLeastOne(characters: ReadonlySet<string>): Steps {
+  return [{ characters, least: 1, most: Number.POSITIVE_INFINITY }];
+}
+
+function literalSteps(text: string): Steps {
+  return text.split('').map((character) => exactly(new Set([ASCII.includes(character) ? character : OTHER]), 1));
+}
