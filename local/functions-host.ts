@@ -20,6 +20,8 @@ export interface FunctionsHostOptions {
   readonly settings: Readonly<Record<string, string>>;
   /** Origins of pages that may call it; `*` for any. */
   readonly cors?: readonly string[] | undefined;
+  /** Where the own host keeps when timers ran, so that a run that was missed is made up for; the real one keeps it in storage. */
+  readonly state?: string | undefined;
   /** Insists on Core Tools. */
   readonly func?: boolean | undefined;
   /** Takes the lines that the host logs. */
@@ -31,7 +33,7 @@ const OWN_HOST = fileURLToPath(new URL('host/main.ts', import.meta.url));
 
 /** Starts the host; it serves once `/api/health` answers. */
 export async function startFunctionsHost(options: FunctionsHostOptions): Promise<FunctionsHost> {
-  const { port, settings, cors = [], func, log } = options;
+  const { port, settings, cors = [], state, func, log } = options;
   const withTools = func === true || (func === undefined && hasCoreTools());
   if (func && !hasCoreTools())
     throw new Error('Azure Functions Core Tools are not installed: there is no func on the PATH.');
@@ -41,7 +43,7 @@ export async function startFunctionsHost(options: FunctionsHostOptions): Promise
   const spawned = { cwd: ROOT, env: { FUNCTIONS_WORKER_RUNTIME: 'node', ...settings } };
   const child = withTools
     ? spawnChild('func', ['start', ...args], spawned)
-    : spawnScript(OWN_HOST, ['--app', ROOT, ...args], spawned);
+    : spawnScript(OWN_HOST, ['--app', ROOT, ...args, ...(state === undefined ? [] : ['--state', state])], spawned);
   for (const input of [child.stdout, child.stderr])
     createInterface({ input }).on('line', (line) => {
       if (line.startsWith('{"ready"')) listening = JSON.parse(line).port;

@@ -93,7 +93,14 @@ export async function startProduct(options: ProductOptions): Promise<Product> {
       TOKEN_AUDIENCE: identity.audience,
       TOKEN_JWKS_URI: identity.jwksUri,
     };
-    const host = await startFunctionsHost({ port: options.port, settings, cors, func, log });
+    const host = await startFunctionsHost({
+      port: options.port,
+      settings,
+      cors,
+      state: resolve(data, 'timers.json'),
+      func,
+      log,
+    });
     stops.push(host.stop);
     host.process.once('exit', (code) => stopped ?? breaks(`The functions host ended with ${code}.`));
     const url = await Promise.race([healthy(host, signal), broken.then((why) => Promise.reject(new Error(why)))]);

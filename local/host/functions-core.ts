@@ -118,6 +118,13 @@ export function provideFunctionsCore() {
   });
 }
 
+/** Forgets what the app has registered, so that it can be loaded anew. */
+export function resetFunctions() {
+  functions.length = 0;
+  for (const name of HOOK_NAMES) hooks[name].length = 0;
+  sealed = false;
+}
+
 /** What the app has registered; nothing can be added from here on. */
 export function sealFunctions(): readonly { readonly metadata: FunctionMetadata; readonly handler: Handler }[] {
   sealed = true;

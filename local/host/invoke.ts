@@ -12,14 +12,43 @@ export interface InvocationInput {
   readonly prepare?: (inputs: readonly unknown[]) => void;
 }
 
+/** The app as it is loaded now, by the names of its functions. */
+let loaded: Promise<ReadonlyMap<string, HostedFunction>> = Promise.resolve(new Map());
+/** Fails the invocations under way. */
+const underWay = new Set<(error: Error) => void>();
+
+/**
+ * Does what the real host does when an unhandled error ends its worker: the invocations under way fail, and the app is
+ * loaded anew. Here there is no process to end, so code of the former app that still runs goes on. Throws if `load` does.
+ */
+export async function restartApp(load: () => Promise<readonly HostedFunction[]>): Promise<void> {
+  for (const fail of underWay) fail(new Error('The app ended while the function ran, over an unhandled error.'));
+  loaded = loaded.then(load).then((functions) => new Map(functions.map((each) => [each.name, each])));
+  await loaded;
+}
+
+/** Runs a function of the app once, as the app is loaded now. Logs a failure and throws it. */
+export async function invoke(target: HostedFunction, input: InvocationInput) {
+  const { promise: ended, reject } = Promise.withResolvers<never>();
+  // It may reject before anything waits for it.
+  ended.catch(() => undefined);
+  underWay.add(reject);
+  try {
+    const current = (await loaded).get(target.name) ?? target;
+    return await Promise.race([ended, run(current, input)]);
+  } catch (error) {
+    writeLog('error', target.name, described(error));
+    throw error;
+  } finally {
+    underWay.delete(reject);
+  }
+}
+
 /**
  * Runs a function once, in the order of the real worker: arguments, preInvocation hooks, handler, postInvocation
- * hooks (which may replace the result or take the error away), response. Logs a failure and throws it.
+ * hooks (which may replace the result or take the error away), response.
  */
-export async function invoke(
-  target: HostedFunction,
-  { data, triggerMetadata = {}, traceParent = '', prepare }: InvocationInput,
-) {
+async function run(target: HostedFunction, { data, triggerMetadata = {}, traceParent = '', prepare }: InvocationInput) {
   const invocationId = randomUUID();
   const core: CoreContext = {
     invocationId,
@@ -34,34 +63,29 @@ export async function invoke(
     state: undefined,
     log: (level, _category, message) => writeLog(level, target.name, message),
   };
-  try {
-    const model = getProgrammingModel().getInvocationModel(core);
-    const { context, inputs } = await model.getArguments();
-    prepare?.(inputs);
-    const hookData = {};
-    const before = { hookData, invocationContext: context, inputs, functionCallback: target.handler };
-    core.state = 'preInvocationHooks';
-    await runHooks('preInvocation', before);
+  const model = getProgrammingModel().getInvocationModel(core);
+  const { context, inputs } = await model.getArguments();
+  prepare?.(inputs);
+  const hookData = {};
+  const before = { hookData, invocationContext: context, inputs, functionCallback: target.handler };
+  core.state = 'preInvocationHooks';
+  await runHooks('preInvocation', before);
 
-    core.state = 'invocation';
-    const after: { result: unknown; error: unknown } & Record<string, unknown> = {
-      hookData,
-      invocationContext: context,
-      inputs: before.inputs,
-      result: null,
-      error: null,
-    };
-    try {
-      after.result = await model.invokeFunction(context, before.inputs, before.functionCallback);
-    } catch (error) {
-      after.error = error ?? new Error('The handler threw nothing at all.');
-    }
-    core.state = 'postInvocationHooks';
-    await runHooks('postInvocation', after);
-    if (after.error) throw after.error;
-    return await model.getResponse(context, after.result);
+  core.state = 'invocation';
+  const after: { result: unknown; error: unknown } & Record<string, unknown> = {
+    hookData,
+    invocationContext: context,
+    inputs: before.inputs,
+    result: null,
+    error: null,
+  };
+  try {
+    after.result = await model.invokeFunction(context, before.inputs, before.functionCallback);
   } catch (error) {
-    writeLog('error', target.name, described(error));
-    throw error;
+    after.error = error ?? new Error('The handler threw nothing at all.');
   }
+  core.state = 'postInvocationHooks';
+  await runHooks('postInvocation', after);
+  if (after.error) throw after.error;
+  return await model.getResponse(context, after.result);
 }

@@ -3,7 +3,13 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { z } from 'zod';
-import { type FunctionMetadata, getProgrammingModel, type Handler, sealFunctions } from './functions-core.ts';
+import {
+  type FunctionMetadata,
+  getProgrammingModel,
+  type Handler,
+  resetFunctions,
+  sealFunctions,
+} from './functions-core.ts';
 
 const HttpTrigger = z.object({
   type: z.literal('httpTrigger'),
@@ -33,8 +39,16 @@ export interface HostedFunction<T extends Trigger = Trigger> {
   readonly handler: Handler;
 }
 
-/** Imports the files that `main` in the app's package.json names and answers what they registered, in order of name. */
+let loads = 0;
+
+/**
+ * Imports the files that `main` in the app's package.json names and answers what they registered, in order of name. When
+ * called again it imports them anew, with nothing of their former state.
+ */
 export async function loadApp(folder: string): Promise<readonly HostedFunction[]> {
+  resetFunctions();
+  const query = loads === 0 ? '' : `?load=${loads}`;
+  loads += 1;
   const { main } = z
     .object({ main: z.string() })
     .parse(JSON.parse(await readFile(join(folder, 'package.json'), 'utf8')));
@@ -42,7 +56,7 @@ export async function loadApp(folder: string): Promise<readonly HostedFunction[]
   if (files.length === 0) throw new Error(`No file matches ${main} in ${folder}: build the app first.`);
   for (const file of files)
     try {
-      await import(pathToFileURL(join(folder, file)).href);
+      await import(`${pathToFileURL(join(folder, file)).href}${query}`);
     } catch (error) {
       throw new Error(`${file} could not be loaded: ${error instanceof Error ? error.message : String(error)}`);
     }

@@ -5,29 +5,36 @@ import { parseArgs } from 'node:util';
 import { provideFunctionsCore, runHooks } from './functions-core.ts';
 import { readHostSettings } from './host-settings.ts';
 import { startHttpListener } from './http-listener.ts';
+import { restartApp } from './invoke.ts';
 import { loadApp, triggeredBy } from './load-app.ts';
 import { described, writeLog } from './log.ts';
 import { startQueueListener } from './queue-listener.ts';
 import { startTimerListener, type TimerListener } from './timer-listener.ts';
+import { openTimerState } from './timer-state.ts';
 
 const STOP_WITHIN_MS = 10_000;
 
 /**
  * A small functions host: `node local/host/main.ts --app FOLDER --port N` (0 for any free port), with `--cors ORIGINS`
- * where pages of other origins may call it. Once it serves it prints `{"ready":true,"port":N}`, then one line for each
+ * where pages of other origins may call it, and `--state FILE` where a run of a timer that was missed is to be made up for. Once it serves it prints `{"ready":true,"port":N}`, then one line for each
  * log entry. SIGTERM or SIGINT ends it when what runs is done.
  */
 async function main() {
-  const { folder, port, origins } = readArguments();
+  const { folder, port, origins, state } = readArguments();
   const key = takeKey();
   const settings = await readHostSettings(folder);
   // A stack trace tells the lines of the sources, where the app comes with a map.
   process.setSourceMapsEnabled(true);
   // The core must be there before the app's first import of the library, which asks for it once.
   provideFunctionsCore();
-  const functions = await loadApp(folder);
-  const hookData = {};
-  await runHooks('appStart', { hookData });
+  let hookData = {};
+  const load = async () => {
+    const functions = await loadApp(folder);
+    hookData = {};
+    await runHooks('appStart', { hookData });
+    return functions;
+  };
+  const functions = await load();
 
   // The port first: where it is taken, no message may have been received and no timer run.
   const timers: TimerListener[] = [];
@@ -43,7 +50,13 @@ async function main() {
     },
   });
   const queues = triggeredBy(functions, 'queueTrigger').map((target) => startQueueListener(target, settings.queues));
-  timers.push(...triggeredBy(functions, 'timerTrigger').map(startTimerListener));
+  const timerState = openTimerState(state);
+  timers.push(...triggeredBy(functions, 'timerTrigger').map((target) => startTimerListener(target, timerState)));
+  for (const event of ['unhandledRejection', 'uncaughtException'] as const)
+    process.on(event, (error: unknown) => {
+      writeLog('error', 'host', `an unhandled error ends the app, which is loaded anew: ${described(error)}`);
+      restartApp(load).catch(fail);
+    });
 
   let stopping = false;
   async function stop() {
@@ -68,13 +81,20 @@ function takeKey(): string {
 }
 
 function readArguments() {
-  const options = { app: { type: 'string' }, port: { type: 'string' }, cors: { type: 'string' } } as const;
-  const { app, port = '', cors } = parseArgs({ options }).values;
+  const options = {
+    app: { type: 'string' },
+    port: { type: 'string' },
+    cors: { type: 'string' },
+    state: { type: 'string' },
+  } as const;
+  const { app, port = '', cors, state } = parseArgs({ options }).values;
   if (!app || !/^\d{1,5}$/.test(port)) throw new Error('Start the host with --app FOLDER --port NUMBER.');
-  return { folder: resolve(app), port: Number(port), origins: cors?.split(',') ?? [] };
+  return { folder: resolve(app), port: Number(port), origins: cors?.split(',') ?? [], state };
 }
 
-main().catch((error: unknown) => {
+function fail(error: unknown): never {
   console.error(error instanceof Error ? error.message : String(error));
   process.exit(1);
-});
+}
+
+main().catch(fail);

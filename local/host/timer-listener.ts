@@ -3,9 +3,12 @@ import { Cron } from 'croner';
 import { invoke } from './invoke.ts';
 import type { HostedFunction, TimerTrigger } from './load-app.ts';
 import { parseTimeSpan } from './time-span.ts';
+import type { TimerState, TimerStatus } from './timer-state.ts';
 
 /** setTimeout counts in 31 bits. */
 const LONGEST_SLEEP_MS = 2 ** 31 - 1;
+/** The real host keeps no status of a schedule that comes round faster. */
+const MONITORED_FROM_MS = 60_000;
 
 export interface TimerListener {
   readonly name: string;
@@ -16,42 +19,57 @@ export interface TimerListener {
 }
 
 /**
- * Runs a function on its schedule, in UTC, never twice at once: the next time is counted from the end of a run, so
- * that times which pass meanwhile are skipped. The status is kept in memory, hence a run is never past due.
+ * Runs a function on its schedule, in UTC, never twice at once. The next time is counted from the start of a run: one that
+ * lasts beyond it is followed at once by another. A run that was missed while no host was there is made up for at the
+ * start, as past due; the real host does not do so for schedules of less than a minute.
  */
-export function startTimerListener(target: HostedFunction<TimerTrigger>): TimerListener {
+export function startTimerListener(target: HostedFunction<TimerTrigger>, state: TimerState): TimerListener {
   const nextAfter = compileSchedule(target);
+  const { name } = target;
+  const first = nextAfter(new Date());
+  const isMonitored = nextAfter(first).getTime() - first.getTime() >= MONITORED_FROM_MS;
   const stopping = new AbortController();
-  let status: { Last: Date; Next: Date; LastUpdated: Date } | null = null;
+  let status: TimerStatus = (isMonitored ? state.read(name) : undefined) ?? { since: new Date() };
   let current: Promise<void> = Promise.resolve();
 
-  async function runOnce() {
-    if (stopping.signal.aborted) return;
-    const started = new Date();
-    const info = { Schedule: { AdjustForDST: true }, ScheduleStatus: status, IsPastDue: false };
-    // The invocation has logged its failure; the schedule goes on.
-    await invoke(target, { data: { json: JSON.stringify(info) } }).catch(() => undefined);
-    status = { Last: started, Next: nextAfter(new Date()), LastUpdated: new Date() };
+  function keep(changed: TimerStatus) {
+    status = changed;
+    if (isMonitored) state.write(name, changed);
   }
 
-  function run() {
-    current = current.then(runOnce);
+  async function runOnce(due: Date, isPastDue: boolean) {
+    if (stopping.signal.aborted) return;
+    // A timer of Node may fire a moment early.
+    const started = new Date(Math.max(Date.now(), due.getTime()));
+    const { last, since } = status;
+    const ScheduleStatus = last ? { Last: last, Next: nextAfter(last), LastUpdated: since } : null;
+    const info = { Schedule: { AdjustForDST: true }, ScheduleStatus, IsPastDue: isPastDue };
+    // The invocation has logged its failure; the schedule goes on.
+    await invoke(target, { data: { json: JSON.stringify(info) } }).catch(() => undefined);
+    keep({ last: started, since: new Date() });
+  }
+
+  function run(due = new Date(0), isPastDue = false) {
+    current = current.then(() => runOnce(due, isPastDue));
     return current;
   }
 
   async function keepSchedule() {
+    const nextDue = () => nextAfter(status.last ?? status.since);
+    if (nextDue().getTime() < Date.now()) await run(new Date(), true);
+    else keep(status);
     while (!stopping.signal.aborted) {
-      const due = nextAfter(new Date()).getTime();
-      for (let left = due - Date.now(); left > 0; left = due - Date.now())
+      const due = nextDue();
+      for (let left = due.getTime() - Date.now(); left > 0; left = due.getTime() - Date.now())
         await sleep(Math.min(left, LONGEST_SLEEP_MS), undefined, { signal: stopping.signal });
-      await run();
+      await run(due);
     }
   }
   // The sleep is cut short by the stop, and by nothing else.
   keepSchedule().catch(() => undefined);
 
   return {
-    name: target.name,
+    name,
     run: () => void run(),
     stop() {
       stopping.abort();

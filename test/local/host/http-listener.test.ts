@@ -97,6 +97,24 @@ test('a function whose authLevel is function needs the key', async () => {
   expect((await call('/api/locked', { headers: { 'x-functions-key': HOST_KEY } })).status).toBe(200);
 });
 
+test.each(['reject', 'throw'])(
+  'an unhandled error (%s) answers 500 and restarts the app, and the host lives',
+  async (how) => {
+    const calls = async () => (await call('/api/counts')).json();
+    await calls();
+    expect(await calls()).toBeGreaterThan(1);
+    const begun = host.lines.filter((line) => line.includes('slow has begun')).length;
+    const slow = call('/api/slow');
+    await host.logged('slow has begun', begun + 1);
+    const failed = await call(`/api/counts?${how}=1`);
+    expect([failed.status, await failed.text()]).toEqual([500, '']);
+    expect((await slow).status).toBe(500);
+    await host.logged('nobody ');
+    expect(await calls()).toBe(1);
+    expect(host.child.exitCode).toBeNull();
+  },
+);
+
 test('a body of undeclared length arrives empty', async () => {
   const init = { method: 'POST', body: new Blob(['abc']).stream(), duplex: 'half' } as const;
   expect(await (await call('/api/reads-body', init)).json()).toMatchObject({ text: '' });

@@ -1,3 +1,6 @@
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { testStorage } from '../../storage.ts';
 import { HOST_KEY, type HostProcess, startHost } from './host-process.ts';
@@ -21,4 +24,34 @@ test('a timer runs by hand through the admin route, one run after another, and k
 test('a cron expression of six fields and a time span are kept', async () => {
   await host.logged('tick', 2);
   await host.logged('tock', 2);
+});
+
+test('a run that lasts beyond the next time is followed by that at once', async () => {
+  const lines = await host.logged('overrun {', 2);
+  const [first, second] = lines.map((line) => JSON.parse(line.slice(line.indexOf('{'))));
+  expect(second.begun - first.ended).toBeLessThan(1_500);
+});
+
+test('a run that was missed while there was no host is made up for at the start, once', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'rowkey-timers-'));
+  const file = join(folder, 'timers.json');
+  const start = () => startHost({ TEST_STORAGE: testStorage(import.meta.url) }, '--state', file);
+  const ended = async ({ stop, lines }: HostProcess) => {
+    await stop();
+    return lines.filter((line) => line.includes('monthly monthly'));
+  };
+  try {
+    // Nothing is missed by a timer that is new.
+    expect(await ended(await start())).toEqual([]);
+    const statuses = JSON.parse(await readFile(file, 'utf8'));
+    expect(Object.keys(statuses)).toEqual(['monthly']);
+    const longAgo = new Date(Date.now() - 40 * 86_400_000).toISOString();
+    await writeFile(file, JSON.stringify({ monthly: { last: longAgo, since: longAgo } }));
+    const late = await start();
+    await late.logged('monthly monthly');
+    expect(await ended(late)).toEqual([expect.stringContaining(`"pastDue":true,"last":"${longAgo}"`)]);
+    expect(await ended(await start())).toEqual([]);
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
 });
