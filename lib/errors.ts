@@ -37,6 +37,7 @@ export type ErrorCode =
   /** The request has a body of undeclared length, which the Functions host does not pass on. */
   | 'length-required'
   | 'method-not-allowed'
+  | 'too-many-requests'
   | 'storage-unavailable'
   | 'identity-unavailable'
   | 'wrong-setting'

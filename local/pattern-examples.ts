@@ -265,12 +265,17 @@ export const PATTERNS: readonly Pattern[] = [
     modules: ['lib/access/grant.ts', 'lib/storage/table-sas-signer.ts', 'lib/storage/blob-sas.ts'],
     tests: ['test/lib/access/grant.test.ts', 'test/scenarios/writing-straight-to-storage.test.ts'],
     examples: [
-      { method: 'POST', path: 'grants', body: { entity: 'employees', scope: 'own' }, cost: '1, and none to use it' },
+      {
+        method: 'POST',
+        path: 'grants',
+        body: { entity: 'employees', scope: 'own' },
+        cost: '3: revocation, index, entity; none to use it',
+      },
       {
         method: 'POST',
         path: 'grants',
         body: { entity: 'expenses', scope: 'own', permissions: 'ra' },
-        cost: '1, and none to use it',
+        cost: '3: revocation, index, entity; none to use it',
       },
     ],
   },

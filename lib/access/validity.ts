@@ -1,4 +1,5 @@
-const VALID_FOR_MS = 15 * 60_000;
+/** How long a signature is good. */
+export const VALID_FOR_MS = 15 * 60_000;
 /** The clocks of storage may be behind ours; the documentation of shared access signatures advises 15 minutes. */
 const CLOCK_SKEW_MS = 15 * 60_000;
 

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { admitGrant } from '../access/grant-limits.ts';
 import { canRead, hasWriteOnlyRoles, rolesToReadBy } from '../access/rule.ts';
 import { validityAt } from '../access/validity.ts';
 import {
@@ -13,9 +14,11 @@ import {
 } from '../patterns/attachment.ts';
 import type { Entity } from '../patterns/entity.ts';
 import type { Stored } from '../patterns/entity-store.ts';
+import { noteChange } from '../patterns/note-change.ts';
+import { addressOf } from '../patterns/places.ts';
 import { Attachment, type AttachmentDeclaration } from '../patterns/reference.ts';
 import { parse } from '../patterns/validation.ts';
-import { blobUploadUrl } from '../storage/blob-sas.ts';
+import { blobUploadUrl, UPLOAD_PERMISSIONS } from '../storage/blob-sas.ts';
 import { countGrant } from '../telemetry/metrics.ts';
 import { conditionsOf, isNotModified } from './conditions.ts';
 import { entityPath, keyOf } from './entity-routes.ts';
@@ -133,11 +136,15 @@ function uploadRoutes(entity: Entity, field: string, { maxBytes, types }: Attach
       },
       handle: async (call) => {
         const { key } = await mine(call);
+        const { engine } = call.app;
         const { uploadId, blob } = announceFile(entity, key, field, parse(File, await call.json()));
-        const times = validityAt(call.app.engine.now());
-        const url = await blobUploadUrl(call.app.engine.storage, blob, times);
+        const times = validityAt(await admitGrant(engine, call.caller.subject));
+        const url = await blobUploadUrl(engine.storage, blob, times);
         const headers = { 'x-ms-blob-type': 'BlockBlob' };
         const location = `${entityPath(entity, key)}/${field}/uploads/${uploadId}`;
+        const until = times.expiresAt.toISOString();
+        const granted = { entity: entity.name, address: addressOf(entity, key), fields: [field] };
+        noteChange(engine, { operation: 'grant', ...granted, permissions: UPLOAD_PERMISSIONS, until });
         countGrant({ entity: entity.name });
         const body = { uploadId, url, headers, expiresAt: times.expiresAt };
         return { status: 201, headers: { location, 'cache-control': 'no-store' }, body };

@@ -1,8 +1,10 @@
 import { z } from 'zod';
 import { type Granted, GrantRequest, grantFor, requireGrantable } from '../access/grant.ts';
+import { admitGrant } from '../access/grant-limits.ts';
 import { RowkeyError } from '../errors.ts';
 import type { Entity } from '../patterns/entity.ts';
 import { buildKey } from '../patterns/key-template.ts';
+import { noteChange } from '../patterns/note-change.ts';
 import { addressOf } from '../patterns/places.ts';
 import { parse } from '../patterns/validation.ts';
 import { rowUrl, tableUrl } from '../storage/table-sas-signer.ts';
@@ -45,10 +47,11 @@ async function issue(granting: readonly Entity[], call: Call): Promise<Answer> {
   if (!entity)
     throw new RowkeyError('invalid-input', 'No grant is given for this entity.', { field: 'entity', accepted });
   requireGrantable(entity, asked.permissions);
-  const { storage, now } = app.engine;
+  const { storage } = app.engine;
+  const now = await admitGrant(app.engine, call.caller.subject);
   const granted = await grantedTo(call, entity);
   const { table, partition, row } = granted;
-  const grant = grantFor(entity, granted, { permissions: asked.permissions, now: now() });
+  const grant = grantFor(entity, granted, { permissions: asked.permissions, now });
   const body = {
     url: row === undefined ? tableUrl(storage, table) : rowUrl(storage, { table, partition, row }),
     partition,
@@ -56,6 +59,9 @@ async function issue(granting: readonly Entity[], call: Call): Promise<Answer> {
     permissions: grant.permissions,
     expiresAt: grant.expiresAt,
   };
+  const until = grant.expiresAt.toISOString();
+  const { permissions } = grant;
+  noteChange(app.engine, { operation: 'grant', entity: entity.name, address: granted, permissions, until });
   countGrant({ entity: entity.name });
   return { status: 201, headers: { 'cache-control': 'no-store' }, body };
 }

@@ -12,6 +12,7 @@ const PROBLEMS: Readonly<Record<ErrorCode, { readonly status: number; readonly t
   busy: { status: 503, title: 'Others are writing the same' },
   'etag-mismatch': { status: 412, title: 'The entity has changed' },
   'method-not-allowed': { status: 405, title: 'Method not allowed' },
+  'too-many-requests': { status: 429, title: 'Too many requests' },
   'length-required': { status: 411, title: 'Length required' },
   'too-large': { status: 413, title: 'Payload too large' },
   'unsupported-media-type': { status: 415, title: 'Unsupported media type' },

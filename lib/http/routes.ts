@@ -10,6 +10,7 @@ import { healthRoute } from './health-route.ts';
 import { indexRoutes } from './index-routes.ts';
 import { openapiOf } from './openapi.ts';
 import { poisonRoutes } from './poison-routes.ts';
+import { revocationRoutes } from './revocation-routes.ts';
 import { rewrapRoute } from './rewrap-route.ts';
 import type { Route } from './route.ts';
 import { routeErrors } from './route-conflicts.ts';
@@ -36,6 +37,7 @@ export function routesOf(entities: readonly Entity[]): Route[] {
     ),
   ];
   const operating = [
+    ...(entities.some((entity) => entity.access.own) ? revocationRoutes : []),
     ...poisonRoutes,
     auditRoute,
     ...single.filter(({ perDay }) => !perDay).flatMap(about((entity) => [scanRoute(entity)])),

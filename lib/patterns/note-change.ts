@@ -16,21 +16,42 @@ export const ChangeRecord = z.object({
   at: z.iso.datetime(),
   /** The subject of the caller's token. */
   by: z.string(),
-  operation: z.enum(['create', 'replace', 'delete', 'archive', 'move', 'count', 'replay', 'drop']),
+  operation: z.enum([
+    'create',
+    'replace',
+    'delete',
+    'archive',
+    'move',
+    'count',
+    'replay',
+    'drop',
+    'grant',
+    'revoke',
+    'restore',
+  ]),
   entity: z.string(),
   table: z.string(),
   partition: z.string(),
-  row: z.string(),
+  /** Absent where all rows of a partition are granted. */
+  row: z.string().optional(),
   /** Names of the fields that changed, and not what is in them. */
   fields: z.array(z.string()),
   etag: z.string().optional(),
+  /** Of a grant, and until when it is good; its signature is nowhere. */
+  permissions: z.string().optional(),
+  until: z.iso.datetime().optional(),
+  /** The identity whose grants are revoked or restored. */
+  subject: z.string().optional(),
   /** Storage did not say whether it was done. */
   outcome: z.literal('unknown').optional(),
 });
 export type ChangeRecord = z.infer<typeof ChangeRecord>;
 
-export type NotedChange = Pick<ChangeRecord, 'operation' | 'entity' | 'outcome'> & {
-  readonly address: Address;
+export type NotedChange = Pick<
+  ChangeRecord,
+  'operation' | 'entity' | 'outcome' | 'permissions' | 'until' | 'subject'
+> & {
+  readonly address: Omit<Address, 'row'> & { readonly row?: string };
   readonly fields?: readonly string[];
   readonly etag?: string | undefined;
 };
@@ -61,8 +82,10 @@ export function noteChange({ now }: Engine, { operation, entity, address, fields
   const { table, partition, row } = address;
   const { by, changes } = collection;
   const at = new Date(now()).toISOString();
-  const known = { ...(more.etag ? { etag: more.etag } : {}), ...(more.outcome ? { outcome: more.outcome } : {}) };
-  changes.push({ id: randomUUID(), at, by, operation, entity, table, partition, row, fields: [...fields], ...known });
+  // What is not known is left out.
+  const known = Object.fromEntries(Object.entries({ row, ...more }).filter(([, value]) => value !== undefined));
+  const change = { id: randomUUID(), at, by, operation, entity, table, partition, fields: [...fields], ...known };
+  changes.push(ChangeRecord.parse(change));
 }
 
 /** Makes a change and notes it. */

@@ -10,6 +10,8 @@ import { storageCall } from './errors.ts';
 import { unexplained } from './explain.ts';
 import type { Storage } from './storage.ts';
 
+/** To create a blob that is not there yet. */
+export const UPLOAD_PERMISSIONS = 'c';
 /** The service allows 7 days; a key that ends sooner does less harm. */
 const KEY_VALID_FOR_MS = 6 * 3_600_000;
 
@@ -27,7 +29,7 @@ export async function blobUploadUrl(
   const values = {
     containerName: container,
     blobName: name,
-    permissions: BlobSASPermissions.parse('c'),
+    permissions: BlobSASPermissions.parse(UPLOAD_PERMISSIONS),
     startsOn: startsAt,
     expiresOn: expiresAt,
     protocol: url.startsWith('http:') ? SASProtocol.HttpsAndHttp : SASProtocol.Https,

@@ -1,0 +1,66 @@
+import { createHash } from 'node:crypto';
+import { RateLimiterMemory, RateLimiterRes } from 'rate-limiter-flexible';
+import { RowkeyError } from '../errors.ts';
+import { SYSTEM_TABLE } from '../patterns/continuation.ts';
+import type { Engine } from '../patterns/engine.ts';
+import { noted } from '../patterns/note-change.ts';
+import { type Address, readRow, submit, tryAction } from '../storage/rows.ts';
+import { VALID_FOR_MS } from './validity.ts';
+
+/**
+ * Who gets a grant, and how often. Storage checks a signature without asking anybody, so a grant cannot be taken back by itself:
+ * revoking ends the issuing of new ones, and those that an identity has end within `VALID_FOR_MS`. Cutting off at once would
+ * take a stored access policy for each grant, of which a table has five, and none with user delegation keys.
+ */
+
+/** For each identity, in each process: so many instances of the app allow as many times more. */
+export const GRANTS_PER_MINUTE = 60;
+/** The entity that the audit log names for a revocation. */
+const GRANTS = 'grants';
+
+const limiter = new RateLimiterMemory({ points: GRANTS_PER_MINUTE, duration: 60 });
+
+/**
+ * Admits one more grant for the identity, and returns the instant (milliseconds) at which it begins. That instant is before the look
+ * at the revocations, so that a grant issued while they change ends with those issued before. One storage transaction.
+ * Throws `too-many-requests`, `forbidden`.
+ */
+export async function admitGrant({ storage, now }: Engine, subject: string): Promise<number> {
+  const at = now();
+  try {
+    await limiter.consume(subject);
+  } catch (error) {
+    if (!(error instanceof RateLimiterRes)) throw error;
+    const retryAfter = Math.ceil(error.msBeforeNext / 1_000);
+    const accepted = `${GRANTS_PER_MINUTE} grants a minute`;
+    throw new RowkeyError('too-many-requests', 'Too many grants were asked for.', { retryAfter, accepted });
+  }
+  if (await readRow(storage, addressOf(subject)))
+    throw new RowkeyError('forbidden', 'Grants are revoked for this identity; an operator can restore them.');
+  return at;
+}
+
+/** Ends the issuing of grants to an identity. Returns the instant (milliseconds) at which the last grant it has ends. */
+export async function revokeGrants(engine: Engine, subject: string): Promise<number> {
+  const address = addressOf(subject);
+  const properties = { EntityType: 'revoked', Subject: subject, RevokedAt: new Date(engine.now()).toISOString() };
+  await noted(engine, { operation: 'revoke', entity: GRANTS, address, subject }, () =>
+    submit(engine.storage, { ...address, actions: [{ kind: 'upsert', row: address.row, properties }] }),
+  );
+  return engine.now() + VALID_FOR_MS;
+}
+
+/** Lifts a revocation. Throws `not-found`. */
+export async function restoreGrants(engine: Engine, subject: string): Promise<void> {
+  const address = addressOf(subject);
+  await noted(engine, { operation: 'restore', entity: GRANTS, address, subject }, async () => {
+    if (!(await tryAction(engine.storage, address, { kind: 'delete', row: address.row })))
+      throw new RowkeyError('not-found', 'Grants are not revoked for this identity.');
+  });
+}
+
+/** A subject may have any characters and any length; a key may not. */
+function addressOf(subject: string): Address {
+  const row = createHash('sha256').update(subject).digest('hex');
+  return { table: SYSTEM_TABLE, partition: 'revoked-grants', row };
+}
