@@ -282,7 +282,7 @@ export const PATTERNS: readonly Pattern[] = [
   {
     name: 'Retrieving',
     about:
-      'A range is read by its bounds; a filter looks through a partition; a projection reads what it names. Pages go on from the last row that was read, by a signed token. A table scan has a route of its own, for operators.',
+      'A range is read by its bounds; a filter looks through a partition; a projection (`select`) reads from storage only what it names, but reads whole rows if the entity has older versions (people) or is written by clients (expenses); the response has only the named fields either way. Pages go on from the last row that was read, by a signed token. A table scan has a route of its own, for operators.',
     modules: ['lib/patterns/retrieve.ts', 'lib/patterns/continuation.ts'],
     tests: ['test/scenarios/retrieving.test.ts', 'test/lib/patterns/continuation.test.ts'],
     examples: [

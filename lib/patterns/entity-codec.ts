@@ -62,7 +62,8 @@ export function fieldsToProperties(entity: Entity, values: Values): Properties {
   if (entries.length > MAX_PROPERTIES)
     throw new RowkeyError(
       'too-large',
-      `An entity holds at most ${MAX_PROPERTIES} fields; the wide entities pattern spreads more over several.`,
+      `The entity has ${entries.length} fields with a value; one row holds ${MAX_PROPERTIES}.`,
+      { accepted: `at most ${MAX_PROPERTIES} fields with a value` },
     );
   return Object.fromEntries(entries.flatMap(([field, value]) => propertiesOf(entity, field, value)));
 }

@@ -1,0 +1,29 @@
+import { readFileSync } from 'node:fs';
+import { expect, test } from 'vitest';
+import { useProduct } from '../product.ts';
+import { somebody } from '../world.ts';
+
+const product = useProduct(import.meta.url);
+const hr = product.as('hr');
+
+async function costOfCreate(entity: string, body: Readonly<Record<string, unknown>>): Promise<number> {
+  const { status, headers } = await hr('POST', `/api/${entity}`, { body });
+  expect(status).toBe(201);
+  return Number(/desc="(\d+) transaction/.exec(headers.get('server-timing') ?? '')?.[1]);
+}
+
+test('a create costs what docs/http.md says', async () => {
+  const rows = readFileSync('docs/http.md', 'utf8').matchAll(/^\| create of one of `(\w+)`[^|]*\| (\d+)/gm);
+  const said = Object.fromEntries([...rows].map(([, entity, cost]) => [entity, Number(cost)]));
+  const { department, employeeId, ...one } = somebody({ department: 'Costs' });
+  const bodies = {
+    people: { country: 'UK', personId: '1', firstName: 'Ann', kind: 'employee', jobTitle: 'Clerk' },
+    departments: { department: 'Other' },
+    orders: { customerId: 'ABC', orderId: 1, orderDate: '2026-11-20' },
+    employees: { department, employeeId, ...one },
+    reviews: { department, employeeId, year: 2025, rating: 3 },
+  };
+  const found: Record<string, number> = {};
+  for (const [entity, body] of Object.entries(bodies)) found[entity] = await costOfCreate(entity, body);
+  expect(found).toEqual(said);
+});
