@@ -11,6 +11,7 @@ import { secretsIn } from '../local/secrets.ts';
 import { type OpenApi, type OpenApiChecker, openapiChecker } from './openapi.ts';
 import { PATIENCE_MS } from './patience.ts';
 import { testStorage } from './storage.ts';
+import { UNDER_FUNC } from './under-func.ts';
 
 export interface Reply {
   readonly status: number;
@@ -54,7 +55,7 @@ export function useProduct(url: string, { cors }: { readonly cors?: readonly str
       cors,
       storage: { connectionString },
       log: (line) => logged.push(line),
-      ...(process.env.ROWKEY_HOST === 'func' ? { func: true } : { func: false }),
+      func: UNDER_FUNC,
     });
   });
   afterAll(async () => {

@@ -8,6 +8,7 @@ import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, vi } from 'vitest';
 import type { Role } from '../lib/patterns/entity.ts';
 import { PATIENCE_MS } from './patience.ts';
+import { UNDER_FUNC } from './under-func.ts';
 
 /** None is left of a test that failed: what it started itself ends when it is gone. */
 const children: ChildProcess[] = [];
@@ -71,7 +72,14 @@ export function useStartProcess(): FilesProcess {
 
 /** Runs `npm start` without npm, on any free port, and answers when it says that it is ready. */
 export async function startCommand(data: string, ...words: readonly string[]): Promise<StartProcess> {
-  const { child, said } = spawnCommand('start', ['--port', '0', '--data', data, ...words]);
+  const { child, said } = spawnCommand('start', [
+    '--port',
+    '0',
+    '--data',
+    data,
+    ...words,
+    ...(UNDER_FUNC ? ['--func'] : []),
+  ]);
   await vi.waitFor(() => expect(said()).toContain('Rowkey is ready'), {
     timeout: PATIENCE_MS,
     interval: 50,

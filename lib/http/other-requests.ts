@@ -1,6 +1,6 @@
 import type { HttpMethod, HttpRequest, HttpResponseInit, InvocationContext } from '@azure/functions';
 import { RowkeyError } from '../errors.ts';
-import { callRoute, respond } from './respond.ts';
+import { callRoute, respond, respondWith } from './respond.ts';
 import type { Answer, App, Route } from './route.ts';
 
 /**
@@ -21,19 +21,31 @@ interface Candidate {
   readonly segments: readonly string[];
 }
 
+type Handler = (request: HttpRequest, context: InvocationContext) => Promise<HttpResponseInit>;
+
+/** The handlers of all functions of the API. */
+export interface Handlers {
+  /** For the function of a route, which takes HEAD as well as the route's own method. */
+  forRoute(route: Route): Handler;
+  /** For what no other function takes. */
+  readonly forOthers: Handler;
+}
+
 /**
- * The handler for what no other function takes: HEAD is answered as GET without its body, OPTIONS with `Allow`, another
- * method by 405 with `Allow`, and an unknown path by 404.
+ * HEAD is answered as GET without its body, OPTIONS with `Allow`, another method by 405 with `Allow`, and an unknown path by
+ * 404. Every function takes HEAD: newer hosts answer it themselves by 405 wherever the first function of a path takes
+ * neither GET nor HEAD, whatever comes after it (BuildConstraintMethods in WebScriptHostHttpRoutesManager.cs).
  */
-export function respondToOthers(app: () => App, routes: readonly Route[]) {
+export function handlersOf(app: () => App, routes: readonly Route[]): Handlers {
   const candidates: readonly Candidate[] = routes
     .map((route) => ({ route, segments: route.path.split('/') }))
     .toSorted((one, other) => (one.route.name < other.route.name ? -1 : 1));
-  return async (request: HttpRequest, context: InvocationContext): Promise<HttpResponseInit> => {
+
+  async function respondToOther(request: HttpRequest, context: InvocationContext, path: string) {
     const response = await respond(context, async (spent) => {
       // Throws while the settings are not usable: then no other answer is given.
       app();
-      const matches = matchesOf(candidates, request.params.path ?? '');
+      const matches = matchesOf(candidates, path);
       const readable = matches.find(({ route }) => route.method === 'GET');
       if (request.method === 'HEAD' && readable)
         return callRoute(app, readable.route, { request, params: readable.params, spent, context });
@@ -45,7 +57,23 @@ export function respondToOthers(app: () => App, routes: readonly Route[]) {
     if (request.method !== 'HEAD') return response;
     const { body: _, ...head } = response;
     return head;
+  }
+
+  return {
+    forRoute(route) {
+      const respondToRoute = respondWith(app, route);
+      return (request, context) =>
+        request.method === 'HEAD'
+          ? respondToOther(request, context, pathOf(route, request.params))
+          : respondToRoute(request, context);
+    },
+    forOthers: (request, context) => respondToOther(request, context, request.params.path ?? ''),
   };
+}
+
+/** The path of a request to a route. */
+function pathOf({ path }: Route, params: Readonly<Record<string, string>>): string {
+  return path.replace(/\{(\w+)\}/g, (_, name: string) => params[name] ?? '');
 }
 
 function answerOther(method: string, found: readonly Route['method'][]): Answer {

@@ -10,7 +10,8 @@ export function traced(
 ): FunctionHandler {
   const { trigger } = options;
   const isHttp = trigger.type === 'httpTrigger';
-  const methods = isHttp ? [trigger.methods].flat() : [];
+  // HEAD comes with every route, and the function for all other requests has many methods.
+  const methods = isHttp ? [trigger.methods].flat().filter((method) => String(method).toUpperCase() !== 'HEAD') : [];
   const route = `${methods.length === 1 ? `${String(methods[0]).toUpperCase()} ` : ''}/api/${trigger.route}`;
   const name = isHttp ? route : functionName;
   const parent = contextOf(traceContext?.traceParent);

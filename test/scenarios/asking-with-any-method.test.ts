@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { request as send } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { describe, expect, test } from 'vitest';
-import { useProduct } from '../product.ts';
+import { eventually, useProduct } from '../product.ts';
 import { somebody } from '../world.ts';
 
 /** What a client gets for a method, a path or a body that no route takes. */
@@ -52,6 +52,8 @@ describe('a path or a method that no route has', () => {
     const etag = head.headers.get('etag') ?? '';
     expect((await reader('HEAD', path, { headers: { 'if-none-match': etag } })).status).toBe(304);
     expect((await nobody('HEAD', path)).status).toBe(401);
+    const list = await reader('HEAD', path.slice(0, path.lastIndexOf('/')));
+    expect(list.status).toBe(200);
     expect((await reader('HEAD', '/api/employees/None/999999')).status).toBe(404);
     expect((await reader('HEAD', '/api/employees/Sales?unknown=1')).status).toBe(400);
     expect((await nobody('HEAD', '/api/health')).status).toBe(200);
@@ -103,7 +105,14 @@ test('addresses in response headers are ASCII, whatever the keys are', async () 
   const created = await hr('POST', '/api/employees', { body: somebody({ department }) });
   expect(created.status).toBe(201);
   expect(created.headers.get('location')).toMatch(/^\/api\/employees\/%C3%9Cn%C3%AFted%20%F0%9F%99%82\/\d+$/);
-  await hr('POST', '/api/employees', { body: somebody({ department }) });
+  const other = somebody({ department });
+  await hr('POST', '/api/employees', { body: other });
+  const byEmail = `/api/employees/by/email/${encodeURIComponent(department)}/${other.email}`;
+  const found = await eventually(
+    () => reader('GET', byEmail),
+    ({ status }) => status === 200,
+  );
+  expect(found.headers.get('content-location')).toMatch(/^\/api\/employees\/%C3%9Cn%C3%AFted%20%F0%9F%99%82\/\d+$/);
   const path = `/api/employees/${encodeURIComponent(department)}`;
   const page = await reader('GET', `${path}?top=1&to=${encodeURIComponent('é')}`);
   expect(page.status).toBe(200);
