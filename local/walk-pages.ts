@@ -38,9 +38,9 @@ export async function walkPages(target: Target, { path, bookmark, rate }: Walk):
       walked.found += page.findings.length;
       walked.repaired += page.findings.filter(({ repaired }) => repaired).length;
       // A key is there only for a token that may read the entity.
-      for (const { what, of, table, partition = '…', row = '…', repaired } of page.findings)
+      for (const { what, of, table, partition = '…', row = '…', reason, repaired } of page.findings)
         process.stderr.write(
-          `\r\u001b[K${what}: ${of} of ${table}/${partition}/${row}${repaired ? ', repaired' : ''}\n`,
+          `\r\u001b[K${what}: ${of} of ${table}/${partition}/${row}${reason ? `: ${reason}` : ''}${repaired ? ', repaired' : ''}\n`,
         );
       bar?.setTotal(walked.looked + page.looked);
       bar?.update(walked.looked, { found: walked.found });

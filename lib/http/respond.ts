@@ -39,7 +39,12 @@ export function respond(
   return measureCost(async (cost) => {
     const spent: Spent = { cost };
     const answer = await work(spent).catch((error: unknown) => failure(error, context));
-    return toResponse(answer, spent);
+    try {
+      return toResponse(answer, spent);
+    } catch (error) {
+      // The body cannot be written as JSON. The host would answer without a body.
+      return toResponse(failure(error, context), spent);
+    }
   });
 }
 

@@ -44,7 +44,7 @@ export function routesOf(entities: readonly Entity[]): Route[] {
     ...withArchives(single)
       .filter(({ encrypted }) => encrypted.length > 0)
       .flatMap(about((entity) => [rewrapRoute(entity)])),
-    ...single.filter(isAudited).flatMap(about(driftRoutes)),
+    ...entities.filter(isAudited).flatMap(about(driftRoutes)),
     healthRoute,
   ];
   const grants = grantRoute(entities);

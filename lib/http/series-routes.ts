@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { canRead, hasWriteOnlyRoles } from '../access/rule.ts';
-import { increment, readSeries, setCounts, slotsOf, toSlot } from '../patterns/data-series.ts';
+import { deleteSeries, increment, readSeries, setCounts, slotsOf, toSlot } from '../patterns/data-series.ts';
 import type { Entity } from '../patterns/entity.ts';
 import { parse } from '../patterns/validation.ts';
 import { keyOf } from './entity-routes.ts';
@@ -39,6 +39,18 @@ export function seriesRoutes(entity: Entity): Route[] {
         const { counts } = parse(Counts, await call.json());
         const bySlot = Object.entries(counts).map(([text, count]) => [toSlot(entity, text), count] as const);
         await setCounts(call.app.engine, entity, keyOf(entity, call), new Map(bySlot));
+        return { status: 204 };
+      },
+    },
+    {
+      name: `${name}-delete`,
+      method: 'DELETE',
+      path: one,
+      roles: access.write,
+      summary: `Delete all counts of one of ${name}`,
+      success: { status: 204, description: 'Deleted' },
+      handle: async (call) => {
+        await deleteSeries(call.app.engine, entity, keyOf(entity, call));
         return { status: 204 };
       },
     },

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { z } from 'zod';
 import { busy, RowkeyError } from '../errors.ts';
 import { StorageRefusal } from '../storage/errors.ts';
-import { type Action, type Address, type Row, readRow, submit } from '../storage/rows.ts';
+import { type Action, type Address, type Row, readRow, submit, tryAction } from '../storage/rows.ts';
 import { inPattern } from '../telemetry/span.ts';
 import { type Declaration, defineEntity } from './define-entity.ts';
 import type { Engine } from './engine.ts';
@@ -13,6 +13,7 @@ import { notFound } from './entity-store.ts';
 import { inTurn } from './in-turn.ts';
 import { isUnknown, type NotedChange, noteChange, noted } from './note-change.ts';
 import { addressOf } from './places.ts';
+import { isCount, MAX_COUNT, seriesRowKeys } from './series-rows.ts';
 
 /**
  * Data series pattern: the counts of a day, or of a year, are properties of one entity and not entities of their own, so
@@ -33,6 +34,7 @@ const MAX_SLOTS_IN_ROW = 240;
 const MAX_SLOT = 9_999;
 /** The last writers of a row, so that one whose reply was lost finds that its increment is there. */
 const WRITERS_KEPT = 64;
+const WRITER = /^[\w-]{1,64}$/;
 const PATIENCE_MS = 15_000;
 const LONGEST_BACK_OFF_MS = 400;
 
@@ -148,6 +150,20 @@ export const increment = inPattern(
   },
 );
 
+/** Deletes every row of a series, whatever is in them. Throws `not-found`. */
+export const deleteSeries = inPattern(
+  'data series',
+  async (engine: Engine, entity: Entity, key: Values): Promise<void> => {
+    const addresses = rowAddresses(entity, key);
+    const remove = () =>
+      Promise.all(addresses.map((address) => tryAction(engine.storage, address, { kind: 'delete', row: address.row })));
+    const [first] = addresses;
+    const deleted =
+      first && (await noted(engine, { operation: 'delete', entity: entity.name, address: first, fields: [] }, remove));
+    if (!deleted?.includes(true)) throw notFound(entity);
+  },
+);
+
 /** The number of a slot that came as a text. Throws `invalid-input`. */
 export function toSlot(entity: Entity, text: string): number {
   const { name, first, last } = slotsOf(entity);
@@ -165,14 +181,9 @@ export function slotsOf({ name, series }: Entity): Slots {
   return series;
 }
 
-/** The first row has the key as it is declared; the second and further ones a number after it. */
 function rowAddresses(entity: Entity, key: Values): Address[] {
-  const { first, last, perRow } = slotsOf(entity);
   const address = addressOf(entity, key);
-  const rows = Math.ceil((last - first + 1) / perRow);
-  return Array.from({ length: rows }, (_, index) =>
-    index === 0 ? address : { ...address, row: `${address.row}_${index + 1}` },
-  );
+  return seriesRowKeys(slotsOf(entity), address.row).map((row) => ({ ...address, row }));
 }
 
 function rowOf({ first, perRow }: Slots, slot: number): number {
@@ -188,16 +199,16 @@ function propertyOf(slot: number): string {
 }
 
 function countIn(row: Row | undefined, slot: number): number {
-  const count = Number(row?.properties[propertyOf(slot)] ?? 0);
+  const count = row?.properties[propertyOf(slot)];
   // A client may have written anything, past the API.
-  return Number.isSafeInteger(count) && count >= 0 ? count : 0;
+  return isCount(count) ? count : 0;
 }
 
-/** The last ones, the latest first. */
+/** The last ones, the latest first. What a client put there instead would take the place of true ones, or be too long. */
 function writersOf(row: Row | undefined): string[] {
   return String(row?.properties.Writers ?? '')
     .split(',')
-    .filter(Boolean);
+    .filter((writer) => WRITER.test(writer));
 }
 
 /** By the slots that were counted in, as they are in a path. */
@@ -208,8 +219,6 @@ function countOf({ name }: Entity, address: Address, slots: readonly number[]): 
 function marks(entity: Entity, key: Values) {
   return { ...fieldsToProperties(entity, key), EntityType: entity.name, EntityVersion: entity.version };
 }
-
-const MAX_COUNT = 2_147_483_647;
 
 function checked(count: number): number {
   if (count >= 0 && count <= MAX_COUNT) return count;

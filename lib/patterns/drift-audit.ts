@@ -1,14 +1,15 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import pMap from 'p-map';
 import { z } from 'zod';
-import { type Address, type Row, scanTable } from '../storage/rows.ts';
+import { type Address, type Row, readRow, scanTable, tryAction } from '../storage/rows.ts';
 import { inPattern } from '../telemetry/span.ts';
 import { checkCounts, checkEntity } from './drift-of-entities.ts';
 import { checkLeftOver } from './drift-of-index-rows.ts';
 import type { Engine } from './engine.ts';
-import type { Entity } from './entity.ts';
+import { type Entity, isWrittenByClients } from './entity.ts';
 import { PLACEHOLDER } from './entity-codec.ts';
 import type { Finding, Suspicion } from './finding.ts';
+import { judgeRow } from './judge-row.ts';
 import { elsewhereTables } from './places.ts';
 
 /**
@@ -51,17 +52,10 @@ const PATIENCE_MS = 2_500;
 /** A repair is refused where a writer was first, and then what that one left is looked at. */
 const ATTEMPTS_AT_REPAIR = 5;
 
-/** Whether there is anything about an entity that could disagree with it. */
-export function isAudited({
-  perDay,
-  series,
-  indexes,
-  countedBy,
-  denormalized,
-  large,
-  attachments,
-  archive,
-}: Entity): boolean {
+/** Whether there is anything about an entity that could disagree with it, or a client may have written it. */
+export function isAudited(entity: Entity): boolean {
+  if (isWrittenByClients(entity)) return !entity.perDay;
+  const { perDay, series, indexes, countedBy, denormalized, large, attachments, archive } = entity;
   const others = [Object.keys(indexes), countedBy, denormalized, large, Object.keys(attachments)];
   return !perDay && !series && (archive !== undefined || others.some(({ length }) => length > 0));
 }
@@ -115,6 +109,7 @@ interface Scope {
 async function checkRow(engine: Engine, entity: Entity, row: Row, { partitions, only }: Scope): Promise<Suspicion[]> {
   const { EntityType, SourceRow } = row.properties;
   const address: Address = { table: row.table, partition: row.partition, row: row.row };
+  if (isWrittenByClients(entity)) return checkRefused(engine, entity, address);
   const isArchive = row.table === entity.archive?.table;
   const kind = isArchive ? entity.archive : entity;
   if (!kind) return [];
@@ -128,6 +123,17 @@ async function checkRow(engine: Engine, entity: Entity, row: Row, { partitions, 
     suspicions.push(...(await checkCounts(engine, entity, row)));
   }
   return suspicions;
+}
+
+/** A row that a client wrote and no reader is shown. Its routes delete it, or, where no route leads to it, the repair. */
+async function checkRefused({ storage }: Engine, entity: Entity, address: Address): Promise<Suspicion[]> {
+  const row = await readRow(storage, address);
+  if (!row) return [];
+  const judged = judgeRow(entity, row);
+  if (judged.is !== 'refused') return [];
+  const { reason, isReachable } = judged;
+  const repair = () => tryAction(storage, row, { kind: 'delete', row: row.row, etag: row.etag });
+  return [{ what: 'refused', of: entity.name, reason, ...address, ...(isReachable ? {} : { repair }) }];
 }
 
 function countersOf({ countedBy }: Entity): unknown[] {

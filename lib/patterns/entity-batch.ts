@@ -9,7 +9,8 @@ import { liveValues, toSnapshot } from './entity-codec.ts';
 import { droppingBlobs } from './entity-store.ts';
 import { commit, EntityChanged } from './eventual-transaction.ts';
 import { checkDay, unlessTableMissing, withDayTable } from './high-volume-delete.ts';
-import { addressOf, isCopy } from './places.ts';
+import { judgeRow } from './judge-row.ts';
+import { addressOf } from './places.ts';
 import type { Change } from './plan.ts';
 import { toStored } from './stored-values.ts';
 import { validate } from './validation.ts';
@@ -116,9 +117,9 @@ async function changeOf(engine: Engine, entity: Entity, { index, values }: Item)
   // The table of a day may not be there yet: the write creates it.
   const row = await unlessTableMissing(readRow(engine.storage, address), undefined);
   const found = toSnapshot(entity, row);
-  const isOther = row && found.state === 'live' && (row.properties.EntityType !== entity.name || isCopy(row));
+  const judged = row && found.state === 'live' ? judgeRow(entity, row) : undefined;
   // Under the key of a copy, a list or another kind of entity an insert is refused.
-  const before = isOther ? toSnapshot(entity, undefined) : found;
+  const before = judged?.is === 'other' ? toSnapshot(entity, undefined) : (judged?.snapshot ?? found);
   const current = liveValues(before);
   const after = await toStored(engine, entity, { ...pick(current ?? {}, keptFields(entity)), ...values }, current);
   const outcome = !current ? 'created' : isDeepStrictEqual(current, after) ? 'unchanged' : 'replaced';

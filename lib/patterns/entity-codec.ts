@@ -1,6 +1,6 @@
 import { RowkeyError } from '../errors.ts';
 import type { Properties, Row } from '../storage/rows.ts';
-import { type ColumnType, type Entity, pick, type Values } from './entity.ts';
+import { type ColumnType, type Entity, isWrittenByClients, pick, type Values } from './entity.ts';
 import { isInBlob, isSealed } from './reference.ts';
 import { splitText } from './split-text.ts';
 
@@ -108,7 +108,7 @@ export function storedNames(entity: Entity, fields: readonly string[]): string[]
 
 /** The fields of a row, without ours and without those that the entity does not declare. */
 export function toValues(entity: Entity, properties: Properties): Values {
-  const version = Number(properties.EntityVersion ?? entity.version);
+  const version = storedVersion(entity, properties);
   if (version < entity.version) return upgraded(entity, properties, version);
   const values: Record<string, unknown> = {};
   for (const [field, type] of Object.entries(entity.columns)) {
@@ -118,10 +118,16 @@ export function toValues(entity: Entity, properties: Properties): Values {
   return values;
 }
 
+/** The version of the declaration that a row was stored with; the present one where the row names none that there was. */
+export function storedVersion(entity: Entity, { EntityVersion }: Properties): number {
+  const version = Number(EntityVersion ?? entity.version);
+  return Number.isInteger(version) && version >= 1 ? version : entity.version;
+}
+
 function fieldOf(entity: Entity, field: string, type: ColumnType, properties: Properties): unknown {
   const stored = properties[field];
   const inBlob = properties[blobProperty(field)];
-  if (typeof inBlob === 'string' && entity.large.includes(field)) return JSON.parse(inBlob);
+  if (typeof inBlob === 'string' && entity.large.includes(field)) return parseJson(inBlob);
   if (stored === undefined || stored === null) return undefined;
   if (entity.encrypted.includes(field)) return { sealed: String(stored) };
   if (!entity.large.includes(field)) return fromProperty(type, stored);
@@ -147,6 +153,13 @@ function upgraded(entity: Entity, properties: Properties, from: number): Values 
 export function toSnapshot(entity: Entity, row: Row | undefined): Snapshot {
   if (!row) return { state: 'absent' };
   const { etag, properties } = row;
+  // No system property of a row that a client may have written counts: with it the client could hide or block the row.
+  if (isWrittenByClients(entity)) {
+    const { WriteId = '', Incarnation = '' } = properties;
+    const system = { WriteId: String(WriteId), Incarnation: String(Incarnation) };
+    const type = { EntityType: entity.name, EntityVersion: entity.version };
+    return { state: 'live', etag, values: valuesIfAny(entity, properties), system: { ...type, ...system } };
+  }
   if (properties.EntityType === TOMBSTONE) {
     const { WriteId, MovedTo = '' } = properties;
     return { state: 'tombstone', etag, writeId: String(WriteId), movedTo: String(MovedTo) };
@@ -159,6 +172,15 @@ export function toSnapshot(entity: Entity, row: Row | undefined): Snapshot {
       counts: pick(properties, Object.keys(entity.counts)),
     };
   return { state: 'live', etag, values: toValues(entity, properties), system: systemOf(properties) };
+}
+
+/** An upgrade expects what was declared at its time, and a client may have written something else. */
+function valuesIfAny(entity: Entity, properties: Properties): Values {
+  try {
+    return toValues(entity, properties);
+  } catch {
+    return {};
+  }
 }
 
 /** The fields of an entity that is there. */
@@ -208,10 +230,30 @@ function checkSize(properties: Properties): void {
     });
 }
 
-/** Of a property as it is read, or as it is to be written: with its type beside it. */
+/**
+ * The value of a property as it was read, or as it is to be written: with its type beside it. A property of another type than
+ * the declared one keeps its value, in a form that JSON can hold, and never throws: rows are also changed by hand.
+ */
 function fromProperty(type: ColumnType, property: unknown): unknown {
   const isTyped = typeof property === 'object' && property !== null && 'value' in property;
   const stored = isTyped ? property.value : property;
-  if (type === 'Int64' || type === 'Double' || type === 'Int32') return Number(stored);
-  return type === 'Json' && typeof stored === 'string' ? JSON.parse(stored) : stored;
+  const isNumber = type === 'Int64' || type === 'Double' || type === 'Int32';
+  if (isNumber && (isTyped || typeof stored === 'bigint')) return Number(stored);
+  if (type === 'Json' && typeof stored === 'string') return parseJson(stored);
+  return toJsonValue(stored);
+}
+
+function toJsonValue(stored: unknown): unknown {
+  if (typeof stored === 'bigint') return Number.isSafeInteger(Number(stored)) ? Number(stored) : String(stored);
+  if (stored instanceof Uint8Array) return Buffer.from(stored).toString('base64');
+  if (stored instanceof Date) return Number.isNaN(stored.getTime()) ? null : stored.toISOString();
+  return stored;
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return text;
+  }
 }

@@ -10,12 +10,13 @@ import { type Live, liveValues, type Snapshot, toSnapshot } from './entity-codec
 import { type CommitOptions, commit, EntityChanged } from './eventual-transaction.ts';
 import { checkDay, unlessTableMissing, withDayTable } from './high-volume-delete.ts';
 import { inTurn } from './in-turn.ts';
+import { type Judged, judgeRow } from './judge-row.ts';
 import { dropBlobs } from './large-entities.ts';
-import { addressOf, isCopy } from './places.ts';
+import { addressOf } from './places.ts';
 import type { Change } from './plan.ts';
 import { isReference } from './reference.ts';
 import { toStored } from './stored-values.ts';
-import { isTrusted, validate } from './validation.ts';
+import { validate } from './validation.ts';
 
 /** Writing one entity: what a caller sends becomes a change of one partition, made by an eventual transaction. */
 
@@ -90,7 +91,8 @@ export function patchEntity(
   patch: unknown,
   conditions: Conditions = {},
 ): Promise<Stored> {
-  return changeEntity(engine, entity, key, conditions, (current) => {
+  return changeEntity(engine, entity, key, conditions, (current, isRefused) => {
+    if (isRefused) throw notFound(entity);
     const copies = decidedFields(entity);
     const given = withoutCopies(entity, withKey(entity, key, patch), current);
     for (const field of entity.encrypted) if (field in given) throw encrypted(field);
@@ -116,7 +118,8 @@ export async function deleteEntity(
 
 /**
  * Reads, changes and writes under the ETag that was read, over again where another writer came between, as long as the
- * conditions hold; those of this process go in turn. What is not changed is not written. Throws `not-found`,
+ * conditions hold; those of this process go in turn. What is not changed is not written. `change` gets no values of a row
+ * that is refused (see judge-row.ts): it can be deleted or replaced as a whole. Throws `not-found`,
  * `etag-mismatch`, `busy` and what `change` and the write throw.
  */
 export async function changeEntity(
@@ -124,18 +127,19 @@ export async function changeEntity(
   entity: Entity,
   key: Values,
   conditions: Conditions,
-  change: (current: Values) => Promise<Values | undefined>,
+  change: (current: Values, isRefused: boolean) => Promise<Values | undefined>,
 ): Promise<Stored> {
   const address = addressOf(entity, key);
   const abandoned = new Set<string>();
   const until = engine.now() + PATIENCE_MS;
   const untilDone = async (): Promise<Stored> => {
     for (let attempt = 1; engine.now() < until; attempt += 1) {
-      const before = await readLive(engine, entity, address);
-      if (!before) throw notFound(entity);
+      const judged = await readJudged(engine, entity, address);
+      if (!judged || judged.is === 'other') throw notFound(entity);
+      const before = judged.snapshot;
       checkConditions(conditions, before.etag);
       if (before.system.MovingFrom) throw busy('The entity is arriving from another partition.');
-      const after = await change(before.values);
+      const after = await change(before.values, judged.is === 'refused');
       if (after) checkKeyKept(entity, key, after);
       if (isDeepStrictEqual(after, before.values)) return before;
       try {
@@ -152,13 +156,14 @@ export async function changeEntity(
 
 /** A point query: one transaction. Undefined where there is none, or only a tombstone. */
 export async function readLive(engine: Engine, entity: Entity, address: Address): Promise<Live | undefined> {
+  const judged = await readJudged(engine, entity, address);
+  return judged?.is === 'entity' ? judged.snapshot : undefined;
+}
+
+async function readJudged(engine: Engine, entity: Entity, address: Address): Promise<Judged | undefined> {
   const reading = readRow(engine.storage, address);
   const row = await (entity.perDay ? unlessTableMissing(reading, undefined) : reading);
-  // Another kind of entity, or a copy, may be under a key that a caller chose.
-  if (row && (row.properties.EntityType !== entity.name || isCopy(row))) return undefined;
-  if (row && !isTrusted(entity, row)) return undefined;
-  const snapshot = toSnapshot(entity, row);
-  return snapshot.state === 'live' ? snapshot : undefined;
+  return row && judgeRow(entity, row);
 }
 
 /** For a reader or a writer: of what is there of another kind, or as a tombstone, no more is said. */

@@ -107,7 +107,10 @@ export function omit(values: Values, fields: readonly string[]): Values {
 /** Whether the row is all there is of the entity, so that writing it past the API leaves nothing behind that disagrees. */
 export function canWriteThroughGrant(entity: Entity): boolean {
   const { indexes, denormalized, dependents, archive, details, detailOf, countedBy, counts, encrypted } = entity;
+  const { large, attachments } = entity;
   const others = [Object.keys(indexes), denormalized, dependents, details, countedBy, Object.keys(counts), encrypted];
+  // A client could refer to the blob of another row, which would be shown with its own and deleted with it.
+  others.push(large, Object.keys(attachments));
   return others.every(({ length }) => length === 0) && !archive && !detailOf;
 }
 

@@ -12,11 +12,13 @@ export const Finding = z.object({
     'lost list',
     'lost blob',
     'on its way',
+    'refused',
   ]),
-  of: z.string().describe('The index, field or attachment that it is about'),
+  of: z.string().describe('The index, field or attachment, or the entity, that it is about'),
   table: z.string(),
   partition: z.string(),
   row: z.string(),
+  reason: z.string().optional().describe('Why a row that a client wrote is not shown'),
   repaired: z.boolean(),
 });
 export type Finding = z.infer<typeof Finding>;

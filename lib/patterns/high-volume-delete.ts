@@ -5,7 +5,7 @@ import { createTable, dropTable, listTables } from '../storage/provision.ts';
 import { type Properties, type Row, readRange } from '../storage/rows.ts';
 import { inPattern } from '../telemetry/span.ts';
 import type { Engine } from './engine.ts';
-import type { Entity, Values } from './entity.ts';
+import { type Entity, isWrittenByClients, type Values } from './entity.ts';
 import type { KeyRange } from './key-template.ts';
 import { dayTable } from './places.ts';
 
@@ -124,7 +124,7 @@ export async function readDays(
   const readDay = async (day: string) => {
     const table = dayTable(entity.table, day);
     const read = after?.day === day ? after.row : undefined;
-    const filter = { type: entity.name, where, orVersionBefore };
+    const filter = { type: isWrittenByClients(entity) ? undefined : entity.name, where, orVersionBefore };
     const range = { table, partition, ...bounds, after: read, ...filter, select, limit };
     const answer = await unlessTableMissing(readRange(storage, range), { rows: [], more: false });
     return { ...answer, more: answer.more || day !== days.at(-1) };

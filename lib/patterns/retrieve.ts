@@ -4,13 +4,13 @@ import { type Row, readRange, readRow, scanTable } from '../storage/rows.ts';
 import { inPattern } from '../telemetry/span.ts';
 import type { Position } from './continuation.ts';
 import type { Engine } from './engine.ts';
-import { type Entity, isWrittenByClients, pick, type Values } from './entity.ts';
-import { fieldsToProperties, storedNames, toSnapshot, toValues } from './entity-codec.ts';
+import { type Entity, isWrittenByClients, omit, pick, type Values } from './entity.ts';
+import { fieldsToProperties, storedNames, storedVersion } from './entity-codec.ts';
 import { notFound, readLive, type Stored } from './entity-store.ts';
 import { dayOf, keptDays, readDays } from './high-volume-delete.ts';
+import { entityIn } from './judge-row.ts';
 import { buildKey, keyRange, prefixOfDetails, rangeOfPrefix } from './key-template.ts';
-import { addressOf, isCopy } from './places.ts';
-import { isTrusted } from './validation.ts';
+import { addressOf } from './places.ts';
 
 /** Reading by key and by range. Only what is called a scan reads a whole table. */
 
@@ -55,12 +55,12 @@ export const readWithDetails = inPattern(
     const isBeside = prefix.startsWith(row);
     const { rows } = await readRange(storage, { table, partition, from: isBeside ? row : prefix, before });
     const own = isBeside ? rows.find((found) => found.row === row) : await readRow(storage, { table, partition, row });
-    const isOne = own && own.properties.EntityType === entity.name && !isCopy(own);
-    const snapshot = toSnapshot(entity, isOne ? own : undefined);
-    if (snapshot.state !== 'live') throw notFound(entity);
+    const snapshot = own && entityIn(entity, own);
+    if (!snapshot) throw notFound(entity);
+    const beside = rows.filter((each) => each.row.startsWith(prefix));
     const details = kinds.map((kind) => {
-      const found = rows.filter((each) => each.row.startsWith(prefix) && each.properties.EntityType === kind.name);
-      return [kind.name, found.map(({ properties }) => toValues(kind, properties))];
+      const found = beside.map((each) => entityIn(kind, each)?.values);
+      return [kind.name, found.filter((values) => values !== undefined)];
     });
     return { etag: snapshot.etag, values: { ...snapshot.values, ...Object.fromEntries(details) } };
   },
@@ -73,13 +73,16 @@ export const readEntities = inPattern(
     const { from, to, top, after } = options;
     const partition = buildKey(entity.partition, key);
     const bounds = keyRange(entity.row, { from, to });
-    const type = entity.name;
-    const where = fieldsToProperties(entity, options.where ?? {});
+    const isClients = isWrittenByClients(entity);
+    const type = typeOf(entity);
+    // A row that a client wrote may leave the fields of its key to its keys.
+    const asked = isClients ? omit(options.where ?? {}, entity.keyFields) : options.where;
+    const where = fieldsToProperties(entity, asked ?? {});
     const isSealed = options.select?.some((field) => entity.encrypted.includes(field));
     // What is encrypted is bound to the key.
     const wanted = isSealed ? [...entity.keyFields, ...(options.select ?? [])] : options.select;
     // An older version is upgraded as a whole, and what a client wrote is checked as a whole.
-    const isWhole = entity.version > 1 || isWrittenByClients(entity);
+    const isWhole = entity.version > 1 || isClients;
     const select = wanted && !isWhole ? storedNames(entity, wanted) : undefined;
     // Storage sees an older version as it lies there: such rows are read all the same, and judged once they are upgraded.
     const orVersionBefore = entity.version > 1 ? entity.version : undefined;
@@ -109,14 +112,18 @@ export const scanEntities = inPattern(
     if (entity.perDay)
       throw new RowkeyError('invalid-input', `${entity.name} has a table a day; they are read by partition.`);
     const from = after?.partition === undefined ? undefined : { partition: after.partition, row: after.row };
-    const scan = { table: entity.table, type: entity.name, after: from, limit: top };
+    const scan = { table: entity.table, type: typeOf(entity), after: from, limit: top };
     const { rows, more } = await scanTable(engine.storage, scan);
     const last = rows.at(-1);
-    const own = rows.filter((row) => !isCopy(row));
-    const items = own.map(({ properties }) => toValues(entity, properties));
+    const items = rows.map((row) => entityIn(entity, row)?.values).filter((values) => values !== undefined);
     return { items, next: more && last ? { partition: last.partition, row: last.row } : undefined };
   },
 );
+
+/** The type of row to ask storage for: any, where a client may have written another. */
+function typeOf(entity: Entity): string | undefined {
+  return isWrittenByClients(entity) ? undefined : entity.name;
+}
 
 function toPage(
   entity: Entity,
@@ -124,11 +131,15 @@ function toPage(
   more: boolean,
   { where = {}, select }: Pick<RangeOptions, 'where' | 'select'>,
 ): Page {
-  const isOlder = ({ properties }: Row) => Number(properties.EntityVersion) < entity.version;
+  // Storage has compared the others.
+  const isToCompare = ({ properties }: Row) =>
+    isWrittenByClients(entity) || storedVersion(entity, properties) < entity.version;
   const items = rows
-    .filter((row) => !isCopy(row) && isTrusted(entity, row))
-    .map((row) => ({ row, values: toValues(entity, row.properties) }))
-    .filter(({ row, values }) => !isOlder(row) || isDeepStrictEqual(pick(values, Object.keys(where)), where))
+    .flatMap((row) => {
+      const values = entityIn(entity, row)?.values;
+      return values ? [{ row, values }] : [];
+    })
+    .filter(({ row, values }) => !isToCompare(row) || isDeepStrictEqual(pick(values, Object.keys(where)), where))
     .map(({ values }) => (select ? pick(values, select) : values));
   const last = rows.at(-1);
   if (!more || !last) return { items, next: undefined };

@@ -1,10 +1,7 @@
 import { z } from 'zod';
 import { RowkeyError } from '../errors.ts';
-import type { Row } from '../storage/rows.ts';
 import { decidedFields } from './denormalization.ts';
-import { type Entity, isWrittenByClients, type Values } from './entity.ts';
-import { toValues } from './entity-codec.ts';
-import { addressOf } from './places.ts';
+import type { Entity, Values } from './entity.ts';
 
 /** What a caller who reads gets: one entity, be it of several kinds. */
 export function readableSchema(entity: Entity): z.ZodType {
@@ -58,18 +55,6 @@ export function validate(entity: Entity, input: unknown, held: Values = {}): Val
     if (!(field in held)) checkText(field, value, entity.keyFields.includes(field));
   const derived = Object.entries(entity.derived).map(([field, derive]) => [field, derive(values)] as const);
   return { ...values, ...Object.fromEntries(derived.filter(([, value]) => value !== undefined)) };
-}
-
-/**
- * Whether a row is what the API would have written. What clients may write straight to storage need not be: a row that is
- * not as declared, or not where it belongs, is taken as not there.
- */
-export function isTrusted(entity: Entity, { partition, row, properties }: Row): boolean {
-  if (!isWrittenByClients(entity)) return true;
-  const parsed = entity.schema.safeParse(toValues(entity, properties));
-  if (!parsed.success) return false;
-  const address = addressOf(entity, parsed.data);
-  return address.partition === partition && address.row === row;
 }
 
 /** A dot segment is taken out of a path on its way, and the host cannot tell an encoded `%2F` from an encoded slash. */

@@ -1,4 +1,4 @@
-import type { TableClient, TableEntity, TableEntityResult, TransactionAction } from '@azure/data-tables';
+import type { TableClient, TableEntity, TransactionAction } from '@azure/data-tables';
 import { storageCall, storageCalls, unlessMissing, unlessRefused } from './errors.ts';
 import { explainedAction, isExplained } from './explain.ts';
 import type { Storage } from './storage.ts';
@@ -30,13 +30,20 @@ export type Action =
 /** https://learn.microsoft.com/rest/api/storageservices/performing-entity-group-transactions */
 export const MAX_TRANSACTION_ACTIONS = 100;
 const PAGE_SIZE = 1_000;
+/** The names under which the SDK gives what is no property. A property with one of these names takes the place of the key. */
 const SYSTEM = new Set(['partitionKey', 'rowKey', 'etag', 'timestamp', 'odata.metadata']);
+/** A row of a page as the service sent it. The cases of these names differ from those of the SDK. */
+type SentRow = Readonly<Record<'PartitionKey' | 'RowKey' | 'odata.etag', string>>;
 
 /** A point query: one transaction. */
 export async function readRow(storage: Storage, { table, partition, row }: Address): Promise<Row | undefined> {
   isExplained(() => ({ read: 'row', table, partition, row }));
-  const found = await unlessMissing(storage.table(table).getEntity(partition, row));
-  return found && toRow(table, found);
+  let etag = '';
+  const onResponse = ({ headers }: { headers: { get(name: string): string | undefined } }) => {
+    etag = headers.get('etag') ?? '';
+  };
+  const found = await unlessMissing(storage.table(table).getEntity(partition, row, { onResponse }));
+  return found && { table, partition, row, etag, properties: toRowProperties(found) };
 }
 
 /** Reads rows of one partition in the order of their keys, `limit` at most, and says whether there may be more. */
@@ -71,13 +78,17 @@ async function collect(
     ...(select ? { select: ['PartitionKey', 'RowKey', ...select] } : {}),
   };
   const rows: Row[] = [];
+  let sent: readonly SentRow[] = [];
+  const onResponse = ({ parsedBody }: { parsedBody?: { value?: readonly SentRow[] } }) => {
+    sent = parsedBody?.value ?? [];
+  };
   // The service may answer a short or empty page with a continuation token: only its absence is the end.
   const pages = storage
     .table(table)
-    .listEntities({ queryOptions })
+    .listEntities({ queryOptions, onResponse })
     .byPage({ maxPageSize: Math.min(limit, PAGE_SIZE) });
   for await (const page of storageCalls(pages)) {
-    for (const entity of page) rows.push(toRow(table, entity));
+    for (const [index, entity] of page.entries()) rows.push(toRow(table, entity, sent[index]));
     if (rows.length < limit) continue;
     return { rows: rows.slice(0, limit), more: rows.length > limit || page.continuationToken !== undefined };
   }
@@ -123,7 +134,7 @@ export async function scanTable(storage: Storage, scan: TableScan): Promise<{ ro
 export interface TableScan {
   readonly table: string;
   /** Rows of this `EntityType` only. */
-  readonly type?: string;
+  readonly type?: string | undefined;
   readonly after?: { readonly partition: string; readonly row: string } | undefined;
   readonly limit: number;
 }
@@ -218,7 +229,12 @@ function toTransactionAction(partition: string, action: Action): TransactionActi
   return ['update', entity, action.kind === 'merge' ? 'Merge' : 'Replace', { etag: action.etag }];
 }
 
-function toRow(table: string, entity: TableEntityResult<Record<string, unknown>>): Row {
-  const properties = Object.fromEntries(Object.entries(entity).filter(([name]) => !SYSTEM.has(name)));
-  return { table, partition: entity.partitionKey ?? '', row: entity.rowKey ?? '', etag: entity.etag, properties };
+/** Keys and ETag are those that the service sent: whoever may write a row may give it a property named `rowKey` or `etag`. */
+function toRow(table: string, entity: object, sent: SentRow | undefined): Row {
+  const { PartitionKey: partition = '', RowKey: row = '', 'odata.etag': etag = '' } = sent ?? {};
+  return { table, partition, row, etag, properties: toRowProperties(entity) };
+}
+
+function toRowProperties(entity: object): Properties {
+  return Object.fromEntries(Object.entries(entity).filter(([name]) => !SYSTEM.has(name)));
 }

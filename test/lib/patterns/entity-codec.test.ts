@@ -3,6 +3,7 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { defineEntity } from '../../../lib/patterns/define-entity.ts';
 import { createEngine } from '../../../lib/patterns/engine.ts';
+import { toValues } from '../../../lib/patterns/entity-codec.ts';
 import { createEntity } from '../../../lib/patterns/entity-store.ts';
 import { readEntity } from '../../../lib/patterns/retrieve.ts';
 import { createTable } from '../../../lib/storage/provision.ts';
@@ -96,4 +97,22 @@ describe('what is stored', () => {
         details: { field },
       });
   });
+});
+
+test('gives what JSON can hold, whatever types the properties of a row have', () => {
+  const stored = fc.oneof(
+    fc.string(),
+    fc.boolean(),
+    fc.double(),
+    fc.bigInt(),
+    fc.date(),
+    fc.uint8Array({ maxLength: 9 }),
+    fc.uuid().map((value) => ({ type: 'Guid', value })),
+  );
+  const bags = fc.dictionary(fc.constantFrom(...Object.keys(things.columns), 'EntityVersion'), stored);
+  fc.assert(
+    fc.property(bags, (properties) => {
+      JSON.stringify(toValues(things, properties));
+    }),
+  );
 });
