@@ -214,7 +214,7 @@ function* accessErrors(entity: Entity): Generator<string> {
       yield `access.own names the index "${own.index}", which may lead to several entities; it must be a unique index of one field.`;
   }
   if (isWrittenByClients(entity) && !canWriteThroughGrant(entity))
-    yield 'clients may write it straight to storage (access.own), where nothing keeps indexes, copies, counts, children, archives or encrypted fields; leave those out, or grant only r.';
+    yield 'clients may write it straight to storage (access.own), where nothing keeps indexes, copies, counts, children, archives, encrypted fields, large fields or attachments; leave those out, or grant only r.';
 }
 
 /** A granted partition must belong to one entity alone, or its holder reads what is another's. */

@@ -1,4 +1,4 @@
-import { type Entity, withArchives } from './entity.ts';
+import { type Entity, isWrittenByClients, withArchives } from './entity.ts';
 import { PLACEHOLDER, TOMBSTONE } from './entity-codec.ts';
 import { canMeet, NUMBER_SUFFIX, type Steps, stepsOf } from './key-overlap.ts';
 import type { KeyTemplate } from './key-template.ts';
@@ -69,6 +69,12 @@ function* tableErrors(entities: readonly Entity[]): Generator<string> {
       if (other)
         yield `Entity "${entity.name}": its index or archive is in the table "${table}", which "${other.name}" uses; the table of an index or archive belongs to one entity.`;
     }
+  }
+  // A grant opens a partition of the table, whatever the row key: a client could write a row of the other entity.
+  for (const entity of entities.filter(isWrittenByClients)) {
+    const other = entities.find((one) => one !== entity && tablesOf(one).includes(entity.table));
+    if (other)
+      yield `Entity "${entity.name}": clients may write its table "${entity.table}" (access.own), which "${other.name}" uses too; it needs a table of its own.`;
   }
   const all = [...entities, operations];
   for (const entity of all.filter(({ perDay }) => perDay)) {

@@ -156,23 +156,6 @@ describe('a declaration that cannot work is refused when it is made:', () => {
       },
       /clients may write it straight to storage/,
     ],
-    [
-      'a grant to write what may refer to blobs',
-      () => {
-        const own = defineEntity('people', {
-          ...common,
-          indexes: { name: interPartitionIndex({ table: 'byname', partition: '{name}', row: 'x', unique: true }) },
-          access: { ...access, own: { claim: 'email', index: 'name' } },
-        });
-        return defineEntity('notes', {
-          ...common,
-          key: { partition: '{id}', row: 'x' },
-          large: ['name'],
-          access: { ...access, own: { through: own, permissions: 'ra' } },
-        });
-      },
-      /written past the API would have to be followed/,
-    ],
     ['a table name with capitals', () => defineEntity('things', { ...common, table: 'Things' }), /lower-case/],
     [
       'an index elsewhere that is not unique and does not tell entities apart',

@@ -47,6 +47,15 @@ const ofOne = {
 };
 const owned = (over: Parts = {}) =>
   entity('things', { ...ofOne, ...over, access: { ...access, own: { claim: 'email', index: 'email' } } } as Parts);
+/** Written by clients: the city and the id are the whole key of whoever may write it. */
+const handedIn = (through: Entity, over: Parts = {}) =>
+  entity('claims', {
+    table: 'claims',
+    partition: '{city}_{id}',
+    row: 'claims_{day}',
+    ...over,
+    access: { ...access, own: { through, permissions: 'ra' } },
+  } as Parts);
 const granted = (through: Entity, over: Parts = {}) =>
   entity('claims', {
     table: 'claims',
@@ -488,6 +497,16 @@ const BAD: readonly [title: string, model: () => unknown, sentence: RegExp][] = 
     /which two of "things" may share/,
   ],
   [
+    'a table that clients write and another entity uses',
+    () => load(...[owned()].flatMap((own) => [own, handedIn(own), entity('notes', { table: 'claims' })])),
+    /clients may write its table "claims" .*which "notes" uses too/,
+  ],
+  [
+    'a large field that clients write',
+    () => load(...[owned()].flatMap((own) => [own, handedIn(own, { large: ['large'] })])),
+    /clients may write it straight to storage .* large fields or attachments/,
+  ],
+  [
     'a unique index by a hash alone',
     () => load(entity('things', { indexes: { name: byName({ row: 'x' }) } })),
     /is unique and has "name" only as a hash/,
@@ -651,6 +670,7 @@ describe('a model is accepted:', () => {
     expect(() => load(through, granted(through))).not.toThrow();
     const other = owned();
     expect(() => load(other, granted(other, { partition: '{city}_{id}' }))).not.toThrow();
+    expect(() => load(other, handedIn(other))).not.toThrow();
   });
 
   test('whatever is left out of, or added to, a good one', () => {
