@@ -33,6 +33,8 @@ export interface Azurite {
 }
 
 export interface AzuriteOptions {
+  /** Where the services listen; free ports unless given. */
+  readonly ports?: Readonly<Record<Lowercase<Service>, number>>;
   /** Where the data is kept. */
   readonly folder: string;
   /** The accounts to serve; the first is the default one. None has the published key: any web page could use it. */
@@ -53,9 +55,9 @@ export function connectionStringOf({ name, key }: Account, { tables, queues, blo
 }
 
 /** Starts Azurite as a child process on free ports and answers when all three services listen. */
-export async function startAzurite({ folder, accounts }: AzuriteOptions): Promise<Azurite> {
+export async function startAzurite({ folder, accounts, ports: at }: AzuriteOptions): Promise<Azurite> {
   const script = createRequire(import.meta.url).resolve('azurite/dist/src/azurite.js');
-  const ports = ['--blobPort', '0', '--queuePort', '0', '--tablePort', '0'];
+  const ports = SERVICES.flatMap((service) => [`--${lower(service)}Port`, String(at?.[lower(service)] ?? 0)]);
   // The SDK for blobs speaks a version that is newer than any release of the emulator.
   const options = ['--disableTelemetry', '--skipApiVersionCheck'];
   const child = spawnScript(script, ['--location', folder, ...ports, ...options], {

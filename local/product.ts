@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { access, constants } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
@@ -36,6 +37,8 @@ export interface Product {
   readonly instance: Instance;
   /** Resolves with a sentence when a part of it ends by itself. */
   readonly broken: Promise<string>;
+  /** Kills the host as a crash of its machine would, and starts another one at the same address. */
+  killHost(): Promise<void>;
   /** Stops the host, which finishes what it has begun, and then what it depends on. */
   stop(): Promise<void>;
 }
@@ -93,17 +96,28 @@ export async function startProduct(options: ProductOptions): Promise<Product> {
       TOKEN_AUDIENCE: identity.audience,
       TOKEN_JWKS_URI: identity.jwksUri,
     };
-    const host = await startFunctionsHost({
-      port: options.port,
-      settings,
-      cors,
-      state: resolve(data, 'timers.json'),
-      func,
-      log,
-    });
-    stops.push(host.stop);
-    host.process.once('exit', (code) => stopped ?? breaks(`The functions host ended with ${code}.`));
-    const url = await Promise.race([healthy(host, signal), broken.then((why) => Promise.reject(new Error(why)))]);
+    const state = resolve(data, 'timers.json');
+    let host: FunctionsHost | undefined;
+    stops.push(async () => host?.stop());
+    const startHost = async (port: number) => {
+      const started = await startFunctionsHost({ port, settings, cors, state, func, log });
+      host = started;
+      started.process.once('exit', (code) => {
+        if (host === started && !stopped) breaks(`The functions host ended with ${code}.`);
+      });
+      return Promise.race([healthy(started, signal), broken.then((why) => Promise.reject(new Error(why)))]);
+    };
+    const url = await startHost(options.port);
+    const killHost = async () => {
+      const killed = host;
+      host = undefined;
+      if (killed) {
+        const exited = once(killed.process, 'exit');
+        killed.process.kill('SIGKILL');
+        await exited;
+      }
+      await startHost(Number(new URL(url).port));
+    };
 
     const { tables, queues, blobs } = storage;
     const { issuer, audience, jwksUri } = identity;
@@ -111,7 +125,7 @@ export async function startProduct(options: ProductOptions): Promise<Product> {
     const instance = { url, issuer, audience, jwksUri, ...services, pid: process.pid };
     await writeInstance(data, instance);
     stops.push(() => removeInstance(data));
-    return { url, instance, broken, stop };
+    return { url, instance, broken, killHost, stop };
   } catch (error) {
     await stop();
     throw error;

@@ -21,12 +21,22 @@ import { openStorage, type Storage } from '../lib/storage/storage.ts';
 import { testStorage } from './storage.ts';
 
 /** In the order of production. Whoever is to succeed has more time than it takes on a busy machine. */
-const PATIENT: Timing = { commitWithinMs: 10_000, claimForMs: 13_000, hideIntentForSeconds: 15 };
+const PATIENT: Timing = {
+  commitWithinMs: 10_000,
+  claimForMs: 13_000,
+  hideIntentForSeconds: 15,
+  settleWithinMs: 12_000,
+};
 /**
  * For a process that is to die, or of which no more is asked than that it is done or not done: that is looked at after five
  * seconds.
  */
-export const QUICK: Timing = { commitWithinMs: 2_500, claimForMs: 3_500, hideIntentForSeconds: 5 };
+export const QUICK: Timing = {
+  commitWithinMs: 2_500,
+  claimForMs: 3_500,
+  hideIntentForSeconds: 5,
+  settleWithinMs: 4_000,
+};
 /** Longer than an intent is hidden, in production too. */
 const SETTLE_WITHIN_MS = 180_000;
 const POLL_MS = 20;
@@ -38,6 +48,8 @@ const BACK_AFTER_SECONDS = 1;
 export interface World {
   readonly storage: Storage;
   readonly engine: Engine;
+  /** As `engine`, with every intent left to the queue. */
+  readonly queued: Engine;
   /** Where the engine has its key-encryption keys from. */
   readonly keyFile: string;
   /** Another process on the same storage, whose calls go through `httpClient`. */
@@ -132,14 +144,10 @@ export async function openWorld(url: string, more: readonly Entity[] = []): Prom
         receivedMessageItems.map(async ({ messageId: id, popReceipt, messageText, dequeueCount, insertedOn }) => {
           await client.deleteMessage(id, popReceipt);
           const insertedAt = insertedOn.getTime();
-          held.push({
-            queue,
-            id,
-            attempts: dequeueCount,
-            insertedAt,
-            body: parsed(messageText),
-            text: messageText,
-          });
+          const { reminder, ...body } = Object(parsed(messageText));
+          // Whoever takes the message is the one who has it.
+          if (reminder) await client.deleteMessage(reminder.id, reminder.popReceipt).catch(() => undefined);
+          held.push({ queue, id, attempts: dequeueCount, insertedAt, body, text: JSON.stringify(body) });
         }),
       );
     }
@@ -150,6 +158,7 @@ export async function openWorld(url: string, more: readonly Entity[] = []): Prom
   return {
     storage,
     engine: createEngine(storage, { timing: PATIENT, keys }),
+    queued: createEngine(storage, { timing: PATIENT, keys, settleInline: 0 }),
     keyFile,
     engineThrough,
     logged,

@@ -5,8 +5,9 @@ import { recordReconcileLag } from '../telemetry/metrics.ts';
 import { contextOf, inSpan } from '../telemetry/span.ts';
 import type { Engine } from './engine.ts';
 import { type Entity, withArchives } from './entity.ts';
-import { Intent } from './intent.ts';
-import { handleMessage, type Log, type Message, recordPoison } from './poison.ts';
+import { sendWork, unwrap } from './hold.ts';
+import { ARCHIVE_QUEUE, Intent } from './intent.ts';
+import { handleMessage, isTooOld, type Log, type Message, recordPoison, type TakeHold } from './poison.ts';
 import { possibleItems } from './possible-places.ts';
 import { reconcile } from './reconcile.ts';
 import { failTransfer, runTransfer, Transfer } from './transfer.ts';
@@ -23,38 +24,64 @@ const Sender = z.object({ traceparent: z.string() });
 
 /** A message of `index-changes`. */
 export async function consumeIntent({ engine, entities, log }: Consumer, message: Message): Promise<void> {
-  await handle(engine, message, log, async () => {
+  await handle(engine, message, log, async (take) => {
     const intent = read(Intent, message.body);
     const entity = entityOf(entities, intent.entity);
     const { items, refused } = possibleItems(entity, intent);
-    await reconcile(engine, entity, { ...intent, items });
+    const hold = await take();
+    if (!hold) return;
+    await reconcile(engine, entity, { ...intent, items }, { hold });
     if (refused !== undefined)
       throw new RowkeyError(
         'never-succeeds',
         `Part of the message is refused: ${refused}. The message is forged, or of another declaration; the rest of it is done.`,
       );
-    recordReconcileLag(engine.now() - message.insertedAt);
+    recordReconcileLag(engine.now() - unwrap(message).history.since);
   });
 }
 
 /** A message of `archive`: an archive or a move. */
 export async function consumeTransfer({ engine, entities, log }: Consumer, message: Message): Promise<void> {
   let transfer: Transfer | undefined;
-  const work = async () => {
+  const work = async (take: TakeHold) => {
     transfer = read(Transfer, message.body);
-    await runTransfer(engine, entityOf(entities, transfer.entity), transfer);
+    const entity = entityOf(entities, transfer.entity);
+    const hold = await take();
+    if (hold) await runTransfer(engine, entity, transfer, { hold });
   };
   await handle(engine, message, log, work, async (reason) => {
     if (transfer) await failTransfer(engine, transfer, reason);
   });
 }
 
-/** A message that the host itself moved to a poison queue, as its reason could not be recorded at the time. */
-export async function consumePoison({ engine, log }: Consumer, message: Message): Promise<void> {
+/**
+ * A message that the host itself moved to a poison queue: storage was unavailable at every attempt, or the process died over
+ * it. Nobody has found that it cannot succeed, so it goes back until it is too old.
+ */
+export async function consumePoison({ engine, entities, log }: Consumer, message: Message): Promise<void> {
   const queue = message.queue.replace(/-poison$/, '');
-  const reason = 'It failed at every attempt, or could not be decoded; the log of that time says why.';
+  const { body, history } = unwrap({ ...message, queue });
+  const unreadable = whyNever(queue, body, entities);
+  if (unreadable === undefined && !isTooOld(engine, history)) {
+    const later = { ...history, attempts: history.attempts - message.attempts, waits: history.waits + 1 };
+    await sendWork(engine, queue, { ...(body as object), history: later });
+    log.warn(`The message ${message.id} of ${queue} failed at every attempt of the host and is sent again.`);
+    return;
+  }
+  const reason = unreadable ?? 'It failed at every attempt; the log of that time says why.';
   await recordPoison(engine, { ...message, queue }, reason);
   log.error(`The message ${message.id} of ${queue} is poison: ${reason}`);
+}
+
+/** Why a message can never be handled, or undefined for one that can. */
+function whyNever(queue: string, body: unknown, entities: readonly Entity[]): string | undefined {
+  try {
+    entityOf(entities, read(queue === ARCHIVE_QUEUE ? Transfer : Intent, body).entity);
+    return undefined;
+  } catch (error) {
+    if (error instanceof RowkeyError) return error.message;
+    throw error;
+  }
 }
 
 /** In the trace of whoever sent the message, with a link to the invocation that handles it. */

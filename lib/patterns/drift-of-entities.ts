@@ -8,6 +8,7 @@ import type { Entity, Values } from './entity.ts';
 import { type Live, liveValues, toSnapshot } from './entity-codec.ts';
 import { commit, EntityChanged } from './eventual-transaction.ts';
 import type { Suspicion } from './finding.ts';
+import { holdFor, UNHELD_MS } from './hold.ts';
 import { buildKey } from './key-template.ts';
 import { blobsOf } from './large-entities.ts';
 import { countAction } from './maintained-count.ts';
@@ -85,10 +86,10 @@ async function checkHere(engine: Engine, entity: Entity, address: Address, snaps
 }
 
 /** False where the entity, or the list, has changed meanwhile: it will be seen by the next run. */
-function mendHere(engine: Engine, address: Address, { etag }: Live, action: Action): Promise<boolean> {
+async function mendHere(engine: Engine, address: Address, { etag }: Live, action: Action): Promise<boolean> {
   const { table, partition, row } = address;
   const touch: Action = { kind: 'merge', row, properties: { TouchedBy: 'audit' }, etag };
-  return trySubmit(engine.storage, { table, partition, actions: [touch, action] });
+  return (await trySubmit(engine.storage, { table, partition, actions: [touch, action] })) !== undefined;
 }
 
 /** Places in other partitions: reconciled as after any change; a row of a unique index is claimed first where it is free. */
@@ -122,7 +123,7 @@ async function checkElsewhere(engine: Engine, entity: Entity, address: Address, 
 async function mendElsewhere(engine: Engine, entity: Entity, address: Address, place: Place): Promise<boolean> {
   if (isUnique(entity.indexes[place.index])) {
     const outcome = await claim(engine, place, address, { intent: workOn(address) });
-    if (outcome !== 'claimed') return false;
+    if (typeof outcome !== 'object') return false;
   }
   if (place.member !== undefined && !(await emptyLostList(engine.storage, place))) return false;
   return settle(engine, entity, address, place);
@@ -149,7 +150,7 @@ export async function settle(
   const intent = workOn({ table, partition, row });
   const items = [{ partition, row, places: [place] }];
   try {
-    await reconcile(engine, entity, { intent, table, items });
+    await reconcile(engine, entity, { intent, table, items }, { hold: holdFor(engine, UNHELD_MS) });
     return true;
   } catch (error) {
     if (error instanceof RowkeyError && error.code === 'needs-repair') return false;

@@ -9,6 +9,8 @@ export interface Engine {
   readonly keys: KeyRing;
   readonly now: () => number;
   readonly timing: Timing;
+  /** A writer settles an intent itself when it names at most so many index entries; 0 leaves every intent to the queue. */
+  readonly settleInline: number;
 }
 
 /**
@@ -22,13 +24,25 @@ export interface Timing {
   readonly claimForMs: number;
   /** An intent is hidden for this long unless its writer shows it earlier. Whole seconds, as queues count. */
   readonly hideIntentForSeconds: number;
+  /** Whoever works on a hidden message writes for so long after the message was hidden last. */
+  readonly settleWithinMs: number;
 }
 
-/** The service works on one request for 30 s at the most, so that a commit that was given up can land no later than 45 s. */
-export const TIMING: Timing = { commitWithinMs: 15_000, claimForMs: 50_000, hideIntentForSeconds: 60 };
+/**
+ * The service works on one request for 30 s at most: a commit that was given up lands within 45 s, and an index write that
+ * was given up within 55 s.
+ */
+export const TIMING: Timing = {
+  commitWithinMs: 15_000,
+  claimForMs: 50_000,
+  hideIntentForSeconds: 60,
+  settleWithinMs: 25_000,
+};
+/** An index entry takes two or three calls, so that a caller waits for some tens of calls at most. */
+const SETTLE_INLINE = 16;
 
 /** On the clock, the timing and the keys of the app, where a test has none of its own. */
 export function createEngine(storage: Storage, options: Partial<Omit<Engine, 'storage'>> = {}): Engine {
-  const { now = Date.now, timing = TIMING, keys = appKeyRing() } = options;
-  return { storage, now, timing, keys };
+  const { now = Date.now, timing = TIMING, keys = appKeyRing(), settleInline = SETTLE_INLINE } = options;
+  return { storage, now, timing, keys, settleInline };
 }

@@ -4,28 +4,33 @@ import { isDeepStrictEqual } from 'node:util';
 import pMap from 'p-map';
 import { busy, RowkeyError } from '../errors.ts';
 import { StorageRefusal } from '../storage/errors.ts';
-import { deleteMessage, MAX_MESSAGE_BYTES, type SentMessage, sendMessage, showMessage } from '../storage/messages.ts';
+import { deleteMessage, MAX_MESSAGE_BYTES, type SentMessage, sendMessage } from '../storage/messages.ts';
 import { type Action, type Address, type Row, readRow, submit } from '../storage/rows.ts';
+import { recordReconcileLag } from '../telemetry/metrics.ts';
 import { inPattern, traceContext } from '../telemetry/span.ts';
 import type { Engine } from './engine.ts';
 import type { Entity, Values } from './entity.ts';
 import { liveValues, toSnapshot, toValues } from './entity-codec.ts';
+import { ENVELOPE_BYTES, holdFor, sendWorkOf, unlessUnavailable } from './hold.ts';
 import { inTurn } from './in-turn.ts';
 import { INDEX_CHANGES_QUEUE, MESSAGE_VERSION } from './intent.ts';
 import { dropList, toStoredList } from './member-list.ts';
 import { planFirst, readNeighbours, rememberWritten, replanned } from './neighbours.ts';
 import { isUnknown, noteChange } from './note-change.ts';
 import { type Change, type Neighbours, neighboursOf, type Plan, planPartition } from './plan.ts';
+import { type ReconcileOptions, reconcile, type Written } from './reconcile.ts';
 import { claim } from './unique-claim.ts';
 
 /**
  * Eventually consistent transactions pattern, the writer's side. In this order:
  *
- *   plan -> send the intent, hidden -> claim unique rows -> entity group transaction -> show the intent
+ *   plan -> send the intent, hidden -> claim unique rows -> entity group transaction
+ *        -> settle every place that the intent names (reconcile.ts) -> delete the intent
  *
- * Whatever dies where, the intent is looked at once its hiding time is over, and the reconciler (reconcile.ts) makes
- * every place that it names agree with the entity. Refused: the intent is taken back, or shown where a claim was made, so
- * that the reconciler releases the claim. Outcome unknown: the intent is left hidden; it will be looked at.
+ * Where much is to be settled, or that fails, the work is sent to the queue (hold.ts) in place of the last two steps.
+ * Whoever dies, the intent becomes visible once its hiding time is over, and a queue function settles it. Refused: the
+ * intent is deleted, or, if a claim was made, its work is sent, so that the reconciler releases the claim. Outcome unknown:
+ * the intent stays hidden until its time is over.
  */
 
 const CLAIMS_AT_ONCE = 16;
@@ -66,20 +71,57 @@ export const commit = inPattern(
     if (!first) return new Map();
     const { table, partition } = first.address;
     const writeId = randomUUID();
-    const deadline = engine.now() + engine.timing.commitWithinMs;
+    const sentAt = engine.now();
+    const deadline = sentAt + engine.timing.commitWithinMs;
     const planned = await planFirst(engine, entity, changes, { writeId, ...options });
     const intent = await announce(engine, entity, table, planned.plan, writeId);
-    const common = { engine, entity, table, partition, writeId, deadline, intent, abandoned };
+    const common = { engine, entity, table, partition, writeId, sentAt, deadline, intent, abandoned };
     const write: Write = { ...common, ...planned, changes, missing: new Set() };
-    await claimAll(write);
+    const claimed = await claimAll(write);
     const isShared = neighboursOf(entity, changes).length > 0;
     const untilDone = () => submitUntilDone(write);
     const done = await (isShared ? inTurn(engine.storage, JSON.stringify([table, partition]), untilDone) : untilDone());
-    if (intent) await unlessUnavailable(showMessage(engine.storage, intent));
+    if (intent) {
+      const hold = holdFor(engine, sentAt + engine.timing.settleWithinMs - engine.now());
+      await settle(write, intent, planned.plan.items, { hold, written: { entities: stateOf(changes, done), claimed } });
+    }
     await dropLists(engine, replacedRows(write));
     return done;
   },
 );
+
+/**
+ * The writer is the one holder of its intent while that is hidden, and does the work of the reconciler at once: the caller
+ * waits for it, as a serverless host may freeze a process that has returned its response. Never throws: what it cannot do
+ * is left to the queue.
+ */
+async function settle(
+  { engine, entity, table, writeId, sentAt }: Write,
+  intent: SentMessage,
+  items: Plan['items'],
+  options: ReconcileOptions,
+): Promise<void> {
+  const entries = items.reduce((sum, { places }) => sum + Math.max(1, places.length), 0);
+  try {
+    if (entries > engine.settleInline) return await unlessUnavailable(sendWorkOf(engine, intent));
+    await reconcile(engine, entity, { intent: writeId, table, items }, options);
+    recordReconcileLag(engine.now() - sentAt);
+    await deleteMessage(engine.storage, intent);
+  } catch (error) {
+    // A write without a reply may still land: the intent becomes visible once that is over. Anything else is certain.
+    if (error instanceof RowkeyError && error.code === 'storage-unavailable') return;
+    await sendWorkOf(engine, intent).catch(() => undefined);
+  }
+}
+
+function stateOf(changes: readonly Change[], done: ReadonlyMap<string, Committed>): Written['entities'] {
+  return new Map(
+    changes.map(({ address: { row }, after }) => {
+      const { etag = '', values } = done.get(row) ?? {};
+      return [row, { etag, values: after && values }];
+    }),
+  );
+}
 
 /** A commit under way. */
 interface Write {
@@ -88,7 +130,8 @@ interface Write {
   readonly table: string;
   readonly partition: string;
   readonly writeId: string;
-  /** Milliseconds. */
+  /** Milliseconds: when the intent was sent, and until when the transaction may be. */
+  readonly sentAt: number;
   readonly deadline: number;
   readonly intent: SentMessage | undefined;
   readonly abandoned: Set<string> | undefined;
@@ -170,7 +213,10 @@ async function afterRefusal(
 async function refused<Reason>({ engine, writeId, intent, plan, abandoned }: Write, why: Reason): Promise<Reason> {
   abandoned?.add(writeId);
   // The intent that stays is looked at later; why the change was refused matters more than that it could not be shown.
-  if (intent) await unlessUnavailable((plan.claims.length > 0 ? showMessage : deleteMessage)(engine.storage, intent));
+  if (intent)
+    await unlessUnavailable(
+      plan.claims.length > 0 ? sendWorkOf(engine, intent) : deleteMessage(engine.storage, intent),
+    );
   return why;
 }
 
@@ -213,14 +259,14 @@ async function announce(
     items: plan.items,
     ...traceContext(),
   });
-  if (Buffer.byteLength(text) > MAX_MESSAGE_BYTES)
+  if (Buffer.byteLength(text) > MAX_MESSAGE_BYTES - ENVELOPE_BYTES)
     throw new RowkeyError('too-large', 'The change touches more places than one message can name.', {
       accepted: 'fewer entities or index entries at once',
     });
   return sendMessage(engine.storage, INDEX_CHANGES_QUEUE, text, engine.timing.hideIntentForSeconds);
 }
 
-async function claimAll(write: Write): Promise<void> {
+async function claimAll(write: Write): Promise<Row[]> {
   const { engine, entity, plan, writeId, abandoned } = write;
   const outcomes = await pMap(
     plan.claims,
@@ -240,6 +286,7 @@ async function claimAll(write: Write): Promise<void> {
       conflictOf(entity, write.changes, fresh) ?? busy('The same entity is being written now.'),
     );
   }
+  return outcomes.map(({ outcome }) => outcome).filter((outcome) => typeof outcome === 'object');
 }
 
 export function duplicateValue(entity: Entity, index: string): RowkeyError {
@@ -249,15 +296,6 @@ export function duplicateValue(entity: Entity, index: string): RowkeyError {
     field,
     accepted: 'one that is not taken',
   });
-}
-
-/** The intent becomes visible by itself later, so a failure here must not turn an acknowledged change into an error. */
-async function unlessUnavailable(call: Promise<void>): Promise<void> {
-  try {
-    await call;
-  } catch (error) {
-    if (!(error instanceof RowkeyError && error.code === 'storage-unavailable')) throw error;
-  }
 }
 
 /** The same changes from the state that storage holds now. */

@@ -2,6 +2,7 @@ import { RowkeyError } from '../errors.ts';
 import { isExplaining } from '../storage/explain.ts';
 import { type Action, readRow, tryAction } from '../storage/rows.ts';
 import type { Storage } from '../storage/storage.ts';
+import type { Hold } from './hold.ts';
 import { dropList, listAction, membersOf, readList, toStoredList } from './member-list.ts';
 import type { Place } from './places.ts';
 
@@ -14,8 +15,7 @@ import type { Place } from './places.ts';
 interface Request {
   readonly member: string;
   readonly wanted: boolean;
-  /** Throws where it is too late for this one to write. */
-  readonly check: () => void;
+  readonly hold: Hold;
   readonly answer: PromiseWithResolvers<boolean>;
 }
 
@@ -25,10 +25,10 @@ const waiting = new WeakMap<Storage, Map<string, Request[]>>();
 export function settleMember(
   storage: Storage,
   place: Place & { readonly member: string },
-  { wanted, check }: { readonly wanted: boolean; readonly check: () => void },
+  { wanted, hold }: { readonly wanted: boolean; readonly hold: Hold },
 ): Promise<boolean> {
   const answer = Promise.withResolvers<boolean>();
-  const request = { member: place.member, wanted, check, answer };
+  const request = { member: place.member, wanted, hold, answer };
   // What is explained is not done along with what others do, nor theirs left undone along with it.
   if (isExplaining()) return write(storage, place, [request]);
   const lists = waiting.get(storage) ?? new Map<string, Request[]>();
@@ -62,15 +62,15 @@ async function settleAll(storage: Storage, place: Place, lists: Map<string, Requ
 
 async function write(storage: Storage, place: Place, requests: readonly Request[]): Promise<boolean> {
   const row = await readList(storage, place);
-  const intime = requests.filter(({ check, answer }) => {
+  const intime: Request[] = [];
+  const signals: AbortSignal[] = [];
+  for (const request of requests)
     try {
-      check();
-      return true;
+      signals.push(await request.hold.keep());
+      intime.push(request);
     } catch (error) {
-      answer.reject(error);
-      return false;
+      request.answer.reject(error);
     }
-  });
   const add = intime.filter(({ wanted }) => wanted).map(({ member }) => member);
   const remove = intime.filter(({ wanted }) => !wanted).map(({ member }) => member);
   const isOther = row && row.properties.EntityType !== 'list';
@@ -88,7 +88,7 @@ async function write(storage: Storage, place: Place, requests: readonly Request[
       : listAction(row, place.row, { add, remove });
   if (!changed) return true;
   const action = await toStoredList(storage, place, changed);
-  const isWritten = await tryAction(storage, place, action);
+  const isWritten = await tryAction(storage, { ...place, signal: AbortSignal.any(signals) }, action);
   // Of the two, the list that is not there any more.
   if (isWritten || (await isOurs(storage, place, action))) {
     await dropList(storage, row);

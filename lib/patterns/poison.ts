@@ -5,6 +5,7 @@ import { sendMessage } from '../storage/messages.ts';
 import { type Address, type Row, readRange, readRow, submit, tryAction } from '../storage/rows.ts';
 import { countPoison } from '../telemetry/metrics.ts';
 import type { Engine } from './engine.ts';
+import { type HeldWork, type History, type Hold, holdWork, unlessUnavailable, unwrap } from './hold.ts';
 import { jsonText } from './json-text.ts';
 import { buildKey, buildKeys, compileTemplate } from './key-template.ts';
 import { type NotedChange, noted } from './note-change.ts';
@@ -12,12 +13,25 @@ import { splitText } from './split-text.ts';
 
 /**
  * A message that cannot succeed is taken off its queue and recorded, newest first, with its reason and its text, so that
- * an operator can send it again or drop it. What never can succeed comes here at once, the rest at its last attempt.
+ * an operator can send it again or drop it: at once if it never can succeed, or after its last attempt. That storage is
+ * unavailable, or that others are writing, is no failure of the message: it is put off, for longer each time, for a day.
  */
 
 export const POISON_TABLE = 'poison';
 /** As `maxDequeueCount` in host.json: the host itself would move the message away after this attempt. */
 export const MAX_ATTEMPTS = 5;
+/** Failures that have nothing to do with the message, and the least seconds to the next attempt. */
+const TEMPORARY = new Map<string, number>([
+  ['busy', 5],
+  ['identity-unavailable', 5],
+  // The service works on one request for 30 s at most: a write whose reply was lost has landed by then.
+  ['storage-unavailable', 30],
+]);
+const LONGEST_DELAY_SECONDS = 300;
+/** A message that waits for longer is recorded, for an operator to look at. */
+const PATIENCE_MS = 24 * 60 * 60_000;
+/** After a failure, as `visibilityTimeout` in host.json. */
+const RETRY_AFTER_SECONDS = 5;
 /** Failures that another attempt meets again. */
 const POINTLESS = new Set<string>(['never-succeeds', 'too-large', 'invalid-input']);
 /** Messages fail in crowds, all of one moment, so the newest rows must not all be in one partition. */
@@ -63,37 +77,78 @@ export interface Log {
   error(text: string): void;
 }
 
+/** Takes the hold on the work of a message; undefined when another message has the work, or it is done. */
+export type TakeHold = () => Promise<Hold | undefined>;
+
 /**
- * Does the work of a message. A failure is thrown, for the host to bring the message back, until it is the last attempt or
- * the work says that trying again is pointless: then `giveUp` is called and the message is recorded. Where either fails, it is
- * thrown too, and the host's own poison queue keeps the message. The record comes last, so that a message is recorded once.
+ * Does the work of a message. After a failure the work goes on with another message (hold.ts), until the last attempt or
+ * until the work says that a retry is pointless: then `giveUp` is called and the message is recorded. Throws when none of
+ * that can be done: then the host retries, and moves the message to its own poison queue at last. The record comes last, so
+ * that a message is recorded once.
  */
 export async function handleMessage(
   engine: Engine,
   message: Message,
   log: Log,
-  work: () => Promise<void>,
+  work: (take: TakeHold) => Promise<void>,
   giveUp: (reason: string) => Promise<void> = async () => undefined,
 ): Promise<void> {
+  const { queue } = message;
+  const { history } = unwrap(message);
+  const { id, attempts, waits } = history;
+  let held: HeldWork | undefined;
   try {
-    await work();
+    await work(async () => {
+      held = await holdWork(engine, message);
+      return held;
+    });
+    await held?.release();
   } catch (error) {
-    const pointless = error instanceof RowkeyError && POINTLESS.has(error.code);
+    const code = error instanceof RowkeyError ? error.code : '';
     const reason = reasonOf(error);
-    if (!pointless && message.attempts < MAX_ATTEMPTS) {
-      log.warn(`The message ${message.id} of ${message.queue} failed, attempt ${message.attempts}: ${reason}`);
+    const wait = TEMPORARY.get(code);
+    const isRetried = wait === undefined ? !POINTLESS.has(code) && attempts < MAX_ATTEMPTS : !isTooOld(engine, history);
+    if (isRetried) {
+      log.warn(`The message ${id} of ${queue} failed, attempt ${attempts}, put off ${waits} times: ${reason}`);
+      const later = wait === undefined ? history : { ...history, attempts: attempts - 1, waits: waits + 1 };
+      const delaySeconds = wait === undefined ? RETRY_AFTER_SECONDS : delayOf(wait, waits);
+      if (await tryPutOff(held, later, delaySeconds)) return;
       // The host logs what is thrown, and an error of an SDK may hold a key.
       throw new Error(reason);
     }
     await giveUp(reason);
     await recordPoison(engine, message, reason);
-    log.error(`The message ${message.id} of ${message.queue} is poison: ${reason}`);
+    await held?.release();
+    log.error(`The message ${id} of ${queue} is poison: ${reason}`);
   }
 }
 
-/** Records a message; once more for the same message changes nothing but the reason. */
+/** Whether a message has waited for so long that it is recorded whatever it waits for. */
+export function isTooOld({ now }: Pick<Engine, 'now'>, { since }: History): boolean {
+  return now() - since > PATIENCE_MS;
+}
+
+/** Seconds, longer after each wait, and never the same for many messages. */
+export function delayOf(least: number, waits: number): number {
+  return Math.round(Math.min(least * 2 ** Math.min(waits, 10), LONGEST_DELAY_SECONDS) * (1 + Math.random() / 2));
+}
+
+/** False without a hold, or after an unknown error. If storage is unavailable, the reminder becomes visible as it is. */
+async function tryPutOff(held: HeldWork | undefined, history: History, delaySeconds: number): Promise<boolean> {
+  if (!held) return false;
+  try {
+    await unlessUnavailable(held.putOff(history, delaySeconds));
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** Records a message; once more for the same work changes nothing but the reason. */
 export async function recordPoison(engine: Engine, message: Message, reason: string): Promise<void> {
-  const { queue, id, attempts, insertedAt, body } = message;
+  const { queue } = message;
+  const { body, history } = unwrap(message);
+  const { id, attempts, since: insertedAt } = history;
   const text = typeof body === 'string' ? body : jsonText(body);
   const parts = splitText(text, PART_LENGTH);
   const row = `${String(LAST_INSTANT - insertedAt).padStart(16, '0')}_${id}`;

@@ -1,15 +1,17 @@
 import { isDeepStrictEqual } from 'node:util';
 import pMap from 'p-map';
-import { busy } from '../errors.ts';
+import { isExplaining } from '../storage/explain.ts';
 import { type Address, type Properties, type Row, readRow, tryAction } from '../storage/rows.ts';
 import { inPattern } from '../telemetry/span.ts';
 import type { Engine } from './engine.ts';
 import type { Entity, Values } from './entity.ts';
 import { liveValues, PLACEHOLDER, type Snapshot, TOMBSTONE, toSnapshot, toValues } from './entity-codec.ts';
+import type { Hold } from './hold.ts';
 import type { InterPartitionIndex } from './indexes.ts';
 import type { Intent } from './intent.ts';
 import { settleMember } from './list-upkeep.ts';
 import { copyProperties, isCopy, isUnique, type Place, placesOf, samePlace, unionOfPlaces } from './places.ts';
+import type { Plan } from './plan.ts';
 import { hasLiveClaim, isConfirmed, isOwnedBy } from './unique-claim.ts';
 
 /**
@@ -22,98 +24,140 @@ import { hasLiveClaim, isConfirmed, isOwnedBy } from './unique-claim.ts';
  *                       -> act under the row's ETag, refused: again from the row; never create the row
  *   a tombstone         goes when every place agrees
  *
+ * A writer that has just committed is the reconciler of its own intent, which is hidden still: its commit stands for the
+ * first read of the entity, and its claim for the read of the row.
+ *
  * The second read of the entity is what makes reordered intents safe.
  */
 
-/** Well below the ten minutes for which a queue message is held: past it another reconciler may have it. */
-export const HOLD_MS = 4 * 60_000;
 const ENTITIES_AT_ONCE = 8;
 
-/** Throws to be tried again; a message that came too late for its hold is left to the next holder. */
+export interface ReconcileOptions {
+  /** On the message that has the intent. */
+  readonly hold: Hold;
+  /** What a writer knows that settles its own intent. */
+  readonly written?: Written | undefined;
+}
+
+/** An entity group transaction that was committed, and what stands for reads of the reconciler. */
+export interface Written {
+  /** By row key, the state of each entity as it was committed. */
+  readonly entities: ReadonlyMap<string, Committed>;
+  /** The rows of unique indexes as they were claimed before it. */
+  readonly claimed: readonly Row[];
+}
+
+export interface Committed {
+  readonly etag: string;
+  /** Undefined for an entity that was deleted. */
+  readonly values: Values | undefined;
+}
+
+/** Throws to be tried again. */
 export const reconcile = inPattern(
   'reconcile',
-  async (engine: Engine, entity: Entity, intent: Pick<Intent, 'intent' | 'table' | 'items'>): Promise<void> => {
-    const until = engine.now() + HOLD_MS;
-    const work: Work = { engine, entity, intent: intent.intent, until };
-    await pMap(
-      intent.items,
-      (item) => reconcileEntity(work, { table: intent.table, partition: item.partition, row: item.row }, item.places),
-      {
-        concurrency: ENTITIES_AT_ONCE,
-      },
-    );
+  async (
+    engine: Engine,
+    entity: Entity,
+    { intent, table, items }: Pick<Intent, 'intent' | 'table'> & { readonly items: Plan['items'] },
+    { hold, written }: ReconcileOptions,
+  ): Promise<void> => {
+    const work: Work = { engine, entity, intent, hold, written };
+    await pMap(items, (item) => reconcileEntity(work, { ...item, table }, item.places), {
+      concurrency: ENTITIES_AT_ONCE,
+    });
   },
 );
 
-interface Work {
+interface Work extends ReconcileOptions {
   readonly engine: Engine;
   readonly entity: Entity;
   readonly intent: string;
-  readonly until: number;
 }
 
-async function reconcileEntity(work: Work, address: Address, named: readonly Place[]): Promise<void> {
-  const { engine, entity } = work;
+async function reconcileEntity(work: Work, { table, partition, row }: Address, named: readonly Place[]): Promise<void> {
+  const { engine, entity, hold } = work;
+  const address = { table, partition, row };
+  let committed = work.written?.entities.get(row);
   for (;;) {
-    const before = await readSnapshot(work, address);
-    const places = unionOfPlaces(named, placesOf(entity, liveValues(before)));
+    // A commit stands for the first read: what is written from here on is written after it.
+    const before = committed ?? toCommitted(await readSnapshot(work, address));
+    const places = unionOfPlaces(named, placesOf(entity, before.values));
     const contested = places.filter((place) => isUnique(entity.indexes[place.index]));
     const own = places.filter((place) => !contested.includes(place));
     let refused = false;
-    for (const place of own) refused ||= !(await settleOwn(work, { address, snapshot: before, place }));
-    if (refused) continue;
-    for (const place of contested) await settleContested(work, address, place);
+    for (const place of own) refused ||= !(await settleOwn(work, { address, values: before.values, place }));
+    if (refused) {
+      committed = undefined;
+      continue;
+    }
+    for (const place of contested) await settleContested(work, address, place, committed);
     const after = await readSnapshot(work, address);
-    if (etagOf(after) !== etagOf(before)) continue;
-    // The one of an entity that moves is taken away by the move.
-    if (after.state === 'tombstone' && !after.movedTo)
-      await tryAction(engine.storage, address, { kind: 'delete', row: address.row, etag: after.etag });
+    const isExplained = committed !== undefined && isExplaining();
+    committed = undefined;
+    if (toCommitted(after).etag !== before.etag && !isExplained) continue;
+    // The tombstone of an entity that moves is deleted by the move.
+    const isDeleted = isExplained ? before.values === undefined : after.state === 'tombstone' && !after.movedTo;
+    if (isDeleted) {
+      const where = { ...address, signal: await hold.keep() };
+      await tryAction(engine.storage, where, { kind: 'delete', row, etag: before.etag });
+    }
     return;
   }
 }
 
 /** A copy under the entity's own key, or its place in a list. Answers false when the place changed meanwhile. */
 async function settleOwn(
-  { engine, entity, until }: Work,
-  { address, snapshot, place }: { readonly address: Address; readonly snapshot: Snapshot; readonly place: Place },
+  { engine, entity, hold }: Work,
+  { address, values, place }: { readonly address: Address; readonly values: Values | undefined; readonly place: Place },
 ): Promise<boolean> {
-  const values = liveValues(snapshot);
   const wanted = placesOf(entity, values).some((other) => samePlace(other, place));
   const { member } = place;
-  if (member !== undefined)
-    return settleMember(engine.storage, { ...place, member }, { wanted, check: () => checkHold({ engine, until }) });
+  if (member !== undefined) return settleMember(engine.storage, { ...place, member }, { wanted, hold });
   const row = await readRow(engine.storage, place);
-  checkHold({ engine, until });
+  const where = { ...place, signal: await hold.keep() };
   const index = entity.indexes[place.index];
   if (!wanted || !values || index?.kind !== 'inter-partition')
     return row && isEntryOf(entity, address, row)
-      ? tryAction(engine.storage, place, { kind: 'delete', row: place.row, etag: row.etag })
+      ? tryAction(engine.storage, where, { kind: 'delete', row: place.row, etag: row.etag })
       : true;
   const properties = copyProperties(entity, values, index.copies);
-  if (!row) return tryAction(engine.storage, place, { kind: 'insert', row: place.row, properties });
+  if (!row) return tryAction(engine.storage, where, { kind: 'insert', row: place.row, properties });
   return (
     sameCopy(entity, row, properties) ||
-    tryAction(engine.storage, place, { kind: 'replace', row: place.row, properties, etag: row.etag })
+    tryAction(engine.storage, where, { kind: 'replace', row: place.row, properties, etag: row.etag })
   );
 }
 
-/** A row that several entities compete for: confirmed or removed, never created, and judged before the entity is read. */
-async function settleContested(work: Work, address: Address, place: Place): Promise<void> {
-  const { engine, entity } = work;
+/**
+ * A row that several entities compete for: confirmed or removed, never created, and judged before the entity is read. The
+ * claim of a writer that has committed since stands for both reads.
+ */
+async function settleContested(
+  work: Work,
+  address: Address,
+  place: Place,
+  committed: Committed | undefined,
+): Promise<void> {
+  const { engine, entity, hold, written } = work;
+  let claimed = committed && written?.claimed.find((row) => samePlace({ ...row, index: place.index }, place));
   for (;;) {
-    const row = await readRow(engine.storage, place);
+    const row = claimed ?? (await readRow(engine.storage, place));
     if (!row || !isEntryOf(entity, address, row)) return;
     if (hasLiveClaim(row, work, engine.now())) return;
-    const values = liveValues(await readSnapshot(work, address));
+    const read = claimed ? undefined : await readSnapshot(work, address);
+    // An explanation has committed nothing that could be read.
+    const values = read && !(committed && isExplaining()) ? liveValues(read) : committed?.values;
+    claimed = undefined;
     const wanted = placesOf(entity, values).some((other) => samePlace(other, place));
-    checkHold(work);
+    const where = { ...place, signal: await hold.keep() };
     if (!wanted || !values) {
-      if (await tryAction(engine.storage, place, { kind: 'delete', row: place.row, etag: row.etag })) return;
+      if (await tryAction(engine.storage, where, { kind: 'delete', row: place.row, etag: row.etag })) return;
       continue;
     }
     const properties = confirmedRow(entity, values, place);
     if (isConfirmed(row) && !row.properties.Claim && sameCopy(entity, row, properties)) return;
-    if (await tryAction(engine.storage, place, { kind: 'replace', row: place.row, properties, etag: row.etag })) return;
+    if (await tryAction(engine.storage, where, { kind: 'replace', row: place.row, properties, etag: row.etag })) return;
   }
 }
 
@@ -146,11 +190,6 @@ async function readSnapshot({ engine, entity }: Work, address: Address): Promise
   return toSnapshot(entity, isDeleted || isLive ? row : undefined);
 }
 
-function etagOf(snapshot: Snapshot): string {
-  return snapshot.state === 'absent' ? '' : snapshot.etag;
-}
-
-/** Throws `busy` where it is too late to write: whoever holds the message next goes on. */
-export function checkHold({ engine, until }: Pick<Work, 'engine' | 'until'>): void {
-  if (engine.now() > until) throw busy('The hold on the message is running out.');
+function toCommitted(snapshot: Snapshot): Committed {
+  return { etag: snapshot.state === 'absent' ? '' : snapshot.etag, values: liveValues(snapshot) };
 }

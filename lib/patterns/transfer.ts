@@ -3,7 +3,6 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
 import { z } from 'zod';
 import { busy, RowkeyError } from '../errors.ts';
-import { sendMessage } from '../storage/messages.ts';
 import { type Address, readRow, tryAction } from '../storage/rows.ts';
 import { inPattern, traceContext } from '../telemetry/span.ts';
 import { movedDetails, readDetails } from './compound-key.ts';
@@ -12,12 +11,13 @@ import type { Entity, Values } from './entity.ts';
 import { type Snapshot, toSnapshot } from './entity-codec.ts';
 import { droppingBlobs, notFound, readLive } from './entity-store.ts';
 import { commit, duplicateValue, EntityChanged } from './eventual-transaction.ts';
+import { type Hold, holdFor, sendWork, UNHELD_MS } from './hold.ts';
 import { ARCHIVE_QUEUE, INDEX_CHANGES_QUEUE, type Intent, MESSAGE, MESSAGE_VERSION } from './intent.ts';
 import { noted } from './note-change.ts';
 import { findOperation, newOperationId, type Operation, writeOperation } from './operation.ts';
 import { addressOf, isUnique, placesOf } from './places.ts';
 import type { Change } from './plan.ts';
-import { checkHold, confirmedRow, HOLD_MS } from './reconcile.ts';
+import { confirmedRow } from './reconcile.ts';
 import { toPlaced } from './stored-values.ts';
 import { claimFree, hasLiveClaim, isOwnedBy } from './unique-claim.ts';
 import { maskOf, parse } from './validation.ts';
@@ -109,14 +109,19 @@ async function request(
   await report(engine, transfer, 'running');
   const { operation, to = {} } = asked;
   const change = { operation, entity: entity.name, address, fields: Object.keys(to), etag: source.etag };
-  await noted(engine, change, () => sendMessage(engine.storage, ARCHIVE_QUEUE, { ...transfer, ...traceContext() }));
+  await noted(engine, change, () => sendWork(engine, ARCHIVE_QUEUE, { ...transfer, ...traceContext() }));
   return operationId;
 }
 
 /** Does what a message of the archive queue asks for, however often and late it comes. Throws to be tried again. */
 export const runTransfer = inPattern(
   'archive or move',
-  async (engine: Engine, entity: Entity, transfer: Transfer): Promise<void> => {
+  async (
+    engine: Engine,
+    entity: Entity,
+    transfer: Transfer,
+    { hold }: { readonly hold: Hold } = { hold: holdFor(engine, UNHELD_MS) },
+  ): Promise<void> => {
     const destination = transfer.operation === 'archive' ? entity.archive : entity;
     if (!destination) throw new RowkeyError('never-succeeds', `The entity ${entity.name} has no archive.`);
     const recorded = await recordOf(engine, transfer);
@@ -125,7 +130,7 @@ export const runTransfer = inPattern(
     if (recorded.status === 'succeeded') return;
     const from = addressOf(entity, transfer.key);
     const to = addressOf(destination, { ...transfer.key, ...transfer.to });
-    const reason = await carry({ engine, entity, destination, transfer, from, to, until: engine.now() + HOLD_MS });
+    const reason = await carry({ engine, entity, destination, transfer, from, to, hold });
     if (reason === undefined) await report(engine, transfer, 'succeeded');
     else await failTransfer(engine, transfer, reason);
   },
@@ -157,7 +162,7 @@ interface Work {
   readonly transfer: Transfer;
   readonly from: Address;
   readonly to: Address;
-  readonly until: number;
+  readonly hold: Hold;
 }
 
 const GONE = 'It was deleted, or changed its key, before its turn came.';
@@ -167,13 +172,13 @@ const REFUSALS = new Set<string>(['duplicate-value', 'too-large', 'invalid-input
 
 /** Goes on from whatever state the two are in; answers why it cannot be done, or undefined when it is. */
 async function carry(work: Work): Promise<string | undefined> {
-  const { engine, entity, destination, transfer, from, to } = work;
+  const { engine, entity, destination, transfer, from, to, hold } = work;
   const dropArrived = (before: Snapshot) => tryCommit(work, destination, { address: to, before, after: undefined });
   let copiedFrom = '';
   let after: Values = {};
   let refused: string | undefined;
   for (;;) {
-    checkHold(work);
+    await hold.keep();
     // In this order: where the source is still there, a double of this message had not opened the destination before.
     const reached = await readDestination(work);
     const source = toSnapshot(entity, await readRow(engine.storage, from));
@@ -256,14 +261,14 @@ interface HandOver {
  * a part that moves, is claimed for who gets it. Throws `duplicate-value` where it is another's.
  */
 async function handOver(
-  { engine, entity, transfer, until }: Pick<Work, 'engine' | 'entity' | 'transfer' | 'until'>,
+  { engine, entity, transfer, hold }: Pick<Work, 'engine' | 'entity' | 'transfer' | 'hold'>,
   values: Values,
   { from, incarnation, to, etag }: HandOver,
 ): Promise<boolean> {
   const intent = transfer.operationId;
   for (const place of placesOf(entity, values).filter(({ index }) => isUnique(entity.indexes[index]))) {
     for (;;) {
-      checkHold({ engine, until });
+      await hold.keep();
       const row = await readRow(engine.storage, place);
       const isClaimed = row?.properties.Claim === intent;
       if (row && isOwnedBy(row, to) && !isClaimed) break;
@@ -301,7 +306,7 @@ async function handBack(work: Work, values: Values): Promise<void> {
   const { table, partition, row } = from;
   const items = [{ partition, row, places: placesOf(entity, values) }];
   const intent: Intent = { version: MESSAGE_VERSION, intent: randomUUID(), entity: entity.name, table, items };
-  await sendMessage(engine.storage, INDEX_CHANGES_QUEUE, { ...intent, ...traceContext() });
+  await sendWork(engine, INDEX_CHANGES_QUEUE, { ...intent, ...traceContext() });
 }
 
 /** The destination is an entity like any other from here on. */

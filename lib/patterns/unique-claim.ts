@@ -1,10 +1,11 @@
-import { type Address, type Row, readRow, tryAction } from '../storage/rows.ts';
+import { type Address, type Row, readRow, trySubmit } from '../storage/rows.ts';
 import type { Engine } from './engine.ts';
 import type { Place } from './places.ts';
 
 /** Several entities may compete for a row of a unique index: a writer claims it before its entity is written. */
 
-export type ClaimOutcome = 'claimed' | 'held-by-another' | 'being-claimed';
+/** The row as it was claimed, or why it was not. */
+export type ClaimOutcome = Row | 'held-by-another' | 'being-claimed';
 
 /** Who a row of a unique index belongs to. */
 export function isOwnedBy(row: Row, owner: Pick<Address, 'partition' | 'row'>): boolean {
@@ -38,31 +39,39 @@ export async function claim(engine: Engine, place: Place, owner: Address, claima
   const { intent } = claimant;
   const marks = marksOf(engine, intent);
   for (;;) {
-    if (await insertClaim(engine, place, owner, marks)) return 'claimed';
+    const inserted = await insertClaim(engine, place, owner, marks);
+    if (inserted) return inserted;
     const row = await readRow(storage, place);
     if (!row) continue;
     // The claim of this very write: its reply was lost and the SDK asked again.
-    if (row.properties.Claim === intent) return 'claimed';
+    if (row.properties.Claim === intent) return row;
     if (!isOwnedBy(row, owner)) return 'held-by-another';
     if (hasLiveClaim(row, claimant, now())) return 'being-claimed';
-    if (await tryAction(storage, place, { kind: 'merge', row: place.row, properties: marks, etag: row.etag }))
-      return 'claimed';
+    const merge = { kind: 'merge', row: place.row, properties: marks, etag: row.etag } as const;
+    const etags = await trySubmit(storage, { ...toPartition(place), actions: [merge] });
+    if (etags) return { ...row, etag: etags.get(place.row) ?? '', properties: { ...row.properties, ...marks } };
   }
 }
 
 /** Claims a row for `owner` that nobody has. False where somebody has it, who may be this very claimant. */
-export function claimFree(engine: Engine, place: Place, owner: Address, intent: string): Promise<boolean> {
-  return insertClaim(engine, place, owner, marksOf(engine, intent));
+export async function claimFree(engine: Engine, place: Place, owner: Address, intent: string): Promise<boolean> {
+  return (await insertClaim(engine, place, owner, marksOf(engine, intent))) !== undefined;
 }
 
-function insertClaim(
+async function insertClaim(
   { storage }: Engine,
   place: Place,
   { partition: SourcePartition, row: SourceRow }: Address,
   marks: ReturnType<typeof marksOf>,
-): Promise<boolean> {
+): Promise<Row | undefined> {
   const properties = { EntityType: 'claim', SourcePartition, SourceRow, Confirmed: false, ...marks };
-  return tryAction(storage, place, { kind: 'insert', row: place.row, properties });
+  const insert = { kind: 'insert', row: place.row, properties } as const;
+  const etags = await trySubmit(storage, { ...toPartition(place), actions: [insert] });
+  return etags && { ...toPartition(place), row: place.row, etag: etags.get(place.row) ?? '', properties };
+}
+
+function toPartition({ table, partition }: Place) {
+  return { table, partition };
 }
 
 function marksOf({ now, timing }: Engine, intent: string) {

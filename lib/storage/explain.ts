@@ -32,7 +32,7 @@ export const Step = z.union([
     partition: z.string(),
     actions: z.array(ExplainedAction).readonly(),
   }),
-  z.object({ write: z.literal('message'), queue: z.string(), does: z.enum(['send', 'show', 'delete']) }),
+  z.object({ write: z.literal('message'), queue: z.string(), does: z.enum(['send', 'delete']) }),
   z.object({
     write: z.literal('blob'),
     container: z.string(),

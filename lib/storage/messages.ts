@@ -2,7 +2,7 @@ import { storageCall, unlessRefused } from './errors.ts';
 import { isExplained } from './explain.ts';
 import type { Storage } from './storage.ts';
 
-/** A message that was sent and may be shown earlier, or taken back, by its sender. */
+/** A message that was sent and may be hidden for longer, or taken back, by its sender. */
 export interface SentMessage {
   readonly queue: string;
   readonly id: string;
@@ -29,10 +29,18 @@ export async function sendMessage(storage: Storage, queue: string, body: unknown
   return { queue, id: sent.messageId, popReceipt: sent.popReceipt, text };
 }
 
-/** Makes a hidden message visible at once. Someone else having it by now is as good. */
-export async function showMessage(storage: Storage, { queue, id, popReceipt, text }: SentMessage): Promise<void> {
-  if (isExplained(() => ({ write: 'message', queue, does: 'show' }))) return;
-  await unlessRefused(GONE, storage.queue(queue).updateMessage(id, popReceipt, text, 0));
+/**
+ * Hides a message for `seconds` from now and returns it with its new receipt. Undefined when somebody else has received
+ * it meanwhile, or it is deleted.
+ */
+export async function hideMessage(
+  storage: Storage,
+  message: SentMessage,
+  seconds: number,
+): Promise<SentMessage | undefined> {
+  const { queue, id, popReceipt, text } = message;
+  const hidden = await unlessRefused(GONE, storage.queue(queue).updateMessage(id, popReceipt, text, seconds));
+  return hidden && { ...message, popReceipt: hidden.popReceipt ?? popReceipt };
 }
 
 /** Takes a message back. */

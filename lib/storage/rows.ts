@@ -201,18 +201,20 @@ export interface Transaction {
   readonly signal?: AbortSignal;
 }
 
-/** Does the same, and answers whether every condition held; another failure is thrown. */
-export async function trySubmit(storage: Storage, transaction: Transaction): Promise<boolean> {
-  return (await unlessRefused(['exists', 'changed', 'missing'], submit(storage, transaction))) !== undefined;
+/** Does the same, with undefined in place of a refusal for a condition that did not hold; another failure is thrown. */
+export async function trySubmit(storage: Storage, transaction: Transaction): Promise<Map<string, string> | undefined> {
+  return unlessRefused(['exists', 'changed', 'missing'], submit(storage, transaction));
 }
 
 /** Does one conditional action and answers whether its condition held; another failure is thrown. */
-export function tryAction(
+export async function tryAction(
   storage: Storage,
-  { table, partition }: Omit<Address, 'row'>,
+  { table, partition, signal }: Pick<Transaction, 'table' | 'partition' | 'signal'>,
   action: Action,
 ): Promise<boolean> {
-  return trySubmit(storage, { table, partition, actions: [action] });
+  return (
+    (await trySubmit(storage, { table, partition, actions: [action], ...(signal ? { signal } : {}) })) !== undefined
+  );
 }
 
 function toEntity(partition: string, action: Action): TableEntity {

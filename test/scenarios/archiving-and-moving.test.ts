@@ -62,7 +62,7 @@ let world: World;
 let engine: Engine;
 beforeAll(async () => {
   world = await openWorld(import.meta.url, [desks, movers]);
-  engine = world.engine;
+  engine = world.queued;
 });
 
 const hire = async (over: Values = {}, entity: Entity = employees) => {

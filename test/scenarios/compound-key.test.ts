@@ -36,7 +36,7 @@ let world: World;
 let engine: Engine;
 beforeAll(async () => {
   world = await openWorld(import.meta.url, [projects, tasks]);
-  engine = world.engine;
+  engine = world.queued;
 });
 
 const costOf = (work: () => Promise<unknown>) => measureCost(async (cost) => work().then(() => cost.transactions));

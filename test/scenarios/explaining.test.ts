@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { holdFor } from '../../lib/patterns/hold.ts';
 import { settleMember } from '../../lib/patterns/list-upkeep.ts';
 import { membersOf, readList } from '../../lib/patterns/member-list.ts';
 import { explain } from '../../lib/storage/explain.ts';
@@ -65,7 +66,7 @@ test('what is done beside an explanation is done, and what is explained is not',
   const members = async (explainedFirst: boolean) => {
     const list = { index: '', table: 'employeesbylastname', partition: `Beside${explainedFirst}`, row: 'ids' };
     const join = (member: string) =>
-      settleMember(product.storage, { ...list, member }, { wanted: true, check: () => undefined });
+      settleMember(product.storage, { ...list, member }, { wanted: true, hold: holdFor({ now: Date.now }, 60_000) });
     const work = [() => explain(() => join('explained')), () => join('done')];
     await Promise.all((explainedFirst ? work : work.reverse()).map((begin) => begin()));
     return membersOf(await readList(product.storage, list));
@@ -77,10 +78,11 @@ test('what is done beside an explanation is done, and what is explained is not',
 test('an explanation names keys, actions and messages, and no values', async () => {
   const one = somebody({ department: 'Named' });
   const { body } = await hr('POST', '/api/employees?explain=true', { body: one });
-  expect(body.transactions).toBe(4);
+  expect(body.transactions).toBe(10);
   expect(body.steps).toMatchObject([
     { write: 'message', queue: 'index-changes', does: 'send' },
     { write: 'rows', table: 'employeesbyemail', actions: [{ kind: 'insert', row: one.email }] },
+    { write: 'rows', table: 'employeesbyid', actions: [{ kind: 'insert', row: one.employeeId }] },
     {
       write: 'rows',
       table: 'employees',
@@ -96,7 +98,12 @@ test('an explanation names keys, actions and messages, and no values', async () 
         { kind: 'insert', row: `lastname_${one.lastName}` },
       ],
     },
-    { write: 'message', queue: 'index-changes', does: 'show' },
+    { read: 'row', table: 'employeesbylastname' },
+    { write: 'rows', table: 'employeesbylastname', actions: [{ kind: 'insert' }] },
+    { write: 'rows', table: 'employeesbyemail', actions: [{ kind: 'replace', row: one.email, conditional: true }] },
+    { write: 'rows', table: 'employeesbyid', actions: [{ kind: 'replace', conditional: true }] },
+    { read: 'row', table: 'employees', row: `empid_${one.employeeId}` },
+    { write: 'message', queue: 'index-changes', does: 'delete' },
     { write: 'blob', container: 'audit', does: 'append' },
   ]);
   expect((await hr('GET', `/api/employees/Named/${one.employeeId}`)).status).toBe(404);

@@ -81,7 +81,15 @@ describe('a message that cannot be handled', () => {
 
   test('is sent again with all others of its kind, page by page', async () => {
     const intent = (text: string) =>
-      JSON.stringify({ version: 1, intent: text, entity: 'employees', table: 'employees', items: [] });
+      JSON.stringify({
+        version: 1,
+        intent: text,
+        entity: 'employees',
+        table: 'employees',
+        items: [],
+        // It has waited for longer than a day: a younger one would go back to its queue.
+        history: { id: text, since: 1, attempts: 0, waits: 9 },
+      });
     for (let count = 0; count < 5; count += 1)
       await product.storage.queue('index-changes-poison').sendMessage(intent(`bulk${count}`));
     await product.storage.queue('archive-poison').sendMessage('left alone');

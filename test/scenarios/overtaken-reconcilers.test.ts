@@ -21,7 +21,7 @@ let world: World;
 let engine: Engine;
 beforeAll(async () => {
   world = await openWorld(import.meta.url);
-  engine = world.engine;
+  engine = world.queued;
 });
 
 const hire = (values: Values) => createEntity(engine, employees, values);
@@ -245,6 +245,46 @@ describe('a reconciler that is stalled until another has handled its message, an
     await countEach(calls, play, { what: WHAT, concurrency: AT_ONCE });
     // No message is left that could put it right.
     await expectAgreement(customers);
+  });
+});
+
+describe('a writer that settles its own intent', () => {
+  test('and is overtaken at any call by a later change leaves nothing of its own', async () => {
+    await everywhere(async () => {
+      const one = somebody();
+      return {
+        act: (through) => createEntity(through, employees, one),
+        interrupt: () =>
+          patch(one, { email: `later-${one.email}`, lastName: `Later${one.employeeId}` }).then(
+            async () => consume(engine, await intentOf(one)),
+            // It is not there yet, or is being claimed.
+            () => undefined,
+          ),
+      };
+    });
+    // No message is left that could put it right.
+    await expectIndexesToAgree(world.storage, employees);
+  });
+
+  test('and is overtaken at any call by a delete leaves nothing behind', async () => {
+    await everywhere(async () => {
+      const one = somebody();
+      await hire(one);
+      await consume(engine, await intentOf(one));
+      return {
+        act: (through) =>
+          patchEntity(through, employees, one, { email: `new-${one.email}`, lastName: `New${one.employeeId}` }).catch(
+            () => undefined,
+          ),
+        interrupt: async () => {
+          await deleteEntity(engine, employees, one);
+          await consume(engine, await intentOf(one));
+        },
+      };
+    });
+    // A claim of a writer that was refused.
+    await world.settle();
+    await expectIndexesToAgree(world.storage, employees);
   });
 });
 

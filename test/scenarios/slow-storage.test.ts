@@ -13,7 +13,7 @@ import { expectIndexesToAgree, openWorld, somebody, type World } from '../world.
  */
 
 /** A writer gives up so long before its intent is seen that a busy machine is no reason to be later. */
-const HASTY: Timing = { commitWithinMs: 2_500, claimForMs: 18_000, hideIntentForSeconds: 20 };
+const HASTY: Timing = { commitWithinMs: 2_500, claimForMs: 18_000, hideIntentForSeconds: 20, settleWithinMs: 15_000 };
 /** Longer than a commit may take, and over before its claims are. */
 const TOO_LONG_MS = HASTY.commitWithinMs + 500;
 

@@ -21,7 +21,7 @@ function trees(): { head: string; lines: string[] }[] {
 }
 const treeOf = (what: string) => trees().find(({ lines }) => lines[0]?.includes(what));
 
-test('a write is one trace, from the request through its message to the index that agrees', async () => {
+test('a write is one trace, from the request to the index that agrees', async () => {
   const one = somebody({ department: 'Traced', firstName: 'Personal', lastName: 'Secretive' });
   await hr('POST', '/api/employees', { body: one });
   const request = await vi.waitUntil(() => treeOf('POST /api/employees 201'), PATIENCE);
@@ -32,13 +32,23 @@ test('a write is one trace, from the request through its message to the index th
       '      queue POST index-changes 201',
       '      table POST employeesbyemail 204',
       '      table POST $batch 202',
-      '      queue PUT index-changes 204',
+      '      reconcile',
+      '        table PUT employeesbyemail 204',
+      '      queue DELETE index-changes 204',
     ]),
   );
+});
+
+test('a request and the work that it leaves to a queue are one trace', async () => {
+  const one = somebody({ department: 'Traced', firstName: 'Personal', lastName: 'Secretive' });
+  await hr('POST', '/api/employees', { body: one });
+  await hr('POST', `/api/employees/Traced/${one.employeeId}/archive`);
+  const what = 'POST /api/employees/{department}/{employeeId}/archive 202';
+  const request = await vi.waitUntil(() => treeOf(what), PATIENCE);
   const continued = `${request.head}, continued`;
   const reconciled = await vi.waitUntil(() => trees().find(({ head }) => head === continued), PATIENCE);
-  expect(reconciled.lines.slice(0, 2)).toEqual(['  index-changes process', '    reconcile']);
-  expect(reconciled.lines).toContain('      table PUT employeesbyemail 204');
+  expect(reconciled.lines[0]).toBe('  archive process');
+  expect(reconciled.lines).toContain('    archive or move');
 });
 
 test('a trace that a caller has begun goes on', async () => {

@@ -8,6 +8,7 @@ import { testStorage } from '../../storage.ts';
 
 test('a message of a later release, with a field that this one does not know, is handled and no poison', async () => {
   const engine = createEngine(openStorage({ connectionString: testStorage(import.meta.url) }));
+  await engine.storage.queue('index-changes').createIfNotExists();
   const logged: string[] = [];
   const log = { warn: (text: string) => logged.push(text), error: (text: string) => logged.push(text) };
   const later = { version: 1, fieldOfALaterRelease: 'as this' };

@@ -13,7 +13,6 @@ import {
   recordPoison,
   replayPoison,
 } from '../../../lib/patterns/poison.ts';
-import { HOLD_MS } from '../../../lib/patterns/reconcile.ts';
 import { createTable } from '../../../lib/storage/provision.ts';
 import { openStorage } from '../../../lib/storage/storage.ts';
 import { testStorage } from '../../storage.ts';
@@ -47,17 +46,17 @@ describe('a message whose work fails', () => {
   test('comes back until its last attempt, and is then recorded with the reason', async () => {
     for (let attempts = 1; attempts < MAX_ATTEMPTS; attempts += 1)
       await expect(
-        handleMessage(engine, message({ attempts }), log, fail(new RowkeyError('busy', 'Others write.'))),
-      ).rejects.toThrow('Others write.');
+        handleMessage(engine, message({ attempts }), log, fail(new RowkeyError('needs-repair', 'A list is lost.'))),
+      ).rejects.toThrow('A list is lost.');
     expect((await listPoison(engine, { limit: 10 })).items).toEqual([]);
     await handleMessage(
       engine,
       message({ attempts: MAX_ATTEMPTS }),
       log,
-      fail(new RowkeyError('busy', 'Others write.')),
+      fail(new RowkeyError('needs-repair', 'A list is lost.')),
     );
     expect((await listPoison(engine, { limit: 10 })).items).toMatchObject([
-      { queue: 'index-changes', reason: 'Others write.', attempts: MAX_ATTEMPTS, text: '{"secret":"of Ann"}' },
+      { queue: 'index-changes', reason: 'A list is lost.', attempts: MAX_ATTEMPTS, text: '{"secret":"of Ann"}' },
     ]);
   });
 
@@ -79,7 +78,7 @@ describe('a message whose work fails', () => {
       unprovisioned,
       message({ attempts: MAX_ATTEMPTS }),
       log,
-      fail(new RowkeyError('busy', 'Others write.')),
+      fail(new RowkeyError('needs-repair', 'A list is lost.')),
     );
     await expect(attempt).rejects.toThrow();
   });
@@ -169,5 +168,6 @@ test('the limits that lie in different places are in the order that the protocol
   const service = 30_000;
   expect(TIMING.commitWithinMs + service).toBeLessThan(TIMING.claimForMs);
   expect(TIMING.claimForMs).toBeLessThan(TIMING.hideIntentForSeconds * 1_000);
-  expect(HOLD_MS).toBeLessThan(10 * 60_000 - service);
+  expect(TIMING.commitWithinMs).toBeLessThan(TIMING.settleWithinMs);
+  expect(TIMING.settleWithinMs + service).toBeLessThan(TIMING.hideIntentForSeconds * 1_000);
 });

@@ -1,0 +1,50 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, expect, test } from 'vitest';
+import { openStorage } from '../../lib/storage/storage.ts';
+import { signToken } from '../../local/identity-provider.ts';
+import { startProduct } from '../../local/product.ts';
+import { startLoad } from '../load.ts';
+import { testStorage } from '../storage.ts';
+import { countTried } from '../tried-faults.ts';
+
+/** The host holds a message for ten minutes, as in production: nothing may wait for that. */
+const AGREED_WITHIN_SECONDS = 90;
+const KILLS = 2;
+const LOAD_SECONDS = 6;
+
+const stops: (() => Promise<unknown>)[] = [];
+afterAll(async () => {
+  for (const stop of stops.reverse()) await stop();
+});
+
+test('a host that is killed under load, with queue work and transfers in hand, leaves nothing that waits for longer than 90 seconds', async () => {
+  const connectionString = testStorage(import.meta.url);
+  const folder = await mkdtemp(join(tmpdir(), 'rowkey-kill-'));
+  stops.push(() => rm(folder, { recursive: true, force: true }));
+  const product = await startProduct({ port: 0, data: folder, func: false, storage: { connectionString } });
+  stops.push(() => product.stop());
+  const { issuer, audience } = product.instance;
+  const token = await signToken({ folder, issuer, audience, role: 'hr' });
+  const storage = openStorage({ connectionString });
+  for (let kill = 1; kill <= KILLS; kill += 1) {
+    const load = startLoad(async (method, path, body) => {
+      const sent = body ? { body: JSON.stringify(body) } : {};
+      const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' };
+      const response = await fetch(`${product.url}/api/${path}`, { method, headers, ...sent }).catch(() => undefined);
+      await response?.arrayBuffer().catch(() => undefined);
+      return response?.status ?? 0;
+    }, 8);
+    await sleep(LOAD_SECONDS * 1_000);
+    const since = Date.now();
+    await Promise.all([product.killHost(), load.stop()]);
+    expect(load.acknowledged).toBeGreaterThan(10);
+    await countTried({ what: 'The host killed (SIGKILL) under load, agreed within 90 seconds' }, async () => {
+      const seconds = await load.agreed(storage, { since, withinSeconds: 2 * AGREED_WITHIN_SECONDS });
+      console.log(`${load.acknowledged} acknowledged, agreed ${seconds.toFixed(0)} s after the kill`);
+      expect(seconds).toBeLessThanOrEqual(AGREED_WITHIN_SECONDS);
+    });
+  }
+}, 900_000);

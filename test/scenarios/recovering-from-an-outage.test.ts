@@ -1,0 +1,83 @@
+import { randomBytes } from 'node:crypto';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, expect, test } from 'vitest';
+import { openStorage } from '../../lib/storage/storage.ts';
+import { type Azurite, startAzurite } from '../../local/azurite.ts';
+import { signToken } from '../../local/identity-provider.ts';
+import { type Product, startProduct } from '../../local/product.ts';
+import { startLoad } from '../load.ts';
+import { countTried } from '../tried-faults.ts';
+import { rowsOf } from '../world.ts';
+
+const OUTAGE_SECONDS = 90;
+const LOAD_SECONDS = 8;
+/** The longest delay that the outage can have brought about, the reminder behind it, and the work. */
+const AGREED_WITHIN_SECONDS = 300;
+
+const stops: (() => Promise<unknown>)[] = [];
+afterAll(async () => {
+  for (const stop of stops.reverse()) await stop();
+});
+
+test('storage that is away for 90 seconds under load poisons nothing and loses nothing', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'rowkey-outage-'));
+  stops.push(() => rm(folder, { recursive: true, force: true }));
+  const account = { name: 'outage', key: randomBytes(64).toString('base64') };
+  const emulator = { folder: join(folder, 'azurite'), accounts: [account] } as const;
+  let azurite: Azurite = await startAzurite(emulator);
+  stops.push(() => azurite.stop());
+  const connectionString = azurite.connectionString();
+  const product: Product = await startProduct({
+    port: 0,
+    data: join(folder, 'data'),
+    func: false,
+    storage: { connectionString },
+  });
+  stops.push(() => product.stop());
+  const { issuer, audience } = product.instance;
+  const token = await signToken({ folder: join(folder, 'data'), issuer, audience, role: 'hr' });
+  const statuses = new Map<number, number>();
+  const load = startLoad(async (method, path, body) => {
+    const sent = body ? { body: JSON.stringify(body) } : {};
+    const response = await fetch(`${product.url}/api/${path}`, {
+      method,
+      headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
+      ...sent,
+    });
+    await response.arrayBuffer();
+    statuses.set(response.status, (statuses.get(response.status) ?? 0) + 1);
+    return response.status;
+  });
+  await sleep(LOAD_SECONDS * 1_000);
+  expect(load.acknowledged).toBeGreaterThan(10);
+
+  await azurite.stop();
+  await sleep(OUTAGE_SECONDS * 1_000);
+  const { blob, queue, table } = azurite.endpoints;
+  const ports = { blob: portOf(blob), queue: portOf(queue), table: portOf(table) };
+  azurite = await startAzurite({ ...emulator, ports });
+  const since = Date.now();
+  await sleep(LOAD_SECONDS * 1_000);
+  await load.stop();
+
+  const storage = openStorage({ connectionString });
+  await countTried({ what: 'Storage away for 90 seconds under load' }, async () => {
+    const seconds = await load.agreed(storage, { since, withinSeconds: AGREED_WITHIN_SECONDS });
+    console.log(
+      `${load.acknowledged} acknowledged, answers ${JSON.stringify([...statuses])}, agreed ${seconds.toFixed(0)} s after the outage`,
+    );
+    expect(await rowsOf(storage, 'poison')).toEqual([]);
+    for (const name of ['index-changes-poison', 'archive-poison']) {
+      const poison = storage.queue(name);
+      if (await poison.exists()) expect((await poison.getProperties()).approximateMessagesCount).toBe(0);
+    }
+  });
+  expect(statuses.get(503)).toBeGreaterThan(0);
+}, 900_000);
+
+function portOf(url: string): number {
+  return Number(new URL(url).port);
+}
