@@ -96,14 +96,14 @@ function blobProperty(field: string): string {
   return `Blob_${field}`;
 }
 
-/** The properties in which fields are stored, for a projection, and the one that tells a copy from an entity. */
+/** The properties in which fields are stored, for a projection, and those that tell an entity from other rows. */
 export function storedNames(entity: Entity, fields: readonly string[]): string[] {
   const names = fields.flatMap((field) =>
     entity.large.includes(field)
       ? [...Array.from({ length: partsFor(entity) }, (_, index) => partProperty(field, index)), blobProperty(field)]
       : [field],
   );
-  return [...names, 'SourceRow'];
+  return [...names, 'EntityType', 'SourceRow'];
 }
 
 /** The fields of a row, without ours and without those that the entity does not declare. */
