@@ -253,7 +253,13 @@ async function range(entity: Entity, call: Call): Promise<Answer> {
   const path = pathTo(entity.name, ...fields.map((field) => key[field]));
   const where = filterOf(entity, call);
   const bound = JSON.stringify([path, from, to, select, where]);
-  const options = { from, to, where, select: selected(entity, select), ...(await pageOf(call, bound)) };
+  const options = {
+    from,
+    to,
+    where,
+    select: selected(entity, select) ?? smallFields(entity),
+    ...(await pageOf(call, bound)),
+  };
   const page = await readEntities(app.engine, entity, key, options);
   return pageAnswer(call, entity, page, { bound, path, select: options.select });
 }
@@ -264,6 +270,11 @@ function filterOf(entity: Entity, { caller, query }: Call): Values {
   // Who may not see a field may not find out by it.
   checkMentions(entity, caller, texts);
   return validateTexts(entity, texts, asked);
+}
+
+/** A list has the large fields only where they are selected. */
+function smallFields({ columns, large }: Entity): string[] | undefined {
+  return large.length === 0 ? undefined : Object.keys(columns).filter((field) => !large.includes(field));
 }
 
 function selected(entity: Entity, select: string | undefined): string[] | undefined {

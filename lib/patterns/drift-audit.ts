@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import pMap from 'p-map';
 import { z } from 'zod';
+import { transactionsSoFar } from '../storage/cost.ts';
 import { type Address, type Row, readRow, scanTable, tryAction } from '../storage/rows.ts';
 import { inPattern } from '../telemetry/span.ts';
 import { checkCounts, checkEntity } from './drift-of-entities.ts';
@@ -47,6 +48,8 @@ export interface AuditPage {
 }
 
 const ROWS_AT_ONCE = 8;
+/** No more rows are begun once a page has taken so many. */
+const PAGE_TRANSACTIONS = 1_000;
 /** Queues are looked at every second at least. */
 const PATIENCE_MS = 2_500;
 /** A repair is refused where a writer was first, and then what that one left is looked at. */
@@ -71,7 +74,13 @@ export const auditPage = inPattern(
     const { rows, more } = await scanTable(engine.storage, { table, after: position.after, limit: top });
     const partitions = new Set<string>();
     const look = async (row: Row) => ({ row, suspicions: await checkRow(engine, entity, row, { partitions, only }) });
-    const looked = await pMap(rows, look, { concurrency: ROWS_AT_ONCE });
+    const before = transactionsSoFar();
+    const looked: Awaited<ReturnType<typeof look>>[] = [];
+    // One entity may need hundreds of lookups: a page ends early, and the next one goes on after the last row.
+    while (looked.length < rows.length && transactionsSoFar() - before < PAGE_TRANSACTIONS) {
+      const some = rows.slice(looked.length, looked.length + ROWS_AT_ONCE);
+      looked.push(...(await pMap(some, look, { concurrency: ROWS_AT_ONCE })));
+    }
     let suspicious = looked.filter(({ suspicions }) => suspicions.length > 0).map(({ row }) => row);
     if (suspicious.length > 0) await sleep(patience);
     const findings: Finding[] = [];
@@ -87,8 +96,8 @@ export const auditPage = inPattern(
       suspicious = [...refused];
     }
     const left = position.left + findings.filter(({ repaired }) => !repaired).length;
-    const page = { looked: rows.length, findings, left };
-    const last = more ? rows.at(-1) : undefined;
+    const page = { looked: looked.length, findings, left };
+    const last = more || looked.length < rows.length ? looked.at(-1)?.row : undefined;
     if (last) return { ...page, next: { ...position, after: { partition: last.partition, row: last.row }, left } };
     const isOver = position.table + 1 === tables.length;
     return { ...page, next: isOver ? undefined : { table: position.table + 1, left } };

@@ -113,7 +113,9 @@ export const scanEntities = inPattern(
       throw new RowkeyError('invalid-input', `${entity.name} has a table a day; they are read by partition.`);
     const from = after?.partition === undefined ? undefined : { partition: after.partition, row: after.row };
     const scan = { table: entity.table, type: typeOf(entity), after: from, limit: top };
-    const { rows, more } = await scanTable(engine.storage, scan);
+    const read = await scanTable(engine.storage, scan);
+    const rows = withinPage(read.rows);
+    const more = read.more || rows.length < read.rows.length;
     const last = rows.at(-1);
     const items = rows.map((row) => entityIn(entity, row)?.values).filter((values) => values !== undefined);
     return { items, next: more && last ? { partition: last.partition, row: last.row } : undefined };
@@ -125,12 +127,29 @@ function typeOf(entity: Entity): string | undefined {
   return isWrittenByClients(entity) ? undefined : entity.name;
 }
 
+/** In characters; a page has one row at least. */
+const PAGE_LENGTH = 4_194_304;
+
+/** The first rows, up to the one with which the page is full. A text in a blob counts, as it is fetched with its row. */
+function withinPage(rows: readonly Row[]): readonly Row[] {
+  let length = 0;
+  const end = rows.findIndex(({ properties }) => {
+    for (const [name, value] of Object.entries(properties))
+      if (typeof value === 'string')
+        length += name.startsWith('Blob_') ? Number(/"length":(\d+)/.exec(value)?.[1] ?? 0) : value.length;
+    return length >= PAGE_LENGTH;
+  });
+  return end < 0 ? rows : rows.slice(0, end + 1);
+}
+
 function toPage(
   entity: Entity,
-  rows: readonly Row[],
-  more: boolean,
+  read: readonly Row[],
+  hasMore: boolean,
   { where = {}, select }: Pick<RangeOptions, 'where' | 'select'>,
 ): Page {
+  const rows = withinPage(read);
+  const more = hasMore || rows.length < read.length;
   // Storage has compared the others.
   const isToCompare = ({ properties }: Row) =>
     isWrittenByClients(entity) || storedVersion(entity, properties) < entity.version;

@@ -15,6 +15,11 @@ interface Meter extends Cost {
 
 const meters = new AsyncLocalStorage<Meter>();
 
+/** The storage transactions so far of the work that is measured; 0 where none is. */
+export function transactionsSoFar(): number {
+  return meters.getStore()?.transactions ?? 0;
+}
+
 /** Runs `work` and counts the storage transactions it causes, across awaits. */
 export function measureCost<Result>(work: (cost: Cost) => Promise<Result>): Promise<Result> {
   const meter: Meter = { transactions: 0, milliseconds: 0, underWay: 0, since: 0 };
