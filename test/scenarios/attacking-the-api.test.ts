@@ -7,7 +7,7 @@ import { deployment } from '../../lib/model/deployment.ts';
 import type { Role } from '../../lib/patterns/entity.ts';
 import { type Attack, attacksOn, SECRET, SEEN, WHO } from '../attack.ts';
 import { type OpenApi, openapiChecker } from '../openapi.ts';
-import { useProduct } from '../product.ts';
+import { eventually, useProduct } from '../product.ts';
 
 /** ATTACK_REQUESTS=20000 for an attack; ATTACK_SEED repeats the requests of a run. */
 const REQUESTS = Number(process.env.ATTACK_REQUESTS ?? 1_500);
@@ -189,4 +189,13 @@ test(`${REQUESTS} hostile requests get described answers, no unexpected 5xx and 
   expect([...violations].map(([why, { times, example }]) => `${times} x ${why}\n    ${example}`)).toEqual([]);
   const health = await product.as(undefined)('GET', '/api/health');
   expect(health.body).toMatchObject({ status: 'ok' });
+
+  // Whatever was written, the queue makes every index agree, and no message is given up on.
+  const operator = product.as('operator');
+  for (const path of Object.keys(openapi.paths).filter((each) => each.startsWith('/api/operations/drift/')))
+    await eventually(
+      () => operator('POST', `${path}?top=1000`),
+      ({ body }) => body.findings.length === 0,
+    );
+  expect((await operator('GET', '/api/operations/poison')).body.items).toEqual([]);
 }, 7_200_000);
