@@ -1,13 +1,19 @@
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { access, readFile, rm, writeFile } from 'node:fs/promises';
+import { access, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { promisify } from 'node:util';
 import { describe, expect, test, vi } from 'vitest';
+import { openStorage } from '../../lib/storage/storage.ts';
+import { secretsIn } from '../../local/secrets.ts';
 import { PATIENCE_MS } from '../patience.ts';
 import { ROOT, runCommand, shell, startCommand, useStartProcess } from '../start-process.ts';
+import { UNDER_FUNC } from '../under-func.ts';
+
+/** Of every emulator that was not given another. */
+const PUBLISHED_KEY = 'Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==';
 
 const started = useStartProcess();
 
@@ -36,6 +42,28 @@ describe('npm start', () => {
       headers: { accept: 'application/json;odata=nometadata' },
     });
     expect(await own.json()).toMatchObject({ employeeId: '000123' });
+  });
+
+  test('keeps its folder, its storage and its timers from everybody but its owner', async () => {
+    const { folder, process: running } = started;
+    expect((await stat(folder)).mode & 0o777).toBe(0o700);
+    expect((await stat(join(folder, 'secrets.json'))).mode & 0o777).toBe(0o600);
+    const [connection, key] = [await running.run('secret', 'storage'), await running.run('secret', 'host')];
+    const own = openStorage({ connectionString: connection.said.trim() });
+    await expect(own.queue('index-changes').getProperties()).resolves.toBeDefined();
+    // What any web page knows.
+    const published = connection.said.trim().replace(/AccountKey=[^;]+/, `AccountKey=${PUBLISHED_KEY}`);
+    const page = openStorage({ connectionString: published }).queue('index-changes');
+    await expect(page.sendMessage('{}')).rejects.toMatchObject({ statusCode: 403 });
+    const runTimer = async (headers: Record<string, string>) => {
+      const init = { method: 'POST', headers: { 'content-type': 'application/json', ...headers }, body: '{}' };
+      return (await fetch(`${running.url}/admin/functions/roll-days`, init)).status;
+    };
+    // Core Tools ask for no key.
+    if (!UNDER_FUNC) expect(await runTimer({})).toBe(401);
+    expect(await runTimer({ 'x-functions-key': key.said.trim() })).toBe(202);
+    const { storageKey, hostKey } = await secretsIn(folder);
+    for (const secret of [storageKey, hostKey]) expect(running.said()).not.toContain(secret);
   });
 
   test('refuses a second instance on the same data, in one sentence', async () => {
