@@ -89,9 +89,9 @@ async function why(response: Response, bookmark: string): Promise<string> {
   const problem = Problem.safeParse(await response.json().catch(() => undefined));
   // A continuation is good for the storage that gave it, and no other.
   const hint = response.status === 400 ? ` To begin anew, delete ${bookmark}.` : '';
-  if (problem.success) return `${problem.data.detail}${hint}`;
-  // Where there is no such route, nothing is said.
-  return response.status === 404
-    ? 'no entity of which anything can be compared, or no index of it, has that name.'
-    : 'it does not say why.';
+  if (!problem.success) return 'it does not say why.';
+  // There is a route for each name that can be given.
+  if (response.status === 404 && problem.data.field === 'path')
+    return 'no entity of which anything can be compared, or no index of it, has that name.';
+  return `${problem.data.detail}${hint}`;
 }

@@ -78,7 +78,10 @@ function pathOf({ path }: Route, params: Readonly<Record<string, string>>): stri
 
 function answerOther(method: string, found: readonly Route['method'][]): Answer {
   if (found.length === 0)
-    throw new RowkeyError('not-found', 'No route has this path; /api/openapi.json describes all routes.');
+    throw new RowkeyError('not-found', 'No route has this path.', {
+      field: 'path',
+      accepted: 'the paths in /api/openapi.json',
+    });
   const accepted = ANY_METHOD.filter(
     (each) => each === 'OPTIONS' || found.some((one) => one === each || (one === 'GET' && each === 'HEAD')),
   ).join(', ');
