@@ -39,7 +39,7 @@ const breakSecret = ({ department, employeeId }: Values, nationalId = 'v1.broken
 };
 
 async function everyRow(): Promise<Record<string, unknown>[]> {
-  const tables = ['employees', 'employeesbyemail', 'employeesbylastname', 'formeremployees'];
+  const tables = ['employees', 'employeesbyemail', 'employeesbyid', 'employeesbylastname', 'formeremployees'];
   return (await Promise.all(tables.map((table) => rowsOf(world.storage, table)))).flat();
 }
 

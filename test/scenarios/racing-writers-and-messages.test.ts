@@ -114,7 +114,7 @@ async function race(writers: Schedule, number: number, processes: readonly Engin
 
 /** What was checked is in the way of what comes. */
 async function empty(): Promise<void> {
-  for (const table of ['employees', 'employeesbyemail', 'employeesbylastname', 'formeremployees']) {
+  for (const table of ['employees', 'employeesbyemail', 'employeesbyid', 'employeesbylastname', 'formeremployees']) {
     await dropTable(world.storage, table);
     await createTable(world.storage, table);
   }
