@@ -1,15 +1,16 @@
 import { app } from '@azure/functions';
-import { consumer } from '../lib/app.ts';
-import { consumePoison } from '../lib/patterns/consume.ts';
-import { ARCHIVE_QUEUE, INDEX_CHANGES_QUEUE } from '../lib/patterns/intent.ts';
-import { toMessage } from '../lib/queue-message.ts';
+import { readyEngine } from '../lib/app.ts';
+import { deployment } from '../lib/model/deployment.ts';
+import { drainPoison } from '../lib/patterns/drain-poison.ts';
 
-/** Records what the host itself gave up on. */
-for (const queue of [INDEX_CHANGES_QUEUE, ARCHIVE_QUEUE]) {
-  const queueName = `${queue}-poison`;
-  app.storageQueue(queueName, {
-    queueName,
-    connection: 'AzureWebJobsStorage',
-    handler: async (body, context) => consumePoison(await consumer(context), toMessage(queueName, body, context)),
-  });
-}
+/** A run ends before the next one is due. */
+const WORK_FOR_MS = 30_000;
+
+/** Every minute: records what the host gave up on, or sends it back. */
+app.timer('poison', {
+  schedule: '0 * * * * *',
+  handler: async (_timer, context) => {
+    const until = Date.now() + WORK_FOR_MS;
+    await drainPoison({ engine: await readyEngine(context), entities: deployment, log: context }, { until });
+  },
+});

@@ -7,6 +7,7 @@ import type { Engine } from './engine.ts';
 import { type Entity, withArchives } from './entity.ts';
 import { sendWork, unwrap } from './hold.ts';
 import { ARCHIVE_QUEUE, Intent } from './intent.ts';
+import { isDeeperThan } from './json-text.ts';
 import { handleMessage, isTooOld, type Log, type Message, recordPoison, type TakeHold } from './poison.ts';
 import { possibleItems } from './possible-places.ts';
 import { reconcile } from './reconcile.ts';
@@ -19,6 +20,9 @@ export interface Consumer {
   readonly entities: readonly Entity[];
   readonly log: Log;
 }
+
+/** Messages of ours are nested 6 deep; from about 2,000 on, @azure/functions runs out of stack before a queue function is called. */
+const MAX_NESTING = 1_000;
 
 const Sender = z.object({ traceparent: z.string() });
 
@@ -98,6 +102,8 @@ function handle(...handling: Parameters<typeof handleMessage>): Promise<void> {
 }
 
 function read<Schema extends z.ZodType>(schema: Schema, body: unknown): z.output<Schema> {
+  if (isDeeperThan(MAX_NESTING, body))
+    throw new RowkeyError('never-succeeds', `The message cannot be read: it is nested more than ${MAX_NESTING} deep.`);
   const [replaced] = replacedMetadata(body);
   if (replaced !== undefined)
     throw new RowkeyError(

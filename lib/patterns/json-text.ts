@@ -8,6 +8,16 @@ export function jsonText(value: unknown): string {
   }
 }
 
+/** Whether a value that came from JSON has more than `levels` lists and objects within each other. */
+export function isDeeperThan(levels: number, value: unknown): boolean {
+  let level = [value];
+  for (let depth = 0; level.length > 0; depth += 1) {
+    if (depth > levels) return true;
+    level = level.flatMap((one) => (typeof one === 'object' && one !== null ? Object.values(one) : []));
+  }
+  return false;
+}
+
 /** What is still to be written, the last first: texts as they are, and values. */
 type Pending = { readonly text: string } | { readonly value: unknown };
 

@@ -284,7 +284,7 @@ function toPoison({ row, properties }: Row): Poison {
 }
 
 /** Of an error of ours the message, which is made to be shown; of another only its kind, as it may hold anything. */
-function reasonOf(error: unknown): string {
+export function reasonOf(error: unknown): string {
   if (error instanceof RowkeyError) return error.message;
   return error instanceof Error ? `an unexpected ${error.name}` : 'an unexpected failure';
 }

@@ -10,6 +10,12 @@ export interface SentMessage {
   readonly text: string;
 }
 
+/** A message that was taken from its queue, and comes back unless it is deleted. */
+export interface ReceivedMessage extends SentMessage {
+  /** Milliseconds. */
+  readonly insertedAt: number;
+}
+
 /** Queue storage takes 64 KiB a message: https://learn.microsoft.com/rest/api/storageservices/put-message */
 export const MAX_MESSAGE_BYTES = 65_536;
 /** Kept until handled: a message that expired would be an acknowledged change lost. */
@@ -43,7 +49,20 @@ export async function hideMessage(
   return hidden && { ...message, popReceipt: hidden.popReceipt ?? popReceipt };
 }
 
-/** Takes a message back. */
+/** Up to `limit` messages (32 at most), the oldest first, hidden for `hiddenFor` seconds. */
+export async function receiveMessages(
+  storage: Storage,
+  queue: string,
+  { limit, hiddenFor }: { readonly limit: number; readonly hiddenFor: number },
+): Promise<ReceivedMessage[]> {
+  const options = { numberOfMessages: limit, visibilityTimeout: hiddenFor };
+  const { receivedMessageItems } = await storageCall(storage.queue(queue).receiveMessages(options));
+  return receivedMessageItems.map(({ messageId: id, popReceipt, messageText: text, insertedOn }) => {
+    return { queue, id, popReceipt, text, insertedAt: insertedOn.getTime() };
+  });
+}
+
+/** Deletes a message that was sent or received, unless somebody else has received it meanwhile. */
 export async function deleteMessage(storage: Storage, { queue, id, popReceipt }: SentMessage): Promise<void> {
   if (isExplained(() => ({ write: 'message', queue, does: 'delete' }))) return;
   await unlessRefused(GONE, storage.queue(queue).deleteMessage(id, popReceipt));

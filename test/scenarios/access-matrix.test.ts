@@ -283,6 +283,7 @@ async function poison(): Promise<string> {
   const items = [{ partition: 'Zpoison', row: 'empid_700000', places: [place] }];
   const intent = { version: 1, intent: randomUUID(), entity: 'employees', table: 'employees', items };
   await product.storage.queue('index-changes-poison').sendMessage(JSON.stringify(intent));
+  expect(await product.runTimer('poison')).toBe(202);
   const until = Date.now() + PATIENCE_MS;
   for (;;) {
     const { body } = await must(send(EVERYTHING, 'GET', '/api/operations/poison?top=1000'), 200);

@@ -1,4 +1,5 @@
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
+import { PATIENCE_MS } from '../patience.ts';
 import { eventually, useProduct } from '../product.ts';
 
 const product = useProduct(import.meta.url);
@@ -21,6 +22,34 @@ test.each([
     expect(reason).toContain(`it has the property ${name}`);
     expect(Math.abs(Date.parse(insertedAt) - Date.now())).toBeLessThan(600_000);
     expect((await operator('DELETE', `/api/operations/poison/${id}`)).status).toBe(204);
+  },
+);
+
+test.each([
+  ['index-changes', '['.repeat(20_000) + ']'.repeat(20_000)],
+  ['archive', `${'{"a":'.repeat(10_000)}1${'}'.repeat(10_000)}`],
+])(
+  'a message of %s that is nested too deeply for the Functions library is recorded, listed and dropped',
+  async (queue, text) => {
+    const operator = product.as('operator');
+    await product.storage.queue(queue).sendMessage(text);
+    // Five attempts five seconds apart, none of which reaches the app.
+    const poison = product.storage.queue(`${queue}-poison`);
+    await vi.waitFor(async () => expect((await poison.getProperties()).approximateMessagesCount).toBe(1), {
+      timeout: PATIENCE_MS,
+      interval: 500,
+    });
+    expect(await product.runTimer('poison')).toBe(202);
+    const { body } = await eventually(
+      () => operator('GET', '/api/operations/poison'),
+      ({ body: { items } }) => items.length > 0,
+    );
+    expect(body.items).toMatchObject([
+      { queue, reason: 'The message cannot be read: it is nested more than 1000 deep.' },
+    ]);
+    expect(body.items[0].text === text).toBe(true);
+    await vi.waitFor(async () => expect((await poison.getProperties()).approximateMessagesCount).toBe(0));
+    expect((await operator('DELETE', `/api/operations/poison/${body.items[0].id}`)).status).toBe(204);
   },
 );
 

@@ -97,6 +97,7 @@ describe('a body that is nested 20,000 deep', () => {
       INDEX_CHANGES_QUEUE,
       { ...intent, items: [{ partition: 'a', row: 'b', places: list }] },
     ],
+    ['in a property of a later release', INDEX_CHANGES_QUEUE, { ...intent, later: list }],
     ['in the trace of an intent', INDEX_CHANGES_QUEUE, { ...intent, traceparent: object }],
     ['in the key of a transfer', ARCHIVE_QUEUE, { ...transfer, key: { department: object } }],
     ['in the new values of a transfer', ARCHIVE_QUEUE, { ...transfer, to: { department: list } }],
