@@ -14,6 +14,7 @@ import { inTurn } from './in-turn.ts';
 import { isUnknown, type NotedChange, noteChange, noted } from './note-change.ts';
 import { addressOf } from './places.ts';
 import { isCount, MAX_COUNT, seriesRowKeys } from './series-rows.ts';
+import { inheritedNameErrors } from './validate-entity.ts';
 
 /**
  * Data series pattern: the counts of a day, or of a year, are properties of one entity and not entities of their own, so
@@ -45,6 +46,7 @@ export function defineSeries<Shape extends z.ZodRawShape, const Partition extend
 ): Entity<Shape> {
   const { first, last, perRow = last - first + 1 } = slots;
   const refuse = (why: string) => new Error(`Entity "${name}": ${why}`);
+  for (const error of inheritedNameErrors('slot', [slots.name])) throw refuse(error);
   if (!/^[a-z][A-Za-z0-9]{0,49}$/.test(slots.name))
     throw refuse(`the slot name "${slots.name}" is not accepted; 1 to 50 letters and digits are.`);
   if (![first, last].every(Number.isInteger) || first < 0 || last < first || last > MAX_SLOT)

@@ -16,6 +16,8 @@ const INDEX_NAME = /^[a-z][A-Za-z0-9]{0,49}$/;
 const FIELD_NAME = /^[a-z][A-Za-z0-9_]{0,199}$/;
 /** The tables SDK gives these names a meaning of their own. */
 const SDK_NAMES = ['partitionKey', 'rowKey', 'timestamp', 'etag'];
+/** Every plain object has these members, so values that callers send would seem to have fields of these names. */
+const INHERITED_NAMES = Object.getOwnPropertyNames(Object.prototype);
 /** The service allows 252 properties; the engine has some of its own. */
 const MAX_FIELDS = 240;
 /** The Functions host accepts no larger body. */
@@ -48,6 +50,13 @@ export function validationErrors(entity: Entity, declared: z.ZodObject): string[
   return checks.flatMap((errors) => [...errors]).map((error) => `Entity "${entity.name}": ${error}`);
 }
 
+/** What is wrong with a declared name that every plain object has as a member, or nothing. */
+export function* inheritedNameErrors(what: string, names: readonly string[]): Generator<string> {
+  for (const name of names)
+    if (INHERITED_NAMES.includes(name))
+      yield `the ${what} name "${name}" is a member of every JavaScript object; every name but ${INHERITED_NAMES.join(', ')} is accepted.`;
+}
+
 function* nameErrors(entity: Entity, declared: z.ZodObject): Generator<string> {
   if (!ENTITY_NAME.test(entity.name))
     yield `the name is not accepted; a name is 1 to 60 lower-case letters and digits and begins with a letter.`;
@@ -55,6 +64,11 @@ function* nameErrors(entity: Entity, declared: z.ZodObject): Generator<string> {
   for (const table of [entity.table, ...archive, ...elsewhereTables(entity)])
     if (!TABLE_NAME.test(table))
       yield `the table name "${table}" is not accepted; a table name is 3 to 55 lower-case letters and digits and begins with a letter.`;
+  yield* inheritedNameErrors('entity', [entity.name]);
+  yield* inheritedNameErrors('archive', archive);
+  yield* inheritedNameErrors('index', Object.keys(entity.indexes));
+  // Attachments are among them.
+  yield* inheritedNameErrors('field', Object.keys(entity.schema.shape));
   for (const index of Object.keys(entity.indexes))
     if (!INDEX_NAME.test(index))
       yield `the index name "${index}" is not accepted; an index name is 1 to 50 letters and digits and begins with a lower-case letter.`;

@@ -178,6 +178,19 @@ const BAD: readonly [title: string, model: () => unknown, sentence: RegExp][] = 
     () => load(entity('things', { schema: z.object({ ...shape, 'first-name': text }) as never })),
     /the field name "first-name" is not accepted/,
   ],
+  ...Object.getOwnPropertyNames(Object.prototype).flatMap((name): (typeof BAD)[number][] => {
+    const sentence = (what: string) => new RegExp(`the ${what} name "${name}" is a member of every JavaScript object`);
+    const schema = z.object({ ...shape, [name]: text.optional() }) as never;
+    const attachments = { [name]: photo };
+    return [
+      [`an entity named ${name}`, () => load(entity(name, { row: '{id}' })), sentence('entity')],
+      [`an archive named ${name}`, () => load(entity('things', { archive: { table: name } })), sentence('archive')],
+      [`an index named ${name}`, () => load(entity('things', { indexes: { [name]: byName() } })), sentence('index')],
+      [`a field named ${name}`, () => load(entity('things', { schema })), sentence('field')],
+      [`an attachment named ${name}`, () => load(entity('things', { attachments })), sentence('field')],
+      [`slots named ${name}`, () => load(series({ name, first: 0, last: 4 })), sentence('slot')],
+    ];
+  }),
   [
     'two indexes whose names differ in case',
     () => load(entity('things', { indexes: { name: byName(), Name: byName() } })),
