@@ -67,6 +67,8 @@ describe('a storage call that takes longer than the writer has', () => {
     await expect(createEntity(world.engineThrough(slow, HASTY), employees, one)).rejects.toMatchObject({
       code: 'busy',
     });
+    // The reconciler releases the other claim of the refused write, on the employee's number.
+    await world.settle();
     const { values } = await createEntity(world.engine, employees, { ...one, email: `other-${one.email}` });
     await world.settle();
     expect(
@@ -75,10 +77,10 @@ describe('a storage call that takes longer than the writer has', () => {
   });
 
   test('that is the transaction is not waited for', async () => {
-    // The third call of a create is its transaction, which nothing else of the department is in the way of.
+    // The fourth call of a create is its transaction, after the intent and two claims.
     const one = somebody({ department: 'Slow' });
     const lateMs = 4 * HASTY.commitWithinMs;
-    const slow = slowHttpClient(3, lateMs);
+    const slow = slowHttpClient(4, lateMs);
     const since = performance.now();
     await expect(createEntity(world.engineThrough(slow, HASTY), employees, one)).rejects.toMatchObject({
       code: 'storage-unavailable',
