@@ -18,7 +18,7 @@ import { dropList, toStoredList } from './member-list.ts';
 import { planFirst, readNeighbours, rememberWritten, replanned } from './neighbours.ts';
 import { isUnknown, noteChange } from './note-change.ts';
 import { type Change, type Neighbours, neighboursOf, type Plan, planPartition } from './plan.ts';
-import { type ReconcileOptions, reconcile, type Written } from './reconcile.ts';
+import { mayStillLand, type ReconcileOptions, reconcile, type Written } from './reconcile.ts';
 import { claim } from './unique-claim.ts';
 
 /**
@@ -109,7 +109,7 @@ async function settle(
     await deleteMessage(engine.storage, intent);
   } catch (error) {
     // A write without a reply may still land: the intent becomes visible once that is over. Anything else is certain.
-    if (error instanceof RowkeyError && error.code === 'storage-unavailable') return;
+    if (mayStillLand(error)) return;
     await sendWorkOf(engine, intent).catch(() => undefined);
   }
 }
@@ -267,12 +267,14 @@ async function announce(
 }
 
 async function claimAll(write: Write): Promise<Row[]> {
-  const { engine, entity, plan, writeId, abandoned } = write;
+  const { engine, entity, plan, writeId, abandoned, deadline } = write;
+  // A claim that lands after the intent has become visible would have nobody to release it.
+  const signal = AbortSignal.timeout(Math.max(0, deadline - engine.now()));
   const outcomes = await pMap(
     plan.claims,
     async ({ place, owner }) => ({
       index: place.index,
-      outcome: await claim(engine, place, owner, { intent: writeId, abandoned }),
+      outcome: await claim(engine, place, owner, { intent: writeId, abandoned, signal }),
     }),
     { concurrency: CLAIMS_AT_ONCE },
   );

@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import pMap from 'p-map';
+import { RowkeyError } from '../errors.ts';
 import { isExplaining } from '../storage/explain.ts';
 import { type Address, type Properties, type Row, readRow, tryAction } from '../storage/rows.ts';
 import { inPattern } from '../telemetry/span.ts';
@@ -63,11 +64,21 @@ export const reconcile = inPattern(
     { hold, written }: ReconcileOptions,
   ): Promise<void> => {
     const work: Work = { engine, entity, intent, hold, written };
-    await pMap(items, (item) => reconcileEntity(work, { ...item, table }, item.places), {
-      concurrency: ENTITIES_AT_ONCE,
-    });
+    const failures: unknown[] = [];
+    const settle = async (item: (typeof items)[number]) => {
+      if (failures.length > 0) return;
+      await reconcileEntity(work, { ...item, table }, item.places).catch((error: unknown) => failures.push(error));
+    };
+    // A failure is thrown after every item has ended: the caller then gives the hold away.
+    await pMap(items, settle, { concurrency: ENTITIES_AT_ONCE });
+    if (failures.length > 0) throw failures.find(mayStillLand) ?? failures[0];
   },
 );
+
+/** Whether a write may have been sent whose outcome is unknown. */
+export function mayStillLand(error: unknown): boolean {
+  return error instanceof RowkeyError && error.code === 'storage-unavailable';
+}
 
 interface Work extends ReconcileOptions {
   readonly engine: Engine;

@@ -16,6 +16,8 @@ export function isOwnedBy(row: Row, owner: Pick<Address, 'partition' | 'row'>): 
 export interface Claimant {
   readonly intent: string;
   readonly abandoned?: ReadonlySet<string> | undefined;
+  /** Gives up a claim that takes longer than its writer has. */
+  readonly signal?: AbortSignal;
 }
 
 /** Whether another's claim is on the row whose writer may still commit. */
@@ -36,10 +38,10 @@ export function isConfirmed(row: Row): boolean {
  */
 export async function claim(engine: Engine, place: Place, owner: Address, claimant: Claimant): Promise<ClaimOutcome> {
   const { storage, now } = engine;
-  const { intent } = claimant;
+  const { intent, signal } = claimant;
   const marks = marksOf(engine, intent);
   for (;;) {
-    const inserted = await insertClaim(engine, place, owner, marks);
+    const inserted = await insertClaim(engine, place, owner, { marks, signal });
     if (inserted) return inserted;
     const row = await readRow(storage, place);
     if (!row) continue;
@@ -48,25 +50,27 @@ export async function claim(engine: Engine, place: Place, owner: Address, claima
     if (!isOwnedBy(row, owner)) return 'held-by-another';
     if (hasLiveClaim(row, claimant, now())) return 'being-claimed';
     const merge = { kind: 'merge', row: place.row, properties: marks, etag: row.etag } as const;
-    const etags = await trySubmit(storage, { ...toPartition(place), actions: [merge] });
+    const where = { ...toPartition(place), ...(signal ? { signal } : {}) };
+    const etags = await trySubmit(storage, { ...where, actions: [merge] });
     if (etags) return { ...row, etag: etags.get(place.row) ?? '', properties: { ...row.properties, ...marks } };
   }
 }
 
 /** Claims a row for `owner` that nobody has. False where somebody has it, who may be this very claimant. */
 export async function claimFree(engine: Engine, place: Place, owner: Address, intent: string): Promise<boolean> {
-  return (await insertClaim(engine, place, owner, marksOf(engine, intent))) !== undefined;
+  return (await insertClaim(engine, place, owner, { marks: marksOf(engine, intent) })) !== undefined;
 }
 
 async function insertClaim(
   { storage }: Engine,
   place: Place,
   { partition: SourcePartition, row: SourceRow }: Address,
-  marks: ReturnType<typeof marksOf>,
+  { marks, signal }: { readonly marks: ReturnType<typeof marksOf>; readonly signal?: AbortSignal | undefined },
 ): Promise<Row | undefined> {
   const properties = { EntityType: 'claim', SourcePartition, SourceRow, Confirmed: false, ...marks };
   const insert = { kind: 'insert', row: place.row, properties } as const;
-  const etags = await trySubmit(storage, { ...toPartition(place), actions: [insert] });
+  const where = { ...toPartition(place), ...(signal ? { signal } : {}) };
+  const etags = await trySubmit(storage, { ...where, actions: [insert] });
   return etags && { ...toPartition(place), row: place.row, etag: etags.get(place.row) ?? '', properties };
 }
 
