@@ -45,7 +45,8 @@ const History = z.object({
 });
 export type History = z.infer<typeof History>;
 
-const Receipt = z.object({ id: z.string(), popReceipt: z.string() });
+/** The SDK puts the id in the path of its requests, where `..` means the queue itself. */
+const Receipt = z.object({ id: z.string().regex(/^[\w-]{1,64}$/), popReceipt: z.string().min(1).max(256) });
 /** Top-level fields of a message body that belong to this module. */
 const Envelope = z.object({
   reminder: Receipt.optional().catch(undefined),
@@ -115,7 +116,9 @@ export function unwrap({ id, attempts, insertedAt, body }: ReceivedMessage): Unw
   const { reminder: _, history: __, ...work } = body as Record<string, unknown>;
   const { reminder, history } = envelope;
   const earlier = history ?? { id: reminder?.id ?? id, since: insertedAt, attempts: 0, waits: 0 };
-  return { body: work, history: { ...earlier, attempts: earlier.attempts + attempts } };
+  // A forged history must not keep the message from becoming too old.
+  const since = Math.min(earlier.since, insertedAt);
+  return { body: work, history: { ...earlier, since, attempts: earlier.attempts + attempts } };
 }
 
 /** The hold of a queue function on its work. */

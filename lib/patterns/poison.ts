@@ -100,6 +100,9 @@ export async function handleMessage(
   try {
     await work(async () => {
       held = await holdWork(engine, message);
+      // An attempt that nobody has reported as failed: its process died, or could not reach storage.
+      if (held && attempts > MAX_ATTEMPTS)
+        throw new RowkeyError('never-succeeds', 'The message stopped its process at every attempt.');
       return held;
     });
     await held?.release();

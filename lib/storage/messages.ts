@@ -27,8 +27,7 @@ const NOT_XML = /[\ufffe\uffff]/g;
 
 /** Sends plain JSON (host.json says `messageEncoding: none`), hidden for `hiddenFor` seconds. */
 export async function sendMessage(storage: Storage, queue: string, body: unknown, hiddenFor = 0): Promise<SentMessage> {
-  const json = typeof body === 'string' ? body : JSON.stringify(body);
-  const text = json.replace(NOT_XML, (unit) => `\\u${unit.charCodeAt(0).toString(16)}`);
+  const text = toText(body);
   if (isExplained(() => ({ write: 'message', queue, does: 'send' }))) return { queue, id: '', popReceipt: '', text };
   const options = { visibilityTimeout: hiddenFor, messageTimeToLive: NEVER_EXPIRES };
   const sent = await storageCall(storage.queue(queue).sendMessage(text, options));
@@ -44,7 +43,8 @@ export async function hideMessage(
   message: SentMessage,
   seconds: number,
 ): Promise<SentMessage | undefined> {
-  const { queue, id, popReceipt, text } = message;
+  const { queue, id, popReceipt } = message;
+  const text = toText(message.text);
   const hidden = await unlessRefused(GONE, storage.queue(queue).updateMessage(id, popReceipt, text, seconds));
   return hidden && { ...message, popReceipt: hidden.popReceipt ?? popReceipt };
 }
@@ -66,4 +66,10 @@ export async function receiveMessages(
 export async function deleteMessage(storage: Storage, { queue, id, popReceipt }: SentMessage): Promise<void> {
   if (isExplained(() => ({ write: 'message', queue, does: 'delete' }))) return;
   await unlessRefused(GONE, storage.queue(queue).deleteMessage(id, popReceipt));
+}
+
+/** What travels in XML: a string as it is, anything else as JSON. */
+function toText(body: unknown): string {
+  const json = typeof body === 'string' ? body : JSON.stringify(body);
+  return json.replace(NOT_XML, (unit) => `\\u${unit.charCodeAt(0).toString(16)}`);
 }
