@@ -76,6 +76,16 @@ test('a message that may succeed goes back to its queue', async () => {
   ]);
 });
 
+test('a message that is nested too deeply to be sent again is recorded, even if the rest of it can be read', async () => {
+  const intent = { version: 1, intent: 'deep', entity: 'employees', table: 'employees', items: [], later: 0 };
+  const text = JSON.stringify(intent).replace('0}', `${'['.repeat(20_000)}${']'.repeat(20_000)}}`);
+  await send(text);
+  await run();
+  const [poison] = await listed();
+  expect(poison?.reason).toBe('The message cannot be read: it is nested more than 1000 deep.');
+  expect(poison?.text === text).toBe(true);
+});
+
 test('whatever text a message has, it is recorded with it', async () => {
   const unit = fc.oneof(fc.string({ unit: 'binary' }), fc.json(), fc.base64String(), fc.constantFrom('"\\ud800"', ' '));
   // XML, in which messages travel, has no other characters, and its parser trims: https://www.w3.org/TR/xml/#charsets
