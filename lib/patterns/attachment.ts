@@ -118,7 +118,8 @@ export const acceptFile = inPattern(
   async (engine: Engine, attachment: AttachmentKey, uploadId: string): Promise<Stored> => {
     const { entity, key, field } = attachment;
     const { types } = declarationOf(entity, field);
-    const [, digits, dashed] = /^[0-9a-f-]{36}\.(\d{1,10})\.([a-z0-9-]+)$/.exec(uploadId) ?? [];
+    // The last part is compared with the declared types, so it needs no pattern of its own.
+    const [, digits, dashed] = /^[0-9a-f-]{36}\.(\d{1,10})\.(.+)$/.exec(uploadId) ?? [];
     const type = types.find((each) => each.replace('/', '-') === dashed);
     const blob = arrival(addressOf(entity, key), field, uploadId);
     const length = type === undefined ? undefined : await blobLength(engine.storage, blob);

@@ -1,0 +1,41 @@
+import { expect, test } from 'vitest';
+import { z } from 'zod';
+import { acceptFile, announceFile } from '../../../lib/patterns/attachment.ts';
+import { defineEntity } from '../../../lib/patterns/define-entity.ts';
+import { createEntity } from '../../../lib/patterns/entity-store.ts';
+import { blobUploadUrl } from '../../../lib/storage/blob-sas.ts';
+import { openWorld } from '../../world.ts';
+
+/** The first bytes of a file of each type. */
+const FIRST_BYTES = {
+  'application/vnd.tcpdump.pcap': 'd4c3b2a1',
+  'image/vnd.adobe.photoshop': '38425053',
+  'application/vnd.ms-cab-compressed': '4d534346',
+  'application/epub+zip': Buffer.from(
+    'PK\x03\x04\x14\0\0\0\0\0\0\0\0\0\0\0\0\0\x14\0\0\0\x14\0\0\0\x08\0\0\0mimetypeapplication/epub+zip',
+  ).toString('hex'),
+  'video/MP1S': '000001ba21',
+};
+
+test('takes in an uploaded file of every type that a declaration may name', async () => {
+  const papers = defineEntity('papers', {
+    schema: z.object({ shelf: z.string(), paperId: z.string() }),
+    table: 'papers',
+    key: { partition: '{shelf}', row: '{paperId}' },
+    attachments: { scan: { container: 'scans', maxBytes: 1_000, types: Object.keys(FIRST_BYTES) } },
+    access: { read: ['hr'], write: ['hr'] },
+  });
+  const { engine, storage } = await openWorld(import.meta.url, [papers]);
+  const key = { shelf: 'one', paperId: '1' };
+  await createEntity(engine, papers, key);
+  for (const [type, hex] of Object.entries(FIRST_BYTES)) {
+    const bytes = Buffer.from(hex.padEnd(128, '0'), 'hex');
+    const { uploadId, blob } = announceFile(papers, key, 'scan', { type, bytes: bytes.length });
+    const times = { startsAt: new Date(Date.now() - 60_000), expiresAt: new Date(Date.now() + 60_000) };
+    const headers = { 'x-ms-blob-type': 'BlockBlob', 'content-type': type };
+    const put = await fetch(await blobUploadUrl(storage, blob, times), { method: 'PUT', headers, body: bytes });
+    expect(put.status).toBe(201);
+    const { values } = await acceptFile(engine, { entity: papers, key, field: 'scan' }, uploadId);
+    expect(values.scan, type).toMatchObject({ type, bytes: bytes.length });
+  }
+});
