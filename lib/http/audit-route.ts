@@ -10,6 +10,9 @@ import { type Answer, type Call, pathTo, type Route } from './route.ts';
 /** Without the key where the caller may not read the entity. */
 const VisibleChange = ChangeRecord.partial({ partition: true, row: true });
 const Instant = z.iso.datetime({ offset: true });
+/** An offset can move an instant out of these years, and the blobs of the audit log are named by years of four digits. */
+const FIRST_INSTANT = Date.parse('0000-01-01T00:00:00Z');
+const LAST_INSTANT = Date.parse('9999-12-31T23:59:59.999Z');
 const MAX_DAYS = 31;
 const DAY_MS = 24 * 60 * 60 * 1_000;
 
@@ -54,8 +57,9 @@ function namesOf(entities: readonly Entity[]): Set<string> {
 
 function instantIn({ query }: Call, name: 'from' | 'to'): number {
   const text = query.get(name);
-  if (Instant.safeParse(text).success) return Date.parse(text ?? '');
-  const accepted = 'an ISO instant such as 2026-11-20T09:00:00Z';
+  const instant = Instant.safeParse(text).success ? Date.parse(text ?? '') : Number.NaN;
+  if (instant >= FIRST_INSTANT && instant <= LAST_INSTANT) return instant;
+  const accepted = 'an ISO instant such as 2026-11-20T09:00:00Z, in UTC from year 0000 to year 9999';
   throw wrong(name, text === null ? 'is needed' : 'is not an instant', accepted);
 }
 
