@@ -41,7 +41,7 @@ export function openStorage(options: StorageOptions): Storage {
   const httpClient = countingHttpClient('httpClient' in options ? options.httpClient : undefined, insecure);
   const retryOptions = { maxRetries: RETRIES, retryDelayInMs: FIRST_RETRY_MS, maxRetryDelayInMs: LAST_RETRY_MS };
   const clientOf = (service: 'table' | 'queue' | 'blob'): HttpClient =>
-    tracingHttpClient(httpClient, service, () => clients[`${service}s`].url);
+    throttledAsBusy(tracingHttpClient(httpClient, service, () => clients[`${service}s`].url));
   const tableClient = insecure ? withAsciiJson(clientOf('table')) : clientOf('table');
   const tableOptions = { httpClient: tableClient, retryOptions, allowInsecureConnection: insecure };
   const otherOptions = (service: 'queue' | 'blob') => ({
@@ -59,6 +59,19 @@ export function openStorage(options: StorageOptions): Storage {
     ...clients,
     table: (name) => remember(tableClients, name, clients.openTable),
     queue: (name) => remember(queueClients, name, (queue) => clients.queues.getQueueClient(queue)),
+  };
+}
+
+/**
+ * Presents a 429 to the SDKs as the 503 that storage documents for throttling: they retry every 503, but a 429 only with a
+ * `Retry-After` header (tables) or never (queues and blobs). It wraps the tracing client, so metrics keep the 429.
+ */
+function throttledAsBusy(inner: HttpClient): HttpClient {
+  return {
+    async sendRequest(request) {
+      const response = await inner.sendRequest(request);
+      return response.status === 429 ? { ...response, status: 503 } : response;
+    },
   };
 }
 

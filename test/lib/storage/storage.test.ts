@@ -48,6 +48,28 @@ test.each<[string, (storage: Storage) => Promise<unknown>]>([
   await expect(call(storage)).rejects.toMatchObject({ code: 'storage-unavailable', details: { retryAfter: 5 } });
 });
 
+test.each<[string, (storage: Storage) => Promise<unknown>]>([
+  ['a point query', (storage) => readRow(storage, { table: 'things', partition: 'one', row: '1' })],
+  ['a message', (storage) => sendMessage(storage, 'things', {})],
+  ['a blob', (storage) => readBlob(storage, { container: 'things', name: 'one' })],
+])('retries a 429 without Retry-After three times like a 503: %s', async (_, call) => {
+  for (const status of [429, 503]) {
+    let calls = 0;
+    const httpClient = {
+      async sendRequest(request: PipelineRequest) {
+        calls += 1;
+        return { request, status, headers: createHttpHeaders() };
+      },
+    };
+    const storage = openStorage({
+      connectionString: `DefaultEndpointsProtocol=https;${key};${endpoints('https')}`,
+      httpClient,
+    });
+    await expect(call(storage)).rejects.toMatchObject({ code: 'storage-unavailable', details: { retryAfter: 5 } });
+    expect(calls, String(status)).toBe(4);
+  }
+});
+
 test.each([414, 431])('refuses a query whose address storage finds too long: %d', async (status) => {
   const httpClient = {
     sendRequest: async (request: PipelineRequest) => ({ request, status, headers: createHttpHeaders() }),
