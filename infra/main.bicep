@@ -101,7 +101,8 @@ var checkedAuthentication = empty(authentication.clientId) == empty(authenticati
   : fail('authentication needs both clientId and tenantId, or neither to switch platform authentication off.')
 
 // The lists are split from text: a trailing comma must not become an empty receiver or origin.
-var receivers = filter(alertEmails, email => !empty(trim(email)))
+// An address is the name of its receiver, and an action group takes no name twice. union() drops equal elements.
+var receivers = union([], map(filter(alertEmails, email => !empty(trim(email))), email => toLower(trim(email))))
 var origins = filter(allowedOrigins, origin => !empty(trim(origin)))
 
 // Names are known before anything is deployed, so that a what-if can tell what it would change.

@@ -17,12 +17,15 @@ const FUNCTIONS: Readonly<Record<string, Function>> = {
   },
   filter: (list: Value[], keep: (item: Value) => Value) => list.filter((item) => keep(item)),
   length: (value: string | Value[]) => value.length,
+  map: (list: Value[], change: (item: Value) => Value) => list.map((item) => change(item)),
   range: (start: number, count: number) => Array.from({ length: count }, (_, index) => start + index),
   replace: (text: string, old: string, replacement: string) => text.replaceAll(old, replacement),
   split: (text: string, delimiter: string) => text.split(delimiter),
   startsWith: (text: string, start: string) => text.toLowerCase().startsWith(start.toLowerCase()),
   substring: (text: string, start: number, length: number) => text.slice(start, start + length),
+  toLower: (text: string) => text.toLowerCase(),
   trim: (text: string) => text.trim(),
+  union: (...lists: Value[][]) => [...new Set(lists.flat())],
 };
 
 /** The value of a variable, or of a parameter in a parameter file. `scope` has the parameters and environment variables. */

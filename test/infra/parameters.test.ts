@@ -83,6 +83,11 @@ describe('lists that are separated by commas', () => {
         expect(inMain(checked, { [parameter]: given })).toEqual(list);
       }
   });
+  test.each(PARAMETER_FILES)('of %s name an address once that is given twice, in whatever case', (path) => {
+    const text = 'Ann@contoso.com,bob@contoso.com, ann@Contoso.com,bob@contoso.com';
+    const alertEmails = evaluateVariable('alertEmails', fileOf(path), { ALERT_EMAILS: text });
+    expect(inMain('receivers', { alertEmails })).toEqual(['ann@contoso.com', 'bob@contoso.com']);
+  });
   test.each([
     ['alerts', 'emails', 'receivers'],
     ['budget', 'emails', 'receivers'],
