@@ -1,6 +1,6 @@
 import pMap from 'p-map';
 import { z } from 'zod';
-import { checkMentions, hasWriteOnlyRoles, hiddenFields, requireReader } from '../access/rule.ts';
+import { canRead, checkMentions, hasWriteOnlyRoles, hiddenFields, requireReader } from '../access/rule.ts';
 import { RowkeyError } from '../errors.ts';
 import { createOnce } from '../patterns/create-once.ts';
 import { type Entity, pick, type Values } from '../patterns/entity.ts';
@@ -323,7 +323,10 @@ async function batch(entity: Entity, call: Call): Promise<Answer> {
   const { items } = parse(batchSchema(z.unknown()), await call.json());
   for (const item of items) checkMentions(entity, call.caller, item);
   const outcomes = await putEntities(call.app.engine, entity, items);
-  return { status: 200, body: { results: outcomes.map(toResult) } };
+  const isReader = canRead(entity, call.caller);
+  // That a stored entity equals the sent one is shown only to a role that may read it.
+  const visible = outcomes.map((outcome) => (outcome === 'unchanged' && !isReader ? 'replaced' : outcome));
+  return { status: 200, body: { results: visible.map(toResult) } };
 }
 
 const STATUS_OF = { created: 201, replaced: 200, unchanged: 304 } as const;

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { canRead, hasWriteOnlyRoles } from '../access/rule.ts';
+import { RowkeyError } from '../errors.ts';
 import { deleteSeries, increment, readSeries, setCounts, slotsOf, toSlot } from '../patterns/data-series.ts';
 import type { Entity } from '../patterns/entity.ts';
 import { parse } from '../patterns/validation.ts';
@@ -8,6 +9,8 @@ import { requestId } from './idempotency.ts';
 import { type Answer, type Call, parametersOf, type Route } from './route.ts';
 
 const Count = z.strictObject({ count: z.int32().min(0) });
+/** The most that a role may add to a count that it may not read. */
+const MAX_UNREAD_INCREMENT = 1_000_000;
 const Increment = z.strictObject({ by: z.int32() });
 const Counts = z.strictObject({ counts: z.record(z.string(), z.int32().min(0)) });
 
@@ -89,10 +92,12 @@ export function seriesRoutes(entity: Entity): Route[] {
       },
       handle: async (call) => {
         const { by } = parse(Increment, await call.json());
+        const isReader = canRead(entity, call.caller);
+        if (!isReader) checkUnreadIncrement(by);
         const at = toSlot(entity, call.params[slot] ?? '');
         const id = await requestId(call, `${name}-increment`);
         const count = await increment(call.app.engine, entity, keyOf(entity, call), { slot: at, by, id });
-        return canRead(entity, call.caller) ? { status: 200, body: { count } } : { status: 204 };
+        return isReader ? { status: 200, body: { count } } : { status: 204 };
       },
     },
   ];
@@ -101,4 +106,20 @@ export function seriesRoutes(entity: Entity): Route[] {
 async function read(entity: Entity, call: Call): Promise<Answer> {
   const { values, counts } = await readSeries(call.app.engine, entity, keyOf(entity, call));
   return { status: 200, body: { ...values, counts } };
+}
+
+/**
+ * A count that would leave its range is a 400, which tells how large the count is. Without negative and very large
+ * increments only a count near the limit can be told that way. Throws `forbidden`.
+ */
+function checkUnreadIncrement(by: number): void {
+  if (by >= 0 && by <= MAX_UNREAD_INCREMENT) return;
+  throw new RowkeyError(
+    'forbidden',
+    `A role that may not read the count may only add to it, at most ${MAX_UNREAD_INCREMENT} at a time; got ${by}.`,
+    {
+      field: 'by',
+      accepted: `0 to ${MAX_UNREAD_INCREMENT}`,
+    },
+  );
 }

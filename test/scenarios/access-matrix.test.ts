@@ -550,3 +550,48 @@ test('an operator is shown a key in findings, messages and the audit log with th
     expect(text, path).toContain(key);
   }
 });
+
+describe('a role that writes and does not read', () => {
+  const operator = CALLERS.find(({ name }) => name === 'an operator') as Caller;
+  const hr = CALLERS.find(({ name }) => name === 'hr') as Caller;
+
+  test('is not told by a batch that the stored entity equals the sent one', async () => {
+    const body = { items: [SAMPLES.doorevents?.(counter++)] };
+    const statuses = async (caller: Caller) => {
+      const reply = await must(send(caller, 'POST', '/api/doorevents/batch', body), 200);
+      return reply.body.results.map(({ status }: { status: number }) => status);
+    };
+    expect(await statuses(operator)).toEqual([201]);
+    expect(await statuses(operator)).toEqual([200]);
+    expect(await statuses(hr)).toEqual([304]);
+  });
+
+  test.each([-1, -1_000, -(2 ** 31), 1_000_001, 2 ** 31 - 1])(
+    'is answered alike whatever the count is when it adds %d',
+    async (by) => {
+      const seed = pathOf(
+        'messagehours',
+        seeds.get('messagehours')?.entity as Entity,
+        SAMPLES.messagehours?.(counter++) ?? {},
+      );
+      const replies: object[] = [];
+      for (const count of [0, 1, 999, 2 ** 31 - 1]) {
+        await must(send(EVERYTHING, 'PUT', `${seed}/3`, { count }), 204);
+        const { status, body } = await send(operator, 'POST', `${seed}/3/increments`, { by });
+        replies.push({ status, type: body?.type, detail: body?.detail });
+      }
+      expect(replies).toEqual(replies.map(() => ({ ...replies[0], status: 403 })));
+      expect((await send(hr, 'GET', seed)).body.counts[3]).toBe(2 ** 31 - 1);
+    },
+  );
+
+  test('adds up to a million at a time', async () => {
+    const seed = pathOf(
+      'messagehours',
+      seeds.get('messagehours')?.entity as Entity,
+      SAMPLES.messagehours?.(counter++) ?? {},
+    );
+    for (const by of [0, 1, 1_000_000]) await must(send(operator, 'POST', `${seed}/3/increments`, { by }), 204);
+    expect((await send(hr, 'GET', seed)).body.counts[3]).toBe(1_000_001);
+  });
+});
