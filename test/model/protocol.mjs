@@ -11,7 +11,7 @@
 // entry needs one live holder for each message. Whole scripts take minutes (FUNCTIONS=1 SCRIPT=Q) or hours (two functions);
 // protocol.test.ts visits the first states of each.
 //
-// Broken rules: norecheck, early, inlinenorecheck (plain), rowlast (unique), noreminder, releasefirst (prompt), which the test finds;
+// Broken rules: norecheck, early, inlinenorecheck (plain), rowlast (unique), noreminder, releasefirst (prompt), straggler (plain), which the test finds;
 // noetag, noclaimguard, lateguard, inlinenoetag (unique) need more states than that.
 const [kind, mode, broken = ''] = process.argv.slice(2);
 // Entity 0 holds 'a' at the start. Two writers, one crash, two queue functions: small enough to visit every state.
@@ -252,6 +252,12 @@ function next(s) {
       );
       // There is too much to do, or an error between two writes.
       add(sendWork);
+      // Broken: another entity of the same intent is still being written when the work is sent.
+      if (broken === 'straggler' && !w.sent)
+        add((t) => {
+          sendWork(t);
+          t.w[i] = { ...clone(w), sent: true };
+        });
     }
     if (w.pc === 'send') add(sendWork);
     if (!over(w) && w.pc !== 'read') die((t) => end(t, 'dead'));

@@ -29,6 +29,7 @@ test.each([
   ['with a row of a unique index that is read after its entity', 'unique prompt rowlast'],
   ['without a reminder, as the host holds a message for ten minutes', 'plain prompt noreminder'],
   ['with a reminder that is deleted before the work is done', 'plain prompt releasefirst'],
+  ['with a writer that goes on settling after it has sent the work', 'plain lease straggler'],
 ])('a protocol %s leaves something behind', (_, words) => {
   expect(visit(...words.split(' '))).toContain('VIOLATION');
 });
