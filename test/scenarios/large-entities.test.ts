@@ -177,11 +177,16 @@ describe('a photo', () => {
     const before = await blobsIn('photos');
     const gif = Buffer.from(`GIF89a${'0'.repeat(100)}`);
     const script = Buffer.from('<svg xmlns="http://www.w3.org/2000/svg"><script>1</script></svg>');
-    for (const bytes of [gif, script, Buffer.alloc(0), Buffer.concat([PNG, Buffer.alloc(5_000_000)])])
+    for (const bytes of [gif, script, Buffer.alloc(0)])
       await expect(putAttachment(world.engine, photoOf(one), bytes)).rejects.toMatchObject({
-        code: 'invalid-input',
+        code: 'unsupported-media-type',
         details: { field: 'photo' },
       });
+    const long = Buffer.concat([PNG, Buffer.alloc(5_000_000)]);
+    await expect(putAttachment(world.engine, photoOf(one), long)).rejects.toMatchObject({
+      code: 'too-large',
+      details: { field: 'photo' },
+    });
     const nobody = { ...one, employeeId: '999999' };
     await expect(putAttachment(world.engine, photoOf(nobody), PNG)).rejects.toMatchObject({ code: 'not-found' });
     expect(await blobsIn('photos')).toEqual(before);
@@ -325,14 +330,16 @@ describe('an upload past the API', () => {
   test('of another type, size or owner than was said is refused and deleted', async () => {
     const one = await hire();
     const other = await hire();
-    const refused = { code: 'invalid-input', details: { field: 'photo' } };
     const wrong = [
-      await upload(one, PNG),
-      await upload(one, Buffer.from('<script>alert(1)</script>')),
-      await upload(one, JPEG, { type: 'image/jpeg', bytes: 100 }),
+      { ...(await upload(one, PNG)), code: 'unsupported-media-type' },
+      { ...(await upload(one, Buffer.from('<script>alert(1)</script>'))), code: 'unsupported-media-type' },
+      { ...(await upload(one, JPEG, { type: 'image/jpeg', bytes: 100 })), code: 'too-large' },
     ];
-    for (const { uploadId } of wrong)
-      await expect(acceptFile(world.engine, photoOf(one), uploadId)).rejects.toMatchObject(refused);
+    for (const { uploadId, code } of wrong)
+      await expect(acceptFile(world.engine, photoOf(one), uploadId)).rejects.toMatchObject({
+        code,
+        details: { field: 'photo' },
+      });
     const { uploadId } = await upload(one, JPEG);
     for (const id of [uploadId, 'x', '../../photos', `${uploadId}/..`])
       await expect(acceptFile(world.engine, photoOf(other), id)).rejects.toMatchObject({ code: 'not-found' });
