@@ -1,18 +1,22 @@
-import { Option } from 'commander';
+import { InvalidArgumentError, Option } from 'commander';
 import { ROLES, type Role } from '../lib/patterns/entity.ts';
 import { command, run } from './command.ts';
 import { signToken } from './identity-provider.ts';
 import { readInstance } from './instance.ts';
 
 interface Options {
-  readonly role: Role;
+  readonly role: readonly Role[];
   readonly email?: string;
   readonly data: string;
 }
 
 /** Prints a token for the running instance and nothing else: `npm run -s token -- --role hr`. */
 const program = command('Prints a token of eight hours for the running instance.')
-  .addOption(new Option('--role <role>', 'what the token allows').choices(ROLES).makeOptionMandatory())
+  .addOption(
+    new Option('--role <roles>', `what the token allows: ${ROLES.join(', ')}, or several with commas`)
+      .argParser(rolesIn)
+      .makeOptionMandatory(),
+  )
   .option('--email <address>', 'whose token it is; without it, nobody in particular')
   .action(async ({ role, email, data }: Options) => {
     const instance = await readInstance(data);
@@ -21,3 +25,11 @@ const program = command('Prints a token of eight hours for the running instance.
     console.log(await signToken({ folder: data, issuer, audience, role, ...(email ? { email } : {}) }));
   });
 await run(program);
+
+/** Roles separated by commas; a repeated option adds to those before it. */
+function rolesIn(text: string, before: readonly Role[] = []): Role[] {
+  const roles = text.split(',').map((name) => ROLES.find((role) => role === name.trim()));
+  if (roles.some((role) => role === undefined))
+    throw new InvalidArgumentError(`Allowed roles are ${ROLES.join(', ')}; separate several with commas.`);
+  return [...before, ...roles.filter((role) => role !== undefined)];
+}

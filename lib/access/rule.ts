@@ -55,11 +55,15 @@ export function checkMentions(entity: Entity, caller: Roles, input: unknown): vo
   if (typeof input !== 'object' || input === null) return;
   const field = hiddenFields(entity, caller).find((hidden) => Object.hasOwn(input, hidden));
   if (field)
-    throw new RowkeyError('forbidden', `The field ${field} is not one that this caller may set or ask by.`, { field });
+    throw new RowkeyError(
+      'forbidden',
+      `The field ${field} is restricted: no role of the token may set it or filter by it.`,
+      { field },
+    );
 }
 
 function notForCaller({ name }: Entity, roles: readonly Role[]): RowkeyError {
-  return new RowkeyError('forbidden', `Reading ${name} needs another role.`, {
+  return new RowkeyError('forbidden', `This request needs a role that may read ${name}; the token has none.`, {
     accepted: roles.length > 0 ? roles.join(', ') : 'no role',
   });
 }

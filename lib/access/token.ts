@@ -43,7 +43,13 @@ export function authenticate(authorization: string | undefined): Promise<Caller>
 /** Throws `forbidden` unless the caller has one of the roles. */
 export function requireRole(caller: Caller, roles: readonly Role[]): void {
   if (roles.some((role) => caller.roles.includes(role))) return;
-  throw new RowkeyError('forbidden', `One of these roles is needed: ${roles.join(', ')}.`);
+  throw new RowkeyError(
+    'forbidden',
+    `No role of the token allows this request; one of these is required: ${roles.join(', ')}.`,
+    {
+      accepted: roles.join(', '),
+    },
+  );
 }
 
 /**

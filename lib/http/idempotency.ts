@@ -13,7 +13,7 @@ export async function requestId(call: Call, route: string): Promise<string | und
   const key = call.header('idempotency-key');
   if (key === undefined) return undefined;
   if (!/^[\x21-\x7e]{1,}$/.test(key) || key.length > LONGEST)
-    throw new RowkeyError('invalid-input', 'The header Idempotency-Key is not one that is taken.', {
+    throw new RowkeyError('invalid-input', 'The header Idempotency-Key is not valid.', {
       field: 'Idempotency-Key',
       accepted: `1 to ${LONGEST} printable characters of ASCII`,
     });

@@ -16,7 +16,7 @@ export async function pageOf({ app, query }: Call, bound: string): Promise<PageO
   const text = query.get('top') ?? String(DEFAULT_TOP);
   const top = /^\d{1,4}$/.test(text) ? Number(text) : 0;
   if (top < 1 || top > MAX_TOP)
-    throw new RowkeyError('invalid-input', 'The query parameter top is not a number that is taken.', {
+    throw new RowkeyError('invalid-input', 'The query parameter top is not a whole number in the accepted range.', {
       field: 'top',
       accepted: `1 to ${MAX_TOP}`,
     });

@@ -3,24 +3,24 @@ import type { ErrorCode, RowkeyError } from '../errors.ts';
 
 /** Problem details (RFC 9457): the one table from our codes to statuses and titles. */
 const PROBLEMS: Readonly<Record<ErrorCode, { readonly status: number; readonly title: string }>> = {
-  'invalid-input': { status: 400, title: 'The request is not as declared' },
-  unauthenticated: { status: 401, title: 'A valid token is needed' },
-  forbidden: { status: 403, title: 'The caller may not do this' },
-  'not-found': { status: 404, title: 'There is no such thing' },
-  'duplicate-key': { status: 409, title: 'The key is taken' },
-  'duplicate-value': { status: 409, title: 'A unique value is taken' },
-  busy: { status: 503, title: 'Others are writing the same' },
-  'etag-mismatch': { status: 412, title: 'The entity has changed' },
+  'invalid-input': { status: 400, title: 'Validation failed' },
+  unauthenticated: { status: 401, title: 'Unauthorized' },
+  forbidden: { status: 403, title: 'Forbidden' },
+  'not-found': { status: 404, title: 'Not found' },
+  'duplicate-key': { status: 409, title: 'Conflict' },
+  'duplicate-value': { status: 409, title: 'Conflict' },
+  busy: { status: 503, title: 'Service unavailable' },
+  'etag-mismatch': { status: 412, title: 'Precondition failed' },
   'method-not-allowed': { status: 405, title: 'Method not allowed' },
   'too-many-requests': { status: 429, title: 'Too many requests' },
   'length-required': { status: 411, title: 'Length required' },
   'too-large': { status: 413, title: 'Payload too large' },
   'unsupported-media-type': { status: 415, title: 'Unsupported media type' },
-  'storage-unavailable': { status: 503, title: 'Storage does not answer' },
-  'identity-unavailable': { status: 503, title: 'The token issuer does not answer' },
-  'needs-repair': { status: 503, title: 'What is stored has to be repaired' },
-  'wrong-setting': { status: 503, title: 'The service is not set up' },
-  'never-succeeds': { status: 400, title: 'This can never succeed' },
+  'storage-unavailable': { status: 503, title: 'Service unavailable' },
+  'identity-unavailable': { status: 503, title: 'Service unavailable' },
+  'needs-repair': { status: 503, title: 'Service unavailable' },
+  'wrong-setting': { status: 503, title: 'Service unavailable' },
+  'never-succeeds': { status: 400, title: 'Bad request' },
 };
 
 export const PROBLEM_TYPE = 'application/problem+json';
@@ -53,7 +53,7 @@ export function toProblem({ code, message, details }: RowkeyError): Problem {
 /** What a caller is told of a failure that is none of ours. */
 export const INTERNAL_PROBLEM: Problem = {
   type: '/problems/internal',
-  title: 'Something unexpected happened',
+  title: 'Internal server error',
   status: 500,
   detail: 'The failure was logged; trying again may help.',
 };

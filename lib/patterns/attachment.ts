@@ -70,7 +70,7 @@ export const putAttachment = inPattern(
 export async function describeAttachment(engine: Engine, { entity, key, field }: AttachmentKey): Promise<Attachment> {
   const { values } = await readEntity(engine, entity, key);
   if (values[field] === undefined)
-    throw new RowkeyError('not-found', `The one of ${entity.name} has no ${field}.`, { field });
+    throw new RowkeyError('not-found', `This entity of ${entity.name} has no ${field}.`, { field });
   return Attachment.parse(values[field]);
 }
 

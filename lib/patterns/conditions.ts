@@ -13,9 +13,17 @@ export interface Conditions {
 export function checkConditions({ ifMatch, ifNoneMatch }: Conditions, etag: string | undefined): void {
   const details = etag === undefined ? {} : { etag };
   if (ifMatch !== undefined && !isNamed(ifMatch, etag))
-    throw new RowkeyError('etag-mismatch', 'It is not as the If-Match header says.', details);
+    throw new RowkeyError(
+      'etag-mismatch',
+      'ETag mismatch: If-Match does not name the current ETag. The entity changed since it was read.',
+      details,
+    );
   if (ifNoneMatch !== undefined && isNamed(ifNoneMatch, etag))
-    throw new RowkeyError('etag-mismatch', 'It is one that the If-None-Match header names.', details);
+    throw new RowkeyError(
+      'etag-mismatch',
+      'ETag mismatch: If-None-Match names the current ETag, or is * and the entity exists.',
+      details,
+    );
 }
 
 /** Whether a header that is a list of ETags, or `*`, names this one, be it weak, as those of Table storage are, or not. */

@@ -69,13 +69,22 @@ export function defineEntity<
   const Row extends string,
   const Encrypted extends keyof Shape & string = never,
 >(name: string, declaration: Declaration<Shape, Partition, Row, Encrypted>): Entity<Shape> {
-  const entity = compile(name, declaration);
-  const errors = validationErrors(entity, declaration.schema);
+  const entity = naming(name, () => compile(name, declaration));
+  const errors = naming(name, () => validationErrors(entity, declaration.schema));
   if (errors.length > 0) throw new Error(errors.join('\n'));
   for (const [field, counted] of Object.entries(entity.counts)) counted.countedBy.push({ target: () => entity, field });
   for (const link of entity.denormalized) link.source.dependents.push(link);
   entity.detailOf?.details.push(entity);
   return entity;
+}
+
+/** Templates and types that cannot be read throw a sentence of their own, which does not know the entity. */
+function naming<Result>(name: string, check: () => Result): Result {
+  try {
+    return check();
+  } catch (error) {
+    throw new Error(`Entity "${name}": ${error instanceof Error ? error.message : error}`, { cause: error });
+  }
 }
 
 function compile<

@@ -168,7 +168,7 @@ async function readJudged(engine: Engine, entity: Entity, address: Address): Pro
 
 /** For a reader or a writer: of what is there of another kind, or as a tombstone, no more is said. */
 export function notFound(entity: Entity): RowkeyError {
-  return new RowkeyError('not-found', `There is no such one of ${entity.name}.`);
+  return new RowkeyError('not-found', `No entity of ${entity.name} has this key.`);
 }
 
 async function commitOne(engine: Engine, entity: Entity, change: Change, options: CommitOptions): Promise<Stored> {

@@ -294,9 +294,9 @@ async function claimAll(write: Write): Promise<Row[]> {
 export function duplicateValue(entity: Entity, index: string): RowkeyError {
   const uses = entity.indexes[index]?.uses ?? [];
   const field = uses.find((name) => !entity.keyFields.includes(name)) ?? uses[0] ?? index;
-  return new RowkeyError('duplicate-value', `Another one of ${entity.name} has this ${field}.`, {
+  return new RowkeyError('duplicate-value', `Another entity of ${entity.name} has this ${field}.`, {
     field,
-    accepted: 'one that is not taken',
+    accepted: 'a value that no other entity has',
   });
 }
 
@@ -333,9 +333,9 @@ function conflictOf(entity: Entity, planned: readonly Change[], fresh: readonly 
       if (now.state !== 'live' || now.etag !== then.etag) return new EntityChanged();
     } else if (now.state === 'live') {
       const field = entity.keyFields.at(-1) ?? 'key';
-      return new RowkeyError('duplicate-key', `There is one of ${entity.name} with this key already.`, {
+      return new RowkeyError('duplicate-key', `An entity of ${entity.name} has this key already.`, {
         field,
-        accepted: 'one that is not taken',
+        accepted: 'a value that no other entity has',
       });
     }
   }

@@ -39,13 +39,36 @@ const Property = z.object({
 export function fieldSchemas(schema: z.ZodObject): Readonly<Record<string, FieldSchema>> {
   const known = cache.get(schema);
   if (known) return known;
-  const { properties = {} } = z.toJSONSchema(schema, { io: 'output' });
+  const { properties = {} } = jsonSchemaOf(schema);
   const entries = Object.entries(properties).map(
     ([field, property]) => [field, toFieldSchema(Property.parse(property))] as const,
   );
   const fields = withoutPrototype(Object.fromEntries(entries));
   cache.set(schema, fields);
   return fields;
+}
+
+function jsonSchemaOf(schema: z.ZodObject) {
+  try {
+    return z.toJSONSchema(schema, { io: 'output' });
+  } catch (error) {
+    // Zod does not say which field has the type.
+    const field = Object.entries(schema.shape).find(([, type]) => !hasJsonSchema(z.object({ type })))?.[0];
+    const reason = error instanceof Error ? error.message : String(error);
+    throw new Error(
+      `the field "${field}" has a type that JSON does not have: ${reason}; a day is z.iso.date(), an instant z.iso.datetime().`,
+      { cause: error },
+    );
+  }
+}
+
+function hasJsonSchema(schema: z.ZodObject): boolean {
+  try {
+    z.toJSONSchema(schema, { io: 'output' });
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 /** Each start of an instance validates the model, and making a JSON Schema is most of the work. */

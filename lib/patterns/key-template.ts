@@ -61,6 +61,9 @@ export interface KeyTemplate {
 export function compileTemplate(template: string): KeyTemplate {
   const pieces = template.split(/\{([^{}]*)\}/);
   const parts: Part[] = [];
+  // Text between fields: a brace left in it is a misprint, and would make one key of many.
+  if (pieces.some((piece, index) => index % 2 === 0 && /[{}]/.test(piece)))
+    throw new Error(`The key template ${template} has a brace without its pair; a field is written {name}.`);
   for (let index = 1; index < pieces.length; index += 2) {
     const match = /^([a-z][A-Za-z0-9]*)(#|~|\[\])?(?:([:%])(\d+))?$/.exec(pieces[index] ?? '');
     if (!match?.[1]) throw new Error(`The key template ${template} has an unreadable field {${pieces[index]}}.`);

@@ -170,7 +170,7 @@ function entityAction(entity: Entity, change: Change, writeId: string): Action {
   const { address, before, after, arrival } = change;
   const { row } = address;
   if (!after) {
-    if (before.state !== 'live') throw new RowkeyError('not-found', `There is no such entity in ${entity.name}.`);
+    if (before.state !== 'live') throw new RowkeyError('not-found', `No entity of ${entity.name} has this key.`);
     // A single operation can be conditional, a delete inside a transaction cannot: hence the tombstone.
     if (countFields(entity).length > 0) {
       const properties = { EntityType: PLACEHOLDER, WriteId: writeId, ...keptCounts(entity, before) };

@@ -261,7 +261,7 @@ function changeOf(operation: 'replay' | 'drop', { table, partition, row }: Addre
 }
 
 function notListed(): RowkeyError {
-  return new RowkeyError('not-found', 'There is no such poison message.');
+  return new RowkeyError('not-found', 'No poison message has this id.');
 }
 
 /** The row of a message, be it in its own partition or in that of earlier releases. */

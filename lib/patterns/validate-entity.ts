@@ -216,6 +216,9 @@ function* accessErrors(entity: Entity): Generator<string> {
   for (const [field, roles] of Object.entries<readonly Role[] | undefined>(restricted))
     if (!write.every((role) => roles?.includes(role)))
       yield `roles that write must be able to read the restricted field "${field}"; add ${write.filter((role) => !roles?.includes(role)).join(', ')} to its roles.`;
+  for (const field of Object.keys(restricted))
+    if (!Object.hasOwn(entity.columns, field))
+      yield `access.restricted names the field "${field}", which the schema does not have; each name in it must be a field.`;
   for (const field of encrypted)
     if (!Object.hasOwn(restricted, field))
       yield `the encrypted field "${field}" is not restricted; access.restricted must name the roles that read it.`;

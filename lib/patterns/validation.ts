@@ -90,9 +90,9 @@ export function parse<Schema extends z.ZodType>(schema: Schema, input: unknown):
     issue.code === 'unrecognized_keys'
       ? issue.keys.map((field) => ({
           field: [...path, field].join('.'),
-          message: 'is not a field that can be written',
+          message: 'the field does not exist, or cannot be written',
         }))
-      : [{ field: path.join('.'), message }],
+      : [{ field: path.join('.'), message: messageOf(issue, valueAt(input, path), message) }],
   );
   // The caller chooses how many errors there are, and how long the names of unknown fields are.
   const errors = all.slice(0, MAX_ERRORS).map(({ field, message }) => {
@@ -102,8 +102,20 @@ export function parse<Schema extends z.ZodType>(schema: Schema, input: unknown):
   const field = first?.field ? { field: first.field } : {};
   const subject = first?.field ? `The field ${first.field}` : 'The body';
   const more = all.length > MAX_ERRORS ? ` The first ${MAX_ERRORS} of ${all.length} errors are listed.` : '';
-  const message = `${subject} is not as declared: ${first?.message}.${more}`;
+  const message = `${subject} is not valid: ${first?.message}.${more}`;
   throw new RowkeyError('invalid-input', message, { ...field, errors });
+}
+
+/** Zod says of a missing field that undefined was received, and of a date not what one looks like. */
+function messageOf(issue: { readonly code: string }, value: unknown, message: string): string {
+  if (issue.code === 'invalid_type' && value === undefined) return 'a value is required';
+  if (message === 'Invalid ISO date') return 'must be a date of the calendar such as 2026-11-20';
+  if (message === 'Invalid ISO datetime') return 'must be an ISO 8601 instant such as 2026-11-20T09:00:00Z';
+  return message;
+}
+
+function valueAt(input: unknown, path: readonly PropertyKey[]): unknown {
+  return path.reduce((value: unknown, key) => Object(value)[key], input);
 }
 
 /** An answer lists so many errors at most, with this many characters of each. */

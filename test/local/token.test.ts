@@ -35,6 +35,17 @@ function run(...args: string[]): Promise<{ code: number | undefined; stdout: str
   return promise;
 }
 
+test('puts every role into the token', async () => {
+  const authenticate = createAuthenticator(provider);
+  for (const args of [
+    ['--role', 'operator,hr'],
+    ['--role', 'operator', '--role', 'hr'],
+  ]) {
+    const { stdout } = await run(...args);
+    expect((await authenticate(`Bearer ${stdout.trim()}`)).roles).toEqual(['hr', 'operator']);
+  }
+});
+
 test('prints a token of the running instance and nothing else', async () => {
   const { code, stdout, stderr } = await run('--role', 'hr', '--email', 'Ann@contoso.com');
   expect([code, stderr]).toEqual([0, '']);

@@ -193,7 +193,10 @@ test('a role is needed where one is', () => {
   const caller = { subject: 'somebody', roles: ['reader'] as const, claims: {} };
   expect(() => requireRole(caller, ['hr', 'reader'])).not.toThrow();
   expect(() => requireRole(caller, ['hr', 'operator'])).toThrow(
-    expect.objectContaining({ code: 'forbidden', message: 'One of these roles is needed: hr, operator.' }),
+    expect.objectContaining({
+      code: 'forbidden',
+      message: 'No role of the token allows this request; one of these is required: hr, operator.',
+    }),
   );
   expect(() => requireRole(caller, [])).toThrow(expect.objectContaining({ code: 'forbidden' }));
 });

@@ -6,6 +6,10 @@ const text = fc.string({ unit: 'binary', minLength: 1, maxLength: 30 });
 const two = compileTemplate('{department}_{employeeId}');
 
 describe('a key template', () => {
+  test.each(['{department', 'department}', '{a}_{b', '{{a}}'])('rejects a brace without its pair: %s', (template) => {
+    expect(() => compileTemplate(template)).toThrow('a brace without its pair');
+  });
+
   test('gives back every text it was built from, whatever characters the texts have', () => {
     fc.assert(
       fc.property(text, text, (department, employeeId) => {
