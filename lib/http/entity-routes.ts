@@ -6,7 +6,7 @@ import { createOnce } from '../patterns/create-once.ts';
 import { type Entity, pick, type Values } from '../patterns/entity.ts';
 import { type BatchOutcome, putEntities } from '../patterns/entity-batch.ts';
 import { deleteEntity, patchEntity, replaceEntity, type Stored } from '../patterns/entity-store.ts';
-import { type Page, readEntities, readEntity, readWithDetails } from '../patterns/retrieve.ts';
+import { type Page, readEntities, readEntity, readWithDetails, smallFields } from '../patterns/retrieve.ts';
 import {
   maskOf,
   parse,
@@ -50,7 +50,10 @@ function readRoutes(entity: Entity): Route[] {
       roles: access.read,
       query:
         entity.details.length > 0
-          ? { include: `Details to read with it: ${entity.details.map((detail) => detail.name).join(', ')}` }
+          ? {
+              include: `Details to read with it: ${entity.details.map((detail) => detail.name).join(', ')}`,
+              select: `Fields of what is included, separated by commas, such as ${selectExample(entity)}; large fields are left out unless they are selected`,
+            }
           : {},
       summary: `One of ${name}`,
       cacheable: true,
@@ -179,6 +182,7 @@ async function readOne(entity: Entity, call: Call): Promise<Answer> {
       accepted: entity.details.map(({ name }) => name).join(', '),
     });
   for (const kind of known) requireReader(kind, call.caller);
+  const select = selectedDetails(known, call);
   if (known.length === 0) {
     const stored = await readEntity(call.app.engine, entity, key);
     // Table storage ignores If-None-Match, so the comparison is ours; the row was read all the same.
@@ -186,13 +190,42 @@ async function readOne(entity: Entity, call: Call): Promise<Answer> {
     if (isNotModified(call, String(headers.etag))) return { status: 304, headers };
     return { status: 200, headers, body: await shown(call, entity, stored.values) };
   }
-  const { etag, values } = await readWithDetails(call.app.engine, entity, key, known);
+  const { etag, values } = await readWithDetails(call.app.engine, entity, key, known, { select });
   const details = await pMap(known, async (kind) => {
     const list = values[kind.name];
-    return [kind.name, await shownList(call, kind, Array.isArray(list) ? list : [])];
+    const fields = select[kind.name];
+    const items = await shownList(call, kind, Array.isArray(list) ? list : []);
+    return [kind.name, fields ? items.map((item) => pick(item, fields)) : items];
   });
   const body = { ...(await shown(call, entity, values)), ...Object.fromEntries(details) };
   return { status: 200, headers: { etag: etagOfView(etag, hiddenFields(entity, call.caller)) }, body };
+}
+
+function selectExample({ details }: Entity): string {
+  const [kind] = details.filter(({ large }) => large.length > 0).concat(details);
+  return `${kind?.name}.${kind?.large[0] ?? Object.keys(kind?.columns ?? {}).at(-1)}`;
+}
+
+/** The fields that are selected of each kind that is included, by its name. Throws `invalid-input`. */
+function selectedDetails(kinds: readonly Entity[], { query }: Call): Record<string, string[]> {
+  const names = query.get('select')?.split(',') ?? [];
+  const selected: Record<string, string[]> = {};
+  for (const name of names.map((text) => text.trim())) {
+    const kind = kinds.find((one) => Object.keys(one.columns).some((field) => name === `${one.name}.${field}`));
+    if (!kind)
+      throw new RowkeyError(
+        'invalid-input',
+        `The query parameter select names ${name}, which is no field of what is included.`,
+        {
+          field: 'select',
+          accepted:
+            kinds.flatMap((one) => Object.keys(one.columns).map((field) => `${one.name}.${field}`)).join(',') ||
+            'include as well',
+        },
+      );
+    selected[kind.name] = [...(selected[kind.name] ?? []), name.slice(kind.name.length + 1)];
+  }
+  return selected;
 }
 
 /** The key of the entity that a call is about, from its path. Throws `invalid-input`. */
@@ -226,10 +259,13 @@ function isComparable(entity: Entity, field: string): boolean {
   return entity.columns[field] !== 'Json' && !entity.large.includes(field) && !entity.encrypted.includes(field);
 }
 
+/** Of a list. */
+export const SELECT = 'Names of fields, separated by commas; a large field is left out unless it is selected';
+
 const RANGE_QUERY: Readonly<Record<string, string>> = {
   from: 'The first value of the first field of the row key; a prefix will do',
   to: 'The last value, all that begin with it included',
-  select: 'Names of fields, separated by commas',
+  select: SELECT,
   ...PAGE_QUERY,
 };
 
@@ -272,12 +308,8 @@ function filterOf(entity: Entity, { caller, query }: Call): Values {
   return validateTexts(entity, texts, asked);
 }
 
-/** A list has the large fields only where they are selected. */
-function smallFields({ columns, large }: Entity): string[] | undefined {
-  return large.length === 0 ? undefined : Object.keys(columns).filter((field) => !large.includes(field));
-}
-
-function selected(entity: Entity, select: string | undefined): string[] | undefined {
+/** The fields that a list is asked for; undefined without `select`. Throws `invalid-input`. */
+export function selected(entity: Entity, select: string | undefined): string[] | undefined {
   const fields = select?.split(',').map((field) => field.trim());
   const known = Object.keys(entity.columns);
   const wrong = fields?.find((field) => !known.includes(field));

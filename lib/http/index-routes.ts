@@ -2,8 +2,9 @@ import { rolesToReadBy } from '../access/rule.ts';
 import type { Entity } from '../patterns/entity.ts';
 import type { Index } from '../patterns/indexes.ts';
 import { indexFields, isOfMany, readByCopies, readByCopy, readByList } from '../patterns/read-through-index.ts';
+import { smallFields } from '../patterns/retrieve.ts';
 import { readableSchema, validateTexts } from '../patterns/validation.ts';
-import { entityPath, listSuccess, pageAnswer } from './entity-routes.ts';
+import { entityPath, listSuccess, pageAnswer, SELECT, selected } from './entity-routes.ts';
 import { PAGE_QUERY, pageOf } from './paging.ts';
 import { parametersOf, pathTo, type Route } from './route.ts';
 import { shown } from './visible.ts';
@@ -21,21 +22,26 @@ function indexRoute(entity: Entity, indexName: string, index: Index): Route {
     path: `${entity.name}/by/${indexName}/${parametersOf(fields)}`,
     roles: rolesToReadBy(entity, fields),
   } as const;
+  const copied = copiedFields(entity, index);
+  const hasLarge = entity.large.some((field) => copied?.includes(field) ?? true);
   if (index.kind === 'index-entity' || isOfMany(entity, index))
     return {
       ...common,
-      query: PAGE_QUERY,
+      query: hasLarge ? { select: SELECT, ...PAGE_QUERY } : PAGE_QUERY,
       summary: `Those of ${entity.name} with this ${fields.join(', ')}`,
-      success: listSuccess(entity, copiedFields(entity, index)),
+      success: listSuccess(entity, hasLarge ? [] : copied),
       handle: async (call) => {
         const given = validateTexts(entity, call.params, fields);
         const path = pathTo(entity.name, 'by', indexName, ...fields.map((field) => given[field]));
-        const options = await pageOf(call, path);
+        const asked = hasLarge ? selected(entity, call.query.get('select') || undefined) : undefined;
+        const select = asked ?? smallFields(entity);
+        const bound = asked ? JSON.stringify([path, asked]) : path;
+        const options = { ...(await pageOf(call, bound)), select };
         const page =
           index.kind === 'index-entity'
             ? await readByList(call.app.engine, entity, index, given, options)
             : await readByCopies(call.app.engine, entity, index, given, options);
-        return pageAnswer(call, entity, page, { bound: path, path });
+        return pageAnswer(call, entity, page, { bound, path, select });
       },
     };
   return {

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
 import { busy, RowkeyError } from '../errors.ts';
-import { type Address, readRow } from '../storage/rows.ts';
+import { readRow } from '../storage/rows.ts';
 import { type Conditions, checkConditions } from './conditions.ts';
 import { decidedFields, keptFields } from './denormalization.ts';
 import type { Engine } from './engine.ts';
@@ -155,12 +155,20 @@ export async function changeEntity(
 }
 
 /** A point query: one transaction. Undefined where there is none, or only a tombstone. */
-export async function readLive(engine: Engine, entity: Entity, address: Address): Promise<Live | undefined> {
+export async function readLive(
+  engine: Engine,
+  entity: Entity,
+  address: Parameters<typeof readRow>[1],
+): Promise<Live | undefined> {
   const judged = await readJudged(engine, entity, address);
   return judged?.is === 'entity' ? judged.snapshot : undefined;
 }
 
-async function readJudged(engine: Engine, entity: Entity, address: Address): Promise<Judged | undefined> {
+async function readJudged(
+  engine: Engine,
+  entity: Entity,
+  address: Parameters<typeof readRow>[1],
+): Promise<Judged | undefined> {
   const reading = readRow(engine.storage, address);
   const row = await (entity.perDay ? unlessTableMissing(reading, undefined) : reading);
   return row && judgeRow(entity, row);

@@ -2,7 +2,7 @@ import { pMapIterable } from 'p-map';
 import { RowkeyError } from '../errors.ts';
 import { StorageRefusal, unlessRefused } from '../storage/errors.ts';
 import { createTable, dropTable, listTables } from '../storage/provision.ts';
-import { type Properties, type Row, readRange } from '../storage/rows.ts';
+import { type Properties, type ReadBound, type Row, readRange, textLength } from '../storage/rows.ts';
 import { inPattern } from '../telemetry/span.ts';
 import type { Engine } from './engine.ts';
 import { type Entity, isWrittenByClients, type Values } from './entity.ts';
@@ -111,6 +111,7 @@ export interface DaysQuery {
   readonly orVersionBefore?: number | undefined;
   readonly select?: readonly string[] | undefined;
   readonly limit: number;
+  readonly bound: ReadBound;
 }
 
 /** Reads a partition through the tables of many days, oldest first: one query a day, several days at once. */
@@ -119,20 +120,24 @@ export async function readDays(
   entity: Entity,
   query: DaysQuery,
 ): Promise<{ rows: Row[]; more: boolean }> {
-  const { partition, after, bounds, where, orVersionBefore, select, limit } = query;
+  const { partition, after, bounds, where, orVersionBefore, select, limit, bound } = query;
   const days = daysBetween(after && after.day > query.firstDay ? after.day : query.firstDay, query.lastDay);
   const readDay = async (day: string) => {
     const table = dayTable(entity.table, day);
     const read = after?.day === day ? after.row : undefined;
     const filter = { type: isWrittenByClients(entity) ? undefined : entity.name, where, orVersionBefore };
-    const range = { table, partition, ...bounds, after: read, ...filter, select, limit };
-    const answer = await unlessTableMissing(readRange(storage, range), { rows: [], more: false });
-    return { ...answer, more: answer.more || day !== days.at(-1) };
+    const range = { table, partition, ...bounds, after: read, ...filter, select, limit, bound };
+    return { day, ...(await unlessTableMissing(readRange(storage, range), { rows: [], more: false })) };
   };
   const rows: Row[] = [];
+  let length = 0;
   for await (const answer of pMapIterable(days, readDay, { concurrency: DAYS_AT_ONCE })) {
     rows.push(...answer.rows);
-    if (rows.length >= limit) return { rows: rows.slice(0, limit), more: rows.length > limit || answer.more };
+    const isLast = answer.day === days.at(-1);
+    length += answer.rows.reduce((sum, { properties }) => sum + textLength(properties), 0);
+    // A day of which there is more ends the page, though the page may have room for later days.
+    if (answer.more || rows.length >= limit || length >= bound.length)
+      return { rows: rows.slice(0, limit), more: rows.length > limit || answer.more || !isLast };
   }
   return { rows, more: false };
 }

@@ -10,6 +10,7 @@ import { notFound, readLive, type Stored } from './entity-store.ts';
 import { dayOf, keptDays, readDays } from './high-volume-delete.ts';
 import { entityIn } from './judge-row.ts';
 import { buildKey, keyRange, prefixOfDetails, rangeOfPrefix } from './key-template.ts';
+import { PAGE_LENGTH, readBound, rowLength, valuesLength, withinPage } from './page-length.ts';
 import { addressOf } from './places.ts';
 
 /** Reading by key and by range. Only what is called a scan reads a whole table. */
@@ -19,6 +20,9 @@ export interface Page {
   /** Where the next page begins, when there is more. */
   readonly next: Position | undefined;
 }
+
+/** As many as a page of a range can hold. */
+const MAX_DETAILS = 1_000;
 
 export interface PageOptions {
   readonly after?: Position | undefined;
@@ -44,27 +48,78 @@ export const readEntity = inPattern(
   },
 );
 
-/** An entity with its details of the kinds that are named, by kind: one range query. Throws `not-found`. */
+export interface DetailsOptions {
+  /** The fields of each kind, by its name; without it all but the large ones. */
+  readonly select?: Readonly<Record<string, readonly string[] | undefined>>;
+}
+
+/**
+ * An entity with its details of the kinds that are named, by kind: one range query. Throws `not-found`, and `too-large` where
+ * the details are more than a page holds: a part of them could be taken for all.
+ */
 export const readWithDetails = inPattern(
   'compound key',
-  async ({ storage }: Engine, entity: Entity, key: Values, kinds: readonly Entity[]): Promise<Stored> => {
+  async (
+    { storage }: Engine,
+    entity: Entity,
+    key: Values,
+    kinds: readonly Entity[],
+    { select = {} }: DetailsOptions = {},
+  ): Promise<Stored> => {
     const { table, partition, row } = addressOf(entity, key);
     const prefix = prefixOfDetails(entity.row, row);
     const { before } = rangeOfPrefix(prefix);
+    const fields = new Map(kinds.map((kind) => [kind, withKeyOfSealed(kind, select[kind.name] ?? smallFields(kind))]));
+    const all = [entity, ...kinds];
+    // An older version is upgraded as a whole.
+    const isWhole =
+      all.some(({ version }) => version > 1) || [...fields.values()].every((names) => names === undefined);
+    const columns = ({ columns }: Entity) => Object.keys(columns);
+    const stored = all.flatMap((kind) => storedNames(kind, fields.get(kind) ?? columns(kind)));
     // Where they escape a `_` of its key, they are not right behind it: it takes a read of its own.
     const isBeside = prefix.startsWith(row);
-    const { rows } = await readRange(storage, { table, partition, from: isBeside ? row : prefix, before });
+    const { rows, more } = await readRange(storage, {
+      table,
+      partition,
+      from: isBeside ? row : prefix,
+      before,
+      // The keys of other entities may be between the two.
+      without: isBeside ? { after: row, before: prefix } : undefined,
+      type: all.map(({ name }) => name),
+      select: isWhole ? undefined : [...new Set(stored)],
+      limit: MAX_DETAILS + 1,
+      bound: readBound(all),
+    });
     const own = isBeside ? rows.find((found) => found.row === row) : await readRow(storage, { table, partition, row });
     const snapshot = own && entityIn(entity, own);
     if (!snapshot) throw notFound(entity);
     const beside = rows.filter((each) => each.row.startsWith(prefix));
     const details = kinds.map((kind) => {
-      const found = beside.map((each) => entityIn(kind, each)?.values);
-      return [kind.name, found.filter((values) => values !== undefined)];
+      const found = beside.map((each) => entityIn(kind, each)?.values).filter((values) => values !== undefined);
+      const names = fields.get(kind);
+      return { name: kind.name, list: names ? found.map((values) => pick(values, names)) : found };
     });
-    return { etag: snapshot.etag, values: { ...snapshot.values, ...Object.fromEntries(details) } };
+    const items = details.flatMap(({ list }) => list);
+    if (more || withinPage(items, valuesLength).length < items.length)
+      throw new RowkeyError(
+        'too-large',
+        `The entities to include are more than ${MAX_DETAILS} or have more than ${PAGE_LENGTH} characters.`,
+        { field: 'include', accepted: `a range of ${kinds.map(({ name }) => name).join(' or of ')}, page by page` },
+      );
+    const lists = Object.fromEntries(details.map(({ name, list }) => [name, list]));
+    return { etag: snapshot.etag, values: { ...snapshot.values, ...lists } };
   },
 );
+
+/** The fields that a list has unless others are selected: all but the large ones. Undefined where none is large. */
+export function smallFields({ columns, large }: Entity): string[] | undefined {
+  return large.length === 0 ? undefined : Object.keys(columns).filter((field) => !large.includes(field));
+}
+
+/** Fields to read for those that are asked for: what is encrypted is bound to the key. */
+function withKeyOfSealed(entity: Entity, select: readonly string[] | undefined): readonly string[] | undefined {
+  return select?.some((field) => entity.encrypted.includes(field)) ? [...entity.keyFields, ...select] : select;
+}
 
 /** A range query within one partition, or, of an entity with a table a day, within that partition of each day. */
 export const readEntities = inPattern(
@@ -78,15 +133,14 @@ export const readEntities = inPattern(
     // A row that a client wrote may leave the fields of its key to its keys.
     const asked = isClients ? omit(options.where ?? {}, entity.keyFields) : options.where;
     const where = fieldsToProperties(entity, asked ?? {});
-    const isSealed = options.select?.some((field) => entity.encrypted.includes(field));
-    // What is encrypted is bound to the key.
-    const wanted = isSealed ? [...entity.keyFields, ...(options.select ?? [])] : options.select;
+    const wanted = withKeyOfSealed(entity, options.select);
     // An older version is upgraded as a whole, and what a client wrote is checked as a whole.
     const isWhole = entity.version > 1 || isClients;
     const select = wanted && !isWhole ? storedNames(entity, wanted) : undefined;
     // Storage sees an older version as it lies there: such rows are read all the same, and judged once they are upgraded.
     const orVersionBefore = entity.version > 1 ? entity.version : undefined;
-    const common = { partition, where, orVersionBefore, select, limit: top };
+    const bound = readBound([entity], isWhole ? undefined : wanted);
+    const common = { partition, where, orVersionBefore, select, limit: top, bound };
     if (!entity.perDay) {
       const range = { table: entity.table, ...common, ...bounds, after: after?.row, type };
       const { rows, more } = await readRange(engine.storage, range);
@@ -112,9 +166,9 @@ export const scanEntities = inPattern(
     if (entity.perDay)
       throw new RowkeyError('invalid-input', `${entity.name} has a table a day; they are read by partition.`);
     const from = after?.partition === undefined ? undefined : { partition: after.partition, row: after.row };
-    const scan = { table: entity.table, type: typeOf(entity), after: from, limit: top };
+    const scan = { table: entity.table, type: typeOf(entity), after: from, limit: top, bound: readBound([entity]) };
     const read = await scanTable(engine.storage, scan);
-    const rows = withinPage(read.rows);
+    const rows = withinPage(read.rows, rowLength);
     const more = read.more || rows.length < read.rows.length;
     const last = rows.at(-1);
     const items = rows.map((row) => entityIn(entity, row)?.values).filter((values) => values !== undefined);
@@ -127,28 +181,13 @@ function typeOf(entity: Entity): string | undefined {
   return isWrittenByClients(entity) ? undefined : entity.name;
 }
 
-/** In characters; a page has one row at least. */
-const PAGE_LENGTH = 4_194_304;
-
-/** The first rows, up to the one with which the page is full. A text in a blob counts, as it is fetched with its row. */
-function withinPage(rows: readonly Row[]): readonly Row[] {
-  let length = 0;
-  const end = rows.findIndex(({ properties }) => {
-    for (const [name, value] of Object.entries(properties))
-      if (typeof value === 'string')
-        length += name.startsWith('Blob_') ? Number(/"length":(\d+)/.exec(value)?.[1] ?? 0) : value.length;
-    return length >= PAGE_LENGTH;
-  });
-  return end < 0 ? rows : rows.slice(0, end + 1);
-}
-
 function toPage(
   entity: Entity,
   read: readonly Row[],
   hasMore: boolean,
   { where = {}, select }: Pick<RangeOptions, 'where' | 'select'>,
 ): Page {
-  const rows = withinPage(read);
+  const rows = withinPage(read, rowLength);
   const more = hasMore || rows.length < read.length;
   // Storage has compared the others.
   const isToCompare = ({ properties }: Row) =>

@@ -23,11 +23,11 @@ export function partialSchema(entity: Entity, certain: readonly string[]): z.Zod
   return whole.partial().required(maskOf(certain));
 }
 
-/** One entity with the details that may be read along with it. */
+/** One entity with the details that may be read along with it: `select` may leave out any of their fields. */
 export function schemaWithDetails(entity: Entity): z.ZodType {
   const whole = readableSchema(entity);
   if (entity.details.length === 0 || !(whole instanceof z.ZodObject)) return whole;
-  const lists = entity.details.map((detail) => [detail.name, z.array(schemaWithGaps(detail)).optional()]);
+  const lists = entity.details.map((detail) => [detail.name, z.array(partialSchema(detail, [])).optional()]);
   return whole.extend(Object.fromEntries(lists));
 }
 

@@ -1,5 +1,5 @@
 import type { TableClient, TableEntity, TransactionAction } from '@azure/data-tables';
-import { storageCall, storageCalls, unlessMissing, unlessRefused } from './errors.ts';
+import { storageCall, unlessMissing, unlessRefused } from './errors.ts';
 import { explainedAction, isExplained } from './explain.ts';
 import type { Storage } from './storage.ts';
 
@@ -35,30 +35,47 @@ const SYSTEM = new Set(['partitionKey', 'rowKey', 'etag', 'timestamp', 'odata.me
 /** A row of a page as the service sent it. The cases of these names differ from those of the SDK. */
 type SentRow = Readonly<Record<'PartitionKey' | 'RowKey' | 'odata.etag', string>>;
 
-/** A point query: one transaction. */
-export async function readRow(storage: Storage, { table, partition, row }: Address): Promise<Row | undefined> {
+/** A point query: one transaction. With `select`, only these properties. */
+export async function readRow(
+  storage: Storage,
+  { table, partition, row, select }: Address & { readonly select?: readonly string[] | undefined },
+): Promise<Row | undefined> {
   isExplained(() => ({ read: 'row', table, partition, row }));
   let etag = '';
   const onResponse = ({ headers }: { headers: { get(name: string): string | undefined } }) => {
     etag = headers.get('etag') ?? '';
   };
-  const found = await unlessMissing(storage.table(table).getEntity(partition, row, { onResponse }));
+  const options = { onResponse, ...(select ? { queryOptions: { select: [...select] } } : {}) };
+  const found = await unlessMissing(storage.table(table).getEntity(partition, row, options));
   return found && { table, partition, row, etag, properties: toRowProperties(found) };
 }
 
 /** Reads rows of one partition in the order of their keys, `limit` at most, and says whether there may be more. */
 export async function readRange(storage: Storage, range: RowRange): Promise<{ rows: Row[]; more: boolean }> {
-  const { table, partition, from, after, before, type, select, limit = Number.POSITIVE_INFINITY } = range;
-  const { where = {}, orVersionBefore } = range;
+  const { table, partition, from, after, before, without, type, select, limit = Number.POSITIVE_INFINITY } = range;
+  const { where = {}, orVersionBefore, bound } = range;
   let filter = `PartitionKey eq ${literal(partition)}`;
   filter += after === undefined ? ` and RowKey ge ${literal(from)}` : ` and RowKey gt ${literal(after)}`;
   if (before !== undefined) filter += ` and RowKey lt ${literal(before)}`;
-  if (type !== undefined) filter += ` and EntityType eq ${literal(type)}`;
+  if (without) filter += ` and (RowKey le ${literal(without.after)} or RowKey ge ${literal(without.before)})`;
+  if (type !== undefined) filter += ` and ${typeCondition(type)}`;
   const wanted = Object.entries(where).map(([name, value]) => `${name} eq ${literal(value)}`);
   if (wanted.length > 0 && orVersionBefore !== undefined)
     filter += ` and ((${wanted.join(' and ')}) or EntityVersion lt ${literal(orVersionBefore)})`;
   else for (const condition of wanted) filter += ` and ${condition}`;
-  return collect(storage, { table, filter, select, limit });
+  return collect(storage, { table, filter, select, limit, bound });
+}
+
+function typeCondition(type: string | readonly string[]): string {
+  const conditions = [type].flat().map((name) => `EntityType eq ${literal(name)}`);
+  return conditions.length === 1 ? String(conditions[0]) : `(${conditions.join(' or ')})`;
+}
+
+/** Bounds what is in memory at a time, where rows may be long. Lengths are in characters of text. */
+export interface ReadBound {
+  /** Reading ends with the row that reaches this length in total. */
+  readonly length: number;
+  readonly rowsPerCall: number;
 }
 
 interface Query {
@@ -66,33 +83,50 @@ interface Query {
   readonly filter: string;
   readonly select: readonly string[] | undefined;
   readonly limit: number;
+  readonly bound: ReadBound | undefined;
 }
 
 async function collect(
   storage: Storage,
-  { table, filter, select, limit }: Query,
+  { table, filter, select, limit, bound }: Query,
 ): Promise<{ rows: Row[]; more: boolean }> {
   isExplained(() => ({ read: 'rows', table, filter, ...(select ? { select } : {}) }));
   const queryOptions = {
     ...(filter ? { filter } : {}),
     ...(select ? { select: ['PartitionKey', 'RowKey', ...select] } : {}),
   };
-  const rows: Row[] = [];
   let sent: readonly SentRow[] = [];
   const onResponse = ({ parsedBody }: { parsedBody?: { value?: readonly SentRow[] } }) => {
     sent = parsedBody?.value ?? [];
   };
+  const client = storage.table(table);
+  const perCall = Math.max(1, Math.min(bound?.rowsPerCall ?? PAGE_SIZE, PAGE_SIZE));
+  const rows: Row[] = [];
+  let length = 0;
   // The service may answer a short or empty page with a continuation token: only its absence is the end.
-  const pages = storage
-    .table(table)
-    .listEntities({ queryOptions, onResponse })
-    .byPage({ maxPageSize: Math.min(limit, PAGE_SIZE) });
-  for await (const page of storageCalls(pages)) {
-    for (const [index, entity] of page.entries()) rows.push(toRow(table, entity, sent[index]));
-    if (rows.length < limit) continue;
-    return { rows: rows.slice(0, limit), more: rows.length > limit || page.continuationToken !== undefined };
+  for (let continuationToken: string | undefined; ; ) {
+    const maxPageSize = Math.min(limit - rows.length, perCall);
+    const settings = { maxPageSize, ...(continuationToken === undefined ? {} : { continuationToken }) };
+    const pages = client.listEntities({ queryOptions, onResponse }).byPage(settings);
+    const { value: page } = await storageCall(pages.next());
+    continuationToken = page?.continuationToken;
+    const read = [...(page ?? [])].map((entity, index) => toRow(table, entity, sent[index]));
+    for (const [index, row] of read.entries()) {
+      rows.push(row);
+      length += textLength(row.properties);
+      if (rows.length < limit && (!bound || length < bound.length)) continue;
+      return { rows, more: index + 1 < read.length || continuationToken !== undefined };
+    }
+    if (continuationToken === undefined) return { rows, more: false };
   }
-  return { rows, more: false };
+}
+
+/** How many characters or bytes the properties hold, apart from numbers and the like. */
+export function textLength(properties: Properties): number {
+  return Object.values(properties).reduce<number>(
+    (sum, value) => sum + (typeof value === 'string' || value instanceof Uint8Array ? value.length : 0),
+    0,
+  );
 }
 
 export interface RowRange {
@@ -104,14 +138,17 @@ export interface RowRange {
   readonly after?: string | undefined;
   /** Exclusive. */
   readonly before?: string | undefined;
-  /** Rows of this `EntityType` only. */
-  readonly type?: string | undefined;
+  /** Leaves out the rows between these two keys, both exclusive. */
+  readonly without?: { readonly after: string; readonly before: string } | undefined;
+  /** Rows of this `EntityType`, or of one of these, only. */
+  readonly type?: string | readonly string[] | undefined;
   /** Values of properties, in the form in which they are written: storage looks at every row of the range. */
   readonly where?: Properties | undefined;
   /** With `where`, rows of an `EntityVersion` before this one as well, whatever they hold. */
   readonly orVersionBefore?: number | undefined;
   readonly select?: readonly string[] | undefined;
   readonly limit?: number | undefined;
+  readonly bound?: ReadBound | undefined;
 }
 
 /**
@@ -119,8 +156,8 @@ export interface RowRange {
  * says so in its name.
  */
 export async function scanTable(storage: Storage, scan: TableScan): Promise<{ rows: Row[]; more: boolean }> {
-  const { table, type, after, limit } = scan;
-  const conditions = type === undefined ? [] : [`EntityType eq ${literal(type)}`];
+  const { table, type, after, limit, bound } = scan;
+  const conditions = type === undefined ? [] : [typeCondition(type)];
   if (after) {
     const [partition, row] = [literal(after.partition), literal(after.row)];
     // The service starts reading at a bound that is a condition of its own. It starts at the first row of the table where
@@ -128,7 +165,7 @@ export async function scanTable(storage: Storage, scan: TableScan): Promise<{ ro
     conditions.push(`PartitionKey ge ${partition} and (PartitionKey gt ${partition} or RowKey gt ${row})`);
   }
   const filter = conditions.join(' and ');
-  return collect(storage, { table, filter, select: undefined, limit });
+  return collect(storage, { table, filter, select: undefined, limit, bound });
 }
 
 export interface TableScan {
@@ -137,6 +174,7 @@ export interface TableScan {
   readonly type?: string | undefined;
   readonly after?: { readonly partition: string; readonly row: string } | undefined;
   readonly limit: number;
+  readonly bound?: ReadBound | undefined;
 }
 
 /** A value as a filter has it. The SDK's own template renders a Double and an Int64 as if they were an Int32. */

@@ -34,3 +34,37 @@ test('leaves large fields out of a list unless they are selected, and ends a pag
     expect(sizes).toEqual([2, 2, 1]);
   }
 });
+
+test('leaves large fields out of what is included unless they are selected, and refuses more than a page', async () => {
+  const comments = 'x'.repeat(3_000_000);
+  const [one, other] = [somebody({ department: 'Included' }), somebody({ department: 'Included' })];
+  for (const body of [one, other]) expect((await hr('POST', '/api/employees', { body })).status).toBe(201);
+  const review = { department: 'Included', reviewer: 'Ben', rating: 3, comments };
+  for (const { employeeId, year } of [
+    { employeeId: one.employeeId, year: 2001 },
+    { employeeId: one.employeeId, year: 2002 },
+    { employeeId: one.employeeId, year: 2003 },
+    { employeeId: other.employeeId, year: 2001 },
+  ])
+    expect((await hr('POST', '/api/reviews', { body: { ...review, employeeId, year } })).status).toBe(201);
+  const read = (employeeId: string, query: string) => hr('GET', `/api/employees/Included/${employeeId}?${query}`);
+  const { employeeId } = one;
+  const whole = await read(employeeId, 'include=reviews');
+  expect(whole.body).toMatchObject({
+    ...one,
+    reviews: [{ year: 2001, reviewer: 'Ben' }, { year: 2002 }, { year: 2003 }],
+  });
+  expect(whole.body.reviews.some((item: object) => 'comments' in item)).toBe(false);
+  const years = await read(employeeId, 'include=reviews&select=reviews.year');
+  expect(years.body).toMatchObject(one);
+  expect(years.body.reviews).toEqual([{ year: 2001 }, { year: 2002 }, { year: 2003 }]);
+  const full = await read(other.employeeId, 'include=reviews&select=reviews.year,reviews.comments');
+  expect(full.body.reviews).toEqual([{ year: 2001, comments }]);
+  for (const [query, status, field] of [
+    ['include=reviews&select=reviews.comments', 413, 'include'],
+    ['include=reviews&select=reviews.nothing', 400, 'select'],
+    ['include=reviews&select=year', 400, 'select'],
+    ['select=reviews.year', 400, 'select'],
+  ] as const)
+    expect(await read(employeeId, query)).toMatchObject({ status, body: { field } });
+});

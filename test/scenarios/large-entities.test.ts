@@ -82,7 +82,9 @@ describe('a text that may be large', () => {
     expect(await costOf(() => commentsOf(review(one)))).toBe(reads);
     expect((await commentsOf(review(one))) === comments).toBe(true);
     expect((await blobsIn(container)).length - before).toBe(blobs);
-    const { values } = await readWithDetails(world.engine, employees, one, [reviews]);
+    const { values } = await readWithDetails(world.engine, employees, one, [reviews], {
+      select: { reviews: ['comments'] },
+    });
     const [found = {}] = values.reviews as Values[];
     expect((await toPlain(world.engine, reviews, found)).comments === comments).toBe(true);
     const { items } = await readEntities(world.engine, reviews, one, {
@@ -134,7 +136,9 @@ describe('a text that may be large', () => {
     if (!archive) throw new Error('Employees have an archive.');
     await collectOrphans(later(), deployment);
     const kinds = archive.details;
-    const { values } = await readWithDetails(world.engine, archive, there, kinds);
+    const { values } = await readWithDetails(world.engine, archive, there, kinds, {
+      select: { reviews: ['comments'] },
+    });
     const [found = {}] = values.reviews as Values[];
     expect((await toPlain(world.engine, reviews, found)).comments === comments).toBe(true);
     await deleteEntity(world.engine, archive, there);

@@ -1,6 +1,6 @@
 import { createDefaultHttpClient, type PipelineRequest } from '@azure/core-rest-pipeline';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { readRange, scanTable, submit } from '../../../lib/storage/rows.ts';
+import { type ReadBound, readRange, scanTable, submit } from '../../../lib/storage/rows.ts';
 import { openStorage, type Storage } from '../../../lib/storage/storage.ts';
 import { testStorage } from '../../storage.ts';
 
@@ -9,8 +9,9 @@ const PARTITIONS = 6;
 const ROWS = 10;
 const TOTAL = PARTITIONS * ROWS;
 
-/** The filters that were sent, in order. */
+/** The filters that were sent, in order, and how many rows each call asked for. */
 const filters: string[] = [];
+const tops: number[] = [];
 let storage: Storage;
 
 beforeAll(async () => {
@@ -18,6 +19,7 @@ beforeAll(async () => {
   const httpClient = {
     sendRequest(request: PipelineRequest) {
       const { searchParams } = new URL(request.url);
+      if (request.method === 'GET') tops.push(Number(searchParams.get('$top')));
       if (request.method === 'GET') filters.push(searchParams.get('$filter') ?? '');
       return inner.sendRequest(request);
     },
@@ -93,4 +95,32 @@ test.each([
   filters.length = 0;
   await readRange(storage, { table: TABLE, partition: "o'3", ...range });
   expect(filters.map(lowerBound)).toEqual([{ partition: "o'3", row: range.after ?? range.from }]);
+});
+
+test.each([
+  [
+    'a range',
+    (bound: ReadBound, limit: number) =>
+      readRange(storage, { table: 'long', partition: 'one', from: '', bound, limit }),
+  ],
+  ['a scan', (bound: ReadBound, limit: number) => scanTable(storage, { table: 'long', bound, limit })],
+])('%s of long rows is read in parts, and ends with the row that reaches its bound', async (_, read) => {
+  await storage.table('long').createTable();
+  const actions = Array.from({ length: 9 }, (_, row) => {
+    return { kind: 'upsert', row: `${row}`, properties: { text: 'x'.repeat(10_000) } } as const;
+  });
+  await submit(storage, { table: 'long', partition: 'one', actions });
+  for (const [length, limit, rows, more, asked] of [
+    [45_000, 1_000, 5, true, [3, 3]],
+    [90_000, 1_000, 9, false, [3, 3, 3]],
+    [1_000_000, 1_000, 9, false, [3, 3, 3]],
+    [1_000_000, 8, 8, true, [3, 3, 2]],
+    [1, 1_000, 1, true, [3]],
+  ] as const) {
+    tops.length = 0;
+    const found = await read({ length, rowsPerCall: 3 }, limit);
+    expect(found.rows.map(({ row }) => row)).toEqual(actions.slice(0, rows).map(({ row }) => row));
+    expect(found.more).toBe(more);
+    expect(tops).toEqual(asked);
+  }
 });
