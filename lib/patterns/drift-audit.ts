@@ -11,6 +11,8 @@ import { type Entity, isWrittenByClients } from './entity.ts';
 import { PLACEHOLDER } from './entity-codec.ts';
 import type { Finding, Suspicion } from './finding.ts';
 import { judgeRow } from './judge-row.ts';
+import { LIST, membersOf, readAnyList } from './member-list.ts';
+import { ANY_ROWS } from './page-length.ts';
 import { elsewhereTables } from './places.ts';
 
 /**
@@ -20,10 +22,13 @@ import { elsewhereTables } from './places.ts';
  * again a while later, as queues may just be behind; what it repairs it repairs under ETags, beside any writer.
  */
 
-/** Which table of the entity is walked, the last row that was looked at, and how many findings were left as they were. */
+/**
+ * Which table of the entity is walked, the last row that was looked at, and how many findings were left as they were. Of a
+ * list with many members, `member` is the last one that was looked at.
+ */
 export const AuditPosition = z.object({
   table: z.int(),
-  after: z.object({ partition: z.string(), row: z.string() }).optional(),
+  after: z.object({ partition: z.string(), row: z.string(), member: z.string().optional() }).optional(),
   left: z.int().default(0),
 });
 export type AuditPosition = z.infer<typeof AuditPosition>;
@@ -37,6 +42,8 @@ export interface AuditOptions {
   readonly only?: string | undefined;
   /** Milliseconds after which what looks wrong is looked at again. */
   readonly patience?: number;
+  /** No more is begun once looking has taken so many storage transactions, nor once repairing has. */
+  readonly maxTransactions?: number;
 }
 
 export interface AuditPage {
@@ -47,9 +54,11 @@ export interface AuditPage {
   readonly left: number;
 }
 
-const ROWS_AT_ONCE = 8;
-/** No more rows are begun once a page has taken so many. */
-const PAGE_TRANSACTIONS = 1_000;
+const UNITS_AT_ONCE = 8;
+/** Each member of a list is a lookup, and a list may have any number. */
+const MEMBERS_IN_UNIT = 16;
+/** Of one page, and as many again for looking at what is suspicious once more and repairing it. */
+export const PAGE_TRANSACTIONS = 1_000;
 /** Queues are looked at every second at least. */
 const PATIENCE_MS = 2_500;
 /** A repair is refused where a writer was first, and then what that one left is looked at. */
@@ -68,41 +77,115 @@ export const auditPage = inPattern(
   'drift audit',
   async (engine: Engine, entity: Entity, options: AuditOptions): Promise<AuditPage> => {
     const { position = { table: 0, left: 0 }, top, repair, only, patience = PATIENCE_MS } = options;
+    const { maxTransactions = PAGE_TRANSACTIONS } = options;
     const tables = only ? [entity.table] : tablesOf(entity);
     const table = tables[position.table];
     if (table === undefined) return { looked: 0, findings: [], next: undefined, left: position.left };
-    const { rows, more } = await scanTable(engine.storage, { table, after: position.after, limit: top });
+    const { after } = position;
+    const { rows, more } = await scanTable(engine.storage, { table, after, limit: top, bound: ANY_ROWS });
+    const units = unitsOf(engine, table, rows, after);
     const partitions = new Set<string>();
-    const look = async (row: Row) => ({ row, suspicions: await checkRow(engine, entity, row, { partitions, only }) });
-    const before = transactionsSoFar();
-    const looked: Awaited<ReturnType<typeof look>>[] = [];
-    // One entity may need hundreds of lookups: a page ends early, and the next one goes on after the last row.
-    while (looked.length < rows.length && transactionsSoFar() - before < PAGE_TRANSACTIONS) {
-      const some = rows.slice(looked.length, looked.length + ROWS_AT_ONCE);
-      looked.push(...(await pMap(some, look, { concurrency: ROWS_AT_ONCE })));
-    }
-    let suspicious = looked.filter(({ suspicions }) => suspicions.length > 0).map(({ row }) => row);
+    const check = (unit: Unit) => checkUnit(engine, entity, unit, { partitions, only });
+    const look = async (unit: Unit) => ({ unit, suspicions: await check(unit) });
+    let isOver = bounded(maxTransactions);
+    let looked: Awaited<ReturnType<typeof look>>[] = [];
+    // One entity may need hundreds of lookups: a page ends early, and the next one goes on after the last unit.
+    let isEnd = false;
+    do {
+      const some = await firstOf(units, UNITS_AT_ONCE);
+      looked.push(...(await pMap(some, look, { concurrency: UNITS_AT_ONCE })));
+      isEnd = some.length < UNITS_AT_ONCE;
+    } while (!isEnd && !isOver());
+    let suspicious = looked.filter(({ suspicions }) => suspicions.length > 0).map(({ unit }) => unit);
     if (suspicious.length > 0) await sleep(patience);
     const findings: Finding[] = [];
+    isOver = bounded(maxTransactions);
     for (let attempts = ATTEMPTS_AT_REPAIR; suspicious.length > 0; attempts -= 1) {
       partitions.clear();
-      const refused = new Set<Row>();
-      for (const row of suspicious)
-        for (const { repair: mend, ...found } of await checkRow(engine, entity, row, { partitions, only })) {
+      const refused = new Set<Unit>();
+      for (const [index, unit] of suspicious.entries()) {
+        const isFirstTime = attempts === ATTEMPTS_AT_REPAIR;
+        if (isFirstTime && index > 0 && isOver()) {
+          // The next page begins with it.
+          looked = looked.slice(
+            0,
+            looked.findIndex((one) => one.unit === unit),
+          );
+          isEnd = false;
+          break;
+        }
+        for (const { repair: mend, ...found } of await check(unit)) {
           const repaired = repair && mend !== undefined && (await mend());
-          if (repair && mend && !repaired && attempts > 1) refused.add(row);
+          if (repair && mend && !repaired && attempts > 1 && !isOver()) refused.add(unit);
           else findings.push({ ...found, repaired });
         }
+      }
       suspicious = [...refused];
     }
     const left = position.left + findings.filter(({ repaired }) => !repaired).length;
-    const page = { looked: looked.length, findings, left };
-    const last = more || looked.length < rows.length ? looked.at(-1)?.row : undefined;
-    if (last) return { ...page, next: { ...position, after: { partition: last.partition, row: last.row }, left } };
-    const isOver = position.table + 1 === tables.length;
-    return { ...page, next: isOver ? undefined : { table: position.table + 1, left } };
+    const page = { looked: looked.filter(({ unit }) => unit.isWhole).length, findings, left };
+    const last = more || !isEnd ? looked.at(-1)?.unit : undefined;
+    if (last) {
+      const { row, isWhole, members } = last;
+      const member = isWhole ? undefined : members?.at(-1);
+      return { ...page, next: { ...position, after: { partition: row.partition, row: row.row, member }, left } };
+    }
+    const isLast = position.table + 1 === tables.length;
+    return { ...page, next: isLast ? undefined : { table: position.table + 1, left } };
   },
 );
+
+/** Answers whether the storage transactions from now on are as many as they may be. */
+export function bounded(maxTransactions: number): () => boolean {
+  const before = transactionsSoFar();
+  return () => transactionsSoFar() - before >= maxTransactions;
+}
+
+/** What is looked at and repaired as one: a row, or some of the members of a list. */
+interface Unit {
+  readonly row: Row;
+  readonly members?: readonly string[];
+  /** Whether the row ends with it. */
+  readonly isWhole: boolean;
+}
+
+/** The rows of a page one after the other, with the list in front that the page before has begun. */
+async function* unitsOf(
+  { storage }: Engine,
+  table: string,
+  rows: readonly Row[],
+  after: AuditPosition['after'],
+): AsyncGenerator<Unit, undefined> {
+  if (after?.member !== undefined) {
+    const list = await readAnyList(storage, { table, ...after });
+    if (list) yield* partsOf(list, after.member);
+  }
+  for (const row of rows) {
+    const list = row.properties.MembersBlob === undefined ? row : await readAnyList(storage, row);
+    if (list?.properties.EntityType === LIST && membersOf(list).length > MEMBERS_IN_UNIT) yield* partsOf(list, '');
+    else yield { row, isWhole: true };
+  }
+}
+
+function* partsOf(list: Row, after: string): Generator<Unit> {
+  const members = membersOf(list)
+    .filter((member) => member > after)
+    .sort();
+  for (let at = 0; at < members.length; at += MEMBERS_IN_UNIT) {
+    const end = at + MEMBERS_IN_UNIT;
+    yield { row: list, members: members.slice(at, end), isWhole: end >= members.length };
+  }
+}
+
+async function firstOf<Item>(items: AsyncGenerator<Item, undefined>, count: number): Promise<Item[]> {
+  const first: Item[] = [];
+  for (; first.length < count; ) {
+    const { value, done } = await items.next();
+    if (done) break;
+    first.push(value);
+  }
+  return first;
+}
 
 /** Its own, where copies and lists of its partitions are, too; then those of its indexes elsewhere, and its archive. */
 function tablesOf(entity: Entity): string[] {
@@ -115,7 +198,12 @@ interface Scope {
   readonly only: string | undefined;
 }
 
-async function checkRow(engine: Engine, entity: Entity, row: Row, { partitions, only }: Scope): Promise<Suspicion[]> {
+async function checkUnit(
+  engine: Engine,
+  entity: Entity,
+  { row, members }: Unit,
+  { partitions, only }: Scope,
+): Promise<Suspicion[]> {
   const { EntityType, SourceRow } = row.properties;
   const address: Address = { table: row.table, partition: row.partition, row: row.row };
   if (isWrittenByClients(entity)) return checkRefused(engine, entity, address);
@@ -125,7 +213,7 @@ async function checkRow(engine: Engine, entity: Entity, row: Row, { partitions, 
   const suspicions: Suspicion[] = [];
   if (EntityType === kind.name && SourceRow === undefined && row.table === kind.table)
     suspicions.push(...(await checkEntity(engine, kind, address, only)));
-  else if (!isArchive && only === undefined) suspicions.push(...(await checkLeftOver(engine, entity, row)));
+  else if (!isArchive && only === undefined) suspicions.push(...(await checkLeftOver(engine, entity, row, members)));
   const isCounted = EntityType === entity.name || EntityType === PLACEHOLDER || countersOf(entity).includes(EntityType);
   if (isCounted && row.table === entity.table && only === undefined && !partitions.has(row.partition)) {
     partitions.add(row.partition);

@@ -95,10 +95,11 @@ async function mendHere(engine: Engine, address: Address, { etag }: Live, action
 /** Places in other partitions: reconciled as after any change; a row of a unique index is claimed first where it is free. */
 async function checkElsewhere(engine: Engine, entity: Entity, address: Address, snapshot: Live): Promise<Suspicion[]> {
   const suspicions: Suspicion[] = [];
+  const state = { isSettled: false };
   for (const place of placesOf(entity, snapshot.values)) {
     const { index: of, table, partition, row } = place;
     const found = await readAnyList(engine.storage, place);
-    const repair = () => mendElsewhere(engine, entity, address, place);
+    const repair = () => mendElsewhere(engine, entity, address, { place, state });
     const common = { of, table, partition, row } as const;
     if (place.member !== undefined) {
       if (!membersOf(found).includes(place.member)) suspicions.push({ what: 'missing', ...common, repair });
@@ -120,13 +121,22 @@ async function checkElsewhere(engine: Engine, entity: Entity, address: Address, 
   return suspicions;
 }
 
-async function mendElsewhere(engine: Engine, entity: Entity, address: Address, place: Place): Promise<boolean> {
+/** Settling one place settles all of the entity: what that puts right is not done again for the next place. */
+async function mendElsewhere(
+  engine: Engine,
+  entity: Entity,
+  address: Address,
+  { place, state }: { place: Place; state: { isSettled: boolean } },
+): Promise<boolean> {
   if (isUnique(entity.indexes[place.index])) {
     const outcome = await claim(engine, place, address, { intent: workOn(address) });
     if (typeof outcome !== 'object') return false;
+    // The claim is not confirmed yet.
+    return settle(engine, entity, address, place);
   }
   if (place.member !== undefined && !(await emptyLostList(engine.storage, place))) return false;
-  return settle(engine, entity, address, place);
+  state.isSettled ||= await settle(engine, entity, address, place);
+  return state.isSettled;
 }
 
 /**

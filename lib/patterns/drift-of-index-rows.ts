@@ -24,11 +24,19 @@ import { hasLiveClaim } from './unique-claim.ts';
 
 const MEMBERS_AT_ONCE = 16;
 
-/** Looks at a row that is no entity. The row is read before the entity, and changed under its ETag. */
-export async function checkLeftOver(engine: Engine, entity: Entity, scanned: Row): Promise<Suspicion[]> {
+/**
+ * Looks at a row that is no entity, of a list at these members alone where they are given. The row is read before the entity,
+ * and changed under its ETag.
+ */
+export async function checkLeftOver(
+  engine: Engine,
+  entity: Entity,
+  scanned: Row,
+  members?: readonly string[],
+): Promise<Suspicion[]> {
   const row = await readAnyList(engine.storage, scanned);
   if (!row) return [];
-  if (row.properties.EntityType === 'list') return checkMembers(engine, entity, row);
+  if (row.properties.EntityType === 'list') return checkMembers(engine, entity, row, members && new Set(members));
   const { SourcePartition, SourceRow, EntityType } = row.properties;
   if (SourceRow === undefined || (EntityType !== entity.name && EntityType !== 'claim')) return [];
   const source = { table: entity.table, partition: String(SourcePartition), row: String(SourceRow) };
@@ -60,7 +68,12 @@ function wants(
   return placesOf(entity, values).some((place) => samePlace(place, { index: name, table, partition, row }));
 }
 
-async function checkMembers(engine: Engine, entity: Entity, row: Row): Promise<Suspicion[]> {
+async function checkMembers(
+  engine: Engine,
+  entity: Entity,
+  row: Row,
+  some: ReadonlySet<string> | undefined,
+): Promise<Suspicion[]> {
   const lists = Object.entries(entity.indexes).flatMap(([name, index]) =>
     index.kind === 'index-entity' && isRowOf(entity, index, row) ? [{ name, index }] : [],
   );
@@ -70,8 +83,9 @@ async function checkMembers(engine: Engine, entity: Entity, row: Row): Promise<S
     const repair = () => emptyLostList(engine.storage, row);
     return [{ what: 'lost list', of: first.name, table, partition, row: key, repair }];
   }
+  const members = membersOf(row).filter((member) => !some || some.has(member));
   const suspicions = await pMap(
-    lists.flatMap((list) => membersOf(row).map((member) => ({ ...list, member }))),
+    lists.flatMap((list) => members.map((member) => ({ ...list, member }))),
     (one) => checkMember(engine, entity, row, one),
     { concurrency: MEMBERS_AT_ONCE },
   );

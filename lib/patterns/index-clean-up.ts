@@ -3,7 +3,7 @@ import { RowkeyError } from '../errors.ts';
 import { dropTable } from '../storage/provision.ts';
 import { type Row, scanTable, tryAction } from '../storage/rows.ts';
 import { inPattern } from '../telemetry/span.ts';
-import type { AuditPage, AuditPosition } from './drift-audit.ts';
+import { type AuditPage, type AuditPosition, bounded, PAGE_TRANSACTIONS } from './drift-audit.ts';
 import { checkLeftOver, isRowOf } from './drift-of-index-rows.ts';
 import type { Engine } from './engine.ts';
 import type { Entity } from './entity.ts';
@@ -11,6 +11,7 @@ import type { Finding, Suspicion } from './finding.ts';
 import { type Index, indexEntity, interPartitionIndex, intraPartitionIndex } from './indexes.ts';
 import { dropList } from './member-list.ts';
 import { type IndexShape, markCleanedUp, readFormerIndex } from './model-guard.ts';
+import { ANY_ROWS } from './page-length.ts';
 import { resourcesOf } from './resources.ts';
 
 /**
@@ -26,6 +27,8 @@ export interface CleanUpOptions {
   readonly position: AuditPosition | undefined;
   /** How many rows. */
   readonly top: number;
+  /** No more rows are begun once a page has taken so many storage transactions. */
+  readonly maxTransactions?: number;
 }
 
 /** Deletes a page of it. Throws `not-found` where nothing of such an index is left. */
@@ -35,7 +38,7 @@ export const cleanUpIndex = inPattern(
     engine: Engine,
     entity: Entity,
     name: string,
-    { entities, position = { table: 0, left: 0 }, top }: CleanUpOptions,
+    { entities, position = { table: 0, left: 0 }, top, maxTransactions = PAGE_TRANSACTIONS }: CleanUpOptions,
   ): Promise<AuditPage> => {
     const shape = await readFormerIndex(engine, entity, name);
     if (!shape)
@@ -46,22 +49,33 @@ export const cleanUpIndex = inPattern(
       await markCleanedUp(engine, entity, name);
       return { looked: 0, findings: [], next: undefined, left: 0 };
     }
-    const { rows, more } = await scanTable(engine.storage, { table, after: position.after, limit: top });
+    const { rows, more } = await scanTable(engine.storage, {
+      table,
+      after: position.after,
+      limit: top,
+      bound: ANY_ROWS,
+    });
     const without = { ...entity, indexes: { [name]: takingNobodyIn(shape) } };
     // Rows that may be of an index that is declared are for the audit to judge. A list does not say which entity it is of.
     const mayOwn = (row: Row) => (isList(row) ? entities : [entity]);
-    const candidates = rows.filter((row) => !mayOwn(row).some((one) => isRowOfAny(one, row)));
-    const suspicionsOf = (row: Row) =>
-      isList(row) ? wholeList(engine, without, row) : checkLeftOver(engine, without, row);
-    const suspicions = await pMap(candidates, suspicionsOf, { concurrency: ROWS_AT_ONCE });
+    const suspicionsOf = async (row: Row) => {
+      if (mayOwn(row).some((one) => isRowOfAny(one, row))) return [];
+      return isList(row) ? wholeList(engine, without, row) : checkLeftOver(engine, without, row);
+    };
     const findings: Finding[] = [];
-    for (const { repair, ...found } of suspicions.flat())
-      findings.push({ ...found, repaired: repair !== undefined && (await repair()) });
+    const isOver = bounded(maxTransactions);
+    let looked = 0;
+    while (looked < rows.length && !(looked > 0 && isOver())) {
+      const some = rows.slice(looked, looked + ROWS_AT_ONCE);
+      for (const { repair, ...found } of (await pMap(some, suspicionsOf, { concurrency: ROWS_AT_ONCE })).flat())
+        findings.push({ ...found, repaired: repair !== undefined && (await repair()) });
+      looked += some.length;
+    }
     const left = position.left + findings.filter(({ repaired }) => !repaired).length;
-    const last = more ? rows.at(-1) : undefined;
+    const last = more || looked < rows.length ? rows[looked - 1] : undefined;
     const next = last && { ...position, after: { partition: last.partition, row: last.row }, left };
     if (!next && left === 0) await markCleanedUp(engine, entity, name);
-    return { looked: rows.length, findings, next, left };
+    return { looked, findings, next, left };
   },
 );
 

@@ -6,8 +6,10 @@ import { createEntity } from '../../../lib/patterns/entity-store.ts';
 import { cleanUpIndex } from '../../../lib/patterns/index-clean-up.ts';
 import { indexEntity, interPartitionIndex, intraPartitionIndex } from '../../../lib/patterns/indexes.ts';
 import { guardModel } from '../../../lib/patterns/model-guard.ts';
+import { measureCost } from '../../../lib/storage/cost.ts';
 import { explain } from '../../../lib/storage/explain.ts';
 import { createTable, listTables } from '../../../lib/storage/provision.ts';
+import { tryAction } from '../../../lib/storage/rows.ts';
 import { openWorld, rowsOf, type World } from '../../world.ts';
 
 const declaration = {
@@ -92,4 +94,35 @@ describe('the clean-up of an index that is declared no more', () => {
     await cleanUpIndex(engine, now, 'list', { entities: [now, other], position: undefined, top: 100 });
     expect((await rowsOf(storage, table)).map(({ rowKey }) => rowKey)).toEqual(['b_1', 'other_1', 'tag_c1']);
   });
+});
+
+test('ends a page of a clean-up that takes too many transactions, and goes on in the next', async () => {
+  const declared = { ...declaration, table: 'many' } as const;
+  const copy = interPartitionIndex({ table: 'many', partition: 'of_{c}', row: 'copy_{a}_{b}' });
+  const then = defineEntity('many', { ...declared, indexes: { copy } });
+  const now = defineEntity('many', declared);
+  const { engine, storage } = await openWorld(import.meta.url, [then]);
+  await guardModel(engine, [then], undefined);
+  for (let b = 10; b < 50; b += 1) {
+    const properties = { EntityType: 'many', SourcePartition: 'one', SourceRow: `b_${b}`, a: 'one', b: String(b) };
+    await tryAction(
+      storage,
+      { table: 'many', partition: 'of_x' },
+      { kind: 'insert', row: `copy_one_${b}`, properties },
+    );
+  }
+  await guardModel(engine, [now], undefined);
+  const pages: { cost: number; looked: number }[] = [];
+  for (let position: AuditPosition | undefined, isFirst = true; position || isFirst; isFirst = false) {
+    const { page, cost } = await measureCost(async (spent) => {
+      const options = { entities: [now], position, top: 100, maxTransactions: 30 };
+      return { page: await cleanUpIndex(engine, now, 'copy', options), cost: spent.transactions };
+    });
+    pages.push({ cost, looked: page.looked });
+    position = page.next;
+  }
+  expect(pages.reduce((sum, { looked }) => sum + looked, 0)).toBe(40);
+  // Eight rows are begun at once, each of which takes some reads and a delete.
+  expect(Math.max(...pages.map(({ cost }) => cost))).toBeLessThan(30 + 8 * 8);
+  expect(await rowsOf(storage, 'many')).toEqual([]);
 });
