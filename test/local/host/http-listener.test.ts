@@ -170,6 +170,7 @@ test.each([
   ['a path that begins with two slashes', ['GET // HTTP/1.1', 'Host: x'], 400],
   ['another host in the path', ['GET //evil.example/api/order/1 HTTP/1.1', 'Host: x'], 400],
   ['a host that is none', ['GET /api/order/1 HTTP/1.1', 'Host: ['], 400],
+  ['a host with a path', ['GET /order/1 HTTP/1.1', 'Host: x/api'], 400],
   ['a port that is none', ['GET /api/order/1 HTTP/1.1', 'Host: x:99999'], 400],
   ['two Host lines', ['GET /api/order/1 HTTP/1.1', 'Host: x', 'Host: x'], 400],
   ['a NUL in the path', ['GET /api/order/%00 HTTP/1.1', 'Host: x'], 400],
