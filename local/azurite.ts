@@ -32,9 +32,12 @@ export interface Azurite {
   stop(): Promise<void>;
 }
 
+/** Where each service listens; 0 for any free port. */
+export type EmulatorPorts = Readonly<Record<Lowercase<Service>, number>>;
+
 export interface AzuriteOptions {
   /** Where the services listen; free ports unless given. */
-  readonly ports?: Readonly<Record<Lowercase<Service>, number>>;
+  readonly ports?: EmulatorPorts;
   /** Where the data is kept. */
   readonly folder: string;
   /** The accounts to serve; the first is the default one. None has the published key: any web page could use it. */
@@ -54,7 +57,7 @@ export function connectionStringOf({ name, key }: Account, { tables, queues, blo
   return `${account};BlobEndpoint=${blobs};QueueEndpoint=${queues};TableEndpoint=${tables};`;
 }
 
-/** Starts Azurite as a child process on free ports and answers when all three services listen. */
+/** Starts Azurite as a child process and answers when all three services listen. */
 export async function startAzurite({ folder, accounts, ports: at }: AzuriteOptions): Promise<Azurite> {
   const script = createRequire(import.meta.url).resolve('azurite/dist/src/azurite.js');
   const ports = SERVICES.flatMap((service) => [`--${lower(service)}Port`, String(at?.[lower(service)] ?? 0)]);

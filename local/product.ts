@@ -10,16 +10,17 @@ import { rotateLocalKey } from '../lib/storage/local-key-ring.ts';
 import { provision } from '../lib/storage/provision.ts';
 import { openStorage } from '../lib/storage/storage.ts';
 import { allowOrigins } from './allow-origins.ts';
-import { type Azurite, emulatorAccount, startAzurite } from './azurite.ts';
+import { type Azurite, type EmulatorPorts, emulatorAccount, startAzurite } from './azurite.ts';
 import { lockFolder } from './folder-lock.ts';
 import { type FunctionsHost, freePort, startFunctionsHost } from './functions-host.ts';
 import { startIdentityProvider } from './identity-provider.ts';
 import { type Instance, readInstance, removeInstance, writeInstance } from './instance.ts';
+import { freeOr0, isFree, type Ports, readPorts, writePorts } from './ports.ts';
 import { makePrivate, secretsIn } from './secrets.ts';
 
 export interface ProductOptions {
-  /** 0 for any free one. */
-  readonly port: number;
+  /** Where the API listens; 0 for any free port. The port of the last start unless given, and 7071 before. */
+  readonly port?: number | undefined;
   /** The folder in which everything is kept. */
   readonly data: string;
   /** Origins of web pages that may use the API and storage; `*` for any. None unless told, as in Azure. */
@@ -45,6 +46,15 @@ export interface Product {
 
 /** It takes two seconds, and on a busy machine many more. */
 const READY_WITHIN_MS = 60_000;
+/** The usual ports of the functions host and of the storage emulator. */
+const USUAL_PORTS = { api: 7071, blob: 10000, queue: 10001, table: 10002, identity: 0 };
+const PART_NAMES: Readonly<Record<keyof Ports, string>> = {
+  api: 'API',
+  blob: 'blob service',
+  queue: 'queue service',
+  table: 'table service',
+  identity: 'identity provider',
+};
 const BUILT = fileURLToPath(new URL('../dist/app.js', import.meta.url));
 
 /** Runs the whole product on this machine. Throws one sentence when it cannot, with nothing left running. */
@@ -69,9 +79,19 @@ export async function startProduct(options: ProductOptions): Promise<Product> {
   const { promise: broken, resolve: breaks } = Promise.withResolvers<string>();
 
   try {
-    await freePort(options.port);
+    if (options.port !== undefined) await freePort(options.port);
+    const remembered = await readPorts(data);
+    const wanted = { ...(remembered ?? USUAL_PORTS), ...(options.port === undefined ? {} : { api: options.port }) };
+    const isOlder = !options.storage && existsSync(join(data, 'azurite')) && !existsSync(join(data, 'secrets.json'));
     const { storageKey, hostKey } = await secretsIn(data);
-    const azurite = options.storage ? undefined : await startStorage(data, storageKey);
+    const toListen = (part: keyof Ports) => freeOr0(wanted[part], { isRemembered: remembered !== undefined });
+    const azurite = options.storage
+      ? undefined
+      : await startStorage(data, storageKey, {
+          blob: await toListen('blob'),
+          queue: await toListen('queue'),
+          table: await toListen('table'),
+        });
     if (azurite) {
       stops.push(azurite.stop);
       azurite.process.once('exit', (code) => stopped ?? breaks(`The storage emulator ended with ${code}.`));
@@ -80,7 +100,7 @@ export async function startProduct(options: ProductOptions): Promise<Product> {
     const connectionString = options.storage?.connectionString ?? azurite?.connectionString() ?? '';
     const storage = openStorage({ connectionString });
     const [identity] = await Promise.all([
-      startIdentityProvider({ folder: data, port: 0 }),
+      toListen('identity').then((port) => startIdentityProvider({ folder: data, port })),
       provision(storage, resourcesOf(deployment, Date.now())),
       allowOrigins(storage, cors),
     ]);
@@ -102,12 +122,20 @@ export async function startProduct(options: ProductOptions): Promise<Product> {
     const startHost = async (port: number) => {
       const started = await startFunctionsHost({ port, settings, cors, state, func, log });
       host = started;
-      started.process.once('exit', (code) => {
-        if (host === started && !stopped) breaks(`The functions host ended with ${code}.`);
+      const ended = once(started.process, 'exit').then(([code]) => `The functions host ended with ${code}.`);
+      const failed = Promise.race([ended, broken]).then((why) => Promise.reject(new Error(why)));
+      const answering = await Promise.race([healthy(started, signal), failed]);
+      void ended.then((why) => {
+        if (host === started && !stopped) breaks(why);
       });
-      return Promise.race([healthy(started, signal), broken.then((why) => Promise.reject(new Error(why)))]);
+      return answering;
     };
-    const url = await startHost(options.port);
+    const apiPort = options.port ?? (await toListen('api'));
+    const url = await startHost(apiPort).catch(async (error) => {
+      // Another program took the port since it was found free.
+      if (options.port !== undefined || apiPort === 0 || signal?.aborted || (await isFree(apiPort))) throw error;
+      return startHost(0);
+    });
     const killHost = async () => {
       const killed = host;
       host = undefined;
@@ -116,13 +144,32 @@ export async function startProduct(options: ProductOptions): Promise<Product> {
         killed.process.kill('SIGKILL');
         await exited;
       }
-      await startHost(Number(new URL(url).port));
+      await startHost(portOf(url));
     };
 
     const { tables, queues, blobs } = storage;
     const { issuer, audience, jwksUri } = identity;
     const services = { tables: tables.url, queues: queues.url, blobs: blobs.url };
     const instance = { url, issuer, audience, jwksUri, ...services, pid: process.pid };
+    const ports = {
+      api: portOf(url),
+      identity: portOf(issuer),
+      ...(azurite
+        ? {
+            blob: portOf(azurite.endpoints.blob),
+            queue: portOf(azurite.endpoints.queue),
+            table: portOf(azurite.endpoints.table),
+          }
+        : { blob: wanted.blob, queue: wanted.queue, table: wanted.table }),
+    };
+    for (const part of Object.keys(PART_NAMES) as (keyof Ports)[])
+      if (wanted[part] && wanted[part] !== ports[part])
+        log(`Another program uses port ${wanted[part]}: the ${PART_NAMES[part]} now listens on ${ports[part]}.`);
+    if (isOlder)
+      log(
+        `An earlier version made the folder ${data}: its data is kept, its storage account has a new key, and connection strings, tokens and grants from before are no longer valid.`,
+      );
+    await writePorts(data, ports);
     await writeInstance(data, instance);
     stops.push(() => removeInstance(data));
     return { url, instance, broken, killHost, stop };
@@ -145,10 +192,20 @@ async function takeFolder(data: string): Promise<() => void> {
   );
 }
 
-async function startStorage(data: string, key: string): Promise<Azurite> {
+async function startStorage(data: string, key: string, ports: EmulatorPorts): Promise<Azurite> {
   const folder = join(data, 'azurite');
   await makePrivate(folder);
-  return startAzurite({ folder, accounts: [emulatorAccount(key)] });
+  const options = { folder, accounts: [emulatorAccount(key)] } as const;
+  return startAzurite({ ...options, ports }).catch(async (error) => {
+    // Another program took a port since it was found free.
+    const taken = Object.values(ports).filter((port) => port > 0);
+    if ((await Promise.all(taken.map(isFree))).every(Boolean)) throw error;
+    return startAzurite(options);
+  });
+}
+
+function portOf(url: string): number {
+  return Number(new URL(url).port);
 }
 
 async function makeWritable(folder: string): Promise<void> {

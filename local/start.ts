@@ -7,18 +7,17 @@ import { type Product, startProduct } from './product.ts';
 import { sampleEmployees } from './sample-company.ts';
 
 interface Options {
-  readonly port: number;
+  readonly port?: number;
   readonly data: string;
   readonly cors: readonly string[];
   readonly empty?: true;
   readonly func?: true;
 }
 
-const DEFAULT_PORT = 7071;
 const NPM_LOOKED_FOR_EVERY_MS = 500;
 
 const program = command('Runs the whole product on this machine.')
-  .option('--port <number>', 'where the API listens; 0 for any free port', toPort, DEFAULT_PORT)
+  .option('--port <number>', 'where the API listens; 0 for any free port; as before, or 7071, by default', toPort)
   .addOption(
     new Option('--cors <origins>', 'origins of web pages that may use it, separated by commas; * for any')
       .argParser(toOrigins)

@@ -1,0 +1,44 @@
+import { execFile } from 'node:child_process';
+import { cp, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+
+let folder: string;
+/** A project with the .npmrc of this one, and one dependency for an engine that nobody has. */
+const project = { name: 'project', version: '1.0.0', dependencies: { tool: 'file:tool' } };
+const tool = { name: 'tool', version: '1.0.0', engines: { node: '>=9999' } };
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'rowkey-npmrc-'));
+  await mkdir(join(folder, 'tool'));
+  await cp('.npmrc', join(folder, '.npmrc'));
+  await writeFile(join(folder, 'package.json'), JSON.stringify(project));
+  await writeFile(join(folder, 'tool', 'package.json'), JSON.stringify(tool));
+  await npm('install', '--package-lock-only');
+});
+afterAll(() => rm(folder, { recursive: true, force: true }));
+
+/** Runs npm as a user does: without what an npm that started this test handed down. */
+function npm(...words: readonly string[]): Promise<{ code: unknown; stdout: string; stderr: string }> {
+  const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith('npm_')));
+  return new Promise((resolve) =>
+    execFile('npm', [...words, '--offline'], { cwd: folder, env }, (error, stdout, stderr) =>
+      resolve({ code: error?.code ?? 0, stdout, stderr }),
+    ),
+  );
+}
+
+test('npm ci prints its summary without a warning about engines', async () => {
+  const { code, stdout, stderr } = await npm('ci');
+  expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+  expect(stdout).toContain('added 1 package');
+});
+
+test('npm ci prints an error and fails when the lock file does not match', async () => {
+  const other = { ...project, dependencies: { ...project.dependencies, missing: '1.0.0' } };
+  await writeFile(join(folder, 'package.json'), JSON.stringify(other));
+  const { code, stderr } = await npm('ci');
+  expect(code).toBe(1);
+  expect(stderr).toContain('npm error');
+});

@@ -1,0 +1,106 @@
+import { once } from 'node:events';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import type { Role } from '../../lib/patterns/entity.ts';
+import { emulatorAccount, startAzurite } from '../../local/azurite.ts';
+import { signToken } from '../../local/identity-provider.ts';
+import { type Product, startProduct } from '../../local/product.ts';
+import { UNDER_FUNC } from '../under-func.ts';
+
+/** Published by Microsoft: earlier versions of this product used it. */
+const PUBLISHED_KEY = 'Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==';
+const EMAIL = 'ann@contoso.com';
+const employee = { department: 'Sales', employeeId: '000001', email: EMAIL, firstName: 'Ann', lastName: 'Lee' };
+
+let folder: string;
+const running: Product[] = [];
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'rowkey-ports-'));
+});
+afterAll(async () => {
+  await Promise.all(running.map((product) => product.stop()));
+  await rm(folder, { recursive: true, force: true, maxRetries: 5 });
+});
+
+async function start(data: string, storage?: { readonly connectionString: string }) {
+  const said: string[] = [];
+  const log = (line: string) => said.push(line);
+  const product = await startProduct({ data, func: UNDER_FUNC, log, ...(storage ? { storage } : {}) });
+  running.push(product);
+  return { product, said };
+}
+
+function tokenFor({ instance: { issuer, audience } }: Product, data: string, role: Role) {
+  return signToken({ folder: data, issuer, audience, role, email: EMAIL });
+}
+
+async function ask(product: Product, path: string, { token, body }: { token: string; body?: object }) {
+  const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' };
+  const init = body ? { method: 'POST', headers, body: JSON.stringify(body) } : { headers };
+  return fetch(`${product.url}/api/${path}`, init);
+}
+
+const portsOf = ({ instance: { url, issuer, tables, queues, blobs } }: Product) =>
+  [url, issuer, tables, queues, blobs].map((each) => new URL(each).port);
+
+async function occupy(url: string) {
+  const server = createServer().listen(Number(new URL(url).port), '127.0.0.1');
+  await once(server, 'listening');
+  return server;
+}
+
+test('two instances get different ports, and a token and a grant survive a restart', async () => {
+  const data = join(folder, 'one');
+  const [{ product: first }, { product: other }] = await Promise.all([start(data), start(join(folder, 'two'))]);
+  expect(new Set([...portsOf(first), ...portsOf(other)]).size).toBe(10);
+  await other.stop();
+  const token = await tokenFor(first, data, 'hr');
+  expect((await ask(first, 'employees', { token, body: employee })).status).toBe(201);
+  const granted = await ask(first, 'grants', { token, body: { entity: 'employees', scope: 'own' } });
+  const grant = (await granted.json()) as { url: string; token: string };
+  await first.stop();
+
+  const { product: second, said } = await start(data);
+  expect(second.instance).toEqual(first.instance);
+  expect(said.filter((line) => line.startsWith('Another program'))).toEqual([]);
+  expect((await ask(second, 'employees/Sales/000001', { token })).status).toBe(200);
+  const read = await fetch(`${grant.url}?${grant.token}`, { headers: { accept: 'application/json;odata=nometadata' } });
+  expect(await read.json()).toMatchObject({ employeeId: '000001' });
+  await second.stop();
+
+  // Another program takes two of the ports.
+  const { tables, issuer } = first.instance;
+  const taken = await Promise.all([occupy(tables), occupy(issuer)]);
+  const { product: third, said: complained } = await start(data);
+  const [api, identity, table, queue, blob] = portsOf(third);
+  expect([api, queue, blob]).toEqual([portsOf(first)[0], ...portsOf(first).slice(3)]);
+  expect(complained.filter((line) => line.startsWith('Another program'))).toEqual([
+    `Another program uses port ${new URL(tables).port}: the table service now listens on ${table}.`,
+    `Another program uses port ${new URL(issuer).port}: the identity provider now listens on ${identity}.`,
+  ]);
+  for (const server of taken) server.close();
+  await third.stop();
+  expect(JSON.parse(await readFile(join(data, 'ports.json'), 'utf8'))).toMatchObject({ table: Number(table) });
+});
+
+test('keeps the data of a folder that an earlier version made, and says that its account key is new', async () => {
+  const data = join(folder, 'older');
+  const emulator = await startAzurite({ folder: join(data, 'azurite'), accounts: [emulatorAccount(PUBLISHED_KEY)] });
+  const { product: older } = await start(data, { connectionString: emulator.connectionString() });
+  const body = employee;
+  expect((await ask(older, 'employees', { token: await tokenFor(older, data, 'hr'), body })).status).toBe(201);
+  await older.stop();
+  await emulator.stop();
+  for (const file of ['secrets.json', 'ports.json']) await rm(join(data, file));
+
+  const { product, said } = await start(data);
+  expect(said).toContainEqual(expect.stringMatching(/^An earlier version made the folder .*: its data is kept/));
+  const read = await ask(product, 'employees/Sales/000001', { token: await tokenFor(product, data, 'reader') });
+  expect(await read.json()).toMatchObject({ employeeId: '000001' });
+  await product.stop();
+  const { said: again } = await start(data);
+  expect(again.filter((line) => line.startsWith('An earlier version'))).toEqual([]);
+});
