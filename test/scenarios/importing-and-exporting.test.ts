@@ -87,7 +87,7 @@ describe('npm run import', () => {
     for (const [index, why] of [
       'body is too large',
       'no file',
-      'not of a type',
+      'Unsupported media type for "photo"',
       'no file',
       'not a JSON object',
     ].entries())
@@ -104,12 +104,15 @@ describe('npm run import', () => {
   test.skipIf(!existsSync(ADVENTURE_WORKS))(
     `loads the employees of AdventureWorks (needs ${ADVENTURE_WORKS})`,
     async () => {
-      const first = await importing('employees', ADVENTURE_WORKS);
+      // The sample company has employees of some of these numbers.
+      const file = join(started.folder, 'adventure-works.csv');
+      await writeFile(file, (await readFile(ADVENTURE_WORKS, 'utf8')).replace(/^0/gm, '7'));
+      const first = await importing('employees', file);
       expect(first).toEqual({
         code: 0,
         said: expect.stringMatching(/^290 read: 290 created, 0 changed, 0 unchanged, 0 rejected/),
       });
-      expect(await importing('employees', ADVENTURE_WORKS)).toEqual({
+      expect(await importing('employees', file)).toEqual({
         code: 0,
         said: 'Nothing to do: all 290 are there already.\n',
       });

@@ -65,7 +65,7 @@ describe('a storage call that takes longer than the writer has', () => {
     // The second call of a create claims the email.
     const slow = slowHttpClient(2, TOO_LONG_MS);
     await expect(createEntity(world.engineThrough(slow, HASTY), employees, one)).rejects.toMatchObject({
-      code: 'busy',
+      code: 'storage-unavailable',
     });
     // The reconciler releases the other claim of the refused write, on the employee's number.
     await world.settle();
