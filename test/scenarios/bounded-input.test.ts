@@ -7,7 +7,8 @@ const product = useProduct(import.meta.url);
 const hr = product.as('hr');
 
 describe('a bound of a range', () => {
-  const bounds = ["'".repeat(5_000), 'x'.repeat(7_000), 'x'.repeat(513), '%'.repeat(513), 'é'.repeat(600)];
+  // Encoded, these fit into the 8 KB that the host accepts for a request line.
+  const bounds = ["'".repeat(2_500), 'x'.repeat(7_000), 'x'.repeat(513), '%'.repeat(513), 'é'.repeat(600)];
 
   test.each(['employees/Sales', 'reviews/Sales', 'orders/ALFKI', 'expenses/000001', 'logins/000001'])(
     'that is longer than a key is refused: %s',
