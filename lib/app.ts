@@ -19,7 +19,7 @@ import { reportStartFailure, startTelemetry } from './telemetry/telemetry.ts';
 
 /** Why the app serves nothing, if it does not. */
 let refusal: RowkeyError | undefined;
-/** The host makes a message poison after its fifth failure, so that failing at once would leave it half a minute. */
+/** The host moves a message to its poison queue after five failures: without a wait, within half a minute. */
 const REFUSE_MESSAGE_AFTER_MS = 4 * 60_000;
 
 /**

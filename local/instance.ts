@@ -1,6 +1,7 @@
-import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { mkdir, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
+import { readJsonFile } from './json-file.ts';
 
 const FILE = 'instance.json';
 
@@ -29,27 +30,17 @@ export async function writeInstance(folder: string, instance: Instance): Promise
 /** The running instance, or undefined where there is none: the file of one that was killed stays behind. */
 export async function readInstance(folder: string): Promise<Instance | undefined> {
   const file = join(folder, FILE);
-  const text = await readFile(file, 'utf8').catch((error: NodeJS.ErrnoException) => {
-    if (error.code !== 'ENOENT') throw error;
-    return undefined;
-  });
-  if (text === undefined) return undefined;
-  const parsed = Instance.safeParse(toJson(text));
-  if (!parsed.success) throw new Error(`${file} is not the description of an instance: delete it and start again.`);
-  return isAlive(parsed.data.pid) ? parsed.data : undefined;
+  const instance = await readJsonFile(
+    file,
+    Instance,
+    'is not the description of an instance: delete it and start again.',
+  );
+  return instance && isAlive(instance.pid) ? instance : undefined;
 }
 
 /** To be called before it stops to serve. */
 export async function removeInstance(folder: string): Promise<void> {
   await rm(join(folder, FILE), { force: true });
-}
-
-function toJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }
 
 function isAlive(pid: number): boolean {

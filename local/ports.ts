@@ -1,8 +1,9 @@
-import { readFile, rename, writeFile } from 'node:fs/promises';
+import { rename, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { z } from 'zod';
+import { readJsonFile } from './json-file.ts';
 
 const FILE = 'ports.json';
 const FREE_WITHIN_MS = 5_000;
@@ -19,14 +20,7 @@ export type Ports = z.infer<typeof Ports>;
  */
 export async function readPorts(folder: string): Promise<Ports | undefined> {
   const file = join(folder, FILE);
-  const text = await readFile(file, 'utf8').catch((error: NodeJS.ErrnoException) => {
-    if (error.code !== 'ENOENT') throw error;
-    return undefined;
-  });
-  if (text === undefined) return undefined;
-  const parsed = Ports.safeParse(toJson(text));
-  if (!parsed.success) throw new Error(`${file} is not valid: delete it, and the next start chooses ports again.`);
-  return parsed.data;
+  return readJsonFile(file, Ports, 'is not valid: delete it, and the next start chooses ports again.');
 }
 
 /** Saves the ports of a start in its data folder. */
@@ -54,13 +48,5 @@ export async function freeOr0(wanted: number, { isRemembered }: { readonly isRem
     if (await isFree(wanted)) return wanted;
     if (Date.now() >= until) return 0;
     await sleep(LOOK_AGAIN_AFTER_MS);
-  }
-}
-
-function toJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
   }
 }

@@ -1,7 +1,8 @@
 import { randomBytes } from 'node:crypto';
-import { chmod, mkdir, readFile, writeFile } from 'node:fs/promises';
+import { chmod, mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
+import { readJsonFile } from './json-file.ts';
 
 const FILE = 'secrets.json';
 
@@ -20,15 +21,8 @@ export type Secrets = z.infer<typeof Secrets>;
  */
 export async function secretsIn(folder: string): Promise<Secrets> {
   const file = join(folder, FILE);
-  const text = await readFile(file, 'utf8').catch((error: NodeJS.ErrnoException) => {
-    if (error.code !== 'ENOENT') throw error;
-    return undefined;
-  });
-  if (text !== undefined) {
-    const parsed = Secrets.safeParse(toJson(text));
-    if (!parsed.success) throw new Error(`${file} is not usable: delete it, and a new one is made at the next start.`);
-    return parsed.data;
-  }
+  const known = await readJsonFile(file, Secrets, 'is not usable: delete it, and a new one is made at the next start.');
+  if (known) return known;
   const secrets = { storageKey: randomBytes(64).toString('base64'), hostKey: randomBytes(32).toString('base64url') };
   await makePrivate(folder);
   await writeFile(file, JSON.stringify(secrets), { mode: 0o600, flag: 'wx' });
@@ -39,12 +33,4 @@ export async function secretsIn(folder: string): Promise<Secrets> {
 export async function makePrivate(folder: string): Promise<void> {
   await mkdir(folder, { recursive: true });
   await chmod(folder, 0o700);
-}
-
-function toJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }

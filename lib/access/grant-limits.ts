@@ -9,7 +9,7 @@ import { VALID_FOR_MS } from './validity.ts';
 
 /**
  * Who gets a grant, and how often. Storage checks a signature without asking anybody, so a grant cannot be taken back by itself:
- * revoking ends the issuing of new ones, and those that an identity has end within `VALID_FOR_MS`. Cutting off at once would
+ * a revocation stops new grants, and grants that exist expire within `VALID_FOR_MS`. Cutting off at once would
  * take a stored access policy for each grant, of which a table has five, and none with user delegation keys.
  */
 

@@ -8,8 +8,8 @@ const DAY_SUFFIX = /\d{8}$/;
 const BATCH = '$batch';
 
 /**
- * A span and the counts of each storage transaction, retries included. Of a URL they name only the table, queue or
- * container, which is the path segment after that of the service (`endpoint`). The segments after it hold keys.
+ * A span and the counts of each storage transaction, retries included. They contain only the table, queue or
+ * container of the URL: the path segment after that of the service (`endpoint`). The segments after it hold keys.
  */
 export function tracingHttpClient(
   inner: HttpClient,

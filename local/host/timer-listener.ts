@@ -19,8 +19,8 @@ export interface TimerListener {
 }
 
 /**
- * Runs a function on its schedule, in UTC, never twice at once. The next time is counted from the start of a run: one that
- * lasts beyond it is followed at once by another. A run that was missed while no host was there is made up for at the
+ * Runs a function on its schedule, in UTC, one run at a time. The next time is counted from the start of a run: after a run that
+ * lasts beyond it, the next run begins immediately. A run that was missed while the host was stopped begins at the
  * start, as past due; the real host does not do so for schedules of less than a minute.
  */
 export function startTimerListener(target: HostedFunction<TimerTrigger>, state: TimerState): TimerListener {
