@@ -1,8 +1,8 @@
 import { app } from '@azure/functions';
 import { consumer } from '../lib/app.ts';
-import { consumeTransfer } from '../lib/patterns/consume.ts';
-import { ARCHIVE_QUEUE as queueName } from '../lib/patterns/intent.ts';
-import { toMessage } from '../lib/queue-message.ts';
+import { consumeTransfer } from '../lib/engine/consume/consume.ts';
+import { toMessage } from '../lib/engine/consume/queue-message.ts';
+import { ARCHIVE_QUEUE as queueName } from '../lib/engine/reconcile/intent.ts';
 
 /** Archives and moves. */
 app.storageQueue('archive', {

@@ -1,8 +1,8 @@
 import { app } from '@azure/functions';
 import { readyEngine } from '../lib/app.ts';
 import { deployment } from '../lib/model/deployment.ts';
-import { isAudited } from '../lib/patterns/drift-audit.ts';
-import { continueDriftRun } from '../lib/patterns/drift-run.ts';
+import { isAudited } from '../lib/operations/drift-audit.ts';
+import { continueDriftRun } from '../lib/operations/drift-run.ts';
 
 /** A run of the function is cut off after ten minutes, and another one goes on. */
 const WORK_FOR_MS = 4 * 60_000;

@@ -1,7 +1,7 @@
 import { app } from '@azure/functions';
 import { readyEngine } from '../lib/app.ts';
 import { deployment } from '../lib/model/deployment.ts';
-import { collectOrphans } from '../lib/patterns/collect-orphans.ts';
+import { collectOrphans } from '../lib/operations/collect-orphans.ts';
 
 /** Daily, at 01:20 UTC: deletes blobs that no row refers to any more. */
 app.timer('collect-orphans', {

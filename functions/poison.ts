@@ -1,7 +1,7 @@
 import { app } from '@azure/functions';
 import { readyEngine } from '../lib/app.ts';
 import { deployment } from '../lib/model/deployment.ts';
-import { drainPoison } from '../lib/patterns/drain-poison.ts';
+import { drainPoison } from '../lib/operations/drain-poison.ts';
 
 /** A run ends before the next one is due. */
 const WORK_FOR_MS = 30_000;

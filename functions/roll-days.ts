@@ -1,8 +1,8 @@
 import { app } from '@azure/functions';
 import { readyEngine } from '../lib/app.ts';
+import { operations } from '../lib/engine/transfer/operation.ts';
 import { deployment } from '../lib/model/deployment.ts';
 import { rollDays } from '../lib/patterns/high-volume-delete.ts';
-import { operations } from '../lib/patterns/operation.ts';
 
 /** Daily, at 00:05 UTC: makes tomorrow's tables and drops those of the days that are no longer kept. */
 app.timer('roll-days', {

@@ -1,6 +1,6 @@
 import { pipeline, type Readable } from 'node:stream';
 import { type Info, parse } from 'csv-parse';
-import type { Entity, Values } from '../lib/patterns/entity.ts';
+import type { Entity, Values } from '../lib/define/entity.ts';
 
 /** Number() would take hexadecimal, Infinity and spaces as well. */
 const DECIMAL = /^[+-]?(\d+(\.\d*)?|\.\d+)(e[+-]?\d+)?$/i;

@@ -4,7 +4,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { calculateJwkThumbprint, exportJWK, generateKeyPair, importJWK, type JWK, SignJWT } from 'jose';
-import type { Role } from '../lib/patterns/entity.ts';
+import type { Role } from '../lib/define/entity.ts';
 
 const KEY_FILE = 'identity-key.json';
 const HOST = '127.0.0.1';

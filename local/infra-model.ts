@@ -1,7 +1,7 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { pathToFileURL } from 'node:url';
 import { deployment } from '../lib/model/deployment.ts';
-import { resourcesOf } from '../lib/patterns/resources.ts';
+import { resourcesOf } from '../lib/operations/resources.ts';
 
 export const MODEL_FILE = new URL('../infra/model.json', import.meta.url);
 

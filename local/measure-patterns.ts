@@ -2,7 +2,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Role } from '../lib/patterns/entity.ts';
+import type { Role } from '../lib/define/entity.ts';
 import { command, run } from './command.ts';
 import { signToken } from './identity-provider.ts';
 import { loadSample } from './load-sample.ts';

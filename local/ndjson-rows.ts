@@ -1,5 +1,5 @@
 import type { Readable } from 'node:stream';
-import type { Entity, Values } from '../lib/patterns/entity.ts';
+import type { Entity, Values } from '../lib/define/entity.ts';
 import type { ImportEvents, ImportRow } from './csv-rows.ts';
 
 /** The rows of a stream with a JSON object on each line. */

@@ -30,23 +30,27 @@ export const PATTERNS: readonly Pattern[] = [
     name: 'Point query',
     about:
       'The key says where an entity is: partition and row are made from its fields by the templates of its declaration, and reading it is one lookup.',
-    modules: ['lib/patterns/key-template.ts', 'lib/patterns/retrieve.ts'],
-    tests: ['test/lib/patterns/key-template.test.ts', 'test/scenarios/company-directory.test.ts'],
+    modules: ['lib/define/key-template.ts', 'lib/engine/read/retrieve.ts'],
+    tests: ['test/lib/define/key-template.test.ts', 'test/scenarios/company-directory.test.ts'],
     examples: [{ path: 'employees/Sales/000123', cost: '1' }],
   },
   {
     name: 'Intra-partition secondary index',
     about:
       'A copy of the entity in its partition under another row key. Entity and copy change in one entity group transaction, so that they are never seen apart.',
-    modules: ['lib/patterns/indexes.ts', 'lib/patterns/plan.ts'],
-    tests: ['test/lib/patterns/plan.test.ts', 'test/scenarios/company-directory.test.ts'],
+    modules: ['lib/define/indexes.ts', 'lib/engine/write/plan.ts'],
+    tests: ['test/lib/engine/write/plan.test.ts', 'test/scenarios/company-directory.test.ts'],
     examples: [{ path: 'employees/by/email/Sales/jonesj@contoso.com', cost: '1' }],
   },
   {
     name: 'Inter-partition secondary index',
     about:
       'A copy in another partition, or another table, which a queue makes to agree. With `unique` its row is claimed before the entity is written, so that two writers of one value cannot both succeed.',
-    modules: ['lib/patterns/reconcile.ts', 'lib/patterns/unique-claim.ts', 'lib/patterns/read-through-index.ts'],
+    modules: [
+      'lib/engine/reconcile/reconcile.ts',
+      'lib/engine/write/unique-claim.ts',
+      'lib/engine/read/read-through-index.ts',
+    ],
     tests: ['test/scenarios/keeping-indexes.test.ts', 'test/scenarios/overtaken-reconcilers.test.ts'],
     examples: [{ path: 'employees/by/emailCompanyWide/jonesj@contoso.com', cost: '1' }],
   },
@@ -54,7 +58,7 @@ export const PATTERNS: readonly Pattern[] = [
     name: 'The three index-table shapes, and composite keys',
     about:
       'A copy is full, or a reference, which takes a second lookup, or has some fields. A composite key answers two questions at once; a list makes a row for each of its elements; a date is spread over buckets, so that today is no hot partition.',
-    modules: ['lib/patterns/indexes.ts', 'lib/patterns/places.ts', 'lib/patterns/read-through-index.ts'],
+    modules: ['lib/define/indexes.ts', 'lib/define/index-entries.ts', 'lib/engine/read/read-through-index.ts'],
     tests: ['test/scenarios/index-table-shapes.test.ts'],
     examples: [
       { path: 'customers/by/cityAndLastName/London/Fenn', cost: '1: a full copy' },
@@ -66,7 +70,7 @@ export const PATTERNS: readonly Pattern[] = [
   {
     name: 'Sparse index',
     about: 'An index takes in the entities that have the fields of its key, and of which its condition holds.',
-    modules: ['lib/patterns/places.ts'],
+    modules: ['lib/define/index-entries.ts'],
     tests: ['test/scenarios/retrieving.test.ts'],
     examples: [{ path: 'employees/by/managers/Sales', cost: `1, and 1 for each member` }],
   },
@@ -74,7 +78,11 @@ export const PATTERNS: readonly Pattern[] = [
     name: 'Eventually consistent transactions',
     about:
       'What a write changes elsewhere is announced on a queue before it commits; a reconciler then makes every place agree with the entity as it is, however often and in whatever order messages come. Archive and move are the same with two entities.',
-    modules: ['lib/patterns/eventual-transaction.ts', 'lib/patterns/reconcile.ts', 'lib/patterns/transfer.ts'],
+    modules: [
+      'lib/engine/write/eventual-transaction.ts',
+      'lib/engine/reconcile/reconcile.ts',
+      'lib/engine/transfer/transfer.ts',
+    ],
     tests: [
       'test/scenarios/surviving-faults.test.ts',
       'test/scenarios/racing-writers-and-messages.test.ts',
@@ -94,7 +102,7 @@ export const PATTERNS: readonly Pattern[] = [
     name: 'Index entities',
     about:
       'One row lists who shares a value: in the partition under its ETag in the same transaction, elsewhere by the queue. A list that outgrows its row is in a blob, and comes back; readers notice nothing.',
-    modules: ['lib/patterns/member-list.ts', 'lib/patterns/list-upkeep.ts'],
+    modules: ['lib/patterns/member-list.ts', 'lib/engine/reconcile/list-upkeep.ts'],
     tests: ['test/scenarios/long-lists.test.ts', 'test/scenarios/keeping-indexes.test.ts'],
     examples: [
       { path: 'employees/by/lastName/Sales/Jones', cost: `1, and 1 for each member, at once` },
@@ -105,7 +113,7 @@ export const PATTERNS: readonly Pattern[] = [
     name: 'Denormalization',
     about: 'A department has the name and the email of its manager, which change with the manager in one transaction.',
     modules: ['lib/patterns/denormalization.ts'],
-    tests: ['test/scenarios/company-directory.test.ts', 'test/lib/patterns/plan.test.ts'],
+    tests: ['test/scenarios/company-directory.test.ts', 'test/lib/engine/write/plan.test.ts'],
     examples: [
       { path: 'departments/Sales', cost: '1' },
       {
@@ -120,7 +128,7 @@ export const PATTERNS: readonly Pattern[] = [
     name: 'Maintained counts',
     about:
       'A department knows how many work in it: the count changes in the transaction of each hire and leave, under its ETag. A process plans from the row that it wrote last, so that this costs no read; where another process came between, the transaction is refused and the row is read.',
-    modules: ['lib/patterns/maintained-count.ts', 'lib/patterns/neighbour-memory.ts', 'lib/patterns/in-turn.ts'],
+    modules: ['lib/patterns/maintained-count.ts', 'lib/engine/write/sibling-memory.ts', 'lib/engine/run-exclusive.ts'],
     tests: ['test/scenarios/counting.test.ts'],
     examples: [
       {
@@ -146,8 +154,8 @@ export const PATTERNS: readonly Pattern[] = [
     name: 'Log tail',
     about:
       'What is left of time, in 19 digits as .NET has them, makes the newest sort first: its first rows are the last ones.',
-    modules: ['lib/patterns/log-tail.ts'],
-    tests: ['test/lib/patterns/log-tail.test.ts', 'test/scenarios/retrieving.test.ts'],
+    modules: ['lib/define/log-tail.ts'],
+    tests: ['test/lib/define/log-tail.test.ts', 'test/scenarios/retrieving.test.ts'],
     examples: [{ path: 'expenses/000123?top=10', cost: '1' }],
   },
   {
@@ -183,7 +191,7 @@ export const PATTERNS: readonly Pattern[] = [
     name: 'Large entities',
     about:
       'A photo is a blob of its own, written before the entity refers to it and deleted after it does not; a timer collects what a crash leaves behind. What it is, is told by its bytes. It may be uploaded past the API, under a signature for that one blob.',
-    modules: ['lib/patterns/attachment.ts', 'lib/patterns/large-entities.ts', 'lib/patterns/collect-orphans.ts'],
+    modules: ['lib/patterns/attachment.ts', 'lib/patterns/large-entities.ts', 'lib/operations/collect-orphans.ts'],
     tests: ['test/scenarios/large-entities.test.ts', 'test/scenarios/files-and-secrets.test.ts'],
     examples: [
       { path: 'employees/Sales/000123/photo', cost: '2: the entity, the blob' },
@@ -203,7 +211,7 @@ export const PATTERNS: readonly Pattern[] = [
   {
     name: 'Property size ladder',
     about: 'A text that may be large is in its property, then over several, then in a blob, by itself.',
-    modules: ['lib/patterns/entity-codec.ts', 'lib/patterns/stored-values.ts'],
+    modules: ['lib/define/entity-codec.ts', 'lib/engine/write/stored-values.ts'],
     tests: ['test/scenarios/large-entities.test.ts'],
     examples: [
       {
@@ -225,7 +233,7 @@ export const PATTERNS: readonly Pattern[] = [
     name: 'Encrypted properties',
     about:
       'nationalId is AES-256-GCM under a data key of its entity, which is wrapped by a key in Key Vault, or in a file. It is bound to its place and its name, replaced and never merged, and left out for who lacks the role.',
-    modules: ['lib/patterns/encrypted-properties.ts', 'lib/patterns/rewrap.ts', 'lib/storage/key-vault-key-ring.ts'],
+    modules: ['lib/patterns/encrypted-properties.ts', 'lib/operations/rewrap.ts', 'lib/storage/key-vault-key-ring.ts'],
     tests: ['test/scenarios/encrypting.test.ts', 'test/lib/storage/key-vault-key-ring.test.ts'],
     examples: [
       { path: 'employees/Sales?select=nationalId&top=1', cost: '1' },
@@ -236,7 +244,7 @@ export const PATTERNS: readonly Pattern[] = [
     name: 'Heterogeneous types, inheritance',
     about:
       'Departments, employees and reviews share a table; each row says its type and version. People are of two kinds, each whole by itself, read by one query. What an earlier version stored is read through an upgrade.',
-    modules: ['lib/patterns/inheritance.ts', 'lib/patterns/entity-codec.ts'],
+    modules: ['lib/define/inheritance.ts', 'lib/define/entity-codec.ts'],
     tests: ['test/scenarios/kinds-and-versions.test.ts'],
     examples: [{ path: 'people/UK?top=3', cost: '1' }],
   },
@@ -244,7 +252,7 @@ export const PATTERNS: readonly Pattern[] = [
     name: 'Append anti-pattern avoided',
     about:
       'The partition of a door event is the person’s; time is in the row alone, so that no write goes where time alone sends it.',
-    modules: ['lib/patterns/key-template.ts'],
+    modules: ['lib/define/key-template.ts'],
     tests: ['test/scenarios/retrieving.test.ts'],
     examples: [{ path: 'doorevents/Sales/000123?top=5', cost: '1' }],
   },
@@ -252,8 +260,8 @@ export const PATTERNS: readonly Pattern[] = [
     name: 'Log data in blobs',
     about:
       'Every change made through the API is appended to a blob of its hour before it is answered, together with those that come at the same moment; see [audit.md](audit.md). What that takes is shared, and told apart in `Server-Timing`.',
-    modules: ['lib/patterns/audit-log.ts', 'lib/patterns/read-audit-log.ts', 'lib/patterns/note-change.ts'],
-    tests: ['test/lib/patterns/audit-log.test.ts', 'test/scenarios/auditing.test.ts'],
+    modules: ['lib/operations/audit-log.ts', 'lib/operations/read-audit-log.ts', 'lib/engine/note-change.ts'],
+    tests: ['test/lib/operations/audit-log.test.ts', 'test/scenarios/auditing.test.ts'],
     examples: [
       {
         path: `operations/audit?from=${hourFrom(0)}&to=${hourFrom(1)}&top=2`,
@@ -287,8 +295,8 @@ export const PATTERNS: readonly Pattern[] = [
     name: 'Retrieving',
     about:
       'A range is read by its bounds; a filter looks through a partition; a projection (`select`) reads from storage only what it names, but reads whole rows if the entity has older versions (people) or is written by clients (expenses); the response has only the named fields either way. Pages go on from the last row that was read, by a signed token. A table scan has a route of its own, for operators.',
-    modules: ['lib/patterns/retrieve.ts', 'lib/patterns/continuation.ts'],
-    tests: ['test/scenarios/retrieving.test.ts', 'test/lib/patterns/continuation.test.ts'],
+    modules: ['lib/engine/read/retrieve.ts', 'lib/engine/read/continuation.ts'],
+    tests: ['test/scenarios/retrieving.test.ts', 'test/lib/engine/read/continuation.test.ts'],
     examples: [
       { path: 'employees/Sales?from=000123&to=000125&select=employeeId,lastName', cost: '1' },
       { path: 'employees/Sales?jobTitle=Sales%20Manager', cost: '1' },

@@ -5,7 +5,7 @@ import { join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { deployment } from '../lib/model/deployment.ts';
-import { resourcesOf } from '../lib/patterns/resources.ts';
+import { resourcesOf } from '../lib/operations/resources.ts';
 import { rotateLocalKey } from '../lib/storage/local-key-ring.ts';
 import { provision } from '../lib/storage/provision.ts';
 import { openStorage } from '../lib/storage/storage.ts';

@@ -1,5 +1,5 @@
+import type { Entity } from '../lib/define/entity.ts';
 import { deployment } from '../lib/model/deployment.ts';
-import type { Entity } from '../lib/patterns/entity.ts';
 
 /** The entity of that name, of those that are stored one by one. Throws one sentence. */
 export function toStoredEntity(name: string): Entity {

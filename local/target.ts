@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Command } from 'commander';
-import type { Role } from '../lib/patterns/entity.ts';
+import type { Role } from '../lib/define/entity.ts';
 import { command } from './command.ts';
 import { signToken } from './identity-provider.ts';
 import { readInstance } from './instance.ts';

@@ -1,5 +1,5 @@
 import { InvalidArgumentError, Option } from 'commander';
-import { ROLES, type Role } from '../lib/patterns/entity.ts';
+import { ROLES, type Role } from '../lib/define/entity.ts';
 import { command, run } from './command.ts';
 import { signToken } from './identity-provider.ts';
 import { readInstance } from './instance.ts';

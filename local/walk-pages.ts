@@ -5,7 +5,7 @@ import { Presets, SingleBar } from 'cli-progress';
 import { InvalidArgumentError } from 'commander';
 import { z } from 'zod';
 import { Problem } from '../lib/http/problem.ts';
-import { Findings } from '../lib/patterns/finding.ts';
+import { Findings } from '../lib/operations/finding.ts';
 import { ask, nextPage, type Target } from './target.ts';
 
 export interface Walk {

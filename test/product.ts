@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect } from 'vitest';
-import type { Role } from '../lib/patterns/entity.ts';
+import type { Role } from '../lib/define/entity.ts';
 import { openStorage, type Storage } from '../lib/storage/storage.ts';
 import { signToken } from '../local/identity-provider.ts';
 import { startProduct } from '../local/product.ts';

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, vi } from 'vitest';
-import type { Role } from '../lib/patterns/entity.ts';
+import type { Role } from '../lib/define/entity.ts';
 import { PATIENCE_MS } from './patience.ts';
 import { UNDER_FUNC } from './under-func.ts';
 

@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto';
 import { RateLimiterMemory, RateLimiterRes } from 'rate-limiter-flexible';
+import type { Engine } from '../engine/engine.ts';
+import { noted } from '../engine/note-change.ts';
+import { SYSTEM_TABLE } from '../engine/read/continuation.ts';
 import { RowkeyError } from '../errors.ts';
-import { SYSTEM_TABLE } from '../patterns/continuation.ts';
-import type { Engine } from '../patterns/engine.ts';
-import { noted } from '../patterns/note-change.ts';
 import { type Address, readRow, submit, tryAction } from '../storage/rows.ts';
 import { VALID_FOR_MS } from './validity.ts';
 

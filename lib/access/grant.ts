@@ -1,6 +1,6 @@
 import { z } from 'zod';
+import { canWriteThroughGrant, type Entity } from '../define/entity.ts';
 import { RowkeyError } from '../errors.ts';
-import { canWriteThroughGrant, type Entity } from '../patterns/entity.ts';
 import type { Address } from '../storage/rows.ts';
 import type { TableSasRequest } from '../storage/table-sas-signer.ts';
 import { validityAt } from './validity.ts';

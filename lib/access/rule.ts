@@ -1,5 +1,5 @@
+import type { Entity, Role } from '../define/entity.ts';
 import { RowkeyError } from '../errors.ts';
-import type { Entity, Role } from '../patterns/entity.ts';
 import type { Caller } from './token.ts';
 
 /**

@@ -1,7 +1,7 @@
 import { createRemoteJWKSet, errors, type JWTVerifyGetKey, jwtVerify } from 'jose';
 import { z } from 'zod';
+import { ROLES, type Role } from '../define/entity.ts';
 import { RowkeyError } from '../errors.ts';
-import { ROLES, type Role } from '../patterns/entity.ts';
 import { settings } from '../settings.ts';
 
 /** Who makes a request. */

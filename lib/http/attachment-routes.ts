@@ -2,6 +2,12 @@ import { z } from 'zod';
 import { admitGrant } from '../access/grant-limits.ts';
 import { canRead, hasWriteOnlyRoles, rolesToReadBy } from '../access/rule.ts';
 import { validityAt } from '../access/validity.ts';
+import type { Entity } from '../define/entity.ts';
+import { addressOf } from '../define/index-entries.ts';
+import { Attachment, type AttachmentDeclaration } from '../define/reference.ts';
+import { parse } from '../define/validation.ts';
+import { noteChange } from '../engine/note-change.ts';
+import type { Stored } from '../engine/write/entity-store.ts';
 import {
   type AttachmentKey,
   acceptFile,
@@ -12,12 +18,6 @@ import {
   readAttachment,
   removeAttachment,
 } from '../patterns/attachment.ts';
-import type { Entity } from '../patterns/entity.ts';
-import type { Stored } from '../patterns/entity-store.ts';
-import { noteChange } from '../patterns/note-change.ts';
-import { addressOf } from '../patterns/places.ts';
-import { Attachment, type AttachmentDeclaration } from '../patterns/reference.ts';
-import { parse } from '../patterns/validation.ts';
 import { blobUploadUrl, UPLOAD_PERMISSIONS } from '../storage/blob-sas.ts';
 import { countGrant } from '../telemetry/metrics.ts';
 import { conditionsOf, isNotModified } from './conditions.ts';

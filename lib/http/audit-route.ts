@@ -1,9 +1,9 @@
 import { z } from 'zod';
 import { canReadWhole } from '../access/rule.ts';
+import { type Entity, omit, withArchives } from '../define/entity.ts';
+import { ChangeRecord } from '../engine/note-change.ts';
 import { RowkeyError } from '../errors.ts';
-import { type Entity, omit, withArchives } from '../patterns/entity.ts';
-import { ChangeRecord } from '../patterns/note-change.ts';
-import { readChanges } from '../patterns/read-audit-log.ts';
+import { readChanges } from '../operations/read-audit-log.ts';
 import { nextLink, PAGE_QUERY, pageOf } from './paging.ts';
 import { type Answer, type Call, pathTo, type Route } from './route.ts';
 

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { type Conditions, isNamed } from '../patterns/conditions.ts';
+import { type Conditions, isNamed } from '../define/conditions.ts';
 import type { Call } from './route.ts';
 
 /** The part of an ETag that names a view; `;` is in no ETag of storage. */

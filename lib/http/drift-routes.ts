@@ -1,13 +1,13 @@
 import { z } from 'zod';
 import { canReadWhole } from '../access/rule.ts';
 import type { Caller } from '../access/token.ts';
+import { type Entity, omit } from '../define/entity.ts';
 import { RowkeyError } from '../errors.ts';
-import { type AuditPage, AuditPosition, auditPage } from '../patterns/drift-audit.ts';
-import { DriftRun, readDriftRun } from '../patterns/drift-run.ts';
-import { type Entity, omit } from '../patterns/entity.ts';
-import { type Finding, Findings, VisibleFinding } from '../patterns/finding.ts';
-import { cleanUpIndex } from '../patterns/index-clean-up.ts';
-import { markBuilt } from '../patterns/model-guard.ts';
+import { type AuditPage, AuditPosition, auditPage } from '../operations/drift-audit.ts';
+import { DriftRun, readDriftRun } from '../operations/drift-run.ts';
+import { type Finding, Findings, VisibleFinding } from '../operations/finding.ts';
+import { cleanUpIndex } from '../operations/index-clean-up.ts';
+import { markBuilt } from '../operations/model-guard.ts';
 import { nextLink, PAGE_QUERY, pageOf } from './paging.ts';
 import type { Call, Route } from './route.ts';
 

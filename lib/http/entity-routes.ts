@@ -1,12 +1,7 @@
 import pMap from 'p-map';
 import { z } from 'zod';
 import { canRead, checkMentions, hasWriteOnlyRoles, hiddenFields, requireReader } from '../access/rule.ts';
-import { RowkeyError } from '../errors.ts';
-import { createOnce } from '../patterns/create-once.ts';
-import { type Entity, pick, type Values } from '../patterns/entity.ts';
-import { type BatchOutcome, putEntities } from '../patterns/entity-batch.ts';
-import { deleteEntity, patchEntity, replaceEntity, type Stored } from '../patterns/entity-store.ts';
-import { type Page, readEntities, readEntity, readWithDetails, smallFields } from '../patterns/retrieve.ts';
+import { type Entity, pick, type Values } from '../define/entity.ts';
 import {
   maskOf,
   parse,
@@ -15,7 +10,12 @@ import {
   schemaWithGaps,
   validateTexts,
   writableSchema,
-} from '../patterns/validation.ts';
+} from '../define/validation.ts';
+import { type Page, readEntities, readEntity, readWithDetails, smallFields } from '../engine/read/retrieve.ts';
+import { createOnce } from '../engine/write/create-once.ts';
+import { type BatchOutcome, putEntities } from '../engine/write/entity-batch.ts';
+import { deleteEntity, patchEntity, replaceEntity, type Stored } from '../engine/write/entity-store.ts';
+import { RowkeyError } from '../errors.ts';
 import { conditionsOf, etagOfView, isNotModified } from './conditions.ts';
 import { requestId } from './idempotency.ts';
 import { nextLink, PAGE_QUERY, pageOf } from './paging.ts';

@@ -1,12 +1,12 @@
 import { z } from 'zod';
 import { type Granted, GrantRequest, grantFor, requireGrantable } from '../access/grant.ts';
 import { admitGrant } from '../access/grant-limits.ts';
+import type { Entity } from '../define/entity.ts';
+import { addressOf } from '../define/index-entries.ts';
+import { buildKey } from '../define/key-template.ts';
+import { parse } from '../define/validation.ts';
+import { noteChange } from '../engine/note-change.ts';
 import { RowkeyError } from '../errors.ts';
-import type { Entity } from '../patterns/entity.ts';
-import { buildKey } from '../patterns/key-template.ts';
-import { noteChange } from '../patterns/note-change.ts';
-import { addressOf } from '../patterns/places.ts';
-import { parse } from '../patterns/validation.ts';
 import { rowUrl, tableUrl } from '../storage/table-sas-signer.ts';
 import { countGrant } from '../telemetry/metrics.ts';
 import { readOwn } from './own.ts';

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { z } from 'zod';
+import { SYSTEM_TABLE } from '../engine/read/continuation.ts';
 import { RowkeyError } from '../errors.ts';
-import { SYSTEM_TABLE } from '../patterns/continuation.ts';
 import { readRow } from '../storage/rows.ts';
 import type { Answer, Call, Route } from './route.ts';
 

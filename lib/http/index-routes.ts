@@ -1,9 +1,9 @@
 import { rolesToReadBy } from '../access/rule.ts';
-import type { Entity } from '../patterns/entity.ts';
-import type { Index } from '../patterns/indexes.ts';
-import { indexFields, isOfMany, readByCopies, readByCopy, readByList } from '../patterns/read-through-index.ts';
-import { smallFields } from '../patterns/retrieve.ts';
-import { readableSchema, validateTexts } from '../patterns/validation.ts';
+import type { Entity } from '../define/entity.ts';
+import type { Index } from '../define/indexes.ts';
+import { readableSchema, validateTexts } from '../define/validation.ts';
+import { indexFields, isOfMany, readByCopies, readByCopy, readByList } from '../engine/read/read-through-index.ts';
+import { smallFields } from '../engine/read/retrieve.ts';
 import { entityPath, listSuccess, pageAnswer, SELECT, selected } from './entity-routes.ts';
 import { PAGE_QUERY, pageOf } from './paging.ts';
 import { parametersOf, pathTo, type Route } from './route.ts';

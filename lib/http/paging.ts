@@ -1,6 +1,6 @@
+import { fromContinuation, type Position, toContinuation } from '../engine/read/continuation.ts';
+import type { PageOptions } from '../engine/read/retrieve.ts';
 import { RowkeyError } from '../errors.ts';
-import { fromContinuation, type Position, toContinuation } from '../patterns/continuation.ts';
-import type { PageOptions } from '../patterns/retrieve.ts';
 import type { Call } from './route.ts';
 
 const DEFAULT_TOP = 100;

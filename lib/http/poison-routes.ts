@@ -1,8 +1,8 @@
 import { z } from 'zod';
 import { canReadWhole } from '../access/rule.ts';
-import { omit, withArchives } from '../patterns/entity.ts';
-import { dropPoison, listPoison, Poison, PoisonFilter, replayPage, replayPoison } from '../patterns/poison.ts';
-import { parse } from '../patterns/validation.ts';
+import { omit, withArchives } from '../define/entity.ts';
+import { parse } from '../define/validation.ts';
+import { dropPoison, listPoison, Poison, PoisonFilter, replayPage, replayPoison } from '../engine/consume/poison.ts';
 import { nextLink, PAGE_QUERY, pageOf } from './paging.ts';
 import type { Call, Route } from './route.ts';
 

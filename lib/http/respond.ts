@@ -1,9 +1,9 @@
 import type { HttpRequest, HttpResponseInit, InvocationContext } from '@azure/functions';
 import { requireWholeReader } from '../access/rule.ts';
 import { type Caller, requireRole } from '../access/token.ts';
+import { collectChanges } from '../engine/note-change.ts';
 import { RowkeyError } from '../errors.ts';
 import { BlobGone } from '../patterns/large-entities.ts';
-import { collectChanges } from '../patterns/note-change.ts';
 import { type Cost, measureCost } from '../storage/cost.ts';
 import { explain } from '../storage/explain.ts';
 import { FOR_OPERATORS, INTERNAL_PROBLEM, PROBLEM_TYPE, toProblem } from './problem.ts';

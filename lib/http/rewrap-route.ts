@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import type { Entity } from '../patterns/entity.ts';
-import { rewrapEntities } from '../patterns/rewrap.ts';
+import type { Entity } from '../define/entity.ts';
+import { rewrapEntities } from '../operations/rewrap.ts';
 import { nextLink, PAGE_QUERY, pageOf } from './paging.ts';
 import type { Route } from './route.ts';
 

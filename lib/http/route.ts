@@ -1,9 +1,9 @@
 import type { z } from 'zod';
 import type { Authenticate, Caller } from '../access/token.ts';
-import type { AuditLog } from '../patterns/audit-log.ts';
-import type { Engine } from '../patterns/engine.ts';
-import type { Entity, Role } from '../patterns/entity.ts';
-import type { Log } from '../patterns/poison.ts';
+import type { Entity, Role } from '../define/entity.ts';
+import type { Log } from '../engine/consume/poison.ts';
+import type { Engine } from '../engine/engine.ts';
+import type { AuditLog } from '../operations/audit-log.ts';
 import type { TableSasSigner } from '../storage/table-sas-signer.ts';
 
 /** What the routes work with. */

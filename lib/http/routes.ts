@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { isAudited } from '../patterns/drift-audit.ts';
-import { type Entity, withArchives } from '../patterns/entity.ts';
+import { type Entity, withArchives } from '../define/entity.ts';
+import { isAudited } from '../operations/drift-audit.ts';
 import { attachmentRoutes } from './attachment-routes.ts';
 import { auditRoute } from './audit-route.ts';
 import { driftRoutes } from './drift-routes.ts';

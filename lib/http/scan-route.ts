@@ -1,6 +1,6 @@
 import { requireReader } from '../access/rule.ts';
-import type { Entity } from '../patterns/entity.ts';
-import { scanEntities } from '../patterns/retrieve.ts';
+import type { Entity } from '../define/entity.ts';
+import { scanEntities } from '../engine/read/retrieve.ts';
 import { listSuccess, pageAnswer } from './entity-routes.ts';
 import { PAGE_QUERY, pageOf } from './paging.ts';
 import type { Route } from './route.ts';

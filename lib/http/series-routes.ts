@@ -1,9 +1,9 @@
 import { z } from 'zod';
 import { canRead, hasWriteOnlyRoles } from '../access/rule.ts';
+import type { Entity } from '../define/entity.ts';
+import { parse } from '../define/validation.ts';
 import { RowkeyError } from '../errors.ts';
 import { deleteSeries, increment, readSeries, setCounts, slotsOf, toSlot } from '../patterns/data-series.ts';
-import type { Entity } from '../patterns/entity.ts';
-import { parse } from '../patterns/validation.ts';
 import { keyOf } from './entity-routes.ts';
 import { requestId } from './idempotency.ts';
 import { type Answer, type Call, parametersOf, type Route } from './route.ts';

@@ -1,7 +1,7 @@
+import type { Entity } from '../define/entity.ts';
+import { operations, readOperation } from '../engine/transfer/operation.ts';
+import { moveSchema, requestArchive, requestMove } from '../engine/transfer/transfer.ts';
 import { RowkeyError } from '../errors.ts';
-import type { Entity } from '../patterns/entity.ts';
-import { operations, readOperation } from '../patterns/operation.ts';
-import { moveSchema, requestArchive, requestMove } from '../patterns/transfer.ts';
 import { entityPath, keyOf } from './entity-routes.ts';
 import { requestId } from './idempotency.ts';
 import { type Answer, type Call, parametersOf, type Route } from './route.ts';

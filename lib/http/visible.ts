@@ -1,10 +1,10 @@
 import pMap from 'p-map';
 import { canRead, hiddenFields } from '../access/rule.ts';
 import type { Caller } from '../access/token.ts';
+import { type Entity, omit, pick, type Values } from '../define/entity.ts';
+import { toPlain } from '../engine/write/stored-values.ts';
 import { RowkeyError } from '../errors.ts';
-import { type Entity, omit, pick, type Values } from '../patterns/entity.ts';
 import { BlobGone } from '../patterns/large-entities.ts';
-import { toPlain } from '../patterns/stored-values.ts';
 import type { Call } from './route.ts';
 
 const SHOWN_AT_ONCE = 8;

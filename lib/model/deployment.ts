@@ -1,4 +1,4 @@
-import { defineDeployment } from '../patterns/define-deployment.ts';
+import { defineDeployment } from '../define/define-model.ts';
 import { directory } from './directory/directory.ts';
 import { films } from './films/films.ts';
 import { shop } from './shop/shop.ts';

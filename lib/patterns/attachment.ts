@@ -1,17 +1,17 @@
 import { randomUUID } from 'node:crypto';
 import { fileTypeFromBuffer } from 'file-type';
+import { type Conditions, checkConditions } from '../define/conditions.ts';
+import { type Entity, omit, type Values } from '../define/entity.ts';
+import { addressOf } from '../define/index-entries.ts';
+import { Attachment, type AttachmentDeclaration } from '../define/reference.ts';
+import type { Engine } from '../engine/engine.ts';
+import { readEntity } from '../engine/read/retrieve.ts';
+import { changeEntity, type Stored } from '../engine/write/entity-store.ts';
 import { RowkeyError } from '../errors.ts';
 import { type BlobAddress, blobLength, deleteBlob, readBlob, writeBlob } from '../storage/blobs.ts';
 import type { Address } from '../storage/rows.ts';
 import { inPattern } from '../telemetry/span.ts';
-import { type Conditions, checkConditions } from './conditions.ts';
-import type { Engine } from './engine.ts';
-import { type Entity, omit, type Values } from './entity.ts';
-import { changeEntity, type Stored } from './entity-store.ts';
 import { bytesOf, freshName, referrer, sha256 } from './large-entities.ts';
-import { addressOf } from './places.ts';
-import { Attachment, type AttachmentDeclaration } from './reference.ts';
-import { readEntity } from './retrieve.ts';
 
 /**
  * Large entities pattern, for files: an employee's photo is a blob, and the entity says which one, of what type and how

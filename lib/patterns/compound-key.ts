@@ -1,12 +1,12 @@
 import pMap from 'p-map';
+import type { Entity, Values } from '../define/entity.ts';
+import { liveValues, type Snapshot, toProperties, toSnapshot } from '../define/entity-codec.ts';
+import { addressOf } from '../define/index-entries.ts';
+import { buildKey, prefixOfDetails, rangeOfPrefix } from '../define/key-template.ts';
+import type { Engine } from '../engine/engine.ts';
+import { toPlaced } from '../engine/write/stored-values.ts';
 import { busy, RowkeyError } from '../errors.ts';
 import { type Action, type Address, type Properties, type Row, readRange } from '../storage/rows.ts';
-import type { Engine } from './engine.ts';
-import type { Entity, Values } from './entity.ts';
-import { liveValues, type Snapshot, toProperties, toSnapshot } from './entity-codec.ts';
-import { buildKey, prefixOfDetails, rangeOfPrefix } from './key-template.ts';
-import { addressOf } from './places.ts';
-import { toPlaced } from './stored-values.ts';
 
 /**
  * Compound key pattern: `empid_000123` and `empid_000123_2012` lie side by side, so that one range query reads an entity

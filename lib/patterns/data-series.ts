@@ -1,20 +1,20 @@
 import { randomBytes } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { z } from 'zod';
+import { type Declaration, defineEntity } from '../define/define-entity.ts';
+import type { Entity, Slots, Values } from '../define/entity.ts';
+import { fieldsToProperties } from '../define/entity-codec.ts';
+import { addressOf } from '../define/index-entries.ts';
+import { inheritedNameErrors } from '../define/validate-entity.ts';
+import type { Engine } from '../engine/engine.ts';
+import { isUnknown, type NotedChange, noteChange, noted } from '../engine/note-change.ts';
+import { inTurn } from '../engine/run-exclusive.ts';
+import { notFound } from '../engine/write/entity-store.ts';
 import { busy, RowkeyError } from '../errors.ts';
 import { StorageRefusal } from '../storage/errors.ts';
 import { type Action, type Address, type Row, readRow, submit, tryAction } from '../storage/rows.ts';
 import { inPattern } from '../telemetry/span.ts';
-import { type Declaration, defineEntity } from './define-entity.ts';
-import type { Engine } from './engine.ts';
-import type { Entity, Slots, Values } from './entity.ts';
-import { fieldsToProperties } from './entity-codec.ts';
-import { notFound } from './entity-store.ts';
-import { inTurn } from './in-turn.ts';
-import { isUnknown, type NotedChange, noteChange, noted } from './note-change.ts';
-import { addressOf } from './places.ts';
 import { isCount, MAX_COUNT, seriesRowKeys } from './series-rows.ts';
-import { inheritedNameErrors } from './validate-entity.ts';
 
 /**
  * Data series pattern: the counts of a day, or of a year, are properties of one entity and not entities of their own, so

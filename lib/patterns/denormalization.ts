@@ -1,4 +1,4 @@
-import { type Entity, omit, type Values } from './entity.ts';
+import { type Entity, omit, type Values } from '../define/entity.ts';
 
 /**
  * Denormalization pattern: an entity carries copies of fields of another one in its partition, so that one read has

@@ -1,10 +1,10 @@
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
+import type { Entity, Values } from '../define/entity.ts';
+import { addressOf } from '../define/index-entries.ts';
+import type { Sealed } from '../define/reference.ts';
+import type { Engine } from '../engine/engine.ts';
 import { type KeyRing, UnwrapFailed } from '../storage/key-ring.ts';
-import type { Engine } from './engine.ts';
-import type { Entity, Values } from './entity.ts';
-import { addressOf } from './places.ts';
-import type { Sealed } from './reference.ts';
 
 /**
  * Encrypted properties pattern: AES-256-GCM under a data key of the entity's own, which is kept beside the ciphertext,

@@ -1,13 +1,13 @@
 import { pMapIterable } from 'p-map';
+import { type Entity, isWrittenByClients, type Values } from '../define/entity.ts';
+import { dayTable } from '../define/index-entries.ts';
+import type { KeyRange } from '../define/key-template.ts';
+import type { Engine } from '../engine/engine.ts';
 import { RowkeyError } from '../errors.ts';
 import { StorageRefusal, unlessRefused } from '../storage/errors.ts';
 import { createTable, dropTable, listTables } from '../storage/provision.ts';
 import { type Properties, type ReadBound, type Row, readRange, textLength } from '../storage/rows.ts';
 import { inPattern } from '../telemetry/span.ts';
-import type { Engine } from './engine.ts';
-import { type Entity, isWrittenByClients, type Values } from './entity.ts';
-import type { KeyRange } from './key-template.ts';
-import { dayTable } from './places.ts';
 
 /**
  * High volume delete pattern: a table a day, so that a day's rows go in one storage operation. Days are those of UTC.

@@ -1,10 +1,10 @@
 import { createHash, randomUUID } from 'node:crypto';
+import type { Entity, Values } from '../define/entity.ts';
+import { Attachment, type InBlob, isInBlob } from '../define/reference.ts';
 import { RowkeyError } from '../errors.ts';
 import { type BlobAddress, blobLength, deleteBlob, readBlob, writeBlob } from '../storage/blobs.ts';
 import type { Address } from '../storage/rows.ts';
 import type { Storage } from '../storage/storage.ts';
-import type { Entity, Values } from './entity.ts';
-import { Attachment, type InBlob, isInBlob } from './reference.ts';
 
 /**
  * Large entities pattern: what is too large for a row is a blob, and the row says which one. A blob is written once, under

@@ -1,7 +1,7 @@
+import type { Entity, Values } from '../define/entity.ts';
+import { liveValues, PLACEHOLDER, type Snapshot } from '../define/entity-codec.ts';
+import { buildKey } from '../define/key-template.ts';
 import type { Action, Properties, Row } from '../storage/rows.ts';
-import type { Entity, Values } from './entity.ts';
-import { liveValues, PLACEHOLDER, type Snapshot } from './entity-codec.ts';
-import { buildKey } from './key-template.ts';
 
 /**
  * Maintained counts: how many entities of one kind there are in a partition, in a field of another one there, which

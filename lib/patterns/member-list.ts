@@ -1,8 +1,8 @@
+import { isInBlob } from '../define/reference.ts';
 import { RowkeyError } from '../errors.ts';
 import { type Action, type Address, type Row, readRow, tryAction } from '../storage/rows.ts';
 import type { Storage } from '../storage/storage.ts';
 import { BlobGone, dropText, loadText, storeText } from './large-entities.ts';
-import { isInBlob } from './reference.ts';
 
 /**
  * Index entities pattern: a row that lists what shares a value. A list that is longer than one property holds is in a blob,

@@ -1,4 +1,4 @@
-import type { Slots } from './entity.ts';
+import type { Slots } from '../define/entity.ts';
 
 /** How the rows of a data series are named, and what their properties may hold. */
 

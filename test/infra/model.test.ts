@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { deployment } from '../../lib/model/deployment.ts';
-import { resourcesOf } from '../../lib/patterns/resources.ts';
+import { resourcesOf } from '../../lib/operations/resources.ts';
 import { infraModel, MODEL_FILE } from '../../local/infra-model.ts';
 
 test('infra/model.json is what the model says', () => {

@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { AUDIT_CONTAINER } from '../../lib/operations/audit-log.ts';
 import { ARRIVALS_CONTAINER } from '../../lib/patterns/attachment.ts';
-import { AUDIT_CONTAINER } from '../../lib/patterns/audit-log.ts';
 import {
   all,
   at,

@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { beforeAll, describe, expect, test } from 'vitest';
+import { type Entity, pick, type Role, type Values } from '../../lib/define/entity.ts';
 import type { Route } from '../../lib/http/route.ts';
 import { routesOf } from '../../lib/http/routes.ts';
 import { deployment } from '../../lib/model/deployment.ts';
-import { type Entity, pick, type Role, type Values } from '../../lib/patterns/entity.ts';
 import { PATIENCE_MS } from '../patience.ts';
 import { useProduct } from '../product.ts';
 

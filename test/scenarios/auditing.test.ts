@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
-import { AUDIT_CONTAINER, createAuditLog } from '../../lib/patterns/audit-log.ts';
-import { createEngine } from '../../lib/patterns/engine.ts';
-import type { ChangeRecord } from '../../lib/patterns/note-change.ts';
+import { createEngine } from '../../lib/engine/engine.ts';
+import type { ChangeRecord } from '../../lib/engine/note-change.ts';
+import { AUDIT_CONTAINER, createAuditLog } from '../../lib/operations/audit-log.ts';
 import { listBlobs, readLines } from '../../lib/storage/append-blobs.ts';
 import { eventually, type Reply, useProduct } from '../product.ts';
 import { somebody } from '../world.ts';

@@ -1,13 +1,13 @@
 import fc from 'fast-check';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
+import { defineEntity } from '../../lib/define/define-entity.ts';
+import { intraPartitionIndex } from '../../lib/define/indexes.ts';
+import { readByCopy } from '../../lib/engine/read/read-through-index.ts';
+import { putEntities } from '../../lib/engine/write/entity-batch.ts';
+import { createEntity, deleteEntity, patchEntity, replaceEntity } from '../../lib/engine/write/entity-store.ts';
 import type { RowkeyError } from '../../lib/errors.ts';
 import { toProblem } from '../../lib/http/problem.ts';
-import { defineEntity } from '../../lib/patterns/define-entity.ts';
-import { putEntities } from '../../lib/patterns/entity-batch.ts';
-import { createEntity, deleteEntity, patchEntity, replaceEntity } from '../../lib/patterns/entity-store.ts';
-import { intraPartitionIndex } from '../../lib/patterns/indexes.ts';
-import { readByCopy } from '../../lib/patterns/read-through-index.ts';
 import { dropTable } from '../../lib/storage/provision.ts';
 import { expectIndexesToAgree, openWorld, rowsOf, type World } from '../world.ts';
 

@@ -1,12 +1,12 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
+import { defineEntity } from '../../lib/define/define-entity.ts';
+import { readEntity } from '../../lib/engine/read/retrieve.ts';
+import { requestArchive, requestMove } from '../../lib/engine/transfer/transfer.ts';
+import { putEntities } from '../../lib/engine/write/entity-batch.ts';
+import { createEntity, deleteEntity, patchEntity, replaceEntity } from '../../lib/engine/write/entity-store.ts';
 import { departments } from '../../lib/model/directory/departments.ts';
 import { employees } from '../../lib/model/directory/employees.ts';
-import { defineEntity } from '../../lib/patterns/define-entity.ts';
-import { putEntities } from '../../lib/patterns/entity-batch.ts';
-import { createEntity, deleteEntity, patchEntity, replaceEntity } from '../../lib/patterns/entity-store.ts';
-import { readEntity } from '../../lib/patterns/retrieve.ts';
-import { requestArchive, requestMove } from '../../lib/patterns/transfer.ts';
 import { measureCost } from '../../lib/storage/cost.ts';
 import { interruptedHttpClient } from '../faulty-http-client.ts';
 import { expectIndexesToAgree, openWorld, rowsOf, somebody, type World } from '../world.ts';

@@ -1,17 +1,17 @@
 import { randomUUID } from 'node:crypto';
 import fc from 'fast-check';
 import { beforeAll, describe, expect, test } from 'vitest';
+import type { Entity, Values } from '../../lib/define/entity.ts';
+import { readByCopy } from '../../lib/engine/read/read-through-index.ts';
+import { readEntity } from '../../lib/engine/read/retrieve.ts';
+import { requestArchive, requestMove } from '../../lib/engine/transfer/transfer.ts';
+import { putEntities } from '../../lib/engine/write/entity-batch.ts';
+import { createEntity, deleteEntity, patchEntity, replaceEntity } from '../../lib/engine/write/entity-store.ts';
+import { toPlain } from '../../lib/engine/write/stored-values.ts';
 import { departments } from '../../lib/model/directory/departments.ts';
 import { employees } from '../../lib/model/directory/employees.ts';
+import { rewrapEntities } from '../../lib/operations/rewrap.ts';
 import { open, seal } from '../../lib/patterns/encrypted-properties.ts';
-import type { Entity, Values } from '../../lib/patterns/entity.ts';
-import { putEntities } from '../../lib/patterns/entity-batch.ts';
-import { createEntity, deleteEntity, patchEntity, replaceEntity } from '../../lib/patterns/entity-store.ts';
-import { readByCopy } from '../../lib/patterns/read-through-index.ts';
-import { readEntity } from '../../lib/patterns/retrieve.ts';
-import { rewrapEntities } from '../../lib/patterns/rewrap.ts';
-import { toPlain } from '../../lib/patterns/stored-values.ts';
-import { requestArchive, requestMove } from '../../lib/patterns/transfer.ts';
 import { localKeyRing, rotateLocalKey } from '../../lib/storage/local-key-ring.ts';
 import { expectIndexesToAgree, openWorld, rowsOf, somebody, type World } from '../world.ts';
 

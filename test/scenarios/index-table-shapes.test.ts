@@ -1,15 +1,15 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
+import { defineEntity } from '../../lib/define/define-entity.ts';
+import type { Values } from '../../lib/define/entity.ts';
+import { type InterPartitionIndex, type IntraPartitionIndex, intraPartitionIndex } from '../../lib/define/indexes.ts';
+import { indexFields, readByCopies, readByCopy } from '../../lib/engine/read/read-through-index.ts';
+import { readEntities, readEntity } from '../../lib/engine/read/retrieve.ts';
+import { putEntities } from '../../lib/engine/write/entity-batch.ts';
+import { createEntity, deleteEntity, patchEntity, replaceEntity } from '../../lib/engine/write/entity-store.ts';
 import { movies } from '../../lib/model/films/movies.ts';
 import { customers } from '../../lib/model/shop/customers.ts';
 import { orders } from '../../lib/model/shop/orders.ts';
-import { defineEntity } from '../../lib/patterns/define-entity.ts';
-import type { Values } from '../../lib/patterns/entity.ts';
-import { putEntities } from '../../lib/patterns/entity-batch.ts';
-import { createEntity, deleteEntity, patchEntity, replaceEntity } from '../../lib/patterns/entity-store.ts';
-import { type InterPartitionIndex, type IntraPartitionIndex, intraPartitionIndex } from '../../lib/patterns/indexes.ts';
-import { indexFields, readByCopies, readByCopy } from '../../lib/patterns/read-through-index.ts';
-import { readEntities, readEntity } from '../../lib/patterns/retrieve.ts';
 import { measureCost } from '../../lib/storage/cost.ts';
 import { expectIndexesToAgree, openWorld, rowsOf, type World } from '../world.ts';
 

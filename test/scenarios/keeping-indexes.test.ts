@@ -1,19 +1,19 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import { employees as entity } from '../../lib/model/directory/employees.ts';
-import { consumeIntent } from '../../lib/patterns/consume.ts';
-import { defineEntity } from '../../lib/patterns/define-entity.ts';
-import { auditPage } from '../../lib/patterns/drift-audit.ts';
-import { createEntity, deleteEntity, patchEntity, replaceEntity } from '../../lib/patterns/entity-store.ts';
+import { defineEntity } from '../../lib/define/define-entity.ts';
+import { placesOf } from '../../lib/define/index-entries.ts';
 import {
   type IndexEntity,
   type InterPartitionIndex,
   type IntraPartitionIndex,
   intraPartitionIndex,
-} from '../../lib/patterns/indexes.ts';
-import { placesOf } from '../../lib/patterns/places.ts';
-import { readByCopy, readByList } from '../../lib/patterns/read-through-index.ts';
-import { readEntity } from '../../lib/patterns/retrieve.ts';
+} from '../../lib/define/indexes.ts';
+import { consumeIntent } from '../../lib/engine/consume/consume.ts';
+import { readByCopy, readByList } from '../../lib/engine/read/read-through-index.ts';
+import { readEntity } from '../../lib/engine/read/retrieve.ts';
+import { createEntity, deleteEntity, patchEntity, replaceEntity } from '../../lib/engine/write/entity-store.ts';
+import { employees as entity } from '../../lib/model/directory/employees.ts';
+import { auditPage } from '../../lib/operations/drift-audit.ts';
 import { measureCost } from '../../lib/storage/cost.ts';
 import { readRow } from '../../lib/storage/rows.ts';
 import { expectIndexesToAgree, openWorld, somebody, type World } from '../world.ts';

@@ -1,9 +1,15 @@
 import { randomBytes } from 'node:crypto';
 import pMap from 'p-map';
 import { beforeAll, describe, expect, test } from 'vitest';
+import type { Entity, Values } from '../../lib/define/entity.ts';
+import { readEntities, readEntity, readWithDetails } from '../../lib/engine/read/retrieve.ts';
+import { requestArchive, requestMove } from '../../lib/engine/transfer/transfer.ts';
+import { createEntity, deleteEntity, patchEntity, replaceEntity } from '../../lib/engine/write/entity-store.ts';
+import { toPlain } from '../../lib/engine/write/stored-values.ts';
 import { deployment } from '../../lib/model/deployment.ts';
 import { employees } from '../../lib/model/directory/employees.ts';
 import { reviews } from '../../lib/model/directory/reviews.ts';
+import { collectOrphans } from '../../lib/operations/collect-orphans.ts';
 import {
   acceptFile,
   announceFile,
@@ -12,13 +18,7 @@ import {
   readAttachment,
   removeAttachment,
 } from '../../lib/patterns/attachment.ts';
-import { collectOrphans } from '../../lib/patterns/collect-orphans.ts';
-import type { Entity, Values } from '../../lib/patterns/entity.ts';
-import { createEntity, deleteEntity, patchEntity, replaceEntity } from '../../lib/patterns/entity-store.ts';
 import { BlobGone } from '../../lib/patterns/large-entities.ts';
-import { readEntities, readEntity, readWithDetails } from '../../lib/patterns/retrieve.ts';
-import { toPlain } from '../../lib/patterns/stored-values.ts';
-import { requestArchive, requestMove } from '../../lib/patterns/transfer.ts';
 import { blobUploadUrl } from '../../lib/storage/blob-sas.ts';
 import { measureCost } from '../../lib/storage/cost.ts';
 import { FAULTS, faultyHttpClient, interruptedHttpClient } from '../faulty-http-client.ts';

@@ -1,6 +1,6 @@
 import { Validator } from '@seriousme/openapi-schema-validator';
 import { describe, expect, test } from 'vitest';
-import type { Poison } from '../../lib/patterns/poison.ts';
+import type { Poison } from '../../lib/engine/consume/poison.ts';
 import { listTables } from '../../lib/storage/provision.ts';
 import { eventually, useProduct } from '../product.ts';
 import { somebody } from '../world.ts';

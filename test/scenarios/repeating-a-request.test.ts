@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { beforeAll, describe, expect, test } from 'vitest';
+import type { Entity, Values } from '../../lib/define/entity.ts';
+import { createOnce } from '../../lib/engine/write/create-once.ts';
 import { employees } from '../../lib/model/directory/employees.ts';
 import { logins } from '../../lib/model/directory/logins.ts';
-import { createOnce } from '../../lib/patterns/create-once.ts';
-import type { Entity, Values } from '../../lib/patterns/entity.ts';
 import { measureCost } from '../../lib/storage/cost.ts';
 import { listTables } from '../../lib/storage/provision.ts';
 import { FAULTS, faultyHttpClient } from '../faulty-http-client.ts';

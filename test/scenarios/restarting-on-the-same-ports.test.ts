@@ -4,7 +4,7 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import type { Role } from '../../lib/patterns/entity.ts';
+import type { Role } from '../../lib/define/entity.ts';
 import { emulatorAccount, startAzurite } from '../../local/azurite.ts';
 import { signToken } from '../../local/identity-provider.ts';
 import { type Product, startProduct } from '../../local/product.ts';

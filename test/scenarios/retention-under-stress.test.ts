@@ -1,13 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import { createDefaultHttpClient, createHttpHeaders, type HttpClient } from '@azure/core-rest-pipeline';
 import { afterEach, beforeAll, describe, expect, test } from 'vitest';
+import type { Engine } from '../../lib/engine/engine.ts';
+import { readEntities } from '../../lib/engine/read/retrieve.ts';
+import { putEntities } from '../../lib/engine/write/entity-batch.ts';
+import { createEntity } from '../../lib/engine/write/entity-store.ts';
 import { RowkeyError } from '../../lib/errors.ts';
 import { logins } from '../../lib/model/directory/logins.ts';
-import type { Engine } from '../../lib/patterns/engine.ts';
-import { putEntities } from '../../lib/patterns/entity-batch.ts';
-import { createEntity } from '../../lib/patterns/entity-store.ts';
 import { rollDays } from '../../lib/patterns/high-volume-delete.ts';
-import { readEntities } from '../../lib/patterns/retrieve.ts';
 import { dropTable, listTables } from '../../lib/storage/provision.ts';
 import { countTried } from '../tried-faults.ts';
 import { openWorld, type World } from '../world.ts';

@@ -3,7 +3,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import type { Role } from '../../lib/patterns/entity.ts';
+import type { Role } from '../../lib/define/entity.ts';
 import { launchBrowser } from '../browser.ts';
 import { useProduct } from '../product.ts';
 import { somebody } from '../world.ts';

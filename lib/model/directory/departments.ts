@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { defineEntity } from '../../patterns/define-entity.ts';
+import { defineEntity } from '../../define/define-entity.ts';
 import { employees } from './employees.ts';
 import { employeeId } from './fields.ts';
 

@@ -1,4 +1,4 @@
-import type { Entity } from '../../patterns/entity.ts';
+import type { Entity } from '../../define/entity.ts';
 import { departments } from './departments.ts';
 import { doorevents } from './door-events.ts';
 import { employees } from './employees.ts';

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { z } from 'zod';
-import { defineEntity } from '../../patterns/define-entity.ts';
+import { defineEntity } from '../../define/define-entity.ts';
 import { employeeId, text } from './fields.ts';
 
 /**

@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { defineEntity } from '../../patterns/define-entity.ts';
-import { indexEntity, interPartitionIndex, intraPartitionIndex } from '../../patterns/indexes.ts';
+import { defineEntity } from '../../define/define-entity.ts';
+import { indexEntity, interPartitionIndex, intraPartitionIndex } from '../../define/indexes.ts';
 import { email, employeeId, text } from './fields.ts';
 
 export const employees = defineEntity('employees', {

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { z } from 'zod';
-import { defineEntity } from '../../patterns/define-entity.ts';
+import { defineEntity } from '../../define/define-entity.ts';
 import { employees } from './employees.ts';
 import { employeeId, instant } from './fields.ts';
 

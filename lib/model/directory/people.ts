@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { defineUnion } from '../../patterns/inheritance.ts';
+import { defineUnion } from '../../define/inheritance.ts';
 import { text } from './fields.ts';
 
 /**

@@ -1,4 +1,4 @@
-import type { Entity } from '../../patterns/entity.ts';
+import type { Entity } from '../../define/entity.ts';
 import { movies } from './movies.ts';
 
 /** Films and who plays in them. */

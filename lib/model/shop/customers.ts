@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { defineEntity } from '../../patterns/define-entity.ts';
-import { interPartitionIndex } from '../../patterns/indexes.ts';
+import { defineEntity } from '../../define/define-entity.ts';
+import { interPartitionIndex } from '../../define/indexes.ts';
 
 const text = z.string().min(1).max(200);
 

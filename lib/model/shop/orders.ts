@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { defineEntity } from '../../patterns/define-entity.ts';
-import { interPartitionIndex } from '../../patterns/indexes.ts';
+import { defineEntity } from '../../define/define-entity.ts';
+import { interPartitionIndex } from '../../define/indexes.ts';
 
 /** Orders by customer, and by date: a day is spread over buckets, so that today is no hot partition. */
 export const orders = defineEntity('orders', {

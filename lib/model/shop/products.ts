@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { defineEntity } from '../../patterns/define-entity.ts';
+import { defineEntity } from '../../define/define-entity.ts';
 
 const count = z.int32().min(0);
 

@@ -1,4 +1,4 @@
-import type { Entity } from '../../patterns/entity.ts';
+import type { Entity } from '../../define/entity.ts';
 import { customers } from './customers.ts';
 import { orders } from './orders.ts';
 import { products } from './products.ts';

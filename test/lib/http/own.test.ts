@@ -1,13 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import { beforeAll, expect, test } from 'vitest';
 import { z } from 'zod';
+import { defineEntity } from '../../../lib/define/define-entity.ts';
+import type { Entity } from '../../../lib/define/entity.ts';
+import { interPartitionIndex } from '../../../lib/define/indexes.ts';
+import { createEntity, deleteEntity, patchEntity } from '../../../lib/engine/write/entity-store.ts';
 import { readOwn } from '../../../lib/http/own.ts';
 import type { Call } from '../../../lib/http/route.ts';
 import { employees } from '../../../lib/model/directory/employees.ts';
-import { defineEntity } from '../../../lib/patterns/define-entity.ts';
-import type { Entity } from '../../../lib/patterns/entity.ts';
-import { createEntity, deleteEntity, patchEntity } from '../../../lib/patterns/entity-store.ts';
-import { interPartitionIndex } from '../../../lib/patterns/indexes.ts';
 import { measureCost } from '../../../lib/storage/cost.ts';
 import { openWorld, somebody, type World } from '../../world.ts';
 

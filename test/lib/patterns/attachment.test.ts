@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
 import { z } from 'zod';
+import { defineEntity } from '../../../lib/define/define-entity.ts';
+import { createEntity } from '../../../lib/engine/write/entity-store.ts';
 import { acceptFile, announceFile } from '../../../lib/patterns/attachment.ts';
-import { defineEntity } from '../../../lib/patterns/define-entity.ts';
-import { createEntity } from '../../../lib/patterns/entity-store.ts';
 import { blobUploadUrl } from '../../../lib/storage/blob-sas.ts';
 import { openWorld } from '../../world.ts';
 

@@ -1,8 +1,8 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
+import { createEngine } from '../../../lib/engine/engine.ts';
 import { messagehours as hours, messageyears as years } from '../../../lib/model/directory/messages.ts';
 import { defineSeries, increment, readSeries, setCounts } from '../../../lib/patterns/data-series.ts';
-import { createEngine } from '../../../lib/patterns/engine.ts';
 import { measureCost } from '../../../lib/storage/cost.ts';
 import { createTable } from '../../../lib/storage/provision.ts';
 import { openStorage } from '../../../lib/storage/storage.ts';

@@ -1,9 +1,9 @@
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { createEngine, type Engine } from '../../../lib/engine/engine.ts';
+import { readEntities } from '../../../lib/engine/read/retrieve.ts';
+import { createEntity } from '../../../lib/engine/write/entity-store.ts';
 import { logins } from '../../../lib/model/directory/logins.ts';
-import { createEngine, type Engine } from '../../../lib/patterns/engine.ts';
-import { createEntity } from '../../../lib/patterns/entity-store.ts';
 import { rollDays } from '../../../lib/patterns/high-volume-delete.ts';
-import { readEntities } from '../../../lib/patterns/retrieve.ts';
 import { createTable, dropTable, listTables } from '../../../lib/storage/provision.ts';
 import { openStorage } from '../../../lib/storage/storage.ts';
 import { testStorage } from '../../storage.ts';

@@ -1,0 +1,176 @@
+import type { z } from 'zod';
+import type { DenormalizedDeclaration } from '../patterns/denormalization.ts';
+import type { Access, ColumnType, Entity, Values } from './entity.ts';
+import { type FieldSchema, fieldSchemas } from './field-schema.ts';
+import type { Index } from './indexes.ts';
+import { compileTemplate, type FieldsOf } from './key-template.ts';
+import { Attachment, type AttachmentDeclaration } from './reference.ts';
+import { validationErrors } from './validate-entity.ts';
+import { withoutPrototype } from './without-prototype.ts';
+
+/** A template whose fields are all in the schema, or a sentence that says which is not: the compiler shows it. */
+type Checked<Template extends string, Field extends string> =
+  Exclude<FieldsOf<Template>, Field> extends never
+    ? Template
+    : `{${Exclude<FieldsOf<Template>, Field>}} is not a field of the schema`;
+
+export interface Declaration<
+  Shape extends z.ZodRawShape,
+  Partition extends string,
+  Row extends string,
+  Encrypted extends keyof Shape & string = never,
+> {
+  /** Unknown fields are refused. Every field is stored under its own name. */
+  readonly schema: z.ZodObject<Shape>;
+  /** Lower-case letters and digits. */
+  readonly table: string;
+  readonly key: {
+    readonly partition: Partition & Checked<Partition, Exclude<keyof Shape & string, Encrypted>>;
+    readonly row: Row & Checked<Row, Exclude<keyof Shape & string, Encrypted>>;
+  };
+  readonly indexes?: Readonly<Record<string, Index<Exclude<keyof Shape & string, Encrypted>>>>;
+  /**
+   * Encrypted properties pattern: texts of which storage only ever has the ciphertext. Replaced with their entity, and
+   * left out for who lacks the roles in `access.restricted`. A key or an index of one is a compile error.
+   */
+  readonly encrypted?: readonly Encrypted[];
+  /** Large entities pattern: files, such as a photo. Each has a field of its name that describes it, and routes of its own. */
+  readonly attachments?: Readonly<Record<string, AttachmentDeclaration>>;
+  /** Large entities pattern: texts that may be longer than one property holds. */
+  readonly large?: readonly (keyof Shape & string)[];
+  /** Counted up when what is stored changes its meaning; `upgrades` then reads what earlier versions stored. */
+  readonly version?: number;
+  readonly upgrades?: Readonly<Record<number, (values: Values) => Values>>;
+  /** `POST …/archive` moves an entity to this table, under the same key. */
+  readonly archive?: { readonly table: string };
+  /** `POST …/move` changes these fields of the partition key. */
+  readonly movable?: readonly (keyof Shape & string)[];
+  /** High volume delete pattern: a table a day, chosen by this field (an ISO instant), dropped after so many days. */
+  readonly perDay?: { readonly field: keyof Shape & string; readonly keepDays: number };
+  readonly denormalized?: readonly DenormalizedDeclaration<keyof Shape & string>[];
+  /**
+   * Compound key pattern: this entity's row key begins with that one's, in its table and partition. It is read with it, cannot
+   * be without it, and goes where it goes.
+   */
+  readonly detailOf?: Entity;
+  /** Fields that nobody writes, as they follow from others: `undefined` for none. */
+  readonly derived?: Partial<Readonly<Record<keyof Shape & string, (values: Values) => unknown>>>;
+  /** Fields that say how many of another entity of this table and partition there are: nobody writes them. */
+  readonly counts?: Partial<Readonly<Record<keyof Shape & string, Entity>>>;
+  readonly access: Access<keyof Shape & string>;
+  /** Seconds for which a client may go on with what it read without asking again; without it, it asks each time. */
+  readonly maxAge?: number;
+}
+
+/** Declares what is stored. Throws a plain error with a sentence for everything that is wrong with the declaration. */
+export function defineEntity<
+  Shape extends z.ZodRawShape,
+  const Partition extends string,
+  const Row extends string,
+  const Encrypted extends keyof Shape & string = never,
+>(name: string, declaration: Declaration<Shape, Partition, Row, Encrypted>): Entity<Shape> {
+  const entity = naming(name, () => compile(name, declaration));
+  const errors = naming(name, () => validationErrors(entity, declaration.schema));
+  if (errors.length > 0) throw new Error(errors.join('\n'));
+  for (const [field, counted] of Object.entries(entity.counts)) counted.countedBy.push({ target: () => entity, field });
+  for (const link of entity.denormalized) link.source.dependents.push(link);
+  entity.detailOf?.details.push(entity);
+  return entity;
+}
+
+/** Templates and types that cannot be read throw a sentence of their own, which does not know the entity. */
+function naming<Result>(name: string, check: () => Result): Result {
+  try {
+    return check();
+  } catch (error) {
+    throw new Error(`Entity "${name}": ${error instanceof Error ? error.message : error}`, { cause: error });
+  }
+}
+
+function compile<
+  Shape extends z.ZodRawShape,
+  Partition extends string,
+  Row extends string,
+  Encrypted extends keyof Shape & string,
+>(name: string, declaration: Declaration<Shape, Partition, Row, Encrypted>): Entity<Shape> {
+  const { table, key, archive, access, attachments = {}, denormalized = [] } = declaration;
+  const describing = Object.keys(attachments).map((field) => [field, Attachment.optional()]);
+  const schema = declaration.schema.extend(Object.fromEntries(describing)).strict() as unknown as z.ZodObject<Shape>;
+  const partition = compileTemplate(key.partition);
+  const row = compileTemplate(key.row);
+  const entity: Entity<Shape> = {
+    name,
+    schema,
+    union: undefined,
+    table,
+    partition,
+    row,
+    keyFields: [...new Set([...partition.fields, ...row.fields])],
+    columns: columnsOf(schema),
+    indexes: withoutPrototype(declaration.indexes ?? {}),
+    archive: undefined,
+    movable: declaration.movable ?? [],
+    perDay: declaration.perDay,
+    denormalized: denormalized.map(({ source, reference, copies }) => {
+      return { source, target: () => entity, reference, copies: given(copies) };
+    }),
+    derived: given<(values: Values) => unknown>(declaration.derived ?? {}),
+    dependents: [],
+    counts: given<Entity>(declaration.counts ?? {}),
+    countedBy: [],
+    large: declaration.large ?? [],
+    attachments: withoutPrototype(attachments),
+    encrypted: declaration.encrypted ?? [],
+    version: declaration.version ?? 1,
+    upgrades: withoutPrototype(declaration.upgrades ?? {}),
+    detailOf: declaration.detailOf,
+    details: [],
+    access: access as Access,
+    series: undefined,
+    maxAge: declaration.maxAge,
+  };
+  return archive ? Object.assign(entity, { archive: archiveOf(entity, archive.table) }) : entity;
+}
+
+function archiveOf(entity: Entity, table: string): Entity {
+  const { own: _, ...access } = entity.access;
+  return {
+    ...entity,
+    name: table,
+    table,
+    indexes: withoutPrototype({}),
+    movable: [],
+    denormalized: [],
+    dependents: [],
+    countedBy: [],
+    access,
+    // Known once they are defined.
+    get details() {
+      return entity.details.map((detail) => ({ ...detail, table }));
+    },
+  };
+}
+
+/** Without those that a declaration names and leaves undefined. */
+function given<Value>(record: { readonly [field: string]: Value | undefined }): Record<string, Value> {
+  const entries = Object.entries(record).flatMap(([field, value]) =>
+    value === undefined ? [] : [[field, value] as const],
+  );
+  return withoutPrototype(Object.fromEntries(entries));
+}
+
+const INT32 = { minimum: -2_147_483_648, maximum: 2_147_483_647 };
+
+/** Table storage has few types; the schema decides which one a field is stored as. */
+function columnsOf(schema: z.ZodObject): Record<string, ColumnType> {
+  const columns = Object.entries(fieldSchemas(schema)).map(([field, type]) => [field, columnType(type)] as const);
+  return withoutPrototype(Object.fromEntries(columns));
+}
+
+function columnType({ type, minimum, maximum }: FieldSchema): ColumnType {
+  if (type === 'string') return 'String';
+  if (type === 'boolean') return 'Boolean';
+  if (type === 'number') return 'Double';
+  if (type !== 'integer') return 'Json';
+  return (minimum ?? -Infinity) >= INT32.minimum && (maximum ?? Infinity) <= INT32.maximum ? 'Int32' : 'Int64';
+}

@@ -1,0 +1,130 @@
+import { context, SpanKind, trace } from '@opentelemetry/api';
+import { z } from 'zod';
+import { type Entity, withArchives } from '../../define/entity.ts';
+import { RowkeyError } from '../../errors.ts';
+import { recordReconcileLag } from '../../telemetry/metrics.ts';
+import { contextOf, inSpan } from '../../telemetry/span.ts';
+import type { Engine } from '../engine.ts';
+import { isDeeperThan } from '../json-text.ts';
+import { sendWork, unwrap } from '../reconcile/hold.ts';
+import { ARCHIVE_QUEUE, Intent } from '../reconcile/intent.ts';
+import { possibleItems } from '../reconcile/possible-entries.ts';
+import { reconcile } from '../reconcile/reconcile.ts';
+import { failTransfer, runTransfer, Transfer } from '../transfer/transfer.ts';
+import { handleMessage, isTooOld, type Log, type Message, recordPoison, type TakeHold } from './poison.ts';
+import { replacedMetadata } from './trigger-metadata.ts';
+
+/** What the queue functions call: a message becomes the work that it asks for, or poison. */
+export interface Consumer {
+  readonly engine: Engine;
+  readonly entities: readonly Entity[];
+  readonly log: Log;
+}
+
+/** Messages of ours are nested 6 deep; from about 2,000 on, @azure/functions runs out of stack before a queue function is called. */
+const MAX_NESTING = 1_000;
+
+const Sender = z.object({ traceparent: z.string() });
+
+/** A message of `index-changes`. */
+export async function consumeIntent({ engine, entities, log }: Consumer, message: Message): Promise<void> {
+  await handle(engine, message, log, async (take) => {
+    const intent = read(Intent, message.body);
+    const entity = entityOf(entities, intent.entity);
+    const { items, refused } = possibleItems(entity, intent);
+    const hold = await take();
+    if (!hold) return;
+    await reconcile(engine, entity, { ...intent, items }, { hold });
+    if (refused !== undefined)
+      throw new RowkeyError(
+        'never-succeeds',
+        `Part of the message is refused: ${refused}. The message is forged, or of another declaration; the rest of it is done.`,
+      );
+    recordReconcileLag(engine.now() - unwrap(message).history.since);
+  });
+}
+
+/** A message of `archive`: an archive or a move. */
+export async function consumeTransfer({ engine, entities, log }: Consumer, message: Message): Promise<void> {
+  let transfer: Transfer | undefined;
+  const work = async (take: TakeHold) => {
+    transfer = read(Transfer, message.body);
+    const entity = entityOf(entities, transfer.entity);
+    const hold = await take();
+    if (hold) await runTransfer(engine, entity, transfer, { hold });
+  };
+  await handle(engine, message, log, work, async (reason) => {
+    if (transfer) await failTransfer(engine, transfer, reason);
+  });
+}
+
+/**
+ * A message that the host itself moved to a poison queue: storage was unavailable at every attempt, or the process died over
+ * it. Nobody has found that it cannot succeed, so it goes back until it is too old.
+ */
+export async function consumePoison({ engine, entities, log }: Consumer, message: Message): Promise<void> {
+  const queue = message.queue.replace(/-poison$/, '');
+  const { body, history } = unwrap({ ...message, queue });
+  const unreadable = whyNever(queue, body, entities);
+  if (unreadable === undefined && !isTooOld(engine, history)) {
+    const later = { ...history, attempts: history.attempts - message.attempts, waits: history.waits + 1 };
+    await sendWork(engine, queue, { ...(body as object), history: later });
+    log.warn(`The message ${message.id} of ${queue} failed at every attempt of the host and is sent again.`);
+    return;
+  }
+  const reason = unreadable ?? 'It failed at every attempt; the log of that time says why.';
+  await recordPoison(engine, { ...message, queue }, reason);
+  log.error(`The message ${message.id} of ${queue} is poison: ${reason}`);
+}
+
+/** Why a message can never be handled, or undefined for one that can. */
+function whyNever(queue: string, body: unknown, entities: readonly Entity[]): string | undefined {
+  try {
+    entityOf(entities, read(queue === ARCHIVE_QUEUE ? Transfer : Intent, body).entity);
+    return undefined;
+  } catch (error) {
+    if (error instanceof RowkeyError) return error.message;
+    throw error;
+  }
+}
+
+/** In the trace of whoever sent the message, with a link to the invocation that handles it. */
+function handle(...handling: Parameters<typeof handleMessage>): Promise<void> {
+  const [, message] = handling;
+  const sender = Sender.safeParse(message.body).data?.traceparent;
+  if (!sender) return handleMessage(...handling);
+  const invocation = trace.getSpanContext(context.active());
+  return inSpan(`${message.queue} process`, () => handleMessage(...handling), {
+    parent: contextOf(sender),
+    kind: SpanKind.CONSUMER,
+    links: invocation ? [{ context: invocation }] : [],
+  });
+}
+
+function read<Schema extends z.ZodType>(schema: Schema, body: unknown): z.output<Schema> {
+  if (isDeeperThan(MAX_NESTING, body))
+    throw new RowkeyError('never-succeeds', `The message cannot be read: it is nested more than ${MAX_NESTING} deep.`);
+  const [replaced] = replacedMetadata(body);
+  if (replaced !== undefined)
+    throw new RowkeyError(
+      'never-succeeds',
+      `The message cannot be read: it has the property ${replaced}, a name of the host.`,
+    );
+  const parsed = schema.safeParse(body);
+  if (parsed.success) return parsed.data;
+  throw new RowkeyError('never-succeeds', `The message cannot be read: ${whyUnreadable(body, parsed.error)}.`);
+}
+
+function whyUnreadable(body: unknown, error: z.ZodError): string {
+  const [issue] = error.issues;
+  if (typeof body !== 'string') return `${issue?.path.join('.') || 'it'}: ${issue?.message}`;
+  const decoded = /^[\w+/]+=*$/.test(body) ? Buffer.from(body, 'base64').toString('utf8') : '';
+  return decoded.startsWith('{') ? 'it is base64, and this queue takes plain JSON' : 'it is not JSON';
+}
+
+function entityOf(entities: readonly Entity[], name: string): Entity {
+  // An archive is written too: what is deleted there has details, and leaves a tombstone.
+  const entity = withArchives(entities).find((candidate) => candidate.name === name);
+  if (entity) return entity;
+  throw new RowkeyError('never-succeeds', 'The message is about an entity that this deployment does not store.');
+}

@@ -1,0 +1,293 @@
+import pMap from 'p-map';
+import { z } from 'zod';
+import { buildKey, buildKeys, compileTemplate } from '../../define/key-template.ts';
+import { splitText } from '../../define/split-text.ts';
+import { RowkeyError } from '../../errors.ts';
+import { sendMessage } from '../../storage/messages.ts';
+import { type Address, type Row, readRange, readRow, submit, tryAction } from '../../storage/rows.ts';
+import { countPoison } from '../../telemetry/metrics.ts';
+import type { Engine } from '../engine.ts';
+import { jsonText } from '../json-text.ts';
+import { type NotedChange, noted } from '../note-change.ts';
+import { type HeldWork, type History, type Hold, holdWork, unlessUnavailable, unwrap } from '../reconcile/hold.ts';
+
+/**
+ * A message that cannot succeed is taken off its queue and recorded, newest first, with its reason and its text, so that
+ * an operator can send it again or drop it: at once if it never can succeed, or after its last attempt. That storage is
+ * unavailable, or that others are writing, is no failure of the message: it is put off, for longer each time, for a day.
+ */
+
+export const POISON_TABLE = 'poison';
+/** As `maxDequeueCount` in host.json: the host itself would move the message away after this attempt. */
+export const MAX_ATTEMPTS = 5;
+/** Failures that have nothing to do with the message, and the least seconds to the next attempt. */
+const TEMPORARY = new Map<string, number>([
+  ['busy', 5],
+  ['identity-unavailable', 5],
+  // The service works on one request for 30 s at most: a write whose reply was lost has landed by then.
+  ['storage-unavailable', 30],
+]);
+const LONGEST_DELAY_SECONDS = 300;
+/** A message that waits for longer is recorded, for an operator to look at. */
+const PATIENCE_MS = 24 * 60 * 60_000;
+/** After a failure, as `visibilityTimeout` in host.json. */
+const RETRY_AFTER_SECONDS = 5;
+/** Failures that another attempt meets again. */
+const POINTLESS = new Set<string>(['never-succeeds', 'too-large', 'invalid-input']);
+/** Messages fail in crowds, all of one moment, so the newest rows must not all be in one partition. */
+const PARTITION = compileTemplate('poison_{id%16}');
+/** With the one partition in which earlier releases recorded every message. */
+const PARTITIONS = ['poison', ...buildKeys(PARTITION, {})];
+const READING = { concurrency: PARTITIONS.length };
+const REPLAYS_AT_ONCE = 8;
+/** Nothing but what this module makes, so that no character needs escaping. */
+const ID = /^\d{16}_[\w-]+$/;
+/** Whoever sends a message again has it for so long; where that one dies, another may. */
+const REPLAY_FOR_MS = 60_000;
+/** One string property holds 32 Ki code units; a message has 64 Ki at the most. */
+const PART_LENGTH = 32_000;
+const MAX_PARTS = 5;
+/** The greatest instant that a date can be: what is subtracted from it sorts newest first. */
+const LAST_INSTANT = 8_640_000_000_000_000;
+
+export interface Message {
+  readonly queue: string;
+  readonly id: string;
+  /** How often it was taken from its queue, this time included. */
+  readonly attempts: number;
+  /** Milliseconds. */
+  readonly insertedAt: number;
+  /** As the host gave it: parsed where it is JSON. */
+  readonly body: unknown;
+}
+
+export const Poison = z.object({
+  id: z.string(),
+  queue: z.string(),
+  reason: z.string(),
+  attempts: z.int(),
+  insertedAt: z.iso.datetime(),
+  recordedAt: z.iso.datetime(),
+  text: z.string(),
+});
+export type Poison = z.infer<typeof Poison>;
+
+export interface Log {
+  warn(text: string): void;
+  error(text: string): void;
+}
+
+/** Takes the hold on the work of a message; undefined when another message has the work, or it is done. */
+export type TakeHold = () => Promise<Hold | undefined>;
+
+/**
+ * Does the work of a message. After a failure the work goes on with another message (hold.ts), until the last attempt or
+ * until the work says that a retry is pointless: then `giveUp` is called and the message is recorded. Throws when none of
+ * that can be done: then the host retries, and moves the message to its own poison queue at last. The record comes last, so
+ * that a message is recorded once.
+ */
+export async function handleMessage(
+  engine: Engine,
+  message: Message,
+  log: Log,
+  work: (take: TakeHold) => Promise<void>,
+  giveUp: (reason: string) => Promise<void> = async () => undefined,
+): Promise<void> {
+  const { queue } = message;
+  const { history } = unwrap(message);
+  const { id, attempts, waits } = history;
+  let held: HeldWork | undefined;
+  try {
+    await work(async () => {
+      held = await holdWork(engine, message);
+      // An attempt that nobody has reported as failed: its process died, or could not reach storage.
+      if (held && attempts > MAX_ATTEMPTS)
+        throw new RowkeyError('never-succeeds', 'The message stopped its process at every attempt.');
+      return held;
+    });
+    await held?.release();
+  } catch (error) {
+    const code = error instanceof RowkeyError ? error.code : '';
+    const reason = reasonOf(error);
+    const wait = TEMPORARY.get(code);
+    const isRetried = wait === undefined ? !POINTLESS.has(code) && attempts < MAX_ATTEMPTS : !isTooOld(engine, history);
+    if (isRetried) {
+      log.warn(`The message ${id} of ${queue} failed, attempt ${attempts}, put off ${waits} times: ${reason}`);
+      const later = wait === undefined ? history : { ...history, attempts: attempts - 1, waits: waits + 1 };
+      const delaySeconds = wait === undefined ? RETRY_AFTER_SECONDS : delayOf(wait, waits);
+      if (await tryPutOff(held, later, delaySeconds)) return;
+      // The host logs what is thrown, and an error of an SDK may hold a key.
+      throw new Error(reason);
+    }
+    await giveUp(reason);
+    await recordPoison(engine, message, reason);
+    await held?.release();
+    log.error(`The message ${id} of ${queue} is poison: ${reason}`);
+  }
+}
+
+/** Whether a message has waited for so long that it is recorded whatever it waits for. */
+export function isTooOld({ now }: Pick<Engine, 'now'>, { since }: History): boolean {
+  return now() - since > PATIENCE_MS;
+}
+
+/** Seconds, longer after each wait, and never the same for many messages. */
+export function delayOf(least: number, waits: number): number {
+  return Math.round(Math.min(least * 2 ** Math.min(waits, 10), LONGEST_DELAY_SECONDS) * (1 + Math.random() / 2));
+}
+
+/** False without a hold, or after an unknown error. If storage is unavailable, the reminder becomes visible as it is. */
+async function tryPutOff(held: HeldWork | undefined, history: History, delaySeconds: number): Promise<boolean> {
+  if (!held) return false;
+  try {
+    await unlessUnavailable(held.putOff(history, delaySeconds));
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** Records a message; once more for the same work changes nothing but the reason. */
+export async function recordPoison(engine: Engine, message: Message, reason: string): Promise<void> {
+  const { queue } = message;
+  const { body, history } = unwrap(message);
+  const { id, attempts, since: insertedAt } = history;
+  const text = typeof body === 'string' ? body : jsonText(body);
+  const parts = splitText(text, PART_LENGTH);
+  const row = `${String(LAST_INSTANT - insertedAt).padStart(16, '0')}_${id}`;
+  if (!ID.test(row)) throw new TypeError('A message of this id or age cannot be recorded.');
+  const properties = {
+    EntityType: POISON_TABLE,
+    Queue: queue,
+    Reason: reason,
+    Attempts: attempts,
+    InsertedAt: new Date(insertedAt).toISOString(),
+    RecordedAt: new Date(engine.now()).toISOString(),
+    ...Object.fromEntries(parts.map((part, index) => [`Text${index}`, part])),
+  };
+  await submit(engine.storage, {
+    table: POISON_TABLE,
+    partition: buildKey(PARTITION, { id: row }),
+    actions: [{ kind: 'upsert', row, properties }],
+  });
+  countPoison({ queue });
+}
+
+/**
+ * Newest first, over all partitions. First the ids of a page are read from each, then the rows of the page, so that no more
+ * texts are read than are returned: at most two range queries a partition.
+ */
+export async function listPoison(
+  { storage }: Engine,
+  { after, limit }: { after?: string | undefined; limit: number },
+): Promise<{ items: Poison[]; more: boolean }> {
+  const table = POISON_TABLE;
+  const select = ['EntityType'];
+  const read = (partition: string) => readRange(storage, { table, partition, from: '', after, limit, select });
+  const found = await pMap(PARTITIONS, read, READING);
+  const ids = found.flatMap(({ rows }) => rows).sort(byRow);
+  const page = new Map(ids.slice(0, limit).map((row) => [row.row, row]));
+  const lasts = new Map([...page.values()].map(({ partition, row }) => [partition, row]));
+  const readPage = async ([partition, last]: [string, string]) => {
+    const { rows } = await readRange(storage, { table, partition, from: '', after, before: `${last}~` });
+    // Others may have been recorded meanwhile.
+    return rows.filter(({ row }) => page.has(row));
+  };
+  const rows = (await pMap(lasts, readPage, READING)).flat().sort(byRow);
+  return { items: rows.map(toPoison), more: ids.length > limit || found.some(({ more }) => more) };
+}
+
+function byRow({ row: one }: Row, { row: other }: Row): number {
+  return one < other ? -1 : 1;
+}
+
+/**
+ * Sends the message to its queue once more and takes it off the list; safe to repeat, as handlers are idempotent. Throws `busy`
+ * where somebody else is at it: what still fails would come back once for each of them.
+ */
+export async function replayPoison(engine: Engine, id: string): Promise<Poison> {
+  const { storage, now } = engine;
+  const row = await findPoison(engine, id);
+  if (!row) throw notListed();
+  const properties = { ReplayedUntil: new Date(now() + REPLAY_FOR_MS).toISOString() };
+  const isFree = !(Date.parse(String(row.properties.ReplayedUntil)) > now());
+  if (!isFree || !(await tryAction(storage, row, { kind: 'merge', row: row.row, properties, etag: row.etag })))
+    throw new RowkeyError('busy', 'The message is being sent again now. Try again.', { retryAfter: 1 });
+  const poison = toPoison(row);
+  await noted(engine, changeOf('replay', row), () => sendMessage(storage, poison.queue, poison.text));
+  await tryAction(storage, row, { kind: 'delete', row: row.row });
+  return poison;
+}
+
+/** Which messages are sent again together: of this queue, and with this in their reason. */
+export const PoisonFilter = z.strictObject({ queue: z.string().optional(), reason: z.string().optional() });
+
+/** Sends those of a page again that the filter takes in. Answers their ids; one that another operator took is left out. */
+export async function replayPage(
+  engine: Engine,
+  { queue, reason, ...page }: z.infer<typeof PoisonFilter> & { after?: string | undefined; limit: number },
+): Promise<{ replayed: string[]; last: string | undefined; more: boolean }> {
+  const { items, more } = await listPoison(engine, page);
+  const wanted = items.filter(
+    (poison) => (!queue || poison.queue === queue) && (!reason || poison.reason.includes(reason)),
+  );
+  const replayed = await pMap(
+    wanted,
+    async ({ id }) => {
+      try {
+        await replayPoison(engine, id);
+        return id;
+      } catch (error) {
+        if (error instanceof RowkeyError && ['not-found', 'busy'].includes(error.code)) return undefined;
+        throw error;
+      }
+    },
+    { concurrency: REPLAYS_AT_ONCE },
+  );
+  return { replayed: replayed.filter((id) => id !== undefined), last: items.at(-1)?.id, more };
+}
+
+/** Takes a message off the list for good. */
+export async function dropPoison(engine: Engine, id: string): Promise<void> {
+  const address = await findPoison(engine, id);
+  if (!address) throw notListed();
+  await noted(engine, changeOf('drop', address), async () => {
+    if (!(await tryAction(engine.storage, address, { kind: 'delete', row: address.row }))) throw notListed();
+  });
+}
+
+function changeOf(operation: 'replay' | 'drop', { table, partition, row }: Address): NotedChange {
+  return { operation, entity: POISON_TABLE, address: { table, partition, row } };
+}
+
+function notListed(): RowkeyError {
+  return new RowkeyError('not-found', 'No poison message has this id.');
+}
+
+/** The row of a message, be it in its own partition or in that of earlier releases. */
+async function findPoison({ storage }: Engine, id: string): Promise<Row | undefined> {
+  if (!ID.test(id)) return undefined;
+  const [earlier = ''] = PARTITIONS;
+  const find = (partition: string) => readRow(storage, { table: POISON_TABLE, partition, row: id });
+  return (await find(buildKey(PARTITION, { id }))) ?? find(earlier);
+}
+
+function toPoison({ row, properties }: Row): Poison {
+  const text = Array.from({ length: MAX_PARTS }, (_, part) => properties[`Text${part}`] ?? '').join('');
+  const { Queue, Reason, Attempts, InsertedAt, RecordedAt } = properties;
+  return {
+    id: row,
+    queue: String(Queue),
+    reason: String(Reason),
+    attempts: Number(Attempts),
+    insertedAt: String(InsertedAt),
+    recordedAt: String(RecordedAt),
+    text,
+  };
+}
+
+/** Of an error of ours the message, which is made to be shown; of another only its kind, as it may hold anything. */
+export function reasonOf(error: unknown): string {
+  if (error instanceof RowkeyError) return error.message;
+  return error instanceof Error ? `an unexpected ${error.name}` : 'an unexpected failure';
+}

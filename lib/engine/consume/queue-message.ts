@@ -1,0 +1,20 @@
+import { createHash } from 'node:crypto';
+import type { InvocationContext } from '@azure/functions';
+import { jsonText } from '../json-text.ts';
+import { MAX_ATTEMPTS, type Message } from './poison.ts';
+import { replacedMetadata } from './trigger-metadata.ts';
+
+/** What the queue trigger gives of a message. What the body replaces is not believed. */
+export function toMessage(queue: string, body: unknown, { triggerMetadata = {} }: InvocationContext): Message {
+  const replaced = new Set(replacedMetadata(body));
+  const given = (name: string) => (replaced.has(name.toLowerCase()) ? undefined : triggerMetadata[name]);
+  const attempts = Number(given('dequeueCount'));
+  const insertedAt = Date.parse(String(given('insertionTime')));
+  return {
+    queue,
+    id: String(given('id') ?? createHash('sha256').update(jsonText(body)).digest('hex').slice(0, 32)),
+    attempts: Number.isSafeInteger(attempts) ? attempts : MAX_ATTEMPTS,
+    insertedAt: Number.isNaN(insertedAt) ? Date.now() : insertedAt,
+    body,
+  };
+}

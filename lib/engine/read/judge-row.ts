@@ -1,0 +1,98 @@
+import { isDeepStrictEqual } from 'node:util';
+import { type ColumnType, type Entity, isWrittenByClients, omit, pick, type Values } from '../../define/entity.ts';
+import { type Live, storedVersion, toSnapshot, toValues } from '../../define/entity-codec.ts';
+import { addressIfAny, isCopy } from '../../define/index-entries.ts';
+import { parseKey } from '../../define/key-template.ts';
+import { validate, validateTexts } from '../../define/validation.ts';
+import { RowkeyError } from '../../errors.ts';
+import { decidedFields } from '../../patterns/denormalization.ts';
+import { firstRowKey, isCount, seriesRowKeys } from '../../patterns/series-rows.ts';
+import type { Row } from '../../storage/rows.ts';
+
+/**
+ * Decides whether a row is an entity. Every read path, every write and the consistency check ask here.
+ *
+ * The type of a row decides where only the API writes the entity. Clients with a grant write some entities straight to
+ * storage, and a grant limits the keys alone: any property of such a row may have any value. There, no system property
+ * counts, the keys of the row decide the values of the key fields, and all other fields must be as the entity is declared.
+ */
+export type Judged =
+  | { readonly is: 'entity'; readonly snapshot: Live }
+  /** `isReachable`: an entity may have these keys, so that its routes can replace and delete the row. */
+  | { readonly is: 'refused'; readonly reason: string; readonly snapshot: Live; readonly isReachable: boolean }
+  /** A row of another entity, a copy, a tombstone, a placeholder. */
+  | { readonly is: 'other' };
+
+export function judgeRow(entity: Entity, row: Row): Judged {
+  const isClients = isWrittenByClients(entity);
+  const isOwn = isClients || (row.properties.EntityType === entity.name && !isCopy(row));
+  const snapshot = isOwn ? toSnapshot(entity, row) : undefined;
+  if (snapshot?.state !== 'live') return { is: 'other' };
+  if (!isClients) return { is: 'entity', snapshot };
+  const key = keyOf(entity, row, snapshot.values);
+  const judged = key ? valuesOf(entity, row, key) : { reason: 'No entity can have these keys.' };
+  if ('values' in judged) return { is: 'entity', snapshot: { ...snapshot, values: judged.values } };
+  return { is: 'refused', ...judged, snapshot: { ...snapshot, values: {} }, isReachable: key !== undefined };
+}
+
+/** The entity that a row is, for a reader. */
+export function entityIn(entity: Entity, row: Row): Live | undefined {
+  const judged = judgeRow(entity, row);
+  return judged.is === 'entity' ? judged.snapshot : undefined;
+}
+
+/** The fields of the key as the keys of the row give them, or undefined where the API never makes these keys. */
+function keyOf(entity: Entity, row: Row, stored: Values): Values | undefined {
+  const inPartition = parseKey(entity.partition, row.partition);
+  const inRow = parseKey(entity.row, entity.series ? firstRowKey(entity.series, row.row) : row.row);
+  if (!inPartition || !inRow) return undefined;
+  // A field that is in a key as a hash alone cannot be read back.
+  const parsed: Values = { ...pick(stored, entity.keyFields), ...inPartition, ...inRow };
+  const texts = Object.entries(pick(parsed, entity.keyFields)).map(([field, value]) => [field, String(value)]);
+  try {
+    const key = validateTexts(entity, Object.fromEntries(texts), entity.keyFields);
+    return hasKeys(entity, row, key) ? key : undefined;
+  } catch (error) {
+    if (error instanceof RowkeyError) return undefined;
+    throw error;
+  }
+}
+
+function hasKeys(entity: Entity, row: Row, values: Values): boolean {
+  const address = addressIfAny(entity, values);
+  if (address?.table !== row.table || address.partition !== row.partition) return false;
+  return entity.series ? seriesRowKeys(entity.series, address.row).includes(row.row) : address.row === row.row;
+}
+
+function valuesOf(entity: Entity, row: Row, key: Values): { values: Values } | { reason: string } {
+  if (entity.series) {
+    const wrong = Object.entries(row.properties).find(([name, count]) => /^Count\d{3}$/.test(name) && !isCount(count));
+    return wrong ? { reason: `The property ${wrong[0]} is not a count.` } : { values: key };
+  }
+  const other = Object.entries(entity.columns).find(([name, type]) => !isOfType(type, row.properties[name]));
+  // An earlier version may have declared another type.
+  if (other && storedVersion(entity, row.properties) === entity.version)
+    return { reason: `The property ${other[0]} is not stored as ${other[1]}.` };
+  try {
+    const values: Values = { ...key, ...toValues(entity, row.properties) };
+    const field = entity.keyFields.find((name) => !hasKeys(entity, row, { ...key, [name]: values[name] }));
+    if (field) return { reason: `The field ${field} does not agree with the keys of the row.` };
+    const checked = validate(entity, omit(values, decidedFields(entity)));
+    const derived = Object.keys(entity.derived).find((name) => !isDeepStrictEqual(values[name], checked[name]));
+    if (derived) return { reason: `The field ${derived} does not follow from the others.` };
+    // A field that is not stored has no value, although the schema may have a default for it.
+    return { values: pick(checked, Object.keys(values)) };
+  } catch (error) {
+    if (error instanceof RowkeyError) return { reason: error.message };
+    // An upgrade throws on what no earlier version of the API has stored.
+    return { reason: 'The row is not as an earlier version of the declaration made rows.' };
+  }
+}
+
+/** Whether a property is as the API stores a field of this type. A number has the type that its value has in JSON. */
+function isOfType(type: ColumnType, property: unknown): boolean {
+  if (property === undefined) return true;
+  if (type === 'String' || type === 'Json') return typeof property === 'string';
+  if (type === 'Boolean') return typeof property === 'boolean';
+  return typeof property === 'number' || typeof property === 'bigint';
+}

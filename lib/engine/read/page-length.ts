@@ -1,0 +1,68 @@
+import { type Entity, isWrittenByClients, type Values } from '../../define/entity.ts';
+import { fieldSchemas } from '../../define/field-schema.ts';
+import { isInBlob } from '../../define/reference.ts';
+import { type ReadBound, type Row, textLength } from '../../storage/rows.ts';
+
+/** How long a page may become, and how much of it is in memory meanwhile. All lengths are in characters. */
+
+/** A page ends with the item that reaches this length; it has one item at least. */
+export const PAGE_LENGTH = 4_194_304;
+/** The rows of one storage call are not longer than this in total. */
+const CALL_LENGTH = 8 * PAGE_LENGTH;
+/** 1 MiB, in which a character takes two bytes. */
+const LONGEST_ROW = 524_288;
+const LONGEST_PROPERTY = 32_768;
+/** A large field takes up to eight properties before it goes to a blob; several large fields share them. */
+const LARGE_FIELDS = 8 * LONGEST_PROPERTY;
+/** Keys, and what all rows have of our own. */
+const SYSTEM_LENGTH = 4_096;
+
+/** The bound for reading rows of which nothing is known. */
+export const ANY_ROWS: ReadBound = { length: PAGE_LENGTH, rowsPerCall: CALL_LENGTH / LONGEST_ROW };
+
+/** The bound for reading rows of these entities, with these of their fields: the declaration says how long a row can be. */
+export function readBound(entities: readonly Entity[], select?: readonly string[]): ReadBound {
+  const longest = Math.max(...entities.map((entity) => longestRow(entity, select ?? Object.keys(entity.columns))));
+  return { length: PAGE_LENGTH, rowsPerCall: Math.floor(CALL_LENGTH / longest) };
+}
+
+function longestRow(entity: Entity, select: readonly string[]): number {
+  // Clients may write properties that nobody declared.
+  if (isWrittenByClients(entity)) return LONGEST_ROW;
+  const fields = fieldSchemas(entity.schema);
+  const small = select.filter((field) => !entity.large.includes(field));
+  const lengths = small.map((field) => {
+    const { type, maxLength } = fields[field] ?? {};
+    if (entity.keyFields.includes(field) || /^(number|integer|boolean)$/.test(type ?? '')) return SYSTEM_LENGTH / 4;
+    if (entity.encrypted.includes(field)) return LONGEST_PROPERTY;
+    return Math.min(LONGEST_PROPERTY, (type === 'string' && maxLength) || LONGEST_PROPERTY);
+  });
+  if (small.length < select.length) lengths.push(LARGE_FIELDS);
+  return Math.min(
+    LONGEST_ROW,
+    lengths.reduce((sum, length) => sum + length, SYSTEM_LENGTH),
+  );
+}
+
+/** The first items, up to the one with which the page is full. */
+export function withinPage<Item>(items: readonly Item[], lengthOf: (item: Item) => number): readonly Item[] {
+  let length = 0;
+  const end = items.findIndex((item) => {
+    length += lengthOf(item);
+    return length >= PAGE_LENGTH;
+  });
+  return end < 0 ? items : items.slice(0, end + 1);
+}
+
+/** A text in a blob counts, as it is fetched with its row. */
+export function rowLength({ properties }: Row): number {
+  const inBlobs = Object.entries(properties).filter(([name]) => name.startsWith('Blob_'));
+  const length = (text: unknown) => Number(/"length":(\d+)/.exec(String(text))?.[1] ?? 0);
+  return inBlobs.reduce((sum, [, text]) => sum + length(text), textLength(properties));
+}
+
+/** The same for the fields of an entity. */
+export function valuesLength(values: Values): number {
+  const inBlobs = Object.values(values).filter(isInBlob);
+  return inBlobs.reduce((sum, { length }) => sum + length, JSON.stringify(values).length);
+}

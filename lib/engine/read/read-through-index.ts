@@ -1,0 +1,215 @@
+import pMap from 'p-map';
+import { type Entity, omit, type Values } from '../../define/entity.ts';
+import { storedNames, toValues } from '../../define/entity-codec.ts';
+import { addressIfAny, isCopy, isIndexed, isUnique, type Place, placesOf } from '../../define/index-entries.ts';
+import type { CopyIndex, Index, IndexEntity } from '../../define/indexes.ts';
+import { buildKey, buildKeys, parseKey, prefixRange } from '../../define/key-template.ts';
+import { membersOf, readList } from '../../patterns/member-list.ts';
+import { type Row, readRange, readRow } from '../../storage/rows.ts';
+import { inPattern } from '../../telemetry/span.ts';
+import type { Engine } from '../engine.ts';
+import { notFound, readLive } from '../write/entity-store.ts';
+import { isConfirmed } from '../write/unique-claim.ts';
+import { readBound, valuesLength, withinPage } from './page-length.ts';
+import type { Page, PageOptions } from './retrieve.ts';
+
+/**
+ * Reading through an index: by a copy of the entity, which answers for itself or says where the rest is, or by a list of
+ * its kind. What an index says of an entity that has moved on meanwhile is never answered in its place.
+ */
+
+const POINT_READS_AT_ONCE = 16;
+/** A page takes no more entities than this where each is a point read. */
+const MAX_LOOKUPS = 256;
+const PARTITIONS_AT_ONCE = 16;
+
+export interface IndexPageOptions extends PageOptions {
+  /** The large fields that are not among these are left out; without it none is. */
+  readonly select?: readonly string[] | undefined;
+}
+
+/** The fields that a read through an index gives, partition first, in the order of its path. */
+export function indexFields(entity: Entity, index: Index): string[] {
+  const { partition } = index.elsewhere ?? entity;
+  // A bucket is found by reading all of them.
+  const inPartition = partition.parts.filter(({ buckets }) => buckets === undefined).map(({ field }) => field);
+  const inRow = [...index.row.fields];
+  // The end of a row key that tells entities of one value apart is what is asked for, and not given.
+  if (isOfMany(entity, index)) while (entity.keyFields.includes(inRow.at(-1) ?? '')) inRow.pop();
+  return [...new Set([...inPartition, ...inRow])];
+}
+
+/** Whether several entities may have what the index is read by: then its rows end in their keys. */
+export function isOfMany(entity: Entity, index: Index): boolean {
+  if (index.kind === 'index-entity') return true;
+  return !isUnique(index) && entity.keyFields.includes(index.row.fields.at(-1) ?? '');
+}
+
+/**
+ * Through an index of which several rows have what is given: a range query, or one for each bucket, at once and merged.
+ * The rows answer themselves where they are full or part copies; where they only refer, each entity is a second lookup.
+ */
+export const readByCopies = inPattern(
+  'secondary index',
+  async (
+    engine: Engine,
+    entity: Entity,
+    index: CopyIndex,
+    given: Values,
+    { top, after, select }: IndexPageOptions,
+  ): Promise<Page> => {
+    const { table, partition: template } = index.elsewhere ?? entity;
+    const partitions = buildKeys(template, given);
+    const isReference = index.copies === 'keys';
+    const limit = isReference ? Math.min(top, MAX_LOOKUPS) : top;
+    const { length, rowsPerCall } = readBound([entity]);
+    const bound = { length: length / partitions.length, rowsPerCall: rowsPerCall / partitions.length };
+    const range = { table, ...prefixRange(index.row, given), after: after?.row, type: entity.name, limit, bound };
+    const answers = await pMap(partitions, (partition) => readRange(engine.storage, { ...range, partition }), {
+      concurrency: PARTITIONS_AT_ONCE,
+    });
+    // Behind the last row that was read of a bucket there may be one before the rows of another bucket.
+    const ends = answers.flatMap(({ rows, more }) => (more ? (rows.at(-1)?.row ?? '') : []));
+    const all = answers.flatMap(({ rows }) => rows).filter(({ row }) => ends.every((end) => row <= end));
+    const rows = all.sort((one, other) => (one.row < other.row ? -1 : 1)).slice(0, limit);
+    // An entity may be under a key that would be that of a copy.
+    const entityOf = (row: Row) => {
+      if (!isCopy(row)) return undefined;
+      return isReference
+        ? follow(engine, entity, index, { row, select })
+        : withSelected(entity, toValues(entity, row.properties), select);
+    };
+    const { items, last } = await pageOf(rows, entityOf);
+    const more = last !== rows.at(-1) || all.length > rows.length || ends.length > 0;
+    return { items, next: more && last ? { row: last.row } : undefined };
+  },
+);
+
+/** The entities that are found for some keys of an index, in order, until the page is full; `last` is the last key. */
+async function pageOf<Key>(
+  keys: readonly Key[],
+  entityOf: (key: Key) => Promise<Values | undefined> | Values | undefined,
+): Promise<{ items: Values[]; last: Key | undefined }> {
+  const found: { key: Key; values: Values | undefined }[] = [];
+  while (found.length < keys.length) {
+    const some = keys.slice(found.length, found.length + POINT_READS_AT_ONCE);
+    found.push(...(await Promise.all(some.map(async (key) => ({ key, values: await entityOf(key) })))));
+    const page = withinPage(found, ({ values }) => (values ? valuesLength(values) : 0));
+    if (page.length === found.length && found.length < keys.length) continue;
+    const items = page.map(({ values }) => values).filter((values) => values !== undefined);
+    return { items, last: page.at(-1)?.key };
+  }
+  return { items: [], last: undefined };
+}
+
+/** The entity that a row of an index refers to; undefined where it has moved on. */
+async function follow(
+  engine: Engine,
+  entity: Entity,
+  index: CopyIndex,
+  { row, select }: { row: Row; select?: readonly string[] | undefined },
+): Promise<Values | undefined> {
+  const { SourcePartition, SourceRow } = row.properties;
+  const source = { table: entity.table, partition: String(SourcePartition), row: String(SourceRow) };
+  const found = await readLive(engine, entity, { ...source, select: projection(entity, index, select) });
+  const isRow = (place: Place) =>
+    place.table === row.table && place.partition === row.partition && place.row === row.row;
+  // A copy in the partition changes with its entity.
+  const isHere = !index.elsewhere || placesOf(entity, found?.values).some(isRow);
+  return isHere && found ? withSelected(entity, found.values, select) : undefined;
+}
+
+/** The properties to read of an entity for a list, without the large fields that are not selected; undefined for all. */
+function projection(entity: Entity, index: Index, select: readonly string[] | undefined): string[] | undefined {
+  const large = entity.large.filter((field) => !select?.includes(field) && !index.uses.includes(field));
+  // An older version is upgraded as a whole, and a condition may look at any field.
+  if (!select || large.length === 0 || entity.version > 1) return undefined;
+  if (Object.values(entity.indexes).some(({ when }) => when)) return undefined;
+  return storedNames(
+    entity,
+    Object.keys(entity.columns).filter((field) => !large.includes(field)),
+  );
+}
+
+/** The values without the large fields that are not selected. The others may be needed to show the selected ones. */
+function withSelected(entity: Entity, values: Values, select: readonly string[] | undefined): Values {
+  return select
+    ? omit(
+        values,
+        entity.large.filter((field) => !select.includes(field)),
+      )
+    : values;
+}
+
+/** Through an index whose every row is one entity. One lookup where the row holds a full copy, else two. Throws `not-found`. */
+export const readByCopy = inPattern(
+  'secondary index',
+  async (engine: Engine, entity: Entity, index: CopyIndex, given: Values): Promise<Values> => {
+    const copy = await readCopy(engine, entity, index, given);
+    const isData = !isUnique(index) || isConfirmed(copy);
+    if (isData && index.copies === 'everything') return toValues(entity, copy.properties);
+    // A claim is no data: whether its writer has committed is in the entity itself.
+    const found = await follow(engine, entity, index, { row: copy });
+    if (!found) throw notFound(entity);
+    return found;
+  },
+);
+
+/**
+ * The same, and never from a copy: the row of the index only says which entity to read, and the entity decides whether it has
+ * what is given. For decisions about access, for which a copy that lags is too old. Two lookups. Throws `not-found`.
+ */
+export const readByReference = inPattern(
+  'secondary index',
+  async (engine: Engine, entity: Entity, index: CopyIndex, given: Values): Promise<Values> => {
+    const found = await follow(engine, entity, index, { row: await readCopy(engine, entity, index, given) });
+    if (!found || Object.entries(given).some(([field, value]) => found[field] !== value)) throw notFound(entity);
+    return found;
+  },
+);
+
+/** The row of an index whose every row is one entity. Throws `not-found`. */
+async function readCopy({ storage }: Engine, entity: Entity, index: CopyIndex, given: Values): Promise<Row> {
+  const { table, partition } = index.elsewhere ?? entity;
+  const address = { table, partition: buildKey(partition, given), row: buildKey(index.row, given) };
+  const copy = await readRow(storage, address);
+  if (!copy || !isCopy(copy)) throw notFound(entity);
+  return copy;
+}
+
+/**
+ * Index entities pattern: the list, and a point query for each of its members; one that has moved on is left out. The whole
+ * list is read for each page.
+ */
+export const readByList = inPattern(
+  'index entities',
+  async (
+    engine: Engine,
+    entity: Entity,
+    index: IndexEntity,
+    given: Values,
+    { top, after, select }: IndexPageOptions,
+  ): Promise<Page> => {
+    const { table, partition } = index.elsewhere ?? entity;
+    const address = { table, partition: buildKey(partition, given), row: buildKey(index.row, given) };
+    const members = membersOf(await readList(engine.storage, address));
+    const rest = after ? members.filter((member) => member > after.row) : members;
+    const { items, last } = await pageOf(rest.slice(0, Math.min(top, MAX_LOOKUPS)), (member) =>
+      readMember(engine, entity, index, { given, member, select }),
+    );
+    return { items, next: last !== undefined && last !== rest.at(-1) ? { row: last } : undefined };
+  },
+);
+
+async function readMember(
+  engine: Engine,
+  entity: Entity,
+  index: IndexEntity,
+  { given, member, select }: { given: Values; member: string; select: readonly string[] | undefined },
+) {
+  const address = addressIfAny(entity, { ...given, ...parseKey(index.holds, member) });
+  const properties = projection(entity, index, select);
+  const found = address && (await readLive(engine, entity, { ...address, select: properties }));
+  const asked = Object.entries(given).every(([field, value]) => found?.values[field] === value);
+  return found && asked && isIndexed(index, found.values) ? withSelected(entity, found.values, select) : undefined;
+}

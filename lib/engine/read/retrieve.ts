@@ -1,0 +1,223 @@
+import { isDeepStrictEqual } from 'node:util';
+import { type Entity, isWrittenByClients, omit, pick, type Values } from '../../define/entity.ts';
+import { fieldsToProperties, storedNames, storedVersion } from '../../define/entity-codec.ts';
+import { addressOf } from '../../define/index-entries.ts';
+import { buildKey, keyRange, prefixOfDetails, rangeOfPrefix } from '../../define/key-template.ts';
+import { RowkeyError } from '../../errors.ts';
+import { dayOf, keptDays, readDays } from '../../patterns/high-volume-delete.ts';
+import { type Row, readRange, readRow, scanTable } from '../../storage/rows.ts';
+import { inPattern } from '../../telemetry/span.ts';
+import type { Engine } from '../engine.ts';
+import { notFound, readLive, type Stored } from '../write/entity-store.ts';
+import type { Position } from './continuation.ts';
+import { entityIn } from './judge-row.ts';
+import { PAGE_LENGTH, readBound, rowLength, valuesLength, withinPage } from './page-length.ts';
+
+/** Reading by key and by range. Only what is called a scan reads a whole table. */
+
+export interface Page {
+  readonly items: readonly Values[];
+  /** Where the next page begins, when there is more. */
+  readonly next: Position | undefined;
+}
+
+/** As many as a page of a range can hold. */
+const MAX_DETAILS = 1_000;
+
+export interface PageOptions {
+  readonly after?: Position | undefined;
+  readonly top: number;
+}
+
+export interface RangeOptions extends PageOptions {
+  /** Bounds of the first field of the row key, inclusive, read as prefixes. */
+  readonly from?: string | undefined;
+  readonly to?: string | undefined;
+  readonly select?: readonly string[] | undefined;
+  /** Only those with these values: storage looks at every row of the range for them. */
+  readonly where?: Values | undefined;
+}
+
+/** A point query: one transaction. Throws `not-found`. */
+export const readEntity = inPattern(
+  'point query',
+  async (engine: Engine, entity: Entity, key: Values): Promise<Stored> => {
+    const found = await readLive(engine, entity, addressOf(entity, key));
+    if (!found) throw notFound(entity);
+    return found;
+  },
+);
+
+export interface DetailsOptions {
+  /** The fields of each kind, by its name; without it all but the large ones. */
+  readonly select?: Readonly<Record<string, readonly string[] | undefined>>;
+}
+
+/**
+ * An entity with its details of the kinds that are named, by kind: one range query. Throws `not-found`, and `too-large` where
+ * the details are more than a page holds: a part of them could be taken for all.
+ */
+export const readWithDetails = inPattern(
+  'compound key',
+  async (
+    { storage }: Engine,
+    entity: Entity,
+    key: Values,
+    kinds: readonly Entity[],
+    { select = {} }: DetailsOptions = {},
+  ): Promise<Stored> => {
+    const { table, partition, row } = addressOf(entity, key);
+    const prefix = prefixOfDetails(entity.row, row);
+    const { before } = rangeOfPrefix(prefix);
+    const fields = new Map(kinds.map((kind) => [kind, withKeyOfSealed(kind, select[kind.name] ?? smallFields(kind))]));
+    const all = [entity, ...kinds];
+    // An older version is upgraded as a whole.
+    const isWhole =
+      all.some(({ version }) => version > 1) || [...fields.values()].every((names) => names === undefined);
+    const columns = ({ columns }: Entity) => Object.keys(columns);
+    const stored = all.flatMap((kind) => storedNames(kind, fields.get(kind) ?? columns(kind)));
+    // Where they escape a `_` of its key, they are not right behind it: it takes a read of its own.
+    const isBeside = prefix.startsWith(row);
+    const { rows, more } = await readRange(storage, {
+      table,
+      partition,
+      from: isBeside ? row : prefix,
+      before,
+      // The keys of other entities may be between the two.
+      without: isBeside ? { after: row, before: prefix } : undefined,
+      type: all.map(({ name }) => name),
+      select: isWhole ? undefined : [...new Set(stored)],
+      limit: MAX_DETAILS + 1,
+      bound: readBound(all),
+    });
+    const own = isBeside ? rows.find((found) => found.row === row) : await readRow(storage, { table, partition, row });
+    const snapshot = own && entityIn(entity, own);
+    if (!snapshot) throw notFound(entity);
+    const beside = rows.filter((each) => each.row.startsWith(prefix));
+    const details = kinds.map((kind) => {
+      const found = beside.map((each) => entityIn(kind, each)?.values).filter((values) => values !== undefined);
+      const names = fields.get(kind);
+      return { name: kind.name, list: names ? found.map((values) => pick(values, names)) : found };
+    });
+    const items = details.flatMap(({ list }) => list);
+    if (more || withinPage(items, valuesLength).length < items.length)
+      throw new RowkeyError(
+        'too-large',
+        `The entities to include are more than ${MAX_DETAILS} or have more than ${PAGE_LENGTH} characters.`,
+        { field: 'include', accepted: `a range of ${kinds.map(({ name }) => name).join(' or of ')}, page by page` },
+      );
+    const lists = Object.fromEntries(details.map(({ name, list }) => [name, list]));
+    return { etag: snapshot.etag, values: { ...snapshot.values, ...lists } };
+  },
+);
+
+/** The fields that a list has unless others are selected: all but the large ones. Undefined where none is large. */
+export function smallFields({ columns, large }: Entity): string[] | undefined {
+  return large.length === 0 ? undefined : Object.keys(columns).filter((field) => !large.includes(field));
+}
+
+/** Fields to read for those that are asked for: what is encrypted is bound to the key. */
+function withKeyOfSealed(entity: Entity, select: readonly string[] | undefined): readonly string[] | undefined {
+  return select?.some((field) => entity.encrypted.includes(field)) ? [...entity.keyFields, ...select] : select;
+}
+
+/** A range query within one partition, or, of an entity with a table a day, within that partition of each day. */
+export const readEntities = inPattern(
+  'range query',
+  async (engine: Engine, entity: Entity, key: Values, options: RangeOptions): Promise<Page> => {
+    const { from, to, top, after } = options;
+    const partition = buildKey(entity.partition, key);
+    const bounds = keyRange(entity.row, { from, to });
+    const isClients = isWrittenByClients(entity);
+    const type = typeOf(entity);
+    // A row that a client wrote may leave the fields of its key to its keys.
+    const asked = isClients ? omit(options.where ?? {}, entity.keyFields) : options.where;
+    const where = fieldsToProperties(entity, asked ?? {});
+    const wanted = withKeyOfSealed(entity, options.select);
+    // An older version is upgraded as a whole, and what a client wrote is checked as a whole.
+    const isWhole = entity.version > 1 || isClients;
+    const select = wanted && !isWhole ? storedNames(entity, wanted) : undefined;
+    // Storage sees an older version as it lies there: such rows are read all the same, and judged once they are upgraded.
+    const orVersionBefore = entity.version > 1 ? entity.version : undefined;
+    const bound = readBound([entity], isWhole ? undefined : wanted);
+    const common = { partition, where, orVersionBefore, select, limit: top, bound };
+    if (!entity.perDay) {
+      const range = { table: entity.table, ...common, ...bounds, after: after?.row, type };
+      const { rows, more } = await readRange(engine.storage, range);
+      return toPage(entity, rows, more, { where: options.where, select: wanted });
+    }
+    const { first, last } = keptDays(entity, engine.now());
+    const query = {
+      ...common,
+      bounds,
+      firstDay: later(first, dayIn(from) ?? first),
+      lastDay: earlier(last, dayIn(to) ?? last),
+      after: after?.day === undefined ? undefined : { day: after.day, row: after.row },
+    };
+    const { rows, more } = await readDays(engine, entity, query);
+    return toPage(entity, rows, more, { where: options.where, select: wanted });
+  },
+);
+
+/** A table scan: reads every row of the table, and is asked for by its name or not at all. */
+export const scanEntities = inPattern(
+  'table scan',
+  async (engine: Engine, entity: Entity, { top, after }: PageOptions): Promise<Page> => {
+    if (entity.perDay)
+      throw new RowkeyError('invalid-input', `${entity.name} has a table a day; they are read by partition.`);
+    const from = after?.partition === undefined ? undefined : { partition: after.partition, row: after.row };
+    const scan = { table: entity.table, type: typeOf(entity), after: from, limit: top, bound: readBound([entity]) };
+    const read = await scanTable(engine.storage, scan);
+    const rows = withinPage(read.rows, rowLength);
+    const more = read.more || rows.length < read.rows.length;
+    const last = rows.at(-1);
+    const items = rows.map((row) => entityIn(entity, row)?.values).filter((values) => values !== undefined);
+    return { items, next: more && last ? { partition: last.partition, row: last.row } : undefined };
+  },
+);
+
+/** The type of row to ask storage for: any, where a client may have written another. */
+function typeOf(entity: Entity): string | undefined {
+  return isWrittenByClients(entity) ? undefined : entity.name;
+}
+
+function toPage(
+  entity: Entity,
+  read: readonly Row[],
+  hasMore: boolean,
+  { where = {}, select }: Pick<RangeOptions, 'where' | 'select'>,
+): Page {
+  const rows = withinPage(read, rowLength);
+  const more = hasMore || rows.length < read.length;
+  // Storage has compared the others.
+  const isToCompare = ({ properties }: Row) =>
+    isWrittenByClients(entity) || storedVersion(entity, properties) < entity.version;
+  const items = rows
+    .flatMap((row) => {
+      const values = entityIn(entity, row)?.values;
+      return values ? [{ row, values }] : [];
+    })
+    .filter(({ row, values }) => !isToCompare(row) || isDeepStrictEqual(pick(values, Object.keys(where)), where))
+    .map(({ values }) => (select ? pick(values, select) : values));
+  const last = rows.at(-1);
+  if (!more || !last) return { items, next: undefined };
+  return { items, next: { row: last.row, ...(entity.perDay ? { day: dayOf(entity, last.table) } : {}) } };
+}
+
+function dayIn(bound: string | undefined): string | undefined {
+  if (bound === undefined) return undefined;
+  const day = bound.slice(0, 10);
+  if (/^\d{4}-\d{2}-\d{2}$/.test(day) && !Number.isNaN(Date.parse(day))) return day;
+  throw new RowkeyError('invalid-input', 'The range is not one of days.', {
+    field: 'from',
+    accepted: 'an ISO date, such as 2026-11-20',
+  });
+}
+
+function later(one: string, other: string): string {
+  return one > other ? one : other;
+}
+
+function earlier(one: string, other: string): string {
+  return one < other ? one : other;
+}

@@ -1,0 +1,188 @@
+import { z } from 'zod';
+import { busy, RowkeyError } from '../../errors.ts';
+import { deleteMessage, hideMessage, type SentMessage, sendMessage } from '../../storage/messages.ts';
+import type { Engine } from '../engine.ts';
+
+/**
+ * The functions host hides a message for ten minutes while a function works on it, and does not show it earlier when the
+ * instance dies. So every piece of work has a second message, its reminder, which is hidden for a minute at a time:
+ *
+ *   sender     send the message hidden (the reminder) -> send it again, visible, with the receipt of the reminder
+ *   function   hide the reminder for another minute: refused -> somebody else has the work, so do nothing
+ *              (a message without a reminder, such as the reminder itself: send a hidden copy first)
+ *              -> work; hide the reminder again from time to time -> delete the reminder -> the host deletes the message
+ *   failed     the reminder takes the delay and the number of attempts along, and a new message is sent for it
+ *
+ * Whoever dies, the reminder becomes visible within a minute. The message that the dead instance held returns after ten
+ * minutes, finds its reminder gone, and is dropped. Each holder writes under a message of its own: two live
+ * reconcilers never hold one message. test/model/protocol.mjs checks this.
+ */
+
+/** Permission to write what a message asks for. */
+export interface Hold {
+  /**
+   * To be called right before each write: renews the hold when that is due, and returns the signal by which the write
+   * must be given up. Throws `busy` when the hold is lost.
+   */
+  keep(): Promise<AbortSignal>;
+}
+
+/** The greatest instant that a date can be. */
+const LAST_INSTANT = 8_640_000_000_000_000;
+/** Far beyond what a day of waiting can reach. */
+const MAX_COUNT = 1_000_000;
+
+/** What earlier attempts leave in a message for the next one. */
+const History = z.object({
+  /** The first message of this work, which names its poison record. */
+  id: z.string().regex(/^[\w-]{1,64}$/),
+  /** Milliseconds: when the first message was inserted. */
+  since: z.int().min(0).max(LAST_INSTANT),
+  /** Attempts that failed, or whose process died. */
+  attempts: z.int().min(0).max(MAX_COUNT),
+  /** Times that the work was put off because storage was unavailable or others were writing. */
+  waits: z.int().min(0).max(MAX_COUNT),
+});
+export type History = z.infer<typeof History>;
+
+/** The SDK puts the id in the path of its requests, where `..` means the queue itself. */
+const Receipt = z.object({ id: z.string().regex(/^[\w-]{1,64}$/), popReceipt: z.string().min(1).max(256) });
+/** Top-level fields of a message body that belong to this module. */
+const Envelope = z.object({
+  reminder: Receipt.optional().catch(undefined),
+  history: History.optional().catch(undefined),
+});
+
+/** For what this module adds to a message. */
+export const ENVELOPE_BYTES = 1_024;
+/** A part of the hold that may pass before it is renewed. */
+const RENEW_AFTER = 0.4;
+
+/** For work without a message, such as a repair: what it leaves undone is found by the next one. */
+export const UNHELD_MS = 4 * 60_000;
+
+/** A hold that ends `milliseconds` from now and cannot be renewed. */
+export function holdFor({ now }: Pick<Engine, 'now'>, milliseconds: number): Hold {
+  const until = now() + milliseconds;
+  return {
+    async keep() {
+      const left = until - now();
+      if (left <= 0) throw busy('The hold on the message is running out.');
+      return AbortSignal.timeout(left);
+    },
+  };
+}
+
+/** Sends work to a queue, with its reminder, to be begun after `delaySeconds`. */
+export async function sendWork(
+  engine: Engine,
+  queue: string,
+  body: object,
+  { delaySeconds = 0 }: { readonly delaySeconds?: number } = {},
+): Promise<void> {
+  const reminder = await sendMessage(engine.storage, queue, body, delaySeconds + engine.timing.hideIntentForSeconds);
+  await unlessUnavailable(sendWorkOf(engine, reminder, { delaySeconds }));
+}
+
+/** Sends the work of a hidden message, which stays hidden as its reminder. */
+export async function sendWorkOf(
+  { storage }: Engine,
+  { queue, id, popReceipt, text }: SentMessage,
+  { delaySeconds = 0 }: { readonly delaySeconds?: number } = {},
+): Promise<void> {
+  await sendMessage(storage, queue, { ...JSON.parse(text), reminder: { id, popReceipt } }, delaySeconds);
+}
+
+/** A received message, as far as a hold needs to know it. */
+export interface ReceivedMessage {
+  readonly queue: string;
+  readonly id: string;
+  readonly attempts: number;
+  /** Milliseconds. */
+  readonly insertedAt: number;
+  readonly body: unknown;
+}
+
+/** What a message asks for, without what this module has added, and with the attempts of all messages before it. */
+export interface Unwrapped {
+  readonly body: unknown;
+  readonly history: History;
+}
+
+/** Separates the work from its envelope. The history counts this attempt. */
+export function unwrap({ id, attempts, insertedAt, body }: ReceivedMessage): Unwrapped {
+  const envelope = Envelope.safeParse(body).data;
+  if (!envelope) return { body, history: { id, since: insertedAt, attempts, waits: 0 } };
+  const { reminder: _, history: __, ...work } = body as Record<string, unknown>;
+  const { reminder, history } = envelope;
+  const earlier = history ?? { id: reminder?.id ?? id, since: insertedAt, attempts: 0, waits: 0 };
+  // A forged history must not keep the message from becoming too old.
+  const since = Math.min(earlier.since, insertedAt);
+  return { body: work, history: { ...earlier, since, attempts: earlier.attempts + attempts } };
+}
+
+/** The hold of a queue function on its work. */
+export interface HeldWork extends Hold {
+  /** The work is done, or recorded as poison. */
+  release(): Promise<void>;
+  /** The work goes on later, with this history. False when the hold is lost: then somebody else goes on with it. */
+  putOff(history: History, delaySeconds: number): Promise<boolean>;
+}
+
+/**
+ * Takes the hold on what a message asks for. Undefined when another message has the work, or it is done. Throws
+ * `storage-unavailable`.
+ */
+export async function holdWork(engine: Engine, message: ReceivedMessage): Promise<HeldWork | undefined> {
+  const { storage, now, timing } = engine;
+  const { queue } = message;
+  const { body, history } = unwrap(message);
+  const receipt = Envelope.safeParse(message.body).data?.reminder;
+  const text = JSON.stringify({ ...(body as object), history });
+  let hiddenAt = now();
+  let reminder: SentMessage | undefined = receipt
+    ? await hideMessage(storage, { queue, ...receipt, text }, timing.hideIntentForSeconds)
+    : await sendMessage(storage, queue, text, timing.hideIntentForSeconds);
+  if (!reminder) return undefined;
+  let renewal: Promise<void> | undefined;
+
+  async function renew(): Promise<void> {
+    const since = now();
+    reminder = reminder && (await hideMessage(storage, reminder, timing.hideIntentForSeconds));
+    if (!reminder) throw busy('Another message has taken over the work.');
+    hiddenAt = since;
+  }
+
+  return {
+    async keep() {
+      if (now() >= hiddenAt + timing.settleWithinMs * RENEW_AFTER) {
+        renewal ??= renew().finally(() => {
+          renewal = undefined;
+        });
+        await renewal;
+      }
+      return AbortSignal.timeout(Math.max(0, hiddenAt + timing.settleWithinMs - now()));
+    },
+    async release() {
+      // What stays is visible in a minute, and finds nothing to do.
+      if (reminder) await unlessUnavailable(deleteMessage(storage, reminder));
+    },
+    async putOff(next, delaySeconds) {
+      await renewal?.catch(() => undefined);
+      if (!reminder) return false;
+      const later = { ...reminder, text: JSON.stringify({ ...(body as object), history: next }) };
+      const hidden = await hideMessage(storage, later, delaySeconds + timing.hideIntentForSeconds);
+      if (hidden) await unlessUnavailable(sendWorkOf(engine, hidden, { delaySeconds }));
+      return hidden !== undefined;
+    },
+  };
+}
+
+/** A hidden message becomes visible by itself, so a failure here must not turn a change that is done into an error. */
+export async function unlessUnavailable(call: Promise<unknown>): Promise<void> {
+  try {
+    await call;
+  } catch (error) {
+    if (!(error instanceof RowkeyError && error.code === 'storage-unavailable')) throw error;
+  }
+}

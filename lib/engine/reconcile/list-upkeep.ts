@@ -1,0 +1,105 @@
+import type { Place } from '../../define/index-entries.ts';
+import { RowkeyError } from '../../errors.ts';
+import { dropList, listAction, membersOf, readList, toStoredList } from '../../patterns/member-list.ts';
+import { isExplaining } from '../../storage/explain.ts';
+import { type Action, readRow, tryAction } from '../../storage/rows.ts';
+import type { Storage } from '../../storage/storage.ts';
+import type { Hold } from './hold.ts';
+
+/**
+ * Index entities pattern, in another partition: who joins and who leaves a list at the same moment is written at once. Each
+ * of them has read its entity before, and the list is read after: so what each of them relies on holds for all together.
+ * Where the list has changed in between, all of them start over from their entities.
+ */
+
+interface Request {
+  readonly member: string;
+  readonly wanted: boolean;
+  readonly hold: Hold;
+  readonly answer: PromiseWithResolvers<boolean>;
+}
+
+const waiting = new WeakMap<Storage, Map<string, Request[]>>();
+
+/** Makes a list hold a member or not. Answers false when the list changed meanwhile. */
+export function settleMember(
+  storage: Storage,
+  place: Place & { readonly member: string },
+  { wanted, hold }: { readonly wanted: boolean; readonly hold: Hold },
+): Promise<boolean> {
+  const answer = Promise.withResolvers<boolean>();
+  const request = { member: place.member, wanted, hold, answer };
+  // What is explained is not done along with what others do, nor theirs left undone along with it.
+  if (isExplaining()) return write(storage, place, [request]);
+  const lists = waiting.get(storage) ?? new Map<string, Request[]>();
+  waiting.set(storage, lists);
+  const key = JSON.stringify([place.table, place.partition, place.row]);
+  const others = lists.get(key);
+  if (others) others.push(request);
+  else {
+    lists.set(key, [request]);
+    void settleAll(storage, place, lists, key);
+  }
+  return answer.promise;
+}
+
+/** One write after the other, each for all who have come since the one before began. */
+async function settleAll(storage: Storage, place: Place, lists: Map<string, Request[]>, key: string): Promise<void> {
+  for (;;) {
+    const requests = lists.get(key)?.splice(0) ?? [];
+    if (requests.length === 0) {
+      lists.delete(key);
+      return;
+    }
+    try {
+      const isWritten = await write(storage, place, requests);
+      for (const { answer } of requests) answer.resolve(isWritten);
+    } catch (error) {
+      for (const { answer } of requests) answer.reject(error);
+    }
+  }
+}
+
+async function write(storage: Storage, place: Place, requests: readonly Request[]): Promise<boolean> {
+  const row = await readList(storage, place);
+  const intime: Request[] = [];
+  const signals: AbortSignal[] = [];
+  for (const request of requests)
+    try {
+      signals.push(await request.hold.keep());
+      intime.push(request);
+    } catch (error) {
+      request.answer.reject(error);
+    }
+  const add = intime.filter(({ wanted }) => wanted).map(({ member }) => member);
+  const remove = intime.filter(({ wanted }) => !wanted).map(({ member }) => member);
+  const isOther = row && row.properties.EntityType !== 'list';
+  if ((!row || isOther) && add.length === 0) return true;
+  if (isOther)
+    throw new RowkeyError(
+      'needs-repair',
+      `A row of the table ${place.table} is in the place of a list of the index ${place.index}.`,
+    );
+  // The last one out takes the list away.
+  const isEmptied = add.length === 0 && membersOf(row).every((member) => remove.includes(member));
+  const changed =
+    isEmptied && row
+      ? ({ kind: 'delete', row: place.row, etag: row.etag } as const)
+      : listAction(row, place.row, { add, remove });
+  if (!changed) return true;
+  const action = await toStoredList(storage, place, changed);
+  const isWritten = await tryAction(storage, { ...place, signal: AbortSignal.any(signals) }, action);
+  // Of the two, the list that is not there any more.
+  if (isWritten || (await isOurs(storage, place, action))) {
+    await dropList(storage, row);
+    return true;
+  }
+  if ('properties' in action) await dropList(storage, action);
+  return false;
+}
+
+/** A refusal may be of a second attempt whose first one was done: then the row refers to the blob of this very write. */
+async function isOurs(storage: Storage, place: Place, action: Action): Promise<boolean> {
+  const blob = 'properties' in action ? action.properties.MembersBlob : undefined;
+  return blob !== undefined && (await readRow(storage, place))?.properties.MembersBlob === blob;
+}

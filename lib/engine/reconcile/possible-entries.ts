@@ -1,0 +1,97 @@
+import type { Entity, Values } from '../../define/entity.ts';
+import { addressOf, type Place } from '../../define/index-entries.ts';
+import { buildKey, type KeyTemplate, parseKey } from '../../define/key-template.ts';
+import { RowkeyError } from '../../errors.ts';
+import type { Address } from '../../storage/rows.ts';
+import type { Intent } from './intent.ts';
+
+/**
+ * A queue message is not trusted: whoever can write to the queue can name any row in it. The reconciler works only on entity
+ * keys and index entries that the declaration can produce. The check looks for a witness: field values from which the
+ * declaration's key templates build both the entity's address and the index entry.
+ */
+
+type IntentItem = Intent['items'][number];
+
+/** The part of an intent that the declaration can produce, and why the rest cannot be, if there is a rest. */
+export function possibleItems(entity: Entity, intent: Intent): { items: IntentItem[]; refused: string | undefined } {
+  let refused: string | undefined;
+  const items = intent.items.flatMap(({ partition, row, places }) => {
+    const address = { table: intent.table, partition, row };
+    if (!isPossible(entity, address)) {
+      refused ??= `it names a key that no entity of ${entity.name} can have`;
+      return [];
+    }
+    // A later release may have declared an index that this one does not know, and keeps its entries itself.
+    const known = places.filter(({ index }) => Object.hasOwn(entity.indexes, index));
+    const possible = known.filter((place) => isPossible(entity, address, place));
+    const other = known.find((place) => !possible.includes(place));
+    if (other) refused ??= `it names an entry that the index ${other.index} of ${entity.name} cannot have for this key`;
+    return [{ partition, row, places: possible }];
+  });
+  return { items, refused };
+}
+
+/** Whether some field values make an entity with this address, and with this index entry where one is given. */
+function isPossible(entity: Entity, address: Address, place?: Place): boolean {
+  const ofEntity: Pair[] = [
+    [entity.partition, address.partition],
+    [entity.row, address.row],
+  ];
+  const ofPlace = place ? pairsOf(entity, place) : [];
+  const key = fieldsOf(entity, ofEntity);
+  const others = ofPlace && fieldsOf(entity, ofPlace);
+  if (!ofPlace || !key || !others) return false;
+  // One field may be kept in two forms, such as an instant as text and as ticks: either may be the one to build from.
+  return [
+    { ...others, ...key },
+    { ...key, ...others },
+  ].some((values) => builds(values, [...ofEntity, ...ofPlace]) && isTableOf(entity, values, address.table));
+}
+
+type Pair = readonly [template: KeyTemplate, key: string];
+
+/** The templates of an index with the keys of an entry, or undefined where the entry is of another shape or table. */
+function pairsOf(entity: Entity, { index: name, table, partition, row, member }: Place): Pair[] | undefined {
+  const index = entity.indexes[name];
+  if (index?.elsewhere?.table !== table || (member !== undefined) !== (index.kind === 'index-entity')) return undefined;
+  const holds: Pair[] = index.kind === 'index-entity' && member !== undefined ? [[index.holds, member]] : [];
+  return [[index.elsewhere.partition, partition], [index.row, row], ...holds];
+}
+
+function fieldsOf({ columns }: Entity, pairs: readonly Pair[]): Values | undefined {
+  let fields: Values = {};
+  for (const [template, key] of pairs) {
+    const parsed = parseKey(template, key);
+    if (!parsed) return undefined;
+    fields = { ...fields, ...parsed };
+  }
+  const typed = Object.entries(fields).map(([field, value]) => {
+    const isNumber = ['Int32', 'Int64', 'Double'].includes(columns[field] ?? '');
+    return [field, isNumber ? Number(value) : value];
+  });
+  return Object.fromEntries(typed);
+}
+
+/** A key with a hash of a field that no key shows cannot be built again: its shape has to do. */
+function builds(values: Values, pairs: readonly Pair[]): boolean {
+  return unlessRefused(() =>
+    pairs.every(
+      ([template, key]) =>
+        template.fields.some((field) => values[field] === undefined) || buildKey(template, values) === key,
+    ),
+  );
+}
+
+function isTableOf(entity: Entity, values: Values, table: string): boolean {
+  return entity.perDay ? unlessRefused(() => addressOf(entity, values).table === table) : entity.table === table;
+}
+
+function unlessRefused(check: () => boolean): boolean {
+  try {
+    return check();
+  } catch (error) {
+    if (error instanceof RowkeyError) return false;
+    throw error;
+  }
+}

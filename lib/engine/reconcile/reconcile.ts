@@ -1,0 +1,214 @@
+import { isDeepStrictEqual } from 'node:util';
+import pMap from 'p-map';
+import type { Entity, Values } from '../../define/entity.ts';
+import { liveValues, PLACEHOLDER, type Snapshot, TOMBSTONE, toSnapshot, toValues } from '../../define/entity-codec.ts';
+import {
+  copyProperties,
+  isCopy,
+  isUnique,
+  type Place,
+  placesOf,
+  samePlace,
+  unionOfPlaces,
+} from '../../define/index-entries.ts';
+import type { InterPartitionIndex } from '../../define/indexes.ts';
+import { RowkeyError } from '../../errors.ts';
+import { isExplaining } from '../../storage/explain.ts';
+import { type Address, type Properties, type Row, readRow, tryAction } from '../../storage/rows.ts';
+import { inPattern } from '../../telemetry/span.ts';
+import type { Engine } from '../engine.ts';
+import type { Plan } from '../write/plan.ts';
+import { hasLiveClaim, isConfirmed, isOwnedBy } from '../write/unique-claim.ts';
+import type { Hold } from './hold.ts';
+import type { Intent } from './intent.ts';
+import { settleMember } from './list-upkeep.ts';
+
+/**
+ * Eventually consistent transactions pattern, the reconciler's side: makes the places that an intent names agree with
+ * their entity as it is now, whatever the order and the number of intents.
+ *
+ *   places of its own   read the entity -> each place under that place's ETag, refused: start over
+ *                       -> read the entity again, changed: start over
+ *   contested rows      read the row -> a live claim of another intent: leave it -> only then read the entity
+ *                       -> act under the row's ETag, refused: again from the row; never create the row
+ *   a tombstone         goes when every place agrees
+ *
+ * A writer that has just committed is the reconciler of its own intent, which is hidden still: its commit stands for the
+ * first read of the entity, and its claim for the read of the row.
+ *
+ * The second read of the entity is what makes reordered intents safe.
+ */
+
+const ENTITIES_AT_ONCE = 8;
+
+export interface ReconcileOptions {
+  /** On the message that has the intent. */
+  readonly hold: Hold;
+  /** What a writer knows that settles its own intent. */
+  readonly written?: Written | undefined;
+}
+
+/** An entity group transaction that was committed, and what stands for reads of the reconciler. */
+export interface Written {
+  /** By row key, the state of each entity as it was committed. */
+  readonly entities: ReadonlyMap<string, Committed>;
+  /** The rows of unique indexes as they were claimed before it. */
+  readonly claimed: readonly Row[];
+}
+
+export interface Committed {
+  readonly etag: string;
+  /** Undefined for an entity that was deleted. */
+  readonly values: Values | undefined;
+}
+
+/** Throws to be tried again. */
+export const reconcile = inPattern(
+  'reconcile',
+  async (
+    engine: Engine,
+    entity: Entity,
+    { intent, table, items }: Pick<Intent, 'intent' | 'table'> & { readonly items: Plan['items'] },
+    { hold, written }: ReconcileOptions,
+  ): Promise<void> => {
+    const work: Work = { engine, entity, intent, hold, written };
+    const failures: unknown[] = [];
+    const settle = async (item: (typeof items)[number]) => {
+      if (failures.length > 0) return;
+      await reconcileEntity(work, { ...item, table }, item.places).catch((error: unknown) => failures.push(error));
+    };
+    // A failure is thrown after every item has ended: the caller then gives the hold away.
+    await pMap(items, settle, { concurrency: ENTITIES_AT_ONCE });
+    if (failures.length > 0) throw failures.find(mayStillLand) ?? failures[0];
+  },
+);
+
+/** Whether a write may have been sent whose outcome is unknown. */
+export function mayStillLand(error: unknown): boolean {
+  return error instanceof RowkeyError && error.code === 'storage-unavailable';
+}
+
+interface Work extends ReconcileOptions {
+  readonly engine: Engine;
+  readonly entity: Entity;
+  readonly intent: string;
+}
+
+async function reconcileEntity(work: Work, { table, partition, row }: Address, named: readonly Place[]): Promise<void> {
+  const { engine, entity, hold } = work;
+  const address = { table, partition, row };
+  let committed = work.written?.entities.get(row);
+  for (;;) {
+    // A commit stands for the first read: what is written from here on is written after it.
+    const before = committed ?? toCommitted(await readSnapshot(work, address));
+    const places = unionOfPlaces(named, placesOf(entity, before.values));
+    const contested = places.filter((place) => isUnique(entity.indexes[place.index]));
+    const own = places.filter((place) => !contested.includes(place));
+    let refused = false;
+    for (const place of own) refused ||= !(await settleOwn(work, { address, values: before.values, place }));
+    if (refused) {
+      committed = undefined;
+      continue;
+    }
+    for (const place of contested) await settleContested(work, address, place, committed);
+    const after = await readSnapshot(work, address);
+    const isExplained = committed !== undefined && isExplaining();
+    committed = undefined;
+    if (toCommitted(after).etag !== before.etag && !isExplained) continue;
+    // The tombstone of an entity that moves is deleted by the move.
+    const isDeleted = isExplained ? before.values === undefined : after.state === 'tombstone' && !after.movedTo;
+    if (isDeleted) {
+      const where = { ...address, signal: await hold.keep() };
+      await tryAction(engine.storage, where, { kind: 'delete', row, etag: before.etag });
+    }
+    return;
+  }
+}
+
+/** A copy under the entity's own key, or its place in a list. Answers false when the place changed meanwhile. */
+async function settleOwn(
+  { engine, entity, hold }: Work,
+  { address, values, place }: { readonly address: Address; readonly values: Values | undefined; readonly place: Place },
+): Promise<boolean> {
+  const wanted = placesOf(entity, values).some((other) => samePlace(other, place));
+  const { member } = place;
+  if (member !== undefined) return settleMember(engine.storage, { ...place, member }, { wanted, hold });
+  const row = await readRow(engine.storage, place);
+  const where = { ...place, signal: await hold.keep() };
+  const index = entity.indexes[place.index];
+  if (!wanted || !values || index?.kind !== 'inter-partition')
+    return row && isEntryOf(entity, address, row)
+      ? tryAction(engine.storage, where, { kind: 'delete', row: place.row, etag: row.etag })
+      : true;
+  const properties = copyProperties(entity, values, index.copies);
+  if (!row) return tryAction(engine.storage, where, { kind: 'insert', row: place.row, properties });
+  return (
+    sameCopy(entity, row, properties) ||
+    tryAction(engine.storage, where, { kind: 'replace', row: place.row, properties, etag: row.etag })
+  );
+}
+
+/**
+ * A row that several entities compete for: confirmed or removed, never created, and judged before the entity is read. The
+ * claim of a writer that has committed since stands for both reads.
+ */
+async function settleContested(
+  work: Work,
+  address: Address,
+  place: Place,
+  committed: Committed | undefined,
+): Promise<void> {
+  const { engine, entity, hold, written } = work;
+  let claimed = committed && written?.claimed.find((row) => samePlace({ ...row, index: place.index }, place));
+  for (;;) {
+    const row = claimed ?? (await readRow(engine.storage, place));
+    if (!row || !isEntryOf(entity, address, row)) return;
+    if (hasLiveClaim(row, work, engine.now())) return;
+    const read = claimed ? undefined : await readSnapshot(work, address);
+    // An explanation has committed nothing that could be read.
+    const values = read && !(committed && isExplaining()) ? liveValues(read) : committed?.values;
+    claimed = undefined;
+    const wanted = placesOf(entity, values).some((other) => samePlace(other, place));
+    const where = { ...place, signal: await hold.keep() };
+    if (!wanted || !values) {
+      if (await tryAction(engine.storage, where, { kind: 'delete', row: place.row, etag: row.etag })) return;
+      continue;
+    }
+    const properties = confirmedRow(entity, values, place);
+    if (isConfirmed(row) && !row.properties.Claim && sameCopy(entity, row, properties)) return;
+    if (await tryAction(engine.storage, where, { kind: 'replace', row: place.row, properties, etag: row.etag })) return;
+  }
+}
+
+/** A row of a unique index whose entity is committed. */
+export function confirmedRow(entity: Entity, values: Values, place: Place): Properties {
+  const index = entity.indexes[place.index] as InterPartitionIndex;
+  return { ...copyProperties(entity, values, index.copies), Confirmed: true };
+}
+
+/** Whether a row is the copy that is wanted, of the entity that it should be of. */
+export function sameCopy(entity: Entity, row: Row, wanted: Properties): boolean {
+  return (
+    isOwnedBy(row, { partition: String(wanted.SourcePartition), row: String(wanted.SourceRow) }) &&
+    isDeepStrictEqual(toValues(entity, row.properties), toValues(entity, wanted))
+  );
+}
+
+/** Whether a row is a copy or a claim of this very entity: nothing else is deleted. */
+function isEntryOf({ name }: Entity, address: Address, row: Row): boolean {
+  const { EntityType } = row.properties;
+  return (EntityType === name || EntityType === 'claim') && isOwnedBy(row, address);
+}
+
+/** A row of another type, or a copy, is not the entity. */
+async function readSnapshot({ engine, entity }: Work, address: Address): Promise<Snapshot> {
+  const row = await readRow(engine.storage, address);
+  const type = row?.properties.EntityType;
+  const isDeleted = type === TOMBSTONE || type === PLACEHOLDER;
+  const isLive = type === entity.name && row !== undefined && !isCopy(row);
+  return toSnapshot(entity, isDeleted || isLive ? row : undefined);
+}
+
+function toCommitted(snapshot: Snapshot): Committed {
+  return { etag: snapshot.state === 'absent' ? '' : snapshot.etag, values: liveValues(snapshot) };
+}

@@ -1,0 +1,69 @@
+import { randomUUID } from 'node:crypto';
+import { z } from 'zod';
+import { defineEntity } from '../../define/define-entity.ts';
+import type { Values } from '../../define/entity.ts';
+import { toProperties } from '../../define/entity-codec.ts';
+import { addressOf } from '../../define/index-entries.ts';
+import { RowkeyError } from '../../errors.ts';
+import { withDayTable } from '../../patterns/high-volume-delete.ts';
+import { submit } from '../../storage/rows.ts';
+import type { Engine } from '../engine.ts';
+import { readLive } from '../write/entity-store.ts';
+
+/**
+ * What became of a request that was answered before it was done: an archive or a move; and the key that was made up for one
+ * that may be repeated. Kept in a table a day.
+ */
+export const operations = defineEntity('operations', {
+  schema: z.object({
+    /** Begins with its day, which names its table. */
+    operationId: z.string().regex(/^\d{4}-\d{2}-\d{2}-[0-9a-f-]{36}$/, 'an id of an operation is needed'),
+    operation: z.enum(['archive', 'move', 'create']),
+    entity: z.string(),
+    status: z.enum(['running', 'succeeded', 'failed']),
+    reason: z.string().optional(),
+    /** The key of the entity when the operation was asked for. */
+    key: z.record(z.string(), z.unknown()),
+    /** Where a move takes it. */
+    to: z.record(z.string(), z.unknown()).optional(),
+  }),
+  table: 'operations',
+  key: { partition: '{operationId}', row: 'status' },
+  perDay: { field: 'operationId', keepDays: 30 },
+  access: { read: [], write: [] },
+});
+
+export type Operation = z.infer<typeof operations.schema>;
+type OperationKey = Pick<Operation, 'operation' | 'entity' | 'operationId'>;
+
+/** The id of an operation that begins at `now`, in milliseconds; the same for the same `id` on the same day, UTC. */
+export function newOperationId(now: number, id: string = randomUUID()): string {
+  return `${new Date(now).toISOString().slice(0, 10)}-${id}`;
+}
+
+/** Records where the operation stands, over what was recorded before; or, with `insert`, if nothing was. */
+export async function writeOperation(
+  engine: Engine,
+  operation: Operation,
+  kind: 'upsert' | 'insert' = 'upsert',
+): Promise<void> {
+  const { table, partition, row } = addressOf(operations, operation);
+  const system = { WriteId: operation.operationId, Incarnation: operation.operationId };
+  const properties = toProperties(operations, operation, system);
+  const write = () => submit(engine.storage, { table, partition, actions: [{ kind, row, properties }] });
+  await withDayTable(engine, table, write);
+}
+
+/** Undefined where there is none, or none of this entity: an id alone opens nothing. */
+export async function findOperation(engine: Engine, of: OperationKey): Promise<Values | undefined> {
+  const known = operations.schema.shape.operationId.safeParse(of.operationId).success;
+  const found = known ? await readLive(engine, operations, addressOf(operations, of)) : undefined;
+  return found?.values.entity === of.entity && found.values.operation === of.operation ? found.values : undefined;
+}
+
+/** The same. Throws `not-found`. */
+export async function readOperation(engine: Engine, of: OperationKey): Promise<Values> {
+  const found = await findOperation(engine, of);
+  if (found) return found;
+  throw new RowkeyError('not-found', 'There is no such operation, or it ended too long ago.');
+}

@@ -1,0 +1,327 @@
+import { randomUUID } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { isDeepStrictEqual } from 'node:util';
+import { z } from 'zod';
+import type { Entity, Values } from '../../define/entity.ts';
+import { type Snapshot, toSnapshot } from '../../define/entity-codec.ts';
+import { addressOf, isUnique, placesOf } from '../../define/index-entries.ts';
+import { maskOf, parse } from '../../define/validation.ts';
+import { busy, RowkeyError } from '../../errors.ts';
+import { movedDetails, readDetails } from '../../patterns/compound-key.ts';
+import { type Address, readRow, tryAction } from '../../storage/rows.ts';
+import { inPattern, traceContext } from '../../telemetry/span.ts';
+import type { Engine } from '../engine.ts';
+import { noted } from '../note-change.ts';
+import { type Hold, holdFor, sendWork, UNHELD_MS } from '../reconcile/hold.ts';
+import { ARCHIVE_QUEUE, INDEX_CHANGES_QUEUE, type Intent, MESSAGE, MESSAGE_VERSION } from '../reconcile/intent.ts';
+import { confirmedRow } from '../reconcile/reconcile.ts';
+import { droppingBlobs, notFound, readLive } from '../write/entity-store.ts';
+import { commit, duplicateValue, EntityChanged } from '../write/eventual-transaction.ts';
+import type { Change } from '../write/plan.ts';
+import { toPlaced } from '../write/stored-values.ts';
+import { claimFree, hasLiveClaim, isOwnedBy } from '../write/unique-claim.ts';
+import { findOperation, newOperationId, type Operation, writeOperation } from './operation.ts';
+
+/**
+ * Archive and move: an eventual transaction between two entities.
+ *
+ *   request    read the source -> record the operation -> send the message: 202
+ *   consumer   insert or replace at the destination, closed to writers
+ *              -> a move: hand the rows of unique indexes over
+ *              -> the source becomes a tombstone that names the operation, if unchanged; else over again
+ *              -> open the destination -> take the tombstone away
+ *   refused    a move hands the rows back -> the destination goes: the source is as it was
+ *
+ * At every instant the entity is in at least one of the two. The tombstone is the point of no return: a source that is
+ * gone without one was deleted by a caller, and then the destination goes too, as nothing acknowledged may be undone.
+ * A message names one life of the entity (its incarnation), and the entity begins another where it arrives, so that a
+ * doubled or late message finds nothing to do.
+ */
+
+/** Not strict, as `Intent` is not. */
+export const Transfer = z.object({
+  ...MESSAGE,
+  operation: z.enum(['archive', 'move']),
+  operationId: z.string().min(1),
+  entity: z.string().min(1),
+  key: z.record(z.string(), z.unknown()),
+  /** The fields of the key that a move changes. */
+  to: z.record(z.string(), z.unknown()).optional(),
+  incarnation: z.string().min(1),
+});
+export type Transfer = z.infer<typeof Transfer>;
+
+const CLAIM_WAIT_MS = 250;
+
+/**
+ * Asks for an entity to be put into its archive. Answers the id of the operation, which follows from `id` where that is given,
+ * so that a request that is repeated on the same day is done once. Throws `not-found`.
+ */
+export async function requestArchive(engine: Engine, entity: Entity, key: Values, id?: string): Promise<string> {
+  return request(engine, entity, { operation: 'archive', key }, id);
+}
+
+/** Asks for an entity to be moved: `input` gives new values of its movable fields. Throws `not-found`, `invalid-input`. */
+export async function requestMove(
+  engine: Engine,
+  entity: Entity,
+  key: Values,
+  input: unknown,
+  id?: string,
+): Promise<string> {
+  const to = parse(moveSchema(entity), input);
+  const address = addressOf(entity, { ...key, ...to });
+  if (isDeepStrictEqual(address, addressOf(entity, key)))
+    throw new RowkeyError('invalid-input', 'The entity is there already.', {
+      field: entity.movable[0] ?? '',
+      accepted: 'another value',
+    });
+  return request(engine, entity, { operation: 'move', key, to }, id);
+}
+
+/** What the body of a move says. */
+export function moveSchema(entity: Entity): z.ZodObject {
+  return entity.schema.pick(maskOf(entity.movable)).required().strict();
+}
+
+async function request(
+  engine: Engine,
+  entity: Entity,
+  asked: Pick<Transfer, 'operation' | 'key' | 'to'>,
+  id?: string,
+): Promise<string> {
+  const operationId = newOperationId(engine.now(), id);
+  const named = { operation: asked.operation, operationId, entity: entity.name };
+  const earlier = id === undefined ? undefined : await findOperation(engine, named);
+  if (earlier && earlier.status !== 'running') return operationId;
+  const address = addressOf(entity, asked.key);
+  const source = await readLive(engine, entity, address);
+  // One that runs may be about to be done; one whose process died before it was sent is sent now.
+  if (!source && earlier) return operationId;
+  if (!source) throw notFound(entity);
+  const transfer: Transfer = {
+    version: MESSAGE_VERSION,
+    ...asked,
+    operationId,
+    entity: entity.name,
+    incarnation: source.system.Incarnation,
+  };
+  await report(engine, transfer, 'running');
+  const { operation, to = {} } = asked;
+  const change = { operation, entity: entity.name, address, fields: Object.keys(to), etag: source.etag };
+  await noted(engine, change, () => sendWork(engine, ARCHIVE_QUEUE, { ...transfer, ...traceContext() }));
+  return operationId;
+}
+
+/** Does what a message of the archive queue asks for, however often and late it comes. Throws to be tried again. */
+export const runTransfer = inPattern(
+  'archive or move',
+  async (
+    engine: Engine,
+    entity: Entity,
+    transfer: Transfer,
+    { hold }: { readonly hold: Hold } = { hold: holdFor(engine, UNHELD_MS) },
+  ): Promise<void> => {
+    const destination = transfer.operation === 'archive' ? entity.archive : entity;
+    if (!destination) throw new RowkeyError('never-succeeds', `The entity ${entity.name} has no archive.`);
+    const recorded = await recordOf(engine, transfer);
+    if (!recorded)
+      throw new RowkeyError('never-succeeds', 'No such operation is recorded with this key, or it ended too long ago.');
+    if (recorded.status === 'succeeded') return;
+    const from = addressOf(entity, transfer.key);
+    const to = addressOf(destination, { ...transfer.key, ...transfer.to });
+    const reason = await carry({ engine, entity, destination, transfer, from, to, hold });
+    if (reason === undefined) await report(engine, transfer, 'succeeded');
+    else await failTransfer(engine, transfer, reason);
+  },
+);
+
+/**
+ * Records that an operation came to nothing, unless a double of its message has done it meanwhile, or no such operation is
+ * recorded.
+ */
+export async function failTransfer(engine: Engine, transfer: Transfer, reason: string): Promise<void> {
+  const recorded = await recordOf(engine, transfer);
+  if (recorded && recorded.status !== 'succeeded') await report(engine, transfer, 'failed', reason);
+}
+
+/**
+ * The operation as it was recorded when it was asked for, with a key and new values that were checked then. Undefined for a
+ * message that says otherwise: whoever can write to the queue can name any key.
+ */
+async function recordOf(engine: Engine, transfer: Transfer): Promise<Values | undefined> {
+  const recorded = await findOperation(engine, transfer);
+  const isSame = isDeepStrictEqual([recorded?.key, recorded?.to], [transfer.key, transfer.to]);
+  return isSame ? recorded : undefined;
+}
+
+interface Work {
+  readonly engine: Engine;
+  readonly entity: Entity;
+  readonly destination: Entity;
+  readonly transfer: Transfer;
+  readonly from: Address;
+  readonly to: Address;
+  readonly hold: Hold;
+}
+
+const GONE = 'It was deleted, or changed its key, before its turn came.';
+const TAKEN = 'There is another one with this key already.';
+/** Why an entity cannot be where it is to go, or its details not go along, however often that is tried. */
+const REFUSALS = new Set<string>(['duplicate-value', 'too-large', 'invalid-input']);
+
+/** Goes on from whatever state the two are in; answers why it cannot be done, or undefined when it is. */
+async function carry(work: Work): Promise<string | undefined> {
+  const { engine, entity, destination, transfer, from, to, hold } = work;
+  const dropArrived = (before: Snapshot) => tryCommit(work, destination, { address: to, before, after: undefined });
+  let copiedFrom = '';
+  let after: Values = {};
+  let refused: string | undefined;
+  for (;;) {
+    await hold.keep();
+    // In this order: where the source is still there, a double of this message had not opened the destination before.
+    const reached = await readDestination(work);
+    const source = toSnapshot(entity, await readRow(engine.storage, from));
+    if (source.state === 'tombstone' && source.movedTo === transfer.operationId) {
+      await open(work);
+      await tryAction(engine.storage, from, { kind: 'delete', row: from.row, etag: source.etag });
+      return undefined;
+    }
+    if (source.state !== 'live' || source.system.Incarnation !== transfer.incarnation) {
+      // And in this one: a source that a double took away had reached the destination before.
+      const { ours } = await readDestination(work);
+      if (ours && !ours.system.MovingFrom) return undefined;
+      if (!ours || (await dropArrived(ours))) return GONE;
+      continue;
+    }
+    const { arrived, ours } = reached;
+    if (source.system.MovingFrom) throw busy('The entity is arriving from another partition.');
+    if (arrived.state === 'live' && !ours) return TAKEN;
+    if (refused !== undefined) {
+      if (!ours) return refused;
+      if (destination === entity) await handBack(work, source.values);
+      await dropArrived(ours);
+      continue;
+    }
+    const arrival = { incarnation: transfer.operationId, movingFrom: JSON.stringify([from.partition, from.row]) };
+    try {
+      // The source's ETag stands for its details as well: each write of one touches it.
+      if (copiedFrom !== source.etag) {
+        after = await toPlaced(engine, entity, source.values, { entity: destination, to: transfer.to ?? {} });
+        const there = { table: destination.table, to: transfer.to ?? {} };
+        const put = await movedDetails(engine, entity, await readDetails(engine, entity, from), there);
+        const drop = (await readDetails(engine, destination, to)).map(({ row }) => row);
+        const change = { address: to, before: arrived, after, arrival, details: { put, drop } };
+        if (!(await tryCommit(work, destination, change))) continue;
+        copiedFrom = source.etag;
+      }
+      const life = { from, incarnation: transfer.incarnation, to, etag: source.etag };
+      if (destination === entity && !(await handOver(work, after, life))) continue;
+      await tryCommit(work, entity, { address: from, before: source, after: undefined, movedTo: transfer.operationId });
+    } catch (error) {
+      // One of this key has just come there: it may be ours, by a double of this message.
+      if (error instanceof RowkeyError && error.code === 'duplicate-key') continue;
+      if (!(error instanceof RowkeyError && REFUSALS.has(error.code))) throw error;
+      refused = error.message;
+    }
+  }
+}
+
+/** What is at the destination, and whether it is there by this very operation. */
+async function readDestination({ engine, destination, transfer, to }: Work) {
+  const arrived = toSnapshot(destination, await readRow(engine.storage, to));
+  const ours = arrived.state === 'live' && arrived.system.Incarnation === transfer.operationId ? arrived : undefined;
+  return { arrived, ours };
+}
+
+/** False when another writer came between; what both are now has to be read again. */
+async function tryCommit({ engine }: Work, entity: Entity, change: Change): Promise<boolean> {
+  try {
+    await droppingBlobs(engine, entity, [change], () => commit(engine, entity, [change]));
+    return true;
+  } catch (error) {
+    if (error instanceof EntityChanged) return false;
+    throw error;
+  }
+}
+
+interface HandOver {
+  readonly from: Address;
+  /** The life of the giver. */
+  readonly incarnation: string;
+  readonly to: Address;
+  /** Of the giver when it was copied; without it, it is handed back what may be handed back. */
+  readonly etag?: string;
+}
+
+/**
+ * Gives the rows of unique indexes that belong to one of the two to the other, which is committed: each under its ETag,
+ * and none while a writer has a live claim on it. The giver is read after the row, so that nothing is taken from one that
+ * came under its key later: false when it is gone, or has changed. A row that is not there, as its index is new or its key has
+ * a part that moves, is claimed for who gets it. Throws `duplicate-value` where it is another's.
+ */
+async function handOver(
+  { engine, entity, transfer, hold }: Pick<Work, 'engine' | 'entity' | 'transfer' | 'hold'>,
+  values: Values,
+  { from, incarnation, to, etag }: HandOver,
+): Promise<boolean> {
+  const intent = transfer.operationId;
+  for (const place of placesOf(entity, values).filter(({ index }) => isUnique(entity.indexes[index]))) {
+    for (;;) {
+      await hold.keep();
+      const row = await readRow(engine.storage, place);
+      const isClaimed = row?.properties.Claim === intent;
+      if (row && isOwnedBy(row, to) && !isClaimed) break;
+      const giver = await readLive(engine, entity, from);
+      if (giver?.system.Incarnation !== incarnation) {
+        // By a double of this message, for one that has gone on since.
+        if (row && isClaimed)
+          await tryAction(engine.storage, place, { kind: 'delete', row: place.row, etag: row.etag });
+        return false;
+      }
+      if (!row || !(isOwnedBy(row, from) || isOwnedBy(row, to))) {
+        if (etag !== undefined && giver.etag !== etag) return false;
+        if (row && etag === undefined) break;
+        if (row) throw duplicateValue(entity, place.index);
+        await claimFree(engine, place, to, intent);
+        continue;
+      }
+      if (hasLiveClaim(row, { intent }, engine.now())) {
+        await sleep(CLAIM_WAIT_MS);
+        continue;
+      }
+      const properties = confirmedRow(entity, values, place);
+      if (await tryAction(engine.storage, place, { kind: 'replace', row: place.row, properties, etag: row.etag }))
+        break;
+    }
+  }
+  return true;
+}
+
+/** Where a move that has begun cannot be: what the source wants is its own again. */
+async function handBack(work: Work, values: Values): Promise<void> {
+  const { engine, entity, transfer, from, to } = work;
+  await handOver(work, values, { from: to, incarnation: transfer.operationId, to: from });
+  // What it has let go of meanwhile has to be seen to.
+  const { table, partition, row } = from;
+  const items = [{ partition, row, places: placesOf(entity, values) }];
+  const intent: Intent = { version: MESSAGE_VERSION, intent: randomUUID(), entity: entity.name, table, items };
+  await sendWork(engine, INDEX_CHANGES_QUEUE, { ...intent, ...traceContext() });
+}
+
+/** The destination is an entity like any other from here on. */
+async function open({ engine, destination, transfer, to }: Work): Promise<void> {
+  for (;;) {
+    const found = await readLive(engine, destination, to);
+    // It may have gone on since, and another one be arriving there.
+    if (found?.system.Incarnation !== transfer.operationId || !found.system.MovingFrom) return;
+    const properties = { MovingFrom: '' };
+    if (await tryAction(engine.storage, to, { kind: 'merge', row: to.row, properties, etag: found.etag })) return;
+  }
+}
+
+async function report(engine: Engine, transfer: Transfer, status: Operation['status'], reason?: string): Promise<void> {
+  const { operation, operationId, entity, key, to } = transfer;
+  const more = { ...(to ? { to } : {}), ...(reason === undefined ? {} : { reason }) };
+  await writeOperation(engine, { operationId, operation, entity, key, status, ...more });
+}

@@ -1,0 +1,51 @@
+import { type Entity, pick, type Values } from '../../define/entity.ts';
+import { validate } from '../../define/validation.ts';
+import { StorageRefusal } from '../../storage/errors.ts';
+import type { Engine } from '../engine.ts';
+import { findOperation, newOperationId, writeOperation } from '../transfer/operation.ts';
+import { createEntity, type Stored } from './entity-store.ts';
+
+const DAY_MS = 24 * 60 * 60 * 1_000;
+
+/**
+ * Creates an entity for a request that may be repeated, once: `id` stands for the request. Where the body has the whole key, the
+ * entity itself tells that an earlier attempt has made it, and nothing is recorded. Where a part of the key is made up (an
+ * instant, an id), it is recorded first, so that a repetition has the same one, for a day at the least. Throws as
+ * `createEntity` does.
+ */
+export async function createOnce(
+  engine: Engine,
+  entity: Entity,
+  input: unknown,
+  id: string | undefined,
+): Promise<Stored> {
+  if (id === undefined) return createEntity(engine, entity, input);
+  const values = validate(entity, input);
+  const given = typeof input === 'object' && input !== null ? input : {};
+  const madeUp = entity.keyFields.filter((field) => !(field in given) && !(field in entity.derived));
+  if (madeUp.length === 0) return createEntity(engine, entity, input, id);
+  const key = await recordedKey(engine, entity, id, pick(values, madeUp));
+  return createEntity(engine, entity, { ...given, ...key }, id);
+}
+
+/** That of the first attempt. */
+async function recordedKey(engine: Engine, entity: Entity, id: string, madeUp: Values): Promise<Values> {
+  const now = engine.now();
+  const operationId = newOperationId(now, id);
+  const recorded = await keyOf(engine, entity, newOperationId(now - DAY_MS, id));
+  if (recorded) return recorded;
+  const record = { operationId, operation: 'create', entity: entity.name, status: 'succeeded' } as const;
+  try {
+    await writeOperation(engine, { ...record, key: madeUp }, 'insert');
+    return madeUp;
+  } catch (error) {
+    // An earlier attempt's, or this one's whose reply was lost: the same either way.
+    if (!(error instanceof StorageRefusal) || error.reason !== 'exists') throw error;
+    return (await keyOf(engine, entity, operationId)) ?? madeUp;
+  }
+}
+
+async function keyOf(engine: Engine, { name }: Entity, operationId: string): Promise<Values | undefined> {
+  const found = await findOperation(engine, { entity: name, operation: 'create', operationId });
+  return found?.key as Values | undefined;
+}

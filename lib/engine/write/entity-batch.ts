@@ -1,0 +1,140 @@
+import { isDeepStrictEqual } from 'node:util';
+import pMap from 'p-map';
+import { type Entity, pick, type Values } from '../../define/entity.ts';
+import { liveValues, toSnapshot } from '../../define/entity-codec.ts';
+import { addressOf } from '../../define/index-entries.ts';
+import { validate } from '../../define/validation.ts';
+import { busy, RowkeyError } from '../../errors.ts';
+import { keptFields } from '../../patterns/denormalization.ts';
+import { checkDay, unlessTableMissing, withDayTable } from '../../patterns/high-volume-delete.ts';
+import { readRow } from '../../storage/rows.ts';
+import type { Engine } from '../engine.ts';
+import { judgeRow } from '../read/judge-row.ts';
+import { droppingBlobs } from './entity-store.ts';
+import { commit, EntityChanged } from './eventual-transaction.ts';
+import type { Change } from './plan.ts';
+import { toStored } from './stored-values.ts';
+
+/** Writing many entities, as an import does: those of one partition together in entity group transactions. */
+
+export type BatchOutcome = 'created' | 'replaced' | 'unchanged' | RowkeyError;
+
+const PARTITIONS_AT_ONCE = 4;
+const READS_AT_ONCE = 16;
+/** An employee takes three rows: itself, a copy, a list. What does not fit in one transaction after all is halved. */
+const ENTITIES_AT_ONCE = 33;
+const MAX_ATTEMPTS = 8;
+
+interface Item {
+  readonly index: number;
+  readonly values: Values;
+}
+
+/**
+ * Makes each entity be as given, and answers for each, in order, what that took or why it could not be: an entity that
+ * cannot be written does not keep the others from it. Throws `storage-unavailable` for all; it may then be sent again.
+ */
+export async function putEntities(engine: Engine, entity: Entity, inputs: readonly unknown[]): Promise<BatchOutcome[]> {
+  const outcomes = new Map<number, BatchOutcome>();
+  const partitions = new Map<string, Item[]>();
+  const seen = new Map<string, Item>();
+  const repeats = new Map<number, Item>();
+  for (const [index, input] of inputs.entries()) {
+    try {
+      const values = validate(entity, input);
+      checkDay(entity, values, engine.now());
+      const { table, partition, row } = addressOf(entity, values);
+      const key = JSON.stringify([table, partition, row]);
+      const earlier = seen.get(key);
+      // Said twice is done once.
+      if (earlier && isDeepStrictEqual(earlier.values, values)) {
+        repeats.set(index, earlier);
+        continue;
+      }
+      if (earlier) throw new RowkeyError('duplicate-key', 'An earlier item of the same batch has this key.');
+      seen.set(key, { index, values });
+      const group = JSON.stringify([table, partition]);
+      partitions.set(group, [...(partitions.get(group) ?? []), { index, values }]);
+    } catch (error) {
+      outcomes.set(index, asOutcome(error));
+    }
+  }
+  const chunks = [...partitions.values()].map((items) => chunksOf(items, ENTITIES_AT_ONCE));
+  let failure: unknown;
+  // After a failure nothing is begun, and what is under way is waited for: it is noted for the audit log.
+  await pMap(
+    chunks,
+    async (ofPartition) => {
+      try {
+        for (const items of ofPartition)
+          if (!failure) await putTogether({ engine, entity, outcomes, abandoned: new Set() }, items);
+      } catch (error) {
+        failure ??= error;
+      }
+    },
+    { concurrency: PARTITIONS_AT_ONCE },
+  );
+  if (failure) throw failure;
+  for (const [index, earlier] of repeats) {
+    const outcome = outcomes.get(earlier.index);
+    outcomes.set(index, outcome instanceof RowkeyError ? outcome : 'unchanged');
+  }
+  return inputs.map((_, index) => outcomes.get(index) ?? 'unchanged');
+}
+
+interface Batch {
+  readonly engine: Engine;
+  readonly entity: Entity;
+  readonly outcomes: Map<number, BatchOutcome>;
+  readonly abandoned: Set<string>;
+}
+
+/** All in one transaction, or, where that is refused, each half by itself until the one that cannot be is alone. */
+async function putTogether(batch: Batch, items: readonly Item[], attempt = 1): Promise<void> {
+  const { engine, entity, outcomes, abandoned } = batch;
+  const changes = await pMap(items, (item) => changeOf(engine, entity, item), { concurrency: READS_AT_ONCE });
+  const needed = changes.filter((change) => change.outcome !== 'unchanged');
+  for (const { index, outcome } of changes) if (outcome === 'unchanged') outcomes.set(index, outcome);
+  const [first] = needed;
+  if (!first) return;
+  try {
+    await withDayTable(engine, first.address.table, () =>
+      droppingBlobs(engine, entity, needed, () => commit(engine, entity, needed, { abandoned })),
+    );
+    for (const { index, outcome } of needed) outcomes.set(index, outcome);
+  } catch (error) {
+    if (error instanceof EntityChanged && attempt < MAX_ATTEMPTS) return putTogether(batch, needed, attempt + 1);
+    if (needed.length === 1) return void outcomes.set(first.index, asOutcome(error));
+    asOutcome(error);
+    const middle = Math.ceil(needed.length / 2);
+    await putTogether(batch, needed.slice(0, middle));
+    await putTogether(batch, needed.slice(middle));
+  }
+}
+
+async function changeOf(engine: Engine, entity: Entity, { index, values }: Item) {
+  const address = addressOf(entity, values);
+  // The table of a day may not be there yet: the write creates it.
+  const row = await unlessTableMissing(readRow(engine.storage, address), undefined);
+  const found = toSnapshot(entity, row);
+  const judged = row && found.state === 'live' ? judgeRow(entity, row) : undefined;
+  // Under the key of a copy, a list or another kind of entity an insert is refused.
+  const before = judged?.is === 'other' ? toSnapshot(entity, undefined) : (judged?.snapshot ?? found);
+  const current = liveValues(before);
+  const after = await toStored(engine, entity, { ...pick(current ?? {}, keptFields(entity)), ...values }, current);
+  const outcome = !current ? 'created' : isDeepStrictEqual(current, after) ? 'unchanged' : 'replaced';
+  return { index, values, address, before, after, outcome } satisfies Change & Item & { outcome: BatchOutcome };
+}
+
+/** What concerns one entity is its outcome; what concerns storage as a whole is thrown. */
+function asOutcome(error: unknown): RowkeyError {
+  if (error instanceof EntityChanged) return busy('Others keep changing the same entity.');
+  if (error instanceof RowkeyError && error.code !== 'storage-unavailable') return error;
+  throw error;
+}
+
+function chunksOf<Element>(list: readonly Element[], size: number): Element[][] {
+  return Array.from({ length: Math.ceil(list.length / size) }, (_, chunk) =>
+    list.slice(chunk * size, (chunk + 1) * size),
+  );
+}

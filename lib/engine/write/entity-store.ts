@@ -1,0 +1,251 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { isDeepStrictEqual } from 'node:util';
+import { type Conditions, checkConditions } from '../../define/conditions.ts';
+import { type Entity, omit, pick, type Values } from '../../define/entity.ts';
+import { type Live, liveValues, type Snapshot, toSnapshot } from '../../define/entity-codec.ts';
+import { addressOf } from '../../define/index-entries.ts';
+import { isReference } from '../../define/reference.ts';
+import { validate } from '../../define/validation.ts';
+import { busy, RowkeyError } from '../../errors.ts';
+import { decidedFields, keptFields } from '../../patterns/denormalization.ts';
+import { checkDay, unlessTableMissing, withDayTable } from '../../patterns/high-volume-delete.ts';
+import { dropBlobs } from '../../patterns/large-entities.ts';
+import { readRow } from '../../storage/rows.ts';
+import type { Engine } from '../engine.ts';
+import { type Judged, judgeRow } from '../read/judge-row.ts';
+import { inTurn } from '../run-exclusive.ts';
+import { type CommitOptions, commit, EntityChanged } from './eventual-transaction.ts';
+import type { Change } from './plan.ts';
+import { toStored } from './stored-values.ts';
+
+/** Writing one entity: what a caller sends becomes a change of one partition, made by an eventual transaction. */
+
+export interface Stored {
+  readonly etag: string;
+  readonly values: Values;
+}
+
+/** A caller waits for so long at the most while others write the same entity. */
+const PATIENCE_MS = 10_000;
+const BACK_OFF_MS = 40;
+const LONGEST_BACK_OFF_MS = 500;
+
+const ABSENT: Snapshot = { state: 'absent' };
+
+/** Refusals of a create that an earlier attempt of the same request may have caused. */
+const BY_ITSELF = new Set<string>(['duplicate-key', 'duplicate-value', 'busy']);
+
+/**
+ * Creates an entity. With `incarnation`, an id of the request, one that an earlier attempt of it has created is answered as
+ * it is now. Throws `invalid-input`, `duplicate-key`, `duplicate-value`, `too-large`, `busy`.
+ */
+export async function createEntity(
+  engine: Engine,
+  entity: Entity,
+  input: unknown,
+  incarnation?: string,
+): Promise<Stored> {
+  const plain = validate(entity, input);
+  checkDay(entity, plain, engine.now());
+  const values = await toStored(engine, entity, plain);
+  const address = addressOf(entity, values);
+  // Copies have to be read before they are taken; lists may be taken as not there yet.
+  const assumeNew = entity.denormalized.length === 0 && !entity.detailOf;
+  // Where a placeholder is likely, looking costs less than a refusal.
+  const found =
+    Object.keys(entity.counts).length > 0 ? toSnapshot(entity, await readRow(engine.storage, address)) : ABSENT;
+  const change = { address, before: found.state === 'live' ? ABSENT : found, after: values, incarnation };
+  const create = () => commitOne(engine, entity, change, { assumeNew });
+  try {
+    return await (entity.perDay ? withDayTable(engine, address.table, create) : create());
+  } catch (error) {
+    if (incarnation === undefined || !(error instanceof RowkeyError) || !BY_ITSELF.has(error.code)) throw error;
+    const earlier = await readLive(engine, entity, address);
+    if (earlier?.system.Incarnation !== incarnation) throw error;
+    return earlier;
+  }
+}
+
+/** Replaces an entity as a whole. Throws as `changeEntity` does. */
+export function replaceEntity(
+  engine: Engine,
+  entity: Entity,
+  key: Values,
+  input: unknown,
+  conditions: Conditions = {},
+): Promise<Stored> {
+  return changeEntity(engine, entity, key, conditions, (current) => {
+    const given = withoutCopies(entity, withKey(entity, key, input), current);
+    return toStored(engine, entity, { ...pick(current, keptFields(entity)), ...validate(entity, given) }, current);
+  });
+}
+
+/**
+ * Changes some fields of an entity, and takes out those that are null (RFC 7396). Throws as `changeEntity` does, and
+ * `invalid-input` for an encrypted field, which is only replaced with its entity.
+ */
+export function patchEntity(
+  engine: Engine,
+  entity: Entity,
+  key: Values,
+  patch: unknown,
+  conditions: Conditions = {},
+): Promise<Stored> {
+  return changeEntity(engine, entity, key, conditions, (current, isRefused) => {
+    if (isRefused) throw notFound(entity);
+    const copies = decidedFields(entity);
+    const given = withoutCopies(entity, withKey(entity, key, patch), current);
+    for (const field of entity.encrypted) if (field in given) throw encrypted(field);
+    // What is stored elsewhere stays there, unless it is written anew.
+    const references = [...entity.encrypted, ...entity.large].filter((field) => isReference(current[field]));
+    const held = omit(pick(current, references), Object.keys(given));
+    const merged = Object.entries({ ...omit(current, [...copies, ...references]), ...given });
+    const left = merged.filter(([field, value]) => value !== null || copies.includes(field));
+    const changed = validate(entity, Object.fromEntries(left), held);
+    return toStored(engine, entity, { ...pick(current, keptFields(entity)), ...changed }, current);
+  });
+}
+
+/** Deletes an entity. Throws as `changeEntity` does. */
+export async function deleteEntity(
+  engine: Engine,
+  entity: Entity,
+  key: Values,
+  conditions: Conditions = {},
+): Promise<void> {
+  await changeEntity(engine, entity, key, conditions, async () => undefined);
+}
+
+/**
+ * Reads, changes and writes under the ETag that was read, over again where another writer came between, as long as the
+ * conditions hold; those of this process go in turn. What is not changed is not written. `change` gets no values of a row
+ * that is refused (see judge-row.ts): it can be deleted or replaced as a whole. Throws `not-found`,
+ * `etag-mismatch`, `busy` and what `change` and the write throw.
+ */
+export async function changeEntity(
+  engine: Engine,
+  entity: Entity,
+  key: Values,
+  conditions: Conditions,
+  change: (current: Values, isRefused: boolean) => Promise<Values | undefined>,
+): Promise<Stored> {
+  const address = addressOf(entity, key);
+  const abandoned = new Set<string>();
+  const until = engine.now() + PATIENCE_MS;
+  const untilDone = async (): Promise<Stored> => {
+    for (let attempt = 1; engine.now() < until; attempt += 1) {
+      const judged = await readJudged(engine, entity, address);
+      if (!judged || judged.is === 'other') throw notFound(entity);
+      const before = judged.snapshot;
+      checkConditions(conditions, before.etag);
+      if (before.system.MovingFrom) throw busy('The entity is arriving from another partition.');
+      const after = await change(before.values, judged.is === 'refused');
+      if (after) checkKeyKept(entity, key, after);
+      if (isDeepStrictEqual(after, before.values)) return before;
+      try {
+        return await commitOne(engine, entity, { address, before, after }, { abandoned });
+      } catch (error) {
+        if (!(error instanceof EntityChanged)) throw error;
+        await sleep(Math.random() * Math.min(BACK_OFF_MS * attempt, LONGEST_BACK_OFF_MS));
+      }
+    }
+    throw busy('Others keep changing the same entity.');
+  };
+  return inTurn(engine.storage, JSON.stringify(address), untilDone);
+}
+
+/** A point query: one transaction. Undefined where there is none, or only a tombstone. */
+export async function readLive(
+  engine: Engine,
+  entity: Entity,
+  address: Parameters<typeof readRow>[1],
+): Promise<Live | undefined> {
+  const judged = await readJudged(engine, entity, address);
+  return judged?.is === 'entity' ? judged.snapshot : undefined;
+}
+
+async function readJudged(
+  engine: Engine,
+  entity: Entity,
+  address: Parameters<typeof readRow>[1],
+): Promise<Judged | undefined> {
+  const reading = readRow(engine.storage, address);
+  const row = await (entity.perDay ? unlessTableMissing(reading, undefined) : reading);
+  return row && judgeRow(entity, row);
+}
+
+/** For a reader or a writer: of what is there of another kind, or as a tombstone, no more is said. */
+export function notFound(entity: Entity): RowkeyError {
+  return new RowkeyError('not-found', `No entity of ${entity.name} has this key.`);
+}
+
+async function commitOne(engine: Engine, entity: Entity, change: Change, options: CommitOptions): Promise<Stored> {
+  const done = await droppingBlobs(engine, entity, [change], () => commit(engine, entity, [change], options));
+  const stored = done.get(change.address.row) ?? { etag: '', values: {} };
+  // The very references that were written, of which what they stand for is still known.
+  const written = Object.entries(stored.values).map(([field, value]) => {
+    const planned = change.after?.[field];
+    return [field, isReference(value) && isDeepStrictEqual(value, planned) ? planned : value];
+  });
+  return { etag: stored.etag, values: Object.fromEntries(written) };
+}
+
+/**
+ * Runs a commit, and deletes the blobs that its changes refer to no more. What was uploaded for a commit that is refused is
+ * left to be collected: it may be that the commit was done, its reply lost, and another writer has gone on from there.
+ */
+export async function droppingBlobs<Result>(
+  { storage }: Engine,
+  entity: Entity,
+  changes: readonly Change[],
+  run: () => Promise<Result>,
+): Promise<Result> {
+  const result = await run();
+  for (const { before, after } of changes) await dropBlobs(storage, entity, { of: liveValues(before), but: after });
+  return result;
+}
+
+function encrypted(field: string): RowkeyError {
+  return new RowkeyError('invalid-input', `The field ${field} is encrypted and cannot be changed by itself.`, {
+    field,
+    accepted: 'PUT, with the whole entity',
+  });
+}
+
+/** The body may repeat the key of its path and must not change it. */
+function withKey(entity: Entity, key: Values, input: unknown): Values {
+  if (typeof input !== 'object' || input === null || Array.isArray(input))
+    throw new RowkeyError('invalid-input', 'The body is not a JSON object.');
+  const given: Values = { ...input };
+  for (const field of entity.keyFields) {
+    if (given[field] === undefined || given[field] === key[field]) continue;
+    const accepted = entity.movable.includes(field)
+      ? 'the value in the path; a move changes it'
+      : 'the value in the path';
+    throw new RowkeyError('invalid-input', `The field ${field} is part of the key and cannot be changed.`, {
+      field,
+      accepted,
+    });
+  }
+  const own = entity.keyFields.filter((field) => !(field in entity.derived));
+  return { ...given, ...pick(key, own) };
+}
+
+/** A derived field may be part of the key: then what it follows from is, too. */
+function checkKeyKept(entity: Entity, key: Values, after: Values): void {
+  const field = entity.keyFields.find((name) => after[name] !== key[name]);
+  if (field === undefined) return;
+  throw new RowkeyError(
+    'invalid-input',
+    `The field ${field} is part of the key, and what it follows from cannot be changed.`,
+    { field },
+  );
+}
+
+/** What another entity decides may be sent back as it was read, and not otherwise. */
+function withoutCopies(entity: Entity, given: Values, current: Values): Values {
+  return omit(
+    given,
+    decidedFields(entity).filter((field) => given[field] === current[field]),
+  );
+}

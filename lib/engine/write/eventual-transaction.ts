@@ -1,0 +1,376 @@
+import { randomUUID } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { isDeepStrictEqual } from 'node:util';
+import pMap from 'p-map';
+import type { Entity, Values } from '../../define/entity.ts';
+import { liveValues, toSnapshot, toValues } from '../../define/entity-codec.ts';
+import { busy, RowkeyError } from '../../errors.ts';
+import { dropList, toStoredList } from '../../patterns/member-list.ts';
+import { StorageRefusal } from '../../storage/errors.ts';
+import { deleteMessage, MAX_MESSAGE_BYTES, type SentMessage, sendMessage } from '../../storage/messages.ts';
+import { type Action, type Address, type Row, readRow, submit } from '../../storage/rows.ts';
+import { recordReconcileLag } from '../../telemetry/metrics.ts';
+import { inPattern, traceContext } from '../../telemetry/span.ts';
+import type { Engine } from '../engine.ts';
+import { isUnknown, noteChange } from '../note-change.ts';
+import { ENVELOPE_BYTES, holdFor, sendWorkOf, unlessUnavailable } from '../reconcile/hold.ts';
+import { INDEX_CHANGES_QUEUE, MESSAGE_VERSION } from '../reconcile/intent.ts';
+import { mayStillLand, type ReconcileOptions, reconcile, type Written } from '../reconcile/reconcile.ts';
+import { inTurn } from '../run-exclusive.ts';
+import { type Change, type Neighbours, neighboursOf, type Plan, planPartition } from './plan.ts';
+import { planFirst, readNeighbours, rememberWritten, replanned } from './siblings.ts';
+import { claim } from './unique-claim.ts';
+
+/**
+ * Eventually consistent transactions pattern, the writer's side. In this order:
+ *
+ *   plan -> send the intent, hidden -> claim unique rows -> entity group transaction
+ *        -> settle every place that the intent names (reconcile.ts) -> delete the intent
+ *
+ * Where much is to be settled, or that fails, the work is sent to the queue (hold.ts) in place of the last two steps.
+ * Whoever dies, the intent becomes visible once its hiding time is over, and a queue function settles it. Refused: the
+ * intent is deleted, or, if a claim was made, its work is sent, so that the reconciler releases the claim. Outcome unknown:
+ * the intent stays hidden until its time is over.
+ */
+
+const CLAIMS_AT_ONCE = 16;
+const READS_AT_ONCE = 16;
+const BACK_OFF_MS = 25;
+
+/** The entity is no longer as the change was planned from. */
+export class EntityChanged extends Error {
+  override readonly name = 'EntityChanged';
+}
+
+export interface Committed {
+  readonly etag: string;
+  readonly values: Values;
+}
+
+export interface CommitOptions {
+  /** Plan as if a list that this process does not remember were not there yet; a refusal reads it. */
+  readonly assumeNew?: boolean;
+  /** Earlier writes of the same caller that were refused for certain: their claims may be taken over. Added to here. */
+  readonly abandoned?: Set<string>;
+}
+
+/**
+ * Makes changes of one partition together, and answers the new state of each changed entity by row key.
+ * Throws `duplicate-key`, `duplicate-value` (naming the field), `too-large`, `busy`, `EntityChanged`: nothing was
+ * changed; and `storage-unavailable`: it is wholly done or not at all, and what follows from it will be made to agree.
+ */
+export const commit = inPattern(
+  'eventual transaction',
+  async (
+    engine: Engine,
+    entity: Entity,
+    changes: readonly Change[],
+    { abandoned, ...options }: CommitOptions = {},
+  ): Promise<Map<string, Committed>> => {
+    const [first] = changes;
+    if (!first) return new Map();
+    const { table, partition } = first.address;
+    const writeId = randomUUID();
+    const sentAt = engine.now();
+    const deadline = sentAt + engine.timing.commitWithinMs;
+    const planned = await planFirst(engine, entity, changes, { writeId, ...options });
+    const intent = await announce(engine, entity, table, planned.plan, writeId);
+    const common = { engine, entity, table, partition, writeId, sentAt, deadline, intent, abandoned };
+    const write: Write = { ...common, ...planned, changes, missing: new Set() };
+    const claimed = await claimAll(write);
+    const isShared = neighboursOf(entity, changes).length > 0;
+    const untilDone = () => submitUntilDone(write);
+    const done = await (isShared ? inTurn(engine.storage, JSON.stringify([table, partition]), untilDone) : untilDone());
+    if (intent) {
+      const hold = holdFor(engine, sentAt + engine.timing.settleWithinMs - engine.now());
+      await settle(write, intent, planned.plan.items, { hold, written: { entities: stateOf(changes, done), claimed } });
+    }
+    await dropLists(engine, replacedRows(write));
+    return done;
+  },
+);
+
+/**
+ * The writer is the one holder of its intent while that is hidden, and does the work of the reconciler at once: the caller
+ * waits for it, as a serverless host may freeze a process that has returned its response. Never throws: what it cannot do
+ * is left to the queue.
+ */
+async function settle(
+  { engine, entity, table, writeId, sentAt }: Write,
+  intent: SentMessage,
+  items: Plan['items'],
+  options: ReconcileOptions,
+): Promise<void> {
+  const entries = items.reduce((sum, { places }) => sum + Math.max(1, places.length), 0);
+  try {
+    if (entries > engine.settleInline) return await unlessUnavailable(sendWorkOf(engine, intent));
+    await reconcile(engine, entity, { intent: writeId, table, items }, options);
+    recordReconcileLag(engine.now() - sentAt);
+    await deleteMessage(engine.storage, intent);
+  } catch (error) {
+    // A write without a reply may still land: the intent becomes visible once that is over. Anything else is certain.
+    if (mayStillLand(error)) return;
+    await sendWorkOf(engine, intent).catch(() => undefined);
+  }
+}
+
+function stateOf(changes: readonly Change[], done: ReadonlyMap<string, Committed>): Written['entities'] {
+  return new Map(
+    changes.map(({ address: { row }, after }) => {
+      const { etag = '', values } = done.get(row) ?? {};
+      return [row, { etag, values: after && values }];
+    }),
+  );
+}
+
+/** A commit under way. */
+interface Write {
+  readonly engine: Engine;
+  readonly entity: Entity;
+  readonly table: string;
+  readonly partition: string;
+  readonly writeId: string;
+  /** Milliseconds: when the intent was sent, and until when the transaction may be. */
+  readonly sentAt: number;
+  readonly deadline: number;
+  readonly intent: SentMessage | undefined;
+  readonly abandoned: Set<string> | undefined;
+  /** From the state that storage was seen to hold last, as is all that is planned. */
+  changes: readonly Change[];
+  neighbours: Neighbours;
+  plan: Plan;
+  /** A copy that drifted away cannot be deleted again; leaving its action out heals the drift. */
+  readonly missing: Set<string>;
+}
+
+/** Submits what is planned, over again while rows beside the entities keep changing. */
+async function submitUntilDone(write: Write): Promise<Map<string, Committed>> {
+  Object.assign(write, replanned(write.engine, write.entity, write.changes, write));
+  for (let attempt = 1; ; attempt += 1) {
+    const done = await submitOnce(write);
+    if (done) return done;
+    if (attempt > 1) await sleep(Math.random() * BACK_OFF_MS * Math.min(attempt, 10));
+  }
+}
+
+/** Undefined where it was refused and is planned anew. */
+async function submitOnce(write: Write): Promise<Map<string, Committed> | undefined> {
+  const { engine, entity, table, partition, changes, neighbours, plan } = write;
+  const actions = await storedLists(engine, { table, partition }, plan);
+  const left = write.deadline - engine.now();
+  if (left <= 0) throw await refused(write, busy('Others keep changing the same rows.'));
+  try {
+    const etags = await submit(engine.storage, { table, partition, actions, signal: AbortSignal.timeout(left) });
+    rememberWritten(engine, { table, partition }, { plan, neighbours }, { actions, etags });
+    const done = results(entity, changes, plan, etags);
+    noteChanges(write, done);
+    return done;
+  } catch (error) {
+    if (!(error instanceof StorageRefusal)) throw unknown(write, error);
+    return afterRefusal(write, error, actions);
+  }
+}
+
+/** What a refusal means: that it was done before, that it cannot be done, or, undefined, that it is planned anew. */
+async function afterRefusal(
+  write: Write,
+  refusal: StorageRefusal,
+  actions: readonly Action[],
+): Promise<Map<string, Committed> | undefined> {
+  const { engine, entity, writeId, changes } = write;
+  const { reason } = refusal;
+  if (reason === 'table-missing' || reason === 'table-being-deleted') throw await refused(write, refusal);
+  const { part, action } = write.plan.actions[refusal.action] ?? {};
+  if (reason === 'missing' && action?.kind === 'delete') write.missing.add(action.row);
+  // The actions on the entities come first. Where one after them was refused, they were as planned, and it was not done:
+  // the blobs of its lists are of no use.
+  if (part?.of === 'neighbour') await dropLists(engine, actions);
+  else {
+    // The refusal may be of a second attempt whose first one was done.
+    const fresh = await readChanged(engine, entity, changes).catch((error: unknown) => {
+      throw unknown(write, error);
+    });
+    const ours = recognise(fresh, writeId);
+    if (ours) {
+      noteChanges(write, ours);
+      return ours;
+    }
+    const conflict = conflictOf(entity, changes, fresh);
+    if (conflict) throw await refused(write, conflict);
+    if (part?.of === 'copy' && reason === 'exists') throw await refused(write, duplicateValue(entity, part.index));
+    write.changes = fresh;
+  }
+  try {
+    write.neighbours = await readNeighbours(engine, entity, write.changes, 'all');
+    write.plan = withoutDeletes(planPartition(entity, write.changes, write.neighbours, writeId), write.missing);
+  } catch (error) {
+    throw await refused(write, error);
+  }
+  return undefined;
+}
+
+/** Sees to the intent of a write that was refused for certain, and answers why it was. */
+async function refused<Reason>({ engine, writeId, intent, plan, abandoned }: Write, why: Reason): Promise<Reason> {
+  abandoned?.add(writeId);
+  // The intent that stays is looked at later; why the change was refused matters more than that it could not be shown.
+  if (intent)
+    await unlessUnavailable(
+      plan.claims.length > 0 ? sendWorkOf(engine, intent) : deleteMessage(engine.storage, intent),
+    );
+  return why;
+}
+
+/** Notes what may have been done all the same, and answers why that is not known. */
+function unknown<Reason>(write: Write, why: Reason): Reason {
+  if (isUnknown(why)) noteChanges(write, undefined);
+  return why;
+}
+
+/** The rows beside the entities as they were that the plan has replaced: a list may have had a blob. */
+function replacedRows({ plan, neighbours }: Write): Row[] {
+  const replaced = new Set(plan.actions.flatMap(({ action }) => (action.kind === 'merge' ? [] : [action.row])));
+  return [...neighbours.values()].filter(({ row }) => replaced.has(row));
+}
+
+/** The actions of a plan, with each list that is too long for its row in a blob. */
+async function storedLists({ storage }: Engine, where: Omit<Address, 'row'>, { actions }: Plan): Promise<Action[]> {
+  return pMap(actions, ({ action }) => toStoredList(storage, { ...where, row: action.row }, action), {
+    concurrency: READS_AT_ONCE,
+  });
+}
+
+async function dropLists({ storage }: Engine, lists: readonly (Action | Row)[]): Promise<void> {
+  await pMap(lists, async (list) => 'properties' in list && dropList(storage, list), { concurrency: READS_AT_ONCE });
+}
+
+async function announce(
+  engine: Engine,
+  entity: Entity,
+  table: string,
+  plan: Plan,
+  writeId: string,
+): Promise<SentMessage | undefined> {
+  if (plan.items.length === 0) return undefined;
+  const text = JSON.stringify({
+    version: MESSAGE_VERSION,
+    intent: writeId,
+    entity: entity.name,
+    table,
+    items: plan.items,
+    ...traceContext(),
+  });
+  if (Buffer.byteLength(text) > MAX_MESSAGE_BYTES - ENVELOPE_BYTES)
+    throw new RowkeyError('too-large', 'The change touches more places than one message can name.', {
+      accepted: 'fewer entities or index entries at once',
+    });
+  return sendMessage(engine.storage, INDEX_CHANGES_QUEUE, text, engine.timing.hideIntentForSeconds);
+}
+
+async function claimAll(write: Write): Promise<Row[]> {
+  const { engine, entity, plan, writeId, abandoned, deadline } = write;
+  // A claim that lands after the intent has become visible would have nobody to release it.
+  const signal = AbortSignal.timeout(Math.max(0, deadline - engine.now()));
+  const outcomes = await pMap(
+    plan.claims,
+    async ({ place, owner }) => ({
+      index: place.index,
+      outcome: await claim(engine, place, owner, { intent: writeId, abandoned, signal }),
+    }),
+    { concurrency: CLAIMS_AT_ONCE },
+  );
+  const another = outcomes.find(({ outcome }) => outcome === 'held-by-another');
+  if (another) throw await refused(write, duplicateValue(entity, another.index));
+  if (outcomes.some(({ outcome }) => outcome === 'being-claimed')) {
+    // The claim may be of an entity of the same key that is there already: then waiting would not help.
+    const fresh = await readChanged(engine, entity, write.changes);
+    throw await refused(
+      write,
+      conflictOf(entity, write.changes, fresh) ?? busy('The same entity is being written now.'),
+    );
+  }
+  return outcomes.map(({ outcome }) => outcome).filter((outcome) => typeof outcome === 'object');
+}
+
+export function duplicateValue(entity: Entity, index: string): RowkeyError {
+  const uses = entity.indexes[index]?.uses ?? [];
+  const field = uses.find((name) => !entity.keyFields.includes(name)) ?? uses[0] ?? index;
+  return new RowkeyError('duplicate-value', `Another entity of ${entity.name} has this ${field}.`, {
+    field,
+    accepted: 'a value that no other entity has',
+  });
+}
+
+/** The same changes from the state that storage holds now. */
+async function readChanged(engine: Engine, entity: Entity, changes: readonly Change[]): Promise<Change[]> {
+  return pMap(
+    changes,
+    async (change) => ({ ...change, before: toSnapshot(entity, await readRow(engine.storage, change.address)) }),
+    {
+      concurrency: READS_AT_ONCE,
+    },
+  );
+}
+
+/** A lost reply that the SDK retried looks like a conflict: the rows then carry this write's own id. */
+function recognise(fresh: readonly Change[], writeId: string): Map<string, Committed> | undefined {
+  const done = new Map<string, Committed>();
+  for (const { address, before, after } of fresh) {
+    if (before.state === 'live' && before.system.WriteId === writeId)
+      done.set(address.row, { etag: before.etag, values: before.values });
+    else if ((before.state === 'tombstone' || before.state === 'placeholder') && before.writeId === writeId)
+      done.set(address.row, { etag: before.etag, values: {} });
+    else if (before.state === 'absent' && !after) done.set(address.row, { etag: '', values: {} });
+    else return undefined;
+  }
+  return done;
+}
+
+/** A create gives way to a live entity, an update to any other write; a create over a tombstone may go on. */
+function conflictOf(entity: Entity, planned: readonly Change[], fresh: readonly Change[]): Error | undefined {
+  for (const [index, { before: now }] of fresh.entries()) {
+    const then = planned[index]?.before;
+    if (then?.state === 'live') {
+      if (now.state !== 'live' || now.etag !== then.etag) return new EntityChanged();
+    } else if (now.state === 'live') {
+      const field = entity.keyFields.at(-1) ?? 'key';
+      return new RowkeyError('duplicate-key', `An entity of ${entity.name} has this key already.`, {
+        field,
+        accepted: 'a value that no other entity has',
+      });
+    }
+  }
+  return undefined;
+}
+
+function withoutDeletes(plan: Plan, rows: ReadonlySet<string>): Plan {
+  return { ...plan, actions: plan.actions.filter(({ action: { kind, row } }) => kind !== 'delete' || !rows.has(row)) };
+}
+
+/** For the audit log: each entity with what became of it, which is not known where there are no results. */
+function noteChanges({ engine, entity, changes }: Write, done: ReadonlyMap<string, Committed> | undefined): void {
+  for (const { address, before, after } of changes) {
+    const then = liveValues(before) ?? {};
+    const { values: now, etag } = done?.get(address.row) ?? { values: after ?? {}, etag: undefined };
+    const fields = Object.keys({ ...then, ...now }).filter((field) => !isDeepStrictEqual(then[field], now[field]));
+    const operation = !after ? 'delete' : before.state === 'live' ? 'replace' : 'create';
+    const outcome = done ? undefined : 'unknown';
+    noteChange(engine, { operation, entity: entity.name, address, fields, etag, outcome });
+  }
+}
+
+function results(
+  entity: Entity,
+  changes: readonly Change[],
+  plan: Plan,
+  etags: ReadonlyMap<string, string>,
+): Map<string, Committed> {
+  const properties = new Map(
+    plan.actions.flatMap(({ action }) => (action.kind === 'delete' ? [] : [[action.row, action.properties] as const])),
+  );
+  return new Map(
+    changes.map(({ address: { row }, after }) => [
+      row,
+      { etag: etags.get(row) ?? '', values: after ? toValues(entity, properties.get(row) ?? {}) : {} },
+    ]),
+  );
+}

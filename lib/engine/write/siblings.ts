@@ -1,0 +1,117 @@
+import pMap from 'p-map';
+import type { Entity } from '../../define/entity.ts';
+import { RowkeyError } from '../../errors.ts';
+import { readDetails } from '../../patterns/compound-key.ts';
+import { readList } from '../../patterns/member-list.ts';
+import type { Action, Address } from '../../storage/rows.ts';
+import type { Engine } from '../engine.ts';
+import { type Change, type Neighbours, neighboursOf, type Plan, planPartition } from './plan.ts';
+import { recall, remember } from './sibling-memory.ts';
+
+/** What a plan must know of its partition besides the entities that change, from memory where that will do, or read. */
+
+const READS_AT_ONCE = 16;
+
+export interface Planned {
+  readonly neighbours: Neighbours;
+  readonly plan: Plan;
+}
+
+/**
+ * Plans from what this process remembers, where the transaction itself checks all of it: a row that would stay as it
+ * is remembered, or a refusal for its sake, has to be looked at.
+ */
+export async function planFirst(
+  engine: Engine,
+  entity: Entity,
+  changes: readonly Change[],
+  { writeId, assumeNew = false }: { writeId: string; assumeNew?: boolean },
+): Promise<Planned> {
+  const remembered = await readNeighbours(engine, entity, changes, assumeNew ? 'none' : 'unknown');
+  const checked = planIfChecked(entity, changes, remembered, writeId);
+  if (checked) return checked;
+  const neighbours = await readNeighbours(engine, entity, changes, 'all');
+  return { neighbours, plan: planPartition(entity, changes, neighbours, writeId) };
+}
+
+/** The same plan from what was written since by others of this process, where that is known without a read. */
+export function replanned(
+  { storage }: Engine,
+  entity: Entity,
+  changes: readonly Change[],
+  { writeId, neighbours, plan }: Planned & { readonly writeId: string },
+): Planned {
+  const [first] = changes;
+  const rows = neighboursOf(entity, changes);
+  const newer = rows.flatMap((row) => {
+    const known = first && recall(storage, { ...first.address, row });
+    return known && known.etag !== neighbours.get(row)?.etag ? [[row, known] as const] : [];
+  });
+  if (newer.length === 0) return { neighbours, plan };
+  return planIfChecked(entity, changes, new Map([...neighbours, ...newer]), writeId) ?? { neighbours, plan };
+}
+
+/** A plan whose transaction is refused where any row that it was made from is not as it was taken to be. */
+function planIfChecked(
+  entity: Entity,
+  changes: readonly Change[],
+  neighbours: Neighbours,
+  writeId: string,
+): Planned | undefined {
+  try {
+    const plan = planPartition(entity, changes, neighbours, writeId);
+    const checked = new Set(plan.actions.flatMap(({ action }) => ('etag' in action ? [action.row] : [])));
+    const isChecked = neighboursOf(entity, changes).every((row) => !neighbours.has(row) || checked.has(row));
+    return isChecked ? { neighbours, plan } : undefined;
+  } catch (error) {
+    // It is for storage to refuse, not for what is remembered.
+    if (error instanceof RowkeyError) return undefined;
+    throw error;
+  }
+}
+
+/** Lists and counts are what the next write of the partition plans from, and so is an entity that was one of them before. */
+export function rememberWritten(
+  { storage }: Engine,
+  where: Omit<Address, 'row'>,
+  { plan, neighbours }: Planned,
+  { actions, etags }: { readonly actions: readonly Action[]; readonly etags: ReadonlyMap<string, string> },
+): void {
+  // Nothing is written where this is explained.
+  if (etags.size === 0) return;
+  for (const [index, { action, part }] of plan.actions.entries()) {
+    const address = { ...where, row: action.row };
+    if (part.of !== 'neighbour' && !recall(storage, address)) continue;
+    const stored = actions[index];
+    // With the members of a list and the blob that they are in.
+    const properties = {
+      ...(stored && 'properties' in stored ? stored.properties : {}),
+      ...('properties' in action ? action.properties : {}),
+    };
+    const written = 'properties' in action ? { ...action, properties } : action;
+    remember(storage, address, { action: written, etag: etags.get(action.row), before: neighbours.get(action.row) });
+  }
+}
+
+/** Those that this process remembers need no read at first, and those that it does not know may be assumed not there. */
+export async function readNeighbours(
+  engine: Engine,
+  entity: Entity,
+  changes: readonly Change[],
+  read: 'all' | 'unknown' | 'none',
+): Promise<Neighbours> {
+  const [first] = changes;
+  if (!first) return new Map();
+  const readOne = async (row: string) => {
+    const address = { ...first.address, row };
+    const known = read === 'all' ? undefined : recall(engine.storage, address);
+    return known ?? (read === 'none' ? undefined : readList(engine.storage, address));
+  };
+  const rows = await pMap(neighboursOf(entity, changes), readOne, { concurrency: READS_AT_ONCE });
+  // What is deleted takes its details along.
+  const leaving = changes.filter(({ after }) => !after);
+  const details = await pMap(leaving, ({ address }) => readDetails(engine, entity, address), {
+    concurrency: READS_AT_ONCE,
+  });
+  return new Map([...rows, ...details.flat()].flatMap((row) => (row ? [[row.row, row]] : [])));
+}

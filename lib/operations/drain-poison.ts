@@ -1,0 +1,65 @@
+import pMap from 'p-map';
+import { type Consumer, consumePoison } from '../engine/consume/consume.ts';
+import { MAX_ATTEMPTS, reasonOf } from '../engine/consume/poison.ts';
+import { ARCHIVE_QUEUE, INDEX_CHANGES_QUEUE } from '../engine/reconcile/intent.ts';
+import { deleteMessage, type ReceivedMessage, receiveMessages } from '../storage/messages.ts';
+import { inPattern } from '../telemetry/span.ts';
+
+const QUEUES = [INDEX_CHANGES_QUEUE, ARCHIVE_QUEUE];
+/** Less than the minute between two runs, so that the next run sees what this one could not handle. */
+const HIDE_SECONDS = 50;
+/** As many as one request returns: https://learn.microsoft.com/rest/api/storageservices/get-messages */
+const BATCH = 32;
+const CONCURRENCY = 8;
+
+/**
+ * Takes what the functions host gave up on from the queues `<queue>-poison`: sends it back to its queue, or records it as
+ * poison. A queue trigger cannot do this: the host gives it the text of the message as metadata, and @azure/functions runs
+ * out of stack over a deep one before the function is called.
+ *
+ * A message is deleted after that. If the process dies in between, the message comes back and its record is written again
+ * under the same id. An empty queue costs one storage transaction. Begins no batch after `until` (milliseconds). Throws if
+ * messages are left that could not be handled: the next run tries them again.
+ */
+export const drainPoison = inPattern(
+  'poison messages',
+  async (consumer: Consumer, { until }: { readonly until: number }): Promise<void> => {
+    const drained = await Promise.allSettled(QUEUES.map((queue) => drainQueue(consumer, `${queue}-poison`, until)));
+    for (const result of drained) if (result.status === 'rejected') throw result.reason;
+  },
+);
+
+async function drainQueue(consumer: Consumer, queue: string, until: number): Promise<void> {
+  const { now, storage } = consumer.engine;
+  let failed = 0;
+  let received: ReceivedMessage[];
+  do {
+    received = await receiveMessages(storage, queue, { limit: BATCH, hiddenFor: HIDE_SECONDS });
+    const handled = await pMap(received, (message) => tryHandle(consumer, message), { concurrency: CONCURRENCY });
+    failed += handled.filter((isHandled) => !isHandled).length;
+  } while (received.length === BATCH && now() < until);
+  if (failed > 0) throw new Error(`${failed} messages of ${queue} could not be handled and stay there.`);
+}
+
+async function tryHandle(consumer: Consumer, message: ReceivedMessage): Promise<boolean> {
+  const { queue, id, text, insertedAt } = message;
+  try {
+    // The attempts are those of the host, however often this queue is read.
+    await consumePoison(consumer, { queue, id, attempts: MAX_ATTEMPTS, insertedAt, body: bodyOf(text) });
+    await deleteMessage(consumer.engine.storage, message);
+    return true;
+  } catch (error) {
+    consumer.log.warn(`The message ${id} of ${queue} stays for the next run: ${reasonOf(error)}`);
+    return false;
+  }
+}
+
+/** Parsed where it is JSON, as the host does. A JSON string stays as it was sent: unescaped, a table may not hold it. */
+function bodyOf(text: string): unknown {
+  try {
+    const body: unknown = JSON.parse(text);
+    return typeof body === 'string' ? text : body;
+  } catch {
+    return text;
+  }
+}

@@ -1,0 +1,238 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import pMap from 'p-map';
+import { z } from 'zod';
+import { type Entity, isWrittenByClients } from '../define/entity.ts';
+import { PLACEHOLDER } from '../define/entity-codec.ts';
+import { elsewhereTables } from '../define/index-entries.ts';
+import type { Engine } from '../engine/engine.ts';
+import { judgeRow } from '../engine/read/judge-row.ts';
+import { ANY_ROWS } from '../engine/read/page-length.ts';
+import { LIST, membersOf, readAnyList } from '../patterns/member-list.ts';
+import { transactionsSoFar } from '../storage/cost.ts';
+import { type Address, type Row, readRow, scanTable, tryAction } from '../storage/rows.ts';
+import { inPattern } from '../telemetry/span.ts';
+import { checkCounts, checkEntity } from './drift-of-entities.ts';
+import { checkLeftOver } from './drift-of-index-rows.ts';
+import type { Finding, Suspicion } from './finding.ts';
+
+/**
+ * Drift audit: walks the tables of an entity and compares every index, copy, list, count and blob with the entities, from
+ * both sides: what an entity wants and what is there. It is for what no protocol can prevent: a row that was changed by
+ * hand, a process that was stalled past its hold, a restored table, an index that is new. What it suspects it looks at
+ * again a while later, as queues may just be behind; what it repairs it repairs under ETags, beside any writer.
+ */
+
+/**
+ * Which table of the entity is walked, the last row that was looked at, and how many findings were left as they were. Of a
+ * list with many members, `member` is the last one that was looked at.
+ */
+export const AuditPosition = z.object({
+  table: z.int(),
+  after: z.object({ partition: z.string(), row: z.string(), member: z.string().optional() }).optional(),
+  left: z.int().default(0),
+});
+export type AuditPosition = z.infer<typeof AuditPosition>;
+
+export interface AuditOptions {
+  readonly position?: AuditPosition | undefined;
+  /** How many rows. */
+  readonly top: number;
+  readonly repair: boolean;
+  /** Of this index alone, as it is built. */
+  readonly only?: string | undefined;
+  /** Milliseconds after which what looks wrong is looked at again. */
+  readonly patience?: number;
+  /** No more is begun once looking has taken so many storage transactions, nor once repairing has. */
+  readonly maxTransactions?: number;
+}
+
+export interface AuditPage {
+  readonly looked: number;
+  readonly findings: readonly Finding[];
+  readonly next: AuditPosition | undefined;
+  /** How many findings of this page and of those before it were not repaired. */
+  readonly left: number;
+}
+
+const UNITS_AT_ONCE = 8;
+/** Each member of a list is a lookup, and a list may have any number. */
+const MEMBERS_IN_UNIT = 16;
+/** Of one page, and as many again for looking at what is suspicious once more and repairing it. */
+export const PAGE_TRANSACTIONS = 1_000;
+/** Queues are looked at every second at least. */
+const PATIENCE_MS = 2_500;
+/** A repair is refused where a writer was first, and then what that one left is looked at. */
+const ATTEMPTS_AT_REPAIR = 5;
+
+/** Whether there is anything about an entity that could disagree with it, or a client may have written it. */
+export function isAudited(entity: Entity): boolean {
+  if (isWrittenByClients(entity)) return !entity.perDay;
+  const { perDay, series, indexes, countedBy, denormalized, large, attachments, archive } = entity;
+  const others = [Object.keys(indexes), countedBy, denormalized, large, Object.keys(attachments)];
+  return !perDay && !series && (archive !== undefined || others.some(({ length }) => length > 0));
+}
+
+/** Looks at some rows. Throws as reads and writes do; then the same page may be asked for again. */
+export const auditPage = inPattern(
+  'drift audit',
+  async (engine: Engine, entity: Entity, options: AuditOptions): Promise<AuditPage> => {
+    const { position = { table: 0, left: 0 }, top, repair, only, patience = PATIENCE_MS } = options;
+    const { maxTransactions = PAGE_TRANSACTIONS } = options;
+    const tables = only ? [entity.table] : tablesOf(entity);
+    const table = tables[position.table];
+    if (table === undefined) return { looked: 0, findings: [], next: undefined, left: position.left };
+    const { after } = position;
+    const { rows, more } = await scanTable(engine.storage, { table, after, limit: top, bound: ANY_ROWS });
+    const units = unitsOf(engine, table, rows, after);
+    const partitions = new Set<string>();
+    const check = (unit: Unit) => checkUnit(engine, entity, unit, { partitions, only });
+    const look = async (unit: Unit) => ({ unit, suspicions: await check(unit) });
+    let isOver = bounded(maxTransactions);
+    let looked: Awaited<ReturnType<typeof look>>[] = [];
+    // One entity may need hundreds of lookups: a page ends early, and the next one goes on after the last unit.
+    let isEnd = false;
+    do {
+      const some = await firstOf(units, UNITS_AT_ONCE);
+      looked.push(...(await pMap(some, look, { concurrency: UNITS_AT_ONCE })));
+      isEnd = some.length < UNITS_AT_ONCE;
+    } while (!isEnd && !isOver());
+    let suspicious = looked.filter(({ suspicions }) => suspicions.length > 0).map(({ unit }) => unit);
+    if (suspicious.length > 0) await sleep(patience);
+    const findings: Finding[] = [];
+    isOver = bounded(maxTransactions);
+    for (let attempts = ATTEMPTS_AT_REPAIR; suspicious.length > 0; attempts -= 1) {
+      partitions.clear();
+      const refused = new Set<Unit>();
+      for (const [index, unit] of suspicious.entries()) {
+        const isFirstTime = attempts === ATTEMPTS_AT_REPAIR;
+        if (isFirstTime && index > 0 && isOver()) {
+          // The next page begins with it.
+          looked = looked.slice(
+            0,
+            looked.findIndex((one) => one.unit === unit),
+          );
+          isEnd = false;
+          break;
+        }
+        for (const { repair: mend, ...found } of await check(unit)) {
+          const repaired = repair && mend !== undefined && (await mend());
+          if (repair && mend && !repaired && attempts > 1 && !isOver()) refused.add(unit);
+          else findings.push({ ...found, repaired });
+        }
+      }
+      suspicious = [...refused];
+    }
+    const left = position.left + findings.filter(({ repaired }) => !repaired).length;
+    const page = { looked: looked.filter(({ unit }) => unit.isWhole).length, findings, left };
+    const last = more || !isEnd ? looked.at(-1)?.unit : undefined;
+    if (last) {
+      const { row, isWhole, members } = last;
+      const member = isWhole ? undefined : members?.at(-1);
+      return { ...page, next: { ...position, after: { partition: row.partition, row: row.row, member }, left } };
+    }
+    const isLast = position.table + 1 === tables.length;
+    return { ...page, next: isLast ? undefined : { table: position.table + 1, left } };
+  },
+);
+
+/** Answers whether the storage transactions from now on are as many as they may be. */
+export function bounded(maxTransactions: number): () => boolean {
+  const before = transactionsSoFar();
+  return () => transactionsSoFar() - before >= maxTransactions;
+}
+
+/** What is looked at and repaired as one: a row, or some of the members of a list. */
+interface Unit {
+  readonly row: Row;
+  readonly members?: readonly string[];
+  /** Whether the row ends with it. */
+  readonly isWhole: boolean;
+}
+
+/** The rows of a page one after the other, with the list in front that the page before has begun. */
+async function* unitsOf(
+  { storage }: Engine,
+  table: string,
+  rows: readonly Row[],
+  after: AuditPosition['after'],
+): AsyncGenerator<Unit, undefined> {
+  if (after?.member !== undefined) {
+    const list = await readAnyList(storage, { table, ...after });
+    if (list) yield* partsOf(list, after.member);
+  }
+  for (const row of rows) {
+    const list = row.properties.MembersBlob === undefined ? row : await readAnyList(storage, row);
+    if (list?.properties.EntityType === LIST && membersOf(list).length > MEMBERS_IN_UNIT) yield* partsOf(list, '');
+    else yield { row, isWhole: true };
+  }
+}
+
+function* partsOf(list: Row, after: string): Generator<Unit> {
+  const members = membersOf(list)
+    .filter((member) => member > after)
+    .sort();
+  for (let at = 0; at < members.length; at += MEMBERS_IN_UNIT) {
+    const end = at + MEMBERS_IN_UNIT;
+    yield { row: list, members: members.slice(at, end), isWhole: end >= members.length };
+  }
+}
+
+async function firstOf<Item>(items: AsyncGenerator<Item, undefined>, count: number): Promise<Item[]> {
+  const first: Item[] = [];
+  for (; first.length < count; ) {
+    const { value, done } = await items.next();
+    if (done) break;
+    first.push(value);
+  }
+  return first;
+}
+
+/** Its own, where copies and lists of its partitions are, too; then those of its indexes elsewhere, and its archive. */
+function tablesOf(entity: Entity): string[] {
+  return [...new Set([entity.table, ...elsewhereTables(entity), ...(entity.archive ? [entity.archive.table] : [])])];
+}
+
+interface Scope {
+  /** Those whose counts have been looked at. */
+  readonly partitions: Set<string>;
+  readonly only: string | undefined;
+}
+
+async function checkUnit(
+  engine: Engine,
+  entity: Entity,
+  { row, members }: Unit,
+  { partitions, only }: Scope,
+): Promise<Suspicion[]> {
+  const { EntityType, SourceRow } = row.properties;
+  const address: Address = { table: row.table, partition: row.partition, row: row.row };
+  if (isWrittenByClients(entity)) return checkRefused(engine, entity, address);
+  const isArchive = row.table === entity.archive?.table;
+  const kind = isArchive ? entity.archive : entity;
+  if (!kind) return [];
+  const suspicions: Suspicion[] = [];
+  if (EntityType === kind.name && SourceRow === undefined && row.table === kind.table)
+    suspicions.push(...(await checkEntity(engine, kind, address, only)));
+  else if (!isArchive && only === undefined) suspicions.push(...(await checkLeftOver(engine, entity, row, members)));
+  const isCounted = EntityType === entity.name || EntityType === PLACEHOLDER || countersOf(entity).includes(EntityType);
+  if (isCounted && row.table === entity.table && only === undefined && !partitions.has(row.partition)) {
+    partitions.add(row.partition);
+    suspicions.push(...(await checkCounts(engine, entity, row)));
+  }
+  return suspicions;
+}
+
+/** A row that a client wrote and no reader is shown. Its routes delete it, or, where no route leads to it, the repair. */
+async function checkRefused({ storage }: Engine, entity: Entity, address: Address): Promise<Suspicion[]> {
+  const row = await readRow(storage, address);
+  if (!row) return [];
+  const judged = judgeRow(entity, row);
+  if (judged.is !== 'refused') return [];
+  const { reason, isReachable } = judged;
+  const repair = () => tryAction(storage, row, { kind: 'delete', row: row.row, etag: row.etag });
+  return [{ what: 'refused', of: entity.name, reason, ...address, ...(isReachable ? {} : { repair }) }];
+}
+
+function countersOf({ countedBy }: Entity): unknown[] {
+  return countedBy.map(({ target }) => target().name);
+}

@@ -1,0 +1,108 @@
+import pMap from 'p-map';
+import type { Entity } from '../define/entity.ts';
+import { type Index, indexEntity, interPartitionIndex, intraPartitionIndex } from '../define/indexes.ts';
+import type { Engine } from '../engine/engine.ts';
+import { ANY_ROWS } from '../engine/read/page-length.ts';
+import { RowkeyError } from '../errors.ts';
+import { dropList } from '../patterns/member-list.ts';
+import { dropTable } from '../storage/provision.ts';
+import { type Row, scanTable, tryAction } from '../storage/rows.ts';
+import { inPattern } from '../telemetry/span.ts';
+import { type AuditPage, type AuditPosition, bounded, PAGE_TRANSACTIONS } from './drift-audit.ts';
+import { checkLeftOver, isRowOf } from './drift-of-index-rows.ts';
+import type { Finding, Suspicion } from './finding.ts';
+import { type IndexShape, markCleanedUp, readFormerIndex } from './model-guard.ts';
+import { resourcesOf } from './resources.ts';
+
+/**
+ * What an index that is declared no more has kept. A table of its own goes as a whole, in one operation; where its rows are
+ * among others, they are deleted one by one, as those of an index that takes nobody in.
+ */
+
+const ROWS_AT_ONCE = 8;
+
+export interface CleanUpOptions {
+  /** All that is declared: their tables stay. */
+  readonly entities: readonly Entity[];
+  readonly position: AuditPosition | undefined;
+  /** How many rows. */
+  readonly top: number;
+  /** No more rows are begun once a page has taken so many storage transactions. */
+  readonly maxTransactions?: number;
+}
+
+/** Deletes a page of it. Throws `not-found` where nothing of such an index is left. */
+export const cleanUpIndex = inPattern(
+  'drift audit',
+  async (
+    engine: Engine,
+    entity: Entity,
+    name: string,
+    { entities, position = { table: 0, left: 0 }, top, maxTransactions = PAGE_TRANSACTIONS }: CleanUpOptions,
+  ): Promise<AuditPage> => {
+    const shape = await readFormerIndex(engine, entity, name);
+    if (!shape)
+      throw new RowkeyError('not-found', `${entity.name} has no former index ${name} of which anything is left.`);
+    const { table = entity.table } = shape;
+    if (!resourcesOf(entities, engine.now()).tables.includes(table)) {
+      await dropTable(engine.storage, table);
+      await markCleanedUp(engine, entity, name);
+      return { looked: 0, findings: [], next: undefined, left: 0 };
+    }
+    const { rows, more } = await scanTable(engine.storage, {
+      table,
+      after: position.after,
+      limit: top,
+      bound: ANY_ROWS,
+    });
+    const without = { ...entity, indexes: { [name]: takingNobodyIn(shape) } };
+    // Rows that may be of an index that is declared are for the audit to judge. A list does not say which entity it is of.
+    const mayOwn = (row: Row) => (isList(row) ? entities : [entity]);
+    const suspicionsOf = async (row: Row) => {
+      if (mayOwn(row).some((one) => isRowOfAny(one, row))) return [];
+      return isList(row) ? wholeList(engine, without, row) : checkLeftOver(engine, without, row);
+    };
+    const findings: Finding[] = [];
+    const isOver = bounded(maxTransactions);
+    let looked = 0;
+    while (looked < rows.length && !(looked > 0 && isOver())) {
+      const some = rows.slice(looked, looked + ROWS_AT_ONCE);
+      for (const { repair, ...found } of (await pMap(some, suspicionsOf, { concurrency: ROWS_AT_ONCE })).flat())
+        findings.push({ ...found, repaired: repair !== undefined && (await repair()) });
+      looked += some.length;
+    }
+    const left = position.left + findings.filter(({ repaired }) => !repaired).length;
+    const last = more || looked < rows.length ? rows[looked - 1] : undefined;
+    const next = last && { ...position, after: { partition: last.partition, row: last.row }, left };
+    if (!next && left === 0) await markCleanedUp(engine, entity, name);
+    return { looked, findings, next, left };
+  },
+);
+
+function isList({ properties }: Row): boolean {
+  return properties.EntityType === 'list';
+}
+
+function isRowOfAny(entity: Entity, row: Row): boolean {
+  return Object.values(entity.indexes).some((index) => isRowOf(entity, index, row));
+}
+
+/** None of its members is wanted, so it goes with them, and with the blob that they may be in. */
+async function wholeList({ storage }: Engine, entity: Entity, row: Row): Promise<Suspicion[]> {
+  const [of] = Object.entries(entity.indexes).find(([, index]) => isRowOf(entity, index, row)) ?? [];
+  if (of === undefined) return [];
+  const { table, partition, row: key, etag } = row;
+  const repair = async () => {
+    const isDone = await tryAction(storage, row, { kind: 'delete', row: key, etag });
+    if (isDone) await dropList(storage, row);
+    return isDone;
+  };
+  return [{ what: 'left over', of, table, partition, row: key, repair }];
+}
+
+function takingNobodyIn({ kind, table = '', partition = '', row, holds = '' }: IndexShape): Index {
+  const when = () => false;
+  if (kind === 'intra-partition') return intraPartitionIndex({ row, when });
+  if (kind === 'inter-partition') return interPartitionIndex({ table, partition, row, when });
+  return table === '' ? indexEntity({ row, holds, when }) : indexEntity({ table, partition, row, holds, when });
+}

@@ -1,0 +1,86 @@
+import type { Engine } from '../engine/engine.ts';
+import { ChangeRecord } from '../engine/note-change.ts';
+import type { Position } from '../engine/read/continuation.ts';
+import { listBlobs, readLines } from '../storage/append-blobs.ts';
+import { inPattern } from '../telemetry/span.ts';
+import { AUDIT_CONTAINER, hourOf } from './audit-log.ts';
+
+/**
+ * Reads the audit log: a day is listed by its prefix, and of its blobs those of the hours asked for are read, each hour
+ * from its beginning, as a record that is there twice is known by its id. A blob is never left out by its metadata, which
+ * lags behind what is in it.
+ */
+
+const DAY_MS = 24 * 60 * 60 * 1_000;
+
+export interface ChangesQuery {
+  /** Milliseconds; `from` inclusive, `to` exclusive. */
+  readonly from: number;
+  readonly to: number;
+  readonly limit: number;
+  /** The last record already read. */
+  readonly after?: Position | undefined;
+}
+
+/** In the order of hours, within an hour of blobs, and within a blob as they were appended. */
+export const readChanges = inPattern(
+  'log in blobs',
+  async (
+    { storage }: Engine,
+    { from, to, limit, after }: ChangesQuery,
+  ): Promise<{ items: ChangeRecord[]; next: Position | undefined }> => {
+    const read = after && placeOf(after);
+    const firstHour = read ? hourIn(read.blob) : hourOf(isoInstant(from));
+    const lastHour = hourOf(isoInstant(to - 1));
+    const items: ChangeRecord[] = [];
+    let last: Position | undefined;
+    let seen = new Set<string>();
+    let hour = '';
+    for (const day of daysBetween(firstHour, lastHour)) {
+      const blobs = await listBlobs(storage, { container: AUDIT_CONTAINER, prefix: `${day}/` });
+      for (const blob of blobs.filter((name) => hourIn(name) >= firstHour && hourIn(name) <= lastHour)) {
+        if (hourIn(blob) !== hour) seen = new Set();
+        hour = hourIn(blob);
+        let line = 0;
+        for await (const text of readLines(storage, { container: AUDIT_CONTAINER, name: blob })) {
+          line += 1;
+          const change = ChangeRecord.parse(JSON.parse(text));
+          if (seen.has(change.id)) continue;
+          seen.add(change.id);
+          const at = Date.parse(change.at);
+          const isRead = read && (blob < read.blob || (blob === read.blob && line <= read.line));
+          if (isRead || at < from || at >= to) continue;
+          if (items.length === limit) return { items, next: last };
+          items.push(change);
+          last = { row: `${blob}:${line}` };
+        }
+      }
+    }
+    return { items, next: undefined };
+  },
+);
+
+function placeOf({ row }: Position): { blob: string; line: number } {
+  const [blob = '', line] = row.split(':');
+  return { blob, line: Number(line) };
+}
+
+/** `2026/11/20/0900`, of the name of a blob. */
+function hourIn(blob: string): string {
+  return blob.slice(0, blob.lastIndexOf('/'));
+}
+
+/** As `2026/11/20`, from one hour to another, both included. */
+function daysBetween(firstHour: string, lastHour: string): string[] {
+  const [first = 0, last = 0] = [firstHour, lastHour].map((hour) => Date.parse(hour.slice(0, 10).replaceAll('/', '-')));
+  const count = Math.floor((last - first) / DAY_MS) + 1;
+  return Array.from({ length: count }, (_, day) =>
+    isoInstant(first + day * DAY_MS)
+      .slice(0, 10)
+      .replaceAll('-', '/'),
+  );
+}
+
+function isoInstant(milliseconds: number): string {
+  return new Date(milliseconds).toISOString();
+}

@@ -1,0 +1,32 @@
+import type { Entity } from '../define/entity.ts';
+import { elsewhereTables } from '../define/index-entries.ts';
+import { POISON_TABLE } from '../engine/consume/poison.ts';
+import { SYSTEM_TABLE } from '../engine/read/continuation.ts';
+import { ARCHIVE_QUEUE, INDEX_CHANGES_QUEUE } from '../engine/reconcile/intent.ts';
+import { operations } from '../engine/transfer/operation.ts';
+import { ARRIVALS_CONTAINER } from '../patterns/attachment.ts';
+import { tablesToCome } from '../patterns/high-volume-delete.ts';
+import type { Resources } from '../storage/provision.ts';
+import { AUDIT_CONTAINER } from './audit-log.ts';
+import { containersOf } from './collect-orphans.ts';
+
+/**
+ * Every table, queue and container that these entities need. The tables of the days to come are among them when `now`
+ * is given, in milliseconds; without it they are left out, as a template that is written once cannot name them.
+ */
+export function resourcesOf(entities: readonly Entity[], now?: number): Resources {
+  const tables = [...entities, operations].flatMap((entity) => tablesOf(entity, now));
+  const queues = [INDEX_CHANGES_QUEUE, ARCHIVE_QUEUE].flatMap((queue) => [queue, `${queue}-poison`]);
+  return {
+    tables: [...new Set([...tables, POISON_TABLE, SYSTEM_TABLE])],
+    queues,
+    containers: [...containersOf(entities), ARRIVALS_CONTAINER, AUDIT_CONTAINER],
+  };
+}
+
+function tablesOf(entity: Entity, now: number | undefined): string[] {
+  const days = now === undefined ? [] : tablesToCome(entity, now);
+  const own = entity.perDay ? days : [entity.table];
+  const archive = entity.archive ? [entity.archive.table] : [];
+  return [...own, ...archive, ...elsewhereTables(entity)];
+}

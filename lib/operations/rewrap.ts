@@ -1,0 +1,72 @@
+import pMap from 'p-map';
+import { type Entity, pick, type Values } from '../define/entity.ts';
+import { isSealed } from '../define/reference.ts';
+import type { Engine } from '../engine/engine.ts';
+import type { Position } from '../engine/read/continuation.ts';
+import { type PageOptions, scanEntities } from '../engine/read/retrieve.ts';
+import { changeEntity } from '../engine/write/entity-store.ts';
+import { RowkeyError } from '../errors.ts';
+import { rewrap, SealBroken } from '../patterns/encrypted-properties.ts';
+import { inPattern } from '../telemetry/span.ts';
+
+/**
+ * After the key-encryption key was rotated: wraps data keys with the current one, page by page, while everything goes on.
+ * What an earlier key wrapped stays readable as long as that key is there; the ciphertexts do not change. One that does not
+ * open, as it was changed in storage or its key is none of these, is passed over and counted.
+ */
+
+const AT_ONCE = 8;
+
+export interface Rewrapped {
+  readonly looked: number;
+  readonly rewrapped: number;
+  /** Those of which something does not open. */
+  readonly failed: number;
+  readonly next: Position | undefined;
+}
+
+/** Looks at a page of the table. One that is being written at that moment is left for the next run. */
+export const rewrapEntities = inPattern(
+  'encrypted properties',
+  async (engine: Engine, entity: Entity, page: PageOptions): Promise<Rewrapped> => {
+    const { items, next } = await scanEntities(engine, entity, page);
+    // Where the current key is not to be had, that is no fault of an entity.
+    await engine.keys.currentKeyId();
+    const outcomes = await pMap(items, (found) => rewrapOne(engine, entity, found), { concurrency: AT_ONCE });
+    return {
+      looked: items.length,
+      rewrapped: outcomes.filter((outcome) => outcome === 'rewrapped').length,
+      failed: outcomes.filter((outcome) => outcome === 'failed').length,
+      next,
+    };
+  },
+);
+
+async function rewrapOne(engine: Engine, entity: Entity, found: Values): Promise<'rewrapped' | 'failed' | 'left'> {
+  const isCurrent = async (values: Values) => {
+    const after = await rewrapped(engine, entity, values);
+    return entity.encrypted.every((field) => after[field] === values[field]);
+  };
+  try {
+    if (await isCurrent(found)) return 'left';
+    await changeEntity(engine, entity, pick(found, entity.keyFields), {}, async (current) => ({
+      ...current,
+      ...(await rewrapped(engine, entity, current)),
+    }));
+    return 'rewrapped';
+  } catch (error) {
+    const code = error instanceof RowkeyError ? error.code : undefined;
+    if (code === 'not-found' || code === 'busy') return 'left';
+    if (code === 'wrong-setting' || error instanceof SealBroken) return 'failed';
+    throw error;
+  }
+}
+
+async function rewrapped(engine: Engine, entity: Entity, values: Values): Promise<Values> {
+  const fields = entity.encrypted.filter((field) => isSealed(values[field]));
+  const sealed = await pMap(fields, async (field) => {
+    const value = values[field];
+    return [field, isSealed(value) ? await rewrap(engine, value) : value] as const;
+  });
+  return Object.fromEntries(sealed);
+}

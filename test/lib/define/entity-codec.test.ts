@@ -1,0 +1,118 @@
+import fc from 'fast-check';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { z } from 'zod';
+import { defineEntity } from '../../../lib/define/define-entity.ts';
+import { toValues } from '../../../lib/define/entity-codec.ts';
+import { createEngine } from '../../../lib/engine/engine.ts';
+import { readEntity } from '../../../lib/engine/read/retrieve.ts';
+import { createEntity } from '../../../lib/engine/write/entity-store.ts';
+import { createTable } from '../../../lib/storage/provision.ts';
+import { openStorage } from '../../../lib/storage/storage.ts';
+import { testStorage } from '../../storage.ts';
+
+const things = defineEntity('things', {
+  schema: z.object({
+    id: z.int().min(0),
+    small: z.int32().optional(),
+    whole: z.int().optional(),
+    real: z.number().optional(),
+    yes: z.boolean().optional(),
+    text: z.string().optional(),
+    nested: z.object({ list: z.array(z.number()), name: z.string() }).optional(),
+    choice: z.enum(['a', 'b']).optional(),
+  }),
+  table: 'things',
+  key: { partition: 'all', row: '{id:16}' },
+  access: { read: [], write: [] },
+});
+
+const engine = createEngine(openStorage({ connectionString: testStorage(import.meta.url) }));
+beforeAll(() => createTable(engine.storage, 'things'));
+
+let id = 0;
+async function roundTrip(fields: Record<string, unknown>) {
+  id += 1;
+  await createEntity(engine, things, { id, ...fields });
+  const { values } = await readEntity(engine, things, { id });
+  return values;
+}
+
+describe('what is stored', () => {
+  test('is stored as the type that its schema asks for', () => {
+    expect(things.columns).toEqual({
+      id: 'Int64',
+      small: 'Int32',
+      whole: 'Int64',
+      real: 'Double',
+      yes: 'Boolean',
+      text: 'String',
+      nested: 'Json',
+      choice: 'String',
+    });
+  });
+
+  test('comes back from storage as it was', async () => {
+    const fields = fc.record(
+      {
+        small: fc.integer(),
+        whole: fc.maxSafeInteger(),
+        real: fc.double({ noNaN: true, noDefaultInfinity: true }).filter((value) => !Object.is(value, -0)),
+        yes: fc.boolean(),
+        text: fc.string({ unit: 'grapheme', minLength: 1 }),
+        nested: fc.record({ list: fc.array(fc.integer()), name: fc.string() }, { noNullPrototype: true }),
+        choice: fc.constantFrom('a', 'b'),
+      },
+      { requiredKeys: [], noNullPrototype: true },
+    );
+    await fc.assert(
+      fc.asyncProperty(fields, async (given) => {
+        expect(await roundTrip(given)).toEqual({ id, ...given });
+      }),
+      { numRuns: 60 },
+    );
+  });
+
+  test('may be as long as a property is, and is refused when longer', async () => {
+    const text = 'ä'.repeat(32_768);
+    expect(await roundTrip({ text })).toMatchObject({ text });
+    await expect(roundTrip({ text: `${text}x` })).rejects.toMatchObject({
+      code: 'too-large',
+      details: { field: 'text' },
+    });
+    await expect(readEntity(engine, things, { id })).rejects.toMatchObject({ code: 'not-found' });
+  });
+
+  test('must be of the declared type and in its range', async () => {
+    for (const [field, value] of [
+      ['small', 2 ** 31],
+      ['whole', 1.5],
+      ['whole', 2 ** 53],
+      ['real', '1'],
+      ['yes', 1],
+      ['choice', 'c'],
+      ['text', 5],
+    ] as const)
+      await expect(roundTrip({ [field]: value }), field).rejects.toMatchObject({
+        code: 'invalid-input',
+        details: { field },
+      });
+  });
+});
+
+test('gives what JSON can hold, whatever types the properties of a row have', () => {
+  const stored = fc.oneof(
+    fc.string(),
+    fc.boolean(),
+    fc.double(),
+    fc.bigInt(),
+    fc.date(),
+    fc.uint8Array({ maxLength: 9 }),
+    fc.uuid().map((value) => ({ type: 'Guid', value })),
+  );
+  const bags = fc.dictionary(fc.constantFrom(...Object.keys(things.columns), 'EntityVersion'), stored);
+  fc.assert(
+    fc.property(bags, (properties) => {
+      JSON.stringify(toValues(things, properties));
+    }),
+  );
+});

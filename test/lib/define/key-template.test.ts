@@ -1,0 +1,92 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { buildKey, compileTemplate, keyRange, parseKey, prefixOfDetails } from '../../../lib/define/key-template.ts';
+
+const text = fc.string({ unit: 'binary', minLength: 1, maxLength: 30 });
+const two = compileTemplate('{department}_{employeeId}');
+
+describe('a key template', () => {
+  test.each(['{department', 'department}', '{a}_{b', '{{a}}'])('rejects a brace without its pair: %s', (template) => {
+    expect(() => compileTemplate(template)).toThrow('a brace without its pair');
+  });
+
+  test('gives back every text it was built from, whatever characters the texts have', () => {
+    fc.assert(
+      fc.property(text, text, (department, employeeId) => {
+        const key = buildKey(two, { department, employeeId });
+        expect(parseKey(two, key)).toEqual({ department, employeeId });
+        // biome-ignore lint/suspicious/noControlCharactersInRegex: what the service refuses
+        expect(key).not.toMatch(/[/\\#?\u0000-\u001f\u007f-\u009f]/);
+      }),
+    );
+  });
+
+  test('builds different keys from different fields', () => {
+    fc.assert(
+      fc.property(text, text, text, text, (a, b, c, d) => {
+        const same = a === c && b === d;
+        expect(
+          buildKey(two, { department: a, employeeId: b }) === buildKey(two, { department: c, employeeId: d }),
+        ).toBe(same);
+      }),
+    );
+  });
+
+  test('keeps the order of texts that need no escaping', () => {
+    const plain = fc.stringMatching(/^[A-Za-z0-9 .@-]{1,20}$/);
+    const one = compileTemplate('lastname_{lastName}');
+    fc.assert(
+      fc.property(plain, plain, (a, b) => {
+        expect(buildKey(one, { lastName: a }) < buildKey(one, { lastName: b })).toBe(a < b);
+      }),
+    );
+  });
+
+  test('keeps the order of zero-padded numbers and parses them as numbers', () => {
+    const year = compileTemplate('y_{year:4}');
+    fc.assert(
+      fc.property(fc.nat(9999), fc.nat(9999), (a, b) => {
+        expect(buildKey(year, { year: a }) < buildKey(year, { year: b })).toBe(a < b);
+        expect(parseKey(year, buildKey(year, { year: a }))).toEqual({ year: a });
+      }),
+    );
+    expect(() => buildKey(year, { year: 10_000 })).toThrow('at most 4 digits');
+  });
+
+  test('hashes a field into two hexadecimal digits, always the same', () => {
+    expect(buildKey(compileTemplate('email_{email#}'), { email: 'jonesj@contoso.com' })).toMatch(/^email_[0-9a-f]{2}$/);
+  });
+
+  test('knows what the keys of details begin with, whatever characters those of their master have', () => {
+    for (const master of ['{department}_{employeeId}', 'e_{employeeId}', 'e_{employeeId}_x', '{employeeId#}', 'e'])
+      fc.assert(
+        fc.property(text, text, text, (department, employeeId, detail) => {
+          const [template, more] = [compileTemplate(master), compileTemplate(`${master}_d_{detail}`)];
+          const prefix = prefixOfDetails(template, buildKey(template, { department, employeeId }));
+          expect(buildKey(more, { department, employeeId, detail }).startsWith(`${prefix}d_`)).toBe(true);
+        }),
+      );
+  });
+
+  test('takes both ends of a range as prefixes', () => {
+    const template = compileTemplate('{at}_{loginId}');
+    const range = keyRange(template, { from: '2026-11-01', to: '2026-11-20' });
+    const inside = (at: string) => {
+      const key = buildKey(template, { at, loginId: 'x' });
+      return key >= range.from && key < String(range.before);
+    };
+    expect(inside('2026-11-01T00:00:00.000Z')).toBe(true);
+    expect(inside('2026-11-20T23:59:59.999Z')).toBe(true);
+    expect(inside('2026-10-31T23:59:59.999Z')).toBe(false);
+    expect(inside('2026-11-21T00:00:00.000Z')).toBe(false);
+  });
+
+  test.each([[''], [undefined], ['\ud800'], ['x'.repeat(600)]])('refuses %j and names the field', (employeeId) => {
+    expect(() => buildKey(two, { department: 'Sales', employeeId })).toThrow(
+      expect.objectContaining({
+        code: 'invalid-input',
+        details: expect.objectContaining({ field: expect.any(String) }),
+      }),
+    );
+  });
+});

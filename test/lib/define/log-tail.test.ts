@@ -1,0 +1,52 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { buildKey, compileTemplate, keyRange, parseKey } from '../../../lib/define/key-template.ts';
+import { instantOf, invertedTicks } from '../../../lib/define/log-tail.ts';
+
+describe('inverted ticks', () => {
+  // Printed by .NET 10: (DateTime.MaxValue.Ticks - at.Ticks).ToString("D19").
+  test.each([
+    ['0001-01-01T00:00:00.000Z', '3155378975999999999'],
+    ['2026-11-20T00:00:00.000Z', '2516071679999999999'],
+    ['2026-11-20T08:30:15.1234567Z', '2516071373848765432'],
+    ['9999-12-31T23:59:59.9999999Z', '0000000000000000000'],
+  ])('of %s are those of .NET', (instant, digits) => {
+    expect(invertedTicks(instant)).toBe(digits);
+    expect(instantOf(digits)).toBe(instant);
+  });
+
+  test('come back as the instant they were made from, and sort the newest first', () => {
+    const instants = fc.date({
+      min: new Date('0001-01-01T00:00:00Z'),
+      max: new Date('9999-12-31T23:59:59Z'),
+      noInvalidDate: true,
+    });
+    fc.assert(
+      fc.property(instants, instants, (one, other) => {
+        const [a, b] = [one.toISOString(), other.toISOString()];
+        expect(instantOf(invertedTicks(a))).toBe(a);
+        expect(invertedTicks(a) < invertedTicks(b)).toBe(a > b);
+      }),
+    );
+  });
+
+  test('make a key that is read back, and a range whose days are whole', () => {
+    const template = compileTemplate('{at~}_{claimId}');
+    const key = (at: string) => buildKey(template, { at, claimId: 'x' });
+    expect(parseKey(template, key('2026-11-20T08:00:00.000Z'))).toEqual({
+      at: '2026-11-20T08:00:00.000Z',
+      claimId: 'x',
+    });
+    const { from, before } = keyRange(template, { from: '2026-11-01', to: '2026-11-20' });
+    const inside = (at: string) => key(at) >= from && key(at) < String(before);
+    expect(
+      [
+        '2026-10-31T23:59:59.999Z',
+        '2026-11-01T00:00:00.000Z',
+        '2026-11-20T23:59:59.999Z',
+        '2026-11-21T00:00:00.000Z',
+      ].map(inside),
+    ).toEqual([false, true, true, false]);
+    expect(() => key('yesterday')).toThrow('instant');
+  });
+});

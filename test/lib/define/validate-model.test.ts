@@ -1,0 +1,736 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { z } from 'zod';
+import { type Declaration, defineEntity } from '../../../lib/define/define-entity.ts';
+import { defineDeployment } from '../../../lib/define/define-model.ts';
+import type { Entity } from '../../../lib/define/entity.ts';
+import { indexEntity, interPartitionIndex, intraPartitionIndex } from '../../../lib/define/indexes.ts';
+import { routesOf } from '../../../lib/http/routes.ts';
+import { deployment } from '../../../lib/model/deployment.ts';
+import { resourcesOf } from '../../../lib/operations/resources.ts';
+import { defineSeries } from '../../../lib/patterns/data-series.ts';
+
+const text = z.string().min(1).max(100);
+const digits = z.string().regex(/^\d{6}$/);
+const shape = {
+  city: text,
+  id: digits,
+  name: text.optional(),
+  email: z.email().optional(),
+  day: z.iso.date(),
+  year: z.int32(),
+  tags: z.array(z.string()),
+  large: z.string().optional(),
+};
+const access = { read: ['hr'], write: ['hr'] } as const;
+const photo = { container: 'photos', maxBytes: 1_000, types: ['image/png'] };
+
+type Shape = typeof shape;
+type Parts = Partial<Declaration<Shape, string, string>> & { readonly row?: string; readonly partition?: string };
+
+/** A good entity, but for what `over` says; the compiler would refuse some of that. */
+function entity(name: string, { row = `${name}_{id}`, partition = '{city}', ...over }: Parts = {}): Entity {
+  const declaration = { schema: z.object(shape), table: 'things', key: { partition, row }, access, ...over };
+  return defineEntity(name, declaration as never) as unknown as Entity;
+}
+
+/** What happens when an app starts. */
+const load = (...entities: Entity[]) => routesOf(defineDeployment(entities));
+
+const byName = (over: object = {}) =>
+  interPartitionIndex({ table: 'thingsbyname', partition: '{name#}', row: '{name}', unique: true, ...over });
+const ofOne = {
+  schema: z.object(shape).required(),
+  indexes: {
+    email: interPartitionIndex({ table: 'thingsbyemail', partition: '{email#}', row: '{email}', unique: true }),
+  },
+};
+const owned = (over: Parts = {}) =>
+  entity('things', { ...ofOne, ...over, access: { ...access, own: { claim: 'email', index: 'email' } } } as Parts);
+/** Written by clients: the city and the id are the whole key of whoever may write it. */
+const handedIn = (through: Entity, over: Parts = {}) =>
+  entity('claims', {
+    table: 'claims',
+    partition: '{city}_{id}',
+    row: 'claims_{day}',
+    ...over,
+    access: { ...access, own: { through, permissions: 'ra' } },
+  } as Parts);
+const granted = (through: Entity, over: Parts = {}) =>
+  entity('claims', {
+    table: 'claims',
+    partition: '{id}',
+    row: '{day}',
+    ...over,
+    access: { ...access, own: { through, permissions: 'r' } },
+  } as Parts);
+const series = (slots: { name: string; first: number; last: number; perRow?: number }, row = '{id}') =>
+  defineSeries('hours', {
+    schema: z.object({ city: text, id: digits }),
+    table: 'hours',
+    key: { partition: '{city}', row } as never,
+    slots,
+    access,
+  } as never) as unknown as Entity;
+
+const BAD: readonly [title: string, model: () => unknown, sentence: RegExp][] = [
+  // Reserved names
+  ...resourcesOf([]).tables.map((table): (typeof BAD)[number] => [
+    `a table named ${table}`,
+    () => load(entity('things', { table })),
+    new RegExp(`Entity "things": the table name "${table}" is reserved; every name but .* is accepted`),
+  ]),
+  [
+    'a table named operations',
+    () => load(entity('things', { table: 'operations' })),
+    /"things": the table name "operations" is reserved/,
+  ],
+  [
+    'a table that could be a day of the operations',
+    () => load(entity('things', { table: 'operations20261120' })),
+    /"operations20261120" could be a day of "operations"/,
+  ],
+  [
+    'a table that the service reserves',
+    () => load(entity('things', { table: 'tables' })),
+    /the table name "tables" is reserved/,
+  ],
+  [
+    'an index in a reserved table',
+    () => load(entity('things', { indexes: { name: byName({ table: 'poison' }) } })),
+    /the table name "poison" is reserved/,
+  ],
+  [
+    'an archive in a reserved table',
+    () => load(entity('things', { archive: { table: 'system' } })),
+    /the table name "system" is reserved/,
+  ],
+  ...resourcesOf([]).containers.map((container): (typeof BAD)[number] => [
+    `a container named ${container}`,
+    () => load(entity('things', { attachments: { photo: { ...photo, container } } })),
+    new RegExp(`the container "${container}" of the attachment "photo" is reserved, and its files would be deleted`),
+  ]),
+  [
+    'a container of the Functions host',
+    () => load(entity('things', { attachments: { photo: { ...photo, container: 'azure-webjobs-hosts' } } })),
+    /"azure-webjobs-hosts" of the attachment "photo" is reserved/,
+  ],
+  [
+    'an entity with the type of a list',
+    () => load(entity('list')),
+    /Entity "list": the engine's own rows have this type/,
+  ],
+  ['an entity with the type of a tombstone', () => load(entity('tombstone')), /"tombstone": the engine's own rows/],
+  ...['grants', 'health'].map((name): (typeof BAD)[number] => [
+    `an entity named ${name}`,
+    () => load(entity(name)),
+    new RegExp(`Entity "${name}": the API has a route /api/${name} of its own`),
+  ]),
+  [
+    'an entity that begins with admin',
+    () => load(entity('administrators')),
+    /"administrators": the Functions host keeps routes that begin with "admin"/,
+  ],
+  ['an entity that begins with runtime', () => load(entity('runtimes')), /begin with "runtime"/],
+  // Names
+  [
+    'an entity name with a hyphen',
+    () => load(entity('my-things', { row: '{id}' })),
+    /Entity "my-things": the name is not accepted; a name is 1 to 60/,
+  ],
+  [
+    'two entities of one name',
+    () => load(entity('things'), entity('things', { table: 'others' })),
+    /Entity "things" is declared twice/,
+  ],
+  [
+    'an entity named as an archive',
+    () => load(entity('things', { archive: { table: 'former' } }), entity('former', { table: 'others' })),
+    /Entity "former" is declared twice, or is also an archive's table/,
+  ],
+  [
+    'a table name with capitals',
+    () => load(entity('things', { table: 'Things' })),
+    /the table name "Things" is not accepted; a table name is 3 to 55/,
+  ],
+  [
+    'a container name with an underscore',
+    () => load(entity('things', { attachments: { photo: { ...photo, container: 'my_photos' } } })),
+    /container name "my_photos", which is not accepted/,
+  ],
+  [
+    'a container name with two hyphens',
+    () => load(entity('things', { attachments: { photo: { ...photo, container: 'my--photos' } } })),
+    /"my--photos", which is not accepted/,
+  ],
+  [
+    'an index name that a path cannot have',
+    () => load(entity('things', { indexes: { 'by/name': byName() } })),
+    /the index name "by\/name" is not accepted/,
+  ],
+  [
+    'a field that the tables SDK reserves',
+    () => load(entity('things', { schema: z.object({ ...shape, timestamp: text }) as never })),
+    /the field name "timestamp" is reserved by the tables SDK/,
+  ],
+  [
+    'a field with a hyphen',
+    () => load(entity('things', { schema: z.object({ ...shape, 'first-name': text }) as never })),
+    /the field name "first-name" is not accepted/,
+  ],
+  ...Object.getOwnPropertyNames(Object.prototype).flatMap((name): (typeof BAD)[number][] => {
+    const sentence = (what: string) => new RegExp(`the ${what} name "${name}" is a member of every JavaScript object`);
+    const schema = z.object({ ...shape, [name]: text.optional() }) as never;
+    const attachments = { [name]: photo };
+    return [
+      [`an entity named ${name}`, () => load(entity(name, { row: '{id}' })), sentence('entity')],
+      [`an archive named ${name}`, () => load(entity('things', { archive: { table: name } })), sentence('archive')],
+      [`an index named ${name}`, () => load(entity('things', { indexes: { [name]: byName() } })), sentence('index')],
+      [`a field named ${name}`, () => load(entity('things', { schema })), sentence('field')],
+      [`an attachment named ${name}`, () => load(entity('things', { attachments })), sentence('field')],
+      [`slots named ${name}`, () => load(series({ name, first: 0, last: 4 })), sentence('slot')],
+    ];
+  }),
+  [
+    'two indexes whose names differ in case',
+    () => load(entity('things', { indexes: { name: byName(), Name: byName() } })),
+    /Entity "things": the index name "Name" is not accepted/,
+  ],
+  [
+    'indexes whose names differ in case within',
+    () => load(entity('things', { indexes: { byName: byName(), byname: byName({ table: 'othernames' }) } })),
+    /another route has the function name "things-by-byname"/,
+  ],
+  // A table a day
+  [
+    'days that are kept for -1 days',
+    () => load(entity('logins', { perDay: { field: 'day', keepDays: -1 }, row: '{day}_{id}' })),
+    /Entity "logins": keepDays is -1; it must be a whole number of days from 1/,
+  ],
+  [
+    'days that are kept for 0 days',
+    () => load(entity('logins', { perDay: { field: 'day', keepDays: 0 }, row: '{day}_{id}' })),
+    /keepDays is 0/,
+  ],
+  [
+    'days that are kept for half a day',
+    () => load(entity('logins', { perDay: { field: 'day', keepDays: 0.5 }, row: '{day}_{id}' })),
+    /keepDays is 0.5/,
+  ],
+  [
+    'days by a field outside the key',
+    () => load(entity('logins', { perDay: { field: 'day', keepDays: 3 } })),
+    /perDay.field "day" is not in the key/,
+  ],
+  [
+    'days by a field that is no instant',
+    () => load(entity('logins', { perDay: { field: 'id', keepDays: 3 } })),
+    /perDay.field "id" is not an instant/,
+  ],
+  [
+    'days that are granted',
+    () => load(owned(), granted(owned(), { perDay: { field: 'day', keepDays: 3 } })),
+    /a table a day cannot be granted/,
+  ],
+  [
+    'a table that is a day of another entity',
+    () =>
+      load(
+        entity('logins', { table: 'logins', perDay: { field: 'day', keepDays: 3 }, row: '{day}_{id}' }),
+        entity('things', { table: 'logins20261120' }),
+      ),
+    /Entity "things": the table "logins20261120" could be a day of "logins"/,
+  ],
+  [
+    'an index table that is a day of another entity',
+    () =>
+      load(
+        entity('logins', { table: 'logins', perDay: { field: 'day', keepDays: 3 }, row: '{day}_{id}' }),
+        entity('things', { indexes: { name: byName({ table: 'logins20261120' }) } }),
+      ),
+    /"logins20261120" could be a day of "logins"/,
+  ],
+  [
+    'two entities with one table a day',
+    () =>
+      load(
+        ...['logins', 'logouts'].map((name) =>
+          entity(name, { table: 'logins', perDay: { field: 'day', keepDays: 3 }, row: `${name}_{day}_{id}` }),
+        ),
+      ),
+    /the table "logins" could be a day of "logouts"/,
+  ],
+  // Keys
+  [
+    'an optional field in the key',
+    () => load(entity('things', { row: 'x_{name}' })),
+    /the key field "name" is optional, and an entity without it has no key; it must be required or have a default/,
+  ],
+  ['a list in the key', () => load(entity('things', { row: 'x_{tags[]}' })), /the key has a list in it/],
+  [
+    'a list in the key as it is',
+    () => load(entity('things', { row: 'x_{tags}' })),
+    /the field "tags", which is neither a text nor a number/,
+  ],
+  [
+    'a truth value in the key',
+    () => load(entity('things', { schema: z.object({ ...shape, isOn: z.boolean() }) as never, row: 'x_{isOn}' })),
+    /the field "isOn", which is neither a text nor a number/,
+  ],
+  [
+    'a text in the key with a width',
+    () => load(entity('things', { row: 'x_{id:6}' })),
+    /the field "id", which has a width and is not a whole number/,
+  ],
+  [
+    'a text in the key as an instant',
+    () => load(entity('things', { row: '{id~}' })),
+    /"id", of which \{…~\} needs an instant/,
+  ],
+  [
+    'a field that the schema does not have',
+    () => load(entity('things', { row: 'x_{town}' })),
+    /"town", which the schema does not have/,
+  ],
+  [
+    'a field that is in the key as a hash alone',
+    () => load(entity('things', { row: 'x_{id#}' })),
+    /the key has the field "id" only as a hash/,
+  ],
+  [
+    'a thousand buckets',
+    () => load(entity('things', { partition: '{id%1000}', row: '{id}' })),
+    /in 1000 buckets; 1 to 256 are accepted/,
+  ],
+  [
+    'a slash between the fields of a key',
+    () => load(entity('things', { row: 'a/b_{id}' })),
+    /the row key has the character "\/" between its fields/,
+  ],
+  [
+    'an encrypted field in the key',
+    () => load(entity('things', { encrypted: ['id'], access: { ...access, restricted: { id: ['hr'] } } } as never)),
+    /the key field "id" is encrypted/,
+  ],
+  [
+    'a restricted field in the key',
+    () => load(entity('things', { access: { ...access, restricted: { id: ['hr'] } } })),
+    /the restricted field "id" is part of the key/,
+  ],
+  ['a large field in the key', () => load(entity('things', { large: ['id'] })), /the key field "id" is large/],
+  [
+    'a move that leaves the partition as it is',
+    () => load(entity('things', { movable: ['id'] })),
+    /"id" is movable and is not in the partition key/,
+  ],
+  ['a key without a field', () => load(entity('things', { partition: 'all', row: 'one' })), /the key has no field/],
+  // Versions, numbers
+  [
+    'a version that nothing upgrades',
+    () => load(entity('things', { version: 3, upgrades: { 1: (values) => values } })),
+    /nothing upgrades version 2/,
+  ],
+  [
+    'an upgrade of a version to come',
+    () => load(entity('things', { upgrades: { 1: (values) => values } })),
+    /a function for version 1, which is not before version 1/,
+  ],
+  ['a version 0', () => load(entity('things', { version: 0 })), /version is 0/],
+  ['a negative maxAge', () => load(entity('things', { maxAge: -1 })), /maxAge is -1/],
+  [
+    'files of no byte',
+    () => load(entity('things', { attachments: { photo: { ...photo, maxBytes: 0 } } })),
+    /maxBytes 0; it must be a whole number from 1/,
+  ],
+  [
+    'files of more bytes than a body holds',
+    () => load(entity('things', { attachments: { photo: { ...photo, maxBytes: 1e9 } } })),
+    /the largest body of the Functions host/,
+  ],
+  [
+    'files of a type that their bytes do not tell',
+    () => load(entity('things', { attachments: { photo: { ...photo, types: ['text/csv'] } } })),
+    /accepts text\/csv, which cannot be told/,
+  ],
+  [
+    'slots that end before they begin',
+    () => load(series({ name: 'hour', first: 5, last: 4 })),
+    /Entity "hours": the slots run from 5 to 4; whole numbers from 0/,
+  ],
+  ['slots named as a key field', () => load(series({ name: 'id', first: 0, last: 4 })), /has the parameter "id" twice/],
+  // References
+  [
+    'a child without its parent',
+    () => load(entity('parts', { row: 'things_{id}_{day}', detailOf: entity('things') })),
+    /Entity "parts" is a child of "things", which is not in the model; add "things", or leave "parts" out/,
+  ],
+  [
+    'a count of what is not in the model',
+    () =>
+      load(
+        entity('cities', {
+          schema: z.object({ ...shape, count: z.int32() }) as never,
+          row: 'city',
+          counts: { count: entity('things') } as never,
+        }),
+      ),
+    /Entity "cities" counts "things", which is not in the model/,
+  ],
+  [
+    'a copy of what is not in the model',
+    () =>
+      load(
+        entity('cities', {
+          row: 'city',
+          denormalized: [
+            { source: entity('things'), reference: { field: 'name', keyField: 'id' }, copies: { email: () => '' } },
+          ],
+        }),
+      ),
+    /"cities" copies fields from "things", which is not in the model/,
+  ],
+  [
+    'a grant through what is not in the model',
+    () => load(granted(owned(), { partition: '{city}_{id}' })),
+    /"claims" is granted through "things", which is not in the model; add "things"/,
+  ],
+  [
+    'a copy of what is in another partition',
+    () =>
+      load(
+        entity('cities', {
+          partition: '{name}',
+          schema: z.object(shape).required() as never,
+          row: 'city',
+          denormalized: [
+            { source: entity('things'), reference: { field: 'name', keyField: 'id' }, copies: { email: () => '' } },
+          ],
+        }),
+      ),
+    /which is in another table or partition/,
+  ],
+  [
+    'a reference to what is no key field',
+    () =>
+      load(
+        entity('cities', {
+          row: 'city',
+          denormalized: [
+            { source: entity('things'), reference: { field: 'name', keyField: 'email' }, copies: { email: () => '' } },
+          ],
+        }),
+      ),
+    /by the reference name to email/,
+  ],
+  [
+    'a child named as a field of its parent',
+    () =>
+      load(
+        ...[entity('things', { schema: z.object({ ...shape, parts: text }) as never })].flatMap((parent) => [
+          parent,
+          entity('parts', { row: 'things_{id}_{day}', detailOf: parent }),
+        ]),
+      ),
+    /has a field "parts", which a read with \?include=parts would replace/,
+  ],
+  [
+    'an index of a count',
+    () =>
+      load(
+        entity('cities', {
+          schema: z.object({ ...shape, count: z.int32() }) as never,
+          row: 'city',
+          counts: { count: entity('things') } as never,
+          indexes: { count: intraPartitionIndex({ row: 'count_{count:4}' }) as never },
+        }),
+      ),
+    /the index "count" uses "count", which changes with another entity/,
+  ],
+  // Own
+  [
+    'an own index that is not declared',
+    () => load(entity('things', { access: { ...access, own: { claim: 'email', index: 'mail' } } })),
+    /access.own names the index "mail", which is not declared/,
+  ],
+  [
+    'an own index that is inherited from Object',
+    () => load(entity('things', { access: { ...access, own: { claim: 'email', index: 'constructor' } } })),
+    /"constructor", which is not declared/,
+  ],
+  [
+    'an own index that is not unique',
+    () =>
+      load(
+        entity('things', {
+          indexes: { email: intraPartitionIndex({ row: 'email_{email}' }) },
+          access: { ...access, own: { claim: 'email', index: 'email' } },
+        }),
+      ),
+    /"email", which may lead to several entities; it must be a unique index of one field/,
+  ],
+  [
+    'a grant of a partition that two may share',
+    () => load(...[owned()].flatMap((through) => [through, granted(through)])),
+    /Entity "claims": access.own grants the partition by id, which two of "things" may share, so one could open the other's; "things" needs a unique/,
+  ],
+  [
+    'a grant by a hash of a unique field',
+    () =>
+      load(
+        ...[
+          owned({
+            indexes: {
+              ...ofOne.indexes,
+              id: interPartitionIndex({ table: 'thingsbyid', partition: '{id#}', row: '{id}', unique: true }),
+            } as never,
+          }),
+        ].flatMap((through) => [through, granted(through, { partition: '{id#}', row: '{id}_{day}' })]),
+      ),
+    /which two of "things" may share/,
+  ],
+  [
+    'a grant by a field that is unique of some',
+    () =>
+      load(
+        ...[
+          owned({
+            indexes: {
+              ...ofOne.indexes,
+              id: interPartitionIndex({
+                table: 'thingsbyid',
+                partition: '{id#}',
+                row: '{id}',
+                unique: true,
+                when: () => false,
+              }),
+            } as never,
+          }),
+        ].flatMap((through) => [through, granted(through)]),
+      ),
+    /which two of "things" may share/,
+  ],
+  [
+    'a table that clients write and another entity uses',
+    () => load(...[owned()].flatMap((own) => [own, handedIn(own), entity('notes', { table: 'claims' })])),
+    /clients may write its table "claims" .*which "notes" uses too/,
+  ],
+  [
+    'a large field that clients write',
+    () => load(...[owned()].flatMap((own) => [own, handedIn(own, { large: ['large'] })])),
+    /clients may write it straight to storage .* large fields or attachments/,
+  ],
+  [
+    'a unique index by a hash alone',
+    () => load(entity('things', { indexes: { name: byName({ row: 'x' }) } })),
+    /is unique and has "name" only as a hash/,
+  ],
+  [
+    'a list of what is no list',
+    () =>
+      load(
+        entity('things', {
+          indexes: { tag: interPartitionIndex({ table: 'tags', partition: '{name[]}', row: '{city}_{id}' }) },
+        }),
+      ),
+    /"name", of which \{…\[\]\} needs a list of texts/,
+  ],
+  // Rows with one key
+  [
+    'two entities with one key',
+    () => load(entity('cats', { row: '{id}' }), entity('dogs', { row: '{id}' })),
+    /Entity "dogs": its row \(\{city\} \/ \{id\}\) can have the same key as its row \(\{city\} \/ \{id\}\) of "cats" in the table "things"/,
+  ],
+  [
+    'a key that another one may begin with',
+    () =>
+      load(
+        entity('cats', { row: 'pet_{id}_{day}' }),
+        entity('dogs', { row: 'pet_{name}', schema: z.object(shape).required() as never }),
+      ),
+    /"dogs": its row .* can have the same key as its row .* of "cats"/,
+  ],
+  [
+    'a copy that may be where an entity is',
+    () =>
+      load(
+        entity('cats', { row: 'cat_{id}' }),
+        entity('dogs', { row: 'dog_{id}', indexes: { name: intraPartitionIndex({ row: '{name}' }) } }),
+      ),
+    /the rows of its index "name" \(\{city\} \/ \{name\}\) can have the same key as its row/,
+  ],
+  [
+    'a list that may be where an entity is',
+    () =>
+      load(
+        entity('cats', { row: 'cat_{id}' }),
+        entity('dogs', { row: 'dog_{id}', indexes: { name: indexEntity({ row: '{name}', holds: '{id}' }) } }),
+      ),
+    /the rows of its index "name"/,
+  ],
+  [
+    'two indexes with one key',
+    () =>
+      load(
+        entity('things', {
+          indexes: { name: intraPartitionIndex({ row: 'x_{name}' }), email: intraPartitionIndex({ row: 'x_{email}' }) },
+        }),
+      ),
+    /the rows of its index "email".* can have the same key as the rows of its index "name"/,
+  ],
+  [
+    'a child that may have the key of a parent',
+    () =>
+      load(
+        ...[entity('areas', { row: 'a_{name}', schema: z.object(shape).required() as never })].flatMap((parent) => [
+          parent,
+          entity('parts', { row: 'a_{name}_{day}', schema: z.object(shape).required() as never, detailOf: parent }),
+        ]),
+      ),
+    /"parts": its row .* can have the same key as its row .* of "areas"/,
+  ],
+  ['an archive in its own table', () => load(entity('things', { archive: { table: 'things' } })), /its archived row/],
+  [
+    'a second row of a series that may be a first one',
+    () =>
+      load(
+        defineSeries('hours', {
+          schema: z.object({ city: text, zone: text }),
+          table: 'hours',
+          key: { partition: '{city}', row: '{zone}' },
+          slots: { name: 'hour', first: 0, last: 23, perRow: 12 },
+          access,
+        }) as unknown as Entity,
+      ),
+    /its further rows .* can have the same key as its row/,
+  ],
+  [
+    'an index in a table of another entity',
+    () => load(entity('cats'), entity('dogs', { table: 'dogs', indexes: { name: byName({ table: 'things' }) } })),
+    /its index or archive is in the table "things", which "cats" uses/,
+  ],
+  // Routes
+  [
+    'a key that hides behind an index',
+    () =>
+      load(
+        entity('things', {
+          partition: '{city}_{name}',
+          row: '{id}',
+          schema: z.object({ ...shape, id: text }).required() as never,
+          indexes: { name: byName() as never },
+        }),
+      ),
+    /GET \/api\/things\/by\/name\/\{name\} hides GET \/api\/things\/\{city\}\/\{name\}\/\{id\} where city is "by" and name is "name"; rename the index/,
+  ],
+  [
+    'a file that hides behind an index',
+    () =>
+      load(
+        entity('things', {
+          schema: z.object({ ...shape, id: text }) as never,
+          attachments: { photo },
+          indexes: { name: byName() },
+        }),
+      ),
+    /hides GET \/api\/things\/\{city\}\/\{id\}\/photo where city is "by" and id is "name"/,
+  ],
+  [
+    'an upload id in the key',
+    () =>
+      load(
+        entity('things', {
+          schema: z.object({ ...shape, uploadId: digits }) as never,
+          row: '{uploadId}',
+          attachments: { photo },
+        }),
+      ),
+    /has the parameter "uploadid" twice/,
+  ],
+];
+
+describe('a model is refused with a sentence:', () => {
+  test.each(BAD)('%s', (_, model, sentence) => {
+    expect(model).toThrow(sentence);
+  });
+
+  test('at least forty of them', () => {
+    expect(BAD.length).toBeGreaterThanOrEqual(40);
+  });
+
+  test('for everything that is wrong with it', () => {
+    expect(() => load(entity('things', { table: 'poison' }), entity('list', { table: 'system' }))).toThrow(
+      /^The model is not valid\.\nEntity "list": the engine.*\nEntity "things": the table name "poison".*\nEntity "list": the table name "system"[^\n]*$/,
+    );
+  });
+});
+
+describe('a model is accepted:', () => {
+  test('the one that is shipped, and its packs alone', () => {
+    expect(() => load(...deployment)).not.toThrow();
+    const names = (...list: string[]) => deployment.filter(({ name }) => list.includes(name));
+    for (const pack of [
+      names('movies'),
+      names('customers', 'orders', 'products'),
+      names('employees'),
+      names('employees', 'departments', 'reviews'),
+    ])
+      expect(() => load(...pack)).not.toThrow();
+  });
+
+  test('a partition that is granted by a unique field, or by the whole key', () => {
+    const id = interPartitionIndex({ table: 'thingsbyid', partition: '{id#}', row: '{id}', unique: true });
+    const through = owned({ indexes: { ...ofOne.indexes, id } as never });
+    expect(() => load(through, granted(through))).not.toThrow();
+    const other = owned();
+    expect(() => load(other, granted(other, { partition: '{city}_{id}' }))).not.toThrow();
+    expect(() => load(other, handedIn(other))).not.toThrow();
+  });
+
+  test('whatever is left out of, or added to, a good one', () => {
+    const options: Parts[] = [
+      { archive: { table: 'former' } },
+      { movable: ['city'] },
+      { maxAge: 60 },
+      { large: ['large'] },
+      { version: 2, upgrades: { 1: (values) => values } },
+      { attachments: { avatar: photo } },
+      { attachments: { archive: { ...photo, container: 'scans' } } },
+      { row: '{id}' },
+      { row: '{day~}_{id}' },
+      { row: '{year:4}_{id}' },
+      { partition: '{city}_{id%8}' },
+    ];
+    const indexes = {
+      name: intraPartitionIndex({ row: 'name_{name}', copies: 'keys' }),
+      list: indexEntity({ row: 'list_{name}', holds: '{id}' }),
+      elsewhere: interPartitionIndex({
+        table: 'elsewhere',
+        partition: '{name}',
+        row: '{year:4}_{day}_{city}_{id}',
+        copies: 'keys',
+      }),
+      unique: interPartitionIndex({
+        table: 'uniquename',
+        partition: '{name#}',
+        row: '{name}',
+        unique: true,
+        copies: 'keys',
+      }),
+      tags: interPartitionIndex({
+        table: 'bytag',
+        partition: '{tags[]}',
+        row: '{city}_{day}_{year:4}_{id}',
+        copies: ['name'],
+      }),
+    };
+    const model = fc.record({ parts: fc.subarray(options), names: fc.subarray(Object.keys(indexes)) });
+    fc.assert(
+      fc.property(model, ({ parts, names }) => {
+        const chosen = Object.fromEntries(Object.entries(indexes).filter(([name]) => names.includes(name)));
+        const others = [entity('others', { table: 'others' }), entity('beside', { row: 'beside~{id}' })];
+        const things = entity('things', { ...Object.assign({}, ...parts), indexes: chosen });
+        expect(load(things, ...others).length).toBeGreaterThan(10);
+      }),
+    );
+  });
+});

@@ -1,0 +1,21 @@
+import { expect, test } from 'vitest';
+import { consumeIntent } from '../../../../lib/engine/consume/consume.ts';
+import { createEngine } from '../../../../lib/engine/engine.ts';
+import { Transfer } from '../../../../lib/engine/transfer/transfer.ts';
+import { employees } from '../../../../lib/model/directory/employees.ts';
+import { openStorage } from '../../../../lib/storage/storage.ts';
+import { testStorage } from '../../../storage.ts';
+
+test('a message of a later release, with a field that this one does not know, is handled and no poison', async () => {
+  const engine = createEngine(openStorage({ connectionString: testStorage(import.meta.url) }));
+  await engine.storage.queue('index-changes').createIfNotExists();
+  const logged: string[] = [];
+  const log = { warn: (text: string) => logged.push(text), error: (text: string) => logged.push(text) };
+  const later = { version: 1, fieldOfALaterRelease: 'as this' };
+  const body = { ...later, intent: 'one', entity: 'employees', table: 'employees', items: [] };
+  const message = { queue: 'index-changes', id: 'one', attempts: 1, insertedAt: Date.now(), body };
+  await consumeIntent({ engine, entities: [employees], log }, message);
+  expect(logged).toEqual([]);
+  const transfer = { operation: 'archive', operationId: 'one', entity: 'employees', key: {}, incarnation: 'one' };
+  expect(Transfer.safeParse({ ...later, ...transfer }).success).toBe(true);
+});

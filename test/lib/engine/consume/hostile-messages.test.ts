@@ -1,0 +1,145 @@
+import fc from 'fast-check';
+import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { consumeIntent, consumePoison, consumeTransfer } from '../../../../lib/engine/consume/consume.ts';
+import {
+  dropPoison,
+  listPoison,
+  MAX_ATTEMPTS,
+  type Message,
+  POISON_TABLE,
+  replayPoison,
+} from '../../../../lib/engine/consume/poison.ts';
+import { toMessage } from '../../../../lib/engine/consume/queue-message.ts';
+import { replacedMetadata } from '../../../../lib/engine/consume/trigger-metadata.ts';
+import { createEngine } from '../../../../lib/engine/engine.ts';
+import { jsonText } from '../../../../lib/engine/json-text.ts';
+import { ARCHIVE_QUEUE, INDEX_CHANGES_QUEUE, Intent } from '../../../../lib/engine/reconcile/intent.ts';
+import { newOperationId } from '../../../../lib/engine/transfer/operation.ts';
+import { Transfer } from '../../../../lib/engine/transfer/transfer.ts';
+import { employees } from '../../../../lib/model/directory/employees.ts';
+import { createTable } from '../../../../lib/storage/provision.ts';
+import { openStorage } from '../../../../lib/storage/storage.ts';
+import { testStorage } from '../../../storage.ts';
+
+const engine = createEngine(openStorage({ connectionString: testStorage(import.meta.url) }));
+const log = { warn: () => undefined, error: () => undefined };
+const consumer = { engine, entities: [employees], log };
+const consumers = { [INDEX_CHANGES_QUEUE]: consumeIntent, [ARCHIVE_QUEUE]: consumeTransfer };
+
+beforeAll(async () => {
+  await createTable(engine.storage, POISON_TABLE);
+  for (const queue of Object.keys(consumers)) await engine.storage.queue(queue).createIfNotExists();
+});
+beforeEach(async () => {
+  for (const { id } of await listed()) await dropPoison(engine, id);
+});
+
+const listed = async () => (await listPoison(engine, { limit: 1_000 })).items;
+
+let sent = 0;
+/** As the host hands a message over: at most five times, then from the poison queue under another id. */
+async function deliver(queue: keyof typeof consumers, body: unknown, metadata: Record<string, unknown> = {}) {
+  sent += 1;
+  const given = { id: `message-${sent}`, insertionTime: new Date().toISOString(), ...metadata };
+  for (let dequeueCount = 1; dequeueCount <= MAX_ATTEMPTS; dequeueCount += 1) {
+    const message = toMessage(queue, body, { triggerMetadata: { dequeueCount, ...given } } as never);
+    const isDone = await consumers[queue]?.(consumer, message).then(
+      () => true,
+      () => false,
+    );
+    if (isDone) return;
+  }
+  const moved: Message = { queue: `${queue}-poison`, id: `moved-${sent}`, attempts: 1, insertedAt: Date.now(), body };
+  await consumePoison(consumer, moved);
+}
+
+const transfer = {
+  version: 1,
+  operation: 'archive',
+  operationId: newOperationId(Date.now()),
+  entity: 'employees',
+  key: { department: 'Sales', employeeId: '000001' },
+  incarnation: 'one',
+};
+const intent = { version: 1, intent: 'one', entity: 'employees', table: 'employees', items: [] };
+
+test('a transfer without a recorded operation is one poison message, however often it is replayed', async () => {
+  await deliver(ARCHIVE_QUEUE, transfer);
+  for (let round = 1; round <= 4; round += 1) {
+    const all = await listed();
+    expect(all.map(({ reason }) => reason)).toEqual([
+      'No such operation is recorded with this key, or it ended too long ago.',
+    ]);
+    for (const { id } of all) await replayPoison(engine, id);
+    const { receivedMessageItems } = await engine.storage
+      .queue(ARCHIVE_QUEUE)
+      .receiveMessages({ numberOfMessages: 32 });
+    expect(receivedMessageItems).toHaveLength(1);
+    for (const { messageId, popReceipt, messageText } of receivedMessageItems) {
+      await engine.storage.queue(ARCHIVE_QUEUE).deleteMessage(messageId, popReceipt);
+      await deliver(ARCHIVE_QUEUE, JSON.parse(messageText));
+    }
+  }
+  expect(await listed()).toHaveLength(1);
+});
+
+describe('a body that is nested 20,000 deep', () => {
+  const DEPTH = 20_000;
+  const list: unknown = JSON.parse('['.repeat(DEPTH) + ']'.repeat(DEPTH));
+  const object: unknown = JSON.parse(`${'{"a":'.repeat(DEPTH)}1${'}'.repeat(DEPTH)}`);
+
+  test.each<[string, keyof typeof consumers, unknown]>([
+    ['as a list', INDEX_CHANGES_QUEUE, list],
+    ['as an object', ARCHIVE_QUEUE, object],
+    ['in the items of an intent', INDEX_CHANGES_QUEUE, { ...intent, items: list }],
+    [
+      'in a place of an intent',
+      INDEX_CHANGES_QUEUE,
+      { ...intent, items: [{ partition: 'a', row: 'b', places: list }] },
+    ],
+    ['in a property of a later release', INDEX_CHANGES_QUEUE, { ...intent, later: list }],
+    ['in the trace of an intent', INDEX_CHANGES_QUEUE, { ...intent, traceparent: object }],
+    ['in the key of a transfer', ARCHIVE_QUEUE, { ...transfer, key: { department: object } }],
+    ['in the new values of a transfer', ARCHIVE_QUEUE, { ...transfer, to: { department: list } }],
+  ])('is recorded once and whole: %s', async (_, queue, body) => {
+    await deliver(queue, body);
+    const all = await listed();
+    expect(all).toHaveLength(1);
+    expect(all[0]?.queue).toBe(queue);
+    expect(all[0]?.text === jsonText(body)).toBe(true);
+    await dropPoison(engine, all[0]?.id ?? '');
+  });
+
+  test('is written as JSON.stringify would write it', () => {
+    fc.assert(
+      fc.property(fc.jsonValue(), fc.string(), (value, name) => {
+        let deep: unknown = value;
+        for (let level = 0; level < DEPTH; level += 1) deep = { [name]: deep };
+        const head = JSON.stringify({ [name]: 0 }).replace('0}', '');
+        expect(jsonText(deep) === head.repeat(DEPTH) + JSON.stringify(value) + '}'.repeat(DEPTH)).toBe(true);
+      }),
+      { numRuns: 20 },
+    );
+  });
+});
+
+describe('a body with the name of trigger metadata', () => {
+  test('is none of ours', () => {
+    expect(replacedMetadata({ ...Intent.shape, ...Transfer.shape })).toEqual([]);
+  });
+
+  test.each([
+    ['id', { id: '../../x' }],
+    ['dequeueCount', { DequeueCount: -1_000 }],
+    ['insertionTime', { insertiontime: '+275760-09-13T00:00:00Z' }],
+    ['popReceipt', { popReceipt: 'x' }],
+  ])('is poison at once under an id of our own: %s', async (name, over) => {
+    await deliver(INDEX_CHANGES_QUEUE, { ...intent, ...over }, { [name]: Object.values(over)[0] });
+    const all = await listed();
+    expect(all.map(({ reason }) => reason)).toEqual([
+      `The message cannot be read: it has the property ${name.toLowerCase()}, a name of the host.`,
+    ]);
+    expect(Math.abs(Date.parse(all[0]?.insertedAt ?? '') - Date.now())).toBeLessThan(60_000);
+    await dropPoison(engine, all[0]?.id ?? '');
+  });
+});

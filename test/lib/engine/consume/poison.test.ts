@@ -1,0 +1,173 @@
+import { readFile } from 'node:fs/promises';
+import pMap from 'p-map';
+import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import {
+  dropPoison,
+  handleMessage,
+  listPoison,
+  MAX_ATTEMPTS,
+  type Message,
+  POISON_TABLE,
+  recordPoison,
+  replayPoison,
+} from '../../../../lib/engine/consume/poison.ts';
+import { createEngine, TIMING } from '../../../../lib/engine/engine.ts';
+import { RowkeyError } from '../../../../lib/errors.ts';
+import { createTable } from '../../../../lib/storage/provision.ts';
+import { openStorage } from '../../../../lib/storage/storage.ts';
+import { testStorage } from '../../../storage.ts';
+
+const engine = createEngine(openStorage({ connectionString: testStorage(import.meta.url) }));
+const unprovisioned = createEngine(
+  openStorage({
+    connectionString: `${testStorage(import.meta.url).replace(/AccountKey=[^;]+/, `AccountKey=${Buffer.from('wrong').toString('base64')}`)}`,
+  }),
+);
+const logged: string[] = [];
+const log = { warn: (text: string) => logged.push(text), error: (text: string) => logged.push(text) };
+
+beforeAll(() => createTable(engine.storage, POISON_TABLE));
+beforeEach(async () => {
+  logged.length = 0;
+  for (const { id } of (await listPoison(engine, { limit: 1_000 })).items) await dropPoison(engine, id);
+});
+
+const message = (over: Partial<Message> = {}): Message => ({
+  queue: 'index-changes',
+  id: 'one',
+  attempts: 1,
+  insertedAt: Date.now(),
+  body: { secret: 'of Ann' },
+  ...over,
+});
+const fail = (error: Error) => () => Promise.reject(error);
+
+describe('a message whose work fails', () => {
+  test('comes back until its last attempt, and is then recorded with the reason', async () => {
+    for (let attempts = 1; attempts < MAX_ATTEMPTS; attempts += 1)
+      await expect(
+        handleMessage(engine, message({ attempts }), log, fail(new RowkeyError('needs-repair', 'A list is lost.'))),
+      ).rejects.toThrow('A list is lost.');
+    expect((await listPoison(engine, { limit: 10 })).items).toEqual([]);
+    await handleMessage(
+      engine,
+      message({ attempts: MAX_ATTEMPTS }),
+      log,
+      fail(new RowkeyError('needs-repair', 'A list is lost.')),
+    );
+    expect((await listPoison(engine, { limit: 10 })).items).toMatchObject([
+      { queue: 'index-changes', reason: 'A list is lost.', attempts: MAX_ATTEMPTS, text: '{"secret":"of Ann"}' },
+    ]);
+  });
+
+  test('is recorded at once where another attempt is pointless', async () => {
+    await handleMessage(engine, message(), log, fail(new RowkeyError('never-succeeds', 'It is nonsense.')));
+    expect((await listPoison(engine, { limit: 10 })).items).toHaveLength(1);
+  });
+
+  test('leaves neither what it holds nor what an SDK says of it in the log, nor in what the host will log', async () => {
+    const error = new Error('RestError about PartitionKey=Ann');
+    await expect(handleMessage(engine, message(), log, fail(error))).rejects.not.toThrow(/Ann/);
+    await handleMessage(engine, message({ attempts: MAX_ATTEMPTS }), log, fail(error));
+    expect(logged).toHaveLength(2);
+    expect(logged.join()).not.toContain('Ann');
+  });
+
+  test('is not taken for done where it cannot be recorded', async () => {
+    const attempt = handleMessage(
+      unprovisioned,
+      message({ attempts: MAX_ATTEMPTS }),
+      log,
+      fail(new RowkeyError('needs-repair', 'A list is lost.')),
+    );
+    await expect(attempt).rejects.toThrow();
+  });
+});
+
+test('the record keeps any message whole, lists the newest first, and has each once', async () => {
+  const text = `x${'ß🙂"\\'.repeat(5_000)}`;
+  await recordPoison(engine, message({ id: 'old', insertedAt: 1_000, body: text }), 'a');
+  await recordPoison(engine, message({ id: 'new', insertedAt: 2_000 }), 'b');
+  await recordPoison(engine, message({ id: 'new', insertedAt: 2_000 }), 'c');
+  const { items } = await listPoison(engine, { limit: 10 });
+  expect(items.map(({ reason }) => reason)).toEqual(['c', 'a']);
+  expect(items[1]?.text === text).toBe(true);
+});
+
+describe('the list', () => {
+  const COUNT = 60;
+  const earlier = `${String(8_640_000_000_000_000 - 500).padStart(16, '0')}_earlier`;
+
+  beforeEach(async () => {
+    const all = Array.from({ length: COUNT }, (_, age) => message({ id: `one-${age}`, insertedAt: 1_000 + age }));
+    await pMap(all, (one) => recordPoison(engine, one, one.id), { concurrency: 8 });
+    // As earlier releases recorded all of them.
+    const table = engine.storage.table(POISON_TABLE);
+    const [newest] = (await listPoison(engine, { limit: 1 })).items;
+    const row = (await Array.fromAsync(table.listEntities())).find(({ rowKey }) => rowKey === newest?.id);
+    const InsertedAt = new Date(500).toISOString();
+    await table.createEntity({ ...row, partitionKey: 'poison', rowKey: earlier, InsertedAt, Reason: 'earlier' });
+  });
+
+  test('is spread over partitions, and read page by page newest first over all of them', async () => {
+    const rows = await Array.fromAsync(engine.storage.table(POISON_TABLE).listEntities());
+    expect(new Set(rows.map(({ partitionKey }) => partitionKey)).size).toBeGreaterThan(10);
+    const newestFirst = [...Array.from({ length: COUNT }, (_, age) => `one-${COUNT - 1 - age}`), 'earlier'];
+    for (const limit of [1, 7, 60, 61, 1_000]) {
+      const reasons: string[] = [];
+      let page: Awaited<ReturnType<typeof listPoison>> | undefined;
+      do {
+        page = await listPoison(engine, { limit, after: page?.items.at(-1)?.id });
+        expect(page.items.length).toBeLessThanOrEqual(limit);
+        reasons.push(...page.items.map(({ reason }) => reason));
+      } while (page.more);
+      expect(reasons).toEqual(newestFirst);
+    }
+  });
+
+  test('has messages of earlier releases, which can be sent again and dropped', async () => {
+    await engine.storage.queue('index-changes').createIfNotExists();
+    const [one] = (await listPoison(engine, { limit: COUNT + 1 })).items.slice(-1);
+    expect(one).toMatchObject({ id: earlier, reason: 'earlier', insertedAt: '1970-01-01T00:00:00.500Z' });
+    expect((await replayPoison(engine, earlier)).text).toBe('{"secret":"of Ann"}');
+    await expect(dropPoison(engine, earlier)).rejects.toMatchObject({ code: 'not-found' });
+  });
+});
+
+describe('a message that is sent again', () => {
+  const queue = engine.storage.queue('again');
+  const idOf = async () => (await listPoison(engine, { limit: 1 })).items[0]?.id ?? '';
+
+  test('by several at once is sent once', async () => {
+    await queue.createIfNotExists();
+    await recordPoison(engine, message({ queue: 'again' }), 'a');
+    const id = await idOf();
+    const all = await Promise.allSettled(Array.from({ length: 8 }, () => replayPoison(engine, id)));
+    const others = all.filter((one) => one.status === 'rejected').map(({ reason }) => reason.code);
+    expect(others).toHaveLength(7);
+    expect(['busy', 'not-found']).toEqual(expect.arrayContaining(others));
+    expect((await queue.receiveMessages({ numberOfMessages: 8 })).receivedMessageItems).toHaveLength(1);
+    expect(await idOf()).toBe('');
+  });
+
+  test('stays on the list where that fails, and may be sent again after a while', async () => {
+    await recordPoison(engine, message({ queue: 'nowhere' }), 'a');
+    const id = await idOf();
+    await expect(replayPoison(engine, id)).rejects.not.toMatchObject({ code: 'busy' });
+    await expect(replayPoison(engine, id)).rejects.toMatchObject({ code: 'busy' });
+    await engine.storage.queue('nowhere').create();
+    await replayPoison({ ...engine, now: () => Date.now() + 61_000 }, id);
+    expect((await engine.storage.queue('nowhere').receiveMessages()).receivedMessageItems).toHaveLength(1);
+  });
+});
+
+test('the limits that lie in different places are in the order that the protocol needs', async () => {
+  const { extensions } = JSON.parse(await readFile(new URL('../../../../host.json', import.meta.url), 'utf8'));
+  expect(extensions.queues.maxDequeueCount).toBe(MAX_ATTEMPTS);
+  expect(extensions.queues.messageEncoding).toBe('none');
+  const service = 30_000;
+  expect(TIMING.commitWithinMs + service).toBeLessThan(TIMING.claimForMs);
+  expect(TIMING.claimForMs).toBeLessThan(TIMING.hideIntentForSeconds * 1_000);
+  expect(TIMING.commitWithinMs).toBeLessThan(TIMING.settleWithinMs);
+  expect(TIMING.settleWithinMs + service).toBeLessThan(TIMING.hideIntentForSeconds * 1_000);
+});

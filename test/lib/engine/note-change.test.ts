@@ -1,0 +1,90 @@
+import { createDefaultHttpClient, type HttpClient, RestError } from '@azure/core-rest-pipeline';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { createEngine, type Engine } from '../../../lib/engine/engine.ts';
+import { type ChangeRecord, collectChanges, noteChange } from '../../../lib/engine/note-change.ts';
+import { readEntity } from '../../../lib/engine/read/retrieve.ts';
+import { createEntity, patchEntity } from '../../../lib/engine/write/entity-store.ts';
+import { employees } from '../../../lib/model/directory/employees.ts';
+import { faultyHttpClient } from '../../faulty-http-client.ts';
+import { openWorld, somebody, type World } from '../../world.ts';
+
+const shared = createDefaultHttpClient();
+const address = { table: 't', partition: 'p', row: 'r' };
+const change = { operation: 'create', entity: 'e', address } as const;
+
+let world: World;
+beforeAll(async () => {
+  world = await openWorld(import.meta.url);
+});
+
+async function collected(work: () => Promise<unknown>): Promise<{ changes: ChangeRecord[]; failure: unknown }> {
+  const changes: ChangeRecord[] = [];
+  const keep = async (noted: readonly ChangeRecord[]) => void changes.push(...noted);
+  const failure = await collectChanges('ann', work, keep).then(
+    () => undefined,
+    (error: unknown) => error,
+  );
+  return { changes, failure };
+}
+
+describe('collecting', () => {
+  const engineOf = (): Engine => createEngine(world.storage, { now: () => 0 });
+
+  test('keeps what was noted within, also where the work fails, and nothing of others', async () => {
+    noteChange(engineOf(), change);
+    const [one, other, none] = await Promise.all([
+      collected(async () => {
+        noteChange(engineOf(), change);
+        throw new Error('half way');
+      }),
+      collected(async () => noteChange(engineOf(), { ...change, entity: 'f' })),
+      collected(async () => undefined),
+    ]);
+    expect(one).toMatchObject({ changes: [{ entity: 'e', by: 'ann', at: '1970-01-01T00:00:00.000Z' }] });
+    expect(one?.failure).toMatchObject({ message: 'half way' });
+    expect(other?.changes).toMatchObject([{ entity: 'f' }]);
+    expect(none?.changes).toEqual([]);
+  });
+
+  test('fails where what was noted cannot be kept', async () => {
+    const work = async () => noteChange(engineOf(), change);
+    const keep = () => Promise.reject(new Error('not kept'));
+    await expect(collectChanges('ann', work, keep)).rejects.toThrow('not kept');
+  });
+});
+
+test('a write is noted once, whichever of its replies is lost', async () => {
+  const counting = faultyHttpClient();
+  await createEntity(world.engineThrough(counting), employees, somebody());
+  for (let at = 1; at <= counting.calls; at += 1) {
+    const engine = world.engineThrough(faultyHttpClient('reply lost', at));
+    const { changes, failure } = await collected(() => createEntity(engine, employees, somebody()));
+    expect(failure).toBeUndefined();
+    expect(
+      changes.map(({ operation, outcome }) => [operation, outcome]),
+      `call ${at}`,
+    ).toEqual([['create', undefined]]);
+  }
+});
+
+test('a write of which it is not known whether it was done is noted as such', async () => {
+  const one = somebody();
+  await createEntity(world.engine, employees, one);
+  let isLost = false;
+  // The line breaks while the transaction is under way.
+  const httpClient: HttpClient = {
+    async sendRequest(request) {
+      if (!isLost) {
+        isLost = request.url.includes('$batch');
+        const response = await shared.sendRequest(request);
+        if (!isLost) return response;
+      }
+      throw new RestError('reply lost', { code: 'ECONNRESET', request });
+    },
+  };
+  const engine = world.engineThrough(httpClient);
+  const { changes, failure } = await collected(() => patchEntity(engine, employees, one, { phone: '1' }));
+  expect(failure).toMatchObject({ code: 'storage-unavailable' });
+  expect(changes).toMatchObject([{ operation: 'replace', fields: ['phone'], outcome: 'unknown' }]);
+  expect((await readEntity(world.engine, employees, one)).values.phone).toBe('1');
+});

@@ -1,0 +1,35 @@
+import { beforeAll, describe, expect, test } from 'vitest';
+import { fromContinuation, SYSTEM_TABLE, toContinuation } from '../../../../lib/engine/read/continuation.ts';
+import { createTable } from '../../../../lib/storage/provision.ts';
+import { openStorage } from '../../../../lib/storage/storage.ts';
+import { testStorage } from '../../../storage.ts';
+
+const connectionString = testStorage(import.meta.url);
+const storage = openStorage({ connectionString });
+beforeAll(() => createTable(storage, SYSTEM_TABLE));
+
+describe('a continuation', () => {
+  test('made by one process is good in every other, even where all made the secret at once', async () => {
+    const processes = Array.from({ length: 6 }, () => openStorage({ connectionString }));
+    const tokens = await Promise.all(
+      processes.map((process, index) => toContinuation(process, 'query', { row: `row ${index}` })),
+    );
+    for (const process of processes)
+      for (const [index, token] of tokens.entries())
+        expect(await fromContinuation(process, 'query', token)).toEqual({ row: `row ${index}` });
+  });
+
+  test('is refused when it was altered, is of another query, or was made by somebody else', async () => {
+    const token = await toContinuation(storage, 'query', { row: 'a', day: '2026-11-20' });
+    expect(await fromContinuation(storage, 'query', token)).toEqual({ row: 'a', day: '2026-11-20' });
+    const [head = '', payload = '', signature = ''] = token.split('.');
+    const forged = Buffer.from(JSON.stringify({ row: 'b', aud: 'query' })).toString('base64url');
+    const unsigned = Buffer.from('{"alg":"none"}').toString('base64url');
+    for (const bad of [`${head}.${forged}.${signature}`, `${unsigned}.${payload}.`, `${head}.${payload}.`, 'x', ''])
+      await expect(fromContinuation(storage, 'query', bad)).rejects.toMatchObject({
+        code: 'invalid-input',
+        details: { field: 'continuation' },
+      });
+    await expect(fromContinuation(storage, 'other query', token)).rejects.toMatchObject({ code: 'invalid-input' });
+  });
+});

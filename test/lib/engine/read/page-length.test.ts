@@ -1,0 +1,34 @@
+import { createDefaultHttpClient, type PipelineRequest } from '@azure/core-rest-pipeline';
+import { expect, test } from 'vitest';
+import { readEntities, readWithDetails, scanEntities } from '../../../../lib/engine/read/retrieve.ts';
+import { employees } from '../../../../lib/model/directory/employees.ts';
+import { expenses } from '../../../../lib/model/directory/expenses.ts';
+import { reviews } from '../../../../lib/model/directory/reviews.ts';
+import { auditPage } from '../../../../lib/operations/drift-audit.ts';
+import { openWorld, somebody } from '../../../world.ts';
+
+test('reads no more rows in one storage call than fit into 32 million characters at their longest', async () => {
+  const world = await openWorld(import.meta.url);
+  const inner = createDefaultHttpClient();
+  const asked: number[] = [];
+  const sendRequest = (request: PipelineRequest) => {
+    const top = new URL(request.url).searchParams.get('$top');
+    if (top !== null) asked.push(Number(top));
+    return inner.sendRequest(request);
+  };
+  const engine = world.engineThrough({ sendRequest });
+  const one = somebody();
+  const top = 1_000;
+  const select = ['year', 'comments'];
+  await readEntities(engine, reviews, one, { top, select });
+  await scanEntities(engine, reviews, { top });
+  await readWithDetails(engine, employees, one, [reviews]).catch(() => undefined);
+  // A text that is large has 262,144 characters in its row.
+  expect(asked.map((rows) => rows <= 128 && rows > 64)).toEqual([true, true, true]);
+  // A client may write 524,288 characters.
+  await readEntities(engine, expenses, one, { top });
+  await auditPage(engine, expenses, { top, repair: false });
+  expect(asked.slice(3)).toEqual([64, 64]);
+  await readEntities(engine, reviews, one, { top, select: ['year', 'rating'] });
+  expect(asked.at(-1)).toBe(1_000);
+});

@@ -1,0 +1,172 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { createDefaultHttpClient } from '@azure/core-rest-pipeline';
+import { beforeAll, beforeEach, expect, test } from 'vitest';
+import {
+  handleMessage,
+  listPoison,
+  MAX_ATTEMPTS,
+  type Message,
+  type TakeHold,
+} from '../../../../lib/engine/consume/poison.ts';
+import type { Engine } from '../../../../lib/engine/engine.ts';
+import { sendWork } from '../../../../lib/engine/reconcile/hold.ts';
+import { reconcile } from '../../../../lib/engine/reconcile/reconcile.ts';
+import { createEntity } from '../../../../lib/engine/write/entity-store.ts';
+import { busy, unavailable } from '../../../../lib/errors.ts';
+import { employees } from '../../../../lib/model/directory/employees.ts';
+import { customers } from '../../../../lib/model/shop/customers.ts';
+import { faultyHttpClient, interruptedHttpClient } from '../../../faulty-http-client.ts';
+import { expectIndexesToAgree, openWorld, QUICK, somebody, type World } from '../../../world.ts';
+
+const QUEUE = 'index-changes';
+const LAST_INSTANT = 8_640_000_000_000_000;
+const log = { warn: () => undefined, error: () => undefined };
+const work = { version: 1, intent: 'one', entity: 'employees', table: 'employees', items: [] };
+
+let world: World;
+beforeAll(async () => {
+  world = await openWorld(import.meta.url);
+});
+beforeEach(async () => {
+  await world.storage.queue(QUEUE).clearMessages();
+});
+
+async function receive(): Promise<Message> {
+  const queue = world.storage.queue(QUEUE);
+  let [message] = (await queue.receiveMessages()).receivedMessageItems;
+  for (; !message; [message] = (await queue.receiveMessages()).receivedMessageItems) await sleep(50);
+  const { messageId: id, dequeueCount: attempts, insertedOn, messageText } = message;
+  return { queue: QUEUE, id, attempts, insertedAt: insertedOn.getTime(), body: JSON.parse(messageText) };
+}
+
+const recorded = async (name: string) =>
+  (await listPoison(world.engine, { limit: 100 })).items.filter(({ id }) => id.includes(name));
+
+/** An engine that records the requests it sends to the queue service. */
+function recording(): { engine: Engine; requests: { method: string; path: string; body: string }[] } {
+  const requests: { method: string; path: string; body: string }[] = [];
+  const client = createDefaultHttpClient();
+  const engine = world.engineThrough({
+    async sendRequest(request) {
+      const { pathname } = new URL(request.url);
+      if (pathname.includes(QUEUE))
+        requests.push({ method: request.method, path: pathname, body: String(request.body) });
+      return client.sendRequest(request);
+    },
+  });
+  return { engine, requests };
+}
+
+// First, as the tests below leave poison.
+test('a writer that stalls at any call until its intent is settled, and then dies, leaves nothing behind', async () => {
+  const play = async (at: number) => {
+    const overtake = async () => {
+      await sleep((QUICK.hideIntentForSeconds + 1) * 1_000);
+      await world.settle();
+    };
+    const dying = interruptedHttpClient(at, overtake, 'before', faultyHttpClient('crash after', at));
+    await createEntity(world.engineThrough(dying, QUICK), employees, somebody()).catch(() => undefined);
+    return dying.calls;
+  };
+  const count = await play(0);
+  expect(count).toBeGreaterThan(3);
+  await Promise.all(Array.from({ length: count }, (_, index) => play(index + 1)));
+  await world.settle();
+  await expectIndexesToAgree(world.storage, employees);
+});
+
+test('a reconciler that fails at one entity has stopped writing all of them when it throws', async () => {
+  const entities = await Promise.all(
+    ['R1', 'R2', 'R3'].map((customerId) =>
+      createEntity(world.engine, customers, { city: 'Bern', customerId, companyName: 'A', contactName: 'Ann First' }),
+    ),
+  );
+  const items = entities.map(({ values }) => ({ partition: 'Bern', row: String(values.customerId), places: [] }));
+  for (const { row } of items) await world.storage.table('customersbylastname').deleteEntity('Bern_First', row);
+  let calls = 0;
+  let hasThrown = false;
+  let late = 0;
+  const hold = {
+    async keep() {
+      calls += 1;
+      if (calls === 1) throw busy('The hold is lost.');
+      await sleep(200);
+      if (hasThrown) late += 1;
+      return AbortSignal.timeout(10_000);
+    },
+  };
+  const reconciling = reconcile(world.engine, customers, { intent: 'one', table: 'customers', items }, { hold });
+  await expect(reconciling).rejects.toMatchObject({ code: 'busy' });
+  hasThrown = true;
+  await sleep(600);
+  expect(late).toBe(0);
+});
+
+test('a reconciler throws "storage-unavailable" if any of its writes may still land', async () => {
+  const items = ['U1', 'U2'].map((row) => ({ partition: 'Bern', row, places: [] }));
+  let calls = 0;
+  const hold = { keep: () => Promise.reject(new Error('No write is due.')) };
+  const storage = {
+    ...world.storage,
+    table: () => {
+      calls += 1;
+      throw calls === 1 ? busy('Others are writing.') : unavailable('Storage does not answer now.', undefined);
+    },
+  };
+  const reconciling = reconcile(
+    { ...world.engine, storage },
+    customers,
+    { intent: 'one', table: 'customers', items },
+    { hold },
+  );
+  await expect(reconciling).rejects.toMatchObject({ code: 'storage-unavailable' });
+});
+
+test.each(['', '.', '..'])('a reminder with the forged id "%s" makes no request to the queue itself', async (id) => {
+  const { engine, requests } = recording();
+  await world.storage.queue(QUEUE).sendMessage(JSON.stringify({ ...work, reminder: { id, popReceipt: 'forged' } }));
+  await handleMessage(engine, await receive(), log, async (take: TakeHold) => {
+    await take();
+  });
+  // A copy is sent to be the reminder, and deleted by its id.
+  expect(requests.map(({ method, path }) => `${method} ${path.replace(/^.*messages\/?/, '')}`)).toEqual([
+    'POST ',
+    expect.stringMatching(/^DELETE [\w-]{36}$/),
+  ]);
+});
+
+test('hides a message without characters that XML cannot express', async () => {
+  const { engine, requests } = recording();
+  await sendWork(world.engine, QUEUE, { ...work, intent: 'a\uffffb\ufffe' });
+  let hold: unknown;
+  await handleMessage(engine, await receive(), log, async (take: TakeHold) => {
+    hold = await take();
+  });
+  expect(hold).toBeDefined();
+  expect(requests.map(({ method }) => method)).toEqual(['PUT', 'DELETE']);
+  expect(requests[0]?.body).toContain('a\\uffffb\\ufffe');
+});
+
+test('a message whose history begins in the future is recorded after a day', async () => {
+  const history = { id: 'future', since: LAST_INSTANT, attempts: 0, waits: 0 };
+  await sendWork(world.engine, QUEUE, { ...work, history });
+  const tomorrow = { ...world.engine, now: () => Date.now() + 25 * 3_600_000 };
+  await handleMessage(tomorrow, await receive(), log, async (take: TakeHold) => {
+    await take();
+    throw unavailable('Storage does not answer now.', undefined);
+  });
+  expect(await recorded('future')).toHaveLength(1);
+});
+
+test('a message that ended its process at every attempt is recorded and not begun again', async () => {
+  const history = { id: 'deadly', since: Date.now(), attempts: MAX_ATTEMPTS, waits: 0 };
+  await sendWork(world.engine, QUEUE, { ...work, history });
+  let isBegun = false;
+  await handleMessage(world.engine, await receive(), log, async (take: TakeHold) => {
+    await take();
+    isBegun = true;
+  });
+  expect(isBegun).toBe(false);
+  expect(await recorded('deadly')).toHaveLength(1);
+  expect((await world.storage.queue(QUEUE).getProperties()).approximateMessagesCount).toBe(1);
+});

@@ -1,0 +1,202 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { consumePoison } from '../../../../lib/engine/consume/consume.ts';
+import {
+  delayOf,
+  handleMessage,
+  listPoison,
+  MAX_ATTEMPTS,
+  type Message,
+  POISON_TABLE,
+} from '../../../../lib/engine/consume/poison.ts';
+import { createEngine } from '../../../../lib/engine/engine.ts';
+import { type Hold, holdWork, sendWork } from '../../../../lib/engine/reconcile/hold.ts';
+import { unavailable } from '../../../../lib/errors.ts';
+import { employees } from '../../../../lib/model/directory/employees.ts';
+import { createTable } from '../../../../lib/storage/provision.ts';
+import { openStorage } from '../../../../lib/storage/storage.ts';
+import { testStorage } from '../../../storage.ts';
+
+const QUEUE = 'index-changes';
+const HIDDEN_SECONDS = 3;
+const timing = {
+  commitWithinMs: 1_000,
+  claimForMs: 1_500,
+  hideIntentForSeconds: HIDDEN_SECONDS,
+  settleWithinMs: 2_000,
+};
+const engine = createEngine(openStorage({ connectionString: testStorage(import.meta.url) }), { timing });
+const queue = engine.storage.queue(QUEUE);
+const log = { warn: () => undefined, error: () => undefined };
+const work = { version: 1, intent: 'one', entity: 'employees', table: 'employees', items: [] };
+
+beforeAll(async () => {
+  await queue.createIfNotExists();
+  await createTable(engine.storage, POISON_TABLE);
+});
+beforeEach(() => queue.clearMessages());
+
+/** What a host receives: hidden for ten minutes, whatever happens to the host. */
+async function receive(): Promise<Message | undefined> {
+  const { receivedMessageItems } = await queue.receiveMessages({ visibilityTimeout: 600 });
+  const [message] = receivedMessageItems;
+  if (!message) return undefined;
+  const { messageId: id, dequeueCount: attempts, insertedOn, messageText } = message;
+  return { queue: QUEUE, id, attempts, insertedAt: insertedOn.getTime(), body: JSON.parse(messageText) };
+}
+
+/** The next message, which has to be visible within so many seconds, and the milliseconds that it took. */
+async function receiveWithin(seconds: number): Promise<{ message: Message; after: number }> {
+  const since = Date.now();
+  for (;;) {
+    const message = await receive();
+    if (message) return { message, after: Date.now() - since };
+    if (Date.now() - since > seconds * 1_000) throw new Error('No message is visible.');
+    await sleep(50);
+  }
+}
+
+const count = async () => (await queue.getProperties()).approximateMessagesCount;
+const poison = async () => (await listPoison(engine, { limit: 100 })).items;
+const fail = (error: Error) => async (take: () => Promise<Hold | undefined>) => {
+  await take();
+  throw error;
+};
+
+/** Whatever became of its reminder. */
+const bodyOf = ({ body }: Message) => {
+  const { reminder: _, ...rest } = body as Record<string, unknown>;
+  return rest;
+};
+
+describe('work that an instance held when it died', () => {
+  test('is visible again within the time that its reminder is hidden, and the held message is then dropped', async () => {
+    await sendWork(engine, QUEUE, work);
+    const { message } = await receiveWithin(1);
+    expect(await holdWork(engine, message)).toBeDefined();
+    const { message: again, after } = await receiveWithin(HIDDEN_SECONDS + 5);
+    expect(after).toBeGreaterThan(HIDDEN_SECONDS * 500);
+    expect(bodyOf(again)).toMatchObject(work);
+    const held = await holdWork(engine, again);
+    expect(held).toBeDefined();
+    // Ten minutes later the host shows what the dead instance held.
+    expect(await holdWork(engine, message)).toBeUndefined();
+    await held?.release();
+    expect(await holdWork(engine, message)).toBeUndefined();
+  });
+
+  test('is visible again also where the instance dies before it has begun', async () => {
+    await sendWork(engine, QUEUE, work);
+    await receiveWithin(1);
+    const { message } = await receiveWithin(HIDDEN_SECONDS + 5);
+    expect(bodyOf(message)).toMatchObject(work);
+  });
+
+  test('and that kills every instance is recorded after as many attempts as any other', async () => {
+    await queue.sendMessage(JSON.stringify({ ...work, intent: 'deadly' }));
+    for (let attempt = 1; attempt < MAX_ATTEMPTS; attempt += 1) {
+      const { message } = await receiveWithin(HIDDEN_SECONDS + 5);
+      expect(await holdWork(engine, message)).toBeDefined();
+    }
+    const { message } = await receiveWithin(HIDDEN_SECONDS + 5);
+    await handleMessage(engine, message, log, fail(new Error('It fails.')));
+    expect((await poison()).filter(({ text }) => text.includes('deadly'))).toHaveLength(1);
+  });
+});
+
+test('a hold that is kept is nobody else’s, however long the work takes', async () => {
+  await sendWork(engine, QUEUE, work);
+  const { message } = await receiveWithin(1);
+  const held = await holdWork(engine, message);
+  for (const until = Date.now() + 2 * HIDDEN_SECONDS * 1_000; Date.now() < until; await sleep(100)) {
+    expect((await held?.keep())?.aborted).toBe(false);
+    expect(await receive()).toBeUndefined();
+  }
+  await held?.release();
+  await sleep((HIDDEN_SECONDS + 1) * 1_000);
+  expect(await receive()).toBeUndefined();
+});
+
+test('a hold that another has taken over is noticed before the next write', async () => {
+  await sendWork(engine, QUEUE, work);
+  const { message } = await receiveWithin(1);
+  const stalled = await holdWork(engine, message);
+  const { message: reminder } = await receiveWithin(HIDDEN_SECONDS + 5);
+  expect(await holdWork(engine, reminder)).toBeDefined();
+  await expect(stalled?.keep()).rejects.toMatchObject({ code: 'busy' });
+});
+
+describe('a message that fails because storage is unavailable', () => {
+  const outage = unavailable('Storage does not answer now.', undefined);
+
+  test('is put off as often as needed, and none of it counts as an attempt', async () => {
+    let body: object = work;
+    for (let wait = 1; wait <= 3 * MAX_ATTEMPTS; wait += 1) {
+      await queue.clearMessages();
+      await sendWork(engine, QUEUE, body);
+      const { message } = await receiveWithin(1);
+      await handleMessage(engine, message, log, fail(outage));
+      // The message is done; another one and its reminder go on.
+      expect(await count()).toBe(3);
+      body = { ...work, history: { id: 'outage', since: Date.now(), attempts: 0, waits: wait } };
+    }
+    expect((await poison()).filter(({ id }) => id.includes('outage'))).toEqual([]);
+  });
+
+  test('is put off for longer each time, up to some minutes, and not for the same time as others', () => {
+    const delays = Array.from({ length: 12 }, (_, waits) => delayOf(30, waits));
+    expect(delays[0]).toBeGreaterThanOrEqual(30);
+    expect(delays[2]).toBeGreaterThanOrEqual(120);
+    expect(Math.max(...delays)).toBeLessThanOrEqual(450);
+    expect(new Set(Array.from({ length: 50 }, () => delayOf(300, 9))).size).toBeGreaterThan(10);
+  });
+
+  test('is recorded once a day has passed', async () => {
+    const since = Date.now() - 25 * 3_600_000;
+    await sendWork(engine, QUEUE, { ...work, history: { id: 'old', since, attempts: 0, waits: 300 } });
+    const { message } = await receiveWithin(1);
+    await handleMessage(engine, message, log, fail(outage));
+    expect((await poison()).filter(({ id }) => id.endsWith('_old'))).toHaveLength(1);
+  });
+});
+
+test('a message that fails by itself is retried soon, and recorded once after its last attempt', async () => {
+  await sendWork(engine, QUEUE, { ...work, intent: 'broken' });
+  for (let attempt = 1; attempt < MAX_ATTEMPTS; attempt += 1) {
+    const { message } = await receiveWithin(10);
+    await handleMessage(engine, message, log, fail(new Error('It fails.')));
+  }
+  const { message } = await receiveWithin(10);
+  await handleMessage(engine, message, log, fail(new Error('It fails.')));
+  const found = (await poison()).filter(({ text }) => text.includes('broken'));
+  expect(found).toMatchObject([{ attempts: MAX_ATTEMPTS, text: JSON.stringify({ ...work, intent: 'broken' }) }]);
+});
+
+describe('what the host itself moved to its poison queue', () => {
+  const moved = (body: unknown): Message => ({
+    queue: `${QUEUE}-poison`,
+    id: `moved-${JSON.stringify(body).length}`,
+    attempts: 1,
+    insertedAt: Date.now(),
+    body,
+  });
+  const consumer = { engine, entities: [employees], log };
+
+  test('goes back to its queue, as nobody has found that it cannot succeed', async () => {
+    await consumePoison(consumer, moved({ ...work, intent: 'back' }));
+    const { message } = await receiveWithin(1);
+    expect(bodyOf(message)).toMatchObject({ ...work, intent: 'back', history: { attempts: 0, waits: 1 } });
+    expect((await poison()).filter(({ text }) => text.includes('back'))).toEqual([]);
+  });
+
+  test.each([
+    ['is not JSON', 'nonsense'],
+    ['is of another deployment', { ...work, entity: 'others' }],
+    ['is older than a day', { ...work, history: { id: 'aged', since: 1, attempts: 0, waits: 9 } }],
+  ])('is recorded where it %s', async (_, body) => {
+    const before = (await poison()).length;
+    await consumePoison(consumer, moved(body));
+    expect(await poison()).toHaveLength(before + 1);
+    expect(await count()).toBe(0);
+  });
+});

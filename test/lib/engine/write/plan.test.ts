@@ -1,0 +1,230 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import type { Entity, Values } from '../../../../lib/define/entity.ts';
+import { type Snapshot, toProperties, toSnapshot } from '../../../../lib/define/entity-codec.ts';
+import { addressOf, placesOf } from '../../../../lib/define/index-entries.ts';
+import { type Change, neighboursOf, planPartition } from '../../../../lib/engine/write/plan.ts';
+import { departments } from '../../../../lib/model/directory/departments.ts';
+import { employees } from '../../../../lib/model/directory/employees.ts';
+import { membersOf } from '../../../../lib/patterns/member-list.ts';
+import type { Row } from '../../../../lib/storage/rows.ts';
+
+const person = (employeeId: string) =>
+  fc.record({
+    department: fc.constant('Sales'),
+    employeeId: fc.constant(employeeId),
+    email: fc.constantFrom('a', 'b', 'c').map((name) => `${name}${employeeId}@contoso.com`),
+    firstName: fc.constantFrom('Ann', 'Bo'),
+    lastName: fc.constantFrom('Xu', 'Yi', 'Zed'),
+  });
+const state = (employeeId: string) => fc.option(person(employeeId), { nil: undefined });
+const IDS = ['000001', '000002', '000003'];
+/** What each of three employees was and is to be. */
+const changesOfThree = fc.tuple(
+  ...IDS.map((employeeId) => fc.record({ before: state(employeeId), after: state(employeeId) })),
+);
+
+type Partition = Map<string, Row>;
+
+function row(key: string, properties: Values): Row {
+  return { table: 'employees', partition: 'Sales', row: key, etag: `etag of ${key}`, properties: { ...properties } };
+}
+
+function change(entity: Entity, partition: Partition, before: Values | undefined, after: Values | undefined): Change {
+  const address = addressOf(entity, { ...before, ...after });
+  return { address, before: toSnapshot(entity, partition.get(address.row)), after };
+}
+
+/** Does to a partition what storage would, with the same refusals. */
+function apply(partition: Partition, plan: ReturnType<typeof planPartition>): void {
+  const rows = plan.actions.map(({ action }) => action.row);
+  expect(new Set(rows).size, 'a row twice in one transaction').toBe(rows.length);
+  expect(rows.length).toBeLessThanOrEqual(100);
+  for (const { action } of plan.actions) {
+    const found = partition.get(action.row);
+    if (action.kind === 'insert') expect(found, `an insert over ${action.row}`).toBeUndefined();
+    if (action.kind === 'replace' || action.kind === 'merge' || action.kind === 'delete')
+      expect(found, action.row).toBeDefined();
+    if (action.kind === 'replace' || action.kind === 'merge') expect(action.etag).toBe(found?.etag);
+    if (action.kind === 'delete') partition.delete(action.row);
+    else
+      partition.set(
+        action.row,
+        row(action.row, action.kind === 'merge' ? { ...found?.properties, ...action.properties } : action.properties),
+      );
+  }
+}
+
+function commit(partition: Partition, entity: Entity, changes: readonly Change[]): ReturnType<typeof planPartition> {
+  const neighbours = new Map(
+    neighboursOf(entity, changes).flatMap((key) => (partition.has(key) ? [[key, partition.get(key) as Row]] : [])),
+  );
+  const plan = planPartition(entity, changes, neighbours, 'write');
+  apply(partition, plan);
+  return plan;
+}
+
+function expectToAgree(partition: Partition, live: readonly Values[]): void {
+  const entities = [...partition.values()]
+    .map((found) => toSnapshot(employees, found))
+    .filter((found: Snapshot) => found.state === 'live');
+  const copies = [...partition.values()].filter(({ row: key }) => key.startsWith('email_')).map(({ row: key }) => key);
+  expect(copies.sort()).toEqual(live.map(({ email }) => `email_${email}`).sort());
+  const lists = [...partition.values()].filter(({ row: key }) => key.startsWith('lastname_'));
+  for (const list of lists)
+    expect(membersOf(list)).toEqual(
+      live
+        .filter(({ lastName }) => list.row === `lastname_${lastName}`)
+        .map(({ employeeId }) => employeeId)
+        .sort(),
+    );
+  expect(entities.length).toBeGreaterThanOrEqual(live.length);
+}
+
+describe('a plan', () => {
+  test('of several changes of a partition makes its copies and lists agree in one transaction', () => {
+    fc.assert(
+      fc.property(changesOfThree, (three) => {
+        const partition: Partition = new Map();
+        const existing = three.flatMap(({ before }) => (before ? [before] : []));
+        commit(
+          partition,
+          employees,
+          existing.map((values) => change(employees, partition, undefined, values)),
+        );
+        expectToAgree(partition, existing);
+        const changes = three.flatMap(({ before, after }) =>
+          before || after ? [change(employees, partition, before, after)] : [],
+        );
+        commit(partition, employees, changes);
+        expectToAgree(
+          partition,
+          three.flatMap(({ after }) => (after ? [after] : [])),
+        );
+      }),
+    );
+  });
+
+  test('names every place outside the partition that the entity leaves or enters, and claims those it enters', () => {
+    fc.assert(
+      fc.property(state('000001'), state('000001'), (before, after) => {
+        fc.pre(before !== undefined || after !== undefined);
+        const partition: Partition = new Map();
+        if (before) commit(partition, employees, [change(employees, partition, undefined, before)]);
+        const plan = commit(partition, employees, [change(employees, partition, before, after)]);
+        const wanted = [...placesOf(employees, before), ...placesOf(employees, after)].map((place) =>
+          JSON.stringify(place),
+        );
+        expect(plan.items.flatMap(({ places }) => places.map((place) => JSON.stringify(place))).sort()).toEqual(
+          [...new Set(wanted)].sort(),
+        );
+        const claimed = [before?.employeeId !== after?.employeeId, before?.email !== after?.email];
+        expect(plan.claims.length).toBe(after ? claimed.filter(Boolean).length : 0);
+      }),
+    );
+  });
+
+  test('of a manager and its department changes each row once', () => {
+    const states = fc.array(
+      fc.record({ manager: fc.constantFrom(undefined, '000001', '000002'), lastName: fc.constantFrom('Xu', 'Yi') }),
+      { minLength: 1, maxLength: 6 },
+    );
+    fc.assert(
+      fc.property(states, (steps) => {
+        const partition: Partition = new Map();
+        const staff = IDS.slice(0, 2).map(
+          (employeeId): Values => ({
+            department: 'Sales',
+            employeeId,
+            email: `${employeeId}@contoso.com`,
+            firstName: 'F',
+            lastName: 'Xu',
+          }),
+        );
+        commit(
+          partition,
+          employees,
+          staff.map((values) => change(employees, partition, undefined, values)),
+        );
+        const live = (entity: Entity, key: Values) => {
+          const found = toSnapshot(entity, partition.get(addressOf(entity, key).row));
+          return found.state === 'live' ? found.values : undefined;
+        };
+        for (const { manager, lastName } of steps) {
+          const before = live(departments, { department: 'Sales' });
+          commit(partition, departments, [
+            change(departments, partition, before, { department: 'Sales', ...(manager ? { managerId: manager } : {}) }),
+          ]);
+          const one = live(employees, staff[0] as Values);
+          commit(partition, employees, [change(employees, partition, one, { ...one, lastName })]);
+          const managed = live(departments, { department: 'Sales' });
+          const who = manager && live(employees, { department: 'Sales', employeeId: manager });
+          expect(managed?.managerName).toBe(who ? `F ${who.lastName}` : undefined);
+        }
+      }),
+    );
+  });
+
+  test('of two entities that swap a value is refused before storage would refuse it', () => {
+    const partition: Partition = new Map();
+    const [one, other] = IDS.map(
+      (employeeId): Values => ({
+        department: 'Sales',
+        employeeId,
+        email: `${employeeId}@contoso.com`,
+        firstName: 'F',
+        lastName: 'Xu',
+      }),
+    );
+    if (!one || !other) throw new Error('There are three.');
+    commit(
+      partition,
+      employees,
+      [one, other].map((values) => change(employees, partition, undefined, values)),
+    );
+    const swapped = [
+      change(employees, partition, one, { ...one, email: other.email }),
+      change(employees, partition, other, { ...other, email: one.email }),
+    ];
+    expect(() => commit(partition, employees, swapped)).toThrow('same row');
+  });
+
+  test('for an entity that is still arriving is made by its own move alone', () => {
+    const one = { department: 'Sales', employeeId: '000001', email: 'a@contoso.com', firstName: 'F', lastName: 'Xu' };
+    const system = { WriteId: 'w', Incarnation: 'operation', MovingFrom: '["Here","empid_000001"]' };
+    const before = toSnapshot(employees, row('empid_000001', toProperties(employees, one, system)));
+    const theirs = { address: addressOf(employees, one), before, after: { ...one, firstName: 'G' } };
+    expect(() => planPartition(employees, [theirs], new Map(), 'write')).toThrow('arriving');
+    const own = { ...theirs, arrival: { incarnation: 'operation', movingFrom: system.MovingFrom } };
+    expect(planPartition(employees, [own], new Map(), 'write').actions[0]?.action).toMatchObject({
+      kind: 'replace',
+      properties: { MovingFrom: system.MovingFrom },
+    });
+    const gone = { ...theirs, after: undefined };
+    expect(planPartition(employees, [gone], new Map(), 'write').actions[0]?.action.kind).toBe('replace');
+  });
+
+  test('keeps what an entity is known by through its changes', () => {
+    const one = { department: 'Sales', employeeId: '000001', email: 'a@contoso.com', firstName: 'F', lastName: 'Xu' };
+    const before = row(
+      'empid_000001',
+      toProperties(employees, one, { WriteId: 'w', Incarnation: 'life', DenormalizedTo: '' }),
+    );
+    const plan = planPartition(
+      employees,
+      [
+        {
+          address: addressOf(employees, one),
+          before: toSnapshot(employees, before),
+          after: { ...one, firstName: 'G' },
+        },
+      ],
+      new Map(),
+      'write',
+    );
+    expect(plan.actions[0]?.action).toMatchObject({
+      kind: 'replace',
+      properties: { Incarnation: 'life', WriteId: 'write', firstName: 'G' },
+    });
+  });
+});

@@ -1,0 +1,246 @@
+import { randomUUID } from 'node:crypto';
+import { createDefaultHttpClient, type HttpClient, RestError } from '@azure/core-rest-pipeline';
+import pMap from 'p-map';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { createEngine, type Engine } from '../../../lib/engine/engine.ts';
+import { type ChangeRecord, collectChanges, noteChange } from '../../../lib/engine/note-change.ts';
+import { RowkeyError } from '../../../lib/errors.ts';
+import { AUDIT_CONTAINER, type AuditLog, createAuditLog } from '../../../lib/operations/audit-log.ts';
+import { readChanges } from '../../../lib/operations/read-audit-log.ts';
+import { listBlobs, readLines } from '../../../lib/storage/append-blobs.ts';
+import { openStorage } from '../../../lib/storage/storage.ts';
+import { FAULTS, type Fault, faultyHttpClient } from '../../faulty-http-client.ts';
+import { testStorage } from '../../storage.ts';
+
+const HOUR_MS = 3_600_000;
+const connectionString = testStorage(import.meta.url);
+const storage = openStorage({ connectionString });
+const container = AUDIT_CONTAINER;
+const shared = createDefaultHttpClient();
+let hours = 0;
+
+beforeAll(async () => {
+  await storage.blobs.getContainerClient(container).create();
+});
+
+/** An hour that no other test has: its beginning, in milliseconds. */
+function newHour(): number {
+  hours += 1;
+  return Date.UTC(2026, 0, 1) + hours * HOUR_MS;
+}
+
+function changeAt(at: number): ChangeRecord {
+  const address = { table: 'employees', partition: 'Sales', row: 'empid_000123' };
+  const change = { id: randomUUID(), by: 'ann', operation: 'replace', entity: 'employees', fields: ['phone'] } as const;
+  return { ...change, ...address, at: new Date(at).toISOString(), fields: ['phone'] };
+}
+
+/** Another process, whose clock stands still. */
+function processAt(now: number, httpClient?: HttpClient): { log: AuditLog; engine: Engine } {
+  const opened = openStorage({ connectionString, ...(httpClient ? { httpClient } : {}) });
+  const engine = createEngine(opened, { now: () => now });
+  return { engine, log: createAuditLog(engine) };
+}
+
+async function readHour(hour: number, limit = 10_000): Promise<string[]> {
+  const { items } = await readChanges(createEngine(storage), { from: hour, to: hour + HOUR_MS, limit });
+  return items.map(({ id }) => id);
+}
+
+async function blobsOf(hour: number): Promise<{ name: string; lines: string[]; blocks: number | undefined }[]> {
+  const prefix = `${new Date(hour).toISOString().slice(0, 13).replace(/[-T]/g, '/')}00/`;
+  return pMap(await listBlobs(storage, { container, prefix }), async (name) => {
+    const lines = await Array.fromAsync(readLines(storage, { container, name }));
+    const properties = await storage.blobs.getContainerClient(container).getBlobClient(name).getProperties();
+    return { name, lines, blocks: properties.blobCommittedBlockCount };
+  });
+}
+
+function codeOf(error: unknown): string {
+  return error instanceof RowkeyError ? error.code : String(error);
+}
+
+test('what many append at once is there once each, in few blocks of one blob', async () => {
+  const hour = newHour();
+  const { log } = processAt(hour);
+  const changes = Array.from({ length: 500 }, (_, second) => changeAt(hour + second * 1_000));
+  await Promise.all(changes.map((change) => log.append([change])));
+  const [blob, ...others] = await blobsOf(hour);
+  expect(others).toEqual([]);
+  expect(blob?.name).toMatch(/^2026\/01\/\d\d\/\d\d00\/000001\.log$/);
+  expect(blob?.lines.map((line) => JSON.parse(line))).toEqual(changes);
+  expect(blob?.blocks).toBe(2);
+  expect(await readHour(hour)).toEqual(changes.map(({ id }) => id));
+});
+
+test('a block is no larger than storage takes, and a blob has no more of them', async () => {
+  const hour = newHour();
+  const { engine } = processAt(hour);
+  const log = createAuditLog(engine, { maxBlocks: 2 });
+  // Two such fit into a block, and three do not.
+  const fields = ['x'.repeat(1_500_000)];
+  const changes = Array.from({ length: 7 }, () => ({ ...changeAt(hour), fields }));
+  await Promise.all(changes.map((change) => log.append([change])));
+  const blobs = await blobsOf(hour);
+  expect(blobs.map(({ blocks, lines }) => [blocks, lines.length])).toEqual([
+    [2, 3],
+    [2, 4],
+  ]);
+  expect(await readHour(hour)).toEqual(changes.map(({ id }) => id));
+});
+
+test('an hour has blobs of its own, and one that is late still comes into its own hour', async () => {
+  const hour = newHour();
+  const next = newHour();
+  let now = next - 1;
+  const engine = createEngine(storage, { now: () => now });
+  const log = createAuditLog(engine);
+  const kept: ChangeRecord[] = [];
+  const keep = async (changes: readonly ChangeRecord[]) => {
+    kept.push(...changes);
+    await log.append(changes);
+  };
+  const address = { table: 't', partition: 'p', row: 'r' };
+  const change = { operation: 'count', entity: 'e', address } as const;
+  await collectChanges('ann', async () => noteChange(engine, change), keep);
+  const late = changeAt(next - 1);
+  now = next;
+  await collectChanges('ann', async () => noteChange(engine, change), keep);
+  await log.append([late]);
+  await log.append([changeAt(next)]);
+  const [first, second] = kept;
+  expect(await readHour(hour)).toEqual([first?.id, late.id]);
+  expect((await readHour(next))[0]).toBe(second?.id);
+  expect([await blobsOf(hour), await blobsOf(next)].map((blobs) => blobs.length)).toEqual([1, 1]);
+});
+
+test('the metadata has the first time, and the last one with some delay', async () => {
+  const hour = newHour();
+  let now = hour;
+  const log = createAuditLog(createEngine(storage, { now: () => now }));
+  const metadata = async () => {
+    const [blob] = await blobsOf(hour);
+    const client = storage.blobs.getContainerClient(container).getBlobClient(blob?.name ?? '');
+    return (await client.getProperties()).metadata;
+  };
+  const instant = (milliseconds: number) => new Date(hour + milliseconds).toISOString();
+  await log.append([changeAt(hour)]);
+  expect(await metadata()).toEqual({ first: instant(0), last: instant(0) });
+  await log.append([changeAt(hour + 1_000)]);
+  expect(await metadata()).toEqual({ first: instant(0), last: instant(0) });
+  now = hour + 6_000;
+  await log.append([changeAt(hour + 6_000)]);
+  await expect.poll(metadata).toEqual({ first: instant(0), last: instant(6_000) });
+});
+
+test('two processes never share a blob', async () => {
+  const hour = newHour();
+  const changes = await pMap([1, 2, 3, 4], async () => {
+    const { log } = processAt(hour);
+    const own = Array.from({ length: 20 }, () => changeAt(hour));
+    for (const change of own) await log.append([change]);
+    return own.map(({ id }) => id);
+  });
+  const blobs = await blobsOf(hour);
+  const found = blobs.map(({ lines }) => lines.map(idOf));
+  expect(found.toSorted()).toEqual(changes.toSorted());
+});
+
+describe('whatever fails at whichever call,', () => {
+  /** One into a fresh blob, then some at once into the open one. */
+  async function work(httpClient: HttpClient, hour: number): Promise<{ acknowledged: string[]; outcomes: string[] }> {
+    const { log } = processAt(hour, httpClient);
+    const changes = Array.from({ length: 4 }, () => changeAt(hour));
+    const append = async (change: ChangeRecord) =>
+      log.append([change]).then(
+        () => 'done',
+        (error: unknown) => codeOf(error),
+      );
+    const [first, ...others] = changes;
+    const outcomes = first ? [await append(first), ...(await Promise.all(others.map(append)))] : [];
+    const ids = changes.map(({ id }) => id);
+    return { outcomes, acknowledged: ids.filter((_, index) => outcomes[index] === 'done') };
+  }
+
+  test('what was acknowledged is there, once', async () => {
+    const counting = faultyHttpClient();
+    await work(counting, newHour());
+    const points = FAULTS.flatMap((fault) =>
+      Array.from({ length: counting.calls }, (_, index) => ({ fault, at: index + 1, hour: newHour() })),
+    );
+    expect(counting.calls).toBeGreaterThanOrEqual(5);
+    await pMap(
+      points,
+      async ({ fault, at, hour }: { fault: Fault; at: number; hour: number }) => {
+        const { acknowledged, outcomes } = await work(faultyHttpClient(fault, at), hour);
+        const label = `${fault} at call ${at}`;
+        if (fault.startsWith('crash')) expect(outcomes, label).toContain('storage-unavailable');
+        else expect(outcomes, label).toEqual(['done', 'done', 'done', 'done']);
+        const found = await readHour(hour);
+        expect(found, label).toEqual(expect.arrayContaining(acknowledged));
+        expect(new Set(found).size, label).toBe(found.length);
+        // A lost reply is recognised: nothing is written twice.
+        const lines = (await blobsOf(hour)).flatMap((blob) => blob.lines);
+        if (fault === 'reply lost') expect(lines, label).toHaveLength(4);
+      },
+      { concurrency: 8 },
+    );
+  });
+
+  test('a block of which it is never known whether it is there goes into a fresh blob, and shows once', async () => {
+    const hour = newHour();
+    let isLost = false;
+    const httpClient: HttpClient = {
+      async sendRequest(request) {
+        const isAppend = request.url.includes('comp=appendblock') && request.url.includes('000001.log');
+        if (!isAppend || !isLost) return shared.sendRequest(request);
+        await shared.sendRequest(request).catch(() => undefined);
+        throw new RestError('reply lost', { code: 'ECONNRESET', request });
+      },
+    };
+    const { log } = processAt(hour, httpClient);
+    const changes = [changeAt(hour), changeAt(hour), changeAt(hour)];
+    await log.append(changes.slice(0, 1));
+    isLost = true;
+    await log.append(changes.slice(1, 2));
+    await log.append(changes.slice(2));
+    const blobs = await blobsOf(hour);
+    expect(blobs.map(({ lines }) => lines.map(idOf))).toEqual([
+      [changes[0]?.id, changes[1]?.id],
+      [changes[1]?.id, changes[2]?.id],
+    ]);
+    expect(await readHour(hour)).toEqual(changes.map(({ id }) => id));
+    const engine = createEngine(storage);
+    const query = { from: hour, to: hour + HOUR_MS };
+    const page = await readChanges(engine, { ...query, limit: 2 });
+    const rest = await readChanges(engine, { ...query, limit: 2, after: page.next });
+    expect([...page.items, ...rest.items]).toEqual(changes);
+    expect(rest.next).toBeUndefined();
+  });
+
+  test('what could not be appended is caught up on before anything else', async () => {
+    const hour = newHour();
+    let isDown = true;
+    const httpClient: HttpClient = {
+      async sendRequest(request) {
+        if (isDown) throw new Error('down');
+        return shared.sendRequest(request);
+      },
+    };
+    const { log } = processAt(hour, httpClient);
+    await log.catchUp();
+    const changes = [changeAt(hour), changeAt(hour)];
+    await expect(Promise.all(changes.map((change) => log.append([change])))).rejects.toMatchObject({
+      code: 'storage-unavailable',
+    });
+    await expect(log.catchUp()).rejects.toMatchObject({ code: 'storage-unavailable' });
+    isDown = false;
+    await log.catchUp();
+    expect(await readHour(hour)).toEqual(changes.map(({ id }) => id));
+    expect(await blobsOf(hour)).toHaveLength(1);
+  });
+});
+
+function idOf(line: string): string {
+  return JSON.parse(line).id;
+}

@@ -1,0 +1,159 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { QueueClient } from '@azure/storage-queue';
+import fc from 'fast-check';
+import { afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
+import { dropPoison, listPoison, MAX_ATTEMPTS, POISON_TABLE } from '../../../lib/engine/consume/poison.ts';
+import { createEngine } from '../../../lib/engine/engine.ts';
+import { ARCHIVE_QUEUE, INDEX_CHANGES_QUEUE } from '../../../lib/engine/reconcile/intent.ts';
+import { employees } from '../../../lib/model/directory/employees.ts';
+import { drainPoison } from '../../../lib/operations/drain-poison.ts';
+import { measureCost } from '../../../lib/storage/cost.ts';
+import { createTable } from '../../../lib/storage/provision.ts';
+import { openStorage, type Storage } from '../../../lib/storage/storage.ts';
+import { testStorage } from '../../storage.ts';
+
+const QUEUE = `${INDEX_CHANGES_QUEUE}-poison`;
+const storage = openStorage({ connectionString: testStorage(import.meta.url) });
+const queues = [INDEX_CHANGES_QUEUE, ARCHIVE_QUEUE].flatMap((name) => [name, `${name}-poison`]);
+const warned: string[] = [];
+
+beforeAll(async () => {
+  await createTable(storage, POISON_TABLE);
+  for (const name of queues) await storage.queue(name).createIfNotExists();
+});
+beforeEach(() => {
+  warned.length = 0;
+});
+afterEach(async () => {
+  for (const name of queues) await storage.queue(name).clearMessages();
+  for (const { id } of await listed()) await dropPoison(createEngine(storage), id);
+});
+
+const listed = async () => (await listPoison(createEngine(storage), { limit: 1_000 })).items;
+const send = (text: string) => storage.queue(QUEUE).sendMessage(text);
+const left = async () => (await storage.queue(QUEUE).getProperties()).approximateMessagesCount;
+
+/** A run on this storage. What it cannot handle is visible again after a second. */
+function run(over: Partial<Storage> = {}, client: Partial<QueueClient> = {}, until = Date.now() + 60_000) {
+  const queue = (name: string): QueueClient => {
+    const inner = storage.queue(name);
+    const receiveMessages: QueueClient['receiveMessages'] = (options) =>
+      inner.receiveMessages({ ...options, visibilityTimeout: 1 });
+    return Object.assign(Object.create(inner), { receiveMessages, ...client });
+  };
+  const engine = createEngine({ ...storage, queue, ...over });
+  const log = { warn: (line: string) => void warned.push(line), error: () => undefined };
+  return drainPoison({ engine, entities: [employees], log }, { until });
+}
+
+const away = () => {
+  throw new Error('AccountKey=s3cret');
+};
+
+test('an idle run costs one transaction a queue', async () => {
+  const { transactions } = await measureCost(async (cost) => {
+    await run();
+    return { ...cost };
+  });
+  expect(transactions).toBe(2);
+});
+
+test('a message is recorded with its text and deleted', async () => {
+  await send('nonsense');
+  await run();
+  expect(await listed()).toMatchObject([{ queue: INDEX_CHANGES_QUEUE, text: 'nonsense', attempts: MAX_ATTEMPTS }]);
+  expect(await left()).toBe(0);
+});
+
+test('a message that may succeed goes back to its queue', async () => {
+  await send(JSON.stringify({ version: 1, intent: 'back', entity: 'employees', table: 'employees', items: [] }));
+  await run();
+  expect(await listed()).toEqual([]);
+  expect(await left()).toBe(0);
+  const { receivedMessageItems } = await storage.queue(INDEX_CHANGES_QUEUE).receiveMessages();
+  expect(receivedMessageItems.map(({ messageText }) => JSON.parse(messageText))).toMatchObject([
+    { intent: 'back', history: { attempts: 0, waits: 1 } },
+  ]);
+});
+
+test('a message that is nested too deeply to be sent again is recorded, even if the rest of it can be read', async () => {
+  const intent = { version: 1, intent: 'deep', entity: 'employees', table: 'employees', items: [], later: 0 };
+  const text = JSON.stringify(intent).replace('0}', `${'['.repeat(20_000)}${']'.repeat(20_000)}}`);
+  await send(text);
+  await run();
+  const [poison] = await listed();
+  expect(poison?.reason).toBe('The message cannot be read: it is nested more than 1000 deep.');
+  expect(poison?.text === text).toBe(true);
+});
+
+test('whatever text a message has, it is recorded with it', async () => {
+  const unit = fc.oneof(fc.string({ unit: 'binary' }), fc.json(), fc.base64String(), fc.constantFrom('"\\ud800"', ' '));
+  // XML, in which messages travel, has no other characters, and its parser trims: https://www.w3.org/TR/xml/#charsets
+  const texts = unit
+    .map((text) => text.replaceAll(/[^\t\n\x20-\ud7ff\ue000-\ufffd\u{10000}-\u{10ffff}]/gu, '').trim())
+    .filter((text) => text !== '');
+  await fc.assert(
+    fc.asyncProperty(fc.array(texts, { maxLength: 40 }), async (sent) => {
+      for (const text of sent) await send(text);
+      await run();
+      const items = await listed();
+      const jsonOf = (text: string) => {
+        try {
+          const body: unknown = JSON.parse(text);
+          return typeof body === 'string' ? text : JSON.stringify(body);
+        } catch {
+          return text;
+        }
+      };
+      expect(items.map(({ text }) => text).sort()).toEqual(sent.map(jsonOf).sort());
+      expect(await left()).toBe(0);
+      for (const { id } of items) await dropPoison(createEngine(storage), id);
+    }),
+    { numRuns: 10 },
+  );
+});
+
+test('a message that cannot be recorded stays, fails the run without a secret, and is recorded by the next one', async () => {
+  await send('nonsense');
+  await expect(run({ table: away })).rejects.toThrow('1 messages of index-changes-poison could not be handled');
+  expect(warned).toEqual([expect.stringMatching(/stays for the next run: an unexpected Error$/)]);
+  expect(await left()).toBe(1);
+  await sleep(1_500);
+  await run();
+  expect(await listed()).toHaveLength(1);
+  expect(await left()).toBe(0);
+});
+
+test('a queue that cannot be read does not keep the other from being drained', async () => {
+  await storage.queue(`${ARCHIVE_QUEUE}-poison`).sendMessage('nonsense');
+  const queue = (name: string) => (name === QUEUE ? away() : storage.queue(name));
+  await expect(run({ queue })).rejects.toThrow();
+  expect(await listed()).toMatchObject([{ queue: ARCHIVE_QUEUE }]);
+});
+
+test('a crash between the record and the deletion leaves one record', async () => {
+  await send('nonsense');
+  await expect(run({}, { deleteMessage: away })).rejects.toThrow();
+  const [first] = await listed();
+  expect(await left()).toBe(1);
+  await sleep(1_500);
+  await run();
+  expect(await listed()).toEqual([{ ...first, recordedAt: expect.any(String) }]);
+  expect(await left()).toBe(0);
+});
+
+test('two concurrent runs record each message once', async () => {
+  for (let count = 0; count < 20; count += 1) await send(`nonsense ${count}`);
+  await Promise.all([run(), run()]);
+  expect(await listed()).toHaveLength(20);
+  expect(await left()).toBe(0);
+});
+
+test('a run begins no batch after its time', async () => {
+  await Promise.all(Array.from({ length: 40 }, (_, count) => send(`nonsense ${count}`)));
+  await run({}, {}, Date.now() - 1);
+  expect(await left()).toBe(8);
+  await run();
+  expect(await left()).toBe(0);
+  expect(await listed()).toHaveLength(40);
+}, 60_000);

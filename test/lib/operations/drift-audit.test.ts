@@ -1,0 +1,108 @@
+import { describe, expect, test } from 'vitest';
+import { z } from 'zod';
+import { defineEntity } from '../../../lib/define/define-entity.ts';
+import type { Entity } from '../../../lib/define/entity.ts';
+import { toProperties } from '../../../lib/define/entity-codec.ts';
+import { addressOf } from '../../../lib/define/index-entries.ts';
+import { indexEntity, interPartitionIndex, intraPartitionIndex } from '../../../lib/define/indexes.ts';
+import { createEntity } from '../../../lib/engine/write/entity-store.ts';
+import { type AuditOptions, type AuditPosition, auditPage } from '../../../lib/operations/drift-audit.ts';
+import type { Finding } from '../../../lib/operations/finding.ts';
+import { measureCost } from '../../../lib/storage/cost.ts';
+import { explain } from '../../../lib/storage/explain.ts';
+import { tryAction } from '../../../lib/storage/rows.ts';
+import { expectIndexesToAgree, openWorld, type World } from '../../world.ts';
+
+test('a repair that is explained is told of once, as it would be made', async () => {
+  const things = defineEntity('things', {
+    schema: z.object({ a: z.string(), b: z.string(), c: z.string() }),
+    table: 'things',
+    key: { partition: '{a}', row: 'b_{b}' },
+    indexes: { copy: intraPartitionIndex({ row: 'c_{c}' }) },
+    access: { read: ['hr'], write: ['hr'] },
+  });
+  const { engine, storage } = await openWorld(import.meta.url, [things]);
+  await createEntity(engine, things, { a: 'one', b: '1', c: '1' });
+  await tryAction(storage, { table: 'things', partition: 'one' }, { kind: 'delete', row: 'c_1' });
+  const steps = await explain(() => auditPage(engine, things, { top: 10, repair: true, patience: 0 }));
+  expect(steps.filter((step) => 'write' in step)).toEqual([
+    expect.objectContaining({ write: 'rows', table: 'things' }),
+  ]);
+});
+
+describe('a page with work beyond its bound', () => {
+  const MAX = 60;
+
+  /** Audits to the end and returns the cost of each page with its findings. */
+  async function pagesOf(world: World, entity: Entity, options: Partial<AuditOptions>) {
+    const pages: { cost: number; looked: number; findings: readonly Finding[] }[] = [];
+    for (let next: AuditPosition | undefined, isFirst = true; next || isFirst; isFirst = false) {
+      const common = { position: next, top: 100, repair: true, patience: 0, maxTransactions: MAX };
+      const { page, cost } = await measureCost(async (spent) => {
+        const audited = await auditPage(world.engine, entity, { ...common, ...options });
+        return { page: audited, cost: spent.transactions };
+      });
+      pages.push({ cost, looked: page.looked, findings: page.findings });
+      next = page.next;
+    }
+    return pages;
+  }
+
+  const FILMS = 16;
+  const ACTORS = 20;
+  const films = defineEntity('films', {
+    schema: z.object({ genre: z.string(), title: z.string(), cast: z.array(z.string()) }),
+    table: 'films',
+    key: { partition: '{genre}', row: '{title}' },
+    indexes: { actor: interPartitionIndex({ table: 'filmsbyactor', partition: '{cast[]}', row: '{title}_{genre}' }) },
+    access: { read: ['hr'], write: ['hr'] },
+  });
+
+  test('ends early among entities with many index rows, and the pages find and build all of them', async () => {
+    const world = await openWorld(import.meta.url, [films]);
+    for (let film = 0; film < FILMS; film += 1) {
+      const cast = Array.from({ length: ACTORS }, (_, actor) => `actor ${actor}`);
+      const values = { genre: 'Drama', title: `film ${String(film).padStart(2, '0')}`, cast };
+      const properties = toProperties(films, values, { WriteId: '1', Incarnation: '1' });
+      const address = addressOf(films, values);
+      await tryAction(world.storage, address, { kind: 'insert', row: address.row, properties });
+    }
+    const pages = await pagesOf(world, films, { only: 'actor' });
+    const found = pages.flatMap(({ findings }) => findings.map(({ partition, row }) => `${partition} in ${row}`));
+    expect(new Set(found).size).toBe(FILMS * ACTORS);
+    expect(found).toHaveLength(FILMS * ACTORS);
+    expect(pages.reduce((sum, { looked }) => sum + looked, 0)).toBe(FILMS);
+    // Eight films are looked at side by side, and one is repaired at a time.
+    const ofFilm = ACTORS + 4;
+    expect(Math.max(...pages.map(({ cost }) => cost))).toBeLessThan(2 * MAX + 8 * ofFilm + 3 * ofFilm);
+    await expectIndexesToAgree(world.storage, films);
+  });
+
+  test('ends within a long list, and the next page goes on there', async () => {
+    const marks = defineEntity('marks', {
+      schema: z.object({ pupil: z.string(), year: z.int32().min(0).max(9999), grade: z.string() }),
+      table: 'marks',
+      key: { partition: '{pupil}', row: 'y_{year:4}' },
+      indexes: { grade: indexEntity({ row: 'grade_{grade}', holds: '{year:4}' }) },
+      access: { read: ['hr'], write: ['hr'] },
+    });
+    const MEMBERS = 100;
+    const world = await openWorld(import.meta.url, [marks]);
+    await createEntity(world.engine, marks, { pupil: 'Ann', year: 1050, grade: 'A' });
+    const members = Array.from({ length: MEMBERS }, (_, index) => String(1000 + index));
+    const address = { table: 'marks', partition: 'Ann', row: 'grade_A' };
+    const properties = { EntityType: 'list', Members: JSON.stringify(members) };
+    await tryAction(world.storage, address, { kind: 'upsert', row: address.row, properties });
+    for (const repair of [false, true]) {
+      const pages = await pagesOf(world, marks, { repair });
+      const findings = pages.flatMap((page) => page.findings);
+      // All members but one name nothing.
+      expect(findings).toHaveLength(MEMBERS - 1);
+      expect(findings.every(({ what, repaired }) => what === 'left over' && repaired === repair)).toBe(true);
+      expect(pages.reduce((sum, { looked }) => sum + looked, 0)).toBe(2);
+      // 8 times 16 members are looked at side by side; 16 are repaired before the bound counts again.
+      expect(Math.max(...pages.map(({ cost }) => cost))).toBeLessThan(2 * MAX + 8 * 16 + 5 * 16);
+    }
+    await expectIndexesToAgree(world.storage, marks);
+  });
+});

@@ -1,0 +1,80 @@
+import { beforeAll, expect, test } from 'vitest';
+import { putEntities } from '../../../lib/engine/write/entity-batch.ts';
+import { employees } from '../../../lib/model/directory/employees.ts';
+import { continueDriftRun, readDriftRun } from '../../../lib/operations/drift-run.ts';
+import { countedMetrics } from '../../metrics.ts';
+import { openWorld, somebody, type World } from '../../world.ts';
+
+const DAY_MS = 24 * 60 * 60 * 1_000;
+const pace = { rate: 1_000_000, patience: 100 };
+const counted = countedMetrics();
+let world: World;
+beforeAll(async () => {
+  world = await openWorld(import.meta.url);
+  const people = Array.from({ length: 60 }, (_, index) => somebody({ department: `D${index % 3}` }));
+  await putEntities(world.engine, employees, people);
+  await world.settle();
+});
+
+/** A process whose clock has time for so many pages. */
+const patientFor = (pages: number) => {
+  let left = pages;
+  const start = Date.now();
+  return { engine: { ...world.engine, now: () => (left-- > 0 ? start : start + DAY_MS) }, until: start + 1 };
+};
+
+test('an audit goes on where the process before was cut off, and is over for the week once it is done', async () => {
+  const { partitionKey, rowKey } = { partitionKey: 'D1', rowKey: 'department' };
+  await world.storage.table('employees').updateEntity({ partitionKey, rowKey, employeeCount: 7 }, 'Merge');
+  expect(await readDriftRun(world.engine, employees)).toBeUndefined();
+  const first = patientFor(2);
+  const begun = await continueDriftRun(first.engine, employees, { until: first.until, ...pace });
+  expect(begun).toMatchObject({ looked: 50 });
+  expect(begun.finishedAt).toBeUndefined();
+  expect(await counted('rowkey.drift.found')).toEqual([]);
+
+  const done = await continueDriftRun(world.engine, employees, { until: Date.now() + DAY_MS, ...pace });
+  expect(done.startedAt).toBe(begun.startedAt);
+  expect(done.looked).toBeGreaterThan(60 * 3);
+  expect(done).toMatchObject({ found: 1, findings: [{ what: 'count', partition: 'D1', repaired: false }] });
+  expect(await readDriftRun(world.engine, employees)).toEqual(done);
+
+  // At every run of the week, so that the alert on it stays up.
+  const once = [{ by: { entity: 'employees' }, much: 1 }];
+  expect(await counted('rowkey.drift.found')).toEqual(once);
+  expect(await continueDriftRun(world.engine, employees, { until: Date.now() + DAY_MS, ...pace })).toEqual(done);
+  expect(await counted('rowkey.drift.found')).toEqual(once);
+  const inAWeek = { ...world.engine, now: () => Date.now() + 8 * DAY_MS };
+  const again = await continueDriftRun(inAWeek, employees, { until: Date.now() + 9 * DAY_MS, ...pace });
+  expect(again.startedAt > done.startedAt).toBe(true);
+  expect(again.found).toBe(1);
+});
+
+test('an audit takes no more transactions a second than it may', async () => {
+  const later = { ...world.engine, now: () => Date.now() + 20 * DAY_MS };
+  const since = performance.now();
+  const { looked } = await continueDriftRun(later, employees, {
+    until: Date.now() + 21 * DAY_MS,
+    rate: 500,
+    patience: 0,
+  });
+  // Each row takes one at the least.
+  expect(performance.now() - since).toBeGreaterThan((looked / 500) * 1_000);
+});
+
+test('an audit that finds much under long keys tells of as much as can be kept, and comes to its end', async () => {
+  const long = (name: string) => name.padStart(200, '"');
+  const people = Array.from({ length: 60 }, (_, index) =>
+    somebody({ department: long('D'), lastName: long(String(index)) }),
+  );
+  await putEntities(world.engine, employees, people);
+  await world.settle();
+  for (const { lastName } of people)
+    await world.storage.table('employees').deleteEntity(long('D'), `lastname_${lastName}`);
+  const later = { ...world.engine, now: () => Date.now() + 30 * DAY_MS };
+  const done = await continueDriftRun(later, employees, { until: Date.now() + 31 * DAY_MS, ...pace });
+  expect(done.found).toBeGreaterThanOrEqual(people.length);
+  expect(done.finishedAt).toBeDefined();
+  expect(done.findings.length).toBeGreaterThan(20);
+  expect(await readDriftRun(world.engine, employees)).toEqual(done);
+});

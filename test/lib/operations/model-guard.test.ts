@@ -1,0 +1,169 @@
+import { beforeEach, describe, expect, test } from 'vitest';
+import { z } from 'zod';
+import { defineEntity } from '../../../lib/define/define-entity.ts';
+import type { Entity } from '../../../lib/define/entity.ts';
+import { indexEntity, interPartitionIndex, intraPartitionIndex } from '../../../lib/define/indexes.ts';
+import { createEngine } from '../../../lib/engine/engine.ts';
+import { guardModel, markBuilt } from '../../../lib/operations/model-guard.ts';
+import { dropTable, provision } from '../../../lib/storage/provision.ts';
+import { openStorage } from '../../../lib/storage/storage.ts';
+import { testStorage } from '../../storage.ts';
+
+/** A declaration is compared with the one that was in use before. */
+
+const storage = openStorage({ connectionString: testStorage(import.meta.url) });
+const engine = createEngine(storage);
+const schema = z.object({ a: z.string(), b: z.string(), c: z.string(), at: z.iso.date() });
+const access = { read: ['hr'], write: ['hr'], restricted: { c: ['hr'] } } as const;
+const email = { table: 'byb', partition: '{b#}', row: '{b}_{a}' } as const;
+const first = defineEntity('things', {
+  schema,
+  table: 'things',
+  key: { partition: '{a}', row: 'b_{b}' },
+  indexes: { here: intraPartitionIndex({ row: 'c_{b}' }) },
+  archive: { table: 'oldthings' },
+  access,
+});
+const days = { schema, table: 'days', key: { partition: '{a}', row: '{at}_{b}' }, access } as const;
+const kept = (keepDays: number) => defineEntity('days', { ...days, perDay: { field: 'at', keepDays } });
+
+const photo = (container: string) => ({ photo: { container, maxBytes: 5, types: ['image/png'] } });
+
+const guard = (entity: Entity, agreed?: string) => guardModel(engine, [entity], agreed);
+
+beforeEach(async () => {
+  await dropTable(storage, 'system');
+  await provision(storage, { tables: ['system'], queues: [], containers: [] });
+});
+
+describe('the guard of the declaration', () => {
+  test('has nothing to say of what is new, or as it was', async () => {
+    expect(await guard(first)).toEqual([]);
+    expect(await guard(first)).toEqual([]);
+  });
+
+  const unique = { ...email, row: '{b}', unique: true } as const;
+  const changes: [string, Entity, Entity, RegExp][] = [
+    ['another key', first, { ...first, row: kept(1).row }, /its row was b_\{b\}/],
+    ['another table', first, { ...first, table: 'others' }, /its table was things/],
+    ['no archive', first, { ...first, archive: undefined }, /its archive was oldthings/],
+    [
+      'a field that is encrypted now',
+      first,
+      { ...first, encrypted: ['c'] },
+      /its field c is stored not as one that is encrypted/,
+    ],
+    [
+      'a text that is not large any more',
+      { ...first, large: ['c'] },
+      first,
+      /its field c is stored as one that is large/,
+    ],
+    [
+      'a field of another type',
+      first,
+      { ...first, columns: { ...first.columns, c: 'Int32' } },
+      /its field c is stored as String, and would be read as Int32/,
+    ],
+    [
+      'another container of its files',
+      { ...first, attachments: photo('photos') },
+      { ...first, attachments: photo('pictures') },
+      /its files of photo are in the container photos/,
+    ],
+    ['no files any more', { ...first, attachments: photo('photos') }, first, /are in the container photos/],
+    ['an earlier version', { ...first, version: 2 }, first, /its version was 2/],
+    ['a shorter retention', kept(60), kept(30), /its days were kept 60 days, and those before 30/],
+    [
+      'an index that is unique now',
+      { ...first, indexes: { b: interPartitionIndex(email) } },
+      { ...first, indexes: { b: interPartitionIndex(unique) } },
+      /its index b was not unique/,
+    ],
+  ];
+  test.each(changes)('refuses %s until an operator agrees to that very change', async (_, before, after, why) => {
+    await guard(before);
+    const refused = await guard(after).catch((error: Error) => error.message);
+    expect(refused).toMatch(why);
+    const [, word] = /set AGREED_MODEL_CHANGES to (\w+)/.exec(String(refused)) ?? [];
+    await expect(guard(after, 'another')).rejects.toMatchObject({ code: 'wrong-setting' });
+    expect(await guard(before)).toEqual([]);
+    await guard(after, word);
+    await guard(after);
+  });
+
+  test('lets a retention grow', async () => {
+    await guard(kept(30));
+    expect(await guard(kept(60))).toEqual([]);
+  });
+
+  test('lets a text become large, and an index come', async () => {
+    await guard(first);
+    expect(await guard({ ...first, large: ['c'] })).toEqual([]);
+    const indexes = { ...first.indexes, b: interPartitionIndex(email) };
+    const said = await guard({ ...first, large: ['c'], indexes });
+    expect(said).toEqual([expect.stringContaining('npm run reindex -- things b')]);
+    await markBuilt(engine, { ...first, indexes }, 'b');
+    expect(await guard({ ...first, large: ['c'], indexes })).toEqual([]);
+  });
+
+  test('says what an index leaves behind that is declared no more, or otherwise', async () => {
+    await guard(first);
+    const former = 'former index here of things kept is still there: npm run reindex -- things here --clean-up';
+    expect(await guard({ ...first, indexes: {} })).toEqual([expect.stringContaining(former)]);
+    const refused = await guard(first).catch((error: Error) => error.message);
+    expect(refused).toContain('its index here would find what the former index here kept');
+    const [, word] = /set AGREED_MODEL_CHANGES to (\w+)/.exec(String(refused)) ?? [];
+    expect(await guard(first, word)).toEqual([expect.stringContaining('reindex -- things here')]);
+    await markBuilt(engine, first, 'here');
+    expect(await guard(first)).toEqual([]);
+    const other = { ...first, indexes: { here: indexEntity({ row: 'd_{c}', holds: '{b}' }) } };
+    expect(await guard(other)).toEqual([
+      expect.stringContaining('reindex'),
+      expect.stringContaining('former index here'),
+    ]);
+  });
+
+  test('remembers each of several that were left behind under one name', async () => {
+    const here = (row: 'c_{b}' | 'd_{b}' | 'e_{b}') => ({ ...first, indexes: { here: intraPartitionIndex({ row }) } });
+    await guard(here('c_{b}'));
+    await guard(here('d_{b}'));
+    expect(await guard(here('e_{b}'))).toEqual([
+      expect.stringContaining('reindex -- things here'),
+      expect.stringContaining('reindex -- things here --clean-up'),
+      expect.stringContaining('reindex -- things here-2 --clean-up'),
+    ]);
+    await expect(guard(here('c_{b}'))).rejects.toMatchObject({ code: 'wrong-setting' });
+  });
+
+  test('lets a field be of another type in another version, come and go', async () => {
+    await guard(first);
+    const { c: _, ...columns } = first.columns;
+    const upgraded = { ...first, version: 2, columns: { ...columns, b: 'Int32', d: 'Boolean' } } as const;
+    expect(await guard(upgraded)).toEqual([]);
+    await expect(guard({ ...upgraded, columns: first.columns })).rejects.toMatchObject({ code: 'wrong-setting' });
+  });
+
+  test('takes what was kept before types and containers were', async () => {
+    await guard(first);
+    const system = storage.table('system');
+    const { Shape } = await system.getEntity<{ Shape: string }>('model', 'things');
+    const { columns, attachments, ...earlier } = JSON.parse(Shape);
+    const row = { partitionKey: 'model', rowKey: 'things', Shape: JSON.stringify(earlier) };
+    await system.updateEntity(row, 'Merge');
+    expect(await guard({ ...first, attachments: photo('photos') })).toEqual([]);
+    const kept = JSON.parse((await system.getEntity<{ Shape: string }>('model', 'things')).Shape);
+    expect(kept).toMatchObject({ columns, attachments: { photo: 'photos' } });
+  });
+
+  test('says where an entity is still that is declared no more', async () => {
+    const elsewhere = { ...first, indexes: { b: interPartitionIndex(email) } };
+    await guard(elsewhere);
+    expect(await guard(kept(30))).toEqual([
+      expect.stringMatching(
+        /entity things is not declared any more, and what it kept in things, oldthings, byb is still/,
+      ),
+    ]);
+    expect(await guardModel(engine, [elsewhere, kept(30)], undefined)).toEqual([]);
+  });
+});
