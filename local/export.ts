@@ -14,7 +14,7 @@ import { toStoredEntity } from './stored-entity.ts';
 import { ask, nextPage, type Target, type TargetOptions, targetOf, withTarget } from './target.ts';
 
 const PAGE = 200;
-const FILES_AT_ONCE = 8;
+const FILES_CONCURRENCY = 8;
 
 const program = withTarget(
   'Writes all of an entity to an NDJSON file (.gz as well), in the order of its keys, as npm run import takes it.',
@@ -33,7 +33,7 @@ async function exportFile(entity: Entity, file: string, options: TargetOptions):
   bar?.start(0, 0);
   async function* lines() {
     for await (const page of pagesOf(target, entity)) {
-      const rows = await pMap(page, (values) => writable(target, entity, values), { concurrency: FILES_AT_ONCE });
+      const rows = await pMap(page, (values) => writable(target, entity, values), { concurrency: FILES_CONCURRENCY });
       const there = rows.filter((row) => row !== undefined);
       for (const row of there) yield `${JSON.stringify(row)}\n`;
       count += there.length;

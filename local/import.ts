@@ -21,7 +21,7 @@ import { ask, type Target, type TargetOptions, targetOf, withTarget } from './ta
 const MAX_BATCH = 100;
 /** The API takes a body of 1 MiB, in which a character has up to three bytes; a row that is longer goes by itself. */
 const MAX_BATCH_CHARACTERS = 250_000;
-const BATCHES_AT_ONCE = 4;
+const BATCHES_CONCURRENCY = 4;
 /** Rows that wait for more of their partition; the oldest partition goes first when there are more. */
 const MAX_WAITING = 5_000;
 const MAX_ATTEMPTS = 6;
@@ -75,7 +75,7 @@ async function importFile(entity: Entity, file: string, options: TargetOptions):
           else if (outcome) counts[outcome] += 1;
         }
       },
-      { concurrency: BATCHES_AT_ONCE },
+      { concurrency: BATCHES_CONCURRENCY },
     );
   } finally {
     progress.stop();
@@ -138,8 +138,8 @@ function derivedOf(entity: Entity, field: string, { values }: ImportRow): unknow
 
 const File = z.object({ base64: z.base64() });
 
-const Answer = z.object({ results: z.array(z.object({ status: z.number(), problem: Problem.optional() })) });
-type Results = z.infer<typeof Answer>['results'];
+const RouteResult = z.object({ results: z.array(z.object({ status: z.number(), problem: Problem.optional() })) });
+type Results = z.infer<typeof RouteResult>['results'];
 
 /** What became of each row, in order. A row that others were writing at that moment is sent once more. */
 async function send(target: Target, entity: Entity, batch: readonly ImportRow[], attempt = 1): Promise<Results> {
@@ -198,7 +198,7 @@ async function post(target: Target, entity: Entity, batch: readonly ImportRow[])
   const body = JSON.stringify({ items: batch.map(({ values }) => withoutFiles(entity, values)) });
   const headers = { 'content-type': 'application/json' };
   const response = await ask(target, pathTo(entity.name, 'batch'), { method: 'POST', headers, body });
-  if (response.ok) return Answer.parse(await response.json()).results;
+  if (response.ok) return RouteResult.parse(await response.json()).results;
   // What is wrong with the request is wrong with its only row, which is too large.
   if ((response.status === 400 || response.status === 413) && batch.length === 1)
     return [{ status: response.status, problem: Problem.parse(await response.json()) }];

@@ -5,7 +5,7 @@ import { deployment } from '../lib/model/deployment.ts';
 import { type SampleRequest, sampleRequests } from './sample-company.ts';
 
 const MARKER = 'sample-loaded';
-const AT_ONCE = 8;
+const CONCURRENCY = 8;
 
 /** Loads the sample company through the API, at the first start on a data folder and never again. */
 export async function loadSample({
@@ -38,7 +38,7 @@ export async function loadSample({
   };
   // A pack that was taken out of the deployment has no sample.
   const isStored = ({ path }: SampleRequest) => deployment.some(({ name }) => name === path.split('/')[0]);
-  for (const step of sampleRequests(Date.now())) await pMap(step.filter(isStored), send, { concurrency: AT_ONCE });
+  for (const step of sampleRequests(Date.now())) await pMap(step.filter(isStored), send, { concurrency: CONCURRENCY });
   await writeFile(marker, '');
   return true;
 }

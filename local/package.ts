@@ -49,16 +49,16 @@ async function report(files: readonly PackagedFile[]): Promise<void> {
   );
 
   // Where no installed package is found.
-  const elsewhere = await mkdtemp(join(tmpdir(), 'rowkey-package-'));
+  const remote = await mkdtemp(join(tmpdir(), 'rowkey-package-'));
   try {
-    await packageApp(elsewhere);
+    await packageApp(remote);
     const sources = await Array.fromAsync(glob('functions/*.ts', { cwd: ROOT }), (file) => join(ROOT, file));
     const bundled: number[] = [];
     const unbundled: number[] = [];
     let functions: readonly string[] = [];
     // In turn, so that whatever else slows this machine slows both.
     for (let count = 0; count < LOADS; count++) {
-      const loaded = await measureLoad([join(elsewhere, 'dist', 'app.js')]);
+      const loaded = await measureLoad([join(remote, 'dist', 'app.js')]);
       bundled.push(loaded.milliseconds);
       unbundled.push((await measureLoad(sources.toSorted())).milliseconds);
       functions = loaded.functions;
@@ -67,7 +67,7 @@ async function report(files: readonly PackagedFile[]): Promise<void> {
       `It registers ${functions.length} functions and loads in ${median(bundled)} ms, the sources in ${median(unbundled)} ms (medians of ${LOADS}).`,
     );
   } finally {
-    await rm(elsewhere, { recursive: true, force: true });
+    await rm(remote, { recursive: true, force: true });
   }
 }
 

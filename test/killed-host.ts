@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Values } from '../lib/define/entity.ts';
-import { placesOf } from '../lib/define/index-entries.ts';
+import { indexEntriesOf } from '../lib/define/index-entries.ts';
 import { employees } from '../lib/model/directory/employees.ts';
 import { rotateLocalKey } from '../lib/storage/local-key-ring.ts';
 import { readRow } from '../lib/storage/rows.ts';
@@ -117,10 +117,10 @@ export async function openKilledHost(url: string): Promise<KilledHost> {
 
   /** Its email company-wide is confirmed: the last that is done for one that is new. */
   async function settled(one: Values): Promise<void> {
-    const place = placesOf(employees, one).find(({ index }) => index === 'emailCompanyWide');
+    const indexEntry = indexEntriesOf(employees, one).find(({ index }) => index === 'emailCompanyWide');
     const until = Date.now() + PATIENCE_MS;
     for (let isDone = false; !isDone && Date.now() < until; await sleep(POLL_MS * 10)) {
-      const row = place && (await readRow(world.storage, place));
+      const row = indexEntry && (await readRow(world.storage, indexEntry));
       isDone = row?.properties.Confirmed === true && !row.properties.Claim;
     }
   }

@@ -6,7 +6,7 @@ import type { HttpClient } from '@azure/core-rest-pipeline';
 import { expect, inject } from 'vitest';
 import { type Entity, pick, type Values } from '../lib/define/entity.ts';
 import { toSnapshot, toValues } from '../lib/define/entity-codec.ts';
-import { isIndexed, placesOf } from '../lib/define/index-entries.ts';
+import { indexEntriesOf, isIndexed } from '../lib/define/index-entries.ts';
 import type { Index } from '../lib/define/indexes.ts';
 import { buildKey } from '../lib/define/key-template.ts';
 import { consumeIntent, consumeTransfer } from '../lib/engine/consume/consume.ts';
@@ -210,13 +210,13 @@ export async function expectIndexesToAgree(storage: Storage, entity: Entity): Pr
       if (!index || index.kind === 'index-entity' || index.copies === 'everything') return source + textOf(one);
       return source + textOf(pick(one, [...entity.keyFields, ...(index.copies === 'keys' ? [] : index.copies)]));
     };
-    for (const { index, table, partition, row, member } of placesOf(entity, one))
+    for (const { index, table, partition, row, member } of indexEntriesOf(entity, one))
       want(table, partition, row, member ?? copyBy(entity.indexes[index]));
     for (const index of Object.values(entity.indexes)) {
       const partition = buildKey(entity.partition, one);
       if (index.kind === 'intra-partition' && isIndexed(index, one))
         want(entity.table, partition, buildKey(index.row, one), copyBy(index));
-      if (index.kind === 'index-entity' && !index.elsewhere && isIndexed(index, one))
+      if (index.kind === 'index-entity' && !index.remote && isIndexed(index, one))
         want(entity.table, partition, buildKey(index.row, one), buildKey(index.holds, one));
     }
   }

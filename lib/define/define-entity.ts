@@ -52,7 +52,7 @@ export interface Declaration<
    * Compound key pattern: this entity's row key begins with that one's, in its table and partition. It is read with it, cannot
    * be without it, and goes where it goes.
    */
-  readonly detailOf?: Entity;
+  readonly childOf?: Entity;
   /** Fields that nobody writes, as they follow from others: `undefined` for none. */
   readonly derived?: Partial<Readonly<Record<keyof Shape & string, (values: Values) => unknown>>>;
   /** Fields that say how many of another entity of this table and partition there are: nobody writes them. */
@@ -74,7 +74,7 @@ export function defineEntity<
   if (errors.length > 0) throw new Error(errors.join('\n'));
   for (const [field, counted] of Object.entries(entity.counts)) counted.countedBy.push({ target: () => entity, field });
   for (const link of entity.denormalized) link.source.dependents.push(link);
-  entity.detailOf?.details.push(entity);
+  entity.childOf?.children.push(entity);
   return entity;
 }
 
@@ -123,8 +123,8 @@ function compile<
     encrypted: declaration.encrypted ?? [],
     version: declaration.version ?? 1,
     upgrades: withoutPrototype(declaration.upgrades ?? {}),
-    detailOf: declaration.detailOf,
-    details: [],
+    childOf: declaration.childOf,
+    children: [],
     access: access as Access,
     series: undefined,
     maxAge: declaration.maxAge,
@@ -145,8 +145,8 @@ function archiveOf(entity: Entity, table: string): Entity {
     countedBy: [],
     access,
     // Known once they are defined.
-    get details() {
-      return entity.details.map((detail) => ({ ...detail, table }));
+    get children() {
+      return entity.children.map((child) => ({ ...child, table }));
     },
   };
 }

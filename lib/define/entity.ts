@@ -65,9 +65,9 @@ export interface Entity<Shape extends z.ZodRawShape = z.core.$ZodLooseShape> {
   /** From a version to the next, by the version that they begin with. */
   readonly upgrades: Readonly<Record<number, (values: Values) => Values>>;
   /** The entity whose key this one's begins with (compound key pattern). */
-  readonly detailOf: Entity | undefined;
+  readonly childOf: Entity | undefined;
   /** The other side of that. Filled in as the others are defined. */
-  readonly details: Entity[];
+  readonly children: Entity[];
   readonly access: Access;
   /** Set for a data series: its counts. */
   readonly series: Slots | undefined;
@@ -106,12 +106,12 @@ export function omit(values: Values, fields: readonly string[]): Values {
 
 /** Whether the row is all there is of the entity, so that writing it past the API leaves nothing behind that disagrees. */
 export function canWriteThroughGrant(entity: Entity): boolean {
-  const { indexes, denormalized, dependents, archive, details, detailOf, countedBy, counts, encrypted } = entity;
+  const { indexes, denormalized, dependents, archive, children, childOf, countedBy, counts, encrypted } = entity;
   const { large, attachments } = entity;
-  const others = [Object.keys(indexes), denormalized, dependents, details, countedBy, Object.keys(counts), encrypted];
+  const others = [Object.keys(indexes), denormalized, dependents, children, countedBy, Object.keys(counts), encrypted];
   // A client could refer to the blob of another row, which would be shown with its own and deleted with it.
   others.push(large, Object.keys(attachments));
-  return others.every(({ length }) => length === 0) && !archive && !detailOf;
+  return others.every(({ length }) => length === 0) && !archive && !childOf;
 }
 
 /** Whether clients may write it straight to storage, where nothing checks what they write. */

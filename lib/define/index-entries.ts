@@ -6,7 +6,7 @@ import type { Copies, Index, InterPartitionIndex } from './indexes.ts';
 import { buildKey, type KeyTemplate } from './key-template.ts';
 
 /** A place outside an entity's partition that has to agree with it: a copy of its own, a list, or a contested row. */
-export interface Place {
+export interface IndexEntry {
   readonly index: string;
   readonly table: string;
   readonly partition: string;
@@ -48,14 +48,14 @@ export function isIndexed(index: Index, values: Values | undefined): values is V
 }
 
 function templatesOf(index: Index): KeyTemplate[] {
-  const { elsewhere, row } = index;
-  return [...(elsewhere ? [elsewhere.partition] : []), row, ...(index.kind === 'index-entity' ? [index.holds] : [])];
+  const { remote, row } = index;
+  return [...(remote ? [remote.partition] : []), row, ...(index.kind === 'index-entity' ? [index.holds] : [])];
 }
 
 /** Every place outside the partition that an entity in this state wants to be in. */
-export function placesOf(entity: Entity, values: Values | undefined): Place[] {
+export function indexEntriesOf(entity: Entity, values: Values | undefined): IndexEntry[] {
   return Object.entries(entity.indexes).flatMap(([name, index]) =>
-    eachElement(index, values).flatMap((one) => placeOf(name, index, one) ?? []),
+    eachElement(index, values).flatMap((one) => indexEntryOf(name, index, one) ?? []),
   );
 }
 
@@ -67,19 +67,19 @@ function eachElement(index: Index, values: Values | undefined): (Values | undefi
   return [...new Set(list)].map((element: unknown) => ({ ...values, [field]: element }));
 }
 
-function placeOf(name: string, index: Index, values: Values | undefined): Place | undefined {
-  if (!index.elsewhere || !isIndexed(index, values)) return undefined;
-  const { table, partition } = index.elsewhere;
-  const place = { index: name, table, partition: buildKey(partition, values), row: buildKey(index.row, values) };
-  return index.kind === 'index-entity' ? { ...place, member: buildKey(index.holds, values) } : place;
+function indexEntryOf(name: string, index: Index, values: Values | undefined): IndexEntry | undefined {
+  if (!index.remote || !isIndexed(index, values)) return undefined;
+  const { table, partition } = index.remote;
+  const indexEntry = { index: name, table, partition: buildKey(partition, values), row: buildKey(index.row, values) };
+  return index.kind === 'index-entity' ? { ...indexEntry, member: buildKey(index.holds, values) } : indexEntry;
 }
 
 /** The tables in which an entity's indexes are, besides its own. */
-export function elsewhereTables({ indexes }: Entity): string[] {
-  return Object.values(indexes).flatMap(({ elsewhere }) => elsewhere?.table ?? []);
+export function remoteTables({ indexes }: Entity): string[] {
+  return Object.values(indexes).flatMap(({ remote }) => remote?.table ?? []);
 }
 
-export function samePlace(one: Place, other: Place): boolean {
+export function isSameEntry(one: IndexEntry, other: IndexEntry): boolean {
   return (
     one.table === other.table &&
     one.partition === other.partition &&
@@ -89,9 +89,9 @@ export function samePlace(one: Place, other: Place): boolean {
 }
 
 /** The places of both, each once. */
-export function unionOfPlaces(...lists: readonly (readonly Place[])[]): Place[] {
+export function unionOfEntries(...lists: readonly (readonly IndexEntry[])[]): IndexEntry[] {
   const all = lists.flat();
-  return all.filter((place, index) => all.findIndex((other) => samePlace(place, other)) === index);
+  return all.filter((indexEntry, index) => all.findIndex((other) => isSameEntry(indexEntry, other)) === index);
 }
 
 /** Whether its rows are competed for, and claimed before an entity is written. */

@@ -4,7 +4,7 @@ import { compileTemplate, type FieldsOf, type KeyTemplate } from './key-template
 export type Copies<Field extends string> = 'everything' | 'keys' | readonly Field[];
 
 /** Where an index is that is not in the partition of its entities. */
-export interface Elsewhere {
+export interface Remote {
   readonly table: string;
   readonly partition: KeyTemplate;
 }
@@ -15,7 +15,7 @@ export interface Elsewhere {
  */
 export interface IntraPartitionIndex<Field extends string = string> {
   readonly kind: 'intra-partition';
-  readonly elsewhere: undefined;
+  readonly remote: undefined;
   readonly row: KeyTemplate;
   readonly when: Condition | undefined;
   readonly copies: Copies<string>;
@@ -29,7 +29,7 @@ export interface IntraPartitionIndex<Field extends string = string> {
  */
 export interface InterPartitionIndex<Field extends string = string> {
   readonly kind: 'inter-partition';
-  readonly elsewhere: Elsewhere;
+  readonly remote: Remote;
   readonly row: KeyTemplate;
   readonly unique: boolean;
   readonly when: Condition | undefined;
@@ -43,7 +43,7 @@ export interface InterPartitionIndex<Field extends string = string> {
  */
 export interface IndexEntity<Field extends string = string> {
   readonly kind: 'index-entity';
-  readonly elsewhere: Elsewhere | undefined;
+  readonly remote: Remote | undefined;
   readonly row: KeyTemplate;
   /** What the list holds of each entity: enough to find it. */
   readonly holds: KeyTemplate;
@@ -74,7 +74,7 @@ export function intraPartitionIndex<const Options extends IntraPartitionOptions>
   const row = compileTemplate(options.row);
   const copies = options.copies ?? 'everything';
   const { when } = options;
-  return { kind: 'intra-partition', elsewhere: undefined, row, when, copies, uses: usedFields(row.fields, copies) };
+  return { kind: 'intra-partition', remote: undefined, row, when, copies, uses: usedFields(row.fields, copies) };
 }
 
 interface InterPartitionOptions extends IntraPartitionOptions {
@@ -96,7 +96,7 @@ export function interPartitionIndex<const Options extends InterPartitionOptions>
   );
   return {
     kind: 'inter-partition',
-    elsewhere: { table: options.table, partition },
+    remote: { table: options.table, partition },
     row,
     unique: options.unique ?? false,
     when: options.when,
@@ -119,10 +119,10 @@ export function indexEntity<const Options extends IndexEntityOptions>(
 ): IndexEntity<FieldsOf<Options['row']> | FieldsOf<Options['holds']> | PartitionFields<Options>> {
   const row = compileTemplate(options.row);
   const holds = compileTemplate(options.holds);
-  const elsewhere =
+  const remote =
     options.table === undefined ? undefined : { table: options.table, partition: compileTemplate(options.partition) };
-  const fields = [...row.fields, ...holds.fields, ...(elsewhere?.partition.fields ?? [])];
-  return { kind: 'index-entity', elsewhere, row, holds, when: options.when, uses: usedFields(fields, 'keys') };
+  const fields = [...row.fields, ...holds.fields, ...(remote?.partition.fields ?? [])];
+  return { kind: 'index-entity', remote, row, holds, when: options.when, uses: usedFields(fields, 'keys') };
 }
 
 /** The templates are typed by the literal they were compiled from, which a plain list of names has lost. */

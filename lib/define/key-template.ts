@@ -132,7 +132,7 @@ export function rangeOfPrefix(prefix: string): KeyRange {
  * What the keys begin with that are made from `template`, a `_` and more, of the fields that `key` is made of: its last text
  * may have a `_` in it, which those escape.
  */
-export function prefixOfDetails({ head, parts }: KeyTemplate, key: string): string {
+export function prefixOfChildren({ head, parts }: KeyTemplate, key: string): string {
   if (parts.at(-1)?.after !== '') return `${key}_`;
   const last = parts.slice(0, -1).reduce((start, { after }) => key.indexOf(after, start) + after.length, head.length);
   return `${key.slice(0, last)}${key.slice(last).replaceAll('_', escapeCharacter)}_`;

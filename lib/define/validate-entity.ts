@@ -2,7 +2,7 @@ import { supportedMimeTypes } from 'file-type';
 import type { z } from 'zod';
 import { canWriteThroughGrant, type Entity, isWrittenByClients, type Role } from './entity.ts';
 import { type FieldSchema, fieldSchemas, isOptional } from './field-schema.ts';
-import { elsewhereTables, isUnique } from './index-entries.ts';
+import { isUnique, remoteTables } from './index-entries.ts';
 import type { Index } from './indexes.ts';
 import { forbiddenInKeys, type KeyTemplate, type Part } from './key-template.ts';
 
@@ -61,7 +61,7 @@ function* nameErrors(entity: Entity, declared: z.ZodObject): Generator<string> {
   if (!ENTITY_NAME.test(entity.name))
     yield `the name is not accepted; a name is 1 to 60 lower-case letters and digits and begins with a letter.`;
   const archive = entity.archive ? [entity.archive.table] : [];
-  for (const table of [entity.table, ...archive, ...elsewhereTables(entity)])
+  for (const table of [entity.table, ...archive, ...remoteTables(entity)])
     if (!TABLE_NAME.test(table))
       yield `the table name "${table}" is not accepted; a table name is 3 to 55 lower-case letters and digits and begins with a letter.`;
   yield* inheritedNameErrors('entity', [entity.name]);
@@ -150,12 +150,12 @@ function isInstant({ keyType, format, pattern }: FieldSchema): boolean {
 }
 
 function* perDayErrors(entity: Entity): Generator<string> {
-  const { perDay, archive, movable, indexes, keyFields, schema, denormalized, counts, detailOf, access } = entity;
+  const { perDay, archive, movable, indexes, keyFields, schema, denormalized, counts, childOf, access } = entity;
   if (!perDay) return;
   const { field, keepDays } = perDay;
   if (archive || movable.length > 0 || Object.keys(indexes).length > 0)
     yield 'a table a day has no index, archive or move; leave out perDay or those.';
-  if (denormalized.length > 0 || Object.keys(counts).length > 0 || detailOf)
+  if (denormalized.length > 0 || Object.keys(counts).length > 0 || childOf)
     yield 'a table a day has no denormalized field, count or parent, as the other entity is in another table.';
   if (access.own) yield 'a table a day cannot be granted (access.own), as a grant names one table.';
   if (!Number.isInteger(keepDays) || keepDays < 1 || keepDays > MAX_KEEP_DAYS)
@@ -257,8 +257,8 @@ function* grantErrors(
     yield `access.own grants the partition by ${partition.fields.join(', ')}, which two of "${through.name}" may share, so one could open the other's; "${through.name}" needs a unique inter-partition index of ${partition.fields.join(', ')} without a condition.`;
 }
 
-function fieldsOf({ elsewhere, row }: Index): string[] {
-  return [...new Set([...(elsewhere?.partition.fields ?? []), ...row.fields])];
+function fieldsOf({ remote, row }: Index): string[] {
+  return [...new Set([...(remote?.partition.fields ?? []), ...row.fields])];
 }
 
 function copiedFields({ denormalized }: Entity): string[] {
@@ -270,7 +270,7 @@ function* indexErrors(entity: Entity): Generator<string> {
   const decided = [...copiedFields(entity), ...Object.keys(counts)];
   for (const [name, index] of Object.entries(indexes)) {
     const what = `the index "${name}"`;
-    if (index.elsewhere) yield* templateErrors(entity, `the partition key of ${what}`, index.elsewhere.partition);
+    if (index.remote) yield* templateErrors(entity, `the partition key of ${what}`, index.remote.partition);
     yield* templateErrors(entity, `the row key of ${what}`, index.row);
     for (const why of placeErrors(index, keyFields)) yield `${what} ${why}`;
     if (large.length > 0 && index.kind !== 'index-entity' && index.copies === 'everything')
@@ -292,7 +292,7 @@ function* placeErrors(index: Index, keyFields: readonly string[]): Generator<str
   if (index.kind !== 'inter-partition' && index.row.parts.some(({ each }) => each))
     yield 'has a row for each element of a list; only an inter-partition index may.';
   const lacking = (fields: readonly string[]) => keyFields.filter((field) => !fields.includes(field)).join(', ');
-  const readable = [...(index.elsewhere?.partition.readable ?? []), ...index.row.readable];
+  const readable = [...(index.remote?.partition.readable ?? []), ...index.row.readable];
   if (index.kind === 'inter-partition' && !index.unique) {
     const missing = lacking(readable);
     if (missing !== '')
@@ -303,16 +303,16 @@ function* placeErrors(index: Index, keyFields: readonly string[]): Generator<str
     if (hashed)
       yield `is unique and has "${hashed}" only as a hash, so two values could be taken for one; the field must be in its key as it is, too.`;
   }
-  if (index.kind === 'index-entity' && index.elsewhere) {
+  if (index.kind === 'index-entity' && index.remote) {
     const missing = lacking(index.holds.readable);
     if (missing !== '') yield `holds too little to find an entity; "holds" must contain ${missing}, too.`;
   }
-  if (index.kind === 'index-entity' && !index.elsewhere && index.holds.readable.length === 0)
+  if (index.kind === 'index-entity' && !index.remote && index.holds.readable.length === 0)
     yield 'holds no field; "holds" must contain a field of the row key.';
 }
 
 function* childErrors(entity: Entity): Generator<string> {
-  const { detailOf: parent } = entity;
+  const { childOf: parent } = entity;
   if (!parent) return;
   const isWithin =
     parent.table === entity.table &&
@@ -320,7 +320,7 @@ function* childErrors(entity: Entity): Generator<string> {
     entity.row.template.startsWith(`${parent.row.template}_`);
   if (!isWithin)
     yield `the key of a child must begin with that of its parent "${parent.name}" and "_", in the same table and partition.`;
-  if (parent.detailOf) yield `its parent "${parent.name}" is a child itself; one level of children is accepted.`;
+  if (parent.childOf) yield `its parent "${parent.name}" is a child itself; one level of children is accepted.`;
   if (parent.perDay) yield `its parent "${parent.name}" has a table a day; a parent has one table.`;
   if (Object.hasOwn(parent.schema.shape, entity.name))
     yield `its parent "${parent.name}" has a field "${entity.name}", which a read with ?include=${entity.name} would replace; one of them needs another name.`;
@@ -340,8 +340,8 @@ function* countErrors({ table, partition, row, counts, columns, archive, movable
       yield `"${field}" counts "${counted.name}", whose keys do not lead to this row for good; both must have one table and partition key, every field of this row key must be in the other's key, and this entity can have no archive or move.`;
     // A count is added to as it is stored: a 64-bit one is no number there.
     if (columns[field] !== 'Int32') yield `the count "${field}" must be declared as z.int32().`;
-    if (counted.detailOf)
-      yield `"${field}" counts "${counted.name}", which are children of "${counted.detailOf.name}"; children are not counted.`;
+    if (counted.childOf)
+      yield `"${field}" counts "${counted.name}", which are children of "${counted.childOf.name}"; children are not counted.`;
   }
 }
 
@@ -351,7 +351,7 @@ function* copyErrors(entity: Entity): Generator<string> {
     const what = `the denormalized fields copy from "${source.name}"`;
     if (source.table !== table || source.partition.template !== partition.template)
       yield `${what}, which is in another table or partition; both must have one table and one partition key.`;
-    if (source.detailOf) yield `${what}, which are children of another entity; a child cannot be copied from.`;
+    if (source.childOf) yield `${what}, which are children of another entity; a child cannot be copied from.`;
     if (!Object.hasOwn(columns, reference.field) || !source.keyFields.includes(reference.keyField))
       yield `${what} by the reference ${reference.field} to ${reference.keyField}; it must be from a field of this entity to a key field of the other.`;
     const missing = source.row.fields.find((field) => field !== reference.keyField && !Object.hasOwn(columns, field));

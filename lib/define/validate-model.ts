@@ -4,7 +4,7 @@ import { resourcesOf } from '../operations/resources.ts';
 import { LIST } from '../patterns/member-list.ts';
 import { type Entity, isWrittenByClients, withArchives } from './entity.ts';
 import { PLACEHOLDER, TOMBSTONE } from './entity-codec.ts';
-import { elsewhereTables } from './index-entries.ts';
+import { remoteTables } from './index-entries.ts';
 import { canMeet, NUMBER_SUFFIX, type Steps, stepsOf } from './key-overlap.ts';
 import type { KeyTemplate } from './key-template.ts';
 
@@ -43,9 +43,9 @@ function* nameErrors(entities: readonly Entity[]): Generator<string> {
 
 /** An entity that another one refers to has to be in the model as well: else nothing keeps the two in step. */
 function* referenceErrors(entities: readonly Entity[]): Generator<string> {
-  for (const { name, detailOf, counts, denormalized, access } of entities) {
+  for (const { name, childOf, counts, denormalized, access } of entities) {
     const references: [string, Entity][] = [
-      ...(detailOf ? [['is a child of', detailOf] as [string, Entity]] : []),
+      ...(childOf ? [['is a child of', childOf] as [string, Entity]] : []),
       ...Object.values(counts).map((counted): [string, Entity] => ['counts', counted]),
       ...denormalized.map(({ source }): [string, Entity] => ['copies fields from', source]),
       ...(access.own && 'through' in access.own
@@ -127,12 +127,12 @@ function rowKinds(entity: Entity): RowKind[] {
   const { table, partition, row, series, archive, indexes } = entity;
   const own = { entity, table, partition, row };
   const isWide = series && series.last - series.first + 1 > series.perRow;
-  const archived = archive ? [archive, ...archive.details] : [];
+  const archived = archive ? [archive, ...archive.children] : [];
   return [
     { ...own, what: 'its row' },
     ...(isWide ? [{ ...own, what: 'its further rows', suffix: NUMBER_SUFFIX }] : []),
     ...Object.entries(indexes).map(([name, index]) => {
-      return { ...own, ...index.elsewhere, row: index.row, what: `the rows of its index "${name}"` };
+      return { ...own, ...index.remote, row: index.row, what: `the rows of its index "${name}"` };
     }),
     ...archived.map(({ table, partition, row }) => ({ entity, table, partition, row, what: 'its archived row' })),
   ];
@@ -140,7 +140,7 @@ function rowKinds(entity: Entity): RowKind[] {
 
 /** The tables that an entity has to itself. */
 function ownTables(entity: Entity): string[] {
-  return [...elsewhereTables(entity), ...(entity.archive ? [entity.archive.table] : [])];
+  return [...remoteTables(entity), ...(entity.archive ? [entity.archive.table] : [])];
 }
 
 function tablesOf(entity: Entity): string[] {

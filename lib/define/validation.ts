@@ -10,9 +10,9 @@ export function readableSchema(entity: Entity): z.ZodType {
 
 /** The same in a list, or in the answer to a write, where a field that cannot be read is null. */
 export function schemaWithGaps(entity: Entity): z.ZodType {
-  const elsewhere = [...entity.encrypted, ...entity.large];
-  if (elsewhere.length === 0) return readableSchema(entity);
-  const fields = Object.entries(entity.schema.shape).filter(([field]) => elsewhere.includes(field));
+  const remote = [...entity.encrypted, ...entity.large];
+  if (remote.length === 0) return readableSchema(entity);
+  const fields = Object.entries(entity.schema.shape).filter(([field]) => remote.includes(field));
   return entity.schema.extend(Object.fromEntries(fields.map(([field, type]) => [field, z.nullable(type)])));
 }
 
@@ -26,8 +26,8 @@ export function partialSchema(entity: Entity, certain: readonly string[]): z.Zod
 /** One entity with the details that may be read along with it: `select` may leave out any of their fields. */
 export function schemaWithDetails(entity: Entity): z.ZodType {
   const whole = readableSchema(entity);
-  if (entity.details.length === 0 || !(whole instanceof z.ZodObject)) return whole;
-  const lists = entity.details.map((detail) => [detail.name, z.array(partialSchema(detail, [])).optional()]);
+  if (entity.children.length === 0 || !(whole instanceof z.ZodObject)) return whole;
+  const lists = entity.children.map((detail) => [detail.name, z.array(partialSchema(detail, [])).optional()]);
   return whole.extend(Object.fromEntries(lists));
 }
 

@@ -7,7 +7,11 @@ import type { Storage } from '../storage/storage.ts';
 const lasts = new WeakMap<Storage, Map<string, Promise<unknown>>>();
 
 /** Runs `work` once all that came before it under the same key are over. */
-export async function inTurn<Result>(storage: Storage, key: string, work: () => Promise<Result>): Promise<Result> {
+export async function runExclusive<Result>(
+  storage: Storage,
+  key: string,
+  work: () => Promise<Result>,
+): Promise<Result> {
   const known = lasts.get(storage) ?? new Map<string, Promise<unknown>>();
   lasts.set(storage, known);
   const mine = (known.get(key) ?? Promise.resolve()).then(work, work);

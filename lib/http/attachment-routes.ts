@@ -23,7 +23,7 @@ import { countGrant } from '../telemetry/metrics.ts';
 import { conditionsOf, isNotModified } from './conditions.ts';
 import { entityPath, keyOf } from './entity-routes.ts';
 import { requireWriterOrOwner } from './own.ts';
-import { type Answer, type Call, parametersOf, type Route } from './route.ts';
+import { parametersOf, type RequestContext, type Route, type RouteResult } from './route.ts';
 
 const Upload = z.object({
   uploadId: z.string(),
@@ -44,8 +44,8 @@ function common(entity: Entity, field: string) {
   const { access, name } = entity;
   const path = `${name}/${parametersOf(entity.keyFields)}/${field}`;
   const writers = access.own ? [...new Set([...access.write, ...access.read])] : access.write;
-  const of = (call: Call): AttachmentKey => ({ entity, field, key: keyOf(entity, call) });
-  const mine = async (call: Call) => {
+  const of = (call: RequestContext): AttachmentKey => ({ entity, field, key: keyOf(entity, call) });
+  const mine = async (call: RequestContext) => {
     const attachment = of(call);
     await requireWriterOrOwner(call, entity, attachment.key);
     return attachment;
@@ -170,7 +170,7 @@ function functionName({ name }: Entity, field: string): string {
   return `${name}-file-${field}`;
 }
 
-function answer({ caller }: Call, { entity, field }: AttachmentKey, { values }: Stored): Answer {
+function answer({ caller }: RequestContext, { entity, field }: AttachmentKey, { values }: Stored): RouteResult {
   const body = Attachment.parse(values[field]);
   const headers = { etag: etagOf(body) };
   return canRead(entity, caller) ? { status: 200, headers, body } : { status: 204, headers };

@@ -5,7 +5,7 @@ import { ChangeRecord } from '../engine/note-change.ts';
 import { RowkeyError } from '../errors.ts';
 import { readChanges } from '../operations/read-audit-log.ts';
 import { nextLink, PAGE_QUERY, pageOf } from './paging.ts';
-import { type Answer, type Call, pathTo, type Route } from './route.ts';
+import { pathTo, type RequestContext, type Route, type RouteResult } from './route.ts';
 
 /** Without the key where the caller may not read the entity. */
 const VisibleChange = ChangeRecord.partial({ partition: true, row: true });
@@ -38,7 +38,7 @@ export const auditRoute: Route = {
   handle: list,
 };
 
-async function list(call: Call): Promise<Answer> {
+async function list(call: RequestContext): Promise<RouteResult> {
   const [from, to] = [instantIn(call, 'from'), instantIn(call, 'to')];
   if (from >= to) throw wrong('to', 'is not after from', 'an instant after from');
   if (to - from > MAX_DAYS * DAY_MS) throw wrong('to', 'is too long after from', `at most ${MAX_DAYS} days after from`);
@@ -55,7 +55,7 @@ function namesOf(entities: readonly Entity[]): Set<string> {
   return new Set(withArchives(entities).map(({ name }) => name));
 }
 
-function instantIn({ query }: Call, name: 'from' | 'to'): number {
+function instantIn({ query }: RequestContext, name: 'from' | 'to'): number {
   const text = query.get(name);
   const instant = Instant.safeParse(text).success ? Date.parse(text ?? '') : Number.NaN;
   if (instant >= FIRST_INSTANT && instant <= LAST_INSTANT) return instant;

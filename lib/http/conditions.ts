@@ -1,17 +1,17 @@
 import { createHash } from 'node:crypto';
 import { type Conditions, isNamed } from '../define/conditions.ts';
-import type { Call } from './route.ts';
+import type { RequestContext } from './route.ts';
 
 /** The part of an ETag that names a view; `;` is in no ETag of storage. */
 const VIEW = /;view=[\w-]*(?=")/g;
 
 /** The conditions in the headers of a write. An ETag of any view stands for the state of the entity that was shown. */
-export function conditionsOf({ header }: Call): Conditions {
+export function conditionsOf({ header }: RequestContext): Conditions {
   return { ifMatch: header('if-match')?.replace(VIEW, ''), ifNoneMatch: header('if-none-match')?.replace(VIEW, '') };
 }
 
 /** Whether a reader has this already: only a GET is answered 304 (RFC 9110, 13.1.2). */
-export function isNotModified({ header }: Call, etag: string): boolean {
+export function isNotModified({ header }: RequestContext, etag: string): boolean {
   return isNamed(header('if-none-match') ?? '', etag);
 }
 

@@ -9,7 +9,7 @@ import { type Finding, Findings, VisibleFinding } from '../operations/finding.ts
 import { cleanUpIndex } from '../operations/index-clean-up.ts';
 import { markBuilt } from '../operations/model-guard.ts';
 import { nextLink, PAGE_QUERY, pageOf } from './paging.ts';
-import type { Call, Route } from './route.ts';
+import type { RequestContext, Route } from './route.ts';
 
 const roles = ['operator'] as const;
 
@@ -86,14 +86,14 @@ export function driftRoutes(entity: Entity): Route[] {
   ];
 }
 
-async function audit(entity: Entity, call: Call, path: string) {
+async function audit(entity: Entity, call: RequestContext, path: string) {
   const repair = isTrue(call, 'repair');
   return answerPage(call, { entity, path, bound: `${path}?repair=${repair}` }, (page) =>
     auditPage(call.app.engine, entity, { ...page, repair }),
   );
 }
 
-async function build(entity: Entity, call: Call, { path, index }: { path: string; index: string }) {
+async function build(entity: Entity, call: RequestContext, { path, index }: { path: string; index: string }) {
   const { engine } = call.app;
   return answerPage(call, { entity, path }, async (page) => {
     const built = await auditPage(engine, entity, { ...page, repair: true, only: index });
@@ -102,7 +102,7 @@ async function build(entity: Entity, call: Call, { path, index }: { path: string
   });
 }
 
-async function cleanUp(entity: Entity, call: Call, index: string) {
+async function cleanUp(entity: Entity, call: RequestContext, index: string) {
   const { engine, entities } = call.app;
   const path = `operations/clean-up/${entity.name}/${encodeURIComponent(index)}`;
   return answerPage(call, { entity, path }, (page) => cleanUpIndex(engine, entity, index, { entities, ...page }));
@@ -115,7 +115,7 @@ interface PageAsked {
 
 /** One page of a walk. A link to the next one is good for the same walk (`bound`) alone. */
 async function answerPage(
-  call: Call,
+  call: RequestContext,
   { entity, path, bound = path }: { entity: Entity; path: string; bound?: string },
   walk: (page: PageAsked) => Promise<AuditPage>,
 ) {
@@ -131,7 +131,7 @@ function visible(entity: Entity, caller: Caller, findings: readonly Finding[]) {
   return canReadWhole(entity, caller) ? findings : findings.map((finding) => omit(finding, ['partition', 'row']));
 }
 
-function isTrue({ query }: Call, name: string): boolean {
+function isTrue({ query }: RequestContext, name: string): boolean {
   const text = query.get(name) ?? 'false';
   if (text === 'true' || text === 'false') return text === 'true';
   throw new RowkeyError('invalid-input', `The query parameter ${name} is true or false.`, {

@@ -11,7 +11,7 @@ import {
   validateTexts,
   writableSchema,
 } from '../define/validation.ts';
-import { type Page, readEntities, readEntity, readWithDetails, smallFields } from '../engine/read/retrieve.ts';
+import { type Page, readEntities, readEntity, readWithChildren, smallFields } from '../engine/read/retrieve.ts';
 import { createOnce } from '../engine/write/create-once.ts';
 import { type BatchOutcome, putEntities } from '../engine/write/entity-batch.ts';
 import { deleteEntity, patchEntity, replaceEntity, type Stored } from '../engine/write/entity-store.ts';
@@ -20,7 +20,7 @@ import { conditionsOf, etagOfView, isNotModified } from './conditions.ts';
 import { requestId } from './idempotency.ts';
 import { nextLink, PAGE_QUERY, pageOf } from './paging.ts';
 import { Problem, toProblem } from './problem.ts';
-import { type Answer, type Call, parametersOf, pathTo, type Route } from './route.ts';
+import { parametersOf, pathTo, type RequestContext, type Route, type RouteResult } from './route.ts';
 import { shown, shownList, shownToWriter } from './visible.ts';
 
 /** As many as an entity group transaction holds. */
@@ -49,9 +49,9 @@ function readRoutes(entity: Entity): Route[] {
       path: one,
       roles: access.read,
       query:
-        entity.details.length > 0
+        entity.children.length > 0
           ? {
-              include: `Details to read with it: ${entity.details.map((detail) => detail.name).join(', ')}`,
+              include: `Details to read with it: ${entity.children.map((detail) => detail.name).join(', ')}`,
               select: `Fields of what is included, separated by commas, such as ${selectExample(entity)}; large fields are left out unless they are selected`,
             }
           : {},
@@ -171,18 +171,18 @@ function onePath({ name, keyFields }: Entity): string {
 }
 
 /** Alone by a point query; with what it includes by one range query (compound key pattern). */
-async function readOne(entity: Entity, call: Call): Promise<Answer> {
+async function readOne(entity: Entity, call: RequestContext): Promise<RouteResult> {
   const key = keyOf(entity, call);
   const names = call.query.get('include')?.split(',') ?? [];
-  const kinds = names.map((name) => entity.details.find((detail) => detail.name === name.trim()));
+  const kinds = names.map((name) => entity.children.find((detail) => detail.name === name.trim()));
   const known = kinds.filter((kind) => kind !== undefined);
   if (known.length < kinds.length)
     throw new RowkeyError('invalid-input', 'The query parameter include names what is no detail of it.', {
       field: 'include',
-      accepted: entity.details.map(({ name }) => name).join(', '),
+      accepted: entity.children.map(({ name }) => name).join(', '),
     });
   for (const kind of known) requireReader(kind, call.caller);
-  const select = selectedDetails(known, call);
+  const select = selectedChildren(known, call);
   if (known.length === 0) {
     const stored = await readEntity(call.app.engine, entity, key);
     // Table storage ignores If-None-Match, so the comparison is ours; the row was read all the same.
@@ -190,7 +190,7 @@ async function readOne(entity: Entity, call: Call): Promise<Answer> {
     if (isNotModified(call, String(headers.etag))) return { status: 304, headers };
     return { status: 200, headers, body: await shown(call, entity, stored.values) };
   }
-  const { etag, values } = await readWithDetails(call.app.engine, entity, key, known, { select });
+  const { etag, values } = await readWithChildren(call.app.engine, entity, key, known, { select });
   const details = await pMap(known, async (kind) => {
     const list = values[kind.name];
     const fields = select[kind.name];
@@ -201,13 +201,13 @@ async function readOne(entity: Entity, call: Call): Promise<Answer> {
   return { status: 200, headers: { etag: etagOfView(etag, hiddenFields(entity, call.caller)) }, body };
 }
 
-function selectExample({ details }: Entity): string {
-  const [kind] = details.filter(({ large }) => large.length > 0).concat(details);
+function selectExample({ children }: Entity): string {
+  const [kind] = children.filter(({ large }) => large.length > 0).concat(children);
   return `${kind?.name}.${kind?.large[0] ?? Object.keys(kind?.columns ?? {}).at(-1)}`;
 }
 
 /** The fields that are selected of each kind that is included, by its name. Throws `invalid-input`. */
-function selectedDetails(kinds: readonly Entity[], { query }: Call): Record<string, string[]> {
+function selectedChildren(kinds: readonly Entity[], { query }: RequestContext): Record<string, string[]> {
   const names = query.get('select')?.split(',') ?? [];
   const selected: Record<string, string[]> = {};
   for (const name of names.map((text) => text.trim())) {
@@ -229,7 +229,7 @@ function selectedDetails(kinds: readonly Entity[], { query }: Call): Record<stri
 }
 
 /** The key of the entity that a call is about, from its path. Throws `invalid-input`. */
-export function keyOf(entity: Entity, { params }: Call): Values {
+export function keyOf(entity: Entity, { params }: RequestContext): Values {
   return validateTexts(entity, params, entity.keyFields);
 }
 
@@ -271,17 +271,17 @@ const RANGE_QUERY: Readonly<Record<string, string>> = {
 
 /** A list of entities, with the link to the next page. */
 export async function pageAnswer(
-  call: Call,
+  call: RequestContext,
   entity: Entity,
   page: Page,
   { path, bound, select }: { path: string; bound: string; select?: readonly string[] | undefined },
-): Promise<Answer> {
+): Promise<RouteResult> {
   const list = await shownList(call, entity, page.items);
   const body = { items: select ? list.map((values) => pick(values, select)) : list };
   return { status: 200, body, headers: await nextLink(call, page.next, { path, bound }) };
 }
 
-async function range(entity: Entity, call: Call): Promise<Answer> {
+async function range(entity: Entity, call: RequestContext): Promise<RouteResult> {
   const { query, params, app } = call;
   const { fields } = entity.partition;
   const key = validateTexts(entity, params, fields);
@@ -300,7 +300,7 @@ async function range(entity: Entity, call: Call): Promise<Answer> {
   return pageAnswer(call, entity, page, { bound, path, select: options.select });
 }
 
-function filterOf(entity: Entity, { caller, query }: Call): Values {
+function filterOf(entity: Entity, { caller, query }: RequestContext): Values {
   const asked = Object.keys(entity.columns).filter((field) => query.has(field) && !(field in RANGE_QUERY));
   const texts = Object.fromEntries(asked.map((field) => [field, query.get(field) ?? '']));
   // Who may not see a field may not find out by it.
@@ -321,7 +321,7 @@ export function selected(entity: Entity, select: string | undefined): string[] |
 }
 
 /** What a write answers. */
-async function entityAnswer(entity: Entity, call: Call, stored: Stored, status = 200): Promise<Answer> {
+async function entityAnswer(entity: Entity, call: RequestContext, stored: Stored, status = 200): Promise<RouteResult> {
   return { status, headers: headersOf(entity, call, stored), body: await shownToWriter(call, entity, stored.values) };
 }
 
@@ -331,13 +331,13 @@ function writerSchema(entity: Entity): z.ZodType {
   return hasWriteOnlyRoles(entity) ? z.union([whole, entity.schema.pick(maskOf(entity.keyFields))]) : whole;
 }
 
-function headersOf(entity: Entity, { caller }: Call, stored: Stored): Record<string, string> {
+function headersOf(entity: Entity, { caller }: RequestContext, stored: Stored): Record<string, string> {
   const { maxAge } = entity;
   const etag = etagOfView(stored.etag, hiddenFields(entity, caller));
   return { etag, ...(maxAge ? { 'cache-control': `private, max-age=${maxAge}` } : {}) };
 }
 
-async function written(entity: Entity, call: Call): Promise<unknown> {
+async function written(entity: Entity, call: RequestContext): Promise<unknown> {
   const input = await call.json();
   checkMentions(entity, call.caller, input);
   return input;
@@ -351,7 +351,7 @@ const BatchAnswer = z.object({
   results: z.array(z.object({ status: z.int(), problem: Problem.optional() })),
 });
 
-async function batch(entity: Entity, call: Call): Promise<Answer> {
+async function batch(entity: Entity, call: RequestContext): Promise<RouteResult> {
   const { items } = parse(batchSchema(z.unknown()), await call.json());
   for (const item of items) checkMentions(entity, call.caller, item);
   const outcomes = await putEntities(call.app.engine, entity, items);

@@ -10,7 +10,7 @@ import { RowkeyError } from '../errors.ts';
 import { rowUrl, tableUrl } from '../storage/table-sas-signer.ts';
 import { countGrant } from '../telemetry/metrics.ts';
 import { readOwn } from './own.ts';
-import type { Answer, Call, Route } from './route.ts';
+import type { RequestContext, Route, RouteResult } from './route.ts';
 
 const Grant = z.object({
   url: z.url().describe('Of the row, or of the table; the token goes into its query'),
@@ -39,7 +39,7 @@ export function grantRoute(entities: readonly Entity[]): Route {
   };
 }
 
-async function issue(granting: readonly Entity[], call: Call): Promise<Answer> {
+async function issue(granting: readonly Entity[], call: RequestContext): Promise<RouteResult> {
   const { app } = call;
   const asked = parse(GrantRequest, await call.json());
   const entity = granting.find(({ name }) => name === asked.entity);
@@ -67,7 +67,7 @@ async function issue(granting: readonly Entity[], call: Call): Promise<Answer> {
 }
 
 /** The own row, or the partition that it leads to. */
-async function grantedTo(call: Call, entity: Entity): Promise<Granted> {
+async function grantedTo(call: RequestContext, entity: Entity): Promise<Granted> {
   const { own } = entity.access;
   if (!own || !('through' in own)) return addressOf(entity, await readOwn(call, entity));
   return { table: entity.table, partition: buildKey(entity.partition, await readOwn(call, own.through)) };

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { SYSTEM_TABLE } from '../engine/read/continuation.ts';
 import { RowkeyError } from '../errors.ts';
 import { readRow } from '../storage/rows.ts';
-import type { Answer, Call, Route } from './route.ts';
+import type { RequestContext, Route, RouteResult } from './route.ts';
 
 const ANSWER_WITHIN_MS = 3_000;
 const Health = z.object({
@@ -36,7 +36,7 @@ export const healthRoute: Route = {
   handle: health,
 };
 
-async function health(call: Call): Promise<Answer> {
+async function health(call: RequestContext): Promise<RouteResult> {
   const probe = readRow(call.app.engine.storage, { table: SYSTEM_TABLE, partition: 'health', row: 'probe' });
   const [storage, declaration] = await Promise.all([
     inTime<Health['storage']>(
@@ -54,7 +54,7 @@ async function health(call: Call): Promise<Answer> {
 }
 
 /** Nothing but this route is served, by any process, while it is refused: so that is found as soon as somebody looks. */
-async function declarationOf({ app, log }: Call): Promise<Health['declaration']> {
+async function declarationOf({ app, log }: RequestContext): Promise<Health['declaration']> {
   try {
     await app.ready(log);
     return 'ok';

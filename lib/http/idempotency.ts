@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { RowkeyError } from '../errors.ts';
-import type { Call } from './route.ts';
+import type { RequestContext } from './route.ts';
 
 const LONGEST = 200;
 
@@ -9,7 +9,7 @@ const LONGEST = 200;
  * body, so that a repetition finds what the first attempt has made and no record has to be kept of it. Undefined
  * without the header. Throws `invalid-input`. https://datatracker.ietf.org/doc/draft-ietf-httpapi-idempotency-key-header/
  */
-export async function requestId(call: Call, route: string): Promise<string | undefined> {
+export async function requestId(call: RequestContext, route: string): Promise<string | undefined> {
   const key = call.header('idempotency-key');
   if (key === undefined) return undefined;
   if (!/^[\x21-\x7e]{1,}$/.test(key) || key.length > LONGEST)

@@ -1,7 +1,7 @@
 import type { HttpMethod, HttpRequest, HttpResponseInit, InvocationContext } from '@azure/functions';
 import { RowkeyError } from '../errors.ts';
 import { callRoute, respond, respondWith } from './respond.ts';
-import type { Answer, App, Route } from './route.ts';
+import type { App, Route, RouteResult } from './route.ts';
 
 /**
  * The Functions host answers an unknown path, and a method that no function has, with an empty 404. It tries functions in
@@ -76,7 +76,7 @@ function pathOf({ path }: Route, params: Readonly<Record<string, string>>): stri
   return path.replace(/\{(\w+)\}/g, (_, name: string) => params[name] ?? '');
 }
 
-function answerOther(method: string, found: readonly Route['method'][]): Answer {
+function answerOther(method: string, found: readonly Route['method'][]): RouteResult {
   if (found.length === 0)
     throw new RowkeyError('not-found', 'No route has this path.', {
       field: 'path',

@@ -3,13 +3,13 @@ import type { Entity, Values } from '../define/entity.ts';
 import { validateTexts } from '../define/validation.ts';
 import { indexFields, readByReference } from '../engine/read/read-through-index.ts';
 import { RowkeyError } from '../errors.ts';
-import type { Call } from './route.ts';
+import type { RequestContext } from './route.ts';
 
 /**
  * The entity that is the caller's own: its field has the value of the claim that the declaration names. The index only leads
  * to the entity, which decides. Two storage transactions. Throws `forbidden`, `not-found`.
  */
-export async function readOwn({ app, caller }: Call, entity: Entity): Promise<Values> {
+export async function readOwn({ app, caller }: RequestContext, entity: Entity): Promise<Values> {
   const { own } = entity.access;
   const index = own && 'index' in own ? entity.indexes[own.index] : undefined;
   if (!own || !('claim' in own) || !index || index.kind === 'index-entity')
@@ -38,7 +38,7 @@ function normalizeClaim(entity: Entity, fields: readonly string[], claim: string
 }
 
 /** Lets through who may write the entity, and whose own it is. Throws `forbidden`. */
-export async function requireWriterOrOwner(call: Call, entity: Entity, key: Values): Promise<void> {
+export async function requireWriterOrOwner(call: RequestContext, entity: Entity, key: Values): Promise<void> {
   if (entity.access.write.some((role) => call.caller.roles.includes(role))) return;
   if (!entity.access.own) requireRole(call.caller, entity.access.write);
   const own = await readOwn(call, entity).catch((error: unknown) => {

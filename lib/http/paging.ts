@@ -1,7 +1,7 @@
 import { fromContinuation, type Position, toContinuation } from '../engine/read/continuation.ts';
 import type { PageOptions } from '../engine/read/retrieve.ts';
 import { RowkeyError } from '../errors.ts';
-import type { Call } from './route.ts';
+import type { RequestContext } from './route.ts';
 
 const DEFAULT_TOP = 100;
 const MAX_TOP = 1_000;
@@ -12,7 +12,7 @@ export const PAGE_QUERY = {
 };
 
 /** How many to read, and from where; the token is bound to `bound`, which is everything else that was asked. */
-export async function pageOf({ app, query }: Call, bound: string): Promise<PageOptions> {
+export async function pageOf({ app, query }: RequestContext, bound: string): Promise<PageOptions> {
   const text = query.get('top') ?? String(DEFAULT_TOP);
   const top = /^\d{1,4}$/.test(text) ? Number(text) : 0;
   if (top < 1 || top > MAX_TOP)
@@ -26,7 +26,7 @@ export async function pageOf({ app, query }: Call, bound: string): Promise<PageO
 
 /** The header that names the next page (RFC 8288), where there is one. */
 export async function nextLink(
-  { app, query }: Call,
+  { app, query }: RequestContext,
   next: Position | undefined,
   { path, bound }: { readonly path: string; readonly bound: string },
 ): Promise<Record<string, string>> {

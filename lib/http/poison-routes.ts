@@ -4,7 +4,7 @@ import { omit, withArchives } from '../define/entity.ts';
 import { parse } from '../define/validation.ts';
 import { dropPoison, listPoison, Poison, PoisonFilter, replayPage, replayPoison } from '../engine/consume/poison.ts';
 import { nextLink, PAGE_QUERY, pageOf } from './paging.ts';
-import type { Call, Route } from './route.ts';
+import type { RequestContext, Route } from './route.ts';
 
 const PATH = 'operations/poison';
 const roles = ['operator'] as const;
@@ -80,7 +80,7 @@ export const poisonRoutes: readonly Route[] = [
   },
 ];
 
-async function list(call: Call) {
+async function list(call: RequestContext) {
   const { engine } = call.app;
   const { top, after } = await pageOf(call, PATH);
   const { items, more } = await listPoison(engine, { limit: top, after: after?.row });
@@ -93,7 +93,7 @@ async function list(call: Call) {
   };
 }
 
-function visible({ app, caller }: Call, poison: Poison): z.infer<typeof VisiblePoison> {
+function visible({ app, caller }: RequestContext, poison: Poison): z.infer<typeof VisiblePoison> {
   const about = withArchives(app.entities).find(({ name }) => name === entityIn(poison.text));
   return about && !canReadWhole(about, caller) ? VisiblePoison.parse(omit(poison, ['text'])) : poison;
 }

@@ -7,7 +7,7 @@ import { BlobGone } from '../patterns/large-entities.ts';
 import { type Cost, measureCost } from '../storage/cost.ts';
 import { explain } from '../storage/explain.ts';
 import { FOR_OPERATORS, INTERNAL_PROBLEM, PROBLEM_TYPE, toProblem } from './problem.ts';
-import type { Answer, App, Call, Route } from './route.ts';
+import type { App, RequestContext, Route, RouteResult } from './route.ts';
 
 /** A batch of a hundred entities of a few KB each; a body is read into memory as a whole. */
 const MAX_BODY_BYTES = 1_048_576;
@@ -34,7 +34,7 @@ export function respondWith(app: () => App, route: Route) {
 /** Runs `work` and returns its answer, or its failure as problem details, with the headers that every response has. */
 export function respond(
   context: InvocationContext,
-  work: (spent: Spent) => Promise<Answer>,
+  work: (spent: Spent) => Promise<RouteResult>,
 ): Promise<HttpResponseInit> {
   return measureCost(async (cost) => {
     const spent: Spent = { cost };
@@ -67,7 +67,7 @@ export async function callRoute(
   app: () => App,
   route: Route,
   { request, params, spent, context }: RouteRequest,
-): Promise<Answer> {
+): Promise<RouteResult> {
   const query = new URL(request.url).searchParams;
   const caller = route.roles ? await app().authenticate(request.headers.get('authorization') ?? undefined) : NOBODY;
   if (route.roles) requireRole(caller, route.roles);
@@ -79,7 +79,7 @@ export async function callRoute(
     body ??= readBody(request, route.maxBodyBytes);
     return body;
   };
-  const call: Omit<Call, 'isLastAttempt'> = {
+  const call: Omit<RequestContext, 'isLastAttempt'> = {
     app: app(),
     log: context,
     caller,
@@ -100,7 +100,7 @@ export async function callRoute(
 }
 
 /** Answers, and throws, only once what was changed is in the audit log. */
-function recorded(route: Route, call: Omit<Call, 'isLastAttempt'>, spent: Spent): Promise<Answer> {
+function recorded(route: Route, call: Omit<RequestContext, 'isLastAttempt'>, spent: Spent): Promise<RouteResult> {
   const handle = () => unlessBlobGone(route, call);
   return collectChanges(call.caller.subject, handle, async (changes) => {
     const since = performance.now();
@@ -110,7 +110,7 @@ function recorded(route: Route, call: Omit<Call, 'isLastAttempt'>, spent: Spent)
   });
 }
 
-async function explanationOf(answer: () => Promise<Answer>): Promise<Answer> {
+async function explanationOf(answer: () => Promise<RouteResult>): Promise<RouteResult> {
   const steps = await explain(answer);
   // An append to the audit log is shared by all that are waiting for one, and no cost of the request.
   const own = steps.filter((step) => !('write' in step && step.write === 'blob' && step.does === 'append'));
@@ -118,7 +118,7 @@ async function explanationOf(answer: () => Promise<Answer>): Promise<Answer> {
 }
 
 /** A reader may have the row of before and find its blob replaced: it has to read the row again. Then the blob is lost. */
-async function unlessBlobGone(route: Route, call: Omit<Call, 'isLastAttempt'>): Promise<Answer> {
+async function unlessBlobGone(route: Route, call: Omit<RequestContext, 'isLastAttempt'>): Promise<RouteResult> {
   for (let attempt = 1; ; attempt += 1) {
     const isLastAttempt = route.method !== 'GET' || attempt === READ_ATTEMPTS;
     try {
@@ -192,7 +192,7 @@ function toJson(bytes: Uint8Array): unknown {
   }
 }
 
-function failure(error: unknown, context: InvocationContext): Answer {
+function failure(error: unknown, context: InvocationContext): RouteResult {
   if (!(error instanceof RowkeyError)) {
     // Not the message, which may hold a key or what was sent; where it happened is enough to find it.
     const { name, stack = '' } = error instanceof Error ? error : new Error();
@@ -215,7 +215,7 @@ function failure(error: unknown, context: InvocationContext): Answer {
   return { status: problem.status, body: problem, headers };
 }
 
-function toResponse({ status, body, bytes, headers }: Answer, spent: Spent): HttpResponseInit {
+function toResponse({ status, body, bytes, headers }: RouteResult, spent: Spent): HttpResponseInit {
   const common = {
     'server-timing': timing(spent),
     'cache-control': 'private, no-cache',

@@ -18,7 +18,7 @@ export interface App {
   readonly authenticate: Authenticate;
 }
 
-export interface Call {
+export interface RequestContext {
   readonly app: App;
   readonly log: Log;
   readonly caller: Caller;
@@ -34,7 +34,7 @@ export interface Call {
   readonly bytes: () => Promise<Uint8Array>;
 }
 
-export interface Answer {
+export interface RouteResult {
   readonly status: number;
   /** Sent as JSON. */
   readonly body?: unknown;
@@ -83,8 +83,8 @@ export interface Route {
   /** Answers with a body other than problem details, besides the successful one. */
   readonly others?: Readonly<Record<number, { readonly description: string; readonly body: z.ZodType }>>;
   /** The answer while a setting is not usable; a problem unless given. */
-  readonly refusal?: Answer;
-  readonly handle: (call: Call) => Promise<Answer>;
+  readonly refusal?: RouteResult;
+  readonly handle: (call: RequestContext) => Promise<RouteResult>;
   /** The entity that the route is about, where it is about one. */
   readonly entity?: Entity;
 }

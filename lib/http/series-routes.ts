@@ -6,7 +6,7 @@ import { RowkeyError } from '../errors.ts';
 import { deleteSeries, increment, readSeries, setCounts, slotsOf, toSlot } from '../patterns/data-series.ts';
 import { keyOf } from './entity-routes.ts';
 import { requestId } from './idempotency.ts';
-import { type Answer, type Call, parametersOf, type Route } from './route.ts';
+import { parametersOf, type RequestContext, type Route, type RouteResult } from './route.ts';
 
 const Count = z.strictObject({ count: z.int32().min(0) });
 /** The most that a role may add to a count that it may not read. */
@@ -103,7 +103,7 @@ export function seriesRoutes(entity: Entity): Route[] {
   ];
 }
 
-async function read(entity: Entity, call: Call): Promise<Answer> {
+async function read(entity: Entity, call: RequestContext): Promise<RouteResult> {
   const { values, counts } = await readSeries(call.app.engine, entity, keyOf(entity, call));
   return { status: 200, body: { ...values, counts } };
 }

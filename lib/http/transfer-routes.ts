@@ -4,7 +4,7 @@ import { moveSchema, requestArchive, requestMove } from '../engine/transfer/tran
 import { RowkeyError } from '../errors.ts';
 import { entityPath, keyOf } from './entity-routes.ts';
 import { requestId } from './idempotency.ts';
-import { type Answer, type Call, parametersOf, type Route } from './route.ts';
+import { parametersOf, type RequestContext, type Route, type RouteResult } from './route.ts';
 
 /** Archive and move answer at once with the address at which their outcome can be asked for. */
 export function transferRoutes(entity: Entity): Route[] {
@@ -51,7 +51,7 @@ function routesOf(entity: Entity, operation: 'archive' | 'move'): Route[] {
   ];
 }
 
-async function request(entity: Entity, operation: 'archive' | 'move', call: Call): Promise<Answer> {
+async function request(entity: Entity, operation: 'archive' | 'move', call: RequestContext): Promise<RouteResult> {
   const key = keyOf(entity, call);
   const { engine } = call.app;
   const id = await requestId(call, `${entity.name}-${operation}`);
@@ -63,7 +63,7 @@ async function request(entity: Entity, operation: 'archive' | 'move', call: Call
   return { status: 202, headers: { location }, body: { operationId, operation, status: 'running' } };
 }
 
-async function status(entity: Entity, operation: 'archive' | 'move', call: Call): Promise<Answer> {
+async function status(entity: Entity, operation: 'archive' | 'move', call: RequestContext): Promise<RouteResult> {
   const key = keyOf(entity, call);
   const found = await readOperation(call.app.engine, {
     entity: entity.name,

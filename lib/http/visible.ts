@@ -5,15 +5,15 @@ import { type Entity, omit, pick, type Values } from '../define/entity.ts';
 import { toPlain } from '../engine/write/stored-values.ts';
 import { RowkeyError } from '../errors.ts';
 import { BlobGone } from '../patterns/large-entities.ts';
-import type { Call } from './route.ts';
+import type { RequestContext } from './route.ts';
 
-const SHOWN_AT_ONCE = 8;
+const SHOWN_CONCURRENCY = 8;
 
 /**
  * What the caller is shown of an entity: what is encrypted is opened, and what is in a blob is fetched. Throws `needs-repair`
  * naming a field that cannot be read.
  */
-export function shown(call: Call, entity: Entity, values: Values): Promise<Values> {
+export function shown(call: RequestContext, entity: Entity, values: Values): Promise<Values> {
   return opened(call, entity, values, (field) => {
     throw new RowkeyError('needs-repair', `The field ${field} of one of ${entity.name} cannot be read.`, { field });
   });
@@ -23,23 +23,23 @@ export function shown(call: Call, entity: Entity, values: Values): Promise<Value
  * The same, with null for a field that cannot be read: it hides no other entity, nor that a write was done. A field without
  * a value is left out, and null is refused when it is sent back.
  */
-export function shownWithGaps(call: Call, entity: Entity, values: Values): Promise<Values> {
+export function shownWithGaps(call: RequestContext, entity: Entity, values: Values): Promise<Values> {
   return opened(call, entity, values, () => null);
 }
 
 /** The answer to a write: the entity, or its key where the caller may write it and not read it. */
-export async function shownToWriter(call: Call, entity: Entity, values: Values): Promise<Values> {
+export async function shownToWriter(call: RequestContext, entity: Entity, values: Values): Promise<Values> {
   return canRead(entity, call.caller) ? shownWithGaps(call, entity, values) : pick(values, entity.keyFields);
 }
 
 /** Those, one after the other in the same order. */
-export function shownList(call: Call, entity: Entity, list: readonly Values[]): Promise<Values[]> {
-  return pMap(list, (values) => shownWithGaps(call, entity, values), { concurrency: SHOWN_AT_ONCE });
+export function shownList(call: RequestContext, entity: Entity, list: readonly Values[]): Promise<Values[]> {
+  return pMap(list, (values) => shownWithGaps(call, entity, values), { concurrency: SHOWN_CONCURRENCY });
 }
 
 /** Throws `BlobGone` where it may be that a blob was only replaced. */
 function opened(
-  { app, caller, isLastAttempt }: Call,
+  { app, caller, isLastAttempt }: RequestContext,
   entity: Entity,
   values: Values,
   instead: (field: string) => null,

@@ -4,7 +4,7 @@ import type { ChangeRecord } from '../engine/note-change.ts';
 import { unavailable } from '../errors.ts';
 import { appendBlock, createAppendBlob, listBlobs, setBlobMetadata } from '../storage/append-blobs.ts';
 import { blobLength } from '../storage/blobs.ts';
-import { StorageRefusal } from '../storage/errors.ts';
+import { StorageConflict } from '../storage/errors.ts';
 import { isExplained } from '../storage/explain.ts';
 import { inPattern } from '../telemetry/span.ts';
 
@@ -129,7 +129,7 @@ export function createAuditLog(engine: Engine, { maxBlocks = MAX_BLOCKS } = {}):
     try {
       await appendBlock(storage, blob, { bytes, position: blob.length, signal });
     } catch (error) {
-      const isRefused = error instanceof StorageRefusal && error.reason === 'changed';
+      const isRefused = error instanceof StorageConflict && error.reason === 'changed';
       if (!isRefused || (await blobLength(storage, blob, signal)) !== blob.length + bytes.length) throw error;
     }
   }
@@ -142,7 +142,7 @@ export function createAuditLog(engine: Engine, { maxBlocks = MAX_BLOCKS } = {}):
       try {
         await createAppendBlob(storage, address, { metadata: { first, last }, signal });
       } catch (error) {
-        if (error instanceof StorageRefusal && error.reason === 'exists') continue;
+        if (error instanceof StorageConflict && error.reason === 'exists') continue;
         throw error;
       }
       close(hour);

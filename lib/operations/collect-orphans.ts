@@ -15,7 +15,7 @@ import { inPattern } from '../telemetry/span.ts';
  */
 
 const GRACE_MS = 24 * 60 * 60 * 1_000;
-const AT_ONCE = 16;
+const CONCURRENCY = 16;
 
 /** Deletes orphans and uploads that were never taken in. Answers how many. Safe to run twice or beside itself. */
 export const collectOrphans = inPattern(
@@ -31,7 +31,7 @@ export const collectOrphans = inPattern(
       await deleteBlob(engine.storage, blob, blob.etag);
       deleted += 1;
     };
-    const options = { concurrency: AT_ONCE };
+    const options = { concurrency: CONCURRENCY };
     for (const container of containersOf(entities))
       await pMap(
         listContainer(engine.storage, container),

@@ -3,7 +3,7 @@ import pMap from 'p-map';
 import { z } from 'zod';
 import { type Entity, isWrittenByClients } from '../define/entity.ts';
 import { PLACEHOLDER } from '../define/entity-codec.ts';
-import { elsewhereTables } from '../define/index-entries.ts';
+import { remoteTables } from '../define/index-entries.ts';
 import type { Engine } from '../engine/engine.ts';
 import { judgeRow } from '../engine/read/judge-row.ts';
 import { ANY_ROWS } from '../engine/read/page-length.ts';
@@ -54,7 +54,7 @@ export interface AuditPage {
   readonly left: number;
 }
 
-const UNITS_AT_ONCE = 8;
+const UNITS_CONCURRENCY = 8;
 /** Each member of a list is a lookup, and a list may have any number. */
 const MEMBERS_IN_UNIT = 16;
 /** Of one page, and as many again for looking at what is suspicious once more and repairing it. */
@@ -92,9 +92,9 @@ export const auditPage = inPattern(
     // One entity may need hundreds of lookups: a page ends early, and the next one goes on after the last unit.
     let isEnd = false;
     do {
-      const some = await firstOf(units, UNITS_AT_ONCE);
-      looked.push(...(await pMap(some, look, { concurrency: UNITS_AT_ONCE })));
-      isEnd = some.length < UNITS_AT_ONCE;
+      const some = await firstOf(units, UNITS_CONCURRENCY);
+      looked.push(...(await pMap(some, look, { concurrency: UNITS_CONCURRENCY })));
+      isEnd = some.length < UNITS_CONCURRENCY;
     } while (!isEnd && !isOver());
     let suspicious = looked.filter(({ suspicions }) => suspicions.length > 0).map(({ unit }) => unit);
     if (suspicious.length > 0) await sleep(patience);
@@ -189,7 +189,7 @@ async function firstOf<Item>(items: AsyncGenerator<Item, undefined>, count: numb
 
 /** Its own, where copies and lists of its partitions are, too; then those of its indexes elsewhere, and its archive. */
 function tablesOf(entity: Entity): string[] {
-  return [...new Set([entity.table, ...elsewhereTables(entity), ...(entity.archive ? [entity.archive.table] : [])])];
+  return [...new Set([entity.table, ...remoteTables(entity), ...(entity.archive ? [entity.archive.table] : [])])];
 }
 
 interface Scope {

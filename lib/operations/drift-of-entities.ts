@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Entity, Values } from '../define/entity.ts';
 import { type Live, liveValues, toSnapshot } from '../define/entity-codec.ts';
-import { copyProperties, isIndexed, isUnique, type Place, placesOf } from '../define/index-entries.ts';
+import { copyProperties, type IndexEntry, indexEntriesOf, isIndexed, isUnique } from '../define/index-entries.ts';
 import { buildKey } from '../define/key-template.ts';
 import type { Engine } from '../engine/engine.ts';
 import { holdFor, UNHELD_MS } from '../engine/reconcile/hold.ts';
@@ -32,8 +32,8 @@ export async function checkEntity(
   if (snapshot.system.MovingFrom)
     return only === undefined ? [{ what: 'on its way', of: 'MovingFrom', ...address }] : [];
   const found = [
-    ...(await checkHere(engine, entity, address, snapshot)),
-    ...(await checkElsewhere(engine, entity, address, snapshot)),
+    ...(await checkLocal(engine, entity, address, snapshot)),
+    ...(await checkRemote(engine, entity, address, snapshot)),
   ].filter(({ of }) => only === undefined || of === only);
   if (only !== undefined) return found;
   return [
@@ -44,11 +44,11 @@ export async function checkEntity(
 }
 
 /** Copies and lists in its partition, all put right in one transaction that the entity's own ETag guards. */
-async function checkHere(engine: Engine, entity: Entity, address: Address, snapshot: Live): Promise<Suspicion[]> {
+async function checkLocal(engine: Engine, entity: Entity, address: Address, snapshot: Live): Promise<Suspicion[]> {
   const { values } = snapshot;
   const suspicions: Suspicion[] = [];
   for (const [name, index] of Object.entries(entity.indexes)) {
-    if (index.elsewhere || !isIndexed(index, values)) continue;
+    if (index.remote || !isIndexed(index, values)) continue;
     const row = buildKey(index.row, values);
     const there = { ...address, row };
     const found = await readAnyList(engine.storage, there);
@@ -67,7 +67,7 @@ async function checkHere(engine: Engine, entity: Entity, address: Address, snaps
       suspicions.push({
         what: found ? 'wrong' : 'missing',
         ...common,
-        repair: () => mendHere(engine, address, snapshot, action),
+        repair: () => repairLocal(engine, address, snapshot, action),
       });
     } else {
       const member = buildKey(index.holds, values);
@@ -75,7 +75,7 @@ async function checkHere(engine: Engine, entity: Entity, address: Address, snaps
       if (!action) continue;
       const repair = async () => {
         const stored = await toStoredList(engine.storage, there, action);
-        const isMended = await mendHere(engine, address, snapshot, stored);
+        const isMended = await repairLocal(engine, address, snapshot, stored);
         if (isMended) await dropList(engine.storage, found);
         return isMended;
       };
@@ -86,23 +86,23 @@ async function checkHere(engine: Engine, entity: Entity, address: Address, snaps
 }
 
 /** False where the entity, or the list, has changed meanwhile: it will be seen by the next run. */
-async function mendHere(engine: Engine, address: Address, { etag }: Live, action: Action): Promise<boolean> {
+async function repairLocal(engine: Engine, address: Address, { etag }: Live, action: Action): Promise<boolean> {
   const { table, partition, row } = address;
   const touch: Action = { kind: 'merge', row, properties: { TouchedBy: 'audit' }, etag };
   return (await trySubmit(engine.storage, { table, partition, actions: [touch, action] })) !== undefined;
 }
 
 /** Places in other partitions: reconciled as after any change; a row of a unique index is claimed first where it is free. */
-async function checkElsewhere(engine: Engine, entity: Entity, address: Address, snapshot: Live): Promise<Suspicion[]> {
+async function checkRemote(engine: Engine, entity: Entity, address: Address, snapshot: Live): Promise<Suspicion[]> {
   const suspicions: Suspicion[] = [];
   const state = { isSettled: false };
-  for (const place of placesOf(entity, snapshot.values)) {
-    const { index: of, table, partition, row } = place;
-    const found = await readAnyList(engine.storage, place);
-    const repair = () => mendElsewhere(engine, entity, address, { place, state });
+  for (const indexEntry of indexEntriesOf(entity, snapshot.values)) {
+    const { index: of, table, partition, row } = indexEntry;
+    const found = await readAnyList(engine.storage, indexEntry);
+    const repair = () => repairRemote(engine, entity, address, { indexEntry, state });
     const common = { of, table, partition, row } as const;
-    if (place.member !== undefined) {
-      if (!membersOf(found).includes(place.member)) suspicions.push({ what: 'missing', ...common, repair });
+    if (indexEntry.member !== undefined) {
+      if (!membersOf(found).includes(indexEntry.member)) suspicions.push({ what: 'missing', ...common, repair });
       continue;
     }
     if (!found) {
@@ -122,20 +122,20 @@ async function checkElsewhere(engine: Engine, entity: Entity, address: Address, 
 }
 
 /** Settling one place settles all of the entity: what that puts right is not done again for the next place. */
-async function mendElsewhere(
+async function repairRemote(
   engine: Engine,
   entity: Entity,
   address: Address,
-  { place, state }: { place: Place; state: { isSettled: boolean } },
+  { indexEntry, state }: { indexEntry: IndexEntry; state: { isSettled: boolean } },
 ): Promise<boolean> {
-  if (isUnique(entity.indexes[place.index])) {
-    const outcome = await claim(engine, place, address, { intent: workOn(address) });
+  if (isUnique(entity.indexes[indexEntry.index])) {
+    const outcome = await claim(engine, indexEntry, address, { intent: workOn(address) });
     if (typeof outcome !== 'object') return false;
     // The claim is not confirmed yet.
-    return settle(engine, entity, address, place);
+    return settle(engine, entity, address, indexEntry);
   }
-  if (place.member !== undefined && !(await emptyLostList(engine.storage, place))) return false;
-  state.isSettled ||= await settle(engine, entity, address, place);
+  if (indexEntry.member !== undefined && !(await emptyLostList(engine.storage, indexEntry))) return false;
+  state.isSettled ||= await settle(engine, entity, address, indexEntry);
   return state.isSettled;
 }
 
@@ -155,10 +155,10 @@ export async function settle(
   engine: Engine,
   entity: Entity,
   { table, partition, row }: Address,
-  place: Place,
+  indexEntry: IndexEntry,
 ): Promise<boolean> {
   const intent = workOn({ table, partition, row });
-  const items = [{ partition, row, places: [place] }];
+  const items = [{ partition, row, indexEntries: [indexEntry] }];
   try {
     await reconcile(engine, entity, { intent, table, items }, { hold: holdFor(engine, UNHELD_MS) });
     return true;

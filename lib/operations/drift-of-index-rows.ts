@@ -1,7 +1,7 @@
 import pMap from 'p-map';
 import type { Entity, Values } from '../define/entity.ts';
 import { liveValues, toSnapshot } from '../define/entity-codec.ts';
-import { addressIfAny, isIndexed, placesOf, samePlace } from '../define/index-entries.ts';
+import { addressIfAny, indexEntriesOf, isIndexed, isSameEntry } from '../define/index-entries.ts';
 import type { Index, IndexEntity } from '../define/indexes.ts';
 import { buildKey, parseKey } from '../define/key-template.ts';
 import type { Engine } from '../engine/engine.ts';
@@ -22,7 +22,7 @@ import type { Suspicion } from './finding.ts';
 
 /** What is there and no entity wants: copies, members of lists, claims. */
 
-const MEMBERS_AT_ONCE = 16;
+const MEMBERS_CONCURRENCY = 16;
 
 /**
  * Looks at a row that is no entity, of a list at these members alone where they are given. The row is read before the entity,
@@ -56,7 +56,7 @@ export async function checkLeftOver(
 
 /** Whether the row may be one of the index's: it is in its table, and its key is of its template. */
 export function isRowOf(entity: Entity, index: Index, { table, row }: Row): boolean {
-  return table === (index.elsewhere ?? entity).table && parseKey(index.row, row) !== undefined;
+  return table === (index.remote ?? entity).table && parseKey(index.row, row) !== undefined;
 }
 
 function wants(
@@ -65,7 +65,9 @@ function wants(
   { table, partition, row }: Row,
 ): boolean {
   if (index.kind === 'intra-partition') return isIndexed(index, values) && buildKey(index.row, values) === row;
-  return placesOf(entity, values).some((place) => samePlace(place, { index: name, table, partition, row }));
+  return indexEntriesOf(entity, values).some((indexEntry) =>
+    isSameEntry(indexEntry, { index: name, table, partition, row }),
+  );
 }
 
 async function checkMembers(
@@ -87,7 +89,7 @@ async function checkMembers(
   const suspicions = await pMap(
     lists.flatMap((list) => members.map((member) => ({ ...list, member }))),
     (one) => checkMember(engine, entity, row, one),
-    { concurrency: MEMBERS_AT_ONCE },
+    { concurrency: MEMBERS_CONCURRENCY },
   );
   return suspicions.flat();
 }
@@ -99,18 +101,20 @@ async function checkMember(
   { name, index, member }: { name: string; index: IndexEntity; member: string },
 ): Promise<Suspicion[]> {
   const { table, partition, row: key } = row;
-  const inPartition = index.elsewhere ? {} : parseKey(entity.partition, partition);
+  const inPartition = index.remote ? {} : parseKey(entity.partition, partition);
   const ids: Values = { ...inPartition, ...parseKey(index.row, key), ...parseKey(index.holds, member) };
   const source = addressIfAny(entity, ids);
   const isWanted = async () => {
     const values = source && (await readValues(engine, entity, source));
-    return index.elsewhere
-      ? placesOf(entity, values).some((place) => samePlace(place, { index: name, table, partition, row: key, member }))
+    return index.remote
+      ? indexEntriesOf(entity, values).some((indexEntry) =>
+          isSameEntry(indexEntry, { index: name, table, partition, row: key, member }),
+        )
       : isIndexed(index, values) && buildKey(index.row, values) === key;
   };
   if (await isWanted()) return [];
   const repair = async () => {
-    if (index.elsewhere && source)
+    if (index.remote && source)
       return settle(engine, entity, source, { index: name, table, partition, row: key, member });
     return dropMember(engine, row, member, isWanted);
   };

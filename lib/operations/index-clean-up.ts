@@ -19,7 +19,7 @@ import { resourcesOf } from './resources.ts';
  * among others, they are deleted one by one, as those of an index that takes nobody in.
  */
 
-const ROWS_AT_ONCE = 8;
+const ROWS_CONCURRENCY = 8;
 
 export interface CleanUpOptions {
   /** All that is declared: their tables stay. */
@@ -66,8 +66,8 @@ export const cleanUpIndex = inPattern(
     const isOver = bounded(maxTransactions);
     let looked = 0;
     while (looked < rows.length && !(looked > 0 && isOver())) {
-      const some = rows.slice(looked, looked + ROWS_AT_ONCE);
-      for (const { repair, ...found } of (await pMap(some, suspicionsOf, { concurrency: ROWS_AT_ONCE })).flat())
+      const some = rows.slice(looked, looked + ROWS_CONCURRENCY);
+      for (const { repair, ...found } of (await pMap(some, suspicionsOf, { concurrency: ROWS_CONCURRENCY })).flat())
         findings.push({ ...found, repaired: repair !== undefined && (await repair()) });
       looked += some.length;
     }

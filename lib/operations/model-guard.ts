@@ -235,8 +235,8 @@ function shapeOf(entity: Entity): Shape {
 }
 
 function indexShape(index: Index): IndexShape {
-  const { kind, elsewhere, row } = index;
-  const shape = { kind, table: elsewhere?.table, partition: elsewhere?.partition.template, row: row.template };
+  const { kind, remote, row } = index;
+  const shape = { kind, table: remote?.table, partition: remote?.partition.template, row: row.template };
   if (kind === 'index-entity') return { ...shape, holds: index.holds.template };
   return { ...shape, copies: index.copies, ...(kind === 'inter-partition' ? { unique: index.unique } : {}) };
 }

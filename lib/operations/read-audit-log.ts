@@ -29,7 +29,7 @@ export const readChanges = inPattern(
     { storage }: Engine,
     { from, to, limit, after }: ChangesQuery,
   ): Promise<{ items: ChangeRecord[]; next: Position | undefined }> => {
-    const read = after && placeOf(after);
+    const read = after && indexEntryOf(after);
     const firstHour = read ? hourIn(read.blob) : hourOf(isoInstant(from));
     const lastHour = hourOf(isoInstant(to - 1));
     const items: ChangeRecord[] = [];
@@ -60,7 +60,7 @@ export const readChanges = inPattern(
   },
 );
 
-function placeOf({ row }: Position): { blob: string; line: number } {
+function indexEntryOf({ row }: Position): { blob: string; line: number } {
   const [blob = '', line] = row.split(':');
   return { blob, line: Number(line) };
 }

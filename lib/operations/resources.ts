@@ -1,5 +1,5 @@
 import type { Entity } from '../define/entity.ts';
-import { elsewhereTables } from '../define/index-entries.ts';
+import { remoteTables } from '../define/index-entries.ts';
 import { POISON_TABLE } from '../engine/consume/poison.ts';
 import { SYSTEM_TABLE } from '../engine/read/continuation.ts';
 import { ARCHIVE_QUEUE, INDEX_CHANGES_QUEUE } from '../engine/reconcile/intent.ts';
@@ -28,5 +28,5 @@ function tablesOf(entity: Entity, now: number | undefined): string[] {
   const days = now === undefined ? [] : tablesToCome(entity, now);
   const own = entity.perDay ? days : [entity.table];
   const archive = entity.archive ? [entity.archive.table] : [];
-  return [...own, ...archive, ...elsewhereTables(entity)];
+  return [...own, ...archive, ...remoteTables(entity)];
 }

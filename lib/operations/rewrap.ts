@@ -15,7 +15,7 @@ import { inPattern } from '../telemetry/span.ts';
  * open, as it was changed in storage or its key is none of these, is passed over and counted.
  */
 
-const AT_ONCE = 8;
+const CONCURRENCY = 8;
 
 export interface Rewrapped {
   readonly looked: number;
@@ -32,7 +32,7 @@ export const rewrapEntities = inPattern(
     const { items, next } = await scanEntities(engine, entity, page);
     // Where the current key is not to be had, that is no fault of an entity.
     await engine.keys.currentKeyId();
-    const outcomes = await pMap(items, (found) => rewrapOne(engine, entity, found), { concurrency: AT_ONCE });
+    const outcomes = await pMap(items, (found) => rewrapOne(engine, entity, found), { concurrency: CONCURRENCY });
     return {
       looked: items.length,
       rewrapped: outcomes.filter((outcome) => outcome === 'rewrapped').length,

@@ -8,10 +8,10 @@ import { addressOf } from '../define/index-entries.ts';
 import { inheritedNameErrors } from '../define/validate-entity.ts';
 import type { Engine } from '../engine/engine.ts';
 import { isUnknown, type NotedChange, noteChange, noted } from '../engine/note-change.ts';
-import { inTurn } from '../engine/run-exclusive.ts';
+import { runExclusive } from '../engine/run-exclusive.ts';
 import { notFound } from '../engine/write/entity-store.ts';
 import { busy, RowkeyError } from '../errors.ts';
-import { StorageRefusal } from '../storage/errors.ts';
+import { StorageConflict } from '../storage/errors.ts';
 import { type Action, type Address, type Row, readRow, submit, tryAction } from '../storage/rows.ts';
 import { inPattern } from '../telemetry/span.ts';
 import { isCount, MAX_COUNT, seriesRowKeys } from './series-rows.ts';
@@ -142,13 +142,13 @@ export const increment = inPattern(
           return count;
         } catch (error) {
           if (isUnknown(error)) noteChange(engine, { ...change, outcome: 'unknown' });
-          if (!(error instanceof StorageRefusal) || error.reason.startsWith('table')) throw error;
+          if (!(error instanceof StorageConflict) || error.reason.startsWith('table')) throw error;
           await sleep(Math.random() * Math.min(20 * attempt, LONGEST_BACK_OFF_MS));
         }
       }
       throw busy('Others keep counting in the same row.');
     };
-    return inTurn(engine.storage, JSON.stringify(address), untilDone);
+    return runExclusive(engine.storage, JSON.stringify(address), untilDone);
   },
 );
 

@@ -4,7 +4,7 @@ import { dayTable } from '../define/index-entries.ts';
 import type { KeyRange } from '../define/key-template.ts';
 import type { Engine } from '../engine/engine.ts';
 import { RowkeyError } from '../errors.ts';
-import { StorageRefusal, unlessRefused } from '../storage/errors.ts';
+import { StorageConflict, unlessRefused } from '../storage/errors.ts';
 import { createTable, dropTable, listTables } from '../storage/provision.ts';
 import { type Properties, type ReadBound, type Row, readRange, textLength } from '../storage/rows.ts';
 import { inPattern } from '../telemetry/span.ts';
@@ -14,7 +14,7 @@ import { inPattern } from '../telemetry/span.ts';
  */
 
 const DAY_MS = 24 * 60 * 60 * 1_000;
-const DAYS_AT_ONCE = 8;
+const DAYS_CONCURRENCY = 8;
 
 /** The first and last day, as ISO dates, that a row may have: those kept, and tomorrow, as clocks differ. */
 export function keptDays(entity: Entity, now: number): { first: string; last: string } {
@@ -48,10 +48,10 @@ export async function withDayTable<Result>(
   try {
     return await write();
   } catch (error) {
-    if (!(error instanceof StorageRefusal) || !error.reason.startsWith('table')) throw error;
+    if (!(error instanceof StorageConflict) || !error.reason.startsWith('table')) throw error;
     if (error.reason === 'table-missing') await unlessBeingDeleted(createTable(engine.storage, table));
     return write().catch((again: unknown) => {
-      if (!(again instanceof StorageRefusal) || !again.reason.startsWith('table')) throw again;
+      if (!(again instanceof StorageConflict) || !again.reason.startsWith('table')) throw again;
       throw new RowkeyError(
         'storage-unavailable',
         'The table of this day is not there yet.',
@@ -131,7 +131,7 @@ export async function readDays(
   };
   const rows: Row[] = [];
   let length = 0;
-  for await (const answer of pMapIterable(days, readDay, { concurrency: DAYS_AT_ONCE })) {
+  for await (const answer of pMapIterable(days, readDay, { concurrency: DAYS_CONCURRENCY })) {
     rows.push(...answer.rows);
     const isLast = answer.day === days.at(-1);
     length += answer.rows.reduce((sum, { properties }) => sum + textLength(properties), 0);

@@ -2,14 +2,14 @@ import { isRestError } from '@azure/core-rest-pipeline';
 import { RowkeyError, unavailable } from '../errors.ts';
 
 /** Storage said no, for a reason that a caller of this layer can act on. */
-export class StorageRefusal extends Error {
+export class StorageConflict extends Error {
   readonly reason: Reason;
   /** Which action of an entity group transaction was refused. */
   readonly action: number;
 
   constructor(reason: Reason, action: number, cause: unknown) {
     super(`Storage refused action ${action}: ${reason}.`, { cause });
-    this.name = 'StorageRefusal';
+    this.name = 'StorageConflict';
     this.reason = reason;
     this.action = action;
   }
@@ -67,7 +67,7 @@ export async function unlessRefused<Result>(
   try {
     return await storageCall(call);
   } catch (error) {
-    if (error instanceof StorageRefusal && reasons.includes(error.reason)) return undefined;
+    if (error instanceof StorageConflict && reasons.includes(error.reason)) return undefined;
     throw error;
   }
 }
@@ -82,7 +82,7 @@ function translate(error: unknown): unknown {
   if (!isRestError(error)) return error;
   const code = storageCode(error.details) ?? error.code ?? '';
   const reason = REASONS[code];
-  if (reason) return new StorageRefusal(reason, actionIndex(error.message), error);
+  if (reason) return new StorageConflict(reason, actionIndex(error.message), error);
   if (TOO_LARGE.has(code) || error.statusCode === 413)
     return new RowkeyError(
       'too-large',

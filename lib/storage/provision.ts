@@ -9,14 +9,14 @@ export interface Resources {
   readonly containers: readonly string[];
 }
 
-const AT_ONCE = 8;
+const CONCURRENCY = 8;
 
 /** Creates what is not there yet. In Azure the template does this; on one machine and in tests this does. */
 export async function provision(storage: Storage, { tables, queues, containers }: Resources): Promise<void> {
-  await pMap(tables, (table) => createTable(storage, table), { concurrency: AT_ONCE });
-  await pMap(queues, (queue) => storageCall(storage.queue(queue).createIfNotExists()), { concurrency: AT_ONCE });
+  await pMap(tables, (table) => createTable(storage, table), { concurrency: CONCURRENCY });
+  await pMap(queues, (queue) => storageCall(storage.queue(queue).createIfNotExists()), { concurrency: CONCURRENCY });
   await pMap(containers, (container) => storageCall(storage.blobs.getContainerClient(container).createIfNotExists()), {
-    concurrency: AT_ONCE,
+    concurrency: CONCURRENCY,
   });
 }
 

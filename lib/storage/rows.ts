@@ -188,7 +188,7 @@ function literal(value: unknown): string {
 
 /**
  * Does all the actions on one partition or none, and answers the new ETag of each row (none for a delete).
- * One action goes as a plain operation. Throws `StorageRefusal` with the index of the action refused, and
+ * One action goes as a plain operation. Throws `StorageConflict` with the index of the action refused, and
  * `storage-unavailable` when the outcome is unknown.
  */
 export async function submit(storage: Storage, transaction: Transaction): Promise<Map<string, string>> {

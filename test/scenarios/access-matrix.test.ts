@@ -239,10 +239,10 @@ const pathOf = (name: string, entity: Entity, values: Values) =>
 async function create(entity: Entity, over: Values = {}): Promise<Instance> {
   const n = counter++;
   const sample = { ...SAMPLES[entity.name]?.(n), ...over };
-  if (entity.detailOf) {
-    const parent = { ...SAMPLES[entity.detailOf.name]?.(n) };
-    await must(send(EVERYTHING, 'POST', `/api/${entity.detailOf.name}`, parent), 201);
-    instances.push({ entity: entity.detailOf, values: parent });
+  if (entity.childOf) {
+    const parent = { ...SAMPLES[entity.childOf.name]?.(n) };
+    await must(send(EVERYTHING, 'POST', `/api/${entity.childOf.name}`, parent), 201);
+    instances.push({ entity: entity.childOf, values: parent });
   }
   const { series } = entity;
   if (series)
@@ -279,8 +279,8 @@ const POISON_EMAIL = 'zpoison@contoso.com';
 const LEFT_OVER_EMAIL = 'zleftover@contoso.com';
 
 async function poison(): Promise<string> {
-  const place = { index: 'emailCompanyWide', table: 'employeesbyemail', partition: 'email_00', row: POISON_EMAIL };
-  const items = [{ partition: 'Zpoison', row: 'empid_700000', places: [place] }];
+  const indexEntry = { index: 'emailCompanyWide', table: 'employeesbyemail', partition: 'email_00', row: POISON_EMAIL };
+  const items = [{ partition: 'Zpoison', row: 'empid_700000', indexEntries: [indexEntry] }];
   const intent = { version: 1, intent: randomUUID(), entity: 'employees', table: 'employees', items };
   await product.storage.queue('index-changes-poison').sendMessage(JSON.stringify(intent));
   expect(await product.runTimer('poison')).toBe(202);
@@ -400,8 +400,8 @@ async function requestFor({ route, parts, entity }: Target, fresh: boolean): Pro
   }
   const sample = () => {
     const values = SAMPLES[entity.name]?.(counter++) ?? {};
-    return entity.detailOf
-      ? { ...values, ...pick(seed.values, entity.detailOf.keyFields), year: 2_000 + (counter % 900) }
+    return entity.childOf
+      ? { ...values, ...pick(seed.values, entity.childOf.keyFields), year: 2_000 + (counter % 900) }
       : values;
   };
   if (path === entity.name) return { path: at(), body: sample() };

@@ -3,11 +3,11 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { defineEntity } from '../../lib/define/define-entity.ts';
 import type { Entity, Values } from '../../lib/define/entity.ts';
-import { placesOf } from '../../lib/define/index-entries.ts';
+import { indexEntriesOf } from '../../lib/define/index-entries.ts';
 import { interPartitionIndex } from '../../lib/define/indexes.ts';
 import { consumeIntent } from '../../lib/engine/consume/consume.ts';
 import type { Engine } from '../../lib/engine/engine.ts';
-import { readEntity, readWithDetails } from '../../lib/engine/read/retrieve.ts';
+import { readEntity, readWithChildren } from '../../lib/engine/read/retrieve.ts';
 import { MESSAGE_VERSION } from '../../lib/engine/reconcile/intent.ts';
 import { readOperation } from '../../lib/engine/transfer/operation.ts';
 import { requestArchive, requestMove, runTransfer, type Transfer } from '../../lib/engine/transfer/transfer.ts';
@@ -21,7 +21,7 @@ import { countEach, countTried } from '../tried-faults.ts';
 import { expectIndexesToAgree, openWorld, somebody, type World } from '../world.ts';
 
 const former = employees.archive as Entity;
-const AT_ONCE = 8;
+const CONCURRENCY = 8;
 const PNG = Buffer.from(
   'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==',
   'base64',
@@ -126,10 +126,10 @@ async function interruptEverywhere(
   };
   const { client } = await run(0);
   const calls = Array.from({ length: client.calls }, (_, index) => index + 1);
-  const runs = await pMap(calls, run, { concurrency: AT_ONCE });
+  const runs = await pMap(calls, run, { concurrency: CONCURRENCY });
   await world.settle();
   const what = `A caller, or a double of its message, in the middle of ${operation === 'move' ? 'a' : 'an'} ${operation}`;
-  await countEach(runs, (each) => each.check(), { what, concurrency: AT_ONCE });
+  await countEach(runs, (each) => each.check(), { what, concurrency: CONCURRENCY });
   await countTried({ what, times: 0 }, () => expectIndexesToAgree(world.storage, entity));
   return client.calls;
 }
@@ -253,7 +253,8 @@ describe('a move', () => {
   });
 
   test('of one that is not in a unique index yet, or was lost there, takes it in, whoever does so beside it', async () => {
-    const place = (one: Values) => placesOf(employees, one).find(({ index }) => index === 'emailCompanyWide');
+    const indexEntry = (one: Values) =>
+      indexEntriesOf(employees, one).find(({ index }) => index === 'emailCompanyWide');
     await interruptEverywhere(
       'move',
       (_, transfer) => runTransfer(engine, employees, transfer),
@@ -264,7 +265,7 @@ describe('a move', () => {
       },
       {
         prepare: async (one) => {
-          const { table, partition, row } = place(one) ?? {};
+          const { table, partition, row } = indexEntry(one) ?? {};
           await world.storage.table(table ?? '').deleteEntity(partition ?? '', row ?? '');
         },
       },
@@ -345,7 +346,7 @@ test.each(['archive', 'move'] as const)(
     expect(await statusOf(operation, transfer.operationId)).toMatchObject({ status: 'succeeded' });
     expect(await valuesOf(employees, one)).toBeUndefined();
     const [entity, key] = operation === 'archive' ? [former, one] : [employees, there(one)];
-    const { values: arrived } = await readWithDetails(engine, entity, key, entity.details, {
+    const { values: arrived } = await readWithChildren(engine, entity, key, entity.children, {
       select: { reviews: ['comments'] },
     });
     const { photo } = withPhoto;

@@ -12,7 +12,7 @@ import { eventually, useProduct } from '../product.ts';
 /** ATTACK_REQUESTS=20000 for an attack; ATTACK_SEED repeats the requests of a run. */
 const REQUESTS = Number(process.env.ATTACK_REQUESTS ?? 1_500);
 const SEED = Number(process.env.ATTACK_SEED ?? Date.now() % 2 ** 31);
-const AT_ONCE = 8;
+const CONCURRENCY = 8;
 /** No request may take longer, on a busy machine. */
 const ANSWER_WITHIN_MS = 60_000;
 /** Refused by the host, which has no function to ask: the request line or the headers are not HTTP, or too long. */
@@ -196,7 +196,7 @@ test(`${REQUESTS} hostile requests get described answers, no unexpected 5xx and 
 
   const attacks = fc.sample(attacksOn(openapi, { restricted }), { seed: SEED, numRuns: REQUESTS });
   const since = performance.now();
-  await pMap(attacks, attempt, { concurrency: AT_ONCE });
+  await pMap(attacks, attempt, { concurrency: CONCURRENCY });
   const seconds = Math.round((performance.now() - since) / 1000);
   const counts = [...byStatus].sort(([one], [other]) => one - other).map(([status, times]) => `${status}: ${times}`);
   console.log(`ATTACK_SEED=${SEED}, ${attacks.length} requests in ${seconds} s, by status: ${counts.join(', ')}`);

@@ -2,7 +2,7 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { defineEntity } from '../../lib/define/define-entity.ts';
 import type { Entity, Values } from '../../lib/define/entity.ts';
-import { addressOf, placesOf } from '../../lib/define/index-entries.ts';
+import { addressOf, indexEntriesOf } from '../../lib/define/index-entries.ts';
 import { type IndexEntity, indexEntity, interPartitionIndex } from '../../lib/define/indexes.ts';
 import type { Engine } from '../../lib/engine/engine.ts';
 import { readByList } from '../../lib/engine/read/read-through-index.ts';
@@ -151,16 +151,16 @@ const BREAKS: readonly [string, (one: Values) => Promise<unknown>, Partial<Findi
   [
     'a unique row that is gone',
     async (one) => {
-      const place = placesOf(employees, one).find(({ index }) => index === 'emailCompanyWide');
-      await table('employeesbyemail').deleteEntity(place?.partition ?? '', place?.row ?? '');
+      const indexEntry = indexEntriesOf(employees, one).find(({ index }) => index === 'emailCompanyWide');
+      await table('employeesbyemail').deleteEntity(indexEntry?.partition ?? '', indexEntry?.row ?? '');
     },
     { what: 'missing', of: 'emailCompanyWide' },
   ],
   [
     'a unique row that is of before',
     async (one) => {
-      const place = placesOf(employees, one).find(({ index }) => index === 'emailCompanyWide');
-      const keys = { partitionKey: place?.partition ?? '', rowKey: place?.row ?? '' };
+      const indexEntry = indexEntriesOf(employees, one).find(({ index }) => index === 'emailCompanyWide');
+      const keys = { partitionKey: indexEntry?.partition ?? '', rowKey: indexEntry?.row ?? '' };
       await table('employeesbyemail').updateEntity({ ...keys, lastName: 'Before' }, 'Merge');
     },
     { what: 'wrong', of: 'emailCompanyWide' },
@@ -298,9 +298,9 @@ describe('a drift audit', () => {
   test('says who has a value that two want, and leaves it to them', async () => {
     const [one, other] = [await hire(), await hire()];
     await world.settle();
-    const place = placesOf(employees, one).find(({ index }) => index === 'emailCompanyWide');
+    const indexEntry = indexEntriesOf(employees, one).find(({ index }) => index === 'emailCompanyWide');
     const { partition, row } = keyOf(other);
-    const keys = { partitionKey: place?.partition ?? '', rowKey: place?.row ?? '' };
+    const keys = { partitionKey: indexEntry?.partition ?? '', rowKey: indexEntry?.row ?? '' };
     await table('employeesbyemail').updateEntity({ ...keys, SourcePartition: partition, SourceRow: row }, 'Merge');
     const found = await audit(employees, true);
     expect(found.map(({ what, repaired }) => [what, repaired]).sort()).toEqual([
@@ -315,9 +315,9 @@ describe('a drift audit', () => {
     const one = { office: 'Rome', holder: 'Ann', badge: 'B1', floor: '1' };
     await createEntity(world.engine, badges, one);
     await world.settle();
-    const place = placesOf(badges, one).find(({ index }) => index === 'badge');
+    const indexEntry = indexEntriesOf(badges, one).find(({ index }) => index === 'badge');
     const dies = async (at: number) => {
-      await table('badgesbynumber').deleteEntity(place?.partition ?? '', place?.row ?? '');
+      await table('badgesbynumber').deleteEntity(indexEntry?.partition ?? '', indexEntry?.row ?? '');
       await table('badgesbyfloor').updateEntity(lostList('1', 'all'), 'Replace');
       const client = faultyHttpClient('crash after', at);
       const found = await audit(badges, true, { engine: world.engineThrough(client), patience: 1 }).catch(() => []);

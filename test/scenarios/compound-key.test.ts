@@ -5,7 +5,7 @@ import { defineEntity } from '../../lib/define/define-entity.ts';
 import type { Entity, Values } from '../../lib/define/entity.ts';
 import { consumeIntent } from '../../lib/engine/consume/consume.ts';
 import type { Engine } from '../../lib/engine/engine.ts';
-import { readEntity, readWithDetails } from '../../lib/engine/read/retrieve.ts';
+import { readEntity, readWithChildren } from '../../lib/engine/read/retrieve.ts';
 import { requestArchive, requestMove, runTransfer, type Transfer } from '../../lib/engine/transfer/transfer.ts';
 import { createEntity, deleteEntity, patchEntity } from '../../lib/engine/write/entity-store.ts';
 import { employees } from '../../lib/model/directory/employees.ts';
@@ -15,7 +15,7 @@ import { interruptedHttpClient } from '../faulty-http-client.ts';
 import { expectIndexesToAgree, openWorld, rowsOf, somebody, type World } from '../world.ts';
 
 const former = employees.archive as Entity;
-const AT_ONCE = 8;
+const CONCURRENCY = 8;
 const access = { read: ['hr'], write: ['hr'] } as const;
 const projects = defineEntity('projects', {
   schema: z.object({ area: z.string(), projectId: z.string() }),
@@ -28,7 +28,7 @@ const tasks = defineEntity('tasks', {
   schema: z.object({ area: z.string(), projectId: z.string(), task: z.string() }),
   table: 'projects',
   key: { partition: '{area}', row: 'project_{projectId}_{task}' },
-  detailOf: projects,
+  childOf: projects,
   access,
 });
 
@@ -49,7 +49,7 @@ const reviewOf = ({ department, employeeId }: Values, year: number, over: Values
 });
 const review = (one: Values, year: number) => createEntity(engine, reviews, reviewOf(one, year));
 const withReviews = (entity: Entity, one: Values) =>
-  readWithDetails(engine, entity, one, [reviews]).then(
+  readWithChildren(engine, entity, one, [reviews]).then(
     ({ values }) => values,
     () => undefined,
   );
@@ -181,7 +181,7 @@ describe('reviews go where their employee goes:', () => {
       const runs = await pMap(
         Array.from({ length: client.calls }, (_, index) => index + 1),
         run,
-        { concurrency: AT_ONCE },
+        { concurrency: CONCURRENCY },
       );
       await world.settle();
       for (const { one, done } of runs) {
@@ -203,7 +203,7 @@ describe('a project and its tasks', () => {
     await createEntity(engine, tasks, { ...key(projectId), task: 'plan' });
   };
   const withTasks = async (entity: Entity, projectId: string) =>
-    (await readWithDetails(engine, entity, key(projectId), [tasks])).values;
+    (await readWithChildren(engine, entity, key(projectId), [tasks])).values;
   const project = (projectId: string) => ({ ...key(projectId), tasks: [{ ...key(projectId), task: 'plan' }] });
   const rows = async (table: string) => (await rowsOf(world.storage, table)).map(({ rowKey }) => rowKey);
 

@@ -67,14 +67,14 @@ describe('an encrypted property', () => {
         if (!sealed || !again) throw new Error('Sealed.');
         expect(sealed).not.toEqual(again);
         expect(await open(world.engine, employees, key, { field: 'nationalId', sealed })).toBe(text);
-        const elsewhere: [Entity, Values, string][] = [
+        const remote: [Entity, Values, string][] = [
           [employees, { ...key, employeeId: '000002' }, 'nationalId'],
           [employees, { ...key, department: 'Sale' }, 'nationalId'],
           [employees, key, 'phone'],
           [former(), key, 'nationalId'],
           [departments, key, 'nationalId'],
         ];
-        for (const [entity, where, field] of elsewhere)
+        for (const [entity, where, field] of remote)
           await expect(open(world.engine, entity, where, { field, sealed })).rejects.toThrow('does not open');
         const [, keyId, wrapped, nonce, ciphertext = ''] = sealed.sealed.split('.');
         const flipped = Buffer.from(ciphertext, 'base64url');

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import fc from 'fast-check';
 import { beforeAll, expect, test } from 'vitest';
 import type { Entity, Values } from '../../lib/define/entity.ts';
-import { placesOf } from '../../lib/define/index-entries.ts';
+import { indexEntriesOf } from '../../lib/define/index-entries.ts';
 import { consumeIntent, consumeTransfer } from '../../lib/engine/consume/consume.ts';
 import { listPoison, POISON_TABLE } from '../../lib/engine/consume/poison.ts';
 import { toContinuation } from '../../lib/engine/read/continuation.ts';
@@ -89,7 +89,7 @@ function arbitraryIntent() {
     ...people.flatMap(({ department, employeeId }) => [String(employeeId), `${department}/${employeeId}`]),
   );
   const named = fc.oneof({ arbitrary: address, weight: 4 }, mixed);
-  const place = fc
+  const indexEntry = fc
     .tuple(
       fc.constantFrom(...indexes, 'constructor', '__proto__', 'toString'),
       named,
@@ -97,7 +97,9 @@ function arbitraryIntent() {
     )
     .map(([index, { table, partition, row }, of]) => ({ index, table, partition, row, member: of }));
   const items = fc.array(
-    fc.record({ at: named, places: fc.array(place, { maxLength: 8 }) }).map(({ at, places }) => ({ ...at, places })),
+    fc
+      .record({ at: named, indexEntries: fc.array(indexEntry, { maxLength: 8 }) })
+      .map(({ at, indexEntries }) => ({ ...at, indexEntries })),
     { minLength: 1, maxLength: 6 },
   );
   return fc
@@ -123,12 +125,12 @@ test('a forged intent changes no row of a store that agrees with itself', async 
 test('an intent that names the continuation secret is poison with its reason, and the rest of it is done', async () => {
   const [one = {}] = people;
   const table = 'employeesbylastname';
-  const [place] = placesOf(employees, one);
-  const lost = placesOf(employees, one).find((other) => other.table === table);
-  if (!place || !lost) throw new Error('An employee has both.');
+  const [indexEntry] = indexEntriesOf(employees, one);
+  const lost = indexEntriesOf(employees, one).find((other) => other.table === table);
+  if (!indexEntry || !lost) throw new Error('An employee has both.');
   await world.storage.table(table).deleteEntity(lost.partition, lost.row);
-  const secret = { ...place, table: 'system', partition: 'secrets', row: 'continuation' };
-  const items = [{ partition: 'Sales', row: `empid_${one.employeeId}`, places: [secret, lost] }];
+  const secret = { ...indexEntry, table: 'system', partition: 'secrets', row: 'continuation' };
+  const items = [{ partition: 'Sales', row: `empid_${one.employeeId}`, indexEntries: [secret, lost] }];
   const intent = { version: 1, intent: randomUUID(), entity: 'employees', table: 'employees', items };
   await consumeIntent(consumerOf(world), { ...messageOf('index-changes', intent), attempts: 1 });
   const { items: poison } = await listPoison(world.engine, { limit: 1 });
@@ -146,18 +148,18 @@ test('a row that is no copy, claim or list of the entity stays, though an index 
     employeesbyemail: { EntityType: 'employees', SourcePartition: 'Sales', SourceRow: 'empid_999999' },
     employeesbylastname: { EntityType: 'note', text: 'kept' },
   };
-  const places = placesOf(employees, { ...one, email: 'other@contoso.com', lastName: 'Other' }).filter(({ table }) =>
-    Object.hasOwn(strangers, table),
+  const indexEntries = indexEntriesOf(employees, { ...one, email: 'other@contoso.com', lastName: 'Other' }).filter(
+    ({ table }) => Object.hasOwn(strangers, table),
   );
-  expect(places).toHaveLength(2);
-  for (const { table, partition, row: rowKey } of places)
+  expect(indexEntries).toHaveLength(2);
+  for (const { table, partition, row: rowKey } of indexEntries)
     await world.storage.table(table).createEntity({ partitionKey: partition, rowKey, ...strangers[table] });
-  const items = [{ partition: 'Sales', row, places }];
+  const items = [{ partition: 'Sales', row, indexEntries }];
   const intent = { version: 1, intent: randomUUID(), entity: 'employees', table: 'employees', items };
   await consumeIntent(consumerOf(world), messageOf('index-changes', intent));
-  for (const { table, partition, row: rowKey } of places)
+  for (const { table, partition, row: rowKey } of indexEntries)
     expect(await world.storage.table(table).getEntity(partition, rowKey)).toMatchObject(strangers[table] ?? {});
-  for (const { table, partition, row: rowKey } of places)
+  for (const { table, partition, row: rowKey } of indexEntries)
     await world.storage.table(table).deleteEntity(partition, rowKey);
 });
 

@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { defineEntity } from '../../lib/define/define-entity.ts';
-import { placesOf } from '../../lib/define/index-entries.ts';
+import { indexEntriesOf } from '../../lib/define/index-entries.ts';
 import {
   type IndexEntity,
   type InterPartitionIndex,
@@ -132,8 +132,8 @@ test('a row of an index that an older release does not know is left as it is, un
   const { emailCompanyWide: _, ...indexes } = entity.indexes;
   const log = { warn: () => undefined, error: () => undefined };
   await consumeIntent({ engine: world.engine, entities: [{ ...entity, indexes }], log }, message);
-  const place = placesOf(entity, one).find(({ index }) => index === 'emailCompanyWide');
-  expect(place && (await readRow(world.storage, place))).toMatchObject({
+  const indexEntry = indexEntriesOf(entity, one).find(({ index }) => index === 'emailCompanyWide');
+  expect(indexEntry && (await readRow(world.storage, indexEntry))).toMatchObject({
     properties: { SourceRow: `empid_${one.employeeId}` },
   });
   // Its claim is of a writer who has been at work a moment ago.

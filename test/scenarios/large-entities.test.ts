@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import pMap from 'p-map';
 import { beforeAll, describe, expect, test } from 'vitest';
 import type { Entity, Values } from '../../lib/define/entity.ts';
-import { readEntities, readEntity, readWithDetails } from '../../lib/engine/read/retrieve.ts';
+import { readEntities, readEntity, readWithChildren } from '../../lib/engine/read/retrieve.ts';
 import { requestArchive, requestMove } from '../../lib/engine/transfer/transfer.ts';
 import { createEntity, deleteEntity, patchEntity, replaceEntity } from '../../lib/engine/write/entity-store.ts';
 import { toPlain } from '../../lib/engine/write/stored-values.ts';
@@ -82,7 +82,7 @@ describe('a text that may be large', () => {
     expect(await costOf(() => commentsOf(review(one)))).toBe(reads);
     expect((await commentsOf(review(one))) === comments).toBe(true);
     expect((await blobsIn(container)).length - before).toBe(blobs);
-    const { values } = await readWithDetails(world.engine, employees, one, [reviews], {
+    const { values } = await readWithChildren(world.engine, employees, one, [reviews], {
       select: { reviews: ['comments'] },
     });
     const [found = {}] = values.reviews as Values[];
@@ -135,8 +135,8 @@ describe('a text that may be large', () => {
     const archive = employees.archive;
     if (!archive) throw new Error('Employees have an archive.');
     await collectOrphans(later(), deployment);
-    const kinds = archive.details;
-    const { values } = await readWithDetails(world.engine, archive, there, kinds, {
+    const kinds = archive.children;
+    const { values } = await readWithChildren(world.engine, archive, there, kinds, {
       select: { reviews: ['comments'] },
     });
     const [found = {}] = values.reviews as Values[];
@@ -326,9 +326,9 @@ describe('an upload past the API', () => {
     expect((await fetch(url)).status).toBe(403);
     expect((await fetch(url, { method: 'PUT', headers, body: 'other' })).ok).toBe(false);
     expect((await fetch(url, { method: 'DELETE' })).status).toBe(403);
-    const elsewhere = new URL(url);
-    elsewhere.pathname += '0';
-    expect((await fetch(elsewhere, { method: 'PUT', headers, body: 'other' })).status).toBe(403);
+    const remote = new URL(url);
+    remote.pathname += '0';
+    expect((await fetch(remote, { method: 'PUT', headers, body: 'other' })).status).toBe(403);
   });
 
   test('of another type, size or owner than was said is refused and deleted', async () => {

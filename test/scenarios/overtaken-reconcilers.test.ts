@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { beforeAll, describe, expect, test } from 'vitest';
 import type { Entity, Values } from '../../lib/define/entity.ts';
-import { placesOf } from '../../lib/define/index-entries.ts';
+import { indexEntriesOf } from '../../lib/define/index-entries.ts';
 import { consumeIntent } from '../../lib/engine/consume/consume.ts';
 import type { Message } from '../../lib/engine/consume/poison.ts';
 import type { Engine } from '../../lib/engine/engine.ts';
@@ -13,7 +13,7 @@ import { faultyHttpClient, interruptedHttpClient } from '../faulty-http-client.t
 import { countEach, countTried } from '../tried-faults.ts';
 import { expectIndexesToAgree, openWorld, somebody, type World } from '../world.ts';
 
-const AT_ONCE = 8;
+const CONCURRENCY = 8;
 /** The storage call at which a patch that takes an own row back commits. */
 const WRITE_CALL = 6;
 
@@ -54,7 +54,7 @@ const expectAgreement = (entity: Entity) =>
   countTried({ what: WHAT, times: 0 }, () => expectIndexesToAgree(world.storage, entity));
 
 /** Plays a scene with the interruption right before and right after each of the act's storage calls. */
-async function everywhere(set: () => Promise<Scene>, concurrency = AT_ONCE): Promise<void> {
+async function everywhere(set: () => Promise<Scene>, concurrency = CONCURRENCY): Promise<void> {
   const play = async ({ at, when }: { at: number; when: 'before' | 'after' }) => {
     const { act, interrupt } = await set();
     const client = interruptedHttpClient(at, interrupt, when);
@@ -242,7 +242,7 @@ describe('a reconciler that is stalled until another has handled its message, an
     const count = await play(0);
     expect(count).toBeGreaterThan(3);
     const calls = Array.from({ length: count }, (_, index) => index + 1);
-    await countEach(calls, play, { what: WHAT, concurrency: AT_ONCE });
+    await countEach(calls, play, { what: WHAT, concurrency: CONCURRENCY });
     // No message is left that could put it right.
     await expectAgreement(customers);
   });
@@ -369,11 +369,11 @@ describe('a writer who is overtaken at any call', () => {
     await everywhere(async () => {
       const one = { ...somebody(), department: `Taken${randomUUID()}` };
       const other = { ...somebody(), department: one.department, email: one.email };
-      const place = placesOf(employees, one).find(({ index }) => index === 'emailCompanyWide');
+      const indexEntry = indexEntriesOf(employees, one).find(({ index }) => index === 'emailCompanyWide');
       await hire(one);
       await consume(engine, await intentOf(one));
       await world.storage.table('employees').deleteEntity(one.department, `email_${one.email}`);
-      await world.storage.table('employeesbyemail').deleteEntity(place?.partition ?? '', place?.row ?? '');
+      await world.storage.table('employeesbyemail').deleteEntity(indexEntry?.partition ?? '', indexEntry?.row ?? '');
       let hired = false;
       return {
         act: async (through) => {

@@ -17,7 +17,7 @@ import { expectIndexesToAgree, openWorld, QUICK, rowsOf, type World } from '../w
 /** In all; SCHEDULES=100000 for a soak. */
 const SCHEDULES = Number(process.env.SCHEDULES ?? 5_000);
 /** Run beside one another, on keys of their own, and checked together. */
-const AT_ONCE = 100;
+const CONCURRENCY = 100;
 const PROCESSES = 3;
 const WHAT = 'A random schedule of writers of three processes, moves, archives and messages';
 /**
@@ -48,7 +48,7 @@ type Schedule = typeof schedule extends fc.Arbitrary<infer Value> ? Value : neve
 /** And how messages are treated meanwhile. */
 const delivery = fc.constantFrom('leave', 'once', 'twice at once', 'twice');
 const schedules = fc.record({
-  all: fc.array(schedule, { minLength: AT_ONCE, maxLength: AT_ONCE }),
+  all: fc.array(schedule, { minLength: CONCURRENCY, maxLength: CONCURRENCY }),
   deliveries: fc.array(delivery, { minLength: 1, maxLength: 40 }),
 });
 
@@ -72,7 +72,7 @@ test(`writers that race, and messages that come twice, late and out of order, le
         await empty();
       }),
     ),
-    { numRuns: Math.ceil(SCHEDULES / AT_ONCE), endOnFailure: true },
+    { numRuns: Math.ceil(SCHEDULES / CONCURRENCY), endOnFailure: true },
   );
 }, 7_200_000);
 

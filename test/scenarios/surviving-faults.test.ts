@@ -14,7 +14,7 @@ import { FAULTS, type Fault, type FaultyHttpClient, faultyHttpClient } from '../
 import { countEach, countTried } from '../tried-faults.ts';
 import { expectIndexesToAgree, openWorld, QUICK, somebody, type World } from '../world.ts';
 
-const AT_ONCE = 12;
+const CONCURRENCY = 12;
 
 let world: World;
 beforeAll(async () => {
@@ -107,7 +107,7 @@ describe('whatever fails at whichever call,', () => {
         if (outcome === 'done') expect(state, label).toEqual(wanted);
         else expect([before ?? null, wanted], label).toContainEqual(state);
       },
-      { what: ({ fault }) => `A storage call of a write: ${fault}`, concurrency: AT_ONCE },
+      { what: ({ fault }) => `A storage call of a write: ${fault}`, concurrency: CONCURRENCY },
     );
   });
 
@@ -133,7 +133,9 @@ describe('a consumer that dies at any call', () => {
       for (const { messageId: id, popReceipt: receipt, messageText: text } of receivedMessageItems)
         found.push({ id, receipt, text });
     }
-    await pMap(found, ({ id, receipt, text }) => client.updateMessage(id, receipt, text, 0), { concurrency: AT_ONCE });
+    await pMap(found, ({ id, receipt, text }) => client.updateMessage(id, receipt, text, 0), {
+      concurrency: CONCURRENCY,
+    });
     return found.map(({ id, text }) => {
       const message = { queue, id, attempts: 1, insertedAt: Date.now(), body: JSON.parse(text) };
       return { message, text };
@@ -173,9 +175,9 @@ describe('a consumer that dies at any call', () => {
     const what = `A storage call of a queue function, ${name}`;
     const run = async (clients: readonly { client: FaultyHttpClient; fault?: Fault }[]) => {
       const all = clients.map((each) => ({ ...each, one: newcomer() }));
-      await pMap(all, ({ one }) => hire(one), { concurrency: AT_ONCE });
+      await pMap(all, ({ one }) => hire(one), { concurrency: CONCURRENCY });
       await world.settle();
-      await pMap(all, ({ one }) => act(one), { concurrency: AT_ONCE });
+      await pMap(all, ({ one }) => act(one), { concurrency: CONCURRENCY });
       const messages = await messagesOf(queue);
       await pMap(
         all,
@@ -184,7 +186,7 @@ describe('a consumer that dies at any call', () => {
           if (!found) throw new Error(`No message about ${one.employeeId}.`);
           await consume(consumerOf(world.engineThrough(client, QUICK)), found.message).catch(() => undefined);
         },
-        { concurrency: AT_ONCE },
+        { concurrency: CONCURRENCY },
       );
       await world.settle();
       const check = async ({ one }: { one: Values }) => {

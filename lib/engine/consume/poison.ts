@@ -39,7 +39,7 @@ const PARTITION = compileTemplate('poison_{id%16}');
 /** With the one partition in which earlier releases recorded every message. */
 const PARTITIONS = ['poison', ...buildKeys(PARTITION, {})];
 const READING = { concurrency: PARTITIONS.length };
-const REPLAYS_AT_ONCE = 8;
+const REPLAYS_CONCURRENCY = 8;
 /** Nothing but what this module makes, so that no character needs escaping. */
 const ID = /^\d{16}_[\w-]+$/;
 /** Whoever sends a message again has it for so long; where that one dies, another may. */
@@ -242,7 +242,7 @@ export async function replayPage(
         throw error;
       }
     },
-    { concurrency: REPLAYS_AT_ONCE },
+    { concurrency: REPLAYS_CONCURRENCY },
   );
   return { replayed: replayed.filter((id) => id !== undefined), last: items.at(-1)?.id, more };
 }

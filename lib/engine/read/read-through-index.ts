@@ -1,7 +1,14 @@
 import pMap from 'p-map';
 import { type Entity, omit, type Values } from '../../define/entity.ts';
 import { storedNames, toValues } from '../../define/entity-codec.ts';
-import { addressIfAny, isCopy, isIndexed, isUnique, type Place, placesOf } from '../../define/index-entries.ts';
+import {
+  addressIfAny,
+  type IndexEntry,
+  indexEntriesOf,
+  isCopy,
+  isIndexed,
+  isUnique,
+} from '../../define/index-entries.ts';
 import type { CopyIndex, Index, IndexEntity } from '../../define/indexes.ts';
 import { buildKey, buildKeys, parseKey, prefixRange } from '../../define/key-template.ts';
 import { membersOf, readList } from '../../patterns/member-list.ts';
@@ -18,10 +25,10 @@ import type { Page, PageOptions } from './retrieve.ts';
  * its kind. What an index says of an entity that has moved on meanwhile is never answered in its place.
  */
 
-const POINT_READS_AT_ONCE = 16;
+const POINT_READS_CONCURRENCY = 16;
 /** A page takes no more entities than this where each is a point read. */
 const MAX_LOOKUPS = 256;
-const PARTITIONS_AT_ONCE = 16;
+const PARTITIONS_CONCURRENCY = 16;
 
 export interface IndexPageOptions extends PageOptions {
   /** The large fields that are not among these are left out; without it none is. */
@@ -30,7 +37,7 @@ export interface IndexPageOptions extends PageOptions {
 
 /** The fields that a read through an index gives, partition first, in the order of its path. */
 export function indexFields(entity: Entity, index: Index): string[] {
-  const { partition } = index.elsewhere ?? entity;
+  const { partition } = index.remote ?? entity;
   // A bucket is found by reading all of them.
   const inPartition = partition.parts.filter(({ buckets }) => buckets === undefined).map(({ field }) => field);
   const inRow = [...index.row.fields];
@@ -58,7 +65,7 @@ export const readByCopies = inPattern(
     given: Values,
     { top, after, select }: IndexPageOptions,
   ): Promise<Page> => {
-    const { table, partition: template } = index.elsewhere ?? entity;
+    const { table, partition: template } = index.remote ?? entity;
     const partitions = buildKeys(template, given);
     const isReference = index.copies === 'keys';
     const limit = isReference ? Math.min(top, MAX_LOOKUPS) : top;
@@ -66,7 +73,7 @@ export const readByCopies = inPattern(
     const bound = { length: length / partitions.length, rowsPerCall: rowsPerCall / partitions.length };
     const range = { table, ...prefixRange(index.row, given), after: after?.row, type: entity.name, limit, bound };
     const answers = await pMap(partitions, (partition) => readRange(engine.storage, { ...range, partition }), {
-      concurrency: PARTITIONS_AT_ONCE,
+      concurrency: PARTITIONS_CONCURRENCY,
     });
     // Behind the last row that was read of a bucket there may be one before the rows of another bucket.
     const ends = answers.flatMap(({ rows, more }) => (more ? (rows.at(-1)?.row ?? '') : []));
@@ -92,7 +99,7 @@ async function pageOf<Key>(
 ): Promise<{ items: Values[]; last: Key | undefined }> {
   const found: { key: Key; values: Values | undefined }[] = [];
   while (found.length < keys.length) {
-    const some = keys.slice(found.length, found.length + POINT_READS_AT_ONCE);
+    const some = keys.slice(found.length, found.length + POINT_READS_CONCURRENCY);
     found.push(...(await Promise.all(some.map(async (key) => ({ key, values: await entityOf(key) })))));
     const page = withinPage(found, ({ values }) => (values ? valuesLength(values) : 0));
     if (page.length === found.length && found.length < keys.length) continue;
@@ -112,10 +119,10 @@ async function follow(
   const { SourcePartition, SourceRow } = row.properties;
   const source = { table: entity.table, partition: String(SourcePartition), row: String(SourceRow) };
   const found = await readLive(engine, entity, { ...source, select: projection(entity, index, select) });
-  const isRow = (place: Place) =>
-    place.table === row.table && place.partition === row.partition && place.row === row.row;
+  const isRow = (indexEntry: IndexEntry) =>
+    indexEntry.table === row.table && indexEntry.partition === row.partition && indexEntry.row === row.row;
   // A copy in the partition changes with its entity.
-  const isHere = !index.elsewhere || placesOf(entity, found?.values).some(isRow);
+  const isHere = !index.remote || indexEntriesOf(entity, found?.values).some(isRow);
   return isHere && found ? withSelected(entity, found.values, select) : undefined;
 }
 
@@ -170,7 +177,7 @@ export const readByReference = inPattern(
 
 /** The row of an index whose every row is one entity. Throws `not-found`. */
 async function readCopy({ storage }: Engine, entity: Entity, index: CopyIndex, given: Values): Promise<Row> {
-  const { table, partition } = index.elsewhere ?? entity;
+  const { table, partition } = index.remote ?? entity;
   const address = { table, partition: buildKey(partition, given), row: buildKey(index.row, given) };
   const copy = await readRow(storage, address);
   if (!copy || !isCopy(copy)) throw notFound(entity);
@@ -190,7 +197,7 @@ export const readByList = inPattern(
     given: Values,
     { top, after, select }: IndexPageOptions,
   ): Promise<Page> => {
-    const { table, partition } = index.elsewhere ?? entity;
+    const { table, partition } = index.remote ?? entity;
     const address = { table, partition: buildKey(partition, given), row: buildKey(index.row, given) };
     const members = membersOf(await readList(engine.storage, address));
     const rest = after ? members.filter((member) => member > after.row) : members;

@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { type Entity, isWrittenByClients, omit, pick, type Values } from '../../define/entity.ts';
 import { fieldsToProperties, storedNames, storedVersion } from '../../define/entity-codec.ts';
 import { addressOf } from '../../define/index-entries.ts';
-import { buildKey, keyRange, prefixOfDetails, rangeOfPrefix } from '../../define/key-template.ts';
+import { buildKey, keyRange, prefixOfChildren, rangeOfPrefix } from '../../define/key-template.ts';
 import { RowkeyError } from '../../errors.ts';
 import { dayOf, keptDays, readDays } from '../../patterns/high-volume-delete.ts';
 import { type Row, readRange, readRow, scanTable } from '../../storage/rows.ts';
@@ -22,7 +22,7 @@ export interface Page {
 }
 
 /** As many as a page of a range can hold. */
-const MAX_DETAILS = 1_000;
+const MAX_CHILDREN = 1_000;
 
 export interface PageOptions {
   readonly after?: Position | undefined;
@@ -48,26 +48,26 @@ export const readEntity = inPattern(
   },
 );
 
-export interface DetailsOptions {
+export interface ChildrenOptions {
   /** The fields of each kind, by its name; without it all but the large ones. */
   readonly select?: Readonly<Record<string, readonly string[] | undefined>>;
 }
 
 /**
- * An entity with its details of the kinds that are named, by kind: one range query. Throws `not-found`, and `too-large` where
- * the details are more than a page holds: a part of them could be taken for all.
+ * An entity with its children of the kinds that are named, by kind: one range query. Throws `not-found`, and `too-large` where
+ * the children are more than a page holds: a part of them could be taken for all.
  */
-export const readWithDetails = inPattern(
+export const readWithChildren = inPattern(
   'compound key',
   async (
     { storage }: Engine,
     entity: Entity,
     key: Values,
     kinds: readonly Entity[],
-    { select = {} }: DetailsOptions = {},
+    { select = {} }: ChildrenOptions = {},
   ): Promise<Stored> => {
     const { table, partition, row } = addressOf(entity, key);
-    const prefix = prefixOfDetails(entity.row, row);
+    const prefix = prefixOfChildren(entity.row, row);
     const { before } = rangeOfPrefix(prefix);
     const fields = new Map(kinds.map((kind) => [kind, withKeyOfSealed(kind, select[kind.name] ?? smallFields(kind))]));
     const all = [entity, ...kinds];
@@ -87,26 +87,26 @@ export const readWithDetails = inPattern(
       without: isBeside ? { after: row, before: prefix } : undefined,
       type: all.map(({ name }) => name),
       select: isWhole ? undefined : [...new Set(stored)],
-      limit: MAX_DETAILS + 1,
+      limit: MAX_CHILDREN + 1,
       bound: readBound(all),
     });
     const own = isBeside ? rows.find((found) => found.row === row) : await readRow(storage, { table, partition, row });
     const snapshot = own && entityIn(entity, own);
     if (!snapshot) throw notFound(entity);
     const beside = rows.filter((each) => each.row.startsWith(prefix));
-    const details = kinds.map((kind) => {
+    const children = kinds.map((kind) => {
       const found = beside.map((each) => entityIn(kind, each)?.values).filter((values) => values !== undefined);
       const names = fields.get(kind);
       return { name: kind.name, list: names ? found.map((values) => pick(values, names)) : found };
     });
-    const items = details.flatMap(({ list }) => list);
+    const items = children.flatMap(({ list }) => list);
     if (more || withinPage(items, valuesLength).length < items.length)
       throw new RowkeyError(
         'too-large',
-        `The entities to include are more than ${MAX_DETAILS} or have more than ${PAGE_LENGTH} characters.`,
+        `The entities to include are more than ${MAX_CHILDREN} or have more than ${PAGE_LENGTH} characters.`,
         { field: 'include', accepted: `a range of ${kinds.map(({ name }) => name).join(' or of ')}, page by page` },
       );
-    const lists = Object.fromEntries(details.map(({ name, list }) => [name, list]));
+    const lists = Object.fromEntries(children.map(({ name, list }) => [name, list]));
     return { etag: snapshot.etag, values: { ...snapshot.values, ...lists } };
   },
 );

@@ -7,7 +7,7 @@ export const ARCHIVE_QUEUE = 'archive';
 /** Messages of an older version are still on the queue while a new one is deployed. */
 export const MESSAGE_VERSION = 1;
 
-const Place = z.strictObject({
+const IndexEntry = z.strictObject({
   index: z.string(),
   table: z.string(),
   partition: z.string(),
@@ -28,7 +28,7 @@ export const Intent = z.object({
   intent: z.string().min(1),
   entity: z.string().min(1),
   table: z.string().min(1),
-  items: z.array(z.strictObject({ partition: z.string(), row: z.string(), places: z.array(Place) })),
+  items: z.array(z.strictObject({ partition: z.string(), row: z.string(), indexEntries: z.array(IndexEntry) })),
 });
 
 export type Intent = z.infer<typeof Intent>;

@@ -1,4 +1,4 @@
-import type { Place } from '../../define/index-entries.ts';
+import type { IndexEntry } from '../../define/index-entries.ts';
 import { RowkeyError } from '../../errors.ts';
 import { dropList, listAction, membersOf, readList, toStoredList } from '../../patterns/member-list.ts';
 import { isExplaining } from '../../storage/explain.ts';
@@ -24,27 +24,32 @@ const waiting = new WeakMap<Storage, Map<string, Request[]>>();
 /** Makes a list hold a member or not. Answers false when the list changed meanwhile. */
 export function settleMember(
   storage: Storage,
-  place: Place & { readonly member: string },
+  indexEntry: IndexEntry & { readonly member: string },
   { wanted, hold }: { readonly wanted: boolean; readonly hold: Hold },
 ): Promise<boolean> {
   const answer = Promise.withResolvers<boolean>();
-  const request = { member: place.member, wanted, hold, answer };
+  const request = { member: indexEntry.member, wanted, hold, answer };
   // What is explained is not done along with what others do, nor theirs left undone along with it.
-  if (isExplaining()) return write(storage, place, [request]);
+  if (isExplaining()) return write(storage, indexEntry, [request]);
   const lists = waiting.get(storage) ?? new Map<string, Request[]>();
   waiting.set(storage, lists);
-  const key = JSON.stringify([place.table, place.partition, place.row]);
+  const key = JSON.stringify([indexEntry.table, indexEntry.partition, indexEntry.row]);
   const others = lists.get(key);
   if (others) others.push(request);
   else {
     lists.set(key, [request]);
-    void settleAll(storage, place, lists, key);
+    void settleAll(storage, indexEntry, lists, key);
   }
   return answer.promise;
 }
 
 /** One write after the other, each for all who have come since the one before began. */
-async function settleAll(storage: Storage, place: Place, lists: Map<string, Request[]>, key: string): Promise<void> {
+async function settleAll(
+  storage: Storage,
+  indexEntry: IndexEntry,
+  lists: Map<string, Request[]>,
+  key: string,
+): Promise<void> {
   for (;;) {
     const requests = lists.get(key)?.splice(0) ?? [];
     if (requests.length === 0) {
@@ -52,7 +57,7 @@ async function settleAll(storage: Storage, place: Place, lists: Map<string, Requ
       return;
     }
     try {
-      const isWritten = await write(storage, place, requests);
+      const isWritten = await write(storage, indexEntry, requests);
       for (const { answer } of requests) answer.resolve(isWritten);
     } catch (error) {
       for (const { answer } of requests) answer.reject(error);
@@ -60,8 +65,8 @@ async function settleAll(storage: Storage, place: Place, lists: Map<string, Requ
   }
 }
 
-async function write(storage: Storage, place: Place, requests: readonly Request[]): Promise<boolean> {
-  const row = await readList(storage, place);
+async function write(storage: Storage, indexEntry: IndexEntry, requests: readonly Request[]): Promise<boolean> {
+  const row = await readList(storage, indexEntry);
   const intime: Request[] = [];
   const signals: AbortSignal[] = [];
   for (const request of requests)
@@ -78,19 +83,19 @@ async function write(storage: Storage, place: Place, requests: readonly Request[
   if (isOther)
     throw new RowkeyError(
       'needs-repair',
-      `A row of the table ${place.table} is in the place of a list of the index ${place.index}.`,
+      `A row of the table ${indexEntry.table} is in the place of a list of the index ${indexEntry.index}.`,
     );
   // The last one out takes the list away.
   const isEmptied = add.length === 0 && membersOf(row).every((member) => remove.includes(member));
   const changed =
     isEmptied && row
-      ? ({ kind: 'delete', row: place.row, etag: row.etag } as const)
-      : listAction(row, place.row, { add, remove });
+      ? ({ kind: 'delete', row: indexEntry.row, etag: row.etag } as const)
+      : listAction(row, indexEntry.row, { add, remove });
   if (!changed) return true;
-  const action = await toStoredList(storage, place, changed);
-  const isWritten = await tryAction(storage, { ...place, signal: AbortSignal.any(signals) }, action);
+  const action = await toStoredList(storage, indexEntry, changed);
+  const isWritten = await tryAction(storage, { ...indexEntry, signal: AbortSignal.any(signals) }, action);
   // Of the two, the list that is not there any more.
-  if (isWritten || (await isOurs(storage, place, action))) {
+  if (isWritten || (await isOurs(storage, indexEntry, action))) {
     await dropList(storage, row);
     return true;
   }
@@ -99,7 +104,7 @@ async function write(storage: Storage, place: Place, requests: readonly Request[
 }
 
 /** A refusal may be of a second attempt whose first one was done: then the row refers to the blob of this very write. */
-async function isOurs(storage: Storage, place: Place, action: Action): Promise<boolean> {
+async function isOurs(storage: Storage, indexEntry: IndexEntry, action: Action): Promise<boolean> {
   const blob = 'properties' in action ? action.properties.MembersBlob : undefined;
-  return blob !== undefined && (await readRow(storage, place))?.properties.MembersBlob === blob;
+  return blob !== undefined && (await readRow(storage, indexEntry))?.properties.MembersBlob === blob;
 }

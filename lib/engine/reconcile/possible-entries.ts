@@ -1,5 +1,5 @@
 import type { Entity, Values } from '../../define/entity.ts';
-import { addressOf, type Place } from '../../define/index-entries.ts';
+import { addressOf, type IndexEntry } from '../../define/index-entries.ts';
 import { buildKey, type KeyTemplate, parseKey } from '../../define/key-template.ts';
 import { RowkeyError } from '../../errors.ts';
 import type { Address } from '../../storage/rows.ts';
@@ -16,47 +16,47 @@ type IntentItem = Intent['items'][number];
 /** The part of an intent that the declaration can produce, and why the rest cannot be, if there is a rest. */
 export function possibleItems(entity: Entity, intent: Intent): { items: IntentItem[]; refused: string | undefined } {
   let refused: string | undefined;
-  const items = intent.items.flatMap(({ partition, row, places }) => {
+  const items = intent.items.flatMap(({ partition, row, indexEntries }) => {
     const address = { table: intent.table, partition, row };
     if (!isPossible(entity, address)) {
       refused ??= `it names a key that no entity of ${entity.name} can have`;
       return [];
     }
     // A later release may have declared an index that this one does not know, and keeps its entries itself.
-    const known = places.filter(({ index }) => Object.hasOwn(entity.indexes, index));
-    const possible = known.filter((place) => isPossible(entity, address, place));
-    const other = known.find((place) => !possible.includes(place));
+    const known = indexEntries.filter(({ index }) => Object.hasOwn(entity.indexes, index));
+    const possible = known.filter((indexEntry) => isPossible(entity, address, indexEntry));
+    const other = known.find((indexEntry) => !possible.includes(indexEntry));
     if (other) refused ??= `it names an entry that the index ${other.index} of ${entity.name} cannot have for this key`;
-    return [{ partition, row, places: possible }];
+    return [{ partition, row, indexEntries: possible }];
   });
   return { items, refused };
 }
 
 /** Whether some field values make an entity with this address, and with this index entry where one is given. */
-function isPossible(entity: Entity, address: Address, place?: Place): boolean {
+function isPossible(entity: Entity, address: Address, indexEntry?: IndexEntry): boolean {
   const ofEntity: Pair[] = [
     [entity.partition, address.partition],
     [entity.row, address.row],
   ];
-  const ofPlace = place ? pairsOf(entity, place) : [];
+  const ofEntry = indexEntry ? pairsOf(entity, indexEntry) : [];
   const key = fieldsOf(entity, ofEntity);
-  const others = ofPlace && fieldsOf(entity, ofPlace);
-  if (!ofPlace || !key || !others) return false;
+  const others = ofEntry && fieldsOf(entity, ofEntry);
+  if (!ofEntry || !key || !others) return false;
   // One field may be kept in two forms, such as an instant as text and as ticks: either may be the one to build from.
   return [
     { ...others, ...key },
     { ...key, ...others },
-  ].some((values) => builds(values, [...ofEntity, ...ofPlace]) && isTableOf(entity, values, address.table));
+  ].some((values) => builds(values, [...ofEntity, ...ofEntry]) && isTableOf(entity, values, address.table));
 }
 
 type Pair = readonly [template: KeyTemplate, key: string];
 
 /** The templates of an index with the keys of an entry, or undefined where the entry is of another shape or table. */
-function pairsOf(entity: Entity, { index: name, table, partition, row, member }: Place): Pair[] | undefined {
+function pairsOf(entity: Entity, { index: name, table, partition, row, member }: IndexEntry): Pair[] | undefined {
   const index = entity.indexes[name];
-  if (index?.elsewhere?.table !== table || (member !== undefined) !== (index.kind === 'index-entity')) return undefined;
+  if (index?.remote?.table !== table || (member !== undefined) !== (index.kind === 'index-entity')) return undefined;
   const holds: Pair[] = index.kind === 'index-entity' && member !== undefined ? [[index.holds, member]] : [];
-  return [[index.elsewhere.partition, partition], [index.row, row], ...holds];
+  return [[index.remote.partition, partition], [index.row, row], ...holds];
 }
 
 function fieldsOf({ columns }: Entity, pairs: readonly Pair[]): Values | undefined {

@@ -4,12 +4,12 @@ import type { Entity, Values } from '../../define/entity.ts';
 import { liveValues, PLACEHOLDER, type Snapshot, TOMBSTONE, toSnapshot, toValues } from '../../define/entity-codec.ts';
 import {
   copyProperties,
+  type IndexEntry,
+  indexEntriesOf,
   isCopy,
+  isSameEntry,
   isUnique,
-  type Place,
-  placesOf,
-  samePlace,
-  unionOfPlaces,
+  unionOfEntries,
 } from '../../define/index-entries.ts';
 import type { InterPartitionIndex } from '../../define/indexes.ts';
 import { RowkeyError } from '../../errors.ts';
@@ -39,7 +39,7 @@ import { settleMember } from './list-upkeep.ts';
  * The second read of the entity is what makes reordered intents safe.
  */
 
-const ENTITIES_AT_ONCE = 8;
+const ENTITIES_CONCURRENCY = 8;
 
 export interface ReconcileOptions {
   /** On the message that has the intent. */
@@ -75,10 +75,12 @@ export const reconcile = inPattern(
     const failures: unknown[] = [];
     const settle = async (item: (typeof items)[number]) => {
       if (failures.length > 0) return;
-      await reconcileEntity(work, { ...item, table }, item.places).catch((error: unknown) => failures.push(error));
+      await reconcileEntity(work, { ...item, table }, item.indexEntries).catch((error: unknown) =>
+        failures.push(error),
+      );
     };
     // A failure is thrown after every item has ended: the caller then gives the hold away.
-    await pMap(items, settle, { concurrency: ENTITIES_AT_ONCE });
+    await pMap(items, settle, { concurrency: ENTITIES_CONCURRENCY });
     if (failures.length > 0) throw failures.find(mayStillLand) ?? failures[0];
   },
 );
@@ -94,23 +96,27 @@ interface Work extends ReconcileOptions {
   readonly intent: string;
 }
 
-async function reconcileEntity(work: Work, { table, partition, row }: Address, named: readonly Place[]): Promise<void> {
+async function reconcileEntity(
+  work: Work,
+  { table, partition, row }: Address,
+  named: readonly IndexEntry[],
+): Promise<void> {
   const { engine, entity, hold } = work;
   const address = { table, partition, row };
   let committed = work.written?.entities.get(row);
   for (;;) {
     // A commit stands for the first read: what is written from here on is written after it.
     const before = committed ?? toCommitted(await readSnapshot(work, address));
-    const places = unionOfPlaces(named, placesOf(entity, before.values));
-    const contested = places.filter((place) => isUnique(entity.indexes[place.index]));
-    const own = places.filter((place) => !contested.includes(place));
+    const indexEntries = unionOfEntries(named, indexEntriesOf(entity, before.values));
+    const contested = indexEntries.filter((indexEntry) => isUnique(entity.indexes[indexEntry.index]));
+    const own = indexEntries.filter((indexEntry) => !contested.includes(indexEntry));
     let refused = false;
-    for (const place of own) refused ||= !(await settleOwn(work, { address, values: before.values, place }));
+    for (const indexEntry of own) refused ||= !(await settleOwn(work, { address, values: before.values, indexEntry }));
     if (refused) {
       committed = undefined;
       continue;
     }
-    for (const place of contested) await settleContested(work, address, place, committed);
+    for (const indexEntry of contested) await settleContested(work, address, indexEntry, committed);
     const after = await readSnapshot(work, address);
     const isExplained = committed !== undefined && isExplaining();
     committed = undefined;
@@ -128,23 +134,27 @@ async function reconcileEntity(work: Work, { table, partition, row }: Address, n
 /** A copy under the entity's own key, or its place in a list. Answers false when the place changed meanwhile. */
 async function settleOwn(
   { engine, entity, hold }: Work,
-  { address, values, place }: { readonly address: Address; readonly values: Values | undefined; readonly place: Place },
+  {
+    address,
+    values,
+    indexEntry,
+  }: { readonly address: Address; readonly values: Values | undefined; readonly indexEntry: IndexEntry },
 ): Promise<boolean> {
-  const wanted = placesOf(entity, values).some((other) => samePlace(other, place));
-  const { member } = place;
-  if (member !== undefined) return settleMember(engine.storage, { ...place, member }, { wanted, hold });
-  const row = await readRow(engine.storage, place);
-  const where = { ...place, signal: await hold.keep() };
-  const index = entity.indexes[place.index];
+  const wanted = indexEntriesOf(entity, values).some((other) => isSameEntry(other, indexEntry));
+  const { member } = indexEntry;
+  if (member !== undefined) return settleMember(engine.storage, { ...indexEntry, member }, { wanted, hold });
+  const row = await readRow(engine.storage, indexEntry);
+  const where = { ...indexEntry, signal: await hold.keep() };
+  const index = entity.indexes[indexEntry.index];
   if (!wanted || !values || index?.kind !== 'inter-partition')
     return row && isEntryOf(entity, address, row)
-      ? tryAction(engine.storage, where, { kind: 'delete', row: place.row, etag: row.etag })
+      ? tryAction(engine.storage, where, { kind: 'delete', row: indexEntry.row, etag: row.etag })
       : true;
   const properties = copyProperties(entity, values, index.copies);
-  if (!row) return tryAction(engine.storage, where, { kind: 'insert', row: place.row, properties });
+  if (!row) return tryAction(engine.storage, where, { kind: 'insert', row: indexEntry.row, properties });
   return (
     sameCopy(entity, row, properties) ||
-    tryAction(engine.storage, where, { kind: 'replace', row: place.row, properties, etag: row.etag })
+    tryAction(engine.storage, where, { kind: 'replace', row: indexEntry.row, properties, etag: row.etag })
   );
 }
 
@@ -155,34 +165,36 @@ async function settleOwn(
 async function settleContested(
   work: Work,
   address: Address,
-  place: Place,
+  indexEntry: IndexEntry,
   committed: Committed | undefined,
 ): Promise<void> {
   const { engine, entity, hold, written } = work;
-  let claimed = committed && written?.claimed.find((row) => samePlace({ ...row, index: place.index }, place));
+  let claimed =
+    committed && written?.claimed.find((row) => isSameEntry({ ...row, index: indexEntry.index }, indexEntry));
   for (;;) {
-    const row = claimed ?? (await readRow(engine.storage, place));
+    const row = claimed ?? (await readRow(engine.storage, indexEntry));
     if (!row || !isEntryOf(entity, address, row)) return;
     if (hasLiveClaim(row, work, engine.now())) return;
     const read = claimed ? undefined : await readSnapshot(work, address);
     // An explanation has committed nothing that could be read.
     const values = read && !(committed && isExplaining()) ? liveValues(read) : committed?.values;
     claimed = undefined;
-    const wanted = placesOf(entity, values).some((other) => samePlace(other, place));
-    const where = { ...place, signal: await hold.keep() };
+    const wanted = indexEntriesOf(entity, values).some((other) => isSameEntry(other, indexEntry));
+    const where = { ...indexEntry, signal: await hold.keep() };
     if (!wanted || !values) {
-      if (await tryAction(engine.storage, where, { kind: 'delete', row: place.row, etag: row.etag })) return;
+      if (await tryAction(engine.storage, where, { kind: 'delete', row: indexEntry.row, etag: row.etag })) return;
       continue;
     }
-    const properties = confirmedRow(entity, values, place);
+    const properties = confirmedRow(entity, values, indexEntry);
     if (isConfirmed(row) && !row.properties.Claim && sameCopy(entity, row, properties)) return;
-    if (await tryAction(engine.storage, where, { kind: 'replace', row: place.row, properties, etag: row.etag })) return;
+    if (await tryAction(engine.storage, where, { kind: 'replace', row: indexEntry.row, properties, etag: row.etag }))
+      return;
   }
 }
 
 /** A row of a unique index whose entity is committed. */
-export function confirmedRow(entity: Entity, values: Values, place: Place): Properties {
-  const index = entity.indexes[place.index] as InterPartitionIndex;
+export function confirmedRow(entity: Entity, values: Values, indexEntry: IndexEntry): Properties {
+  const index = entity.indexes[indexEntry.index] as InterPartitionIndex;
   return { ...copyProperties(entity, values, index.copies), Confirmed: true };
 }
 

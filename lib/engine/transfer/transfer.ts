@@ -4,10 +4,10 @@ import { isDeepStrictEqual } from 'node:util';
 import { z } from 'zod';
 import type { Entity, Values } from '../../define/entity.ts';
 import { type Snapshot, toSnapshot } from '../../define/entity-codec.ts';
-import { addressOf, isUnique, placesOf } from '../../define/index-entries.ts';
+import { addressOf, indexEntriesOf, isUnique } from '../../define/index-entries.ts';
 import { maskOf, parse } from '../../define/validation.ts';
 import { busy, RowkeyError } from '../../errors.ts';
-import { movedDetails, readDetails } from '../../patterns/compound-key.ts';
+import { movedChildren, readChildren } from '../../patterns/compound-key.ts';
 import { type Address, readRow, tryAction } from '../../storage/rows.ts';
 import { inPattern, traceContext } from '../../telemetry/span.ts';
 import type { Engine } from '../engine.ts';
@@ -167,7 +167,7 @@ interface Work {
 
 const GONE = 'It was deleted, or changed its key, before its turn came.';
 const TAKEN = 'There is another one with this key already.';
-/** Why an entity cannot be where it is to go, or its details not go along, however often that is tried. */
+/** Why an entity cannot be where it is to go, or its children not go along, however often that is tried. */
 const REFUSALS = new Set<string>(['duplicate-value', 'too-large', 'invalid-input']);
 
 /** Goes on from whatever state the two are in; answers why it cannot be done, or undefined when it is. */
@@ -205,13 +205,13 @@ async function carry(work: Work): Promise<string | undefined> {
     }
     const arrival = { incarnation: transfer.operationId, movingFrom: JSON.stringify([from.partition, from.row]) };
     try {
-      // The source's ETag stands for its details as well: each write of one touches it.
+      // The source's ETag stands for its children as well: each write of one touches it.
       if (copiedFrom !== source.etag) {
         after = await toPlaced(engine, entity, source.values, { entity: destination, to: transfer.to ?? {} });
         const there = { table: destination.table, to: transfer.to ?? {} };
-        const put = await movedDetails(engine, entity, await readDetails(engine, entity, from), there);
-        const drop = (await readDetails(engine, destination, to)).map(({ row }) => row);
-        const change = { address: to, before: arrived, after, arrival, details: { put, drop } };
+        const put = await movedChildren(engine, entity, await readChildren(engine, entity, from), there);
+        const drop = (await readChildren(engine, destination, to)).map(({ row }) => row);
+        const change = { address: to, before: arrived, after, arrival, children: { put, drop } };
         if (!(await tryCommit(work, destination, change))) continue;
         copiedFrom = source.etag;
       }
@@ -266,32 +266,39 @@ async function handOver(
   { from, incarnation, to, etag }: HandOver,
 ): Promise<boolean> {
   const intent = transfer.operationId;
-  for (const place of placesOf(entity, values).filter(({ index }) => isUnique(entity.indexes[index]))) {
+  for (const indexEntry of indexEntriesOf(entity, values).filter(({ index }) => isUnique(entity.indexes[index]))) {
     for (;;) {
       await hold.keep();
-      const row = await readRow(engine.storage, place);
+      const row = await readRow(engine.storage, indexEntry);
       const isClaimed = row?.properties.Claim === intent;
       if (row && isOwnedBy(row, to) && !isClaimed) break;
       const giver = await readLive(engine, entity, from);
       if (giver?.system.Incarnation !== incarnation) {
         // By a double of this message, for one that has gone on since.
         if (row && isClaimed)
-          await tryAction(engine.storage, place, { kind: 'delete', row: place.row, etag: row.etag });
+          await tryAction(engine.storage, indexEntry, { kind: 'delete', row: indexEntry.row, etag: row.etag });
         return false;
       }
       if (!row || !(isOwnedBy(row, from) || isOwnedBy(row, to))) {
         if (etag !== undefined && giver.etag !== etag) return false;
         if (row && etag === undefined) break;
-        if (row) throw duplicateValue(entity, place.index);
-        await claimFree(engine, place, to, intent);
+        if (row) throw duplicateValue(entity, indexEntry.index);
+        await claimFree(engine, indexEntry, to, intent);
         continue;
       }
       if (hasLiveClaim(row, { intent }, engine.now())) {
         await sleep(CLAIM_WAIT_MS);
         continue;
       }
-      const properties = confirmedRow(entity, values, place);
-      if (await tryAction(engine.storage, place, { kind: 'replace', row: place.row, properties, etag: row.etag }))
+      const properties = confirmedRow(entity, values, indexEntry);
+      if (
+        await tryAction(engine.storage, indexEntry, {
+          kind: 'replace',
+          row: indexEntry.row,
+          properties,
+          etag: row.etag,
+        })
+      )
         break;
     }
   }
@@ -304,7 +311,7 @@ async function handBack(work: Work, values: Values): Promise<void> {
   await handOver(work, values, { from: to, incarnation: transfer.operationId, to: from });
   // What it has let go of meanwhile has to be seen to.
   const { table, partition, row } = from;
-  const items = [{ partition, row, places: placesOf(entity, values) }];
+  const items = [{ partition, row, indexEntries: indexEntriesOf(entity, values) }];
   const intent: Intent = { version: MESSAGE_VERSION, intent: randomUUID(), entity: entity.name, table, items };
   await sendWork(engine, INDEX_CHANGES_QUEUE, { ...intent, ...traceContext() });
 }

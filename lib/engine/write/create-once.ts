@@ -1,6 +1,6 @@
 import { type Entity, pick, type Values } from '../../define/entity.ts';
 import { validate } from '../../define/validation.ts';
-import { StorageRefusal } from '../../storage/errors.ts';
+import { StorageConflict } from '../../storage/errors.ts';
 import type { Engine } from '../engine.ts';
 import { findOperation, newOperationId, writeOperation } from '../transfer/operation.ts';
 import { createEntity, type Stored } from './entity-store.ts';
@@ -40,7 +40,7 @@ async function recordedKey(engine: Engine, entity: Entity, id: string, madeUp: V
     return madeUp;
   } catch (error) {
     // An earlier attempt's, or this one's whose reply was lost: the same either way.
-    if (!(error instanceof StorageRefusal) || error.reason !== 'exists') throw error;
+    if (!(error instanceof StorageConflict) || error.reason !== 'exists') throw error;
     return (await keyOf(engine, entity, operationId)) ?? madeUp;
   }
 }

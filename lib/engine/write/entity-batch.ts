@@ -19,10 +19,10 @@ import { toStored } from './stored-values.ts';
 
 export type BatchOutcome = 'created' | 'replaced' | 'unchanged' | RowkeyError;
 
-const PARTITIONS_AT_ONCE = 4;
-const READS_AT_ONCE = 16;
+const PARTITIONS_CONCURRENCY = 4;
+const READS_CONCURRENCY = 16;
 /** An employee takes three rows: itself, a copy, a list. What does not fit in one transaction after all is halved. */
-const ENTITIES_AT_ONCE = 33;
+const ENTITIES_CONCURRENCY = 33;
 const MAX_ATTEMPTS = 8;
 
 interface Item {
@@ -59,7 +59,7 @@ export async function putEntities(engine: Engine, entity: Entity, inputs: readon
       outcomes.set(index, asOutcome(error));
     }
   }
-  const chunks = [...partitions.values()].map((items) => chunksOf(items, ENTITIES_AT_ONCE));
+  const chunks = [...partitions.values()].map((items) => chunksOf(items, ENTITIES_CONCURRENCY));
   let failure: unknown;
   // After a failure nothing is begun, and what is under way is waited for: it is noted for the audit log.
   await pMap(
@@ -72,7 +72,7 @@ export async function putEntities(engine: Engine, entity: Entity, inputs: readon
         failure ??= error;
       }
     },
-    { concurrency: PARTITIONS_AT_ONCE },
+    { concurrency: PARTITIONS_CONCURRENCY },
   );
   if (failure) throw failure;
   for (const [index, earlier] of repeats) {
@@ -92,7 +92,7 @@ interface Batch {
 /** All in one transaction, or, where that is refused, each half by itself until the one that cannot be is alone. */
 async function putTogether(batch: Batch, items: readonly Item[], attempt = 1): Promise<void> {
   const { engine, entity, outcomes, abandoned } = batch;
-  const changes = await pMap(items, (item) => changeOf(engine, entity, item), { concurrency: READS_AT_ONCE });
+  const changes = await pMap(items, (item) => changeOf(engine, entity, item), { concurrency: READS_CONCURRENCY });
   const needed = changes.filter((change) => change.outcome !== 'unchanged');
   for (const { index, outcome } of changes) if (outcome === 'unchanged') outcomes.set(index, outcome);
   const [first] = needed;

@@ -13,7 +13,7 @@ import { dropBlobs } from '../../patterns/large-entities.ts';
 import { readRow } from '../../storage/rows.ts';
 import type { Engine } from '../engine.ts';
 import { type Judged, judgeRow } from '../read/judge-row.ts';
-import { inTurn } from '../run-exclusive.ts';
+import { runExclusive } from '../run-exclusive.ts';
 import { type CommitOptions, commit, EntityChanged } from './eventual-transaction.ts';
 import type { Change } from './plan.ts';
 import { toStored } from './stored-values.ts';
@@ -50,7 +50,7 @@ export async function createEntity(
   const values = await toStored(engine, entity, plain);
   const address = addressOf(entity, values);
   // Copies have to be read before they are taken; lists may be taken as not there yet.
-  const assumeNew = entity.denormalized.length === 0 && !entity.detailOf;
+  const assumeNew = entity.denormalized.length === 0 && !entity.childOf;
   // Where a placeholder is likely, looking costs less than a refusal.
   const found =
     Object.keys(entity.counts).length > 0 ? toSnapshot(entity, await readRow(engine.storage, address)) : ABSENT;
@@ -151,7 +151,7 @@ export async function changeEntity(
     }
     throw busy('Others keep changing the same entity.');
   };
-  return inTurn(engine.storage, JSON.stringify(address), untilDone);
+  return runExclusive(engine.storage, JSON.stringify(address), untilDone);
 }
 
 /** A point query: one transaction. Undefined where there is none, or only a tombstone. */

@@ -6,7 +6,7 @@ import type { Entity, Values } from '../../define/entity.ts';
 import { liveValues, toSnapshot, toValues } from '../../define/entity-codec.ts';
 import { busy, RowkeyError } from '../../errors.ts';
 import { dropList, toStoredList } from '../../patterns/member-list.ts';
-import { StorageRefusal } from '../../storage/errors.ts';
+import { StorageConflict } from '../../storage/errors.ts';
 import { deleteMessage, MAX_MESSAGE_BYTES, type SentMessage, sendMessage } from '../../storage/messages.ts';
 import { type Action, type Address, type Row, readRow, submit } from '../../storage/rows.ts';
 import { recordReconcileLag } from '../../telemetry/metrics.ts';
@@ -16,9 +16,9 @@ import { isUnknown, noteChange } from '../note-change.ts';
 import { ENVELOPE_BYTES, holdFor, sendWorkOf, unlessUnavailable } from '../reconcile/hold.ts';
 import { INDEX_CHANGES_QUEUE, MESSAGE_VERSION } from '../reconcile/intent.ts';
 import { mayStillLand, type ReconcileOptions, reconcile, type Written } from '../reconcile/reconcile.ts';
-import { inTurn } from '../run-exclusive.ts';
-import { type Change, type Neighbours, neighboursOf, type Plan, planPartition } from './plan.ts';
-import { planFirst, readNeighbours, rememberWritten, replanned } from './siblings.ts';
+import { runExclusive } from '../run-exclusive.ts';
+import { type Change, type Plan, planPartition, type Siblings, siblingRowsOf } from './plan.ts';
+import { planFirst, readSiblings, rememberWritten, replanned } from './siblings.ts';
 import { claim } from './unique-claim.ts';
 
 /**
@@ -33,8 +33,8 @@ import { claim } from './unique-claim.ts';
  * the intent stays hidden until its time is over.
  */
 
-const CLAIMS_AT_ONCE = 16;
-const READS_AT_ONCE = 16;
+const CLAIMS_CONCURRENCY = 16;
+const READS_CONCURRENCY = 16;
 const BACK_OFF_MS = 25;
 
 /** The entity is no longer as the change was planned from. */
@@ -78,9 +78,11 @@ export const commit = inPattern(
     const common = { engine, entity, table, partition, writeId, sentAt, deadline, intent, abandoned };
     const write: Write = { ...common, ...planned, changes, missing: new Set() };
     const claimed = await claimAll(write);
-    const isShared = neighboursOf(entity, changes).length > 0;
+    const isShared = siblingRowsOf(entity, changes).length > 0;
     const untilDone = () => submitUntilDone(write);
-    const done = await (isShared ? inTurn(engine.storage, JSON.stringify([table, partition]), untilDone) : untilDone());
+    const done = await (isShared
+      ? runExclusive(engine.storage, JSON.stringify([table, partition]), untilDone)
+      : untilDone());
     if (intent) {
       const hold = holdFor(engine, sentAt + engine.timing.settleWithinMs - engine.now());
       await settle(write, intent, planned.plan.items, { hold, written: { entities: stateOf(changes, done), claimed } });
@@ -101,7 +103,7 @@ async function settle(
   items: Plan['items'],
   options: ReconcileOptions,
 ): Promise<void> {
-  const entries = items.reduce((sum, { places }) => sum + Math.max(1, places.length), 0);
+  const entries = items.reduce((sum, { indexEntries }) => sum + Math.max(1, indexEntries.length), 0);
   try {
     if (entries > engine.settleInline) return await unlessUnavailable(sendWorkOf(engine, intent));
     await reconcile(engine, entity, { intent: writeId, table, items }, options);
@@ -137,7 +139,7 @@ interface Write {
   readonly abandoned: Set<string> | undefined;
   /** From the state that storage was seen to hold last, as is all that is planned. */
   changes: readonly Change[];
-  neighbours: Neighbours;
+  siblings: Siblings;
   plan: Plan;
   /** A copy that drifted away cannot be deleted again; leaving its action out heals the drift. */
   readonly missing: Set<string>;
@@ -155,18 +157,18 @@ async function submitUntilDone(write: Write): Promise<Map<string, Committed>> {
 
 /** Undefined where it was refused and is planned anew. */
 async function submitOnce(write: Write): Promise<Map<string, Committed> | undefined> {
-  const { engine, entity, table, partition, changes, neighbours, plan } = write;
+  const { engine, entity, table, partition, changes, siblings, plan } = write;
   const actions = await storedLists(engine, { table, partition }, plan);
   const left = write.deadline - engine.now();
   if (left <= 0) throw await refused(write, busy('Others keep changing the same rows.'));
   try {
     const etags = await submit(engine.storage, { table, partition, actions, signal: AbortSignal.timeout(left) });
-    rememberWritten(engine, { table, partition }, { plan, neighbours }, { actions, etags });
+    rememberWritten(engine, { table, partition }, { plan, siblings }, { actions, etags });
     const done = results(entity, changes, plan, etags);
     noteChanges(write, done);
     return done;
   } catch (error) {
-    if (!(error instanceof StorageRefusal)) throw unknown(write, error);
+    if (!(error instanceof StorageConflict)) throw unknown(write, error);
     return afterRefusal(write, error, actions);
   }
 }
@@ -174,7 +176,7 @@ async function submitOnce(write: Write): Promise<Map<string, Committed> | undefi
 /** What a refusal means: that it was done before, that it cannot be done, or, undefined, that it is planned anew. */
 async function afterRefusal(
   write: Write,
-  refusal: StorageRefusal,
+  refusal: StorageConflict,
   actions: readonly Action[],
 ): Promise<Map<string, Committed> | undefined> {
   const { engine, entity, writeId, changes } = write;
@@ -184,7 +186,7 @@ async function afterRefusal(
   if (reason === 'missing' && action?.kind === 'delete') write.missing.add(action.row);
   // The actions on the entities come first. Where one after them was refused, they were as planned, and it was not done:
   // the blobs of its lists are of no use.
-  if (part?.of === 'neighbour') await dropLists(engine, actions);
+  if (part?.of === 'sibling') await dropLists(engine, actions);
   else {
     // The refusal may be of a second attempt whose first one was done.
     const fresh = await readChanged(engine, entity, changes).catch((error: unknown) => {
@@ -201,8 +203,8 @@ async function afterRefusal(
     write.changes = fresh;
   }
   try {
-    write.neighbours = await readNeighbours(engine, entity, write.changes, 'all');
-    write.plan = withoutDeletes(planPartition(entity, write.changes, write.neighbours, writeId), write.missing);
+    write.siblings = await readSiblings(engine, entity, write.changes, 'all');
+    write.plan = withoutDeletes(planPartition(entity, write.changes, write.siblings, writeId), write.missing);
   } catch (error) {
     throw await refused(write, error);
   }
@@ -227,20 +229,22 @@ function unknown<Reason>(write: Write, why: Reason): Reason {
 }
 
 /** The rows beside the entities as they were that the plan has replaced: a list may have had a blob. */
-function replacedRows({ plan, neighbours }: Write): Row[] {
+function replacedRows({ plan, siblings }: Write): Row[] {
   const replaced = new Set(plan.actions.flatMap(({ action }) => (action.kind === 'merge' ? [] : [action.row])));
-  return [...neighbours.values()].filter(({ row }) => replaced.has(row));
+  return [...siblings.values()].filter(({ row }) => replaced.has(row));
 }
 
 /** The actions of a plan, with each list that is too long for its row in a blob. */
 async function storedLists({ storage }: Engine, where: Omit<Address, 'row'>, { actions }: Plan): Promise<Action[]> {
   return pMap(actions, ({ action }) => toStoredList(storage, { ...where, row: action.row }, action), {
-    concurrency: READS_AT_ONCE,
+    concurrency: READS_CONCURRENCY,
   });
 }
 
 async function dropLists({ storage }: Engine, lists: readonly (Action | Row)[]): Promise<void> {
-  await pMap(lists, async (list) => 'properties' in list && dropList(storage, list), { concurrency: READS_AT_ONCE });
+  await pMap(lists, async (list) => 'properties' in list && dropList(storage, list), {
+    concurrency: READS_CONCURRENCY,
+  });
 }
 
 async function announce(
@@ -272,11 +276,11 @@ async function claimAll(write: Write): Promise<Row[]> {
   const signal = AbortSignal.timeout(Math.max(0, deadline - engine.now()));
   const outcomes = await pMap(
     plan.claims,
-    async ({ place, owner }) => ({
-      index: place.index,
-      outcome: await claim(engine, place, owner, { intent: writeId, abandoned, signal }),
+    async ({ indexEntry, owner }) => ({
+      index: indexEntry.index,
+      outcome: await claim(engine, indexEntry, owner, { intent: writeId, abandoned, signal }),
     }),
-    { concurrency: CLAIMS_AT_ONCE },
+    { concurrency: CLAIMS_CONCURRENCY },
   );
   const another = outcomes.find(({ outcome }) => outcome === 'held-by-another');
   if (another) throw await refused(write, duplicateValue(entity, another.index));
@@ -306,7 +310,7 @@ async function readChanged(engine: Engine, entity: Entity, changes: readonly Cha
     changes,
     async (change) => ({ ...change, before: toSnapshot(entity, await readRow(engine.storage, change.address)) }),
     {
-      concurrency: READS_AT_ONCE,
+      concurrency: READS_CONCURRENCY,
     },
   );
 }

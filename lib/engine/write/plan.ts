@@ -10,16 +10,16 @@ import {
 } from '../../define/entity-codec.ts';
 import {
   copyProperties,
+  type IndexEntry,
+  indexEntriesOf,
   isIndexed,
+  isSameEntry,
   isUnique,
-  type Place,
-  placesOf,
-  samePlace,
-  unionOfPlaces,
+  unionOfEntries,
 } from '../../define/index-entries.ts';
 import { buildKey } from '../../define/key-template.ts';
 import { busy, RowkeyError } from '../../errors.ts';
-import { detailActions, touchedMasters } from '../../patterns/compound-key.ts';
+import { childActions, touchedParents } from '../../patterns/compound-key.ts';
 import { type Denormalized, referredTo, withCopies } from '../../patterns/denormalization.ts';
 import { countAction, countChanges, countFields, keptCounts } from '../../patterns/maintained-count.ts';
 import { listAction } from '../../patterns/member-list.ts';
@@ -39,8 +39,8 @@ export interface Change {
   readonly incarnation?: string | undefined;
   /** Kept by an entity that arrives from another partition. */
   readonly arrival?: { readonly incarnation: string; readonly movingFrom: string };
-  /** With an arrival, the rows of its details: as they are to be, and those that are no more. */
-  readonly details?: {
+  /** With an arrival, the rows of its children: as they are to be, and those that are no more. */
+  readonly children?: {
     readonly put: readonly { row: string; properties: Properties }[];
     readonly drop: readonly string[];
   };
@@ -49,21 +49,21 @@ export interface Change {
 }
 
 /** Rows of the same partition that a plan must know, by row key; one that is not in the map counts as absent. */
-export type Neighbours = ReadonlyMap<string, Row>;
+export type Siblings = ReadonlyMap<string, Row>;
 
 export interface PlannedAction {
   readonly action: Action;
-  /** What a refusal of this action means: the entity itself, a value that another one holds, or a neighbour that changed. */
+  /** What a refusal of this action means: the entity itself, a value that another one holds, or a sibling row that changed. */
   readonly part:
     | { readonly of: 'entity' }
     | { readonly of: 'copy'; readonly index: string }
-    | { readonly of: 'neighbour' };
+    | { readonly of: 'sibling' };
 }
 
 export interface IntentItem {
   readonly partition: string;
   readonly row: string;
-  readonly places: readonly Place[];
+  readonly indexEntries: readonly IndexEntry[];
 }
 
 export interface Plan {
@@ -71,11 +71,11 @@ export interface Plan {
   /** What the intent names: each entity whose places outside the partition, or whose tombstone, need a reconciler. */
   readonly items: readonly IntentItem[];
   /** Rows of unique indexes to claim before the transaction. */
-  readonly claims: readonly { readonly place: Place; readonly owner: Address }[];
+  readonly claims: readonly { readonly indexEntry: IndexEntry; readonly owner: Address }[];
 }
 
 /** The row keys that a plan for these changes needs read first: lists, counts, and both sides of denormalized copies. */
-export function neighboursOf(entity: Entity, changes: readonly Change[]): string[] {
+export function siblingRowsOf(entity: Entity, changes: readonly Change[]): string[] {
   const rows = changes.flatMap((change) => {
     const before = liveValues(change.before);
     const lists = listChanges(entity, before, change.after).map((list) => list.row);
@@ -83,67 +83,63 @@ export function neighboursOf(entity: Entity, changes: readonly Change[]): string
       [before, change.after].flatMap((values) => sourceRow(link, values) ?? []),
     );
     const targets = change.before.state === 'live' ? [change.before.system.DenormalizedTo] : [];
-    const master = entity.detailOf && buildKey(entity.detailOf.row, change.after ?? before ?? {});
-    return [...lists, ...sources, ...[...targets, master].filter((row) => row !== undefined)];
+    const parent = entity.childOf && buildKey(entity.childOf.row, change.after ?? before ?? {});
+    return [...lists, ...sources, ...[...targets, parent].filter((row) => row !== undefined)];
   });
   return [...new Set([...rows, ...countChanges(entity, changes).keys()])];
 }
 
 /** Throws `invalid-input` or `too-large` when the changes cannot be made at all. */
-export function planPartition(
-  entity: Entity,
-  changes: readonly Change[],
-  neighbours: Neighbours,
-  writeId: string,
-): Plan {
+export function planPartition(entity: Entity, changes: readonly Change[], siblings: Siblings, writeId: string): Plan {
   const actions: PlannedAction[] = [];
   const items: IntentItem[] = [];
   const claims: Plan['claims'][number][] = [];
   const lists = new Map<string, { add: string[]; remove: string[] }>();
 
   for (const original of changes) {
-    const copied = withNeighboursCopies(entity, original, neighbours, actions);
+    const copied = withSiblingCopies(entity, original, siblings, actions);
     const change = { ...original, after: copied && { ...copied, ...keptCounts(entity, original.before) } };
     const { address, after } = change;
     const before = liveValues(change.before);
     const copies = copyActions(entity, before, after);
-    const touched = unionOfPlaces(placesOf(entity, before), placesOf(entity, after));
+    const touched = unionOfEntries(indexEntriesOf(entity, before), indexEntriesOf(entity, after));
     actions.unshift({ action: entityAction(entity, change, writeId), part: { of: 'entity' } });
-    actions.push(...copies, ...dependentActions(entity, change, neighbours));
-    for (const action of detailActions(entity, change, neighbours)) actions.push({ action, part: { of: 'neighbour' } });
+    actions.push(...copies, ...dependentActions(entity, change, siblings));
+    for (const action of childActions(entity, change, siblings)) actions.push({ action, part: { of: 'sibling' } });
     if (touched.length > 0 || leavesTombstone(entity, change))
-      items.push({ partition: address.partition, row: address.row, places: touched });
-    for (const place of placesOf(entity, after)) {
-      const held = placesOf(entity, before).some((other) => samePlace(place, other));
-      if (isUnique(entity.indexes[place.index]) && !held && !change.arrival) claims.push({ place, owner: address });
+      items.push({ partition: address.partition, row: address.row, indexEntries: touched });
+    for (const indexEntry of indexEntriesOf(entity, after)) {
+      const held = indexEntriesOf(entity, before).some((other) => isSameEntry(indexEntry, other));
+      if (isUnique(entity.indexes[indexEntry.index]) && !held && !change.arrival)
+        claims.push({ indexEntry, owner: address });
     }
     for (const { row, add, remove } of listChanges(entity, before, after)) {
       const list = lists.get(row) ?? { add: [], remove: [] };
       lists.set(row, { add: [...list.add, ...add], remove: [...list.remove, ...remove] });
     }
   }
-  for (const [row, etag] of touchedMasters(entity, changes, neighbours))
+  for (const [row, etag] of touchedParents(entity, changes, siblings))
     actions.push({
       action: { kind: 'merge', row, properties: { TouchedBy: writeId }, etag },
-      part: { of: 'neighbour' },
+      part: { of: 'sibling' },
     });
   for (const [row, by] of countChanges(entity, changes)) {
-    const action = countAction(row, neighbours.get(row), by);
+    const action = countAction(row, siblings.get(row), by);
     if (!action) continue;
     // The entity that has the count may change for another reason as well.
     const other = actions.find((planned) => planned.action.row === row)?.action;
     if (other && 'properties' in other && 'properties' in action) Object.assign(other.properties, action.properties);
-    else actions.push({ action, part: { of: 'neighbour' } });
+    else actions.push({ action, part: { of: 'sibling' } });
   }
   for (const [row, change] of lists) {
-    const found = neighbours.get(row);
+    const found = siblings.get(row);
     const action = listAction(found, row, change);
-    if (action) actions.push({ action, part: { of: 'neighbour' } });
+    if (action) actions.push({ action, part: { of: 'sibling' } });
     // One that is in the list already relies on it: nobody may take it out for a stranger's before this commits.
     else if (found && change.add.length > 0)
       actions.push({
         action: { kind: 'merge', row, properties: { TouchedBy: writeId }, etag: found.etag },
-        part: { of: 'neighbour' },
+        part: { of: 'sibling' },
       });
   }
   // Storage takes a row once in a transaction. Two entities that swap a value, or want one, meet here.
@@ -165,8 +161,8 @@ function leavesTombstone(entity: Entity, { after, movedTo }: Pick<Change, 'after
     Object.keys(entity.indexes),
     entity.denormalized,
     entity.dependents,
-    entity.details,
-    entity.detailOf ? [1] : [],
+    entity.children,
+    entity.childOf ? [1] : [],
     // A count changes in the same transaction.
     entity.countedBy,
   ];
@@ -226,7 +222,7 @@ function copyActions(entity: Entity, before: Values | undefined, after: Values |
 /** Index entities pattern, in the partition. */
 function listChanges(entity: Entity, before: Values | undefined, after: Values | undefined) {
   return Object.values(entity.indexes).flatMap((index) => {
-    if (index.kind !== 'index-entity' || index.elsewhere) return [];
+    if (index.kind !== 'index-entity' || index.remote) return [];
     const entry = (values: Values | undefined) =>
       isIndexed(index, values)
         ? { row: buildKey(index.row, values), member: buildKey(index.holds, values) }
@@ -247,17 +243,17 @@ function sourceRow(link: Denormalized, target: Values | undefined): string | und
 }
 
 /** Denormalization pattern, from the side that holds the copies: take them, and tell the source that they were taken. */
-function withNeighboursCopies(
+function withSiblingCopies(
   entity: Entity,
   change: Change,
-  neighbours: Neighbours,
+  siblings: Siblings,
   actions: PlannedAction[],
 ): Values | undefined {
   let after = change.after;
   for (const link of entity.denormalized) {
     const from = sourceRow(link, liveValues(change.before));
     const to = sourceRow(link, after);
-    const source = toSnapshot(link.source, to === undefined ? undefined : neighbours.get(to));
+    const source = toSnapshot(link.source, to === undefined ? undefined : siblings.get(to));
     if (to !== undefined && source.state !== 'live') {
       const { field } = link.reference;
       throw new RowkeyError('invalid-input', `The field ${field} names nobody in this partition.`, {
@@ -267,11 +263,11 @@ function withNeighboursCopies(
     }
     if (after) after = withCopies(link, after, liveValues(source));
     const mark = (row: string | undefined, DenormalizedTo: string) => {
-      const found = row === undefined ? undefined : neighbours.get(row);
+      const found = row === undefined ? undefined : siblings.get(row);
       if (found)
         actions.push({
           action: { kind: 'merge', row: found.row, properties: { DenormalizedTo }, etag: found.etag },
-          part: { of: 'neighbour' },
+          part: { of: 'sibling' },
         });
     };
     if (from !== to) mark(from, '');
@@ -282,15 +278,15 @@ function withNeighboursCopies(
 }
 
 /** Denormalization pattern, from the side that is copied: change the copies along, or clear them. */
-function dependentActions(entity: Entity, change: Change, neighbours: Neighbours): PlannedAction[] {
+function dependentActions(entity: Entity, change: Change, siblings: Siblings): PlannedAction[] {
   if (change.before.state !== 'live' || !change.before.system.DenormalizedTo) return [];
-  const found = neighbours.get(change.before.system.DenormalizedTo);
+  const found = siblings.get(change.before.system.DenormalizedTo);
   return entity.dependents.flatMap((link) => {
     const target = toSnapshot(link.target(), found);
     if (!found || target.state !== 'live' || target.system.EntityType !== link.target().name) return [];
     const properties = toProperties(link.target(), withCopies(link, target.values, change.after), target.system);
     return [
-      { action: { kind: 'replace', row: found.row, properties, etag: found.etag }, part: { of: 'neighbour' } } as const,
+      { action: { kind: 'replace', row: found.row, properties, etag: found.etag }, part: { of: 'sibling' } } as const,
     ];
   });
 }

@@ -1,19 +1,19 @@
 import pMap from 'p-map';
 import type { Entity } from '../../define/entity.ts';
 import { RowkeyError } from '../../errors.ts';
-import { readDetails } from '../../patterns/compound-key.ts';
+import { readChildren } from '../../patterns/compound-key.ts';
 import { readList } from '../../patterns/member-list.ts';
 import type { Action, Address } from '../../storage/rows.ts';
 import type { Engine } from '../engine.ts';
-import { type Change, type Neighbours, neighboursOf, type Plan, planPartition } from './plan.ts';
+import { type Change, type Plan, planPartition, type Siblings, siblingRowsOf } from './plan.ts';
 import { recall, remember } from './sibling-memory.ts';
 
 /** What a plan must know of its partition besides the entities that change, from memory where that will do, or read. */
 
-const READS_AT_ONCE = 16;
+const READS_CONCURRENCY = 16;
 
 export interface Planned {
-  readonly neighbours: Neighbours;
+  readonly siblings: Siblings;
   readonly plan: Plan;
 }
 
@@ -27,11 +27,11 @@ export async function planFirst(
   changes: readonly Change[],
   { writeId, assumeNew = false }: { writeId: string; assumeNew?: boolean },
 ): Promise<Planned> {
-  const remembered = await readNeighbours(engine, entity, changes, assumeNew ? 'none' : 'unknown');
+  const remembered = await readSiblings(engine, entity, changes, assumeNew ? 'none' : 'unknown');
   const checked = planIfChecked(entity, changes, remembered, writeId);
   if (checked) return checked;
-  const neighbours = await readNeighbours(engine, entity, changes, 'all');
-  return { neighbours, plan: planPartition(entity, changes, neighbours, writeId) };
+  const siblings = await readSiblings(engine, entity, changes, 'all');
+  return { siblings, plan: planPartition(entity, changes, siblings, writeId) };
 }
 
 /** The same plan from what was written since by others of this process, where that is known without a read. */
@@ -39,30 +39,30 @@ export function replanned(
   { storage }: Engine,
   entity: Entity,
   changes: readonly Change[],
-  { writeId, neighbours, plan }: Planned & { readonly writeId: string },
+  { writeId, siblings, plan }: Planned & { readonly writeId: string },
 ): Planned {
   const [first] = changes;
-  const rows = neighboursOf(entity, changes);
+  const rows = siblingRowsOf(entity, changes);
   const newer = rows.flatMap((row) => {
     const known = first && recall(storage, { ...first.address, row });
-    return known && known.etag !== neighbours.get(row)?.etag ? [[row, known] as const] : [];
+    return known && known.etag !== siblings.get(row)?.etag ? [[row, known] as const] : [];
   });
-  if (newer.length === 0) return { neighbours, plan };
-  return planIfChecked(entity, changes, new Map([...neighbours, ...newer]), writeId) ?? { neighbours, plan };
+  if (newer.length === 0) return { siblings, plan };
+  return planIfChecked(entity, changes, new Map([...siblings, ...newer]), writeId) ?? { siblings, plan };
 }
 
 /** A plan whose transaction is refused where any row that it was made from is not as it was taken to be. */
 function planIfChecked(
   entity: Entity,
   changes: readonly Change[],
-  neighbours: Neighbours,
+  siblings: Siblings,
   writeId: string,
 ): Planned | undefined {
   try {
-    const plan = planPartition(entity, changes, neighbours, writeId);
+    const plan = planPartition(entity, changes, siblings, writeId);
     const checked = new Set(plan.actions.flatMap(({ action }) => ('etag' in action ? [action.row] : [])));
-    const isChecked = neighboursOf(entity, changes).every((row) => !neighbours.has(row) || checked.has(row));
-    return isChecked ? { neighbours, plan } : undefined;
+    const isChecked = siblingRowsOf(entity, changes).every((row) => !siblings.has(row) || checked.has(row));
+    return isChecked ? { siblings, plan } : undefined;
   } catch (error) {
     // It is for storage to refuse, not for what is remembered.
     if (error instanceof RowkeyError) return undefined;
@@ -74,14 +74,14 @@ function planIfChecked(
 export function rememberWritten(
   { storage }: Engine,
   where: Omit<Address, 'row'>,
-  { plan, neighbours }: Planned,
+  { plan, siblings }: Planned,
   { actions, etags }: { readonly actions: readonly Action[]; readonly etags: ReadonlyMap<string, string> },
 ): void {
   // Nothing is written where this is explained.
   if (etags.size === 0) return;
   for (const [index, { action, part }] of plan.actions.entries()) {
     const address = { ...where, row: action.row };
-    if (part.of !== 'neighbour' && !recall(storage, address)) continue;
+    if (part.of !== 'sibling' && !recall(storage, address)) continue;
     const stored = actions[index];
     // With the members of a list and the blob that they are in.
     const properties = {
@@ -89,17 +89,17 @@ export function rememberWritten(
       ...('properties' in action ? action.properties : {}),
     };
     const written = 'properties' in action ? { ...action, properties } : action;
-    remember(storage, address, { action: written, etag: etags.get(action.row), before: neighbours.get(action.row) });
+    remember(storage, address, { action: written, etag: etags.get(action.row), before: siblings.get(action.row) });
   }
 }
 
 /** Those that this process remembers need no read at first, and those that it does not know may be assumed not there. */
-export async function readNeighbours(
+export async function readSiblings(
   engine: Engine,
   entity: Entity,
   changes: readonly Change[],
   read: 'all' | 'unknown' | 'none',
-): Promise<Neighbours> {
+): Promise<Siblings> {
   const [first] = changes;
   if (!first) return new Map();
   const readOne = async (row: string) => {
@@ -107,11 +107,11 @@ export async function readNeighbours(
     const known = read === 'all' ? undefined : recall(engine.storage, address);
     return known ?? (read === 'none' ? undefined : readList(engine.storage, address));
   };
-  const rows = await pMap(neighboursOf(entity, changes), readOne, { concurrency: READS_AT_ONCE });
-  // What is deleted takes its details along.
+  const rows = await pMap(siblingRowsOf(entity, changes), readOne, { concurrency: READS_CONCURRENCY });
+  // What is deleted takes its children along.
   const leaving = changes.filter(({ after }) => !after);
-  const details = await pMap(leaving, ({ address }) => readDetails(engine, entity, address), {
-    concurrency: READS_AT_ONCE,
+  const children = await pMap(leaving, ({ address }) => readChildren(engine, entity, address), {
+    concurrency: READS_CONCURRENCY,
   });
-  return new Map([...rows, ...details.flat()].flatMap((row) => (row ? [[row.row, row]] : [])));
+  return new Map([...rows, ...children.flat()].flatMap((row) => (row ? [[row.row, row]] : [])));
 }

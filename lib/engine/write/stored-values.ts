@@ -13,7 +13,7 @@ import type { Engine } from '../engine.ts';
  * large for the row is in a blob. In the engine such a value is a reference, which is passed on as it is.
  */
 
-const FIELDS_AT_ONCE = 8;
+const FIELDS_CONCURRENCY = 8;
 
 /** The values as a row holds them; what is as in `current`, as it was stored, stays the same. */
 export async function toStored(engine: Engine, entity: Entity, values: Values, current: Values = {}): Promise<Values> {
@@ -79,7 +79,7 @@ export async function toPlain(
         throw error;
       }
     },
-    { concurrency: FIELDS_AT_ONCE },
+    { concurrency: FIELDS_CONCURRENCY },
   );
   return { ...values, ...Object.fromEntries(plain.filter(([, text]) => text !== undefined)) };
 }

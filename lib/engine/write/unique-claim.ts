@@ -1,4 +1,4 @@
-import type { Place } from '../../define/index-entries.ts';
+import type { IndexEntry } from '../../define/index-entries.ts';
 import { type Address, type Row, readRow, trySubmit } from '../../storage/rows.ts';
 import type { Engine } from '../engine.ts';
 
@@ -36,45 +36,57 @@ export function isConfirmed(row: Row): boolean {
  * Claims the row for `owner`: a free row, or its own unless another writer's live claim is on it.
  * One transaction when the row is free.
  */
-export async function claim(engine: Engine, place: Place, owner: Address, claimant: Claimant): Promise<ClaimOutcome> {
+export async function claim(
+  engine: Engine,
+  indexEntry: IndexEntry,
+  owner: Address,
+  claimant: Claimant,
+): Promise<ClaimOutcome> {
   const { storage, now } = engine;
   const { intent, signal } = claimant;
   const marks = marksOf(engine, intent);
   for (;;) {
-    const inserted = await insertClaim(engine, place, owner, { marks, signal });
+    const inserted = await insertClaim(engine, indexEntry, owner, { marks, signal });
     if (inserted) return inserted;
-    const row = await readRow(storage, place);
+    const row = await readRow(storage, indexEntry);
     if (!row) continue;
     // The claim of this very write: its reply was lost and the SDK asked again.
     if (row.properties.Claim === intent) return row;
     if (!isOwnedBy(row, owner)) return 'held-by-another';
     if (hasLiveClaim(row, claimant, now())) return 'being-claimed';
-    const merge = { kind: 'merge', row: place.row, properties: marks, etag: row.etag } as const;
-    const where = { ...toPartition(place), ...(signal ? { signal } : {}) };
+    const merge = { kind: 'merge', row: indexEntry.row, properties: marks, etag: row.etag } as const;
+    const where = { ...toPartition(indexEntry), ...(signal ? { signal } : {}) };
     const etags = await trySubmit(storage, { ...where, actions: [merge] });
-    if (etags) return { ...row, etag: etags.get(place.row) ?? '', properties: { ...row.properties, ...marks } };
+    if (etags) return { ...row, etag: etags.get(indexEntry.row) ?? '', properties: { ...row.properties, ...marks } };
   }
 }
 
 /** Claims a row for `owner` that nobody has. False where somebody has it, who may be this very claimant. */
-export async function claimFree(engine: Engine, place: Place, owner: Address, intent: string): Promise<boolean> {
-  return (await insertClaim(engine, place, owner, { marks: marksOf(engine, intent) })) !== undefined;
+export async function claimFree(
+  engine: Engine,
+  indexEntry: IndexEntry,
+  owner: Address,
+  intent: string,
+): Promise<boolean> {
+  return (await insertClaim(engine, indexEntry, owner, { marks: marksOf(engine, intent) })) !== undefined;
 }
 
 async function insertClaim(
   { storage }: Engine,
-  place: Place,
+  indexEntry: IndexEntry,
   { partition: SourcePartition, row: SourceRow }: Address,
   { marks, signal }: { readonly marks: ReturnType<typeof marksOf>; readonly signal?: AbortSignal | undefined },
 ): Promise<Row | undefined> {
   const properties = { EntityType: 'claim', SourcePartition, SourceRow, Confirmed: false, ...marks };
-  const insert = { kind: 'insert', row: place.row, properties } as const;
-  const where = { ...toPartition(place), ...(signal ? { signal } : {}) };
+  const insert = { kind: 'insert', row: indexEntry.row, properties } as const;
+  const where = { ...toPartition(indexEntry), ...(signal ? { signal } : {}) };
   const etags = await trySubmit(storage, { ...where, actions: [insert] });
-  return etags && { ...toPartition(place), row: place.row, etag: etags.get(place.row) ?? '', properties };
+  return (
+    etags && { ...toPartition(indexEntry), row: indexEntry.row, etag: etags.get(indexEntry.row) ?? '', properties }
+  );
 }
 
-function toPartition({ table, partition }: Place) {
+function toPartition({ table, partition }: IndexEntry) {
   return { table, partition };
 }
 

@@ -15,7 +15,7 @@ export const reviews = defineEntity('reviews', {
   }),
   table: 'employees',
   key: { partition: '{department}', row: 'empid_{employeeId}_{year:4}' },
-  detailOf: employees,
+  childOf: employees,
   large: ['comments'],
   access: { read: ['hr'], write: ['hr'] },
 });

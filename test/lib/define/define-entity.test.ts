@@ -13,7 +13,7 @@ const common = { schema, table: 'things', key, access } as const;
 /** In the table of `common`, so that others may be details of them, count them or copy from them. */
 const things = () => defineEntity('things', common);
 const partOf = (things: Entity) =>
-  ({ ...common, key: { partition: '{city}', row: 'id_{id}_{at}' }, detailOf: things }) as const;
+  ({ ...common, key: { partition: '{city}', row: 'id_{id}_{at}' }, childOf: things }) as const;
 const part = () => defineEntity('parts', partOf(things()));
 const copyOf = (source: Entity) =>
   ({ denormalized: [{ source, reference: { field: 'name', keyField: 'id' }, copies: { at: () => '' } }] }) as const;
@@ -62,7 +62,7 @@ describe('a declaration that cannot work is refused when it is made:', () => {
         defineEntity('parts', {
           ...common,
           key: { partition: '{city}', row: 'part_{id}_{name}' },
-          detailOf: things(),
+          childOf: things(),
         }),
       /the key of a child must begin with that of its parent "things"/,
     ],
@@ -90,7 +90,7 @@ describe('a declaration that cannot work is refused when it is made:', () => {
         defineEntity('screws', {
           ...common,
           key: { partition: '{city}', row: 'id_{id}_{at}_{name}' },
-          detailOf: part(),
+          childOf: part(),
         }),
       /its parent "parts" is a child itself/,
     ],
@@ -206,9 +206,9 @@ describe('a declaration that cannot work is refused when it is made:', () => {
 
   test('and leaves no trace in those that it names', () => {
     const counted = things();
-    const elsewhere = defineEntity('others', { ...common, table: 'others' });
+    const remote = defineEntity('others', { ...common, table: 'others' });
     const declare = () =>
-      defineEntity('mayor', { ...common, ...beside, counts: { partCount: counted }, ...copyOf(elsewhere) });
+      defineEntity('mayor', { ...common, ...beside, counts: { partCount: counted }, ...copyOf(remote) });
     expect(declare).toThrow(/copy from "others", which is in another table/);
     expect(counted.countedBy).toEqual([]);
   });

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { buildKey, compileTemplate, keyRange, parseKey, prefixOfDetails } from '../../../lib/define/key-template.ts';
+import { buildKey, compileTemplate, keyRange, parseKey, prefixOfChildren } from '../../../lib/define/key-template.ts';
 
 const text = fc.string({ unit: 'binary', minLength: 1, maxLength: 30 });
 const two = compileTemplate('{department}_{employeeId}');
@@ -62,7 +62,7 @@ describe('a key template', () => {
       fc.assert(
         fc.property(text, text, text, (department, employeeId, detail) => {
           const [template, more] = [compileTemplate(master), compileTemplate(`${master}_d_{detail}`)];
-          const prefix = prefixOfDetails(template, buildKey(template, { department, employeeId }));
+          const prefix = prefixOfChildren(template, buildKey(template, { department, employeeId }));
           expect(buildKey(more, { department, employeeId, detail }).startsWith(`${prefix}d_`)).toBe(true);
         }),
       );

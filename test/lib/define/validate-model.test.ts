@@ -361,7 +361,7 @@ const BAD: readonly [title: string, model: () => unknown, sentence: RegExp][] = 
   // References
   [
     'a child without its parent',
-    () => load(entity('parts', { row: 'things_{id}_{day}', detailOf: entity('things') })),
+    () => load(entity('parts', { row: 'things_{id}_{day}', childOf: entity('things') })),
     /Entity "parts" is a child of "things", which is not in the model; add "things", or leave "parts" out/,
   ],
   [
@@ -428,7 +428,7 @@ const BAD: readonly [title: string, model: () => unknown, sentence: RegExp][] = 
       load(
         ...[entity('things', { schema: z.object({ ...shape, parts: text }) as never })].flatMap((parent) => [
           parent,
-          entity('parts', { row: 'things_{id}_{day}', detailOf: parent }),
+          entity('parts', { row: 'things_{id}_{day}', childOf: parent }),
         ]),
       ),
     /has a field "parts", which a read with \?include=parts would replace/,
@@ -583,7 +583,7 @@ const BAD: readonly [title: string, model: () => unknown, sentence: RegExp][] = 
       load(
         ...[entity('areas', { row: 'a_{name}', schema: z.object(shape).required() as never })].flatMap((parent) => [
           parent,
-          entity('parts', { row: 'a_{name}_{day}', schema: z.object(shape).required() as never, detailOf: parent }),
+          entity('parts', { row: 'a_{name}_{day}', schema: z.object(shape).required() as never, childOf: parent }),
         ]),
       ),
     /"parts": its row .* can have the same key as its row .* of "areas"/,
@@ -703,7 +703,7 @@ describe('a model is accepted:', () => {
     const indexes = {
       name: intraPartitionIndex({ row: 'name_{name}', copies: 'keys' }),
       list: indexEntity({ row: 'list_{name}', holds: '{id}' }),
-      elsewhere: interPartitionIndex({
+      remote: interPartitionIndex({
         table: 'elsewhere',
         partition: '{name}',
         row: '{year:4}_{day}_{city}_{id}',

@@ -6,7 +6,7 @@ import type { Entity } from '../../../lib/define/entity.ts';
 import { interPartitionIndex } from '../../../lib/define/indexes.ts';
 import { createEntity, deleteEntity, patchEntity } from '../../../lib/engine/write/entity-store.ts';
 import { readOwn } from '../../../lib/http/own.ts';
-import type { Call } from '../../../lib/http/route.ts';
+import type { RequestContext } from '../../../lib/http/route.ts';
 import { employees } from '../../../lib/model/directory/employees.ts';
 import { measureCost } from '../../../lib/storage/cost.ts';
 import { openWorld, somebody, type World } from '../../world.ts';
@@ -34,7 +34,10 @@ beforeAll(async () => {
 });
 
 const own = (claims: Record<string, string>, entity: Entity = employees) =>
-  readOwn({ app: { engine: world.engine }, caller: { subject: 'x', roles: [], claims } } as unknown as Call, entity);
+  readOwn(
+    { app: { engine: world.engine }, caller: { subject: 'x', roles: [], claims } } as unknown as RequestContext,
+    entity,
+  );
 
 test('the own entity is read from the entity, for two transactions', async () => {
   const one = somebody();

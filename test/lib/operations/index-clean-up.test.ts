@@ -26,7 +26,7 @@ const former = {
   copy: intraPartitionIndex({ row: 'copy_{c}_{b}' }),
   list: indexEntity({ row: 'list_{c}', holds: '{b}' }),
   shared: interPartitionIndex({ table: 'things', partition: 'of_{c}', row: 'shared_{a}_{b}' }),
-  elsewhere: interPartitionIndex({ table: 'thingsbyc', partition: '{c}', row: '{c}', unique: true }),
+  remote: interPartitionIndex({ table: 'thingsbyc', partition: '{c}', row: '{c}', unique: true }),
   listElsewhere: indexEntity({ table: 'thingslists', partition: '{c}', row: 'ids', holds: '{a}/{b}' }),
 };
 const before = defineEntity('things', { ...declaration, indexes: { ...kept, ...former } });

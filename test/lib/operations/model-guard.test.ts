@@ -157,13 +157,13 @@ describe('the guard of the declaration', () => {
   });
 
   test('says where an entity is still that is declared no more', async () => {
-    const elsewhere = { ...first, indexes: { b: interPartitionIndex(email) } };
-    await guard(elsewhere);
+    const remote = { ...first, indexes: { b: interPartitionIndex(email) } };
+    await guard(remote);
     expect(await guard(kept(30))).toEqual([
       expect.stringMatching(
         /entity things is not declared any more, and what it kept in things, oldthings, byb is still/,
       ),
     ]);
-    expect(await guardModel(engine, [elsewhere, kept(30)], undefined)).toEqual([]);
+    expect(await guardModel(engine, [remote, kept(30)], undefined)).toEqual([]);
   });
 });

@@ -10,7 +10,7 @@ describe('on storage', () => {
   const signer = tableSasSigner(storage);
   // What a key made from a template may hold and a URL gives a meaning. It holds no `%`, which Azurite would decode twice.
   const address = { table: 'granted', partition: "O'Neil & Söhne (50+)", row: "empid_1 'a'=b;c,d" };
-  const { row, ...place } = address;
+  const { row, ...indexEntry } = address;
   const headers = { accept: 'application/json;odata=nometadata', 'content-type': 'application/json' };
   const minutesFromNow = (minutes: number) => new Date(Date.now() + minutes * 60_000);
 
@@ -27,7 +27,7 @@ describe('on storage', () => {
 
   beforeAll(async () => {
     await createTable(storage, address.table);
-    await submit(storage, { ...place, actions: [{ kind: 'insert', row, properties: { Name: 'Ann' } }] });
+    await submit(storage, { ...indexEntry, actions: [{ kind: 'insert', row, properties: { Name: 'Ann' } }] });
   });
 
   test('a grant to read reads its row with nothing but the URL', async () => {

@@ -95,7 +95,7 @@ describe('a body that is nested 20,000 deep', () => {
     [
       'in a place of an intent',
       INDEX_CHANGES_QUEUE,
-      { ...intent, items: [{ partition: 'a', row: 'b', places: list }] },
+      { ...intent, items: [{ partition: 'a', row: 'b', indexEntries: list }] },
     ],
     ['in a property of a later release', INDEX_CHANGES_QUEUE, { ...intent, later: list }],
     ['in the trace of an intent', INDEX_CHANGES_QUEUE, { ...intent, traceparent: object }],

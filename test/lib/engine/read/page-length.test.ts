@@ -1,6 +1,6 @@
 import { createDefaultHttpClient, type PipelineRequest } from '@azure/core-rest-pipeline';
 import { expect, test } from 'vitest';
-import { readEntities, readWithDetails, scanEntities } from '../../../../lib/engine/read/retrieve.ts';
+import { readEntities, readWithChildren, scanEntities } from '../../../../lib/engine/read/retrieve.ts';
 import { employees } from '../../../../lib/model/directory/employees.ts';
 import { expenses } from '../../../../lib/model/directory/expenses.ts';
 import { reviews } from '../../../../lib/model/directory/reviews.ts';
@@ -22,7 +22,7 @@ test('reads no more rows in one storage call than fit into 32 million characters
   const select = ['year', 'comments'];
   await readEntities(engine, reviews, one, { top, select });
   await scanEntities(engine, reviews, { top });
-  await readWithDetails(engine, employees, one, [reviews]).catch(() => undefined);
+  await readWithChildren(engine, employees, one, [reviews]).catch(() => undefined);
   // A text that is large has 262,144 characters in its row.
   expect(asked.map((rows) => rows <= 128 && rows > 64)).toEqual([true, true, true]);
   // A client may write 524,288 characters.

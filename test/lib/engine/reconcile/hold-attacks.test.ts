@@ -81,7 +81,7 @@ test('a reconciler that fails at one entity has stopped writing all of them when
       createEntity(world.engine, customers, { city: 'Bern', customerId, companyName: 'A', contactName: 'Ann First' }),
     ),
   );
-  const items = entities.map(({ values }) => ({ partition: 'Bern', row: String(values.customerId), places: [] }));
+  const items = entities.map(({ values }) => ({ partition: 'Bern', row: String(values.customerId), indexEntries: [] }));
   for (const { row } of items) await world.storage.table('customersbylastname').deleteEntity('Bern_First', row);
   let calls = 0;
   let hasThrown = false;
@@ -103,7 +103,7 @@ test('a reconciler that fails at one entity has stopped writing all of them when
 });
 
 test('a reconciler throws "storage-unavailable" if any of its writes may still land', async () => {
-  const items = ['U1', 'U2'].map((row) => ({ partition: 'Bern', row, places: [] }));
+  const items = ['U1', 'U2'].map((row) => ({ partition: 'Bern', row, indexEntries: [] }));
   let calls = 0;
   const hold = { keep: () => Promise.reject(new Error('No write is due.')) };
   const storage = {

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { defineEntity } from '../../../../lib/define/define-entity.ts';
 import type { Entity, Values } from '../../../../lib/define/entity.ts';
-import { addressOf, type Place, placesOf } from '../../../../lib/define/index-entries.ts';
+import { addressOf, type IndexEntry, indexEntriesOf } from '../../../../lib/define/index-entries.ts';
 import { indexEntity, interPartitionIndex } from '../../../../lib/define/indexes.ts';
 import { possibleItems } from '../../../../lib/engine/reconcile/possible-entries.ts';
 import { employees } from '../../../../lib/model/directory/employees.ts';
@@ -55,14 +55,14 @@ const examples: readonly (readonly [Entity, fc.Arbitrary<Values>])[] = [
   [calls, fc.record({ line: text, at })],
 ];
 
-function intentAbout(entity: Entity, values: Values, places: readonly Place[]) {
+function intentAbout(entity: Entity, values: Values, indexEntries: readonly IndexEntry[]) {
   const { table, partition, row } = addressOf(entity, values);
   return {
     version: 1 as const,
     intent: 'one',
     entity: entity.name,
     table,
-    items: [{ partition, row, places: [...places] }],
+    items: [{ partition, row, indexEntries: [...indexEntries] }],
   };
 }
 
@@ -72,7 +72,7 @@ describe.each(examples.map(([entity, values]) => [entity.name, entity, values] a
     test('is accepted with every entry that the declaration gives the entity', () => {
       fc.assert(
         fc.property(values, (one) => {
-          const intent = intentAbout(entity, one, placesOf(entity, one));
+          const intent = intentAbout(entity, one, indexEntriesOf(entity, one));
           expect(possibleItems(entity, intent)).toEqual({ items: intent.items, refused: undefined });
         }),
       );
@@ -82,9 +82,9 @@ describe.each(examples.map(([entity, values]) => [entity.name, entity, values] a
       fc.assert(
         fc.property(values, values, (one, other) => {
           fc.pre(JSON.stringify(addressOf(entity, one)) !== JSON.stringify(addressOf(entity, other)));
-          const owned = placesOf(entity, other).filter((place) => !isContested(entity, place));
+          const owned = indexEntriesOf(entity, other).filter((indexEntry) => !isContested(entity, indexEntry));
           const { items, refused } = possibleItems(entity, intentAbout(entity, one, owned));
-          expect(items[0]?.places).toEqual([]);
+          expect(items[0]?.indexEntries).toEqual([]);
           expect(refused === undefined).toBe(owned.length === 0);
         }),
       );
@@ -92,26 +92,26 @@ describe.each(examples.map(([entity, values]) => [entity.name, entity, values] a
   },
 );
 
-function isContested(entity: Entity, { index: name }: Place): boolean {
+function isContested(entity: Entity, { index: name }: IndexEntry): boolean {
   const index = entity.indexes[name];
   return index?.kind === 'inter-partition' && index.unique;
 }
 
 describe('an intent', () => {
   const ann = { department: 'Sales', employeeId: '000001', email: 'ann@contoso.com', firstName: 'Ann', lastName: 'Xu' };
-  const places = placesOf(employees, ann);
-  const intent = intentAbout(employees, ann, places);
+  const indexEntries = indexEntriesOf(employees, ann);
+  const intent = intentAbout(employees, ann, indexEntries);
 
-  test.each<[string, Partial<Place>]>([
+  test.each<[string, Partial<IndexEntry>]>([
     ['table', { table: 'system' }],
     ['partition', { partition: 'secrets' }],
     ['row', { row: 'continuation' }],
     ['row, not escaped as the template does', { row: 'ann@contoso!2ecom' }],
   ])('with an entry of another %s is refused, and the rest of it is kept', (_, over) => {
-    const [first, ...others] = places;
-    const forged = { ...intent, items: [{ ...intent.items[0], places: [{ ...first, ...over }, ...others] }] };
+    const [first, ...others] = indexEntries;
+    const forged = { ...intent, items: [{ ...intent.items[0], indexEntries: [{ ...first, ...over }, ...others] }] };
     const { items, refused } = possibleItems(employees, forged as typeof intent);
-    expect(items[0]?.places).toEqual(others);
+    expect(items[0]?.indexEntries).toEqual(others);
     expect(refused).toMatch(/^it names an entry that the index emailCompanyWide of employees cannot have/);
   });
 
@@ -122,7 +122,11 @@ describe('an intent', () => {
     ['key that is too long', 'employees', 'S'.repeat(513), 'empid_000001'],
     ['table of another entity', 'system', 'Sales', 'empid_000001'],
   ])('about a %s is refused', (_, table, partition, row) => {
-    const { items, refused } = possibleItems(employees, { ...intent, table, items: [{ partition, row, places }] });
+    const { items, refused } = possibleItems(employees, {
+      ...intent,
+      table,
+      items: [{ partition, row, indexEntries }],
+    });
     expect(items).toEqual([]);
     expect(refused).toBe('it names a key that no entity of employees can have');
   });
@@ -130,9 +134,12 @@ describe('an intent', () => {
   test.each(['constructor', '__proto__', 'toString', 'indexOfALaterRelease'])(
     'leaves out an index named %s',
     (index) => {
-      const [first] = places;
-      const { items, refused } = possibleItems(employees, intentAbout(employees, ann, [{ ...first, index } as Place]));
-      expect({ refused, places: items[0]?.places }).toEqual({ refused: undefined, places: [] });
+      const [first] = indexEntries;
+      const { items, refused } = possibleItems(
+        employees,
+        intentAbout(employees, ann, [{ ...first, index } as IndexEntry]),
+      );
+      expect({ refused, indexEntries: items[0]?.indexEntries }).toEqual({ refused: undefined, indexEntries: [] });
     },
   );
 });

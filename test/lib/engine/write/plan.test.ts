@@ -2,8 +2,8 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { Entity, Values } from '../../../../lib/define/entity.ts';
 import { type Snapshot, toProperties, toSnapshot } from '../../../../lib/define/entity-codec.ts';
-import { addressOf, placesOf } from '../../../../lib/define/index-entries.ts';
-import { type Change, neighboursOf, planPartition } from '../../../../lib/engine/write/plan.ts';
+import { addressOf, indexEntriesOf } from '../../../../lib/define/index-entries.ts';
+import { type Change, planPartition, siblingRowsOf } from '../../../../lib/engine/write/plan.ts';
 import { departments } from '../../../../lib/model/directory/departments.ts';
 import { employees } from '../../../../lib/model/directory/employees.ts';
 import { membersOf } from '../../../../lib/patterns/member-list.ts';
@@ -56,10 +56,10 @@ function apply(partition: Partition, plan: ReturnType<typeof planPartition>): vo
 }
 
 function commit(partition: Partition, entity: Entity, changes: readonly Change[]): ReturnType<typeof planPartition> {
-  const neighbours = new Map(
-    neighboursOf(entity, changes).flatMap((key) => (partition.has(key) ? [[key, partition.get(key) as Row]] : [])),
+  const siblings = new Map(
+    siblingRowsOf(entity, changes).flatMap((key) => (partition.has(key) ? [[key, partition.get(key) as Row]] : [])),
   );
-  const plan = planPartition(entity, changes, neighbours, 'write');
+  const plan = planPartition(entity, changes, siblings, 'write');
   apply(partition, plan);
   return plan;
 }
@@ -112,12 +112,12 @@ describe('a plan', () => {
         const partition: Partition = new Map();
         if (before) commit(partition, employees, [change(employees, partition, undefined, before)]);
         const plan = commit(partition, employees, [change(employees, partition, before, after)]);
-        const wanted = [...placesOf(employees, before), ...placesOf(employees, after)].map((place) =>
-          JSON.stringify(place),
+        const wanted = [...indexEntriesOf(employees, before), ...indexEntriesOf(employees, after)].map((indexEntry) =>
+          JSON.stringify(indexEntry),
         );
-        expect(plan.items.flatMap(({ places }) => places.map((place) => JSON.stringify(place))).sort()).toEqual(
-          [...new Set(wanted)].sort(),
-        );
+        expect(
+          plan.items.flatMap(({ indexEntries }) => indexEntries.map((indexEntry) => JSON.stringify(indexEntry))).sort(),
+        ).toEqual([...new Set(wanted)].sort());
         const claimed = [before?.employeeId !== after?.employeeId, before?.email !== after?.email];
         expect(plan.claims.length).toBe(after ? claimed.filter(Boolean).length : 0);
       }),
