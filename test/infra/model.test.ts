@@ -1,20 +1,53 @@
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { deployment } from '../../lib/model/deployment.ts';
+import { AUDIT_CONTAINER } from '../../lib/operations/audit-log.ts';
 import { resourcesOf } from '../../lib/operations/resources.ts';
+import { ARRIVALS_CONTAINER } from '../../lib/patterns/attachment.ts';
 import { infraModel, MODEL_FILE } from '../../local/infra-model.ts';
+import { resources, theDeclaration, theResource, valueAt } from './bicep.ts';
 
-test('infra/model.json is what the model says', () => {
-  const rewriteIt = 'infra/model.json does not follow from the model: run npm run infra-model, and commit it';
-  expect(readFileSync(MODEL_FILE, 'utf8'), rewriteIt).toBe(infraModel());
+const { tables, queues, containers }: Record<string, string[]> = JSON.parse(infraModel());
+
+test('infra/model.json follows from the model', () => {
+  const hint = 'infra/model.json is stale: run npm run infra-model, and commit it';
+  expect(readFileSync(MODEL_FILE, 'utf8'), hint).toBe(infraModel());
 });
 
-test('it has every table, queue and container but the tables of days', () => {
-  const { tables, queues, containers } = JSON.parse(infraModel());
+test('it has every table, queue and container except the tables of days', () => {
   const today = resourcesOf(deployment, Date.now());
   const ofDays = today.tables.filter((table) => /\d{8}$/.test(table));
   expect(ofDays).not.toEqual([]);
-  expect([...tables, ...ofDays].toSorted()).toEqual([...today.tables].toSorted());
+  expect([...(tables ?? []), ...ofDays].toSorted()).toEqual([...today.tables].toSorted());
   expect(queues).toEqual([...today.queues].toSorted());
   expect(containers).toEqual([...today.containers].toSorted());
+});
+
+test('every queue has a poison queue', () => {
+  const named = (queues ?? []).filter((queue) => !queue.endsWith('-poison'));
+  expect(named).not.toEqual([]);
+  expect(queues).toEqual(named.flatMap((queue) => [queue, `${queue}-poison`]).toSorted());
+});
+
+test.each([
+  ['table', 'Microsoft.Storage/storageAccounts/tableServices/tables'],
+  ['queue', 'Microsoft.Storage/storageAccounts/queueServices/queues'],
+  ['container', 'Microsoft.Storage/storageAccounts/blobServices/containers'],
+])('the template creates every %s of the model', (item, type) => {
+  const [created] = resources(type).filter(({ list }) => list === `model.${item}s`);
+  expect(created && valueAt(created, 'name')).toBe(item);
+});
+
+test('lifecycle rules delete old blobs of the audit log and of uploads, and of no other container', () => {
+  expect(theDeclaration('var', 'auditContainer').value).toBe(`'${AUDIT_CONTAINER}'`);
+  expect(theDeclaration('var', 'arrivalsContainer').value).toBe(`'${ARRIVALS_CONTAINER}'`);
+  const { text } = theResource('Microsoft.Storage/storageAccounts/managementPolicies');
+  const filters = [...text.matchAll(/blobTypes: \['(\w+)'\]\n +prefixMatch: \['\$\{(\w+)\}\/'\]/g)];
+  expect(filters.map(([, types, container]) => [types, container])).toEqual([
+    ['appendBlob', 'auditContainer'],
+    ['blockBlob', 'arrivalsContainer'],
+  ]);
+  expect(text.match(/\bactions: /g)).toHaveLength(filters.length);
+  // The tier of an append blob cannot be set: the service would reject such a rule.
+  expect(text).not.toContain('tierTo');
 });

@@ -1,0 +1,78 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { declarations, INFRA, sources, theDeclaration, theResource, valueAt } from './bicep.ts';
+
+/** Rules that neither the compiler nor the security rules have. */
+
+const deployed = declarations.filter(({ kind, isExisting }) => kind === 'resource' && !isExisting);
+
+test('the tests read every resource and module with its name', () => {
+  const heads = [...sources.values()].flatMap((text) => text.match(/^ *(resource|module) \w+ '/gm) ?? []);
+  const read = declarations.filter(({ kind }) => kind === 'resource' || kind === 'module');
+  expect(read.length).toBe(heads.length);
+  expect(read.filter((one) => !valueAt(one, 'name')).map(({ name }) => name)).toEqual([]);
+});
+
+test('every parameter, output and type has a description', () => {
+  const undescribed = declarations
+    .filter(({ file, kind }) => file.endsWith('.bicep') && ['param', 'output', 'type'].includes(kind))
+    .filter(({ decorators }) => !decorators.some((decorator) => /^description\('.{5,}'\)$/.test(decorator)));
+  expect(undescribed.map(({ file, name }) => `${file} ${name}`)).toEqual([]);
+});
+
+test('every resource with a location has the tags of the environment', () => {
+  const untagged = deployed
+    .filter(({ type }) => type !== 'Microsoft.Web/sites/basicPublishingCredentialsPolicies')
+    .filter((one) => valueAt(one, 'location') && !/^(union\()?tags\b/.test(valueAt(one, 'tags') ?? ''));
+  expect(untagged.map(({ name }) => name)).toEqual([]);
+});
+
+test('every rule of the linter is an error', () => {
+  const { rules }: { rules: Record<string, { level: string }> } = JSON.parse(
+    readFileSync(join(INFRA, 'bicepconfig.json'), 'utf8'),
+  ).analyzers.core;
+  expect(Object.keys(rules).length).toBeGreaterThan(30);
+  expect(Object.entries(rules).filter(([, { level }]) => level !== 'error')).toEqual([]);
+});
+
+describe('the function app', () => {
+  test('sets nothing that Flex Consumption rejects or provides', () => {
+    const rejected = /ftpsState|linuxFxVersion|alwaysOn|use32BitWorkerProcess|netFrameworkVersion|appSettings/;
+    expect(theResource('Microsoft.Web/sites').text).not.toMatch(rejected);
+  });
+
+  // App Service returns 409 now and then for concurrent writes to one site.
+  test('gets its site configuration one resource after the other', () => {
+    const parts = deployed.filter((part) => part.file === 'modules/app.bicep' && valueAt(part, 'parent') === 'app');
+    expect(parts.length).toBeGreaterThan(3);
+    const before = parts.map((part) => valueAt(part, 'dependsOn'));
+    expect(before).toEqual(parts.map((_, index) => parts[index - 1] && `[${parts[index - 1]?.name}]`));
+  });
+
+  // The service has been known to reject these resources without a location, which their type does not document.
+  test('gives a location to its publishing credentials', () => {
+    const policies = deployed.filter(({ type }) => type === 'Microsoft.Web/sites/basicPublishingCredentialsPolicies');
+    expect(policies.map((policy) => valueAt(policy, 'location'))).toEqual(['location', 'location']);
+  });
+});
+
+test('the tables of Application Insights keep rows as long as the workspace, and change one at a time', () => {
+  const retention = valueAt(theResource('Microsoft.OperationalInsights/workspaces'), 'properties.retentionInDays');
+  const tables = theResource('Microsoft.OperationalInsights/workspaces/tables');
+  expect(retention).toBe('retentionDays');
+  expect(valueAt(tables, 'properties.retentionInDays')).toBe(retention);
+  expect(valueAt(tables, 'properties.totalRetentionInDays')).toBe(retention);
+  expect(tables.decorators).toContain('batchSize(1)');
+});
+
+test('prod keeps copies in three zones of one region', () => {
+  const [, sku] = /^param storageSku = (.*)$/m.exec(sources.get('prod.bicepparam') ?? '') ?? [];
+  expect(sku).toBe("'Standard_ZRS'");
+  const choices = theDeclaration(
+    'param',
+    'storageSku',
+    declarations.filter(({ file }) => file === 'main.bicep'),
+  );
+  expect(choices.value).toBe("'Standard_LRS' | 'Standard_ZRS' | 'Standard_GRS' | 'Standard_GZRS'");
+});
