@@ -100,7 +100,7 @@ async function soak({ callers, ...options }: Options): Promise<void> {
     const target = { url: product.url, token: await signToken({ ...common, role: ['operator', 'hr'] }) };
     let found = 0;
     for (const entity of ['employees', 'departments', 'customers']) {
-      const path = `/api/operations/drift/${entity}?top=200`;
+      const path = `/api/operations/verify/${entity}?top=200`;
       found += (await walkPages(target, { path, bookmark: join(folder, 'soak'), rate: 5_000 })).found;
     }
     report({ ...shared, mine: [] }, { memory, drained, found, seconds });
@@ -194,7 +194,7 @@ async function drain({ instance }: Product, folder: string): Promise<number> {
   const since = Date.now();
   for (;;) {
     let left = 0;
-    for (const queue of ['index-changes', 'archive'])
+    for (const queue of ['index-changes', 'transfers'])
       left += (await storage.queue(queue).getProperties()).approximateMessagesCount ?? 0;
     if (left === 0) return (Date.now() - since) / 1_000;
     if (Date.now() - since > DRAINED_WITHIN_MS)
@@ -221,7 +221,7 @@ answers       ${[...answers]
 latency       p50 ${at(0.5)}, p95 ${at(0.95)}
 host memory   ${quarters.map((megabytes) => `${megabytes.toFixed(0)} MB`).join(', ')} after each quarter
 queues empty  ${drained.toFixed(1)} s after the last request
-drift         ${found}
+findings      ${found}
 violations    ${wrong.length}`);
   for (const text of wrong.slice(0, 10)) console.error(text);
   if (wrong.length > 0 || found > 0 || !isFlat) process.exitCode = 1;

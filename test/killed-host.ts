@@ -139,7 +139,7 @@ export async function openKilledHost(url: string): Promise<KilledHost> {
       for (let left = 1; left > 0; await sleep(250)) {
         if (Date.now() > until) throw new Error('The queues do not become empty.');
         left = 0;
-        for (const queue of ['index-changes', 'archive'])
+        for (const queue of ['index-changes', 'transfers'])
           left += (await world.storage.queue(queue).getProperties()).approximateMessagesCount ?? 0;
       }
     },

@@ -75,7 +75,7 @@ export async function openWorld(url: string, more: readonly Entity[] = []): Prom
   await provision(storage, resourcesOf(entities, Date.now()));
   const logged: string[] = [];
   const log = { warn: (text: string) => logged.push(text), error: (text: string) => logged.push(text) };
-  const consumers = { 'index-changes': consumeIntent, archive: consumeTransfer };
+  const consumers = { 'index-changes': consumeIntent, transfers: consumeTransfer };
   const consumer = { engine: createEngine(storage, { timing: PATIENT, keys }), entities, log };
 
   // By the id of a message: how often it was tried here. What a test has done with it before does not count.

@@ -111,7 +111,7 @@ var rules = [
     window: 'P2D'
     query: '''
       let began = toscalar(Metrics | summarize min(TimeGenerated));
-      datatable(Timer: string, within: timespan) ['roll-days', 26h, 'collect-orphans', 26h, 'audit-drift', 3h, 'poison', 1h]
+      datatable(Timer: string, within: timespan) ['roll-days', 26h, 'collect-orphans', 26h, 'verify', 3h, 'poison', 1h]
       | join kind=leftouter (
           Metrics
           | where Name == 'rowkey.timer.completed'
@@ -131,15 +131,15 @@ var rules = [
     ]
   }
   {
-    name: 'drift'
-    title: 'The audit found what does not agree'
+    name: 'inconsistent'
+    title: 'The consistency check found inconsistent rows'
     description: 'An index, copy, list, count or blob does not agree with its entity. See docs/operating.md.'
     severity: 2
     every: 'PT1H'
     window: 'PT2H'
     query: '''
       Metrics
-      | where Name == 'rowkey.drift.found'
+      | where Name == 'rowkey.verify.found'
       | extend Entity = tostring(Properties.entity)
       | summarize measure = max(Sum) by Entity
     '''

@@ -1,9 +1,8 @@
 import { z } from 'zod';
 import { type Entity, withArchives } from '../define/entity.ts';
-import { isAudited } from '../operations/drift-audit.ts';
+import { canVerify } from '../operations/verify.ts';
 import { attachmentRoutes } from './attachment-routes.ts';
 import { auditRoute } from './audit-route.ts';
-import { driftRoutes } from './drift-routes.ts';
 import { archiveRoutes, entityRoutes } from './entity-routes.ts';
 import { grantRoute } from './grant-route.ts';
 import { healthRoute } from './health-route.ts';
@@ -17,6 +16,7 @@ import { routeErrors } from './route-conflicts.ts';
 import { scanRoute } from './scan-route.ts';
 import { seriesRoutes } from './series-routes.ts';
 import { transferRoutes } from './transfer-routes.ts';
+import { verifyRoutes } from './verify-routes.ts';
 
 /**
  * Every route of a deployment, from what it stores. Throws a plain error with a sentence for every request that two routes
@@ -44,7 +44,7 @@ export function routesOf(entities: readonly Entity[]): Route[] {
     ...withArchives(single)
       .filter(({ encrypted }) => encrypted.length > 0)
       .flatMap(about((entity) => [rewrapRoute(entity)])),
-    ...entities.filter(isAudited).flatMap(about(driftRoutes)),
+    ...entities.filter(canVerify).flatMap(about(verifyRoutes)),
     healthRoute,
   ];
   const grants = grantRoute(entities);

@@ -1,11 +1,11 @@
 import pMap from 'p-map';
 import { type Consumer, consumePoison } from '../engine/consume/consume.ts';
 import { MAX_ATTEMPTS, reasonOf } from '../engine/consume/poison.ts';
-import { ARCHIVE_QUEUE, INDEX_CHANGES_QUEUE } from '../engine/reconcile/intent.ts';
+import { INDEX_CHANGES_QUEUE, TRANSFERS_QUEUE } from '../engine/reconcile/intent.ts';
 import { deleteMessage, type ReceivedMessage, receiveMessages } from '../storage/messages.ts';
 import { inPattern } from '../telemetry/span.ts';
 
-const QUEUES = [INDEX_CHANGES_QUEUE, ARCHIVE_QUEUE];
+const QUEUES = [INDEX_CHANGES_QUEUE, TRANSFERS_QUEUE];
 /** Less than the minute between two runs, so that the next run sees what this one could not handle. */
 const HIDE_SECONDS = 50;
 /** As many as one request returns: https://learn.microsoft.com/rest/api/storageservices/get-messages */

@@ -8,11 +8,11 @@ import { dropList } from '../patterns/member-list.ts';
 import { dropTable } from '../storage/provision.ts';
 import { type Row, scanTable, tryAction } from '../storage/rows.ts';
 import { inPattern } from '../telemetry/span.ts';
-import { type AuditPage, type AuditPosition, bounded, PAGE_TRANSACTIONS } from './drift-audit.ts';
-import { checkLeftOver, isRowOf } from './drift-of-index-rows.ts';
 import type { Finding, Suspicion } from './finding.ts';
 import { type IndexShape, markCleanedUp, readFormerIndex } from './model-guard.ts';
 import { resourcesOf } from './resources.ts';
+import { bounded, PAGE_TRANSACTIONS, type VerifyPage, type VerifyPosition } from './verify.ts';
+import { checkLeftOver, isRowOf } from './verify-index-rows.ts';
 
 /**
  * What an index that is declared no more has kept. A table of its own goes as a whole, in one operation; where its rows are
@@ -24,7 +24,7 @@ const ROWS_CONCURRENCY = 8;
 export interface CleanUpOptions {
   /** All that is declared: their tables stay. */
   readonly entities: readonly Entity[];
-  readonly position: AuditPosition | undefined;
+  readonly position: VerifyPosition | undefined;
   /** How many rows. */
   readonly top: number;
   /** No more rows are begun once a page has taken so many storage transactions. */
@@ -33,13 +33,13 @@ export interface CleanUpOptions {
 
 /** Deletes a page of it. Throws `not-found` where nothing of such an index is left. */
 export const cleanUpIndex = inPattern(
-  'drift audit',
+  'consistency check',
   async (
     engine: Engine,
     entity: Entity,
     name: string,
     { entities, position = { table: 0, left: 0 }, top, maxTransactions = PAGE_TRANSACTIONS }: CleanUpOptions,
-  ): Promise<AuditPage> => {
+  ): Promise<VerifyPage> => {
     const shape = await readFormerIndex(engine, entity, name);
     if (!shape)
       throw new RowkeyError('not-found', `${entity.name} has no former index ${name} of which anything is left.`);

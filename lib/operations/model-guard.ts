@@ -105,7 +105,7 @@ function compareShapes(entity: Entity, before: Shape | undefined): ModelChange {
       if (!haveSameRows(index, there)) continue;
       delete leftOver[former];
       refuse(
-        `its index ${name} would find what the former index ${former} kept and nobody kept up to date since; clean that up, or agree and run npm run audit -- ${entity.name} --repair`,
+        `its index ${name} would find what the former index ${former} kept and nobody kept up to date since; clean that up, or agree and run npm run verify -- ${entity.name} --repair`,
       );
     }
   }

@@ -2,7 +2,7 @@ import type { Entity } from '../define/entity.ts';
 import { remoteTables } from '../define/index-entries.ts';
 import { POISON_TABLE } from '../engine/consume/poison.ts';
 import { SYSTEM_TABLE } from '../engine/read/continuation.ts';
-import { ARCHIVE_QUEUE, INDEX_CHANGES_QUEUE } from '../engine/reconcile/intent.ts';
+import { INDEX_CHANGES_QUEUE, TRANSFERS_QUEUE } from '../engine/reconcile/intent.ts';
 import { operations } from '../engine/transfer/operation.ts';
 import { ARRIVALS_CONTAINER } from '../patterns/attachment.ts';
 import { tablesToCome } from '../patterns/high-volume-delete.ts';
@@ -16,7 +16,7 @@ import { containersOf } from './collect-orphans.ts';
  */
 export function resourcesOf(entities: readonly Entity[], now?: number): Resources {
   const tables = [...entities, operations].flatMap((entity) => tablesOf(entity, now));
-  const queues = [INDEX_CHANGES_QUEUE, ARCHIVE_QUEUE].flatMap((queue) => [queue, `${queue}-poison`]);
+  const queues = [INDEX_CHANGES_QUEUE, TRANSFERS_QUEUE].flatMap((queue) => [queue, `${queue}-poison`]);
   return {
     tables: [...new Set([...tables, POISON_TABLE, SYSTEM_TABLE])],
     queues,

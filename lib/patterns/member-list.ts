@@ -56,7 +56,7 @@ export async function readList(storage: Storage, address: Address): Promise<Row 
   if (!row || !isLostList(row)) return row;
   throw new RowkeyError(
     'needs-repair',
-    `A list of the table ${address.table} is lost: npm run audit, with --repair, makes it anew.`,
+    `A list of the table ${address.table} is lost: npm run verify, with --repair, makes it anew.`,
   );
 }
 

@@ -31,9 +31,9 @@ export function countTimer(attributes: { readonly timer: string }): void {
   counter('rowkey.timer.completed', 'Runs of timers that came to their end', attributes);
 }
 
-/** What an audit has found: counted at each of its runs, for as long as it says so. */
-export function countDrift(attributes: { readonly entity: string }, found: number): void {
-  counter('rowkey.drift.found', 'Places that do not agree with their entity', attributes, found);
+/** The findings of the weekly consistency check, counted at each run until they are gone. */
+export function countInconsistencies(attributes: { readonly entity: string }, found: number): void {
+  counter('rowkey.verify.found', 'Inconsistent rows found by the consistency check', attributes, found);
 }
 
 /** How long after a write's announcement its indexes agreed. Queues tell it in whole seconds. */

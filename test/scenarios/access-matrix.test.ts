@@ -485,7 +485,7 @@ describe.each(CALLERS)('$name', (caller) => {
           const { success } = target.route;
           const fine = explain ? [200] : [success.status, ...(success.unread ? [204] : [])];
           // There may have been no weekly check yet, and there is no former index.
-          if (/^operations-(drift|clean-up)-\w+$/.test(target.route.name)) fine.push(404);
+          if (/^operations-(verify|clean-up)-\w+$/.test(target.route.name)) fine.push(404);
           expect(fine, said).toContain(reply.status);
         } else expect(reply.status, said).toBe(outcome);
         expectNothingHidden(caller, { ...request, path }, reply, said);
@@ -537,7 +537,7 @@ test('an operator is shown a key in findings, messages and the audit log with th
   const [from, to] = [-3_600_000, 60_000].map((ms) => new Date(Date.now() + ms).toISOString());
   for (const [method, path, key] of [
     ['GET', '/api/operations/poison?top=1000', POISON_EMAIL],
-    ['POST', '/api/operations/drift/employees?top=1000', LEFT_OVER_EMAIL],
+    ['POST', '/api/operations/verify/employees?top=1000', LEFT_OVER_EMAIL],
     ['GET', `/api/operations/audit?from=${from}&to=${to}&top=1000`, 'Zhome'],
   ] as const) {
     expect((await must(send(operator, method, path), 200)).text, path).not.toContain(key);

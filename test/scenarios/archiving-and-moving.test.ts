@@ -86,7 +86,7 @@ async function transferOf(operation: 'archive' | 'move', one: Values, entity: En
   const operationId = await (operation === 'archive'
     ? requestArchive(engine, entity, one)
     : requestMove(engine, entity, one, { department: there(one).department }));
-  return (await world.take('archive', operationId)).body as Transfer;
+  return (await world.take('transfers', operationId)).body as Transfer;
 }
 
 /** A move waits for the claims of callers who may not be done. Those that are made here are done: by this clock they are over. */

@@ -209,7 +209,7 @@ test(`${REQUESTS} hostile requests get described answers, no unexpected 5xx and 
 
   // Whatever was written, the queue makes every index agree, and no message is given up on.
   const operator = product.as('operator');
-  for (const path of Object.keys(openapi.paths).filter((each) => each.startsWith('/api/operations/drift/')))
+  for (const path of Object.keys(openapi.paths).filter((each) => each.startsWith('/api/operations/verify/')))
     await eventually(
       () => operator('POST', `${path}?top=1000`),
       ({ body }) => body.findings.length === 0,

@@ -160,7 +160,7 @@ describe('reviews go where their employee goes:', () => {
         const operationId = await (operation === 'archive'
           ? requestArchive(engine, employees, one)
           : requestMove(engine, employees, one, { department: 'Going2' }));
-        const transfer = (await world.take('archive', operationId)).body as Transfer;
+        const transfer = (await world.take('transfers', operationId)).body as Transfer;
         const done: number[] = [2010, 2011];
         const write = async () => {
           await review(one, 2012).then(

@@ -11,7 +11,7 @@ const hr = product.as('hr');
 
 /** Everything that is stored, once no message is left that would change it. */
 async function settled(): Promise<unknown> {
-  const queues = ['index-changes', 'archive'].map((queue) => product.storage.queue(queue));
+  const queues = ['index-changes', 'transfers'].map((queue) => product.storage.queue(queue));
   for (let left = 1; left > 0; ) {
     const properties = await Promise.all(queues.map((queue) => queue.getProperties()));
     left = properties.reduce((sum, { approximateMessagesCount = 0 }) => sum + approximateMessagesCount, 0);
@@ -19,7 +19,7 @@ async function settled(): Promise<unknown> {
   const tables = await Array.fromAsync(product.storage.tables.listTables());
   const rows = await Promise.all(tables.map(({ name = '' }) => rowsOf(product.storage, name)));
   // The host has timers: every hour one notes how far it has come, and every night one makes an empty table.
-  return rows.flat().filter(({ EntityType }) => EntityType !== 'drift');
+  return rows.flat().filter(({ EntityType }) => EntityType !== 'verify');
 }
 
 test('an explanation says what would be done, at what cost, and does none of it', async () => {

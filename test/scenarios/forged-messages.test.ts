@@ -189,7 +189,7 @@ test('a forged archive or move changes nothing, and no record of an operation', 
   });
   await fc.assert(
     fc.asyncProperty(transfer, async (forged) => {
-      await consumeTransfer(consumerOf(world), messageOf('archive', forged));
+      await consumeTransfer(consumerOf(world), messageOf('transfers', forged));
       expect(await everything()).toEqual(before);
     }),
     { numRuns: 150 },

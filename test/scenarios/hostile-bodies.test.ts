@@ -27,7 +27,7 @@ test.each([
 
 test.each([
   ['index-changes', '['.repeat(20_000) + ']'.repeat(20_000)],
-  ['archive', `${'{"a":'.repeat(10_000)}1${'}'.repeat(10_000)}`],
+  ['transfers', `${'{"a":'.repeat(10_000)}1${'}'.repeat(10_000)}`],
 ])(
   'a message of %s that is nested too deeply for the Functions library is recorded, listed and dropped',
   async (queue, text) => {

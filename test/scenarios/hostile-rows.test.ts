@@ -152,7 +152,7 @@ async function all(read: (path: string) => Promise<Reply>, first: string, of: 'i
 const rangeOf = (query = '') => all((path) => hr('GET', path), `/api/expenses/${PARTITION}?top=3${query}`, 'items');
 const scan = () => all((path) => operator('GET', path), '/api/operations/scan/expenses?top=2', 'items');
 const verify = (repair = false) =>
-  all((path) => operator('POST', path), `/api/operations/drift/expenses?top=100&repair=${repair}`, 'findings');
+  all((path) => operator('POST', path), `/api/operations/verify/expenses?top=100&repair=${repair}`, 'findings');
 
 describe('expense claims', () => {
   test('are shown only where they are honest, break no page, and can be deleted and replaced whatever is in them', async () => {
@@ -299,7 +299,7 @@ describe.each([
           status: 200,
           body: { count: 10 },
         });
-        await all((page) => operator('POST', page), `/api/operations/drift/${entity}?top=3`, 'findings');
+        await all((page) => operator('POST', page), `/api/operations/verify/${entity}?top=3`, 'findings');
         expect((await hr('DELETE', path)).status).toBe(204);
         expect((await hr('GET', path)).status).toBe(404);
       }),
@@ -310,7 +310,7 @@ describe.each([
   test('that a client has filled up can be deleted', async () => {
     const full = Object.fromEntries(Array.from({ length: 250 }, (_, index) => [`P${index}`, { value: index }]));
     expect(await add(entity, rows[0], { ...full, Count001: { value: -5 } })).toBe(true);
-    const found = await all((page) => operator('POST', page), `/api/operations/drift/${entity}`, 'findings');
+    const found = await all((page) => operator('POST', page), `/api/operations/verify/${entity}`, 'findings');
     expect(found).toMatchObject([{ what: 'refused', of: entity, reason: 'The property Count001 is not a count.' }]);
     expect((await hr('DELETE', path)).status).toBe(204);
     expect((await hr('DELETE', path)).status).toBe(404);

@@ -13,7 +13,7 @@ import { readByCopy, readByList } from '../../lib/engine/read/read-through-index
 import { readEntity } from '../../lib/engine/read/retrieve.ts';
 import { createEntity, deleteEntity, patchEntity, replaceEntity } from '../../lib/engine/write/entity-store.ts';
 import { employees as entity } from '../../lib/model/directory/employees.ts';
-import { auditPage } from '../../lib/operations/drift-audit.ts';
+import { verifyPage } from '../../lib/operations/verify.ts';
 import { measureCost } from '../../lib/storage/cost.ts';
 import { readRow } from '../../lib/storage/rows.ts';
 import { expectIndexesToAgree, openWorld, somebody, type World } from '../world.ts';
@@ -138,7 +138,7 @@ test('a row of an index that an older release does not know is left as it is, un
   });
   // Its claim is of a writer who has been at work a moment ago.
   const later = { ...world.engine, now: () => Date.now() + world.engine.timing.claimForMs };
-  const built = await auditPage(later, entity, {
+  const built = await verifyPage(later, entity, {
     top: 1_000,
     repair: true,
     only: 'emailCompanyWide',

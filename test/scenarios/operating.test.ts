@@ -63,10 +63,10 @@ describe('a message that cannot be handled', () => {
   });
 
   test('by the host itself is listed from its poison queue, newest first and by pages', async () => {
-    for (const text of ['first', 'second', 'third']) await product.storage.queue('archive-poison').sendMessage(text);
+    for (const text of ['first', 'second', 'third']) await product.storage.queue('transfers-poison').sendMessage(text);
     expect(await product.runTimer('poison')).toBe(202);
     const items = (reply: { body: { items: { text: string; queue: string }[] } }) =>
-      reply.body.items.filter(({ queue }) => queue === 'archive');
+      reply.body.items.filter(({ queue }) => queue === 'transfers');
     await eventually(
       () => operator('GET', '/api/operations/poison'),
       (reply) => items(reply).length === 3,
@@ -93,7 +93,7 @@ describe('a message that cannot be handled', () => {
       });
     for (let count = 0; count < 5; count += 1)
       await product.storage.queue('index-changes-poison').sendMessage(intent(`bulk${count}`));
-    await product.storage.queue('archive-poison').sendMessage('left alone');
+    await product.storage.queue('transfers-poison').sendMessage('left alone');
     expect(await product.runTimer('poison')).toBe(202);
     const texts = async () => {
       const { body } = await operator('GET', '/api/operations/poison?top=1000');

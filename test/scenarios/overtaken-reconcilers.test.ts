@@ -8,7 +8,7 @@ import type { Engine } from '../../lib/engine/engine.ts';
 import { createEntity, deleteEntity, patchEntity } from '../../lib/engine/write/entity-store.ts';
 import { employees } from '../../lib/model/directory/employees.ts';
 import { customers } from '../../lib/model/shop/customers.ts';
-import { auditPage } from '../../lib/operations/drift-audit.ts';
+import { verifyPage } from '../../lib/operations/verify.ts';
 import { faultyHttpClient, interruptedHttpClient } from '../faulty-http-client.ts';
 import { countEach, countTried } from '../tried-faults.ts';
 import { expectIndexesToAgree, openWorld, somebody, type World } from '../world.ts';
@@ -35,7 +35,7 @@ const consume = (through: Engine, message: Message) =>
 
 /** An audit of one department. */
 const repairDepartment = (through: Engine, department: string) =>
-  auditPage(through, employees, {
+  verifyPage(through, employees, {
     position: { table: 0, after: { partition: department, row: '' }, left: 0 },
     top: 4,
     repair: true,

@@ -152,7 +152,7 @@ async function deliver(deliveries: readonly string[]): Promise<void> {
     await sleep(5);
     for (const [queue, consume] of [
       ['index-changes', consumeIntent],
-      ['archive', consumeTransfer],
+      ['transfers', consumeTransfer],
     ] as const) {
       const client = world.storage.queue(queue);
       const { receivedMessageItems } = await client.receiveMessages({ numberOfMessages: 32, visibilityTimeout: 1 });

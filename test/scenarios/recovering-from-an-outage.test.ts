@@ -70,7 +70,7 @@ test('storage that is away for 90 seconds under load poisons nothing and loses n
       `${load.acknowledged} acknowledged, answers ${JSON.stringify([...statuses])}, agreed ${seconds.toFixed(0)} s after the outage`,
     );
     expect(await rowsOf(storage, 'poison')).toEqual([]);
-    for (const name of ['index-changes-poison', 'archive-poison']) {
+    for (const name of ['index-changes-poison', 'transfers-poison']) {
       const poison = storage.queue(name);
       if (await poison.exists()) expect((await poison.getProperties()).approximateMessagesCount).toBe(0);
     }

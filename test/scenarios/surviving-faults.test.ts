@@ -163,10 +163,10 @@ describe('a consumer that dies at any call', () => {
       (one) => deleteEntity(world.queued, employees, one),
       gone,
     ],
-    ['of an archive', 'archive', consumeTransfer, (one) => requestArchive(world.engine, employees, one), gone],
+    ['of an archive', 'transfers', consumeTransfer, (one) => requestArchive(world.engine, employees, one), gone],
     [
       'of a move',
-      'archive',
+      'transfers',
       consumeTransfer,
       (one) => requestMove(world.engine, employees, one, { department: moved(one).department }),
       gone,

@@ -7,7 +7,7 @@ import { contextOf, inSpan } from '../../telemetry/span.ts';
 import type { Engine } from '../engine.ts';
 import { isDeeperThan } from '../json-text.ts';
 import { sendWork, unwrap } from '../reconcile/hold.ts';
-import { ARCHIVE_QUEUE, Intent } from '../reconcile/intent.ts';
+import { Intent, TRANSFERS_QUEUE } from '../reconcile/intent.ts';
 import { possibleItems } from '../reconcile/possible-entries.ts';
 import { reconcile } from '../reconcile/reconcile.ts';
 import { failTransfer, runTransfer, Transfer } from '../transfer/transfer.ts';
@@ -80,7 +80,7 @@ export async function consumePoison({ engine, entities, log }: Consumer, message
 /** Why a message can never be handled, or undefined for one that can. */
 function whyNever(queue: string, body: unknown, entities: readonly Entity[]): string | undefined {
   try {
-    entityOf(entities, read(queue === ARCHIVE_QUEUE ? Transfer : Intent, body).entity);
+    entityOf(entities, read(queue === TRANSFERS_QUEUE ? Transfer : Intent, body).entity);
     return undefined;
   } catch (error) {
     if (error instanceof RowkeyError) return error.message;

@@ -3,7 +3,7 @@ import { z } from 'zod';
 /** The queue of intents: what a write may have left to do outside its partition. */
 export const INDEX_CHANGES_QUEUE = 'index-changes';
 /** The queue of archives and moves. */
-export const ARCHIVE_QUEUE = 'archive';
+export const TRANSFERS_QUEUE = 'transfers';
 /** Messages of an older version are still on the queue while a new one is deployed. */
 export const MESSAGE_VERSION = 1;
 

@@ -13,7 +13,7 @@ import { inPattern, traceContext } from '../../telemetry/span.ts';
 import type { Engine } from '../engine.ts';
 import { noted } from '../note-change.ts';
 import { type Hold, holdFor, sendWork, UNHELD_MS } from '../reconcile/hold.ts';
-import { ARCHIVE_QUEUE, INDEX_CHANGES_QUEUE, type Intent, MESSAGE, MESSAGE_VERSION } from '../reconcile/intent.ts';
+import { INDEX_CHANGES_QUEUE, type Intent, MESSAGE, MESSAGE_VERSION, TRANSFERS_QUEUE } from '../reconcile/intent.ts';
 import { confirmedRow } from '../reconcile/reconcile.ts';
 import { droppingBlobs, notFound, readLive } from '../write/entity-store.ts';
 import { commit, duplicateValue, EntityChanged } from '../write/eventual-transaction.ts';
@@ -109,11 +109,11 @@ async function request(
   await report(engine, transfer, 'running');
   const { operation, to = {} } = asked;
   const change = { operation, entity: entity.name, address, fields: Object.keys(to), etag: source.etag };
-  await noted(engine, change, () => sendWork(engine, ARCHIVE_QUEUE, { ...transfer, ...traceContext() }));
+  await noted(engine, change, () => sendWork(engine, TRANSFERS_QUEUE, { ...transfer, ...traceContext() }));
   return operationId;
 }
 
-/** Does what a message of the archive queue asks for, however often and late it comes. Throws to be tried again. */
+/** Does what a message of the queue `transfers` asks for, however often and late it comes. Throws to be tried again. */
 export const runTransfer = inPattern(
   'archive or move',
   async (

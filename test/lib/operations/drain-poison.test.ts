@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import { afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
 import { dropPoison, listPoison, MAX_ATTEMPTS, POISON_TABLE } from '../../../lib/engine/consume/poison.ts';
 import { createEngine } from '../../../lib/engine/engine.ts';
-import { ARCHIVE_QUEUE, INDEX_CHANGES_QUEUE } from '../../../lib/engine/reconcile/intent.ts';
+import { INDEX_CHANGES_QUEUE, TRANSFERS_QUEUE } from '../../../lib/engine/reconcile/intent.ts';
 import { employees } from '../../../lib/model/directory/employees.ts';
 import { drainPoison } from '../../../lib/operations/drain-poison.ts';
 import { measureCost } from '../../../lib/storage/cost.ts';
@@ -14,7 +14,7 @@ import { testStorage } from '../../storage.ts';
 
 const QUEUE = `${INDEX_CHANGES_QUEUE}-poison`;
 const storage = openStorage({ connectionString: testStorage(import.meta.url) });
-const queues = [INDEX_CHANGES_QUEUE, ARCHIVE_QUEUE].flatMap((name) => [name, `${name}-poison`]);
+const queues = [INDEX_CHANGES_QUEUE, TRANSFERS_QUEUE].flatMap((name) => [name, `${name}-poison`]);
 const warned: string[] = [];
 
 beforeAll(async () => {
@@ -125,10 +125,10 @@ test('a message that cannot be recorded stays, fails the run without a secret, a
 });
 
 test('a queue that cannot be read does not keep the other from being drained', async () => {
-  await storage.queue(`${ARCHIVE_QUEUE}-poison`).sendMessage('nonsense');
+  await storage.queue(`${TRANSFERS_QUEUE}-poison`).sendMessage('nonsense');
   const queue = (name: string) => (name === QUEUE ? away() : storage.queue(name));
   await expect(run({ queue })).rejects.toThrow();
-  expect(await listed()).toMatchObject([{ queue: ARCHIVE_QUEUE }]);
+  expect(await listed()).toMatchObject([{ queue: TRANSFERS_QUEUE }]);
 });
 
 test('a crash between the record and the deletion leaves one record', async () => {

@@ -3,9 +3,9 @@ import { z } from 'zod';
 import { defineEntity } from '../../../lib/define/define-entity.ts';
 import { indexEntity, interPartitionIndex, intraPartitionIndex } from '../../../lib/define/indexes.ts';
 import { createEntity } from '../../../lib/engine/write/entity-store.ts';
-import type { AuditPosition } from '../../../lib/operations/drift-audit.ts';
 import { cleanUpIndex } from '../../../lib/operations/index-clean-up.ts';
 import { guardModel } from '../../../lib/operations/model-guard.ts';
+import type { VerifyPosition } from '../../../lib/operations/verify.ts';
 import { measureCost } from '../../../lib/storage/cost.ts';
 import { explain } from '../../../lib/storage/explain.ts';
 import { createTable, listTables } from '../../../lib/storage/provision.ts';
@@ -41,7 +41,7 @@ beforeAll(async () => {
   await world.settle();
 });
 
-const cleanUp = async (index: string, position?: AuditPosition) =>
+const cleanUp = async (index: string, position?: VerifyPosition) =>
   cleanUpIndex(world.engine, after, index, { entities: [after], position, top: 7 });
 
 async function cleanUpAll(index: string): Promise<number> {
@@ -69,10 +69,10 @@ describe('the clean-up of an index that is declared no more', () => {
     expect(await keys()).toEqual(all.filter((key) => /^(b|kept|klist)_/.test(key)));
 
     expect(await listTables(world.storage, 'things')).toEqual(['things', 'thingsbyc', 'thingslists']);
-    const steps = await explain(() => cleanUp('elsewhere'));
+    const steps = await explain(() => cleanUp('remote'));
     expect(steps).toContainEqual({ write: 'table', table: 'thingsbyc', does: 'drop' });
     expect(await listTables(world.storage, 'things')).toEqual(['things', 'thingsbyc', 'thingslists']);
-    await cleanUpAll('elsewhere');
+    await cleanUpAll('remote');
     await cleanUpAll('listElsewhere');
     expect(await listTables(world.storage, 'things')).toEqual(['things']);
     expect(await guardModel(world.engine, [after], undefined)).toEqual([]);
@@ -113,7 +113,7 @@ test('ends a page of a clean-up that takes too many transactions, and goes on in
   }
   await guardModel(engine, [now], undefined);
   const pages: { cost: number; looked: number }[] = [];
-  for (let position: AuditPosition | undefined, isFirst = true; position || isFirst; isFirst = false) {
+  for (let position: VerifyPosition | undefined, isFirst = true; position || isFirst; isFirst = false) {
     const { page, cost } = await measureCost(async (spent) => {
       const options = { entities: [now], position, top: 100, maxTransactions: 30 };
       return { page: await cleanUpIndex(engine, now, 'copy', options), cost: spent.transactions };

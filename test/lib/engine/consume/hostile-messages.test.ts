@@ -13,7 +13,7 @@ import { toMessage } from '../../../../lib/engine/consume/queue-message.ts';
 import { replacedMetadata } from '../../../../lib/engine/consume/trigger-metadata.ts';
 import { createEngine } from '../../../../lib/engine/engine.ts';
 import { jsonText } from '../../../../lib/engine/json-text.ts';
-import { ARCHIVE_QUEUE, INDEX_CHANGES_QUEUE, Intent } from '../../../../lib/engine/reconcile/intent.ts';
+import { INDEX_CHANGES_QUEUE, Intent, TRANSFERS_QUEUE } from '../../../../lib/engine/reconcile/intent.ts';
 import { newOperationId } from '../../../../lib/engine/transfer/operation.ts';
 import { Transfer } from '../../../../lib/engine/transfer/transfer.ts';
 import { employees } from '../../../../lib/model/directory/employees.ts';
@@ -24,7 +24,7 @@ import { testStorage } from '../../../storage.ts';
 const engine = createEngine(openStorage({ connectionString: testStorage(import.meta.url) }));
 const log = { warn: () => undefined, error: () => undefined };
 const consumer = { engine, entities: [employees], log };
-const consumers = { [INDEX_CHANGES_QUEUE]: consumeIntent, [ARCHIVE_QUEUE]: consumeTransfer };
+const consumers = { [INDEX_CHANGES_QUEUE]: consumeIntent, [TRANSFERS_QUEUE]: consumeTransfer };
 
 beforeAll(async () => {
   await createTable(engine.storage, POISON_TABLE);
@@ -64,7 +64,7 @@ const transfer = {
 const intent = { version: 1, intent: 'one', entity: 'employees', table: 'employees', items: [] };
 
 test('a transfer without a recorded operation is one poison message, however often it is replayed', async () => {
-  await deliver(ARCHIVE_QUEUE, transfer);
+  await deliver(TRANSFERS_QUEUE, transfer);
   for (let round = 1; round <= 4; round += 1) {
     const all = await listed();
     expect(all.map(({ reason }) => reason)).toEqual([
@@ -72,12 +72,12 @@ test('a transfer without a recorded operation is one poison message, however oft
     ]);
     for (const { id } of all) await replayPoison(engine, id);
     const { receivedMessageItems } = await engine.storage
-      .queue(ARCHIVE_QUEUE)
+      .queue(TRANSFERS_QUEUE)
       .receiveMessages({ numberOfMessages: 32 });
     expect(receivedMessageItems).toHaveLength(1);
     for (const { messageId, popReceipt, messageText } of receivedMessageItems) {
-      await engine.storage.queue(ARCHIVE_QUEUE).deleteMessage(messageId, popReceipt);
-      await deliver(ARCHIVE_QUEUE, JSON.parse(messageText));
+      await engine.storage.queue(TRANSFERS_QUEUE).deleteMessage(messageId, popReceipt);
+      await deliver(TRANSFERS_QUEUE, JSON.parse(messageText));
     }
   }
   expect(await listed()).toHaveLength(1);
@@ -90,7 +90,7 @@ describe('a body that is nested 20,000 deep', () => {
 
   test.each<[string, keyof typeof consumers, unknown]>([
     ['as a list', INDEX_CHANGES_QUEUE, list],
-    ['as an object', ARCHIVE_QUEUE, object],
+    ['as an object', TRANSFERS_QUEUE, object],
     ['in the items of an intent', INDEX_CHANGES_QUEUE, { ...intent, items: list }],
     [
       'in a place of an intent',
@@ -99,8 +99,8 @@ describe('a body that is nested 20,000 deep', () => {
     ],
     ['in a property of a later release', INDEX_CHANGES_QUEUE, { ...intent, later: list }],
     ['in the trace of an intent', INDEX_CHANGES_QUEUE, { ...intent, traceparent: object }],
-    ['in the key of a transfer', ARCHIVE_QUEUE, { ...transfer, key: { department: object } }],
-    ['in the new values of a transfer', ARCHIVE_QUEUE, { ...transfer, to: { department: list } }],
+    ['in the key of a transfer', TRANSFERS_QUEUE, { ...transfer, key: { department: object } }],
+    ['in the new values of a transfer', TRANSFERS_QUEUE, { ...transfer, to: { department: list } }],
   ])('is recorded once and whole: %s', async (_, queue, body) => {
     await deliver(queue, body);
     const all = await listed();

@@ -4,7 +4,7 @@ import { readEntities, readWithChildren, scanEntities } from '../../../../lib/en
 import { employees } from '../../../../lib/model/directory/employees.ts';
 import { expenses } from '../../../../lib/model/directory/expenses.ts';
 import { reviews } from '../../../../lib/model/directory/reviews.ts';
-import { auditPage } from '../../../../lib/operations/drift-audit.ts';
+import { verifyPage } from '../../../../lib/operations/verify.ts';
 import { openWorld, somebody } from '../../../world.ts';
 
 test('reads no more rows in one storage call than fit into 32 million characters at their longest', async () => {
@@ -27,7 +27,7 @@ test('reads no more rows in one storage call than fit into 32 million characters
   expect(asked.map((rows) => rows <= 128 && rows > 64)).toEqual([true, true, true]);
   // A client may write 524,288 characters.
   await readEntities(engine, expenses, one, { top });
-  await auditPage(engine, expenses, { top, repair: false });
+  await verifyPage(engine, expenses, { top, repair: false });
   expect(asked.slice(3)).toEqual([64, 64]);
   await readEntities(engine, reviews, one, { top, select: ['year', 'rating'] });
   expect(asked.at(-1)).toBe(1_000);

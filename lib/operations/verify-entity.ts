@@ -88,7 +88,7 @@ async function checkLocal(engine: Engine, entity: Entity, address: Address, snap
 /** False where the entity, or the list, has changed meanwhile: it will be seen by the next run. */
 async function repairLocal(engine: Engine, address: Address, { etag }: Live, action: Action): Promise<boolean> {
   const { table, partition, row } = address;
-  const touch: Action = { kind: 'merge', row, properties: { TouchedBy: 'audit' }, etag };
+  const touch: Action = { kind: 'merge', row, properties: { TouchedBy: 'verify' }, etag };
   return (await trySubmit(engine.storage, { table, partition, actions: [touch, action] })) !== undefined;
 }
 
@@ -144,7 +144,7 @@ async function repairRemote(
  * that died has claimed is not in the way of the next, and none of them ever writes the entity.
  */
 export function workOn({ partition, row }: Address): string {
-  return JSON.stringify(['audit', partition, row]);
+  return JSON.stringify(['verify', partition, row]);
 }
 
 /**

@@ -11,8 +11,8 @@ import { requestArchive } from '../../lib/engine/transfer/transfer.ts';
 import { createEntity, deleteEntity, patchEntity } from '../../lib/engine/write/entity-store.ts';
 import { departments } from '../../lib/model/directory/departments.ts';
 import { employees } from '../../lib/model/directory/employees.ts';
-import { type AuditPosition, auditPage } from '../../lib/operations/drift-audit.ts';
 import type { Finding } from '../../lib/operations/finding.ts';
+import { type VerifyPosition, verifyPage } from '../../lib/operations/verify.ts';
 import { putAttachment } from '../../lib/patterns/attachment.ts';
 import { faultyHttpClient } from '../faulty-http-client.ts';
 import { countTried } from '../tried-faults.ts';
@@ -51,9 +51,9 @@ async function audit(
   { only, engine = world.engine, patience = 200 }: { only?: string; engine?: Engine; patience?: number } = {},
 ): Promise<Finding[]> {
   const findings: Finding[] = [];
-  let position: AuditPosition | undefined;
+  let position: VerifyPosition | undefined;
   do {
-    const page = await auditPage(engine, entity, { position, top: 40, repair, only, patience });
+    const page = await verifyPage(engine, entity, { position, top: 40, repair, only, patience });
     findings.push(...page.findings);
     position = page.next;
   } while (position);
@@ -205,7 +205,7 @@ const BREAKS: readonly [string, (one: Values) => Promise<unknown>, Partial<Findi
   ],
 ];
 
-describe('a drift audit', () => {
+describe('a consistency check', () => {
   test.each(BREAKS)('finds %s, says so, and repairs it', async (name, breakIt, expected, other) => {
     const one = await hire({ department: `Broken ${name}` });
     await world.settle();

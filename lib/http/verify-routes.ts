@@ -3,23 +3,23 @@ import { canReadWhole } from '../access/rule.ts';
 import type { Caller } from '../access/token.ts';
 import { type Entity, omit } from '../define/entity.ts';
 import { RowkeyError } from '../errors.ts';
-import { type AuditPage, AuditPosition, auditPage } from '../operations/drift-audit.ts';
-import { DriftRun, readDriftRun } from '../operations/drift-run.ts';
 import { type Finding, Findings, VisibleFinding } from '../operations/finding.ts';
 import { cleanUpIndex } from '../operations/index-clean-up.ts';
 import { markBuilt } from '../operations/model-guard.ts';
+import { type VerifyPage, VerifyPosition, verifyPage } from '../operations/verify.ts';
+import { readVerifyRun, VerifyRun } from '../operations/verify-run.ts';
 import { nextLink, PAGE_QUERY, pageOf } from './paging.ts';
 import type { RequestContext, Route } from './route.ts';
 
 const roles = ['operator'] as const;
 
 /** For operators, page by page: looks for drift, repairs it when told to, builds an index that is new, cleans up one that was. */
-export function driftRoutes(entity: Entity): Route[] {
+export function verifyRoutes(entity: Entity): Route[] {
   const { name } = entity;
-  const path = `operations/drift/${name}`;
+  const path = `operations/verify/${name}`;
   return [
     {
-      name: `operations-drift-${name}`,
+      name: `operations-verify-${name}`,
       method: 'GET',
       path,
       roles,
@@ -27,16 +27,16 @@ export function driftRoutes(entity: Entity): Route[] {
       success: {
         status: 200,
         description: 'The last one',
-        body: DriftRun.extend({ findings: z.array(VisibleFinding) }),
+        body: VerifyRun.extend({ findings: z.array(VisibleFinding) }),
       },
       handle: async ({ app, caller }) => {
-        const run = await readDriftRun(app.engine, entity);
+        const run = await readVerifyRun(app.engine, entity);
         if (!run) throw new RowkeyError('not-found', `There has been no weekly audit of ${name} yet.`);
         return { status: 200, body: { ...run, findings: visible(entity, caller, run.findings) } };
       },
     },
     {
-      name: `operations-drift-${name}-audit`,
+      name: `operations-verify-${name}-page`,
       method: 'POST',
       path,
       roles,
@@ -89,14 +89,14 @@ export function driftRoutes(entity: Entity): Route[] {
 async function audit(entity: Entity, call: RequestContext, path: string) {
   const repair = isTrue(call, 'repair');
   return answerPage(call, { entity, path, bound: `${path}?repair=${repair}` }, (page) =>
-    auditPage(call.app.engine, entity, { ...page, repair }),
+    verifyPage(call.app.engine, entity, { ...page, repair }),
   );
 }
 
 async function build(entity: Entity, call: RequestContext, { path, index }: { path: string; index: string }) {
   const { engine } = call.app;
   return answerPage(call, { entity, path }, async (page) => {
-    const built = await auditPage(engine, entity, { ...page, repair: true, only: index });
+    const built = await verifyPage(engine, entity, { ...page, repair: true, only: index });
     if (!built.next && built.left === 0) await markBuilt(engine, entity, index);
     return built;
   });
@@ -109,7 +109,7 @@ async function cleanUp(entity: Entity, call: RequestContext, index: string) {
 }
 
 interface PageAsked {
-  readonly position: AuditPosition | undefined;
+  readonly position: VerifyPosition | undefined;
   readonly top: number;
 }
 
@@ -117,10 +117,10 @@ interface PageAsked {
 async function answerPage(
   call: RequestContext,
   { entity, path, bound = path }: { entity: Entity; path: string; bound?: string },
-  walk: (page: PageAsked) => Promise<AuditPage>,
+  walk: (page: PageAsked) => Promise<VerifyPage>,
 ) {
   const { top, after } = await pageOf(call, bound);
-  const position = after && AuditPosition.parse(JSON.parse(after.row));
+  const position = after && VerifyPosition.parse(JSON.parse(after.row));
   const { looked, findings, next } = await walk({ position, top });
   const row = next && { row: JSON.stringify(next) };
   const headers = await nextLink(call, row, { path: `/api/${path}`, bound });

@@ -17,8 +17,8 @@ import {
   toStoredList,
 } from '../patterns/member-list.ts';
 import { type Address, type Row, readRow, tryAction } from '../storage/rows.ts';
-import { settle, workOn } from './drift-of-entities.ts';
 import type { Suspicion } from './finding.ts';
+import { settle, workOn } from './verify-entity.ts';
 
 /** What is there and no entity wants: copies, members of lists, claims. */
 

@@ -11,12 +11,12 @@ import { LIST, membersOf, readAnyList } from '../patterns/member-list.ts';
 import { transactionsSoFar } from '../storage/cost.ts';
 import { type Address, type Row, readRow, scanTable, tryAction } from '../storage/rows.ts';
 import { inPattern } from '../telemetry/span.ts';
-import { checkCounts, checkEntity } from './drift-of-entities.ts';
-import { checkLeftOver } from './drift-of-index-rows.ts';
 import type { Finding, Suspicion } from './finding.ts';
+import { checkCounts, checkEntity } from './verify-entity.ts';
+import { checkLeftOver } from './verify-index-rows.ts';
 
 /**
- * Drift audit: walks the tables of an entity and compares every index, copy, list, count and blob with the entities, from
+ * Consistency check: walks the tables of an entity and compares every index, copy, list, count and blob with the entities, from
  * both sides: what an entity wants and what is there. It is for what no protocol can prevent: a row that was changed by
  * hand, a process that was stalled past its hold, a restored table, an index that is new. What it suspects it looks at
  * again a while later, as queues may just be behind; what it repairs it repairs under ETags, beside any writer.
@@ -26,15 +26,15 @@ import type { Finding, Suspicion } from './finding.ts';
  * Which table of the entity is walked, the last row that was looked at, and how many findings were left as they were. Of a
  * list with many members, `member` is the last one that was looked at.
  */
-export const AuditPosition = z.object({
+export const VerifyPosition = z.object({
   table: z.int(),
   after: z.object({ partition: z.string(), row: z.string(), member: z.string().optional() }).optional(),
   left: z.int().default(0),
 });
-export type AuditPosition = z.infer<typeof AuditPosition>;
+export type VerifyPosition = z.infer<typeof VerifyPosition>;
 
-export interface AuditOptions {
-  readonly position?: AuditPosition | undefined;
+export interface VerifyOptions {
+  readonly position?: VerifyPosition | undefined;
   /** How many rows. */
   readonly top: number;
   readonly repair: boolean;
@@ -46,10 +46,10 @@ export interface AuditOptions {
   readonly maxTransactions?: number;
 }
 
-export interface AuditPage {
+export interface VerifyPage {
   readonly looked: number;
   readonly findings: readonly Finding[];
-  readonly next: AuditPosition | undefined;
+  readonly next: VerifyPosition | undefined;
   /** How many findings of this page and of those before it were not repaired. */
   readonly left: number;
 }
@@ -65,7 +65,7 @@ const PATIENCE_MS = 2_500;
 const ATTEMPTS_AT_REPAIR = 5;
 
 /** Whether there is anything about an entity that could disagree with it, or a client may have written it. */
-export function isAudited(entity: Entity): boolean {
+export function canVerify(entity: Entity): boolean {
   if (isWrittenByClients(entity)) return !entity.perDay;
   const { perDay, series, indexes, countedBy, denormalized, large, attachments, archive } = entity;
   const others = [Object.keys(indexes), countedBy, denormalized, large, Object.keys(attachments)];
@@ -73,9 +73,9 @@ export function isAudited(entity: Entity): boolean {
 }
 
 /** Looks at some rows. Throws as reads and writes do; then the same page may be asked for again. */
-export const auditPage = inPattern(
-  'drift audit',
-  async (engine: Engine, entity: Entity, options: AuditOptions): Promise<AuditPage> => {
+export const verifyPage = inPattern(
+  'consistency check',
+  async (engine: Engine, entity: Entity, options: VerifyOptions): Promise<VerifyPage> => {
     const { position = { table: 0, left: 0 }, top, repair, only, patience = PATIENCE_MS } = options;
     const { maxTransactions = PAGE_TRANSACTIONS } = options;
     const tables = only ? [entity.table] : tablesOf(entity);
@@ -154,7 +154,7 @@ async function* unitsOf(
   { storage }: Engine,
   table: string,
   rows: readonly Row[],
-  after: AuditPosition['after'],
+  after: VerifyPosition['after'],
 ): AsyncGenerator<Unit, undefined> {
   if (after?.member !== undefined) {
     const list = await readAnyList(storage, { table, ...after });

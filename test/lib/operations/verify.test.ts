@@ -6,8 +6,8 @@ import { toProperties } from '../../../lib/define/entity-codec.ts';
 import { addressOf } from '../../../lib/define/index-entries.ts';
 import { indexEntity, interPartitionIndex, intraPartitionIndex } from '../../../lib/define/indexes.ts';
 import { createEntity } from '../../../lib/engine/write/entity-store.ts';
-import { type AuditOptions, type AuditPosition, auditPage } from '../../../lib/operations/drift-audit.ts';
 import type { Finding } from '../../../lib/operations/finding.ts';
+import { type VerifyOptions, type VerifyPosition, verifyPage } from '../../../lib/operations/verify.ts';
 import { measureCost } from '../../../lib/storage/cost.ts';
 import { explain } from '../../../lib/storage/explain.ts';
 import { tryAction } from '../../../lib/storage/rows.ts';
@@ -24,7 +24,7 @@ test('a repair that is explained is told of once, as it would be made', async ()
   const { engine, storage } = await openWorld(import.meta.url, [things]);
   await createEntity(engine, things, { a: 'one', b: '1', c: '1' });
   await tryAction(storage, { table: 'things', partition: 'one' }, { kind: 'delete', row: 'c_1' });
-  const steps = await explain(() => auditPage(engine, things, { top: 10, repair: true, patience: 0 }));
+  const steps = await explain(() => verifyPage(engine, things, { top: 10, repair: true, patience: 0 }));
   expect(steps.filter((step) => 'write' in step)).toEqual([
     expect.objectContaining({ write: 'rows', table: 'things' }),
   ]);
@@ -34,12 +34,12 @@ describe('a page with work beyond its bound', () => {
   const MAX = 60;
 
   /** Audits to the end and returns the cost of each page with its findings. */
-  async function pagesOf(world: World, entity: Entity, options: Partial<AuditOptions>) {
+  async function pagesOf(world: World, entity: Entity, options: Partial<VerifyOptions>) {
     const pages: { cost: number; looked: number; findings: readonly Finding[] }[] = [];
-    for (let next: AuditPosition | undefined, isFirst = true; next || isFirst; isFirst = false) {
+    for (let next: VerifyPosition | undefined, isFirst = true; next || isFirst; isFirst = false) {
       const common = { position: next, top: 100, repair: true, patience: 0, maxTransactions: MAX };
       const { page, cost } = await measureCost(async (spent) => {
-        const audited = await auditPage(world.engine, entity, { ...common, ...options });
+        const audited = await verifyPage(world.engine, entity, { ...common, ...options });
         return { page: audited, cost: spent.transactions };
       });
       pages.push({ cost, looked: page.looked, findings: page.findings });

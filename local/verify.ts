@@ -17,8 +17,8 @@ const program = withTarget('Compares what is stored of an entity with its indexe
 async function audit(entity: string, options: Options): Promise<void> {
   const { repair = false, rate, data } = options;
   const target = await targetOf(options, ['operator', 'hr']);
-  const path = `/api/operations/drift/${encodeURIComponent(entity)}?top=100&repair=${repair}`;
-  const bookmark = join(data, `audit-${entity}-${repair ? 'repair' : 'look'}`);
+  const path = `/api/operations/verify/${encodeURIComponent(entity)}?top=100&repair=${repair}`;
+  const bookmark = join(data, `verify-${entity}-${repair ? 'repair' : 'look'}`);
   const { looked, found, repaired } = await walkPages(target, { path, bookmark, rate });
   console.log(`${looked} rows looked at: ${found} do not agree${repair ? `, ${repaired} of them repaired` : ''}.`);
   if (found > repaired) process.exitCode = 1;

@@ -6,16 +6,16 @@ import type { Engine } from '../engine/engine.ts';
 import { SYSTEM_TABLE } from '../engine/read/continuation.ts';
 import { measureCost } from '../storage/cost.ts';
 import { readRow, submit } from '../storage/rows.ts';
-import { countDrift } from '../telemetry/metrics.ts';
-import { AuditPosition, auditPage } from './drift-audit.ts';
+import { countInconsistencies } from '../telemetry/metrics.ts';
 import { Finding } from './finding.ts';
+import { VerifyPosition, verifyPage } from './verify.ts';
 
 /**
- * The weekly drift audit: goes on where the run before was cut off, in whatever process, and takes no more storage
+ * The weekly consistency check: goes on where the run before was cut off, in whatever process, and takes no more storage
  * transactions a second than it may. It reports, and repairs nothing: that is for an operator to say.
  */
 
-const PARTITION = 'drift';
+const PARTITION = 'verify';
 const ROWS_A_PAGE = 50;
 const WEEK_MS = 7 * 24 * 60 * 60 * 1_000;
 /** The first of them tell what is wrong; an audit that repairs tells all. */
@@ -24,16 +24,16 @@ const FINDINGS_KEPT = 50;
 const LONGEST_FINDINGS = 28_000;
 
 /** What operators are told of a weekly audit; `found` counts all findings, of which the first are kept. */
-export const DriftRun = z.object({
+export const VerifyRun = z.object({
   startedAt: z.iso.datetime(),
   finishedAt: z.iso.datetime().optional(),
   looked: z.int(),
   found: z.int(),
   findings: z.array(Finding),
 });
-export type DriftRun = z.infer<typeof DriftRun>;
+export type VerifyRun = z.infer<typeof VerifyRun>;
 
-const State = DriftRun.extend({ position: AuditPosition.optional() });
+const State = VerifyRun.extend({ position: VerifyPosition.optional() });
 type State = z.infer<typeof State>;
 
 export interface RunOptions {
@@ -45,15 +45,15 @@ export interface RunOptions {
 }
 
 /** How the last audit of an entity went, or goes. */
-export async function readDriftRun(engine: Engine, entity: Entity): Promise<DriftRun | undefined> {
+export async function readVerifyRun(engine: Engine, entity: Entity): Promise<VerifyRun | undefined> {
   const state = await readState(engine, entity);
-  return state && DriftRun.parse(state);
+  return state && VerifyRun.parse(state);
 }
 
 /** Goes on with the audit of this week, or begins it. Answers it, finished or not. */
-export async function continueDriftRun(engine: Engine, entity: Entity, options: RunOptions): Promise<DriftRun> {
-  const run = DriftRun.parse(await goOn(engine, entity, options));
-  if (run.found > 0) countDrift({ entity: entity.name }, run.found);
+export async function continueVerifyRun(engine: Engine, entity: Entity, options: RunOptions): Promise<VerifyRun> {
+  const run = VerifyRun.parse(await goOn(engine, entity, options));
+  if (run.found > 0) countInconsistencies({ entity: entity.name }, run.found);
   return run;
 }
 
@@ -67,7 +67,7 @@ async function goOn(engine: Engine, entity: Entity, options: RunOptions): Promis
     const { position } = state;
     const since = performance.now();
     const page = await measureCost(async (cost) => {
-      const audited = await auditPage(engine, entity, { position, top: ROWS_A_PAGE, repair: false, ...rest });
+      const audited = await verifyPage(engine, entity, { position, top: ROWS_A_PAGE, repair: false, ...rest });
       return { ...audited, transactions: cost.transactions };
     });
     const known: readonly Finding[] = state.findings;
@@ -100,7 +100,7 @@ async function readState({ storage }: Engine, entity: Entity): Promise<State | u
 
 /** Two runs at once would look twice and report once: the last one to write wins. */
 async function writeState({ storage }: Engine, entity: Entity, state: State): Promise<void> {
-  const properties = { EntityType: 'drift', State: JSON.stringify(state) };
+  const properties = { EntityType: 'verify', State: JSON.stringify(state) };
   const actions = [{ kind: 'upsert', row: entity.name, properties } as const];
   await submit(storage, { table: SYSTEM_TABLE, partition: PARTITION, actions });
 }

@@ -1,7 +1,7 @@
 import { beforeAll, expect, test } from 'vitest';
 import { putEntities } from '../../../lib/engine/write/entity-batch.ts';
 import { employees } from '../../../lib/model/directory/employees.ts';
-import { continueDriftRun, readDriftRun } from '../../../lib/operations/drift-run.ts';
+import { continueVerifyRun, readVerifyRun } from '../../../lib/operations/verify-run.ts';
 import { countedMetrics } from '../../metrics.ts';
 import { openWorld, somebody, type World } from '../../world.ts';
 
@@ -26,26 +26,26 @@ const patientFor = (pages: number) => {
 test('an audit goes on where the process before was cut off, and is over for the week once it is done', async () => {
   const { partitionKey, rowKey } = { partitionKey: 'D1', rowKey: 'department' };
   await world.storage.table('employees').updateEntity({ partitionKey, rowKey, employeeCount: 7 }, 'Merge');
-  expect(await readDriftRun(world.engine, employees)).toBeUndefined();
+  expect(await readVerifyRun(world.engine, employees)).toBeUndefined();
   const first = patientFor(2);
-  const begun = await continueDriftRun(first.engine, employees, { until: first.until, ...pace });
+  const begun = await continueVerifyRun(first.engine, employees, { until: first.until, ...pace });
   expect(begun).toMatchObject({ looked: 50 });
   expect(begun.finishedAt).toBeUndefined();
-  expect(await counted('rowkey.drift.found')).toEqual([]);
+  expect(await counted('rowkey.verify.found')).toEqual([]);
 
-  const done = await continueDriftRun(world.engine, employees, { until: Date.now() + DAY_MS, ...pace });
+  const done = await continueVerifyRun(world.engine, employees, { until: Date.now() + DAY_MS, ...pace });
   expect(done.startedAt).toBe(begun.startedAt);
   expect(done.looked).toBeGreaterThan(60 * 3);
   expect(done).toMatchObject({ found: 1, findings: [{ what: 'count', partition: 'D1', repaired: false }] });
-  expect(await readDriftRun(world.engine, employees)).toEqual(done);
+  expect(await readVerifyRun(world.engine, employees)).toEqual(done);
 
   // At every run of the week, so that the alert on it stays up.
   const once = [{ by: { entity: 'employees' }, much: 1 }];
-  expect(await counted('rowkey.drift.found')).toEqual(once);
-  expect(await continueDriftRun(world.engine, employees, { until: Date.now() + DAY_MS, ...pace })).toEqual(done);
-  expect(await counted('rowkey.drift.found')).toEqual(once);
+  expect(await counted('rowkey.verify.found')).toEqual(once);
+  expect(await continueVerifyRun(world.engine, employees, { until: Date.now() + DAY_MS, ...pace })).toEqual(done);
+  expect(await counted('rowkey.verify.found')).toEqual(once);
   const inAWeek = { ...world.engine, now: () => Date.now() + 8 * DAY_MS };
-  const again = await continueDriftRun(inAWeek, employees, { until: Date.now() + 9 * DAY_MS, ...pace });
+  const again = await continueVerifyRun(inAWeek, employees, { until: Date.now() + 9 * DAY_MS, ...pace });
   expect(again.startedAt > done.startedAt).toBe(true);
   expect(again.found).toBe(1);
 });
@@ -53,7 +53,7 @@ test('an audit goes on where the process before was cut off, and is over for the
 test('an audit takes no more transactions a second than it may', async () => {
   const later = { ...world.engine, now: () => Date.now() + 20 * DAY_MS };
   const since = performance.now();
-  const { looked } = await continueDriftRun(later, employees, {
+  const { looked } = await continueVerifyRun(later, employees, {
     until: Date.now() + 21 * DAY_MS,
     rate: 500,
     patience: 0,
@@ -72,9 +72,9 @@ test('an audit that finds much under long keys tells of as much as can be kept, 
   for (const { lastName } of people)
     await world.storage.table('employees').deleteEntity(long('D'), `lastname_${lastName}`);
   const later = { ...world.engine, now: () => Date.now() + 30 * DAY_MS };
-  const done = await continueDriftRun(later, employees, { until: Date.now() + 31 * DAY_MS, ...pace });
+  const done = await continueVerifyRun(later, employees, { until: Date.now() + 31 * DAY_MS, ...pace });
   expect(done.found).toBeGreaterThanOrEqual(people.length);
   expect(done.finishedAt).toBeDefined();
   expect(done.findings.length).toBeGreaterThan(20);
-  expect(await readDriftRun(world.engine, employees)).toEqual(done);
+  expect(await readVerifyRun(world.engine, employees)).toEqual(done);
 });
