@@ -6,7 +6,7 @@ import { deployment } from '../lib/model/deployment.ts';
 
 const routes = routesOf(deployment);
 const handlers = handlersOf(app, routes);
-// Callers are known by their tokens, which every route but two asks for; a key in a URL would be a second secret.
+// Callers are known by their tokens, which every route but three asks for; a key in a URL would be a second secret.
 const authLevel = 'anonymous';
 
 /** One function for each route that follows from the declaration of what is stored. */

@@ -204,7 +204,7 @@ resource scmCredentials 'Microsoft.Web/sites/basicPublishingCredentialsPolicies@
 }
 
 // Off by default: the app checks bearer tokens itself, of any issuer. If it is on, the platform rejects a request without
-// a token of the tenant, except on the two routes that need no token. The resource is deployed in both cases: a deployment
+// a token of the tenant, except on the three routes that need no token. The resource is deployed in both cases: a deployment
 // does not remove a resource that the template leaves out, so authentication would stay on after the client id is emptied.
 resource platformAuthentication 'Microsoft.Web/sites/config@2025-03-01' = {
   parent: app
@@ -216,7 +216,7 @@ resource platformAuthentication 'Microsoft.Web/sites/config@2025-03-01' = {
     globalValidation: {
       requireAuthentication: isAuthenticationOn
       unauthenticatedClientAction: isAuthenticationOn ? 'Return401' : 'AllowAnonymous'
-      excludedPaths: ['/api/health', '/api/openapi.json']
+      excludedPaths: ['/api/health', '/api/openapi.json', '/api/problems']
     }
     identityProviders: isAuthenticationOn
       ? {

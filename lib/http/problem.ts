@@ -1,59 +1,174 @@
 import { z } from 'zod';
 import type { ErrorCode, RowkeyError } from '../errors.ts';
+import { pathTo } from './route.ts';
 
-/** Problem details (RFC 9457): the one table from our codes to statuses and titles. */
-const PROBLEMS: Readonly<Record<ErrorCode, { readonly status: number; readonly title: string }>> = {
-  'invalid-input': { status: 400, title: 'Validation failed' },
-  unauthenticated: { status: 401, title: 'Unauthorized' },
-  forbidden: { status: 403, title: 'Forbidden' },
-  'not-found': { status: 404, title: 'Not found' },
-  'duplicate-key': { status: 409, title: 'Conflict' },
-  'duplicate-value': { status: 409, title: 'Conflict' },
-  busy: { status: 503, title: 'Service unavailable' },
-  'etag-mismatch': { status: 412, title: 'Precondition failed' },
-  'method-not-allowed': { status: 405, title: 'Method not allowed' },
-  'too-many-requests': { status: 429, title: 'Too many requests' },
-  'length-required': { status: 411, title: 'Length required' },
-  'too-large': { status: 413, title: 'Payload too large' },
-  'unsupported-media-type': { status: 415, title: 'Unsupported media type' },
-  'storage-unavailable': { status: 503, title: 'Service unavailable' },
-  'identity-unavailable': { status: 503, title: 'Service unavailable' },
-  'needs-repair': { status: 503, title: 'Service unavailable' },
-  'wrong-setting': { status: 503, title: 'Service unavailable' },
-  'never-succeeds': { status: 400, title: 'Bad request' },
-};
-
+/** Problem details (RFC 9457). */
 export const PROBLEM_TYPE = 'application/problem+json';
 
-/** `type` is stable and what a program should look at; it is the path of a fragment in the documentation. */
+/** The route that documents every problem; `type` is this path with the code as its fragment. */
+export const PROBLEMS_PATH = 'problems';
+
+export type ProblemCode = ErrorCode | 'internal';
+
+interface ProblemKind {
+  readonly status: number;
+  readonly title: string;
+  /** When the API returns the problem. */
+  readonly when: string;
+  /** What the caller, or the operator, can do. */
+  readonly action: string;
+}
+
+/** The one table of codes: statuses and titles of responses, and the page that `type` leads to. */
+export const PROBLEMS: Readonly<Record<ProblemCode, ProblemKind>> = {
+  'invalid-input': {
+    status: 400,
+    title: 'Validation failed',
+    when: 'The path, the query, a header or the body is not valid. "field" names the first invalid field, "errors" lists up to 20 of them, "accepted" says what is allowed.',
+    action: 'Correct the request. /api/openapi.json has the schema of every route.',
+  },
+  'never-succeeds': {
+    status: 400,
+    title: 'Bad request',
+    when: 'The request cannot succeed, now or later.',
+    action: 'Do not retry it.',
+  },
+  unauthenticated: {
+    status: 401,
+    title: 'Unauthorized',
+    when: 'The request has no bearer token, or the token is expired, or from another issuer, or for another audience, or not signed by a key of the issuer.',
+    action: 'Get a new token and send it in the Authorization header.',
+  },
+  forbidden: {
+    status: 403,
+    title: 'Forbidden',
+    when: 'The token is valid, but its roles or claims do not allow the request.',
+    action: 'Use a token with a role that "accepted" names.',
+  },
+  'not-found': {
+    status: 404,
+    title: 'Not found',
+    when: 'No entity has this key, or no route has this path.',
+    action: 'Check the key. Create an entity with POST; PUT, PATCH and DELETE need an existing one.',
+  },
+  'method-not-allowed': {
+    status: 405,
+    title: 'Method not allowed',
+    when: 'The path exists, but not with this method.',
+    action: 'Use a method that the Allow header lists.',
+  },
+  'duplicate-key': {
+    status: 409,
+    title: 'Conflict',
+    when: 'An entity with this key already exists.',
+    action: 'Use another key, or PUT to replace the entity.',
+  },
+  'duplicate-value': {
+    status: 409,
+    title: 'Conflict',
+    when: 'Another entity has this value of the unique field that "field" names.',
+    action: 'Use another value. A value that was just given up may stay taken for up to 90 seconds.',
+  },
+  'length-required': {
+    status: 411,
+    title: 'Length required',
+    when: 'The request has a body without a Content-Length header. Chunked bodies are not supported.',
+    action: 'Send the Content-Length header.',
+  },
+  'etag-mismatch': {
+    status: 412,
+    title: 'Precondition failed',
+    when: 'If-Match or If-None-Match does not hold: the entity changed since it was read. "etag" is the current ETag.',
+    action: 'Read the entity, apply the change again, and repeat the request with the new ETag.',
+  },
+  'too-large': {
+    status: 413,
+    title: 'Payload too large',
+    when: 'The body, a file, a field, the entity, a batch or the children to include exceed a limit, which "accepted" names.',
+    action: 'Send or request less at once.',
+  },
+  'unsupported-media-type': {
+    status: 415,
+    title: 'Unsupported media type',
+    when: 'The body is not JSON, or the file has a type that is not accepted.',
+    action: 'Send one of the types that "accepted" lists.',
+  },
+  'too-many-requests': {
+    status: 429,
+    title: 'Too many requests',
+    when: 'The identity exceeded the number of grants per minute.',
+    action: 'Retry after the seconds in the Retry-After header. Use a grant until it expires.',
+  },
+  internal: {
+    status: 500,
+    title: 'Internal server error',
+    when: 'The API failed unexpectedly. The log of the app has the error.',
+    action: 'Retry once. If the error persists, report it to the operator.',
+  },
+  busy: {
+    status: 503,
+    title: 'Service unavailable',
+    when: 'Other requests are writing the same rows. Nothing was changed.',
+    action: 'Retry after the seconds in the Retry-After header.',
+  },
+  'storage-unavailable': {
+    status: 503,
+    title: 'Service unavailable',
+    when: 'Storage or the key vault does not respond, or throttles. A write was applied as a whole or not at all.',
+    action: 'Retry after the seconds in the Retry-After header. Send a POST again with the same Idempotency-Key.',
+  },
+  'identity-unavailable': {
+    status: 503,
+    title: 'Service unavailable',
+    when: 'The signing keys of the token issuer cannot be fetched, so no token can be checked.',
+    action: 'Retry after the seconds in the Retry-After header. Operator: check that TOKEN_JWKS_URI is reachable.',
+  },
+  'needs-repair': {
+    status: 503,
+    title: 'Service unavailable',
+    when: 'Stored data was lost, or changed outside the API, and cannot be read. "field" names the field, if there is one.',
+    action: 'Do not retry. Replace the field with PUT, or ask the operator to run the consistency check.',
+  },
+  'wrong-setting': {
+    status: 503,
+    title: 'Service unavailable',
+    when: 'A setting of the app is wrong, or a change of the model was rejected.',
+    action: 'Do not retry. Operator: the log of the app names the setting or the change.',
+  },
+};
+
+/** `type` is a path and not a full URL, because the app does not know the origin that its callers use. */
 export const Problem = z.object({
-  type: z.string(),
+  type: z.string().meta({ format: 'uri-reference', description: 'The documentation of the problem' }),
   title: z.string(),
   status: z.int(),
-  detail: z.string(),
-  field: z.string().optional(),
-  accepted: z.string().optional(),
-  etag: z.string().optional(),
+  detail: z.string().describe('What failed, for people; the text may change'),
+  code: z.string().describe('What failed, for programs; the code is stable'),
+  field: z.string().optional().describe('The first invalid field'),
+  accepted: z.string().optional().describe('What is accepted'),
+  etag: z.string().optional().describe('The current ETag'),
   errors: z.array(z.object({ field: z.string(), message: z.string() })).optional(),
 });
 export type Problem = z.infer<typeof Problem>;
 
-/** Of failures whose message is for the log: the name of a setting or of a table is nothing that a caller can act on. */
+/** Replaces messages that are for the log: a caller cannot act on the name of a setting or of a table. */
 export const FOR_OPERATORS: Partial<Record<ErrorCode, string>> = {
-  'wrong-setting': 'The operator must check the settings: the log of the app names what is wrong.',
-  'needs-repair': 'Something of it was lost, or changed in storage; the operator has to look at it.',
+  'wrong-setting': 'The app is misconfigured. The operator finds the reason in the log of the app.',
+  'needs-repair': 'Stored data was lost, or changed outside the API. The operator must repair it.',
 };
 
-/** What a caller is told of a failure. */
 export function toProblem({ code, message, details }: RowkeyError): Problem {
-  const { retryAfter: _, ...shown } = details;
-  return { type: `/problems/${code}`, ...PROBLEMS[code], detail: FOR_OPERATORS[code] ?? message, ...shown };
+  const { retryAfter: _, ...members } = details;
+  return { ...problemOf(code, FOR_OPERATORS[code] ?? message), ...members };
 }
 
-/** What a caller is told of a failure that is none of ours. */
-export const INTERNAL_PROBLEM: Problem = {
-  type: '/problems/internal',
-  title: 'Internal server error',
-  status: 500,
-  detail: 'The failure was logged; trying again may help.',
-};
+/** For an error without a code, whose message is not shown. */
+export const INTERNAL_PROBLEM: Problem = problemOf(
+  'internal',
+  'The request failed unexpectedly. The error was logged.',
+);
+
+function problemOf(code: ProblemCode, detail: string): Problem {
+  const { status, title } = PROBLEMS[code];
+  return { type: `${pathTo(PROBLEMS_PATH)}#${code}`, title, status, detail, code };
+}

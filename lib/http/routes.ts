@@ -9,6 +9,7 @@ import { healthRoute } from './health-route.ts';
 import { indexRoutes } from './index-routes.ts';
 import { openapiOf } from './openapi.ts';
 import { poisonRoutes } from './poison-routes.ts';
+import { problemsRoute } from './problems-route.ts';
 import { revocationRoutes } from './revocation-routes.ts';
 import { rewrapRoute } from './rewrap-route.ts';
 import type { Route } from './route.ts';
@@ -46,6 +47,7 @@ export function routesOf(entities: readonly Entity[]): Route[] {
       .flatMap(about((entity) => [rewrapRoute(entity)])),
     ...entities.filter(canVerify).flatMap(about(verifyRoutes)),
     healthRoute,
+    problemsRoute,
   ];
   const grants = grantRoute(entities);
   const described = [...ofEntities, ...(entities.some((entity) => entity.access.own) ? [grants] : []), ...operating];

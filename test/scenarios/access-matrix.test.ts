@@ -168,7 +168,7 @@ const TARGETS: readonly Target[] = routesOf(deployment).map((route) => {
 /** The status that a caller gets who is let through, or 401 or 403. */
 function expected({ route, parts, entity }: Target, caller: Caller, explain: boolean): 'open' | 401 | 403 {
   const { method, path } = route;
-  if (path === 'health' || path === 'openapi.json') return 'open';
+  if (['health', 'openapi.json', 'problems'].includes(path)) return 'open';
   if (caller.roles.length === 0) return 401;
   const may = (allowed: boolean) => (allowed ? 'open' : 403);
   if (path === 'grants') return may(caller.email === OWNER && caller.roles.includes('reader'));

@@ -16,7 +16,7 @@ describe('a path or a method that no route has', () => {
   test('is a problem that names the methods of the path', async () => {
     for (const path of ['/api/none', '/api/none/', '/api/employees/a/b/c/d/e?x=1', '/api//', '/api/health/x']) {
       const reply = await nobody('GET', path);
-      expect(reply).toMatchObject({ status: 404, body: { type: '/problems/not-found', status: 404 } });
+      expect(reply).toMatchObject({ status: 404, body: { type: '/api/problems#not-found', status: 404 } });
       expect(reply.headers.get('content-type')).toBe('application/problem+json');
     }
     for (const [method, path, allow] of [
@@ -28,7 +28,7 @@ describe('a path or a method that no route has', () => {
       ['DELETE', '/api/employees/batch?x=1', 'GET, HEAD, POST, OPTIONS'],
     ] as const) {
       const reply = await nobody(method, path);
-      expect(reply).toMatchObject({ status: 405, body: { type: '/problems/method-not-allowed', accepted: allow } });
+      expect(reply).toMatchObject({ status: 405, body: { type: '/api/problems#method-not-allowed', accepted: allow } });
       expect(reply.headers.get('allow')).toBe(allow);
     }
   });
@@ -67,7 +67,7 @@ describe('a body', () => {
     const body = { lastName: 'x'.repeat(1_100_000) };
     expect(await hr('POST', '/api/departments', { body })).toMatchObject({
       status: 413,
-      body: { type: '/problems/too-large', accepted: 'at most 1048576 bytes' },
+      body: { type: '/api/problems#too-large', accepted: 'at most 1048576 bytes' },
     });
   });
 
@@ -77,7 +77,7 @@ describe('a body', () => {
     for (const type of ['text/plain;charset=UTF-8', 'application/x-www-form-urlencoded', 'text/json', 'json'])
       expect(await create(type)).toMatchObject({
         status: 415,
-        body: { type: '/problems/unsupported-media-type', accepted: 'application/json' },
+        body: { type: '/api/problems#unsupported-media-type', accepted: 'application/json' },
       });
     const bare = await ask('POST', '/api/departments', { 'content-length': String(body.length) }, body);
     expect(bare.status).toBe(201);
@@ -94,7 +94,7 @@ describe('a body', () => {
       const path = method === 'POST' ? '/api/departments' : '/api/departments/Chunked';
       const chunked = { 'transfer-encoding': 'chunked', 'content-type': 'application/json' };
       const reply = await ask(method, path, chunked, body);
-      expect(reply).toMatchObject({ status: 411, body: { type: '/problems/length-required' } });
+      expect(reply).toMatchObject({ status: 411, body: { type: '/api/problems#length-required' } });
     }
     expect((await reader('GET', '/api/departments/Chunked')).status).toBe(404);
   });

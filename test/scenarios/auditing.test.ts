@@ -216,7 +216,7 @@ test('what cannot be recorded is not acknowledged, nothing more is changed meanw
   const from = now();
   const client = product.storage.blobs.getContainerClient(container);
   await client.delete();
-  const unavailable = { status: 503, body: { type: '/problems/storage-unavailable' } };
+  const unavailable = { status: 503, body: { type: '/api/problems#storage-unavailable' } };
   const refused = await ann('POST', '/api/employees', { body: one });
   expect(refused).toMatchObject(unavailable);
   expect(refused.headers.get('retry-after')).toBe('5');

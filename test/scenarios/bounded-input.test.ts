@@ -51,7 +51,7 @@ describe('a day beyond the year 9999', () => {
     const answer = await hr(method, `/api/${route}`, body ? { body } : {});
     expect(answer, JSON.stringify(answer.body)).toMatchObject({
       status: 400,
-      body: { type: '/problems/invalid-input' },
+      body: { type: '/api/problems#invalid-input' },
     });
   });
 });

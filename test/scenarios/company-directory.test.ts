@@ -44,7 +44,7 @@ describe('an employee over HTTP', () => {
     const stale = await hr('PATCH', path, { body: { phone: '2' }, headers: { 'if-match': etag } });
     expect(stale).toMatchObject({
       status: 412,
-      body: { type: '/problems/etag-mismatch', etag: replaced.headers.get('etag') },
+      body: { type: '/api/problems#etag-mismatch', etag: replaced.headers.get('etag') },
     });
     expect(stale.headers.get('etag')).toBe(replaced.headers.get('etag'));
     const patched = await hr('PATCH', path, { body: { phone: null, age: 40 } });
@@ -67,7 +67,7 @@ describe('an employee over HTTP', () => {
         ['DELETE', {}],
       ] as const) {
         const refused = await hr(method, path, { ...sent, headers: { 'if-none-match': named } });
-        expect(refused).toMatchObject({ status: 412, body: { type: '/problems/etag-mismatch', etag } });
+        expect(refused).toMatchObject({ status: 412, body: { type: '/api/problems#etag-mismatch', etag } });
       }
     const read = await reader('GET', path);
     expect(read.body).toEqual(values);
@@ -110,12 +110,12 @@ describe('an employee over HTTP', () => {
   test('is refused where its key or its email is taken, without a word about who has it', async () => {
     const { values } = await hire({ firstName: 'Secretive' });
     const sameKey = await hr('POST', '/api/employees', { body: somebody({ employeeId: values.employeeId }) });
-    expect(sameKey).toMatchObject({ status: 409, body: { type: '/problems/duplicate-key', field: 'employeeId' } });
+    expect(sameKey).toMatchObject({ status: 409, body: { type: '/api/problems#duplicate-key', field: 'employeeId' } });
     for (const department of ['Sales', 'Marketing']) {
       const sameEmail = await hr('POST', '/api/employees', {
         body: somebody({ department, email: values.email.toUpperCase() }),
       });
-      expect(sameEmail).toMatchObject({ status: 409, body: { type: '/problems/duplicate-value', field: 'email' } });
+      expect(sameEmail).toMatchObject({ status: 409, body: { type: '/api/problems#duplicate-value', field: 'email' } });
       expect(JSON.stringify(sameEmail.body)).not.toContain('Secretive');
     }
   });
@@ -125,7 +125,7 @@ describe('an employee over HTTP', () => {
     const twice = await hr('POST', '/api/employees', {
       body: somebody({ department: 'Other numbers', employeeId: values.employeeId }),
     });
-    expect(twice).toMatchObject({ status: 409, body: { type: '/problems/duplicate-value', field: 'employeeId' } });
+    expect(twice).toMatchObject({ status: 409, body: { type: '/api/problems#duplicate-value', field: 'employeeId' } });
     expect(JSON.stringify(twice.body)).not.toContain('Numbers');
     const put = await hr('PUT', `/api/employees/Other/${values.employeeId}`, {
       body: somebody({ department: 'Other', employeeId: values.employeeId }),
@@ -264,7 +264,7 @@ describe('a caller', () => {
   test('without a token, or with one that was tampered with, is told nothing', async () => {
     const { path } = await hire();
     const nobody = await product.as(undefined)('GET', path);
-    expect(nobody).toMatchObject({ status: 401, body: { type: '/problems/unauthenticated' } });
+    expect(nobody).toMatchObject({ status: 401, body: { type: '/api/problems#unauthenticated' } });
     expect(nobody.headers.get('www-authenticate')).toBe('Bearer');
     const token = await product.token('hr');
     const [head, payload, signature] = token.split('.');

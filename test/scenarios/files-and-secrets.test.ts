@@ -149,7 +149,7 @@ test('a photo or a text that is lost is a problem to who reads it, hides nothing
     const blobs = product.storage.blobs.getContainerClient(container);
     for await (const { name } of blobs.listBlobsFlat()) await blobs.deleteBlob(name);
   }
-  const type = '/problems/needs-repair';
+  const type = '/api/problems#needs-repair';
   expect(await hr('GET', `${path}/photo`)).toMatchObject({ status: 503, body: { type } });
   expect(await hr('GET', reviewed)).toMatchObject({ status: 503, body: { type, field: 'comments' } });
   expect((await hr('GET', path)).status).toBe(200);
@@ -197,7 +197,7 @@ describe('a secret over HTTP', () => {
     const broken = { partitionKey: 'Broken', rowKey: `empid_${bad.employeeId}`, nationalId: 'v1.broken' };
     await product.storage.table('employees').updateEntity(broken, 'Merge');
     const one = `/api/employees/Broken/${bad.employeeId}`;
-    const problem = { type: '/problems/needs-repair', field: 'nationalId' };
+    const problem = { type: '/api/problems#needs-repair', field: 'nationalId' };
     expect(await hr('GET', one)).toMatchObject({ status: 503, body: problem });
     expect((await stranger('GET', one)).body).toEqual({ ...bad, nationalId: undefined });
     const items = [{ ...bad, nationalId: null }, good];

@@ -74,7 +74,7 @@ test('an identity gets so many grants a minute, of all kinds together, and other
   const refused = replies.filter(({ status }) => status !== 201);
   expect(refused).toHaveLength(5);
   for (const { status, headers, body } of refused) {
-    expect([status, body.type]).toEqual([429, '/problems/too-many-requests']);
+    expect([status, body.type]).toEqual([429, '/api/problems#too-many-requests']);
     expect(Number(headers.get('retry-after'))).toBeGreaterThanOrEqual(1);
     expect(Number(headers.get('retry-after'))).toBeLessThanOrEqual(60);
   }

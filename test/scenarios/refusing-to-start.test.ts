@@ -61,7 +61,7 @@ test.each([
   ] as const) {
     const reply = await ask(path, method);
     expect(reply).toMatchObject(refused);
-    expect(JSON.parse(reply.text).type).toBe('/problems/wrong-setting');
+    expect(JSON.parse(reply.text).type).toBe('/api/problems#wrong-setting');
     expect(reply.text).not.toContain('s3cret');
   }
   expect((await ask('health', 'HEAD')).status).toBe(503);

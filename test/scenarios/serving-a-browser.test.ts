@@ -93,9 +93,13 @@ describe('a page of an allowed origin', () => {
     expect(changed).toMatchObject({ status: 200, body: { phone: '555' } });
     const { etag = 'none' } = changed.headers;
     expect(etag).not.toBe(created.headers.etag);
-    expect(stale).toMatchObject({ status: 412, headers: { etag }, body: { type: '/problems/etag-mismatch', etag } });
+    expect(stale).toMatchObject({
+      status: 412,
+      headers: { etag },
+      body: { type: '/api/problems#etag-mismatch', etag },
+    });
     expect(first.status).toBe(201);
-    expect(second).toMatchObject({ status: 409, body: { type: '/problems/duplicate-key' } });
+    expect(second).toMatchObject({ status: 409, body: { type: '/api/problems#duplicate-key' } });
     const { firstPage, nextPage, found, nobody } = await page.evaluate(async (email) => {
       const firstPage = await call('GET', '/api/employees/Browsing?top=1');
       return {
@@ -161,7 +165,7 @@ describe('a page of an allowed origin', () => {
     for (const answer of [merged, removed, read])
       expect(answer).toMatchObject({ status: 403, headers: { 'x-ms-error-code': expect.stringMatching(/^Auth/) } });
     expect(unsigned.status).toBe(403);
-    expect(unasked).toMatchObject({ status: 403, body: { type: '/problems/forbidden' } });
+    expect(unasked).toMatchObject({ status: 403, body: { type: '/api/problems#forbidden' } });
   });
 });
 

@@ -31,7 +31,13 @@ test('describes conditions of the operations that heed them, and of no others', 
 
 describe('the description and an answer', () => {
   const { disagreement } = openapiChecker(openapi);
-  const problem = { type: '/problems/not-found', title: 'Not found', status: 404, detail: 'None.' };
+  const problem = {
+    type: '/api/problems#not-found',
+    title: 'Not found',
+    status: 404,
+    detail: 'None.',
+    code: 'not-found',
+  };
   const answer = (over: Partial<Omit<Exchange, 'headers'>> & { body?: unknown; type?: string; headers?: object }) =>
     disagreement({
       method: over.method ?? 'GET',

@@ -24,6 +24,6 @@ test.each([
   const request = new HttpRequest({ method: 'GET', url: 'http://localhost/api/things' });
   const answer = await respondWith(() => ({}) as App, route)(request, context);
   expect(answer).toMatchObject({ status: 500, headers: { 'content-type': 'application/problem+json' } });
-  expect(JSON.parse(String(answer.body))).toMatchObject({ type: '/problems/internal', status: 500 });
+  expect(JSON.parse(String(answer.body))).toMatchObject({ type: '/api/problems#internal', status: 500 });
   expect(errors).toEqual(['An unexpected TypeError']);
 });
