@@ -1,6 +1,6 @@
 using 'main.bicep'
 
-// For trying out: the least of everything. What differs between deployments comes from the environment; none is a secret.
+// A small environment for trials. Values that differ between deployments come from environment variables; none is a secret.
 var origins = readEnvironmentVariable('ALLOWED_ORIGINS', '')
 var emails = readEnvironmentVariable('ALERT_EMAILS', '')
 
@@ -16,17 +16,17 @@ param auditKeptDays = 30
 param maximumInstanceCount = 40
 param instanceMemoryMB = 2048
 
-// Of the identity provider, such as https://login.microsoftonline.com/{tenant}/v2.0, the id of the application and
-// https://login.microsoftonline.com/{tenant}/discovery/v2.0/keys
+// Microsoft Entra ID uses https://login.microsoftonline.com/{tenant}/v2.0, the id of the application, and
+// https://login.microsoftonline.com/{tenant}/discovery/v2.0/keys.
 param tokenIssuer = readEnvironmentVariable('TOKEN_ISSUER')
 param tokenAudience = readEnvironmentVariable('TOKEN_AUDIENCE')
 param tokenJwksUri = readEnvironmentVariable('TOKEN_JWKS_URI')
 param agreedModelChanges = readEnvironmentVariable('AGREED_MODEL_CHANGES', '')
 
-// Separated by commas, such as http://localhost:5173,https://app.example.com
+// Comma-separated, such as http://localhost:5173,https://app.example.com
 param allowedOrigins = empty(origins) ? [] : split(replace(origins, ' ', ''), ',')
 
-// Logs, alerts, money
+// Logs, alerts, budget
 param logRetentionDays = 30
 param logDailyCapGb = 1
 param alertEmails = empty(emails) ? [] : split(replace(emails, ' ', ''), ',')

@@ -1,10 +1,10 @@
-// Everything that Rowkey needs in Azure, in one resource group. This file composes; each module says why.
+// Deploys everything that Rowkey needs in Azure into one resource group. The modules give the reasons.
 
 targetScope = 'resourceGroup'
 
 import { Authentication, Model } from 'modules/types.bicep'
 
-@description('Name of the environment, such as dev or prod: letters (a-z, A-Z), digits and hyphens, with a letter or digit first and last. It is part of most names.')
+@description('Name of the environment, such as dev or prod. Part of most resource names: letters (a-z, A-Z), digits and hyphens, with a letter or digit first and last.')
 @minLength(1)
 @maxLength(12)
 param environmentName string
@@ -12,79 +12,79 @@ param environmentName string
 @description('Region of every resource.')
 param location string = resourceGroup().location
 
-@description('What the model of the app needs of storage: model.json, which npm run infra-model writes.')
+@description('Tables, queues and containers of the app, from model.json, which npm run infra-model writes.')
 param model Model
 
-@description('Redundancy of storage. GRS and GZRS add a copy in another region: docs/infrastructure.md, Redundancy, before you choose one.')
+@description('Redundancy of storage. Before you choose GRS or GZRS, which add a copy in another region, read docs/infrastructure.md, Redundancy.')
 param storageSku 'Standard_LRS' | 'Standard_ZRS' | 'Standard_GRS' | 'Standard_GZRS'
 
-@description('How many days a deleted blob or container can be had back.')
+@description('Days for which a deleted blob or container can be restored.')
 @minValue(1)
 @maxValue(365)
 param undeleteDays int = 7
 
-@description('How many days the audit log is kept.')
+@description('Days for which the audit log is kept.')
 @minValue(1)
 param auditKeptDays int
 
-@description('The most instances of the app at a time.')
+@description('Maximum number of instances of the app.')
 @minValue(1)
 @maxValue(1000)
 param maximumInstanceCount int
 
-@description('Memory of an instance of the app in MB.')
+@description('Memory of one instance of the app in MB.')
 param instanceMemoryMB 512 | 2048 | 4096 = 2048
 
-@description('Issuer of the bearer tokens that the app accepts, as in their claim iss.')
+@description('Issuer of the bearer tokens that the app accepts: the claim iss.')
 @minLength(1)
 param tokenIssuer string
 
-@description('Audience of the bearer tokens that the app accepts, as in their claim aud.')
+@description('Audience of the bearer tokens that the app accepts: the claim aud.')
 @minLength(1)
 param tokenAudience string
 
-@description('Where the public keys of the issuer are.')
+@description('URL of the public keys of the issuer.')
 @minLength(1)
 param tokenJwksUri string
 
-@description('The word that agrees to a change of the model which was refused: docs/operating.md. Empty: none is agreed to.')
+@description('Code that accepts a rejected model change: docs/operating.md. Empty accepts none.')
 param agreedModelChanges string = ''
 
-@description('Origins of web pages that call the API, and that use grants straight with storage. Empty: none may.')
+@description('Origins of web pages that may call the API and use grants with storage. Empty allows none.')
 param allowedOrigins string[] = []
 
-@description('The app registration that the platform asks tokens for, before the app checks them itself. Off by default.')
+@description('App registration whose tokens the platform requires, in addition to the check by the app. Off by default.')
 param authentication Authentication = {
   clientId: ''
   tenantId: ''
 }
 
-@description('How many days logs and metrics are kept.')
+@description('Days for which logs and metrics are kept.')
 @minValue(30)
 @maxValue(730)
 param logRetentionDays int
 
-@description('The most logs and metrics that are taken in on one day, in GB.')
+@description('Maximum ingestion of logs and metrics per day, in GB.')
 @minValue(1)
 param logDailyCapGb int
 
-@description('How many seconds an index may lag behind its entity before somebody is told.')
+@description('Seconds that an index may lag behind its entity before an alert fires.')
 @minValue(1)
 param reconcileLagSeconds int = 60
 
-@description('Who is told of alerts and of the budget. Empty: alerts are seen in the portal only.')
+@description('Email addresses that receive alerts and budget notifications. Empty shows alerts in the portal only and creates no budget.')
 param alertEmails string[] = []
 
-@description('What the resource group may cost a month, in the currency of the subscription.')
+@description('Budget of the resource group per month, in the currency of the subscription.')
 @minValue(1)
 param budgetAmount int
 
-@description('First day of the month in which the budget is first deployed, as 2026-11-01; the same ever after. Empty: no budget.')
+@description('First day of the month of the first deployment, such as 2026-11-01. Azure rejects a later change. Empty creates no budget.')
 param budgetStart string = ''
 
-// What the types of parameters cannot say. A failed check ends the deployment before it changes anything.
+// Checks that parameter types cannot express. A failed check ends the deployment before it changes anything.
 
-// Bicep has no regular expressions. Everything else is accepted by some of the services and rejected by others.
+// Bicep has no regular expressions. Some services reject every other character.
 var nameCharacters = 'abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-'
 var wrongNameCharacters = filter(
   range(0, length(environmentName)),
@@ -93,19 +93,19 @@ var wrongNameCharacters = filter(
 var isNameUsable = empty(wrongNameCharacters) && !startsWith(environmentName, '-') && !endsWith(environmentName, '-')
 var environmentLabel = isNameUsable
   ? environmentName
-  : fail('environmentName "${environmentName}" is not usable. It takes letters (a-z, A-Z), digits and hyphens, with a letter or digit first and last.')
+  : fail('environmentName "${environmentName}" is not usable. Use letters (a-z, A-Z), digits and hyphens, with a letter or digit first and last.')
 
-// An issuer without a tenant would reject every token.
+// Without a tenant the issuer would match no token.
 var checkedAuthentication = empty(authentication.clientId) == empty(authentication.tenantId)
   ? authentication
   : fail('authentication needs both clientId and tenantId, or neither to switch platform authentication off.')
 
-// The lists are split from text: a trailing comma must not become an empty receiver or origin.
-// An address is the name of its receiver, and an action group takes no name twice. union() drops equal elements.
+// The parameter files split these lists from text: a trailing comma must not become an empty receiver or origin.
+// Receivers are named after their addresses, and an action group rejects duplicate names. union() drops duplicates.
 var receivers = union([], map(filter(alertEmails, email => !empty(trim(email))), email => toLower(trim(email))))
 var origins = filter(allowedOrigins, origin => !empty(trim(origin)))
 
-// Names are known before anything is deployed, so that a what-if can tell what it would change.
+// Names do not depend on deployed resources, so that a what-if can show every change.
 var suffix = uniqueString(subscription().id, resourceGroup().id, environmentLabel)
 var tags = {
   'azd-env-name': environmentLabel
@@ -125,7 +125,7 @@ var names = {
 var packageContainer = 'deployments'
 var keyName = 'key-encryption'
 
-// The app's own identity, which is all that it proves itself with.
+// The identity of the app, its only credential.
 module identity 'modules/identity.bicep' = {
   name: 'identity'
   params: {
@@ -135,7 +135,7 @@ module identity 'modules/identity.bicep' = {
   }
 }
 
-// First of all the place where the others send their logs.
+// Logs. Other modules send theirs here, and depend on it.
 module monitoring 'modules/monitoring.bicep' = {
   name: 'monitoring'
   params: {
@@ -148,7 +148,7 @@ module monitoring 'modules/monitoring.bicep' = {
   }
 }
 
-// What is stored: everything that the model declares.
+// Storage for everything that the model declares.
 module storage 'modules/storage.bicep' = {
   name: 'storage'
   params: {
@@ -177,7 +177,7 @@ module keyVault 'modules/key-vault.bicep' = {
   }
 }
 
-// Who may do what: every role, each on one resource.
+// Role assignments, each on one resource.
 module access 'modules/access.bicep' = {
   name: 'access'
   params: {
@@ -191,7 +191,7 @@ module access 'modules/access.bicep' = {
   dependsOn: [storage, keyVault, monitoring]
 }
 
-// The app. It comes after its roles, which its host needs in order to start.
+// The app. Its host needs the roles in order to start.
 module app 'modules/app.bicep' = {
   name: 'app'
   params: {
@@ -217,7 +217,7 @@ module app 'modules/app.bicep' = {
   dependsOn: [access]
 }
 
-// What wakes somebody up.
+// Alerts.
 module alerts 'modules/alerts.bicep' = {
   name: 'alerts'
   params: {
@@ -233,7 +233,7 @@ module alerts 'modules/alerts.bicep' = {
   dependsOn: [storage]
 }
 
-// What somebody who is awake asks first.
+// Saved queries for operators.
 module queries 'modules/queries.bicep' = {
   name: 'queries'
   params: {
@@ -243,8 +243,7 @@ module queries 'modules/queries.bicep' = {
   }
 }
 
-// What it may cost. A budget keeps the day from which it counts: a later deployment that gives another one is refused,
-// so that the day has to be said, and cannot be that of the deployment.
+// The start date is a parameter because Azure rejects a changed one: the date of the deployment would fail the second time.
 module budget 'modules/budget.bicep' = if (!empty(receivers) && !empty(budgetStart)) {
   name: 'budget'
   params: {
@@ -255,13 +254,13 @@ module budget 'modules/budget.bicep' = if (!empty(receivers) && !empty(budgetSta
   }
 }
 
-// Nothing here is a secret. The service gives back a name that begins in capitals respelt, such as azurE_RESOURCE_GROUP: so
-// names begin small, but for the one that azd looks for, in whatever spelling.
+// No output is a secret. Azure returns names that start with capitals respelt, such as azurE_RESOURCE_GROUP, so names start in
+// lower case. azd looks for AZURE_RESOURCE_GROUP in any case.
 
 @description('Name of the function app.')
 output functionAppName string = names.functionApp
 
-@description('Address of the API, without the prefix of its routes.')
+@description('URL of the API, without the prefix of its routes.')
 output apiUrl string = 'https://${app.outputs.hostName}'
 
 @description('Name of the resource group.')

@@ -1,7 +1,7 @@
 using 'main.bicep'
 
-// For azd, which looks for this name: an environment to try out, as dev is. What azd keeps for an environment
-// (azd env set) is read here.
+// For azd, which looks for a file of this name: a small environment for trials. Values come from the azd environment
+// (azd env set).
 var origins = readEnvironmentVariable('ALLOWED_ORIGINS', '')
 var emails = readEnvironmentVariable('ALERT_EMAILS', '')
 
@@ -23,7 +23,7 @@ param tokenJwksUri = readEnvironmentVariable('TOKEN_JWKS_URI')
 param agreedModelChanges = readEnvironmentVariable('AGREED_MODEL_CHANGES', '')
 param allowedOrigins = empty(origins) ? [] : split(replace(origins, ' ', ''), ',')
 
-// Logs, alerts, money
+// Logs, alerts, budget
 param logRetentionDays = 30
 param logDailyCapGb = 1
 param alertEmails = empty(emails) ? [] : split(replace(emails, ' ', ''), ',')

@@ -1,16 +1,16 @@
 using 'main.bicep'
 
-// For customers: storage in three zones, and everything kept for longer. What differs between deployments comes from the
-// environment; none is a secret.
+// Production: storage in three zones and longer retention. Values that differ between deployments come from environment
+// variables; none is a secret.
 var origins = readEnvironmentVariable('ALLOWED_ORIGINS', '')
 var emails = readEnvironmentVariable('ALERT_EMAILS', '')
 
 param environmentName = 'prod'
 param model = loadJsonContent('model.json')
 
-// Storage. Three zones of one region, on purpose: GRS and GZRS replicate to the other region asynchronously, and tables, queues
-// and blobs each with a lag of their own, so that a failover loses the last minutes of each. What it costs and what to do after
-// a failover: docs/infrastructure.md, Redundancy.
+// Storage. Three zones of one region, because GRS and GZRS replicate to the other region asynchronously, with separate lags for
+// tables, queues and blobs: a failover loses the last minutes of each. Prices, and the steps after a failover:
+// docs/infrastructure.md, Redundancy.
 param storageSku = 'Standard_ZRS'
 param undeleteDays = 30
 param auditKeptDays = 730
@@ -19,17 +19,17 @@ param auditKeptDays = 730
 param maximumInstanceCount = 100
 param instanceMemoryMB = 2048
 
-// Of the identity provider, such as https://login.microsoftonline.com/{tenant}/v2.0, the id of the application and
-// https://login.microsoftonline.com/{tenant}/discovery/v2.0/keys
+// Microsoft Entra ID uses https://login.microsoftonline.com/{tenant}/v2.0, the id of the application, and
+// https://login.microsoftonline.com/{tenant}/discovery/v2.0/keys.
 param tokenIssuer = readEnvironmentVariable('TOKEN_ISSUER')
 param tokenAudience = readEnvironmentVariable('TOKEN_AUDIENCE')
 param tokenJwksUri = readEnvironmentVariable('TOKEN_JWKS_URI')
 param agreedModelChanges = readEnvironmentVariable('AGREED_MODEL_CHANGES', '')
 
-// Separated by commas, such as https://app.example.com
+// Comma-separated, such as https://app.example.com
 param allowedOrigins = empty(origins) ? [] : split(replace(origins, ' ', ''), ',')
 
-// Logs, alerts, money
+// Logs, alerts, budget
 param logRetentionDays = 90
 param logDailyCapGb = 5
 param alertEmails = empty(emails) ? [] : split(replace(emails, ' ', ''), ',')

@@ -1,4 +1,4 @@
-// Who may do what. Every role of the app is on this page, each on the one resource it is for.
+// Every role assignment of the app, each on one resource.
 
 import { roles } from 'roles.bicep'
 
@@ -37,7 +37,7 @@ resource applicationInsights 'Microsoft.Insights/components@2020-02-02' existing
   name: applicationInsightsName
 }
 
-// The names are made of what is known before anything is deployed, so that a what-if shows each assignment.
+// Names do not depend on the id of the principal, which is unknown before the deployment, so that a what-if shows each assignment.
 
 resource blobs 'Microsoft.Authorization/roleAssignments@2022-04-01' = {
   scope: account
@@ -46,7 +46,7 @@ resource blobs 'Microsoft.Authorization/roleAssignments@2022-04-01' = {
     principalId: principalId
     principalType: 'ServicePrincipal'
     roleDefinitionId: subscriptionResourceId('Microsoft.Authorization/roleDefinitions', roles['Storage Blob Data Owner'])
-    description: 'Owner is what the Functions host asks for, for its leases and the package; making user delegation keys is part of it.'
+    description: 'The Functions host requires Owner for its leases and the package. The role includes user delegation keys.'
   }
 }
 
@@ -57,7 +57,7 @@ resource queues 'Microsoft.Authorization/roleAssignments@2022-04-01' = {
     principalId: principalId
     principalType: 'ServicePrincipal'
     roleDefinitionId: subscriptionResourceId('Microsoft.Authorization/roleDefinitions', roles['Storage Queue Data Contributor'])
-    description: 'Sends and takes messages, poison queues included.'
+    description: 'Sends and receives messages, also of poison queues.'
   }
 }
 
@@ -68,7 +68,7 @@ resource tables 'Microsoft.Authorization/roleAssignments@2022-04-01' = {
     principalId: principalId
     principalType: 'ServicePrincipal'
     roleDefinitionId: subscriptionResourceId('Microsoft.Authorization/roleDefinitions', roles['Storage Table Data Contributor'])
-    description: 'Reads and writes rows; makes and drops the tables that are named by the day.'
+    description: 'Reads and writes rows; creates and deletes the tables of days.'
   }
 }
 
@@ -79,7 +79,7 @@ resource tableGrants 'Microsoft.Authorization/roleAssignments@2022-04-01' = {
     principalId: principalId
     principalType: 'ServicePrincipal'
     roleDefinitionId: subscriptionResourceId('Microsoft.Authorization/roleDefinitions', roles['Storage Table Delegator'])
-    description: 'Asks for the user delegation key with which grants for rows are signed.'
+    description: 'Gets the user delegation key that signs grants for rows.'
   }
 }
 
@@ -90,7 +90,7 @@ resource encryption 'Microsoft.Authorization/roleAssignments@2022-04-01' = {
     principalId: principalId
     principalType: 'ServicePrincipal'
     roleDefinitionId: subscriptionResourceId('Microsoft.Authorization/roleDefinitions', roles['Key Vault Crypto Service Encryption User'])
-    description: 'Reads the public key and unwraps data keys, with this one key; may not make, change or delete keys.'
+    description: 'Reads the public key and unwraps data keys with this key. Cannot create, change or delete keys.'
   }
 }
 

@@ -1,4 +1,4 @@
-// What wakes somebody up, and whom.
+// Alerts and the people who receive them.
 
 import { Tags } from 'types.bicep'
 
@@ -11,26 +11,26 @@ param location string
 @description('Tags of every resource.')
 param tags Tags
 
-@description('Id of the workspace that is asked.')
+@description('Id of the workspace that the alerts query.')
 param workspaceId string
 
-@description('Name of the storage account whose throttling is watched.')
+@description('Name of the storage account to watch for throttling.')
 param storageAccountName string
 
-@description('Who is told. Empty: alerts are seen in the portal only.')
+@description('Email addresses that receive alerts. Empty shows alerts in the portal only.')
 param emails string[]
 
-@description('How many seconds an index may lag behind its entity.')
+@description('Seconds that an index may lag behind its entity.')
 @minValue(1)
 param reconcileLagSeconds int
 
-// Each query returns a number in the column `measure`; the alert fires if the largest value, or the total, is above the
-// threshold. A rule runs at most every 15 minutes, which is the cheapest interval, and looks back twice as far, because
-// telemetry arrives minutes late. The queries read metrics where they can: the Functions host keeps only a sample of traces
-// and their logs (ItemCount says how many one stands for), and names no function in its logs.
+// Each query returns a number in the column `measure`. The alert fires if the largest value, or the total, is above the
+// threshold. Rules run at most every 15 minutes, the cheapest interval, and look back twice as far because telemetry arrives
+// minutes late. Queries prefer metrics: the Functions host samples traces and logs (ItemCount is the number of items that a row
+// stands for), and its logs name no function.
 
-// The tables with their columns, so that a query is valid before the first telemetry has created them. A rule whose query
-// fails for a week is switched off by the service.
+// The union declares the columns, so that queries are valid before the first telemetry creates the tables. Azure Monitor
+// disables a rule whose query fails for a week.
 var tables = '''
   let Metrics = union isfuzzy=true
     (datatable(TimeGenerated: datetime, Name: string, Sum: real, Max: real, Properties: dynamic) []), AppMetrics;
@@ -38,15 +38,15 @@ var tables = '''
     (datatable(TimeGenerated: datetime, Url: string, ResultCode: string, ItemCount: int) []), AppRequests;
 '''
 
-// Table storage rejects some requests whenever it moves a partition to another server, and the SDK repeats them. More than
-// this number in half an hour means that a table, a queue or the account is at its limit.
+// Table storage rejects some requests whenever it moves a partition to another server, and the SDK retries them. A higher number
+// in half an hour means that a table, a queue or the account is at its limit.
 var throttledAtMost = 20
 
 var rules = [
   {
     name: 'poison'
-    title: 'A message was given up on'
-    description: 'A change was recorded as poison: an index or an archive is not what it should be until it is replayed. See docs/operating.md.'
+    title: 'A message became poison'
+    description: 'The app gave up on a message. An index or an archive stays stale until the message is replayed. See docs/operating.md.'
     severity: 1
     every: 'PT15M'
     window: 'PT30M'
@@ -69,7 +69,7 @@ var rules = [
   {
     name: 'reconcile-lag'
     title: 'Indexes lag behind'
-    description: 'From a write until its indexes agreed took longer than is promised.'
+    description: 'The time from a write to its reconciled indexes exceeded reconcileLagSeconds.'
     severity: 2
     every: 'PT15M'
     window: 'PT30M'
@@ -85,7 +85,7 @@ var rules = [
   {
     name: 'server-errors'
     title: 'More than 5 % of the requests fail'
-    description: 'Of at least 20 requests, more than 5 % were answered with 5xx.'
+    description: 'More than 5 % of at least 20 requests returned 5xx.'
     severity: 1
     every: 'PT15M'
     window: 'PT30M'
@@ -103,11 +103,11 @@ var rules = [
   {
     name: 'timer-missed'
     title: 'A timer did not run'
-    description: 'A timer has not run to its end for longer than it may.'
+    description: 'A timer has not completed within its limit.'
     severity: 2
     every: 'PT1H'
-    // The longest window there is. A timer that has not completed in it counts from the first metric of any kind, so that
-    // a new deployment gets the same time. Without any metric nothing is known, and the alert does not fire.
+    // The longest window of Azure Monitor. A timer that has not completed in the window counts from the first metric of any
+    // kind, so that a new deployment gets the same time. Without any metric the alert does not fire.
     window: 'P2D'
     query: '''
       let began = toscalar(Metrics | summarize min(TimeGenerated));
@@ -230,9 +230,8 @@ resource alerts 'Microsoft.Insights/scheduledQueryRules@2023-12-01' = [
           }
         ]
       }
-      // Says by itself when it is over.
       autoMitigate: true
-      // Validation would need the tables of the first telemetry, which comes after the first deployment.
+      // Validation needs tables that the first telemetry creates, after the first deployment.
       skipQueryValidation: true
       actions: {
         actionGroups: [operators.id]
@@ -241,8 +240,8 @@ resource alerts 'Microsoft.Insights/scheduledQueryRules@2023-12-01' = [
   }
 ]
 
-// The same for the whole account, by the service's own metric: it also counts clients that hold a grant and never reach
-// the app. The values are those of the dimension ResponseType:
+// Throttling of the whole account, by the metric of the service, which includes clients that use a grant and bypass the app.
+// Values of the dimension ResponseType:
 // https://learn.microsoft.com/azure/storage/tables/monitor-table-storage-reference#metrics-dimensions
 resource accountThrottled 'Microsoft.Insights/metricAlerts@2018-03-01' = {
   name: '${name}-account-throttled'

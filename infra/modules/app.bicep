@@ -5,7 +5,7 @@ import { Authentication, Tags } from 'types.bicep'
 @description('Name of the function app.')
 param name string
 
-@description('Name of its plan.')
+@description('Name of the plan.')
 param planName string
 
 @description('Region.')
@@ -32,33 +32,33 @@ param keyName string
 @description('Name of the Application Insights component.')
 param applicationInsightsName string
 
-@description('The most instances at a time: what an attack or a loop can cost at most.')
+@description('Maximum number of instances. Limits the cost of an attack or a loop.')
 @minValue(1)
 @maxValue(1000)
 param maximumInstanceCount int
 
-@description('Memory of an instance in MB.')
+@description('Memory of one instance in MB.')
 param instanceMemoryMB 512 | 2048 | 4096
 
-@description('Issuer of the bearer tokens that the app accepts, as in their claim iss.')
+@description('Issuer of the bearer tokens that the app accepts: the claim iss.')
 param tokenIssuer string
 
-@description('Audience of the bearer tokens that the app accepts, as in their claim aud.')
+@description('Audience of the bearer tokens that the app accepts: the claim aud.')
 param tokenAudience string
 
-@description('Where the public keys of the issuer are.')
+@description('URL of the public keys of the issuer.')
 param tokenJwksUri string
 
-@description('The word that agrees to a change of the model which was refused. Empty: none is agreed to.')
+@description('Code that accepts a rejected model change. Empty accepts none.')
 param agreedModelChanges string
 
-@description('Origins of web pages that call the API.')
+@description('Origins of web pages that may call the API.')
 param allowedOrigins string[]
 
-@description('The app registration that the platform asks tokens for, before the app checks them itself.')
+@description('App registration whose tokens the platform requires, in addition to the check by the app.')
 param authentication Authentication
 
-// Handlers wait for storage most of the time, so that one process serves many requests at once.
+// Handlers wait for storage most of the time, so one instance serves many requests concurrently.
 var httpConcurrency = 32
 
 var isAuthenticationOn = !empty(authentication.clientId)
@@ -101,7 +101,7 @@ resource plan 'Microsoft.Web/serverfarms@2025-03-01' = {
 resource app 'Microsoft.Web/sites@2025-03-01' = {
   name: name
   location: location
-  // By this tag azd knows which service of azure.yaml is deployed here.
+  // azd finds the target of a service in azure.yaml by this tag.
   tags: union(tags, { 'azd-service-name': 'api' })
   kind: 'functionapp,linux'
   identity: {
@@ -139,7 +139,7 @@ resource app 'Microsoft.Web/sites@2025-03-01' = {
         }
       }
     }
-    // Flex Consumption has no FTP, and refuses a site that says anything of ftpsState.
+    // Flex Consumption has no FTP and rejects ftpsState.
     siteConfig: {
       minTlsVersion: '1.2'
       scmMinTlsVersion: '1.2'
@@ -151,11 +151,9 @@ resource app 'Microsoft.Web/sites@2025-03-01' = {
   }
 }
 
-// The resources below all write to the site. App Service returns 409 now and then for concurrent writes to one site, so each
-// of them depends on the one before.
+// App Service returns 409 now and then for concurrent writes to one site, so each resource below depends on the previous one.
 
-// No setting is a secret. The connection string of Application Insights names a place; without an identity that has the
-// role, nothing is accepted there.
+// No setting is a secret. Application Insights accepts nothing for the connection string without an identity that has the role.
 resource settings 'Microsoft.Web/sites/config@2025-03-01' = {
   parent: app
   name: 'appsettings'
@@ -166,7 +164,7 @@ resource settings 'Microsoft.Web/sites/config@2025-03-01' = {
       AzureWebJobsStorage__tableServiceUri: account.properties.primaryEndpoints.table
       AzureWebJobsStorage__credential: 'managedidentity'
       AzureWebJobsStorage__clientId: identity.properties.clientId
-      // Without a version: the app wraps with the newest.
+      // Without a version, so that the app wraps with the newest.
       KEY_ENCRYPTION_KEY_URI: key.properties.keyUri
       TOKEN_ISSUER: tokenIssuer
       TOKEN_AUDIENCE: tokenAudience
@@ -178,8 +176,8 @@ resource settings 'Microsoft.Web/sites/config@2025-03-01' = {
   )
 }
 
-// A password for uploading the app would be a way in past Microsoft Entra ID. The service has been known to refuse these two
-// without a location, which their type does not have.
+// Publishing passwords would bypass Microsoft Entra ID. The service has been known to reject these resources without a
+// location, which their type does not document (BCP187).
 
 resource ftpCredentials 'Microsoft.Web/sites/basicPublishingCredentialsPolicies@2025-03-01' = {
   parent: app
@@ -203,9 +201,9 @@ resource scmCredentials 'Microsoft.Web/sites/basicPublishingCredentialsPolicies@
   dependsOn: [ftpCredentials]
 }
 
-// Off by default: the app checks bearer tokens itself, of any issuer. If it is on, the platform rejects a request without
-// a token of the tenant, except on the three routes that need no token. The resource is deployed in both cases: a deployment
-// does not remove a resource that the template leaves out, so authentication would stay on after the client id is emptied.
+// Off by default: the app checks bearer tokens of any issuer itself. When on, the platform rejects a request without a token
+// of the tenant, except on the excluded paths, which need none. The resource has no condition, because a deployment leaves a skipped
+// resource unchanged: authentication would stay on after the client id is emptied.
 resource platformAuthentication 'Microsoft.Web/sites/config@2025-03-01' = {
   parent: app
   name: 'authsettingsV2'

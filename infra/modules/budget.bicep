@@ -1,16 +1,16 @@
-// Says when this resource group costs more than was thought. It stops nothing.
+// Notifies when the resource group exceeds its budget. Stops nothing.
 
 @description('Name of the budget.')
 param name string
 
-@description('Amount a month, in the currency of the subscription.')
+@description('Amount per month, in the currency of the subscription.')
 @minValue(1)
 param amount int
 
-@description('First day of the month in which it is made, as 2026-11-01. It cannot be changed afterwards.')
+@description('First day of the month of the first deployment, such as 2026-11-01. Azure rejects a later change.')
 param start string
 
-@description('Who is told; at least one.')
+@description('Email addresses that receive notifications, at least one.')
 param emails string[]
 
 resource budget 'Microsoft.Consumption/budgets@2024-08-01' = {

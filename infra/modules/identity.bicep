@@ -1,4 +1,4 @@
-// The identity of the app. It is assigned by the user so that it, and its roles, are there before the app first starts.
+// The identity of the app. User-assigned, so that the identity and its roles exist before the app first starts.
 
 import { Tags } from 'types.bicep'
 
@@ -17,5 +17,5 @@ resource identity 'Microsoft.ManagedIdentity/userAssignedIdentities@2024-11-30' 
   tags: tags
 }
 
-@description('The object id, to which roles are assigned.')
+@description('Object id of the identity, for role assignments.')
 output principalId string = identity.properties.principalId

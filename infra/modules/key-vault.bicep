@@ -1,4 +1,4 @@
-// The key vault with the key that wraps the keys of encrypted properties.
+// The key vault with the key-encryption key, which wraps the data keys of encrypted properties.
 
 import { Tags } from 'types.bicep'
 
@@ -16,7 +16,7 @@ param tags Tags
 @description('Name of the key-encryption key.')
 param keyName string
 
-@description('Id of the workspace that takes the audit log of the vault.')
+@description('Id of the workspace that receives the audit log of the vault.')
 param workspaceId string
 
 resource vault 'Microsoft.KeyVault/vaults@2025-05-01' = {
@@ -30,16 +30,16 @@ resource vault 'Microsoft.KeyVault/vaults@2025-05-01' = {
       name: 'standard'
     }
     enableRbacAuthorization: true
-    // A key that is lost takes every encrypted property with it. Once on, neither can be switched off.
+    // Without the key every encrypted property is lost. Neither setting can be switched off again.
     enableSoftDelete: true
     softDeleteRetentionInDays: 90
     enablePurgeProtection: true
-    // The app has no network of its own; what protects the key is its role.
+    // The app runs outside a virtual network. Access to the key is limited by role.
     publicNetworkAccess: 'Enabled'
   }
 }
 
-// Made once: a deployment leaves a key that is there as it is, and is refused where it asks for another kind of key.
+// Created once: a deployment leaves an existing key unchanged, and fails if the template declares another kind of key.
 resource key 'Microsoft.KeyVault/vaults/keys@2025-05-01' = {
   parent: vault
   name: keyName
@@ -47,7 +47,7 @@ resource key 'Microsoft.KeyVault/vaults/keys@2025-05-01' = {
     kty: 'RSA'
     keySize: 3072
     keyOps: ['wrapKey', 'unwrapKey']
-    // A new version every year. None expires: what was wrapped with it has to be unwrapped for as long as it is stored.
+    // A new version every year. Versions never expire, because stored data keys must stay readable.
     rotationPolicy: {
       lifetimeActions: [
         {

@@ -1,4 +1,4 @@
-// Where logs and metrics go: one workspace, and Application Insights on top of it.
+// Logs and metrics: one workspace, and Application Insights on top of it.
 
 import { Tags } from 'types.bicep'
 
@@ -14,12 +14,12 @@ param location string
 @description('Tags of every resource.')
 param tags Tags
 
-@description('How many days logs and metrics are kept. The price of ingestion includes 31 days, and 90 for Application Insights.')
+@description('Days for which logs and metrics are kept. The price of ingestion includes 31 days, or 90 for Application Insights.')
 @minValue(30)
 @maxValue(730)
 param retentionDays int
 
-@description('The most that is taken in on one day, in GB. What comes after that is lost, alerts included.')
+@description('Maximum ingestion per day, in GB. Data above it is lost, so alerts do not fire.')
 @minValue(1)
 param dailyCapGb int
 
@@ -57,8 +57,8 @@ resource workspace 'Microsoft.OperationalInsights/workspaces@2025-07-01' = {
   }
 }
 
-// These tables keep 90 days whatever the retention of the workspace is, unless each one says otherwise.
-// One at a time: the workspace is changed by each of them.
+// These tables keep 90 days, whatever the retention of the workspace, unless each table overrides it.
+// One at a time, because each table changes the workspace.
 @batchSize(1)
 resource tables 'Microsoft.OperationalInsights/workspaces/tables@2025-07-01' = [
   for table in applicationInsightsTables: {
@@ -66,7 +66,7 @@ resource tables 'Microsoft.OperationalInsights/workspaces/tables@2025-07-01' = [
     name: table
     properties: {
       retentionInDays: retentionDays
-      // Without it a longer total from before would keep the rows in long-term storage.
+      // An earlier, longer total would keep the rows in long-term storage.
       totalRetentionInDays: retentionDays
     }
   }
@@ -81,8 +81,7 @@ resource applicationInsights 'Microsoft.Insights/components@2020-02-02' = {
     Application_Type: 'web'
     WorkspaceResourceId: workspace.id
     IngestionMode: 'LogAnalytics'
-    // Telemetry is taken from identities with the role Monitoring Metrics Publisher only, so that the connection string
-    // names a place and opens nothing.
+    // Only identities with the role Monitoring Metrics Publisher can send telemetry. The connection string alone gives no access.
     DisableLocalAuth: true
   }
 }

@@ -1,4 +1,4 @@
-// The operators' questions, as a pack of saved queries that whoever looks into the workspace can choose.
+// Saved queries for operators, in a pack that they can choose in the workspace.
 
 import { Tags } from 'types.bicep'
 
@@ -14,7 +14,7 @@ param tags Tags
 var queries = [
   {
     name: 'poison'
-    question: 'Is anything in poison?'
+    question: 'Which messages became poison?'
     query: loadTextContent('../queries/poison.kql')
   }
   {
@@ -24,7 +24,7 @@ var queries = [
   }
   {
     name: 'transactions-by-pattern'
-    question: 'What costs transactions, by pattern?'
+    question: 'Which patterns cost transactions?'
     query: loadTextContent('../queries/transactions-by-pattern.kql')
   }
   {
@@ -44,8 +44,7 @@ var queries = [
   }
 ]
 
-// A pack, and not saved searches of the workspace: those cannot be deployed a second time without an ETag that templates
-// do not carry.
+// Not saved searches of the workspace: a second deployment of those needs an ETag, which a template cannot carry.
 resource pack 'Microsoft.OperationalInsights/queryPacks@2025-07-01' = {
   name: name
   location: location
@@ -56,7 +55,7 @@ resource pack 'Microsoft.OperationalInsights/queryPacks@2025-07-01' = {
 resource savedQueries 'Microsoft.OperationalInsights/queryPacks/queries@2025-07-01' = [
   for item in queries: {
     parent: pack
-    // The service takes GUIDs only.
+    // The service accepts only GUIDs as names.
     name: guid(pack.id, item.name)
     properties: {
       displayName: item.question

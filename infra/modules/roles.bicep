@@ -1,7 +1,7 @@
-// The built-in roles that are assigned, by their names: https://learn.microsoft.com/azure/role-based-access-control/built-in-roles
+// The assigned built-in roles by name: https://learn.microsoft.com/azure/role-based-access-control/built-in-roles
 
 @export()
-@description('Ids of role definitions; they are the same in every tenant.')
+@description('Ids of role definitions, the same in every tenant.')
 var roles = {
   'Storage Blob Data Owner': 'b7e6dc6d-f1e8-4753-8033-0f276bb0955b'
   'Storage Queue Data Contributor': '974c5e8b-45b9-4653-ba55-5f855dd0fb88'

@@ -1,4 +1,4 @@
-// The storage account: every table, queue and container of the model, and how long blobs are kept.
+// The storage account, with every table, queue and container of the model, and the retention of blobs.
 
 import { Model, Tags } from 'types.bicep'
 
@@ -13,37 +13,37 @@ param location string
 @description('Tags of every resource.')
 param tags Tags
 
-@description('Redundancy: one data centre (LRS) or three zones of the region (ZRS); GRS and GZRS add a copy in another region.')
+@description('Redundancy: one data centre (LRS) or three zones of the region (ZRS). GRS and GZRS add a copy in another region.')
 param sku 'Standard_LRS' | 'Standard_ZRS' | 'Standard_GRS' | 'Standard_GZRS'
 
-@description('The tables, queues and containers to make.')
+@description('Tables, queues and containers to create.')
 param model Model
 
 @description('Container of the app package.')
 param packageContainer string
 
-@description('Origins of web pages that read and write straight in storage with a signature. Empty: none may.')
+@description('Origins of web pages that may use storage with a signature. Empty allows none.')
 param allowedOrigins string[]
 
-@description('How many days the audit log is kept.')
+@description('Days for which the audit log is kept.')
 @minValue(1)
 param auditKeptDays int
 
-@description('How many days a deleted blob or container can be had back.')
+@description('Days for which a deleted blob or container can be restored.')
 @minValue(1)
 @maxValue(365)
 param undeleteDays int
 
-@description('Id of the workspace that takes metrics and logs.')
+@description('Id of the workspace that receives metrics and logs.')
 param workspaceId string
 
-// Where the app appends what was done, and where uploads land before they are taken in.
+// The app appends the audit log to one container and moves finished uploads out of the other.
 var auditContainer = 'audit'
 var arrivalsContainer = 'uploads'
 var arrivalsKeptDays = 2
 
-// What a signature of the app may allow, and what a browser needs in order to see a row's ETag and an upload's outcome.
-// The storage service answers the preflight itself.
+// Methods that a signature of the app may allow, and headers that a browser needs to read ETags and upload results. The storage
+// service answers preflight requests itself.
 var exposedHeaders = ['etag', 'x-ms-*']
 var tableCorsRules = empty(allowedOrigins)
   ? []
@@ -78,19 +78,18 @@ resource account 'Microsoft.Storage/storageAccounts@2025-06-01' = {
   }
   properties: {
     accessTier: 'Hot'
-    // Nobody holds an account key: the app has an identity, and what it signs is signed with user delegation keys.
+    // The app uses its identity and signs with user delegation keys, so nobody needs an account key.
     allowSharedKeyAccess: false
     defaultToOAuthAuthentication: true
     allowBlobPublicAccess: false
     allowCrossTenantReplication: false
     minimumTlsVersion: 'TLS1_2'
     supportsHttpsTrafficOnly: true
-    // Browsers and phones reach it with a signature, and the app over the platform's own network.
+    // Browsers and phones use storage directly, with a signature.
     publicNetworkAccess: 'Enabled'
-    // The app signs for half an hour, half of it in the past because clocks differ, so no signature of the app exceeds an
-    // hour. Log accepts a longer one and sets SasExpiryStatus in the resource log of the request. Only deletes are logged
-    // (see the diagnostics below): a longer signature used to read or write leaves no trace. Block would reject requests
-    // because of a wrong clock.
+    // Signatures of the app are valid for at most an hour. Log accepts a longer signature and sets SasExpiryStatus in the resource
+    // log of the request. Only deletes are logged (see the diagnostics below), so a longer signature that reads or writes leaves
+    // no trace. Block would reject requests because of a wrong clock.
     sasPolicy: {
       expirationAction: 'Log'
       sasExpirationPeriod: '00.01:00:00'
@@ -176,7 +175,7 @@ resource lifecycle 'Microsoft.Storage/storageAccounts/managementPolicies@2025-06
     policy: {
       rules: [
         {
-          // Append blobs, whose access tier cannot be set: a lifecycle rule can delete them and nothing else.
+          // The access tier of an append blob cannot be set, so a lifecycle rule can only delete.
           name: 'delete-old-audit-log'
           enabled: true
           type: 'Lifecycle'
@@ -195,7 +194,7 @@ resource lifecycle 'Microsoft.Storage/storageAccounts/managementPolicies@2025-06
           }
         }
         {
-          // The app deletes these after a day; this is for when its timer does not run.
+          // The app deletes unfinished uploads after a day. This rule covers a timer that does not run.
           name: 'delete-uploads-never-taken-in'
           enabled: true
           type: 'Lifecycle'
@@ -219,8 +218,8 @@ resource lifecycle 'Microsoft.Storage/storageAccounts/managementPolicies@2025-06
   dependsOn: [blobService]
 }
 
-// Metrics of every transaction, which are what storage is paid by; and who deleted what, since nothing else can tell
-// afterwards. Reads and writes are not logged: they would cost more than the transactions themselves.
+// Metrics of every transaction, because transactions are billed. A log of deletes, because nothing else records them. Logs of reads
+// and writes would cost more than the transactions themselves.
 
 resource tableDiagnostics 'Microsoft.Insights/diagnosticSettings@2021-05-01-preview' = {
   scope: tableService
@@ -242,7 +241,7 @@ resource tableDiagnostics 'Microsoft.Insights/diagnosticSettings@2021-05-01-prev
   }
 }
 
-// No deletions here: every message that is done with is one.
+// Without a log of deletes: every finished message is a delete.
 resource queueDiagnostics 'Microsoft.Insights/diagnosticSettings@2021-05-01-preview' = {
   scope: queueService
   name: 'to-workspace'

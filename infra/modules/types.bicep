@@ -1,9 +1,9 @@
-// Types that more than one file uses.
+// Shared types.
 
 @export()
-@description('What the model of the app needs of storage: model.json, which a program writes.')
+@description('Storage that the model needs: model.json, which npm run infra-model writes.')
 type Model = {
-  @description('Every table, but those that are named by the day: the app makes and drops them.')
+  @description('Every table except the tables of days, which the app creates and deletes.')
   tables: string[]
 
   @description('Every queue, with its poison queue.')
@@ -20,11 +20,11 @@ type Tags = {
 }
 
 @export()
-@description('The app registration in Microsoft Entra ID that the platform asks tokens for.')
+@description('App registration in Microsoft Entra ID whose tokens the platform requires.')
 type Authentication = {
-  @description('Client id of the app registration. Empty: the platform lets every request through to the app.')
+  @description('Client id of the app registration. If empty, the platform passes every request to the app.')
   clientId: string
 
-  @description('The tenant that issues the tokens.')
+  @description('Tenant that issues the tokens.')
   tenantId: string
 }

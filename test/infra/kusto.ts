@@ -2,9 +2,9 @@ import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { runInThisContext } from 'node:vm';
 
-/** Reads queries with the parser that Log Analytics has, against the tables that Application Insights fills. */
+/** Parses queries with the parser of Log Analytics, against the tables of Application Insights. */
 
-/** The columns that are asked for: https://learn.microsoft.com/azure/azure-monitor/reference/tables-category. */
+/** The columns in use: https://learn.microsoft.com/azure/azure-monitor/reference/tables-category. */
 const COMMON = 'TimeGenerated: datetime, OperationId: string, OperationName: string, Properties: dynamic, Type: string';
 const TABLES = {
   AppRequests: `${COMMON}, Name: string, Url: string, ResultCode: string, Success: bool, DurationMs: real, ItemCount: int`,
@@ -14,7 +14,7 @@ const TABLES = {
   AppMetrics: `${COMMON}, Name: string, Sum: real, Min: real, Max: real, ItemCount: int`,
 };
 
-/** What is used of the library, which comes as scripts that define globals. */
+/** The part of the library in use. The library consists of scripts that define globals. */
 interface Kusto {
   readonly Language: {
     readonly Symbols: {
@@ -57,9 +57,9 @@ const workspace = workspaceOf(tables);
 const emptyWorkspace = workspaceOf([]);
 
 export interface Query {
-  /** What the parser finds wrong, and where. */
-  readonly wrong: readonly string[];
-  /** The types of the columns that it answers, by their names. */
+  /** Errors of the parser, with the text they are about. */
+  readonly errors: readonly string[];
+  /** Types of the result's columns, by column name. */
   readonly columns: ReadonlyMap<string, string>;
 }
 
@@ -67,7 +67,7 @@ export function readQuery(text: string): Query {
   return analyze(text, workspace);
 }
 
-/** The same for a workspace that has no telemetry yet, and therefore no tables. */
+/** The same for a workspace without telemetry, which has no tables yet. */
 export function readQueryBeforeTelemetry(text: string): Query {
   return analyze(text, emptyWorkspace);
 }
@@ -76,8 +76,8 @@ function analyze(text: string, globals: object): Query {
   const code = KustoCode.ParseAndAnalyze(text, globals);
   const columns = code.ResultType?.Columns;
   return {
-    wrong: items(code.GetDiagnostics())
-      // A missing table of a fuzzy union is a remark of the parser, and no error of the service.
+    errors: items(code.GetDiagnostics())
+      // The parser reports a missing table of a fuzzy union; the service accepts the query.
       .filter(({ Message }) => !/^The fuzzy name /.test(Message))
       .map(({ Message, Start, Length }) => `${text.slice(Start, Start + Length)}: ${Message}`),
     columns: new Map((columns ? items(columns) : []).map(({ Name, Type }) => [Name, Type.Name])),

@@ -11,25 +11,25 @@ async function metricsNamedIn(pattern: string): Promise<Set<string>> {
   return new Set(texts.flatMap((text) => text.match(/(?<=')rowkey\.[a-z]+\.[a-z]+(?=')/g) ?? []));
 }
 
-test('alerts and saved queries ask for metrics that the app has', async () => {
-  const counted = await metricsNamedIn('lib/telemetry/metrics.ts');
-  const asked = new Set([
+test('alerts and saved queries read metrics that the app records', async () => {
+  const recorded = await metricsNamedIn('lib/telemetry/metrics.ts');
+  const read = new Set([
     ...(await metricsNamedIn('infra/modules/alerts.bicep')),
     ...(await metricsNamedIn('infra/queries/*.kql')),
   ]);
-  expect(asked.size).toBeGreaterThan(2);
-  expect([...asked].filter((name) => !counted.has(name))).toEqual([]);
+  expect(read.size).toBeGreaterThan(2);
+  expect([...read].filter((name) => !recorded.has(name))).toEqual([]);
 });
 
-test('alerts and saved queries read properties that the metrics have', async () => {
+test('alerts and saved queries read properties that the metrics carry', async () => {
   const metrics = await readFile(`${root}lib/telemetry/metrics.ts`, 'utf8');
-  const given = new Set([...metrics.matchAll(/readonly (\w+): string/g)].map(([, name]) => name));
+  const carried = new Set([...metrics.matchAll(/readonly (\w+): string/g)].map(([, name]) => name));
   const queries = [
     'infra/modules/alerts.bicep',
     ...(await Array.fromAsync(glob('infra/queries/*.kql', { cwd: root }))),
   ];
   const texts = await Promise.all(queries.map((file) => readFile(`${root}${file}`, 'utf8')));
-  const asked = texts.flatMap((text) => [...text.matchAll(/\bProperties\.(\w+)/g)].map(([, name]) => name));
-  expect(asked).toContain('status');
-  expect(asked.filter((name) => !given.has(name))).toEqual([]);
+  const read = texts.flatMap((text) => [...text.matchAll(/\bProperties\.(\w+)/g)].map(([, name]) => name));
+  expect(read).toContain('status');
+  expect(read.filter((name) => !carried.has(name))).toEqual([]);
 });

@@ -27,7 +27,7 @@ describe('environmentName', () => {
     fc.assert(
       fc.property(anyName, (name) => {
         if (usable.test(name)) expect(label(name)).toBe(name);
-        else expect(() => label(name)).toThrow(`environmentName "${name}" is not usable. It takes letters`);
+        else expect(() => label(name)).toThrow(`environmentName "${name}" is not usable. Use letters`);
       }),
       { numRuns: 1_000 },
     );

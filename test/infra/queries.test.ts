@@ -17,10 +17,10 @@ const rules = [
 }));
 
 test('the parser finds an error in a query', () => {
-  expect(readQuery('AppMetrics | where Name = 1').wrong).not.toEqual([]);
-  expect(readQuery('AppMetrics | summarize last = max(TimeGenerated)').wrong).not.toEqual([]);
-  expect(readQuery('AppMetrics | where Nmae == 1').wrong).not.toEqual([]);
-  expect(readQuery('AppMetrics | project Name').wrong).toEqual([]);
+  expect(readQuery('AppMetrics | where Name = 1').errors).not.toEqual([]);
+  expect(readQuery('AppMetrics | summarize last = max(TimeGenerated)').errors).not.toEqual([]);
+  expect(readQuery('AppMetrics | where Nmae == 1').errors).not.toEqual([]);
+  expect(readQuery('AppMetrics | project Name').errors).toEqual([]);
 });
 
 describe('the query of an alert', () => {
@@ -37,8 +37,8 @@ describe('the query of an alert', () => {
 
   // Queries are deployed without validation, because the tables come later: a query with an error would never fire.
   test.each(rules)('$name has no error and returns a number as measure and its dimensions', ({ query, dimensions }) => {
-    const { wrong, columns } = readQuery(query);
-    expect(wrong).toEqual([]);
+    const { errors, columns } = readQuery(query);
+    expect(errors).toEqual([]);
     expect(columns.get('measure')).toMatch(/^(int|long|real)$/);
     for (const dimension of dimensions) expect(columns.get(dimension)).toBe('string');
   });
@@ -46,11 +46,11 @@ describe('the query of an alert', () => {
 
 describe('before the first telemetry', () => {
   test('a table outside a fuzzy union is missing', () => {
-    expect(readQueryBeforeTelemetry('AppMetrics | count').wrong).not.toEqual([]);
-    expect(readQueryBeforeTelemetry('union isfuzzy=true (datatable(Name: string) []), AppMetrics').wrong).toEqual([]);
+    expect(readQueryBeforeTelemetry('AppMetrics | count').errors).not.toEqual([]);
+    expect(readQueryBeforeTelemetry('union isfuzzy=true (datatable(Name: string) []), AppMetrics').errors).toEqual([]);
   });
   test.each(rules)('the query of $name has no error', ({ query }) => {
-    expect(readQueryBeforeTelemetry(query).wrong).toEqual([]);
+    expect(readQueryBeforeTelemetry(query).errors).toEqual([]);
   });
   test('the alert on timers does not fire', () => {
     const { query } = rules.find(({ name }) => name === 'timer-missed') ?? { query: '' };
@@ -72,6 +72,6 @@ test('the alert on timers watches every timer of the app', () => {
 
 describe('the saved query', () => {
   test.each(globSync('queries/*.kql', { cwd: INFRA }))('%s has no error', (path) => {
-    expect(readQuery(readFileSync(join(INFRA, path), 'utf8')).wrong).toEqual([]);
+    expect(readQuery(readFileSync(join(INFRA, path), 'utf8')).errors).toEqual([]);
   });
 });

@@ -9,14 +9,14 @@ import { callsOf, commandsOf, optionOf, rehearse } from './stand-ins.ts';
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const page = readFileSync(new URL('../../docs/deploy.md', import.meta.url), 'utf8');
 
-// Where a clone would be, and what npm run package would leave in it.
+// Stands for the clone, with the folder that npm run package creates.
 const folder = mkdtempSync(join(tmpdir(), 'rowkey-deploy-'));
 mkdirSync(join(folder, 'rowkey', 'out'), { recursive: true });
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 const calls = rehearse(commandsOf(page).join('\n'), {
   programs: ['git', 'npm', 'npx', 'zip', 'curl', 'az'],
-  answers: {
+  outputs: {
     'account show': 'the-tenant',
     'ad app create': 'the-api',
     'ad signed-in-user show': 'me',
@@ -31,7 +31,7 @@ const calls = rehearse(commandsOf(page).join('\n'), {
 });
 const bodies = callsOf(calls, 'az rest').map((call) => JSON.parse(optionOf(call, '--body')));
 
-test('the API is registered with every role, for tokens of version 2', () => {
+test('registers the API with every role, for tokens of version 2', () => {
   const [create = []] = callsOf(calls, 'az ad app create');
   const roles: { value: string; id: string }[] = JSON.parse(optionOf(create, '--app-roles'));
   expect(roles.map(({ value }) => value).toSorted()).toEqual(ROLES.toSorted());
@@ -39,7 +39,7 @@ test('the API is registered with every role, for tokens of version 2', () => {
   expect(optionOf(create, '--requested-access-token-version')).toBe('2');
 });
 
-test('the Azure CLI may ask for tokens, by a scope that is there before it is named', () => {
+test('creates the scope before it allows the Azure CLI to request tokens for it', () => {
   const [scopes, clients, role] = bodies;
   const [scope] = scopes.api.oauth2PermissionScopes;
   expect(scope.id).toMatch(/^[0-9a-f-]{36}$/);
@@ -49,7 +49,7 @@ test('the Azure CLI may ask for tokens, by a scope that is there before it is na
   expect(role).toEqual({ principalId: 'me', resourceId: 'the-principal', appRoleId: 'the-role-hr' });
 });
 
-test('the package is published to the app of the template, and the first row written with a token', () => {
+test('publishes the package to the deployed app and writes the first row with a token', () => {
   for (const call of [
     ...callsOf(calls, 'az deployment group what-if'),
     ...callsOf(calls, 'az deployment group create'),
@@ -62,6 +62,6 @@ test('the package is published to the app of the template, and the first row wri
   expect(JSON.parse(optionOf(write, '-d'))).toMatchObject({ department: 'Sales' });
 });
 
-test('a vault that was deleted comes back before its name is used again', () => {
+test('recovers a deleted key vault before its name is used again', () => {
   expect(callsOf(calls, 'az keyvault recover').map((call) => optionOf(call, '--name'))).toEqual(['the-vault']);
 });

