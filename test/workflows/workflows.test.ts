@@ -145,6 +145,15 @@ describe('deploy.yml', () => {
   });
 });
 
+test('ci.yml runs the tests of the infrastructure with the Bicep compiler', () => {
+  const ci = workflows.find(({ name }) => name === 'ci.yml');
+  const scripts = (ci?.jobs.infra?.steps ?? []).map(({ run = '' }) => run);
+  const installed = scripts.findIndex((run) => run.includes('az bicep install') && run.includes('"BICEP='));
+  const tested = scripts.findIndex((run) => run.endsWith('vitest.mjs run test/infra'));
+  expect(installed).toBeGreaterThanOrEqual(0);
+  expect(tested).toBeGreaterThan(installed);
+});
+
 const TEMPLATE = new URL('../../infra/main.bicep', import.meta.url);
 
 describe.skipIf(!existsSync(TEMPLATE))('infra/main.bicep', () => {
