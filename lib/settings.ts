@@ -1,7 +1,11 @@
 import { z } from 'zod';
+import type { IdentityProvider } from './access/token.ts';
 import { RowkeyError } from './errors.ts';
+import type { KeyRingOptions } from './storage/lazy-key-ring.ts';
+import type { StorageOptions } from './storage/storage.ts';
+import type { TelemetryOptions } from './telemetry/telemetry.ts';
 
-/** What is trusted, or told a token, is not to be changed or read on the way. */
+/** Keys to trust, and requests with tokens, must not be read or changed on the way. */
 const SecureUrl = z
   .url({ protocol: /^https?$/, error: 'a URL that begins with https:// is needed', abort: true })
   .regex(
@@ -11,7 +15,7 @@ const SecureUrl = z
 const Word = z.string().min(1, 'leave it out, or give it a value');
 
 /**
- * Every setting of the app, read from the environment once and typed from there on; docs/configuration.md tells of each.
+ * Every setting of the app as an environment variable; docs/configuration.md describes each.
  * With `AzureWebJobsStorage` (a connection string) an account key is used, as on Azurite; with
  * `AzureWebJobsStorage__tableServiceUri` and its siblings a managed identity is, as in Azure. Properties are encrypted
  * with the keys of `KEY_ENCRYPTION_KEY_FILE`, or with the Key Vault key at `KEY_ENCRYPTION_KEY_URI`.
@@ -23,14 +27,14 @@ const Settings = z
     AzureWebJobsStorage__queueServiceUri: SecureUrl.optional(),
     AzureWebJobsStorage__blobServiceUri: SecureUrl.optional(),
     AzureWebJobsStorage__clientId: z.guid('the client id of a managed identity is needed').optional(),
-    /** The word with which a change of the declaration that was refused is agreed to. */
+    /** The word with which an operator agrees to a change of the model that was refused. */
     AGREED_MODEL_CHANGES: z.string().optional(),
-    /** Given by the template; it names Application Insights, and opens nothing where local authentication is off. */
+    /** Set by the template. It names Application Insights, and opens nothing where local authentication is off. */
     APPLICATIONINSIGHTS_CONNECTION_STRING: z
       .string()
       .regex(/(^|;)InstrumentationKey=[0-9a-f-]{36}(;|$)/i, 'this is no connection string of Application Insights')
       .optional(),
-    /** Given by Azure: the name of the app. */
+    /** Set by Azure: the name of the app. */
     WEBSITE_SITE_NAME: z.string().optional(),
     TELEMETRY: z.literal('console', 'set it to console, or leave it out').optional(),
     TOKEN_ISSUER: SecureUrl,
@@ -61,42 +65,71 @@ const Settings = z
       refuse('KEY_ENCRYPTION_KEY_FILE', 'set this or KEY_ENCRYPTION_KEY_URI, not both');
   });
 
-export type Settings = z.infer<typeof Settings>;
+type Environment = Readonly<Record<string, string | undefined>>;
+type Settings = z.infer<typeof Settings>;
 
-/** By these the documentation and the template are held to what is read here. */
+/** The documentation and the template are compared with these. */
 export const SETTING_NAMES = Object.keys(Settings.shape);
 
-let current: Settings | undefined;
-
-/** The validated settings. Throws `wrong-setting`, naming each setting and never its value. */
-export function settings(): Settings {
-  current ??= parseSettings(process.env);
-  return current;
+/** What an instance needs besides its model. */
+export interface RowkeySettings {
+  readonly storage: StorageOptions;
+  /** The identity provider whose tokens are accepted. */
+  readonly auth: IdentityProvider;
+  /** Required where the model has encrypted fields. */
+  readonly keys?: KeyRingOptions | undefined;
+  readonly telemetry?: TelemetryOptions | undefined;
+  /** The word with which an operator agrees to a change of the model that was refused. */
+  readonly agreedModelChanges?: string | undefined;
 }
 
-/** Throws `wrong-setting`, naming each setting and never its value. */
-export function parseSettings(environment: Readonly<Record<string, string | undefined>>): Settings {
-  const parsed = Settings.safeParse(environment);
-  if (parsed.success) return parsed.data;
-  const list = parsed.error.issues.map((issue) => `${issue.path.join('.')}: ${messageOf(issue)}`).join('; ');
-  throw new RowkeyError('wrong-setting', `The settings are not usable: ${list}`);
+/** Settings that are not usable: nothing is opened with them, and the reason is reported when the app starts. */
+export interface UnusableSettings {
+  readonly refusal: RowkeyError;
+  readonly telemetry?: TelemetryOptions | undefined;
 }
 
-const TELEMETRY_NAMES = [
-  'APPLICATIONINSIGHTS_CONNECTION_STRING',
-  'AzureWebJobsStorage__clientId',
-  'TELEMETRY',
-  'WEBSITE_SITE_NAME',
-] as const;
-type TelemetrySettings = Partial<Pick<Settings, (typeof TELEMETRY_NAMES)[number]>>;
+/**
+ * The settings of an app in its environment variables, `fromEnvironment(process.env)`. It does not throw: the real host would
+ * go on with no function at all, and log no reason.
+ */
+export function fromEnvironment(environment: Environment): RowkeySettings | UnusableSettings {
+  const telemetry = telemetryIn(environment);
+  const { data: settings, error } = Settings.safeParse(environment);
+  if (error) {
+    const list = error.issues.map((issue) => `${issue.path.join('.')}: ${messageOf(issue)}`).join('; ');
+    return { refusal: new RowkeyError('wrong-setting', `The settings are not usable: ${list}`), telemetry };
+  }
+  const { TOKEN_ISSUER: issuer, TOKEN_AUDIENCE: audience, TOKEN_JWKS_URI: jwksUri } = settings;
+  return {
+    storage: storageOf(settings),
+    auth: { issuer, audience, jwksUri },
+    keys: keysOf(settings),
+    telemetry,
+    agreedModelChanges: settings.AGREED_MODEL_CHANGES,
+  };
+}
 
-/** What telemetry needs, without the settings that are not usable: telemetry is to report those as well. */
-export function telemetrySettings(
-  environment: Readonly<Record<string, string | undefined>> = process.env,
-): TelemetrySettings {
-  return Object.fromEntries(
-    TELEMETRY_NAMES.map((name) => [name, Settings.shape[name].safeParse(environment[name]).data]),
-  );
+function storageOf({ AzureWebJobsStorage: connectionString = '', ...rest }: Settings): StorageOptions {
+  const { AzureWebJobsStorage__tableServiceUri: tables, AzureWebJobsStorage__clientId: clientId } = rest;
+  const { AzureWebJobsStorage__queueServiceUri: queues, AzureWebJobsStorage__blobServiceUri: blobs } = rest;
+  return tables && queues && blobs ? { tables, queues, blobs, clientId } : { connectionString };
+}
+
+function keysOf({ KEY_ENCRYPTION_KEY_FILE: file, KEY_ENCRYPTION_KEY_URI: keyUri, ...rest }: Settings) {
+  if (file) return { file };
+  return keyUri ? { keyUri, clientId: rest.AzureWebJobsStorage__clientId } : undefined;
+}
+
+/** Read setting by setting, so that a wrong one among the others can be reported. */
+function telemetryIn(environment: Environment): TelemetryOptions {
+  const read = <Name extends keyof Settings>(name: Name) => Settings.shape[name].safeParse(environment[name]).data;
+  return {
+    console: read('TELEMETRY') === 'console',
+    connectionString: read('APPLICATIONINSIGHTS_CONNECTION_STRING'),
+    clientId: read('AzureWebJobsStorage__clientId'),
+    serviceName: read('WEBSITE_SITE_NAME'),
+  };
 }
 
 function messageOf({ code, message, input }: z.core.$ZodIssue): string {

@@ -5,6 +5,7 @@ import { noted } from '../engine/note-change.ts';
 import { SYSTEM_TABLE } from '../engine/read/continuation.ts';
 import { RowkeyError } from '../errors.ts';
 import { type Address, readRow, submit, tryAction } from '../storage/rows.ts';
+import type { Storage } from '../storage/storage.ts';
 import { VALID_FOR_MS } from './validity.ts';
 
 /**
@@ -18,7 +19,13 @@ export const GRANTS_PER_MINUTE = 60;
 /** The entity that the audit log names for a revocation. */
 const GRANTS = 'grants';
 
-const limiter = new RateLimiterMemory({ points: GRANTS_PER_MINUTE, duration: 60 });
+const limiters = new WeakMap<Storage, RateLimiterMemory>();
+
+function limiterOf(storage: Storage): RateLimiterMemory {
+  const limiter = limiters.get(storage) ?? new RateLimiterMemory({ points: GRANTS_PER_MINUTE, duration: 60 });
+  limiters.set(storage, limiter);
+  return limiter;
+}
 
 /**
  * Admits one more grant for the identity, and returns the instant (milliseconds) at which it begins. That instant is before the look
@@ -28,7 +35,7 @@ const limiter = new RateLimiterMemory({ points: GRANTS_PER_MINUTE, duration: 60 
 export async function admitGrant({ storage, now }: Engine, subject: string): Promise<number> {
   const at = now();
   try {
-    await limiter.consume(subject);
+    await limiterOf(storage).consume(subject);
   } catch (error) {
     if (!(error instanceof RateLimiterRes)) throw error;
     const retryAfter = Math.ceil(error.msBeforeNext / 1_000);

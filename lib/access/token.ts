@@ -2,7 +2,6 @@ import { createRemoteJWKSet, errors, type JWTVerifyGetKey, jwtVerify } from 'jos
 import { z } from 'zod';
 import { ROLES, type Role } from '../define/entity.ts';
 import { RowkeyError } from '../errors.ts';
-import { settings } from '../settings.ts';
 
 /** Who makes a request. */
 export interface Caller {
@@ -12,6 +11,7 @@ export interface Caller {
   readonly claims: Readonly<Record<string, string>>;
 }
 
+/** Says whose token the `Authorization` header carries. Throws `unauthenticated`. */
 export type Authenticate = (authorization: string | undefined) => Promise<Caller>;
 
 export interface IdentityProvider {
@@ -31,14 +31,6 @@ const Claims = z.looseObject({
 
 /** As Entra ID writes that the owner of the domain was verified. https://learn.microsoft.com/entra/identity-platform/migrate-off-email-claim-authorization */
 const VERIFIED_DOMAIN: readonly unknown[] = [true, 1, '1', 'true'];
-
-let current: Authenticate | undefined;
-
-/** Who the `Authorization` header says is calling, by the settings. Throws `unauthenticated`. */
-export function authenticate(authorization: string | undefined): Promise<Caller> {
-  current ??= authenticatorFromSettings();
-  return current(authorization);
-}
 
 /** Throws `forbidden` unless the caller has one of the roles. */
 export function requireRole(caller: Caller, roles: readonly Role[]): void {
@@ -109,9 +101,4 @@ function keysOf(jwksUri: string): JWTVerifyGetKey {
       throw new RowkeyError('identity-unavailable', 'Tokens cannot be checked now.', details, error);
     }
   };
-}
-
-function authenticatorFromSettings(): Authenticate {
-  const { TOKEN_ISSUER: issuer, TOKEN_AUDIENCE: audience, TOKEN_JWKS_URI: jwksUri } = settings();
-  return createAuthenticator({ issuer, audience, jwksUri });
 }

@@ -1,5 +1,5 @@
-import { appKeyRing } from '../storage/app-key-ring.ts';
 import type { KeyRing } from '../storage/key-ring.ts';
+import { lazyKeyRing } from '../storage/lazy-key-ring.ts';
 import type { Storage } from '../storage/storage.ts';
 
 /** What the patterns work with: storage, a clock, and how long things may take. Tests hold the clock. */
@@ -41,8 +41,9 @@ export const TIMING: Timing = {
 /** An index entry takes two or three calls, so that a caller waits for some tens of calls at most. */
 const SETTLE_INLINE = 16;
 
-/** On the clock, the timing and the keys of the app, where a test has none of its own. */
+/** Without `keys` an engine reads and writes no encrypted field. */
 export function createEngine(storage: Storage, options: Partial<Omit<Engine, 'storage'>> = {}): Engine {
-  const { now = Date.now, timing = TIMING, keys = appKeyRing(), settleInline = SETTLE_INLINE } = options;
+  const { now = Date.now, timing = TIMING, settleInline = SETTLE_INLINE } = options;
+  const { keys = lazyKeyRing(() => undefined) } = options;
   return { storage, now, timing, keys, settleInline };
 }

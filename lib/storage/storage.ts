@@ -4,7 +4,6 @@ import type { TokenCredential } from '@azure/identity';
 import { BlobServiceClient } from '@azure/storage-blob';
 import { type QueueClient, QueueServiceClient } from '@azure/storage-queue';
 import { RowkeyError } from '../errors.ts';
-import { settings } from '../settings.ts';
 import { withAsciiJson } from './ascii-json.ts';
 import { countingHttpClient } from './cost.ts';
 import { toLegacyHttpClient } from './legacy-http-client.ts';
@@ -27,7 +26,12 @@ export interface Storage {
 
 export type StorageOptions =
   | { readonly connectionString: string; readonly httpClient?: HttpClient }
-  | { readonly tables: string; readonly queues: string; readonly blobs: string; readonly clientId?: string };
+  | {
+      readonly tables: string;
+      readonly queues: string;
+      readonly blobs: string;
+      readonly clientId?: string | undefined;
+    };
 
 /** The emulator speaks plain HTTP. */
 const INSECURE = /DefaultEndpointsProtocol=http(;|$)|UseDevelopmentStorage=true/;
@@ -75,29 +79,15 @@ function throttledAsBusy(inner: HttpClient): HttpClient {
   };
 }
 
-let current: Storage | undefined;
-
-/** The storage that the settings name, opened at first use. Throws `wrong-setting`. */
-export function appStorage(): Storage {
-  current ??= openUsable(optionsFromSettings());
-  return current;
-}
-
-function optionsFromSettings(): StorageOptions {
-  const { AzureWebJobsStorage: connectionString = '', ...rest } = settings();
-  const { AzureWebJobsStorage__tableServiceUri: tables, AzureWebJobsStorage__clientId: clientId } = rest;
-  const { AzureWebJobsStorage__queueServiceUri: queues, AzureWebJobsStorage__blobServiceUri: blobs } = rest;
-  if (!tables || !queues || !blobs) return { connectionString };
-  return { tables, queues, blobs, ...(clientId ? { clientId } : {}) };
-}
-
-/** Without the SDK's reason, which may hold what was set. */
-function openUsable(options: StorageOptions): Storage {
+/** Opens an account as `openStorage` does. Throws `wrong-setting` without the SDK's reason, which may quote the connection string. */
+export function openUsableStorage(options: StorageOptions): Storage {
   try {
     return openStorage(options);
   } catch {
-    const why = 'AzureWebJobsStorage: this is no connection string of a storage account';
-    throw new RowkeyError('wrong-setting', `The settings are not usable: ${why}`);
+    throw new RowkeyError(
+      'wrong-setting',
+      'The settings are not usable: AzureWebJobsStorage: this is no connection string of a storage account',
+    );
   }
 }
 

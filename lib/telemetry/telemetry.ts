@@ -3,7 +3,6 @@ import { metrics, SpanStatusCode, trace } from '@opentelemetry/api';
 import type { MetricReader } from '@opentelemetry/sdk-metrics';
 import type { SpanProcessor } from '@opentelemetry/sdk-trace-node';
 import type { RowkeyError } from '../errors.ts';
-import { telemetrySettings } from '../settings.ts';
 import { managedIdentity } from '../storage/managed-identity.ts';
 
 /** Metrics are sent this often; the alerts look at some minutes. */
@@ -16,35 +15,51 @@ interface Running {
   readonly metrics: MetricReader;
 }
 
-let running: Running | undefined;
+/** Where traces and metrics go. */
+export interface TelemetryOptions {
+  /** Print them. */
+  readonly console?: boolean | undefined;
+  /** Send them to this Application Insights, under an identity: its local authentication may be off. */
+  readonly connectionString?: string | undefined;
+  /** The client id of that identity; the one that the system assigned unless given. */
+  readonly clientId?: string | undefined;
+  /** The name under which the app appears. */
+  readonly serviceName?: string | undefined;
+}
 
-/**
- * Begins to send traces and metrics to Application Insights where the settings name one, under the app's identity, or to
- * the console where `TELEMETRY` is `console`. Else nothing is loaded, and nothing costs anything.
- */
-export async function startTelemetry(): Promise<void> {
-  const exporters = await exportersOf();
-  if (!exporters || running) return;
-  const [{ NodeTracerProvider }, { MeterProvider }, { resourceFromAttributes }] = await Promise.all([
+/** The providers of OpenTelemetry are global, so a process has one telemetry, whatever number of instances it runs. */
+let started: Promise<Running> | undefined;
+
+/** Begins to print or send traces and metrics. The first options in a process decide; without any nothing is loaded. */
+export async function startTelemetry(options: TelemetryOptions): Promise<void> {
+  if (!options.console && !options.connectionString) return;
+  started ??= start(options);
+  await started;
+}
+
+async function start(options: TelemetryOptions): Promise<Running> {
+  const [running, { NodeTracerProvider }, { MeterProvider }, { resourceFromAttributes }] = await Promise.all([
+    openExporters(options),
     import('@opentelemetry/sdk-trace-node'),
     import('@opentelemetry/sdk-metrics'),
     import('@opentelemetry/resources'),
   ]);
-  const resource = resourceFromAttributes({ 'service.name': telemetrySettings().WEBSITE_SITE_NAME ?? 'rowkey' });
-  running = exporters;
-  new NodeTracerProvider({ resource, spanProcessors: [exporters.spans] }).register();
-  metrics.setGlobalMeterProvider(new MeterProvider({ resource, readers: [exporters.metrics] }));
+  const resource = resourceFromAttributes({ 'service.name': options.serviceName ?? 'rowkey' });
+  new NodeTracerProvider({ resource, spanProcessors: [running.spans] }).register();
+  metrics.setGlobalMeterProvider(new MeterProvider({ resource, readers: [running.metrics] }));
+  return running;
 }
 
-/** Sends what has not been sent, where that can be done. */
+/** Sends what has not been sent yet, as far as the service can be reached. */
 export async function stopTelemetry(): Promise<void> {
+  const running = await started;
   await Promise.allSettled([running?.spans.forceFlush(), running?.metrics.forceFlush()]);
 }
 
-/** Sends why the app could not start, as an exception of a span `start`, where telemetry can be sent at all. */
-export async function reportStartFailure({ code, message }: RowkeyError): Promise<void> {
-  const sent = async () => {
-    await startTelemetry();
+/** Sends the reason why the app could not start, as an exception of a span `start`, if telemetry can be sent at all. */
+export async function reportStartFailure({ code, message }: RowkeyError, options: TelemetryOptions): Promise<void> {
+  const send = async () => {
+    await startTelemetry(options);
     const span = trace.getTracer('rowkey').startSpan('start');
     span.recordException({ name: code, message });
     span.setStatus({ code: SpanStatusCode.ERROR, message: code });
@@ -52,12 +67,11 @@ export async function reportStartFailure({ code, message }: RowkeyError): Promis
     await stopTelemetry();
   };
   // The reason is on the console already; the start does not wait for a service that is away.
-  await Promise.race([sent().catch(() => undefined), sleep(SEND_WITHIN_MS, undefined, { ref: false })]);
+  await Promise.race([send().catch(() => undefined), sleep(SEND_WITHIN_MS, undefined, { ref: false })]);
 }
 
-async function exportersOf(): Promise<Running | undefined> {
-  const { TELEMETRY, APPLICATIONINSIGHTS_CONNECTION_STRING: connectionString, ...rest } = telemetrySettings();
-  if (TELEMETRY === 'console') {
+async function openExporters(settings: TelemetryOptions): Promise<Running> {
+  if (settings.console) {
     const [{ SimpleSpanProcessor }, { PeriodicExportingMetricReader }, own] = await Promise.all([
       import('@opentelemetry/sdk-trace-node'),
       import('@opentelemetry/sdk-metrics'),
@@ -69,14 +83,14 @@ async function exportersOf(): Promise<Running | undefined> {
       metrics: new PeriodicExportingMetricReader({ exporter, exportIntervalMillis: CONSOLE_EVERY_MS }),
     };
   }
-  if (!connectionString) return undefined;
+  const { connectionString = '', clientId } = settings;
   const [{ BatchSpanProcessor }, { PeriodicExportingMetricReader }, azure] = await Promise.all([
     import('@opentelemetry/sdk-trace-node'),
     import('@opentelemetry/sdk-metrics'),
     import('@azure/monitor-opentelemetry-exporter'),
   ]);
-  // Application Insights takes no key: local authentication is off.
-  const options = { connectionString, credential: managedIdentity(rest.AzureWebJobsStorage__clientId) };
+  // Local authentication of Application Insights is off, so the key in the connection string opens nothing.
+  const options = { connectionString, credential: managedIdentity(clientId) };
   return {
     spans: new BatchSpanProcessor(new azure.AzureMonitorTraceExporter(options)),
     metrics: new PeriodicExportingMetricReader({

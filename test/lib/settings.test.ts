@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises';
+import { inspect } from 'node:util';
 import { describe, expect, test } from 'vitest';
-import { parseSettings, SETTING_NAMES } from '../../lib/settings.ts';
+import { fromEnvironment, SETTING_NAMES } from '../../lib/settings.ts';
 
 const local = {
   AzureWebJobsStorage: 'UseDevelopmentStorage=true',
@@ -22,12 +23,43 @@ const inAzure = {
 };
 
 describe('settings', () => {
-  test.each([
-    ['of one machine', local],
-    ['of Azure', inAzure],
-  ])('%s are taken as they are', (_, settings) => expect(parseSettings(settings)).toEqual(settings));
+  test('of one machine give a connection string and a file of keys', () => {
+    expect(fromEnvironment({ ...local, KEY_ENCRYPTION_KEY_FILE: 'keys.json', TELEMETRY: 'console' })).toEqual({
+      storage: { connectionString: 'UseDevelopmentStorage=true' },
+      auth: {
+        issuer: local.TOKEN_ISSUER,
+        audience: local.TOKEN_AUDIENCE,
+        jwksUri: local.TOKEN_JWKS_URI,
+      },
+      keys: { file: 'keys.json' },
+      telemetry: { console: true },
+    });
+  });
 
-  test('are told of, each, in the documentation, and so are those that the template sets', async () => {
+  test('of Azure give addresses under one identity', () => {
+    const clientId = inAzure.AzureWebJobsStorage__clientId;
+    const { APPLICATIONINSIGHTS_CONNECTION_STRING: connectionString } = inAzure;
+    const environment = { ...inAzure, WEBSITE_SITE_NAME: 'app', AGREED_MODEL_CHANGES: '0123456789ab' };
+    expect(fromEnvironment(environment)).toEqual({
+      storage: {
+        tables: inAzure.AzureWebJobsStorage__tableServiceUri,
+        queues: inAzure.AzureWebJobsStorage__queueServiceUri,
+        blobs: inAzure.AzureWebJobsStorage__blobServiceUri,
+        clientId,
+      },
+      auth: { issuer: inAzure.TOKEN_ISSUER, audience: inAzure.TOKEN_AUDIENCE, jwksUri: inAzure.TOKEN_JWKS_URI },
+      keys: { keyUri: inAzure.KEY_ENCRYPTION_KEY_URI, clientId },
+      telemetry: { console: false, connectionString, clientId, serviceName: 'app' },
+      agreedModelChanges: '0123456789ab',
+    });
+  });
+
+  test('that are not usable leave the usable ones of telemetry, which reports the reason', () => {
+    const environment = { TELEMETRY: 'file', WEBSITE_SITE_NAME: 'app', AzureWebJobsStorage__clientId: 'x' };
+    expect(fromEnvironment(environment).telemetry).toEqual({ console: false, serviceName: 'app' });
+  });
+
+  test('are all documented, and so are those that the template sets', async () => {
     const documentation = await readFile(new URL('../../docs/configuration.md', import.meta.url), 'utf8');
     const told = documentation
       .match(/`[\w.]+`/g)
@@ -94,8 +126,8 @@ describe('settings', () => {
       'APPLICATIONINSIGHTS_CONNECTION_STRING: this is no',
     ],
   ])('that name %s are refused, without what was set', (_, settings, why) => {
-    const refused = () => parseSettings(settings);
-    expect(refused).toThrow(expect.objectContaining({ code: 'wrong-setting', message: expect.stringContaining(why) }));
-    expect(refused).not.toThrow(secret);
+    const refused = fromEnvironment(settings);
+    expect(refused).toMatchObject({ refusal: { code: 'wrong-setting', message: expect.stringContaining(why) } });
+    expect(inspect(refused)).not.toContain(secret);
   });
 });

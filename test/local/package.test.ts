@@ -40,7 +40,7 @@ test('with nothing installed it registers every function that the sources regist
 test('nothing of the product is bundled but functions/ and lib/, and nothing that only develops it', () => {
   const { sources } = JSON.parse(read('dist/app.js.map')) as { sources: string[] };
   const own = sources.filter((source) => !source.includes('node_modules/'));
-  expect(own).toContain('../lib/app.ts');
+  expect(own).toContain('../lib/rowkey.ts');
   expect(own.filter((source) => !/^\.\.\/(functions|lib)\//.test(source))).toEqual([]);
   const { devDependencies } = JSON.parse(read('package.json')) as { devDependencies: Record<string, string> };
   const developing = Object.keys(devDependencies).map((name) => `/node_modules/${name}/`);

@@ -1,8 +1,7 @@
 import type { PipelineRequest } from '@azure/core-rest-pipeline';
 import { createHttpHeaders } from '@azure/core-rest-pipeline';
-import { afterAll, expect, test, vi } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { RowkeyError } from '../../../lib/errors.ts';
-import { telemetrySettings } from '../../../lib/settings.ts';
 import { reportStartFailure } from '../../../lib/telemetry/telemetry.ts';
 
 const sent: { url: string; body: string }[] = [];
@@ -27,21 +26,12 @@ vi.mock('@azure/monitor-opentelemetry-exporter', async (importOriginal) => {
     },
   };
 });
-vi.stubEnv(
-  'APPLICATIONINSIGHTS_CONNECTION_STRING',
-  'InstrumentationKey=11111111-2222-3333-4444-555555555555;IngestionEndpoint=https://ingestion.example/',
-);
-vi.stubEnv('TOKEN_ISSUER', 'not a URL');
-afterAll(() => vi.unstubAllEnvs());
+const connectionString =
+  'InstrumentationKey=11111111-2222-3333-4444-555555555555;IngestionEndpoint=https://ingestion.example/';
 
 test('the reason why the app does not start reaches Application Insights', async () => {
   const reason = 'The settings are not usable: TOKEN_ISSUER: a URL that begins with https:// is needed';
-  await reportStartFailure(new RowkeyError('wrong-setting', reason));
+  await reportStartFailure(new RowkeyError('wrong-setting', reason), { connectionString });
   const tracks = sent.filter(({ url }) => url.startsWith('https://ingestion.example/'));
   expect(tracks.map(({ body }) => body).join('\n')).toContain(reason);
-});
-
-test('settings of telemetry that are not usable are left out', () => {
-  const environment = { TELEMETRY: 'file', WEBSITE_SITE_NAME: 'app', AzureWebJobsStorage__clientId: 'x' };
-  expect(telemetrySettings(environment)).toEqual({ WEBSITE_SITE_NAME: 'app' });
 });

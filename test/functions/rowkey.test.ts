@@ -4,11 +4,16 @@ import { ANY_PATH, OTHER_REQUESTS } from '../../lib/http/other-requests.ts';
 
 const registered = vi.hoisted(() => new Map<string, HttpFunctionOptions>());
 vi.mock('@azure/functions', () => ({
-  app: { http: (name: string, options: HttpFunctionOptions) => registered.set(name, options) },
+  app: {
+    http: (name: string, options: HttpFunctionOptions) => registered.set(name, options),
+    storageQueue: () => undefined,
+    timer: () => undefined,
+    hook: { appStart: () => undefined, preInvocation: () => undefined, appTerminate: () => undefined },
+  },
 }));
-await import('../../functions/api.ts');
+await import('../../functions/rowkey.ts');
 
-test('the function with the catch-all route comes last, however names are compared', () => {
+test('puts the function with the catch-all route last, however names are compared', () => {
   const names = [...registered.keys()];
   expect(names.length).toBeGreaterThan(100);
   expect(names.toSorted().at(-1)).toBe(OTHER_REQUESTS);
@@ -17,7 +22,7 @@ test('the function with the catch-all route comes last, however names are compar
   expect(catching).toEqual([[OTHER_REQUESTS, expect.objectContaining({ route: ANY_PATH })]]);
 });
 
-test('every function takes HEAD, so that no host answers it by 405 before the app does', () => {
+test('accepts HEAD on every function, so that no host returns 405 before the app runs', () => {
   const without = [...registered].filter(([, { methods = [] }]) => !methods.includes('HEAD'));
   expect(without).toEqual([]);
 });

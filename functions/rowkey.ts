@@ -1,0 +1,9 @@
+import { app } from '@azure/functions';
+import { deployment as model } from '../lib/model/deployment.ts';
+import { registerFunctions } from '../lib/register-functions.ts';
+import { createRowkey } from '../lib/rowkey.ts';
+import { fromEnvironment } from '../lib/settings.ts';
+
+export const rowkey = createRowkey({ model, ...fromEnvironment(process.env) });
+
+registerFunctions(app, rowkey);

@@ -1,0 +1,118 @@
+import type { app as functionsApp, InvocationContext } from '@azure/functions';
+import { consumeIntent, consumeTransfer } from './engine/consume/consume.ts';
+import { toMessage } from './engine/consume/queue-message.ts';
+import { INDEX_CHANGES_QUEUE, TRANSFERS_QUEUE } from './engine/reconcile/intent.ts';
+import { operations } from './engine/transfer/operation.ts';
+import { ANY_METHOD, ANY_PATH, handlersOf, OTHER_REQUESTS } from './http/other-requests.ts';
+import { routesOf } from './http/routes.ts';
+import { collectOrphans } from './operations/collect-orphans.ts';
+import { drainPoison } from './operations/drain-poison.ts';
+import { canVerify } from './operations/verify.ts';
+import { continueVerifyRun } from './operations/verify-run.ts';
+import { rollDays } from './patterns/high-volume-delete.ts';
+import type { Rowkey } from './rowkey.ts';
+import { traced } from './telemetry/invocation.ts';
+import { stopTelemetry } from './telemetry/telemetry.ts';
+
+/** The `app` of `@azure/functions`: the app's own copy of the library, as each copy registers with itself alone. */
+export type FunctionsApp = Pick<typeof functionsApp, 'http' | 'storageQueue' | 'timer' | 'hook'>;
+
+/** The host stops a function after ten minutes; the next run continues. */
+const VERIFY_FOR_MS = 4 * 60_000;
+const VERIFY_TRANSACTIONS_A_SECOND = 100;
+/** A run ends before the next one is due. */
+const DRAIN_FOR_MS = 30_000;
+
+/** Registers everything that the model needs: HTTP routes, queue functions, timers and hooks. It opens nothing. */
+export function registerFunctions(app: FunctionsApp, rowkey: Rowkey): void {
+  registerHooks(app, rowkey);
+  registerRoutes(app, rowkey);
+  registerQueues(app, rowkey);
+  for (const [name, { schedule, run }] of Object.entries(TIMERS))
+    app.timer(name, { schedule, handler: (_timer, context) => run(rowkey, context) });
+}
+
+function registerHooks(app: FunctionsApp, rowkey: Rowkey): void {
+  app.hook.appStart(() => rowkey.start());
+  app.hook.preInvocation((invocation) => {
+    invocation.functionHandler = traced(invocation.functionHandler, invocation.invocationContext);
+  });
+  app.hook.appTerminate(stopTelemetry);
+}
+
+function registerRoutes(app: FunctionsApp, rowkey: Rowkey): void {
+  const routes = routesOf(rowkey.model);
+  const handlers = handlersOf(rowkey.app, routes);
+  // Every route but three requires a token; a key in a URL would be a second secret.
+  const authLevel = 'anonymous';
+  for (const route of routes)
+    app.http(route.name, {
+      methods: [route.method, 'HEAD'],
+      route: route.path,
+      authLevel,
+      handler: handlers.forRoute(route),
+    });
+  app.http(OTHER_REQUESTS, { methods: ANY_METHOD, route: ANY_PATH, authLevel, handler: handlers.forOthers });
+}
+
+/** `index-changes` makes indexes in other partitions agree with the entities that changed; `transfers` archives and moves. */
+function registerQueues(app: FunctionsApp, rowkey: Rowkey): void {
+  const connection = 'AzureWebJobsStorage';
+  const consumers = { [INDEX_CHANGES_QUEUE]: consumeIntent, [TRANSFERS_QUEUE]: consumeTransfer };
+  for (const [queueName, consume] of Object.entries(consumers))
+    app.storageQueue(queueName, {
+      queueName,
+      connection,
+      handler: async (body, context) => consume(await rowkey.consumer(context), toMessage(queueName, body, context)),
+    });
+}
+
+interface Timer {
+  readonly schedule: string;
+  readonly run: (rowkey: Rowkey, context: InvocationContext) => Promise<void>;
+}
+
+const TIMERS: Readonly<Record<string, Timer>> = {
+  /** Hourly: starts the consistency check of the week, or continues it. */
+  verify: {
+    schedule: '0 40 * * * *',
+    async run(rowkey, context) {
+      const engine = await rowkey.readyEngine(context);
+      const until = Date.now() + VERIFY_FOR_MS;
+      for (const entity of rowkey.model.filter(canVerify)) {
+        const run = await continueVerifyRun(engine, entity, { until, rate: VERIFY_TRANSACTIONS_A_SECOND });
+        const report = `${entity.name}: ${run.looked} rows compared, ${run.found} do not agree.`;
+        if (run.found > 0) context.error(report);
+        else context.log(report);
+      }
+    },
+  },
+  /** Daily, at 01:20 UTC: deletes blobs that no row refers to. */
+  'collect-orphans': {
+    schedule: '0 20 1 * * *',
+    async run(rowkey, context) {
+      const { looked, deleted } = await collectOrphans(await rowkey.readyEngine(context), rowkey.model);
+      context.log(`${deleted} of ${looked} blobs deleted.`);
+    },
+  },
+  /** Every minute: records messages on which the host gave up, or sends them back. */
+  poison: {
+    schedule: '0 * * * * *',
+    async run(rowkey, context) {
+      const until = Date.now() + DRAIN_FOR_MS;
+      const engine = await rowkey.readyEngine(context);
+      await drainPoison({ engine, entities: rowkey.model, log: context }, { until });
+    },
+  },
+  /** Daily, at 00:05 UTC: creates the tables of tomorrow and drops those of days that are no longer kept. */
+  'roll-days': {
+    schedule: '0 5 0 * * *',
+    async run(rowkey, context) {
+      const engine = await rowkey.readyEngine(context);
+      for (const entity of [...rowkey.model, operations].filter(({ perDay }) => perDay)) {
+        const { dropped } = await rollDays(engine, entity);
+        context.log(`${entity.name}: ${dropped.length} tables dropped.`);
+      }
+    },
+  },
+};
