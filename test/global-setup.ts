@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import type { TestProject } from 'vitest/node';
-import { startAzurite } from '../local/azurite.ts';
+import { startAzurite } from '../local/instance/azurite.ts';
 import { reportTried } from './tried-faults.ts';
 
 declare module 'vitest' {
@@ -45,5 +45,5 @@ export default async function setup(project: TestProject) {
 }
 
 async function build(): Promise<void> {
-  await promisify(execFile)(process.execPath, ['local/build.ts']);
+  await promisify(execFile)(process.execPath, ['local/commands/build.ts']);
 }

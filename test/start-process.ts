@@ -122,7 +122,7 @@ export function shell(line: string) {
 
 /** Starts a command of `local/`. */
 export function spawnCommand(script: string, words: readonly string[]) {
-  const child = spawn(process.execPath, [join(ROOT, 'local', `${script}.ts`), ...words], {
+  const child = spawn(process.execPath, [join(ROOT, 'local/commands', `${script}.ts`), ...words], {
     cwd: ROOT,
     stdio: ['ignore', 'pipe', 'pipe'],
   });

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { BLOB_RULE, TABLE_RULE } from '../../local/allow-origins.ts';
+import { BLOB_RULE, TABLE_RULE } from '../../local/instance/allow-origins.ts';
 import { theDeclaration, theResource, valueAt } from './bicep.ts';
 
 /** Returns the text of a list as the emulator expects it, such as `GET,HEAD`. */

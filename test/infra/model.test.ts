@@ -4,7 +4,7 @@ import { deployment } from '../../lib/model/deployment.ts';
 import { AUDIT_CONTAINER } from '../../lib/operations/audit-log.ts';
 import { resourcesOf } from '../../lib/operations/resources.ts';
 import { ARRIVALS_CONTAINER } from '../../lib/patterns/attachment.ts';
-import { infraModel, MODEL_FILE } from '../../local/infra-model.ts';
+import { infraModel, MODEL_FILE } from '../../local/commands/infra-model.ts';
 import { resources, theDeclaration, theResource, valueAt } from './bicep.ts';
 
 const { tables, queues, containers }: Record<string, string[]> = JSON.parse(infraModel());

@@ -5,9 +5,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { Role } from '../../lib/define/entity.ts';
-import { emulatorAccount, startAzurite } from '../../local/azurite.ts';
-import { signToken } from '../../local/identity-provider.ts';
-import { type Product, startProduct } from '../../local/product.ts';
+import { emulatorAccount, startAzurite } from '../../local/instance/azurite.ts';
+import { signToken } from '../../local/instance/identity-provider.ts';
+import { type Product, startProduct } from '../../local/instance/start-product.ts';
 import { UNDER_FUNC } from '../under-func.ts';
 
 /** Published by Microsoft: earlier versions of this product used it. */

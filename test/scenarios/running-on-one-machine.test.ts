@@ -7,7 +7,7 @@ import { text } from 'node:stream/consumers';
 import { promisify } from 'node:util';
 import { describe, expect, test, vi } from 'vitest';
 import { openStorage } from '../../lib/storage/storage.ts';
-import { secretsIn } from '../../local/secrets.ts';
+import { secretsIn } from '../../local/instance/secrets.ts';
 import { PATIENCE_MS } from '../patience.ts';
 import { ROOT, runCommand, shell, startCommand, useStartProcess } from '../start-process.ts';
 import { UNDER_FUNC } from '../under-func.ts';
@@ -157,7 +157,7 @@ describe('npm start', () => {
 
   test('ends, with all in order, when the npm that started it is asked to', async () => {
     const data = join(started.folder, 'by-npm');
-    const line = `"${process.execPath}" local/start.ts --port 0 --empty --data "${data}"; true`;
+    const line = `"${process.execPath}" local/commands/start.ts --port 0 --empty --data "${data}"; true`;
     const npmShell = spawn('sh', ['-c', line], { cwd: ROOT, env: { ...process.env, npm_lifecycle_event: 'start' } });
     const said = text(npmShell.stdout);
     const complained = text(npmShell.stderr);
@@ -175,7 +175,7 @@ describe('npm start', () => {
     'asked to stop while it starts, when %s is there, it does not become ready first',
     async (name) => {
       const data = join(started.folder, `stopped-at-${name}`);
-      const child = spawn(process.execPath, ['local/start.ts', '--port', '0', '--data', data], { cwd: ROOT });
+      const child = spawn(process.execPath, ['local/commands/start.ts', '--port', '0', '--data', data], { cwd: ROOT });
       const said = text(child.stdout);
       const complained = text(child.stderr);
       await vi.waitFor(() => access(join(data, name)), { timeout: PATIENCE_MS, interval: 10 });

@@ -15,7 +15,11 @@ import {
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Authenticate, createAuthenticator, requireRole } from '../../../lib/access/token.ts';
 import { RowkeyError } from '../../../lib/errors.ts';
-import { type LocalIdentityProvider, signToken, startIdentityProvider } from '../../../local/identity-provider.ts';
+import {
+  type LocalIdentityProvider,
+  signToken,
+  startIdentityProvider,
+} from '../../../local/instance/identity-provider.ts';
 
 let folder: string;
 let provider: LocalIdentityProvider;

@@ -1,0 +1,43 @@
+import type { Readable } from 'node:stream';
+import type { Entity, Values } from '../../lib/define/entity.ts';
+import type { ImportEvents, ImportRow } from './csv-rows.ts';
+
+/** The rows of a stream with a JSON object on each line. */
+export async function* readNdjson(
+  _entity: Entity,
+  input: Readable,
+  { onRow, onBad }: ImportEvents,
+): AsyncGenerator<ImportRow> {
+  let line = 0;
+  for await (const text of linesOf(input)) {
+    line += 1;
+    if (text.trim() === '') continue;
+    const values = toValues(text);
+    if (values === undefined) {
+      onBad(line, 'the line is not a JSON object');
+      continue;
+    }
+    onRow();
+    yield { line, values };
+  }
+}
+
+/** What node:readline does, but that loses the errors of its input, and breaks lines where JSON need not (U+2028). */
+async function* linesOf(input: Readable): AsyncGenerator<string> {
+  let rest = '';
+  for await (const chunk of input.setEncoding('utf8')) {
+    const lines = `${rest}${chunk}`.split(/\r?\n/);
+    rest = lines.pop() ?? '';
+    yield* lines;
+  }
+  yield rest;
+}
+
+function toValues(text: string): Values | undefined {
+  try {
+    const parsed: unknown = JSON.parse(text);
+    return typeof parsed === 'object' && parsed !== null && !Array.isArray(parsed) ? { ...parsed } : undefined;
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,103 @@
+import { createWriteStream } from 'node:fs';
+import { rename, rm } from 'node:fs/promises';
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { createGzip } from 'node:zlib';
+import { Presets, SingleBar } from 'cli-progress';
+import pMap from 'p-map';
+import { z } from 'zod';
+import type { Entity, Values } from '../../lib/define/entity.ts';
+import { pathTo } from '../../lib/http/route.ts';
+import { decidedFields } from '../../lib/patterns/denormalization.ts';
+import { run } from '../cli/command.ts';
+import { toStoredEntity } from '../cli/stored-entity.ts';
+import { ask, nextPage, type Target, type TargetOptions, targetOf, withTarget } from '../cli/target.ts';
+
+const PAGE = 200;
+const FILES_CONCURRENCY = 8;
+
+const program = withTarget(
+  'Writes all of an entity to an NDJSON file (.gz as well), in the order of its keys, as npm run import takes it.',
+)
+  .argument('<entity>', 'such as employees', toStoredEntity)
+  .argument('<file>', 'is written anew')
+  .action(exportFile);
+
+async function exportFile(entity: Entity, file: string, options: TargetOptions): Promise<void> {
+  // An operator reads the whole table, and hr what is restricted.
+  const target = await targetOf(options, ['operator', 'hr']);
+  const bar = process.stdout.isTTY
+    ? new SingleBar({ format: '{value} rows', clearOnComplete: true }, Presets.shades_classic)
+    : undefined;
+  let count = 0;
+  bar?.start(0, 0);
+  async function* lines() {
+    for await (const page of pagesOf(target, entity)) {
+      const rows = await pMap(page, (values) => writable(target, entity, values), { concurrency: FILES_CONCURRENCY });
+      const there = rows.filter((row) => row !== undefined);
+      for (const row of there) yield `${JSON.stringify(row)}\n`;
+      count += there.length;
+      bar?.update(count);
+    }
+  }
+  const beside = `${file}.new`;
+  const output = createWriteStream(beside);
+  try {
+    const source = Readable.from(lines());
+    await (file.endsWith('.gz') ? pipeline(source, createGzip(), output) : pipeline(source, output));
+    // Whole, or not there.
+    await rename(beside, file);
+  } catch (error) {
+    await rm(beside, { force: true });
+    throw error;
+  } finally {
+    bar?.stop();
+  }
+  console.log(`${count} of ${entity.name} written to ${file}.`);
+}
+
+/** What may be written again; files with their bytes. Undefined for what is gone by then. */
+async function writable(target: Target, entity: Entity, values: Values): Promise<Values | undefined> {
+  const decided = decidedFields(entity);
+  const path = pathTo(entity.name, ...entity.keyFields.map((key) => values[key]));
+  const row: Record<string, unknown> = {};
+  for (const [field, value] of Object.entries(values)) {
+    if (field in entity.attachments) {
+      const file = await find(target, `${path}/${field}`);
+      if (!file) {
+        // Somebody has taken it away since, or the entity with it.
+        const there = await find(target, path);
+        return there && writable(target, entity, Row.parse(await there.json()));
+      }
+      row[field] = { base64: Buffer.from(await file.arrayBuffer()).toString('base64') };
+    } else if (!decided.includes(field)) row[field] = value;
+  }
+  return row;
+}
+
+const Row = z.record(z.string(), z.unknown());
+const Page = z.object({ items: z.array(Row) });
+
+async function* pagesOf(target: Target, { name }: Entity): AsyncGenerator<Values[]> {
+  for (let next: string | undefined = `/api/operations/scan/${name}?top=${PAGE}`; next; ) {
+    const response = await get(target, next);
+    yield Page.parse(await response.json()).items;
+    next = nextPage(response);
+  }
+}
+
+async function get(target: Target, path: string): Promise<Response> {
+  const response = await find(target, path);
+  if (!response) throw new Error(`${path.split('?')[0]} answered 404.`);
+  return response;
+}
+
+/** Undefined where there is no such thing. */
+async function find(target: Target, path: string): Promise<Response | undefined> {
+  const response = await ask(target, path);
+  if (response.ok) return response;
+  if (response.status === 404) return undefined;
+  throw new Error(`${path.split('?')[0]} answered ${response.status}.`);
+}
+
+await run(program);

@@ -1,0 +1,230 @@
+import { createReadStream } from 'node:fs';
+import { stat } from 'node:fs/promises';
+import { pipeline, Readable } from 'node:stream';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { createGunzip } from 'node:zlib';
+import { Presets, SingleBar } from 'cli-progress';
+import pMap from 'p-map';
+import { z } from 'zod';
+import { type Entity, omit, type Values } from '../../lib/define/entity.ts';
+import { RowkeyError } from '../../lib/errors.ts';
+import { Problem } from '../../lib/http/problem.ts';
+import { pathTo } from '../../lib/http/route.ts';
+import { checkFile } from '../../lib/patterns/attachment.ts';
+import { run } from '../cli/command.ts';
+import { type ImportRow, readCsv } from '../cli/csv-rows.ts';
+import { readNdjson } from '../cli/ndjson-rows.ts';
+import { toStoredEntity } from '../cli/stored-entity.ts';
+import { ask, type Target, type TargetOptions, targetOf, withTarget } from '../cli/target.ts';
+
+/** As many as the API takes at once. */
+const MAX_BATCH = 100;
+/** The API takes a body of 1 MiB, in which a character has up to three bytes; a row that is longer goes by itself. */
+const MAX_BATCH_CHARACTERS = 250_000;
+const BATCHES_CONCURRENCY = 4;
+/** Rows that wait for more of their partition; the oldest partition goes first when there are more. */
+const MAX_WAITING = 5_000;
+const MAX_ATTEMPTS = 6;
+const LINES_EVERY_ROWS = 1_000;
+const OUTCOMES: Readonly<Record<number, 'created' | 'changed' | 'unchanged'>> = {
+  201: 'created',
+  200: 'changed',
+  304: 'unchanged',
+};
+
+const program = withTarget(
+  'Loads a CSV or NDJSON file (.gz as well); columns are named like fields. Run again, it changes nothing.',
+)
+  .argument('<entity>', 'what the rows are', toStoredEntity)
+  .argument('<file>', 'UTF-8; a CSV has a header row')
+  .action(importFile);
+
+async function importFile(entity: Entity, file: string, options: TargetOptions): Promise<void> {
+  const started = performance.now();
+  const { size } = await stat(file).catch(() => {
+    throw new Error(`There is no file ${file}.`);
+  });
+  const target = await targetOf(options, 'hr');
+  const counts = { read: 0, created: 0, changed: 0, unchanged: 0, rejected: 0 };
+  const progress = startProgress(size);
+  const reject = ({ line }: { line: number }, reason: string) => {
+    counts.rejected += 1;
+    progress.say(`Line ${line}: ${reason}`);
+  };
+
+  const source = createReadStream(file);
+  const readRows = /\.ndjson(\.gz)?$/.test(file) ? readNdjson : readCsv;
+  const rows = readRows(entity, Readable.from(contentOf(source, file), { objectMode: false }), {
+    // Of the file as it lies there, which is what the size is of.
+    onRow: () => progress.update(source.bytesRead, ++counts.read),
+    onBad: (line, reason) => {
+      counts.read += 1;
+      reject({ line }, reason);
+    },
+  });
+  try {
+    await pMap(
+      batchesOf(entity, withUsableFiles(entity, rows, reject)),
+      async (batch) => {
+        const results = await send(target, entity, batch);
+        for (const [index, row] of batch.entries()) {
+          const { status = 0, problem } = results[index] ?? {};
+          const outcome = OUTCOMES[status];
+          const why = outcome ? await putFiles(target, entity, row) : (problem?.detail ?? 'no answer came for it');
+          if (why !== undefined) reject(row, why);
+          else if (outcome) counts[outcome] += 1;
+        }
+      },
+      { concurrency: BATCHES_CONCURRENCY },
+    );
+  } finally {
+    progress.stop();
+  }
+  const { read, created, changed, unchanged, rejected } = counts;
+  const took = ((performance.now() - started) / 1000).toFixed(1);
+  if (read === 0) console.log(`The file ${file} has no rows.`);
+  else if (created + changed + rejected === 0) console.log(`Nothing to do: all ${unchanged} are there already.`);
+  else
+    console.log(
+      `${read} read: ${created} created, ${changed} changed, ${unchanged} unchanged, ${rejected} rejected, in ${took} s.`,
+    );
+  if (rejected > 0) process.exitCode = 1;
+}
+
+/** A pipeline hands the error of any of its streams on to the last, which a pipe would not. */
+async function* contentOf(source: Readable, file: string): AsyncGenerator<Buffer> {
+  try {
+    yield* file.endsWith('.gz') ? pipeline(source, createGunzip(), () => undefined) : source;
+  } catch (error) {
+    throw new Error(`The file ${file} cannot be read: ${error instanceof Error ? error.message : error}.`);
+  }
+}
+
+/** Rows of one partition together, as only they share a transaction. */
+async function* batchesOf(entity: Entity, rows: AsyncIterable<ImportRow>): AsyncGenerator<ImportRow[]> {
+  const waiting = new Map<string, ImportRow[]>();
+  const sizes = new Map<string, number>();
+  let count = 0;
+  const take = (partition: string) => {
+    const batch = waiting.get(partition) ?? [];
+    waiting.delete(partition);
+    sizes.delete(partition);
+    count -= batch.length;
+    return batch;
+  };
+  for await (const row of rows) {
+    const partition = JSON.stringify(
+      entity.partition.fields.map((field) => row.values[field] ?? derivedOf(entity, field, row)),
+    );
+    const length = JSON.stringify(withoutFiles(entity, row.values)).length;
+    const before = sizes.get(partition) ?? 0;
+    if (before > 0 && before + length > MAX_BATCH_CHARACTERS) yield take(partition);
+    const batch = waiting.get(partition) ?? [];
+    waiting.set(partition, batch);
+    batch.push(row);
+    count += 1;
+    sizes.set(partition, (sizes.get(partition) ?? 0) + length);
+    if (batch.length === MAX_BATCH) yield take(partition);
+    const [oldest] = waiting.keys();
+    if (count > MAX_WAITING && oldest !== undefined) yield take(oldest);
+  }
+  for (const partition of [...waiting.keys()]) yield take(partition);
+}
+
+/** What decides the partition may follow from the row; where the row is not as it should be, the API will say so. */
+function derivedOf(entity: Entity, field: string, { values }: ImportRow): unknown {
+  return entity.derived[field]?.(values);
+}
+
+const File = z.object({ base64: z.base64() });
+
+const RouteResult = z.object({ results: z.array(z.object({ status: z.number(), problem: Problem.optional() })) });
+type Results = z.infer<typeof RouteResult>['results'];
+
+/** What became of each row, in order. A row that others were writing at that moment is sent once more. */
+async function send(target: Target, entity: Entity, batch: readonly ImportRow[], attempt = 1): Promise<Results> {
+  const results = await post(target, entity, batch);
+  const busy = results.flatMap(({ status }, index) => (status === 503 ? [index] : []));
+  if (busy.length === 0 || attempt === MAX_ATTEMPTS) return results;
+  await sleep(1_000 * attempt);
+  const rows = busy.flatMap((index) => batch[index] ?? []);
+  const again = await send(target, entity, rows, attempt + 1);
+  for (const [position, index] of busy.entries()) results[index] = again[position] ?? { status: 503 };
+  return results;
+}
+
+function withoutFiles({ attachments }: Entity, values: Values): Values {
+  return omit(values, Object.keys(attachments));
+}
+
+/** Leaves out rows whose files are none: a row is taken with all that it has, or not at all. */
+async function* withUsableFiles(
+  entity: Entity,
+  rows: AsyncIterable<ImportRow>,
+  reject: (row: ImportRow, reason: string) => void,
+): AsyncGenerator<ImportRow> {
+  for await (const row of rows) {
+    try {
+      for (const [field, bytes] of filesOf(entity, row.values)) await checkFile(entity, field, bytes);
+      yield row;
+    } catch (error) {
+      if (!(error instanceof RowkeyError)) throw error;
+      reject(row, error.message);
+    }
+  }
+}
+
+/** What an export has of files: their bytes. Throws `invalid-input`. */
+function filesOf({ attachments }: Entity, values: Values): [field: string, bytes: Uint8Array<ArrayBuffer>][] {
+  return Object.keys(attachments).flatMap((field) => {
+    if (values[field] === undefined || values[field] === null) return [];
+    const file = File.safeParse(values[field]);
+    if (file.success) return [[field, new Uint8Array(Buffer.from(file.data.base64, 'base64'))] as const];
+    throw new RowkeyError('invalid-input', `The field ${field} is no file: its bytes are needed, as {"base64": …}.`);
+  });
+}
+
+/** What is there already stays as it is. Answers why one is not taken. */
+async function putFiles(target: Target, entity: Entity, { values }: ImportRow): Promise<string | undefined> {
+  for (const [field, body] of filesOf(entity, values)) {
+    const path = pathTo(entity.name, ...entity.keyFields.map((key) => values[key]), field);
+    const response = await ask(target, path, { method: 'PUT', body });
+    if (!response.ok) return Problem.parse(await response.json()).detail;
+  }
+  return undefined;
+}
+
+async function post(target: Target, entity: Entity, batch: readonly ImportRow[]): Promise<Results> {
+  const body = JSON.stringify({ items: batch.map(({ values }) => withoutFiles(entity, values)) });
+  const headers = { 'content-type': 'application/json' };
+  const response = await ask(target, pathTo(entity.name, 'batch'), { method: 'POST', headers, body });
+  if (response.ok) return RouteResult.parse(await response.json()).results;
+  // What is wrong with the request is wrong with its only row, which is too large.
+  if ((response.status === 400 || response.status === 413) && batch.length === 1)
+    return [{ status: response.status, problem: Problem.parse(await response.json()) }];
+  throw new Error(`The API at ${target.url} refused the rows (${response.status}).`);
+}
+
+function startProgress(size: number) {
+  if (!process.stdout.isTTY)
+    return {
+      update(_bytes: number, rows: number) {
+        if (rows % LINES_EVERY_ROWS === 0) console.log(`${rows} rows read`);
+      },
+      say: (text: string) => console.error(text),
+      stop: () => undefined,
+    };
+  const bar = new SingleBar(
+    { format: '{bar} {percentage}% {rows} rows', clearOnComplete: true },
+    Presets.shades_classic,
+  );
+  bar.start(size, 0, { rows: 0 });
+  return {
+    update: (bytes: number, rows: number) => bar.update(bytes, { rows }),
+    // Over the bar, which draws itself again below.
+    say: (text: string) => process.stderr.write(`\r\u001b[K${text}\n`),
+    stop: () => bar.stop(),
+  };
+}
+
+await run(program);

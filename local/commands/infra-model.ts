@@ -1,0 +1,23 @@
+import { readFile, writeFile } from 'node:fs/promises';
+import { pathToFileURL } from 'node:url';
+import { deployment } from '../../lib/model/deployment.ts';
+import { resourcesOf } from '../../lib/operations/resources.ts';
+
+export const MODEL_FILE = new URL('../../infra/model.json', import.meta.url);
+
+/** What the template makes of the model, as text. Tables named by the day are left to the app, which drops them too. */
+export function infraModel(): string {
+  const { tables, queues, containers } = resourcesOf(deployment);
+  return `${JSON.stringify({ tables: sorted(tables), queues: sorted(queues), containers: sorted(containers) }, null, 2)}\n`;
+}
+
+function sorted(names: readonly string[]): string[] {
+  return [...new Set(names)].toSorted();
+}
+
+if (process.argv[1] && import.meta.url === pathToFileURL(process.argv[1]).href) {
+  const before = await readFile(MODEL_FILE, 'utf8').catch(() => '');
+  const after = infraModel();
+  await writeFile(MODEL_FILE, after);
+  console.log(before === after ? 'infra/model.json is what the model says.' : 'infra/model.json has been rewritten.');
+}

@@ -1,0 +1,82 @@
+import { copyFile, glob, mkdir, mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+import { deflateRawSync } from 'node:zlib';
+import ignore from 'ignore';
+import { measureLoad } from '../package/measure-load.ts';
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+const OUT = join(ROOT, 'out');
+const LOADS = 7;
+
+export interface PackagedFile {
+  /** With slashes, from the folder of the package. */
+  readonly path: string;
+  readonly bytes: number;
+  /** As it is in a zip. */
+  readonly zippedBytes: number;
+}
+
+/** Copies what is deployed, as .funcignore says, into a folder in place of what was there. The app is built before. */
+export async function packageApp(folder: string): Promise<readonly PackagedFile[]> {
+  const rules = ignore().add(await readFile(join(ROOT, '.funcignore'), 'utf8'));
+  await rm(folder, { recursive: true, force: true });
+  const files: PackagedFile[] = [];
+  for await (const path of deployed('', rules)) {
+    await mkdir(dirname(join(folder, path)), { recursive: true });
+    await copyFile(join(ROOT, path), join(folder, path));
+    const content = await readFile(join(folder, path));
+    files.push({ path, bytes: content.length, zippedBytes: deflateRawSync(content).length });
+  }
+  return files;
+}
+
+async function* deployed(folder: string, rules: ReturnType<typeof ignore>): AsyncGenerator<string> {
+  for (const entry of await readdir(join(ROOT, folder), { withFileTypes: true })) {
+    const path = `${folder}${entry.name}`;
+    if (entry.isDirectory() && !rules.ignores(`${path}/`)) yield* deployed(`${path}/`, rules);
+    if (entry.isFile() && !rules.ignores(path)) yield path;
+  }
+}
+
+async function report(files: readonly PackagedFile[]): Promise<void> {
+  const total = (of: (file: PackagedFile) => number) => kilobytes(files.reduce((sum, file) => sum + of(file), 0));
+  for (const { path, bytes, zippedBytes } of files)
+    console.log(`  ${path.padEnd(14)}${kilobytes(bytes).padStart(9)} ${kilobytes(zippedBytes).padStart(9)} zipped`);
+  console.log(
+    `out/ holds ${files.length} files: ${total(({ bytes }) => bytes)}, ${total(({ zippedBytes }) => zippedBytes)} zipped.`,
+  );
+
+  // Where no installed package is found.
+  const remote = await mkdtemp(join(tmpdir(), 'rowkey-package-'));
+  try {
+    await packageApp(remote);
+    const sources = await Array.fromAsync(glob('functions/*.ts', { cwd: ROOT }), (file) => join(ROOT, file));
+    const bundled: number[] = [];
+    const unbundled: number[] = [];
+    let functions: readonly string[] = [];
+    // In turn, so that whatever else slows this machine slows both.
+    for (let count = 0; count < LOADS; count++) {
+      const loaded = await measureLoad([join(remote, 'dist', 'app.js')]);
+      bundled.push(loaded.milliseconds);
+      unbundled.push((await measureLoad(sources.toSorted())).milliseconds);
+      functions = loaded.functions;
+    }
+    console.log(
+      `It registers ${functions.length} functions and loads in ${median(bundled)} ms, the sources in ${median(unbundled)} ms (medians of ${LOADS}).`,
+    );
+  } finally {
+    await rm(remote, { recursive: true, force: true });
+  }
+}
+
+function kilobytes(bytes: number): string {
+  return `${(bytes / 1000).toLocaleString('en', { maximumFractionDigits: 1 })} kB`;
+}
+
+function median(values: readonly number[]): string {
+  return (values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? Number.NaN).toFixed(0);
+}
+
+if (process.argv[1] && import.meta.url === pathToFileURL(process.argv[1]).href) await report(await packageApp(OUT));

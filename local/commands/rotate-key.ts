@@ -1,0 +1,14 @@
+import { join } from 'node:path';
+import { rotateLocalKey } from '../../lib/storage/local-key-ring.ts';
+import { command, run } from '../cli/command.ts';
+import { readInstance } from '../instance/instance.ts';
+
+/** What an operator does in the vault in Azure: the running instance notices by itself. */
+async function rotate({ data }: { readonly data: string }): Promise<void> {
+  const instance = await readInstance(data);
+  await rotateLocalKey(join(data, 'keys.json'));
+  console.log('A new key is in use; what earlier ones have wrapped stays readable.');
+  if (instance) console.log(`Wrap the rest anew: POST ${instance.url}/api/operations/rewrap/{entity}, by an operator.`);
+}
+
+await run(command('Adds a key-encryption key to the local instance and makes it the current one.').action(rotate));

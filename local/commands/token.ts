@@ -1,0 +1,35 @@
+import { InvalidArgumentError, Option } from 'commander';
+import { ROLES, type Role } from '../../lib/define/entity.ts';
+import { command, run } from '../cli/command.ts';
+import { signToken } from '../instance/identity-provider.ts';
+import { readInstance } from '../instance/instance.ts';
+
+interface Options {
+  readonly role: readonly Role[];
+  readonly email?: string;
+  readonly data: string;
+}
+
+/** Prints a token for the running instance and nothing else: `npm run -s token -- --role hr`. */
+const program = command('Prints a token of eight hours for the running instance.')
+  .addOption(
+    new Option('--role <roles>', `what the token allows: ${ROLES.join(', ')}, or several with commas`)
+      .argParser(rolesIn)
+      .makeOptionMandatory(),
+  )
+  .option('--email <address>', 'whose token it is; without it, nobody in particular')
+  .action(async ({ role, email, data }: Options) => {
+    const instance = await readInstance(data);
+    if (!instance) throw new Error(`Nothing runs on the data folder ${data}: run npm start first.`);
+    const { issuer, audience } = instance;
+    console.log(await signToken({ folder: data, issuer, audience, role, ...(email ? { email } : {}) }));
+  });
+await run(program);
+
+/** Roles separated by commas; a repeated option adds to those before it. */
+function rolesIn(text: string, before: readonly Role[] = []): Role[] {
+  const roles = text.split(',').map((name) => ROLES.find((role) => role === name.trim()));
+  if (roles.some((role) => role === undefined))
+    throw new InvalidArgumentError(`Allowed roles are ${ROLES.join(', ')}; separate several with commas.`);
+  return [...before, ...roles.filter((role) => role !== undefined)];
+}

@@ -1,0 +1,27 @@
+import { join } from 'node:path';
+import { run } from '../cli/command.ts';
+import { type TargetOptions, targetOf, withTarget } from '../cli/target.ts';
+import { toRate, walkPages } from '../cli/walk-pages.ts';
+
+interface Options extends TargetOptions {
+  readonly repair?: true;
+  readonly rate: number;
+}
+
+const program = withTarget('Compares what is stored of an entity with its indexes, copies, lists, counts and blobs.')
+  .argument('<entity>', 'such as employees')
+  .option('--repair', 'repairs what it finds')
+  .option('--rate <number>', 'storage transactions a second, on average', toRate, 200)
+  .action(audit);
+
+async function audit(entity: string, options: Options): Promise<void> {
+  const { repair = false, rate, data } = options;
+  const target = await targetOf(options, ['operator', 'hr']);
+  const path = `/api/operations/verify/${encodeURIComponent(entity)}?top=100&repair=${repair}`;
+  const bookmark = join(data, `verify-${entity}-${repair ? 'repair' : 'look'}`);
+  const { looked, found, repaired } = await walkPages(target, { path, bookmark, rate });
+  console.log(`${looked} rows looked at: ${found} do not agree${repair ? `, ${repaired} of them repaired` : ''}.`);
+  if (found > repaired) process.exitCode = 1;
+}
+
+await run(program);

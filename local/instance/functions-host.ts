@@ -1,0 +1,80 @@
+import { spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { createServer } from 'node:net';
+import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
+import { type Child, endChild, spawnChild, spawnScript } from './spawn-child.ts';
+
+/** The functions host as a child process: Core Tools where they are installed, else the project's own. */
+export interface FunctionsHost {
+  readonly process: Child;
+  /** Undefined until it listens. */
+  readonly url: string | undefined;
+  /** Lets what runs come to its end. */
+  stop(): Promise<void>;
+}
+
+export interface FunctionsHostOptions {
+  /** 0 for any free one. */
+  readonly port: number;
+  readonly settings: Readonly<Record<string, string>>;
+  /** Origins of pages that may call it; `*` for any. */
+  readonly cors?: readonly string[] | undefined;
+  /** Where the own host keeps when timers ran, so that a run that was missed is made up for; the real one keeps it in storage. */
+  readonly state?: string | undefined;
+  /** Insists on Core Tools. */
+  readonly func?: boolean | undefined;
+  /** Takes the lines that the host logs. */
+  readonly log: (line: string) => void;
+}
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+const OWN_HOST = fileURLToPath(new URL('../host/main.ts', import.meta.url));
+
+/** Starts the host; it serves once `/api/health` answers. */
+export async function startFunctionsHost(options: FunctionsHostOptions): Promise<FunctionsHost> {
+  const { port, settings, cors = [], state, func, log } = options;
+  const withTools = func === true || (func === undefined && hasCoreTools());
+  if (func && !hasCoreTools())
+    throw new Error('Azure Functions Core Tools are not installed: there is no func on the PATH.');
+  // The own host takes a free port itself and says which; one that was looked for here may be taken until it listens.
+  let listening = withTools ? await freePort(port) : undefined;
+  const args = ['--port', String(listening ?? port), ...(cors.length > 0 ? ['--cors', cors.join(',')] : [])];
+  const spawned = { cwd: ROOT, env: { FUNCTIONS_WORKER_RUNTIME: 'node', ...settings } };
+  const child = withTools
+    ? spawnChild('func', ['start', ...args], spawned)
+    : spawnScript(OWN_HOST, ['--app', ROOT, ...args, ...(state === undefined ? [] : ['--state', state])], spawned);
+  for (const input of [child.stdout, child.stderr])
+    createInterface({ input }).on('line', (line) => {
+      if (line.startsWith('{"ready"')) listening = JSON.parse(line).port;
+      else log(line);
+    });
+  await once(child, 'spawn');
+  return {
+    process: child,
+    get url() {
+      return listening === undefined ? undefined : `http://127.0.0.1:${listening}`;
+    },
+    stop: () => endChild(child),
+  };
+}
+
+/** Answers a free port where 0 is asked for. Throws one sentence where the port is taken. */
+export async function freePort(port: number): Promise<number> {
+  const server = createServer();
+  const { promise, resolve, reject } = Promise.withResolvers<void>();
+  server.once('error', reject).listen(port, '127.0.0.1', resolve);
+  try {
+    await promise;
+    const address = server.address();
+    return typeof address === 'object' && address ? address.port : port;
+  } catch {
+    throw new Error(`Port ${port} is in use: stop what listens there, or choose another with --port.`);
+  } finally {
+    server.close();
+  }
+}
+
+function hasCoreTools(): boolean {
+  return spawnSync('func', ['--version'], { stdio: 'ignore' }).status === 0;
+}

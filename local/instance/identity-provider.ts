@@ -1,0 +1,105 @@
+import { once } from 'node:events';
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { calculateJwkThumbprint, exportJWK, generateKeyPair, importJWK, type JWK, SignJWT } from 'jose';
+import type { Role } from '../../lib/define/entity.ts';
+
+const KEY_FILE = 'identity-key.json';
+const HOST = '127.0.0.1';
+const AUDIENCE = 'api://rowkey';
+const ALGORITHM = 'RS256';
+const TOKEN_VALID_FOR_SECONDS = 8 * 3_600;
+
+export interface LocalIdentityProvider {
+  readonly issuer: string;
+  readonly jwksUri: string;
+  readonly audience: string;
+  stop(): Promise<void>;
+}
+
+export interface IdentityProviderOptions {
+  /** Where the signing key is kept, for its owner alone to read. */
+  readonly folder: string;
+  /** A free one unless given. */
+  readonly port?: number;
+}
+
+/** An identity provider for development, on this machine alone: it publishes the key with which `signToken` signs. */
+export async function startIdentityProvider(options: IdentityProviderOptions): Promise<LocalIdentityProvider> {
+  const { folder, port = 0 } = options;
+  const { kty, n, e, kid } = await keyIn(folder);
+  const server = createServer((request, response) => {
+    const body = request.method === 'GET' ? documents[request.url ?? ''] : undefined;
+    response.writeHead(body ? 200 : 404, { 'content-type': 'application/json' }).end(JSON.stringify(body ?? {}));
+  });
+  server.listen(port, HOST);
+  await once(server, 'listening').catch((error: NodeJS.ErrnoException) => {
+    const why = error.code === 'EADDRINUSE' ? 'another program has it' : error.message;
+    throw new Error(`The identity provider cannot listen on port ${port}: ${why}.`, { cause: error });
+  });
+  const issuer = `http://${HOST}:${(server.address() as AddressInfo).port}`;
+  const jwksUri = `${issuer}/.well-known/jwks.json`;
+  const documents: Readonly<Record<string, object>> = {
+    '/.well-known/openid-configuration': {
+      issuer,
+      jwks_uri: jwksUri,
+      id_token_signing_alg_values_supported: [ALGORITHM],
+    },
+    // The public half, field by field: the private one is in the same file.
+    '/.well-known/jwks.json': { keys: [{ kty, n, e, kid, alg: ALGORITHM, use: 'sig' }] },
+  };
+  return {
+    issuer,
+    jwksUri,
+    audience: AUDIENCE,
+    async stop() {
+      server.close();
+      server.closeAllConnections();
+      await once(server, 'close');
+    },
+  };
+}
+
+export interface TokenOptions {
+  readonly folder: string;
+  readonly issuer: string;
+  readonly audience: string;
+  readonly role: Role | readonly Role[];
+  readonly email?: string;
+  /** Milliseconds since 1970. */
+  readonly now?: number;
+}
+
+/** A token of eight hours, signed with the key in the folder. */
+export async function signToken(options: TokenOptions): Promise<string> {
+  const { folder, issuer, audience, role, email, now = Date.now() } = options;
+  const key = await keyIn(folder);
+  const issuedAt = Math.floor(now / 1000);
+  return new SignJWT({ roles: [role].flat(), ...(email === undefined ? {} : { email, email_verified: true }) })
+    .setProtectedHeader({ alg: ALGORITHM, ...(key.kid === undefined ? {} : { kid: key.kid }) })
+    .setSubject(email ?? [role].flat().join('+'))
+    .setIssuer(issuer)
+    .setAudience(audience)
+    .setIssuedAt(issuedAt)
+    .setNotBefore(issuedAt)
+    .setExpirationTime(issuedAt + TOKEN_VALID_FOR_SECONDS)
+    .sign(await importJWK(key, ALGORITHM));
+}
+
+/** The private key in the folder, made at first use. */
+async function keyIn(folder: string): Promise<JWK> {
+  const file = join(folder, KEY_FILE);
+  const text = await readFile(file, 'utf8').catch((error: NodeJS.ErrnoException) => {
+    if (error.code !== 'ENOENT') throw error;
+    return undefined;
+  });
+  if (text !== undefined) return JSON.parse(text);
+  const { privateKey } = await generateKeyPair(ALGORITHM, { extractable: true });
+  const key = await exportJWK(privateKey);
+  const named = { ...key, kid: await calculateJwkThumbprint(key) };
+  await mkdir(folder, { recursive: true });
+  await writeFile(file, JSON.stringify(named), { mode: 0o600, flag: 'wx' });
+  return named;
+}

@@ -1,0 +1,240 @@
+import { once } from 'node:events';
+import { existsSync } from 'node:fs';
+import { access, constants } from 'node:fs/promises';
+import { join, resolve } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { deployment } from '../../lib/model/deployment.ts';
+import { resourcesOf } from '../../lib/operations/resources.ts';
+import { rotateLocalKey } from '../../lib/storage/local-key-ring.ts';
+import { provision } from '../../lib/storage/provision.ts';
+import { openStorage } from '../../lib/storage/storage.ts';
+import { allowOrigins } from './allow-origins.ts';
+import { type Azurite, type EmulatorPorts, emulatorAccount, startAzurite } from './azurite.ts';
+import { lockFolder } from './folder-lock.ts';
+import { type FunctionsHost, freePort, startFunctionsHost } from './functions-host.ts';
+import { startIdentityProvider } from './identity-provider.ts';
+import { type Instance, readInstance, removeInstance, writeInstance } from './instance.ts';
+import { freeOr0, isFree, type Ports, readPorts, writePorts } from './ports.ts';
+import { makePrivate, secretsIn } from './secrets.ts';
+
+export interface ProductOptions {
+  /** Where the API listens; 0 for any free port. The port of the last start unless given, and 7071 before. */
+  readonly port?: number | undefined;
+  /** The folder in which everything is kept. */
+  readonly data: string;
+  /** Origins of web pages that may use the API and storage; `*` for any. None unless told, as in Azure. */
+  readonly cors?: readonly string[] | undefined;
+  readonly func?: boolean | undefined;
+  /** Storage that runs already, instead of an emulator of its own. */
+  readonly storage?: { readonly connectionString: string };
+  readonly log?: (line: string) => void;
+  /** Gives the start up; what had started by then is stopped. */
+  readonly signal?: AbortSignal;
+}
+
+export interface Product {
+  readonly url: string;
+  readonly instance: Instance;
+  /** Resolves with a sentence when a part of it ends by itself. */
+  readonly broken: Promise<string>;
+  /** Kills the host as a crash of its machine would, and starts another one at the same address. */
+  killHost(): Promise<void>;
+  /** Stops the host, which finishes what it has begun, and then what it depends on. */
+  stop(): Promise<void>;
+}
+
+/** It takes two seconds, and on a busy machine many more. */
+const READY_WITHIN_MS = 60_000;
+/** The usual ports of the functions host and of the storage emulator. */
+const USUAL_PORTS = { api: 7071, blob: 10000, queue: 10001, table: 10002, identity: 0 };
+const PART_NAMES: Readonly<Record<keyof Ports, string>> = {
+  api: 'API',
+  blob: 'blob service',
+  queue: 'queue service',
+  table: 'table service',
+  identity: 'identity provider',
+};
+const BUILT = fileURLToPath(new URL('../../dist/app.js', import.meta.url));
+
+/** Runs the whole product on this machine. Throws one sentence when it cannot, with nothing left running. */
+export async function startProduct(options: ProductOptions): Promise<Product> {
+  const { data, cors = [], func, log = () => undefined, signal } = options;
+  if (!existsSync(BUILT)) throw new Error('The app is not built: run npm run build first.');
+  await makeWritable(data);
+  const release = await takeFolder(data);
+  const stops: (() => Promise<void>)[] = [];
+  // In the reverse order of their starts; once, however often it is asked for.
+  let stopped: Promise<void> | undefined;
+  const stop = () => {
+    stopped ??= (async () => {
+      try {
+        for (const each of stops.reverse()) await each();
+      } finally {
+        release();
+      }
+    })();
+    return stopped;
+  };
+  const { promise: broken, resolve: breaks } = Promise.withResolvers<string>();
+
+  try {
+    if (options.port !== undefined) await freePort(options.port);
+    const remembered = await readPorts(data);
+    const wanted = { ...(remembered ?? USUAL_PORTS), ...(options.port === undefined ? {} : { api: options.port }) };
+    const isOlder = !options.storage && existsSync(join(data, 'azurite')) && !existsSync(join(data, 'secrets.json'));
+    const { storageKey, hostKey } = await secretsIn(data);
+    const toListen = (part: keyof Ports) => freeOr0(wanted[part], { isRemembered: remembered !== undefined });
+    const azurite = options.storage
+      ? undefined
+      : await startStorage(data, storageKey, {
+          blob: await toListen('blob'),
+          queue: await toListen('queue'),
+          table: await toListen('table'),
+        });
+    if (azurite) {
+      stops.push(azurite.stop);
+      azurite.process.once('exit', (code) => stopped ?? breaks(`The storage emulator ended with ${code}.`));
+    }
+    signal?.throwIfAborted();
+    const connectionString = options.storage?.connectionString ?? azurite?.connectionString() ?? '';
+    const storage = openStorage({ connectionString });
+    const [identity] = await Promise.all([
+      toListen('identity').then((port) => startIdentityProvider({ folder: data, port })),
+      provision(storage, resourcesOf(deployment, Date.now())),
+      allowOrigins(storage, cors),
+    ]);
+    stops.push(identity.stop);
+    const keyFile = join(data, 'keys.json');
+    if (!existsSync(keyFile)) await rotateLocalKey(keyFile);
+    signal?.throwIfAborted();
+    const settings = {
+      ROWKEY_HOST_KEY: hostKey,
+      AzureWebJobsStorage: connectionString,
+      KEY_ENCRYPTION_KEY_FILE: resolve(keyFile),
+      TOKEN_ISSUER: identity.issuer,
+      TOKEN_AUDIENCE: identity.audience,
+      TOKEN_JWKS_URI: identity.jwksUri,
+    };
+    const state = resolve(data, 'timers.json');
+    let host: FunctionsHost | undefined;
+    stops.push(async () => host?.stop());
+    const startHost = async (port: number) => {
+      const started = await startFunctionsHost({ port, settings, cors, state, func, log });
+      host = started;
+      const ended = once(started.process, 'exit').then(([code]) => `The functions host ended with ${code}.`);
+      const failed = Promise.race([ended, broken]).then((why) => Promise.reject(new Error(why)));
+      const answering = await Promise.race([healthy(started, signal), failed]);
+      void ended.then((why) => {
+        if (host === started && !stopped) breaks(why);
+      });
+      return answering;
+    };
+    const apiPort = options.port ?? (await toListen('api'));
+    const url = await startHost(apiPort).catch(async (error) => {
+      // Another program took the port since it was found free.
+      if (options.port !== undefined || apiPort === 0 || signal?.aborted || (await isFree(apiPort))) throw error;
+      return startHost(0);
+    });
+    const killHost = async () => {
+      const killed = host;
+      host = undefined;
+      if (killed) {
+        const exited = once(killed.process, 'exit');
+        killed.process.kill('SIGKILL');
+        await exited;
+      }
+      await startHost(portOf(url));
+    };
+
+    const { tables, queues, blobs } = storage;
+    const { issuer, audience, jwksUri } = identity;
+    const services = { tables: tables.url, queues: queues.url, blobs: blobs.url };
+    const instance = { url, issuer, audience, jwksUri, ...services, pid: process.pid };
+    const ports = {
+      api: portOf(url),
+      identity: portOf(issuer),
+      ...(azurite
+        ? {
+            blob: portOf(azurite.endpoints.blob),
+            queue: portOf(azurite.endpoints.queue),
+            table: portOf(azurite.endpoints.table),
+          }
+        : { blob: wanted.blob, queue: wanted.queue, table: wanted.table }),
+    };
+    for (const part of Object.keys(PART_NAMES) as (keyof Ports)[])
+      if (wanted[part] && wanted[part] !== ports[part])
+        log(`Another program uses port ${wanted[part]}: the ${PART_NAMES[part]} now listens on ${ports[part]}.`);
+    if (isOlder)
+      log(
+        `An earlier version made the folder ${data}: its data is kept, its storage account has a new key, and connection strings, tokens and grants from before are no longer valid.`,
+      );
+    await writePorts(data, ports);
+    await writeInstance(data, instance);
+    stops.push(() => removeInstance(data));
+    return { url, instance, broken, killHost, stop };
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+}
+
+async function takeFolder(data: string): Promise<() => void> {
+  const release = lockFolder(data);
+  if (release) {
+    // Of one that was killed; its process id may be another's by now.
+    await removeInstance(data);
+    return release;
+  }
+  const running = await readInstance(data);
+  throw new Error(
+    `An instance runs on ${data} already, ${running ? `at ${running.url}` : 'and is starting or ending'}.`,
+  );
+}
+
+async function startStorage(data: string, key: string, ports: EmulatorPorts): Promise<Azurite> {
+  const folder = join(data, 'azurite');
+  await makePrivate(folder);
+  const options = { folder, accounts: [emulatorAccount(key)] } as const;
+  return startAzurite({ ...options, ports }).catch(async (error) => {
+    // Another program took a port since it was found free.
+    const taken = Object.values(ports).filter((port) => port > 0);
+    if ((await Promise.all(taken.map(isFree))).every(Boolean)) throw error;
+    return startAzurite(options);
+  });
+}
+
+function portOf(url: string): number {
+  return Number(new URL(url).port);
+}
+
+async function makeWritable(folder: string): Promise<void> {
+  try {
+    await makePrivate(folder);
+    await access(folder, constants.W_OK);
+  } catch (error) {
+    const code = error instanceof Error && 'code' in error ? error.code : error;
+    throw new Error(`The folder ${folder} cannot be written to (${code}): choose another with --data.`);
+  }
+}
+
+/** Answers its address once it serves. */
+async function healthy(host: FunctionsHost, signal: AbortSignal | undefined): Promise<string> {
+  const until = Date.now() + READY_WITHIN_MS;
+  while (Date.now() < until) {
+    signal?.throwIfAborted();
+    const { url } = host;
+    const response = url ? await fetch(`${url}/api/health`).catch(() => undefined) : undefined;
+    if (url && response?.ok) return url;
+    if (response && (await isRefused(response)))
+      throw new Error('The functions host serves nothing, as it says above.');
+    await sleep(50);
+  }
+  throw new Error(`The functions host does not answer within ${READY_WITHIN_MS / 1000} s.`);
+}
+
+/** Whether it serves nothing for as long as nobody changes a setting or the declaration. */
+async function isRefused(health: Response): Promise<boolean> {
+  const body: unknown = await health.json().catch(() => undefined);
+  return typeof body === 'object' && body !== null && Object.values(body).includes('refused');
+}

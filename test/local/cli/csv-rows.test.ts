@@ -1,0 +1,44 @@
+import { Readable } from 'node:stream';
+import { expect, test } from 'vitest';
+import { employees } from '../../../lib/model/directory/employees.ts';
+import { readCsv } from '../../../local/cli/csv-rows.ts';
+
+const events = { onRow: () => undefined, onBad: () => undefined };
+const read = (...lines: string[]) => Array.fromAsync(readCsv(employees, Readable.from([lines.join('\n')]), events));
+
+test.each([
+  ['42', 42],
+  ['-1.50', -1.5],
+  ['+.5e3', 500],
+  ['0x10', '0x10'],
+  ['0b1', '0b1'],
+  ['Infinity', 'Infinity'],
+  ['1e999', '1e999'],
+  ['1,000', '1,000'],
+  ['1 000', '1 000'],
+  ['old', 'old'],
+])('a number is a decimal one, and anything else is left to be refused: %j', async (text, age) => {
+  expect(await read('employeeId,age', `000001,"${text}"`)).toEqual([
+    { line: 2, values: { employeeId: '000001', age } },
+  ]);
+});
+
+test('a blank cell is no number, but may be a text', async () => {
+  expect(await read('employeeId,age,firstName', '000001, \t , ', '000002,,')).toEqual([
+    { line: 2, values: { employeeId: '000001', firstName: ' ' } },
+    { line: 3, values: { employeeId: '000002' } },
+  ]);
+});
+
+test('a header that names a column more than once is refused', async () => {
+  await expect(read('employeeId,age,firstName,age,employeeId', '000001,20,Ann,21,000001')).rejects.toThrow(
+    /^The header names age, employeeId more than once\.$/,
+  );
+});
+
+test.each(['constructor', 'toString', '__proto__'])(
+  'a header that names %s is refused, as it is no field',
+  async (name) => {
+    await expect(read(`employeeId,${name}`, '000001,x')).rejects.toThrow(`employees has no field ${name}`);
+  },
+);

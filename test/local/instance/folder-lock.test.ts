@@ -1,0 +1,53 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { lockFolder } from '../../../local/instance/folder-lock.ts';
+
+const MODULE = new URL('../../../local/instance/folder-lock.ts', import.meta.url).href;
+let folder: string;
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'rowkey-lock-'));
+});
+afterAll(() => rm(folder, { recursive: true, force: true }));
+
+/** A process that says whether it got the lock, and keeps it until it is killed. */
+async function contender() {
+  const script = `import { lockFolder } from '${MODULE}';
+    console.log(lockFolder('${folder}') ? 'got' : 'refused');
+    setInterval(() => undefined, 1_000);`;
+  const child = spawn(process.execPath, ['--input-type=module', '-e', script], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  const [said] = await once(child.stdout, 'data');
+  return {
+    said: String(said).trim(),
+    async kill() {
+      child.kill('SIGKILL');
+      await once(child, 'exit');
+    },
+  };
+}
+
+test('one of several at once gets a folder, and again one when the holder was killed', async () => {
+  for (let round = 0; round < 2; round += 1) {
+    const all = await Promise.all(Array.from({ length: 5 }, contender));
+    const others = all.filter(({ said }) => said === 'refused');
+    expect(others).toHaveLength(4);
+    expect(lockFolder(folder)).toBeUndefined();
+    await Promise.all(all.map(({ kill }) => kill()));
+  }
+});
+
+test('a folder is free once it is released, and one that is gone can be released', async () => {
+  const release = lockFolder(folder);
+  expect(lockFolder(folder)).toBeUndefined();
+  release?.();
+  const again = lockFolder(folder);
+  expect(again).toBeDefined();
+  await rm(folder, { recursive: true });
+  again?.();
+});

@@ -1,0 +1,79 @@
+import { mkdtemp, readFile, rm, stat } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createRemoteJWKSet, jwtVerify } from 'jose';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import {
+  type LocalIdentityProvider,
+  signToken,
+  startIdentityProvider,
+} from '../../../local/instance/identity-provider.ts';
+
+let folder: string;
+const providers: LocalIdentityProvider[] = [];
+
+beforeEach(async () => {
+  // Not there yet: the provider makes it.
+  folder = join(await mkdtemp(join(tmpdir(), 'rowkey-identity-')), 'data');
+});
+afterEach(async () => {
+  await Promise.all(providers.splice(0).map((provider) => provider.stop()));
+  await rm(join(folder, '..'), { recursive: true, force: true });
+});
+
+async function start(port = 0): Promise<LocalIdentityProvider> {
+  const provider = await startIdentityProvider({ folder, port });
+  providers.push(provider);
+  return provider;
+}
+
+const json = async (url: string) => (await (await fetch(url)).json()) as Record<string, unknown>;
+
+test('describes itself and publishes its key, of which the private half stays in a file for its owner alone', async () => {
+  const { issuer, jwksUri, audience } = await start();
+  expect(audience).toBe('api://rowkey');
+  expect(issuer).toMatch(/^http:\/\/127\.0\.0\.1:\d+$/);
+  expect(await json(`${issuer}/.well-known/openid-configuration`)).toMatchObject({ issuer, jwks_uri: jwksUri });
+  const { keys } = await json(jwksUri);
+  const text = { kty: 'RSA', alg: 'RS256', use: 'sig', kid: expect.any(String), n: expect.any(String) };
+  expect(keys).toEqual([{ ...text, e: 'AQAB' }]);
+  const file = join(folder, 'identity-key.json');
+  expect((await stat(file)).mode & 0o777).toBe(0o600);
+  expect(JSON.parse(await readFile(file, 'utf8'))).toHaveProperty('d');
+  for (const path of ['/', '/identity-key.json', '/.well-known/jwks.json/x', '/constructor'])
+    expect((await fetch(issuer + path)).status).toBe(404);
+});
+
+test('signs a token of eight hours for one role', async () => {
+  const { issuer, jwksUri, audience } = await start();
+  const now = Date.parse('2026-11-20T10:00:00Z');
+  const token = await signToken({ folder, issuer, audience, role: 'hr', email: 'ann@contoso.com', now });
+  const keys = createRemoteJWKSet(new URL(jwksUri));
+  const { payload } = await jwtVerify(token, keys, { issuer, audience, currentDate: new Date(now) });
+  expect(payload).toMatchObject({
+    sub: 'ann@contoso.com',
+    roles: ['hr'],
+    email: 'ann@contoso.com',
+    email_verified: true,
+    iat: now / 1000,
+  });
+  expect((payload.exp ?? 0) - (payload.iat ?? 0)).toBe(8 * 3_600);
+  const nobody = await jwtVerify(await signToken({ folder, issuer, audience, role: 'reader' }), keys);
+  expect(nobody.payload).not.toHaveProperty('email');
+});
+
+test('keeps its key over a restart', async () => {
+  const first = await start();
+  const published = await json(first.jwksUri);
+  await first.stop();
+  providers.pop();
+  const second = await start();
+  expect(await json(second.jwksUri)).toEqual(published);
+});
+
+test('says in one sentence that its port is taken', async () => {
+  const port = Number(new URL((await start()).issuer).port);
+  await expect(start(port)).rejects.toThrow(
+    `The identity provider cannot listen on port ${port}: another program has it.`,
+  );
+});

@@ -1,0 +1,50 @@
+import { spawnSync } from 'node:child_process';
+import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { type Instance, readInstance, removeInstance, writeInstance } from '../../../local/instance/instance.ts';
+
+const instance: Instance = {
+  url: 'http://127.0.0.1:7071',
+  issuer: 'http://127.0.0.1:7080',
+  jwksUri: 'http://127.0.0.1:7080/.well-known/jwks.json',
+  audience: 'api://rowkey',
+  tables: 'http://127.0.0.1:10002/devstoreaccount1',
+  queues: 'http://127.0.0.1:10001/devstoreaccount1',
+  blobs: 'http://127.0.0.1:10000/devstoreaccount1',
+  pid: process.pid,
+};
+let folder: string;
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'rowkey-instance-'));
+});
+afterAll(() => rm(folder, { recursive: true, force: true }));
+
+test('an instance is found while it runs, and not after it was removed', async () => {
+  const data = join(folder, 'new', 'data');
+  expect(await readInstance(data)).toBeUndefined();
+  await writeInstance(data, instance);
+  expect(await readInstance(data)).toEqual(instance);
+  expect(await readdir(data)).toEqual(['instance.json']);
+  await removeInstance(data);
+  expect(await readInstance(data)).toBeUndefined();
+  await removeInstance(data);
+});
+
+test('an instance whose process is gone is none', async () => {
+  const { pid } = spawnSync(process.execPath, ['--version']);
+  await writeInstance(folder, { ...instance, pid });
+  expect(await readInstance(folder)).toBeUndefined();
+});
+
+test.each(['', '{', '[]', '{"url":"http://127.0.0.1:7071"}', JSON.stringify({ ...instance, pid: -1 })])(
+  'a file that describes no instance is a plain error: %j',
+  async (text) => {
+    await writeFile(join(folder, 'instance.json'), text);
+    await expect(readInstance(folder)).rejects.toThrow(
+      /instance\.json is not the description of an instance: delete it/,
+    );
+  },
+);

@@ -1,0 +1,39 @@
+import { once } from 'node:events';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { freeOr0, readPorts, writePorts } from '../../../local/instance/ports.ts';
+
+let folder: string;
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'rowkey-ports-'));
+});
+afterAll(() => rm(folder, { recursive: true, force: true }));
+
+const ports = { api: 7071, identity: 7080, blob: 10000, queue: 10001, table: 10002 };
+
+test('remembers the ports of a data folder', async () => {
+  expect(await readPorts(folder)).toBeUndefined();
+  await writePorts(folder, ports);
+  expect(await readPorts(folder)).toEqual(ports);
+});
+
+test.each(['', '{}', JSON.stringify({ ...ports, api: 0 })])(
+  'rejects a file of ports that is not valid: %j',
+  async (text) => {
+    await writeFile(join(folder, 'ports.json'), text);
+    await expect(readPorts(folder)).rejects.toThrow(/ports\.json is not valid: delete it/);
+  },
+);
+
+test('waits for a remembered port while the last start ends, and gives up a port that stays taken', async () => {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as { port: number };
+  expect(await freeOr0(port, { isRemembered: false })).toBe(0);
+  const waiting = freeOr0(port, { isRemembered: true });
+  setTimeout(() => server.close(), 300);
+  expect(await waiting).toBe(port);
+});

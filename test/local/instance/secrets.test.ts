@@ -1,0 +1,54 @@
+import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { openStorage } from '../../../lib/storage/storage.ts';
+import { connectionStringOf, emulatorAccount, startAzurite } from '../../../local/instance/azurite.ts';
+import { secretsIn } from '../../../local/instance/secrets.ts';
+
+/** Published by Microsoft: every emulator has it unless told otherwise. */
+const PUBLISHED = 'Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==';
+let folder: string;
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'rowkey-secrets-'));
+});
+afterAll(() => rm(folder, { recursive: true, force: true }));
+
+const modeOf = async (path: string) => (await stat(path)).mode & 0o777;
+
+test('a data folder keeps random secrets of its own, for its owner alone', async () => {
+  const [one, other] = [join(folder, 'new', 'one'), join(folder, 'other')];
+  const secrets = await secretsIn(one);
+  expect(await secretsIn(one)).toEqual(secrets);
+  expect(Buffer.from(secrets.storageKey, 'base64')).toHaveLength(64);
+  expect(secrets.hostKey).toMatch(/^[\w-]{43}$/);
+  const others = await secretsIn(other);
+  expect([others.storageKey, others.hostKey]).not.toEqual([secrets.storageKey, secrets.hostKey]);
+  expect(await modeOf(one)).toBe(0o700);
+  expect(await modeOf(join(one, 'secrets.json'))).toBe(0o600);
+});
+
+test('a file of secrets that is not usable is a plain error that does not show it', async () => {
+  const data = join(folder, 'broken');
+  await secretsIn(data);
+  const file = join(data, 'secrets.json');
+  for (const text of ['', '{}', (await readFile(file, 'utf8')).slice(0, -5)]) {
+    await writeFile(file, text);
+    await expect(secretsIn(data)).rejects.toThrow(`${file} is not usable: delete it`);
+  }
+});
+
+test('the emulator refuses the key that is published, and serves the one of the data folder', async () => {
+  const { storageKey } = await secretsIn(join(folder, 'served'));
+  const azurite = await startAzurite({ folder: join(folder, 'served'), accounts: [emulatorAccount(storageKey)] });
+  try {
+    const { tables, queues, blobs } = openStorage({ connectionString: azurite.connectionString() });
+    await queues.createQueue('work');
+    const endpoints = { tables: tables.url, queues: queues.url, blobs: blobs.url };
+    const stranger = openStorage({ connectionString: connectionStringOf(emulatorAccount(PUBLISHED), endpoints) });
+    await expect(stranger.queue('work').sendMessage('{}')).rejects.toMatchObject({ statusCode: 403 });
+    await expect(tables.createTable('things')).resolves.toBeUndefined();
+  } finally {
+    await azurite.stop();
+  }
+});
