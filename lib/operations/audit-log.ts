@@ -9,32 +9,32 @@ import { isExplained } from '../storage/explain.ts';
 import { inPattern } from '../telemetry/span.ts';
 
 /**
- * Log data in blobs pattern: changes are appended as JSON lines to `yyyy/MM/dd/HH00/nnnnnn.log`, by the hour in which they
- * were made, so that a reader lists an hour by its prefix and reads no other.
+ * Log data in blobs pattern: each change is one JSON line in `yyyy/MM/dd/HH00/nnnnnn.log`. The name has the hour of the
+ * change, so a reader lists one hour by its prefix and reads no other hour.
  *
- * Group commit: records are appended at once where no append is under way, and those that come meanwhile go together in
- * the next block. A blob has one writer: each process makes its own, and appends under the length that it knows. So, where
- * a reply was lost, the length says whether the block is there; of whatever else the outcome is not known, the same
- * records go on into a fresh blob, and readers drop a record whose id they have seen in that hour.
+ * Group commit: if no append is running, a record is appended immediately; records that arrive during an append share the
+ * next block. Each process writes its own blobs and appends at the length it expects, so after a lost reply the blob's length
+ * shows whether the block was stored. If any other outcome is unknown, the same records go into a new blob, and readers skip a
+ * record whose id they have already seen in that hour.
  */
 
 export const AUDIT_CONTAINER = 'audit';
 
 export interface AuditLog {
-  /** Resolves once all are stored for good. Throws `storage-unavailable`; then they go with the next append. */
+  /** Resolves once all records are stored. Throws `storage-unavailable`; the records then go into the next append. */
   append(changes: readonly ChangeRecord[]): Promise<void>;
   /**
-   * Appends what an earlier append could not. To be awaited before a change is made: so none is made while none can be
-   * recorded, and who repeats a request is not told that it is done before it is recorded. Throws `storage-unavailable`.
+   * Appends the records of earlier, failed appends. Await it before making a change: then no change is made while records
+   * cannot be stored, and a repeated request does not succeed before its record is stored. Throws `storage-unavailable`.
    */
   catchUp(): Promise<void>;
 }
 
 /** https://learn.microsoft.com/rest/api/storageservices/append-block */
 const MAX_BLOCKS = 50_000;
-/** The least that any version of the service takes. */
+/** The smallest limit of all service versions. */
 const MAX_BLOCK_BYTES = 4 * 1_024 * 1_024;
-/** In the blob that is open, and in a fresh one. */
+/** One attempt in the open blob and one in a new blob. */
 const ATTEMPTS = 2;
 const ATTEMPT_WITHIN_MS = 10_000;
 const DESCRIBE_EVERY_MS = 5_000;
@@ -55,14 +55,14 @@ interface OpenBlob {
   describedAt: number;
 }
 
-/** Appending is the work of the process and not of the request that happens to start it: it costs no request anything. */
+/** An append belongs to the process, so its storage calls are not counted in the request that triggers it. */
 const inProcess = AsyncLocalStorage.snapshot();
 
-/** The appender of a process; there is to be no more than one. */
+/** Creates the appender of a process. Create one for each storage account and process. */
 export function createAuditLog(engine: Engine, { maxBlocks = MAX_BLOCKS } = {}): AuditLog {
   const { storage, now } = engine;
   const open = new Map<string, OpenBlob>();
-  /** Not stored yet, in the order in which they came; those under way are the first. */
+  /** Records to store, in order of arrival. The running append has the first ones. */
   const waiting: Line[] = [];
   let received = 0;
   let stored = 0;
@@ -90,11 +90,11 @@ export function createAuditLog(engine: Engine, { maxBlocks = MAX_BLOCKS } = {}):
       }
       isBehind = false;
     } catch (error) {
-      // Nobody who waits is told that it is stored; all of it stays first in the line.
+      // Every waiting caller gets the error. The records stay first in the queue.
       isBehind = true;
       const { reject } = progress;
       progress = newProgress();
-      reject(unavailable('Changes cannot be recorded now, and none is acknowledged until they are.', error));
+      reject(unavailable('The audit log cannot be written. No change is acknowledged until it is recorded.', error));
     } finally {
       isRunning = false;
     }
@@ -109,7 +109,7 @@ export function createAuditLog(engine: Engine, { maxBlocks = MAX_BLOCKS } = {}):
       const signal = AbortSignal.timeout(ATTEMPT_WITHIN_MS);
       try {
         const blob = open.get(first.hour) ?? (await openBlob(first, last, signal));
-        // Whatever comes of this, it goes on there only when it went well.
+        // The blob stays open only if the append succeeds.
         open.delete(first.hour);
         await appendOnce(blob, bytes, signal);
         blob.length += bytes.length;
@@ -124,17 +124,17 @@ export function createAuditLog(engine: Engine, { maxBlocks = MAX_BLOCKS } = {}):
     }
   }
 
-  /** The SDK's second attempt at a block whose reply was lost is refused by the first one's success. */
+  /** If a reply is lost, the SDK's retry conflicts with the block that the first attempt stored. */
   async function appendOnce(blob: OpenBlob, bytes: Buffer, signal: AbortSignal): Promise<void> {
     try {
       await appendBlock(storage, blob, { bytes, position: blob.length, signal });
     } catch (error) {
-      const isRefused = error instanceof StorageConflict && error.reason === 'changed';
-      if (!isRefused || (await blobLength(storage, blob, signal)) !== blob.length + bytes.length) throw error;
+      const isConflict = error instanceof StorageConflict && error.reason === 'changed';
+      if (!isConflict || (await blobLength(storage, blob, signal)) !== blob.length + bytes.length) throw error;
     }
   }
 
-  /** A new blob of the hour, under the first number that is free. */
+  /** Creates a blob for the hour, under the first free number. */
   async function openBlob({ hour, at: first }: Line, { at: last }: Line, signal: AbortSignal): Promise<OpenBlob> {
     const taken = await listBlobs(storage, { container: AUDIT_CONTAINER, prefix: `${hour}/`, signal });
     for (let number = numberOf(taken.at(-1)) + 1; ; number += 1) {
@@ -150,7 +150,7 @@ export function createAuditLog(engine: Engine, { maxBlocks = MAX_BLOCKS } = {}):
     }
   }
 
-  /** A request that began before the hour was over may still come; one from before the hour before that gets a fresh blob. */
+  /** Keeps the previous hour's blob open for requests that began in that hour. Records of older hours get a new blob. */
   function close(fresh: string): void {
     for (const [hour, blob] of open) {
       if (open.size > 1) open.delete(hour);
@@ -158,7 +158,7 @@ export function createAuditLog(engine: Engine, { maxBlocks = MAX_BLOCKS } = {}):
     }
   }
 
-  /** In the background: that metadata lags behind must not hold up, or fail, what is stored already. */
+  /** Runs in the background: stale metadata must neither delay nor fail an append. */
   function describe(blob: OpenBlob): void {
     const { first, last } = blob;
     blob.describedAt = now();
@@ -178,7 +178,7 @@ export function createAuditLog(engine: Engine, { maxBlocks = MAX_BLOCKS } = {}):
   };
 }
 
-/** The prefix of the blobs of an hour, from an ISO instant: `2026/11/20/0900`. */
+/** The blob name prefix of an ISO instant's hour: `2026/11/20/0900`. */
 export function hourOf(at: string): string {
   return `${at.slice(0, 13).replace(/[-T]/g, '/')}00`;
 }
@@ -187,7 +187,7 @@ function toLine(change: ChangeRecord): Line {
   return { hour: hourOf(change.at), at: change.at, bytes: Buffer.from(`${JSON.stringify(change)}\n`) };
 }
 
-/** As many as go together into one block: of the same hour, and no more than it holds. */
+/** The first records that fit into one block and belong to the same hour. */
 function firstBlock(waiting: readonly Line[]): Line[] {
   const hour = waiting[0]?.hour;
   let size = 0;
@@ -202,7 +202,7 @@ function numberOf(blob: string | undefined): number {
   return Number(/(\d+)\.log$/.exec(blob ?? '')?.[1] ?? 0);
 }
 
-/** Rejected for those who wait, and there may be none. */
+/** Its rejection counts as handled, as nobody may be waiting for it. */
 function newProgress() {
   const progress = Promise.withResolvers<void>();
   progress.promise.catch(() => undefined);

@@ -9,15 +9,15 @@ import { type Address, readRow } from '../storage/rows.ts';
 import { inPattern } from '../telemetry/span.ts';
 
 /**
- * Large entities pattern: a blob that no row refers to was left behind by a crash, by a write whose outcome nobody
- * learned, or with details that went with their entity. It is told by the row that its metadata names, and only once it
- * is so old that no write that could still refer to it is under way.
+ * Large entities pattern: an orphan is a blob that no row refers to. It is left by a crash, by a write with an unknown outcome,
+ * or by children that were deleted with their parent. The blob's metadata names the row that should refer to the blob. Blobs of
+ * the last day are kept, because a running write may still refer to them.
  */
 
 const GRACE_MS = 24 * 60 * 60 * 1_000;
 const CONCURRENCY = 16;
 
-/** Deletes orphans and uploads that were never taken in. Answers how many. Safe to run twice or beside itself. */
+/** Deletes orphans and uploads that were never accepted. Returns counts of blobs. Safe to run twice or concurrently. */
 export const collectOrphans = inPattern(
   'orphans',
   async (engine: Engine, entities: readonly Entity[]): Promise<{ looked: number; deleted: number }> => {
@@ -43,7 +43,7 @@ export const collectOrphans = inPattern(
   },
 );
 
-/** Those of which each blob belongs to a row. */
+/** The containers whose blobs each belong to a row. */
 export function containersOf(entities: readonly Entity[]): string[] {
   const declared = entities.flatMap(({ attachments }) => Object.values(attachments).map(({ container }) => container));
   return [...new Set([LARGE_CONTAINER, ...declared])];
@@ -51,7 +51,7 @@ export function containersOf(entities: readonly Entity[]): string[] {
 
 async function isUnreferred(engine: Engine, { name, metadata }: ListedBlob): Promise<boolean> {
   const address: Address | undefined = referrerOf(metadata);
-  // What somebody else has put there is theirs to delete.
+  // The engine did not write this blob.
   if (!address) return false;
   const row = await unlessTableMissing(readRow(engine.storage, address), undefined);
   const refers = (value: unknown) => typeof value === 'string' && value.includes(name);

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 
-/** What a check found that does not agree: keys, and no other values. */
+/** A row that disagrees with its entity. It has keys and no other values. */
 export const Finding = z.object({
   what: z.enum([
     'missing',
@@ -14,23 +14,23 @@ export const Finding = z.object({
     'on its way',
     'refused',
   ]),
-  of: z.string().describe('The index, field or attachment, or the entity, that it is about'),
+  of: z.string().describe('The index, field, attachment or entity that is inconsistent'),
   table: z.string(),
   partition: z.string(),
   row: z.string(),
-  reason: z.string().optional().describe('Why a row that a client wrote is not shown'),
+  reason: z.string().optional().describe('Why a row that a client wrote is not returned'),
   repaired: z.boolean(),
 });
 export type Finding = z.infer<typeof Finding>;
 
-/** The same for a caller who may not read the entity: the key of an index row has fields in it. */
+/** Without keys, for a caller who may not read the whole entity: index keys are made of fields. */
 export const VisibleFinding = Finding.partial({ partition: true, row: true });
 
-/** Something that looks wrong, and how it is put right; without `repair` nobody can. */
+/** A possible finding, with its repair if there is one. */
 export interface Suspicion extends Omit<Finding, 'repaired'> {
-  /** Answers false where a writer came between. */
+  /** Returns false if a concurrent write prevented the repair. */
   readonly repair?: () => Promise<boolean>;
 }
 
-/** What operators are told of some rows that were checked, or of which an index was built. */
+/** The result of a page of checked or indexed rows. */
 export const Findings = z.object({ looked: z.int(), findings: z.array(VisibleFinding) });

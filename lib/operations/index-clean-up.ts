@@ -15,23 +15,23 @@ import { bounded, PAGE_TRANSACTIONS, type VerifyPage, type VerifyPosition } from
 import { checkLeftOver, isRowOf } from './verify-index-rows.ts';
 
 /**
- * What an index that is declared no more has kept. A table of its own goes as a whole, in one operation; where its rows are
- * among others, they are deleted one by one, as those of an index that takes nobody in.
+ * Deletes the rows of an index that is no longer declared. If the index had its own table, the table is dropped in one
+ * operation. Otherwise its rows are deleted one by one, like those of an index whose condition never holds.
  */
 
 const ROWS_CONCURRENCY = 8;
 
 export interface CleanUpOptions {
-  /** All that is declared: their tables stay. */
+  /** All declared entities: their tables are kept. */
   readonly entities: readonly Entity[];
   readonly position: VerifyPosition | undefined;
-  /** How many rows. */
+  /** The most rows to check. */
   readonly top: number;
-  /** No more rows are begun once a page has taken so many storage transactions. */
+  /** A page ends after this many storage transactions. */
   readonly maxTransactions?: number;
 }
 
-/** Deletes a page of it. Throws `not-found` where nothing of such an index is left. */
+/** Cleans up one page of rows. Throws `not-found` if the index is unknown or already cleaned up. */
 export const cleanUpIndex = inPattern(
   'consistency check',
   async (
@@ -42,7 +42,7 @@ export const cleanUpIndex = inPattern(
   ): Promise<VerifyPage> => {
     const shape = await readFormerIndex(engine, entity, name);
     if (!shape)
-      throw new RowkeyError('not-found', `${entity.name} has no former index ${name} of which anything is left.`);
+      throw new RowkeyError('not-found', `Former index "${name}" of ${entity.name} not found, or already cleaned up.`);
     const { table = entity.table } = shape;
     if (!resourcesOf(entities, engine.now()).tables.includes(table)) {
       await dropTable(engine.storage, table);
@@ -55,8 +55,8 @@ export const cleanUpIndex = inPattern(
       limit: top,
       bound: ANY_ROWS,
     });
-    const without = { ...entity, indexes: { [name]: takingNobodyIn(shape) } };
-    // Rows that may be of an index that is declared are for the audit to judge. A list does not say which entity it is of.
+    const without = { ...entity, indexes: { [name]: toEmptyIndex(shape) } };
+    // The consistency check handles rows that a declared index may own. A list row does not name its entity.
     const mayOwn = (row: Row) => (isList(row) ? entities : [entity]);
     const suspicionsOf = async (row: Row) => {
       if (mayOwn(row).some((one) => isRowOfAny(one, row))) return [];
@@ -87,7 +87,7 @@ function isRowOfAny(entity: Entity, row: Row): boolean {
   return Object.values(entity.indexes).some((index) => isRowOf(entity, index, row));
 }
 
-/** None of its members is wanted, so it goes with them, and with the blob that they may be in. */
+/** A list of a former index is deleted as a whole, with the blob that may have its members. */
 async function wholeList({ storage }: Engine, entity: Entity, row: Row): Promise<Suspicion[]> {
   const [of] = Object.entries(entity.indexes).find(([, index]) => isRowOf(entity, index, row)) ?? [];
   if (of === undefined) return [];
@@ -100,7 +100,7 @@ async function wholeList({ storage }: Engine, entity: Entity, row: Row): Promise
   return [{ what: 'left over', of, table, partition, row: key, repair }];
 }
 
-function takingNobodyIn({ kind, table = '', partition = '', row, holds = '' }: IndexShape): Index {
+function toEmptyIndex({ kind, table = '', partition = '', row, holds = '' }: IndexShape): Index {
   const when = () => false;
   if (kind === 'intra-partition') return intraPartitionIndex({ row, when });
   if (kind === 'inter-partition') return interPartitionIndex({ table, partition, row, when });

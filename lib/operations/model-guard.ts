@@ -11,8 +11,8 @@ import { type Action, type Row, readRange, readRow, tryAction } from '../storage
 import { inPattern } from '../telemetry/span.ts';
 
 /**
- * What the declaration was when it was last in use is kept, and compared with what it is: a change that would strand or
- * lose what is stored is refused, in every process, until an operator agrees to it by name.
+ * The guard stores the shape of every declaration in use and compares it with the current one. A change that would make stored
+ * data unreachable or lose it is rejected in every process until an operator agrees to it (AGREED_MODEL_CHANGES).
  */
 
 const PARTITION = 'model';
@@ -28,7 +28,7 @@ const IndexShape = z.object({
 });
 export type IndexShape = z.infer<typeof IndexShape>;
 
-/** By the names of fields and indexes, of which one may be asked for by a caller. */
+/** Without a prototype, because a caller chooses the key that is looked up. */
 function recordOf<Value extends z.ZodType>(value: Value) {
   return z.record(z.string(), value).transform((record) => withoutPrototype(record));
 }
@@ -41,25 +41,25 @@ const Shape = z.object({
   perDay: z.object({ field: z.string(), keepDays: z.number() }).optional(),
   encrypted: z.array(z.string()),
   large: z.array(z.string()),
-  // The type that each field is stored as, and the container of each attachment: what was kept earlier has neither.
+  // The stored type of each field and the container of each attachment. Shapes of older releases have neither.
   columns: recordOf(z.string()).prefault({}),
   attachments: recordOf(z.string()).prefault({}),
   version: z.number(),
   indexes: recordOf(IndexShape),
-  /** Declared, and not built yet from what was there before. */
+  /** Declared indexes that are not yet built from the existing entities. */
   unbuilt: z.array(z.string()),
-  /** No longer declared, and still there. */
+  /** Indexes that are no longer declared and whose rows still exist. */
   leftOver: recordOf(IndexShape),
 });
 export type Shape = z.infer<typeof Shape>;
 
-/** What has to be said of a change, and what an operator has to agree to. */
+/** The rejected changes of one entity, and its new shape. */
 interface ModelChange {
   readonly refused: readonly string[];
   readonly shape: Shape;
 }
 
-/** The shape that a declaration has; `before` is what it was. */
+/** Compares a declaration with its stored shape; `before` is undefined for a new entity. */
 function compareShapes(entity: Entity, before: Shape | undefined): ModelChange {
   const now = shapeOf(entity);
   if (!before) return { refused: [], shape: now };
@@ -67,35 +67,35 @@ function compareShapes(entity: Entity, before: Shape | undefined): ModelChange {
   const refuse = (why: string) => refused.push(`${entity.name}: ${why}`);
   for (const part of ['table', 'partition', 'row', 'archive'] as const)
     if (before[part] !== now[part] && before[part] !== undefined)
-      refuse(`its ${part} was ${before[part]}, and what is there would not be found any more`);
+      refuse(`the ${part} changed from ${before[part]}; stored rows would not be found`);
   const kept = before.perDay?.keepDays ?? Number.POSITIVE_INFINITY;
   if ((now.perDay?.keepDays ?? Number.POSITIVE_INFINITY) < kept && before.perDay)
     refuse(`its days were kept ${kept} days, and those before ${now.perDay?.keepDays} would be dropped`);
-  if (before.perDay?.field !== now.perDay?.field) refuse('its tables were chosen by another field');
+  if (before.perDay?.field !== now.perDay?.field) refuse('the field that chooses the table changed');
   for (const part of ['encrypted', 'large'] as const) {
     const other = [...before[part], ...now[part]].find(
       (field) => before[part].includes(field) !== now[part].includes(field),
     );
-    // A field that becomes large is read as it was.
+    // A field that becomes large stays readable.
     if (other !== undefined && !(part === 'large' && now.large.includes(other)))
-      refuse(`its field ${other} is stored ${before[part].includes(other) ? '' : 'not '}as one that is ${part}`);
+      refuse(`the field ${other} was ${before[part].includes(other) ? '' : 'not '}declared ${part}`);
   }
   for (const [field, type] of Object.entries(before.columns)) {
     const other = now.columns[field];
-    // An upgrade says what to make of what is there.
+    // A new version has an upgrade function for stored values.
     if (other !== undefined && other !== type && now.version <= before.version)
-      refuse(`its field ${field} is stored as ${type}, and would be read as ${other}; a new version could upgrade it`);
+      refuse(`the type of the field ${field} changed from ${type} to ${other} without a new version`);
   }
   for (const [field, container] of Object.entries(before.attachments))
     if (now.attachments[field] !== container)
-      refuse(`its files of ${field} are in the container ${container}, and would not be found any more`);
-  if (now.version < before.version) refuse(`its version was ${before.version}`);
+      refuse(`the container of the attachment ${field} changed from ${container}; stored files would not be found`);
+  if (now.version < before.version) refuse(`the version decreased from ${before.version} to ${now.version}`);
   const unbuilt = new Set(before.unbuilt.filter((name) => name in now.indexes));
   const leftOver = withoutPrototype(before.leftOver);
   for (const [name, index] of Object.entries(before.indexes)) {
     const next = now.indexes[name];
     if (next && isDeepStrictEqual(next, index)) continue;
-    if (next?.unique && !index.unique) refuse(`its index ${name} was not unique, and two may have one value`);
+    if (next?.unique && !index.unique) refuse(`the index ${name} became unique; stored entities may share a value`);
     if (next) unbuilt.add(name);
     if (!next || !haveSameRows(next, index)) leftOver[nameIn(leftOver, name, index)] = index;
   }
@@ -105,7 +105,7 @@ function compareShapes(entity: Entity, before: Shape | undefined): ModelChange {
       if (!haveSameRows(index, there)) continue;
       delete leftOver[former];
       refuse(
-        `its index ${name} would find what the former index ${former} kept and nobody kept up to date since; clean that up, or agree and run npm run verify -- ${entity.name} --repair`,
+        `the index ${name} would read stale rows of the former index ${former}; clean up that index, or agree and run npm run verify -- ${entity.name} --repair`,
       );
     }
   }
@@ -113,8 +113,8 @@ function compareShapes(entity: Entity, before: Shape | undefined): ModelChange {
 }
 
 /**
- * Compares what is declared with what is stored, and keeps it. Throws `wrong-setting` with every change that is refused, and
- * the word that an operator sets AGREED_MODEL_CHANGES to in order to agree. Answers what an operator should know.
+ * Compares the declarations with their stored shapes and stores the new shapes. Returns notes for operators. Throws
+ * `wrong-setting` that lists every rejected change and the value of AGREED_MODEL_CHANGES by which an operator agrees.
  */
 export const guardModel = inPattern(
   'model guard',
@@ -127,7 +127,7 @@ export const guardModel = inPattern(
     if (refused.length > 0 && agreed !== word)
       throw new RowkeyError(
         'wrong-setting',
-        `The declaration has changed in a way that would strand or lose what is stored. ${refused.join('; ')}. Undo that, or set AGREED_MODEL_CHANGES to ${word}.`,
+        `The model changed in a way that makes stored data unreachable or loses it: ${refused.join('; ')}. Undo the change, or set AGREED_MODEL_CHANGES to ${word}.`,
       );
     for (const { entity, shape } of changes) {
       const known = before.get(entity.name);
@@ -136,13 +136,13 @@ export const guardModel = inPattern(
       const action: Action = known
         ? { kind: 'replace', row: entity.name, properties, etag: known.row.etag }
         : { kind: 'insert', row: entity.name, properties };
-      // Another process of the same deployment may have been first.
+      // Another process of the same deployment may have stored the shape already.
       await tryAction(engine.storage, { table: SYSTEM_TABLE, partition: PARTITION }, action);
     }
     const gone = [...before].filter(([name]) => !entities.some((entity) => entity.name === name));
     const left = gone.map(
       ([name, { shape }]) =>
-        `The entity ${name} is not declared any more, and what it kept in ${tablesOf(shape).join(', ')} is still there. This is said until its row of the partition ${PARTITION} is taken out of the table ${SYSTEM_TABLE}.`,
+        `The entity ${name} is no longer declared, but its rows in ${tablesOf(shape).join(', ')} still exist. To end this message, delete the row ${name} of the partition ${PARTITION} from the table ${SYSTEM_TABLE}.`,
     );
     const upkeep = changes.flatMap(({ entity, shape: { unbuilt, leftOver } }) => [
       ...unbuilt.map(
@@ -150,7 +150,7 @@ export const guardModel = inPattern(
       ),
       ...Object.keys(leftOver).map(
         (index) =>
-          `What the former index ${index} of ${entity.name} kept is still there: npm run reindex -- ${entity.name} ${index} --clean-up`,
+          `The rows of the former index ${index} of ${entity.name} still exist: npm run reindex -- ${entity.name} ${index} --clean-up`,
       ),
     ]);
     return [...left, ...upkeep];
@@ -166,7 +166,7 @@ function haveSameRows(one: IndexShape, other: IndexShape): boolean {
   return one.table === other.table && one.partition === other.partition && one.row === other.row;
 }
 
-/** Its own, or that with a number where another one of its name is left over already. */
+/** The index name, with a number if a different former index of that name is already recorded. */
 function nameIn(leftOver: Shape['leftOver'], name: string, index: IndexShape): string {
   for (let number = 1; ; number += 1) {
     const free = number === 1 ? name : `${name}-${number}`;
@@ -175,18 +175,18 @@ function nameIn(leftOver: Shape['leftOver'], name: string, index: IndexShape): s
   }
 }
 
-/** An index that is declared no more and whose rows are still there. */
+/** Reads the shape of an index that is no longer declared and whose rows still exist. */
 export async function readFormerIndex(engine: Engine, entity: Entity, index: string): Promise<IndexShape | undefined> {
   const row = await readRow(engine.storage, { table: SYSTEM_TABLE, partition: PARTITION, row: entity.name });
   return row && toShape(row).leftOver[index];
 }
 
-/** Notes that nothing is left of an index that is declared no more. */
+/** Records that the rows of a former index are deleted. */
 export async function markCleanedUp(engine: Engine, entity: Entity, index: string): Promise<void> {
   await changeShape(engine, entity, ({ leftOver: { [index]: _, ...leftOver }, ...shape }) => ({ ...shape, leftOver }));
 }
 
-/** Notes that an index has been built from everything that was there. */
+/** Records that an index is built from all existing entities. */
 export async function markBuilt(engine: Engine, entity: Entity, index: string): Promise<void> {
   await changeShape(engine, entity, (shape) => ({
     ...shape,
@@ -194,7 +194,7 @@ export async function markBuilt(engine: Engine, entity: Entity, index: string): 
   }));
 }
 
-/** Under its ETag, and again from what is there then where another process was first. */
+/** Changes the stored shape under its ETag, and retries if another process changed it first. */
 async function changeShape({ storage }: Engine, entity: Entity, change: (shape: Shape) => Shape): Promise<void> {
   const address = { table: SYSTEM_TABLE, partition: PARTITION, row: entity.name };
   for (;;) {
@@ -241,7 +241,7 @@ function indexShape(index: Index): IndexShape {
   return { ...shape, copies: index.copies, ...(kind === 'inter-partition' ? { unique: index.unique } : {}) };
 }
 
-/** Another change takes another word. */
+/** A hash of the rejected changes, so that agreement to one change does not cover another. */
 function wordOf(refused: readonly string[]): string {
   return createHash('sha256').update(refused.join('\n')).digest('hex').slice(0, 12);
 }

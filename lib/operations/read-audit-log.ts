@@ -6,9 +6,8 @@ import { inPattern } from '../telemetry/span.ts';
 import { AUDIT_CONTAINER, hourOf } from './audit-log.ts';
 
 /**
- * Reads the audit log: a day is listed by its prefix, and of its blobs those of the hours asked for are read, each hour
- * from its beginning, as a record that is there twice is known by its id. A blob is never left out by its metadata, which
- * lags behind what is in it.
+ * Reads the audit log: lists each day by its prefix and reads the blobs of the requested hours. Each hour is read from its
+ * beginning, because duplicate records are found by their ids. Blob metadata never excludes a blob, because it may be stale.
  */
 
 const DAY_MS = 24 * 60 * 60 * 1_000;
@@ -18,18 +17,18 @@ export interface ChangesQuery {
   readonly from: number;
   readonly to: number;
   readonly limit: number;
-  /** The last record already read. */
+  /** The last record of the previous page. */
   readonly after?: Position | undefined;
 }
 
-/** In the order of hours, within an hour of blobs, and within a blob as they were appended. */
+/** Returns changes ordered by hour, then by blob, then in the order of their appends. */
 export const readChanges = inPattern(
   'log in blobs',
   async (
     { storage }: Engine,
     { from, to, limit, after }: ChangesQuery,
   ): Promise<{ items: ChangeRecord[]; next: Position | undefined }> => {
-    const read = after && indexEntryOf(after);
+    const read = after && positionOf(after);
     const firstHour = read ? hourIn(read.blob) : hourOf(isoInstant(from));
     const lastHour = hourOf(isoInstant(to - 1));
     const items: ChangeRecord[] = [];
@@ -60,17 +59,17 @@ export const readChanges = inPattern(
   },
 );
 
-function indexEntryOf({ row }: Position): { blob: string; line: number } {
+function positionOf({ row }: Position): { blob: string; line: number } {
   const [blob = '', line] = row.split(':');
   return { blob, line: Number(line) };
 }
 
-/** `2026/11/20/0900`, of the name of a blob. */
+/** The hour in a blob name, such as `2026/11/20/0900`. */
 function hourIn(blob: string): string {
   return blob.slice(0, blob.lastIndexOf('/'));
 }
 
-/** As `2026/11/20`, from one hour to another, both included. */
+/** Every day from one hour to another, inclusive, as `2026/11/20`. */
 function daysBetween(firstHour: string, lastHour: string): string[] {
   const [first = 0, last = 0] = [firstHour, lastHour].map((hour) => Date.parse(hour.slice(0, 10).replaceAll('/', '-')));
   const count = Math.floor((last - first) / DAY_MS) + 1;

@@ -11,8 +11,8 @@ import { AUDIT_CONTAINER } from './audit-log.ts';
 import { containersOf } from './collect-orphans.ts';
 
 /**
- * Every table, queue and container that these entities need. The tables of the days to come are among them when `now`
- * is given, in milliseconds; without it they are left out, as a template that is written once cannot name them.
+ * Every table, queue and container that the entities need. With `now` (milliseconds), the tables of the coming periods are
+ * included; a deployment template omits them, because it cannot name tables by date.
  */
 export function resourcesOf(entities: readonly Entity[], now?: number): Resources {
   const tables = [...entities, operations].flatMap((entity) => tablesOf(entity, now));

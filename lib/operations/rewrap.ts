@@ -10,9 +10,9 @@ import { rewrap, SealBroken } from '../patterns/encrypted-properties.ts';
 import { inPattern } from '../telemetry/span.ts';
 
 /**
- * After the key-encryption key was rotated: wraps data keys with the current one, page by page, while everything goes on.
- * What an earlier key wrapped stays readable as long as that key is there; the ciphertexts do not change. One that does not
- * open, as it was changed in storage or its key is none of these, is passed over and counted.
+ * Wraps data keys with the current key-encryption key after a rotation, page by page, beside normal traffic. Ciphertexts do not
+ * change, and data keys wrapped by an earlier key stay readable while that key exists. A value that cannot be decrypted is
+ * skipped and counted.
  */
 
 const CONCURRENCY = 8;
@@ -20,17 +20,17 @@ const CONCURRENCY = 8;
 export interface Rewrapped {
   readonly looked: number;
   readonly rewrapped: number;
-  /** Those of which something does not open. */
+  /** Entities with a value that cannot be decrypted. */
   readonly failed: number;
   readonly next: Position | undefined;
 }
 
-/** Looks at a page of the table. One that is being written at that moment is left for the next run. */
+/** Rewraps one page of the table. An entity that is being written is left for the next run. */
 export const rewrapEntities = inPattern(
   'encrypted properties',
   async (engine: Engine, entity: Entity, page: PageOptions): Promise<Rewrapped> => {
     const { items, next } = await scanEntities(engine, entity, page);
-    // Where the current key is not to be had, that is no fault of an entity.
+    // Fails here if the current key is unavailable, so that no entity is counted as failed.
     await engine.keys.currentKeyId();
     const outcomes = await pMap(items, (found) => rewrapOne(engine, entity, found), { concurrency: CONCURRENCY });
     return {
@@ -44,14 +44,14 @@ export const rewrapEntities = inPattern(
 
 async function rewrapOne(engine: Engine, entity: Entity, found: Values): Promise<'rewrapped' | 'failed' | 'left'> {
   const isCurrent = async (values: Values) => {
-    const after = await rewrapped(engine, entity, values);
+    const after = await rewrapFields(engine, entity, values);
     return entity.encrypted.every((field) => after[field] === values[field]);
   };
   try {
     if (await isCurrent(found)) return 'left';
     await changeEntity(engine, entity, pick(found, entity.keyFields), {}, async (current) => ({
       ...current,
-      ...(await rewrapped(engine, entity, current)),
+      ...(await rewrapFields(engine, entity, current)),
     }));
     return 'rewrapped';
   } catch (error) {
@@ -62,7 +62,7 @@ async function rewrapOne(engine: Engine, entity: Entity, found: Values): Promise
   }
 }
 
-async function rewrapped(engine: Engine, entity: Entity, values: Values): Promise<Values> {
+async function rewrapFields(engine: Engine, entity: Entity, values: Values): Promise<Values> {
   const fields = entity.encrypted.filter((field) => isSealed(values[field]));
   const sealed = await pMap(fields, async (field) => {
     const value = values[field];

@@ -61,7 +61,7 @@ describe('npm run verify and reindex', () => {
     });
     expect(await run('reindex', 'employees', 'emailCompanyWide', '--clean-up')).toEqual({
       code: 1,
-      said: expect.stringContaining('employees has no former index emailCompanyWide of which anything is left.'),
+      said: expect.stringContaining('Former index "emailCompanyWide" of employees not found'),
     });
   });
 });

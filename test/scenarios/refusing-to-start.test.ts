@@ -100,7 +100,7 @@ test('without storage the host itself does not start, and names the setting', as
   expect(stderr).not.toContain('s3cret');
 });
 
-test('a declaration that would strand what is stored is found at the start, until it is agreed to', async () => {
+test('rejects a model change that makes stored data unreachable until an operator agrees', async () => {
   const connectionString = testStorage(import.meta.url);
   const data = await mkdtemp(join(tmpdir(), 'rowkey-refused-'));
   onTestFinished(async () => {
@@ -119,7 +119,8 @@ test('a declaration that would strand what is stored is found at the start, unti
   expect(former).not.toBe(Shape);
   await system.updateEntity({ ...row, Shape: former }, 'Merge');
   await expect(start()).rejects.toThrow('The functions host serves nothing');
-  const [, word] = /its row was former_.* set AGREED_MODEL_CHANGES to ([0-9a-f]{12})/.exec(logged.join('')) ?? [];
+  const [, word] =
+    /the row changed from former_.* set AGREED_MODEL_CHANGES to ([0-9a-f]{12})/.exec(logged.join('')) ?? [];
   expect(word).toBeDefined();
 
   vi.stubEnv('AGREED_MODEL_CHANGES', word);

@@ -36,52 +36,47 @@ beforeEach(async () => {
   await provision(storage, { tables: ['system'], queues: [], containers: [] });
 });
 
-describe('the guard of the declaration', () => {
-  test('has nothing to say of what is new, or as it was', async () => {
+describe('guardModel', () => {
+  test('accepts new and unchanged declarations', async () => {
     expect(await guard(first)).toEqual([]);
     expect(await guard(first)).toEqual([]);
   });
 
   const unique = { ...email, row: '{b}', unique: true } as const;
   const changes: [string, Entity, Entity, RegExp][] = [
-    ['another key', first, { ...first, row: kept(1).row }, /its row was b_\{b\}/],
-    ['another table', first, { ...first, table: 'others' }, /its table was things/],
-    ['no archive', first, { ...first, archive: undefined }, /its archive was oldthings/],
-    [
-      'a field that is encrypted now',
-      first,
-      { ...first, encrypted: ['c'] },
-      /its field c is stored not as one that is encrypted/,
-    ],
-    [
-      'a text that is not large any more',
-      { ...first, large: ['c'] },
-      first,
-      /its field c is stored as one that is large/,
-    ],
+    ['another key', first, { ...first, row: kept(1).row }, /the row changed from b_\{b\}/],
+    ['another table', first, { ...first, table: 'others' }, /the table changed from things/],
+    ['no archive', first, { ...first, archive: undefined }, /the archive changed from oldthings/],
+    ['a field that is encrypted now', first, { ...first, encrypted: ['c'] }, /the field c was not declared encrypted/],
+    ['a text that is not large any more', { ...first, large: ['c'] }, first, /the field c was declared large/],
     [
       'a field of another type',
       first,
       { ...first, columns: { ...first.columns, c: 'Int32' } },
-      /its field c is stored as String, and would be read as Int32/,
+      /the type of the field c changed from String to Int32/,
     ],
     [
       'another container of its files',
       { ...first, attachments: photo('photos') },
       { ...first, attachments: photo('pictures') },
-      /its files of photo are in the container photos/,
+      /the container of the attachment photo changed from photos/,
     ],
-    ['no files any more', { ...first, attachments: photo('photos') }, first, /are in the container photos/],
-    ['an earlier version', { ...first, version: 2 }, first, /its version was 2/],
+    [
+      'no files any more',
+      { ...first, attachments: photo('photos') },
+      first,
+      /the container of the attachment photo changed from photos/,
+    ],
+    ['an earlier version', { ...first, version: 2 }, first, /the version decreased from 2 to 1/],
     ['a shorter retention', kept(60), kept(30), /its days were kept 60 days, and those before 30/],
     [
       'an index that is unique now',
       { ...first, indexes: { b: interPartitionIndex(email) } },
       { ...first, indexes: { b: interPartitionIndex(unique) } },
-      /its index b was not unique/,
+      /the index b became unique/,
     ],
   ];
-  test.each(changes)('refuses %s until an operator agrees to that very change', async (_, before, after, why) => {
+  test.each(changes)('rejects %s until an operator agrees to that change', async (_, before, after, why) => {
     await guard(before);
     const refused = await guard(after).catch((error: Error) => error.message);
     expect(refused).toMatch(why);
@@ -92,12 +87,12 @@ describe('the guard of the declaration', () => {
     await guard(after);
   });
 
-  test('lets a retention grow', async () => {
+  test('accepts a longer retention', async () => {
     await guard(kept(30));
     expect(await guard(kept(60))).toEqual([]);
   });
 
-  test('lets a text become large, and an index come', async () => {
+  test('accepts a field that becomes large and a new index', async () => {
     await guard(first);
     expect(await guard({ ...first, large: ['c'] })).toEqual([]);
     const indexes = { ...first.indexes, b: interPartitionIndex(email) };
@@ -107,12 +102,12 @@ describe('the guard of the declaration', () => {
     expect(await guard({ ...first, large: ['c'], indexes })).toEqual([]);
   });
 
-  test('says what an index leaves behind that is declared no more, or otherwise', async () => {
+  test('reports the rows of an index that was removed or changed', async () => {
     await guard(first);
-    const former = 'former index here of things kept is still there: npm run reindex -- things here --clean-up';
+    const former = 'former index here of things still exist: npm run reindex -- things here --clean-up';
     expect(await guard({ ...first, indexes: {} })).toEqual([expect.stringContaining(former)]);
     const refused = await guard(first).catch((error: Error) => error.message);
-    expect(refused).toContain('its index here would find what the former index here kept');
+    expect(refused).toContain('the index here would read stale rows of the former index here');
     const [, word] = /set AGREED_MODEL_CHANGES to (\w+)/.exec(String(refused)) ?? [];
     expect(await guard(first, word)).toEqual([expect.stringContaining('reindex -- things here')]);
     await markBuilt(engine, first, 'here');
@@ -124,7 +119,7 @@ describe('the guard of the declaration', () => {
     ]);
   });
 
-  test('remembers each of several that were left behind under one name', async () => {
+  test('records several former indexes of the same name', async () => {
     const here = (row: 'c_{b}' | 'd_{b}' | 'e_{b}') => ({ ...first, indexes: { here: intraPartitionIndex({ row }) } });
     await guard(here('c_{b}'));
     await guard(here('d_{b}'));
@@ -136,7 +131,7 @@ describe('the guard of the declaration', () => {
     await expect(guard(here('c_{b}'))).rejects.toMatchObject({ code: 'wrong-setting' });
   });
 
-  test('lets a field be of another type in another version, come and go', async () => {
+  test('accepts another type of a field in a new version', async () => {
     await guard(first);
     const { c: _, ...columns } = first.columns;
     const upgraded = { ...first, version: 2, columns: { ...columns, b: 'Int32', d: 'Boolean' } } as const;
@@ -144,7 +139,7 @@ describe('the guard of the declaration', () => {
     await expect(guard({ ...upgraded, columns: first.columns })).rejects.toMatchObject({ code: 'wrong-setting' });
   });
 
-  test('takes what was kept before types and containers were', async () => {
+  test('reads shapes of releases that stored neither types nor containers', async () => {
     await guard(first);
     const system = storage.table('system');
     const { Shape } = await system.getEntity<{ Shape: string }>('model', 'things');
@@ -156,13 +151,11 @@ describe('the guard of the declaration', () => {
     expect(kept).toMatchObject({ columns, attachments: { photo: 'photos' } });
   });
 
-  test('says where an entity is still that is declared no more', async () => {
+  test('reports the tables of an entity that is no longer declared', async () => {
     const remote = { ...first, indexes: { b: interPartitionIndex(email) } };
     await guard(remote);
     expect(await guard(kept(30))).toEqual([
-      expect.stringMatching(
-        /entity things is not declared any more, and what it kept in things, oldthings, byb is still/,
-      ),
+      expect.stringMatching(/entity things is no longer declared, but its rows in things, oldthings, byb still exist/),
     ]);
     expect(await guardModel(engine, [remote, kept(30)], undefined)).toEqual([]);
   });
