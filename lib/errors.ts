@@ -15,6 +15,8 @@ export class RowkeyError extends Error {
 export interface ErrorDetails {
   readonly field?: string;
   readonly accepted?: string;
+  /** What the caller is told in place of `message`. It may hold a key, which may be personal data, so it is never logged. */
+  readonly detail?: string;
   /** The ETag that storage holds now, with `etag-mismatch`. */
   readonly etag?: string;
   readonly errors?: { readonly field: string; readonly message: string }[];
@@ -45,6 +47,22 @@ export type ErrorCode =
   | 'needs-repair'
   /** A message or request that no retry can help: it goes to the poison queue at once. */
   | 'never-succeeds';
+
+/** About one entity: `detail` names its key, or the values that it was asked for by, and `message` leaves them out. */
+export function entityError(
+  code: ErrorCode,
+  { name, keyFields }: { readonly name: string; readonly keyFields: readonly string[] },
+  given: Readonly<Record<string, unknown>>,
+  what: string,
+  details: ErrorDetails = {},
+): RowkeyError {
+  const subject = keyFields.every((field) => given[field] !== undefined)
+    ? JSON.stringify(keyFields.map((field) => given[field]).join('/'))
+    : `with ${Object.entries(given)
+        .map(([field, value]) => `${field} ${JSON.stringify(value)}`)
+        .join(', ')}`;
+  return new RowkeyError(code, `${name} "…" ${what}`, { ...details, detail: `${name} ${subject} ${what}` });
+}
 
 /** Others write the same at this moment: the caller is told to try again. */
 export function busy(why: string): RowkeyError {

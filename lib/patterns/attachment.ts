@@ -7,7 +7,7 @@ import { Attachment, type AttachmentDeclaration } from '../define/reference.ts';
 import type { Engine } from '../engine/engine.ts';
 import { readEntity } from '../engine/read/retrieve.ts';
 import { changeEntity, type Stored } from '../engine/write/entity-store.ts';
-import { RowkeyError } from '../errors.ts';
+import { entityError, RowkeyError } from '../errors.ts';
 import { type BlobAddress, blobLength, deleteBlob, readBlob, writeBlob } from '../storage/blobs.ts';
 import type { Address } from '../storage/rows.ts';
 import { inPattern } from '../telemetry/span.ts';
@@ -69,8 +69,7 @@ export const putAttachment = inPattern(
 /** What an entity says of its attachment. Throws `not-found` where it has none. */
 export async function describeAttachment(engine: Engine, { entity, key, field }: AttachmentKey): Promise<Attachment> {
   const { values } = await readEntity(engine, entity, key);
-  if (values[field] === undefined)
-    throw new RowkeyError('not-found', `This entity of ${entity.name} has no ${field}.`, { field });
+  if (values[field] === undefined) throw entityError('not-found', entity, key, `has no "${field}".`, { field });
   return Attachment.parse(values[field]);
 }
 
@@ -103,7 +102,7 @@ export interface AnnouncedFile {
 /** The id of an upload, which says what may come, and where. Throws `too-large`, `unsupported-media-type`. */
 export function announceFile(entity: Entity, key: Values, field: string, { type, bytes }: AnnouncedFile) {
   const { types, maxBytes } = declarationOf(entity, field);
-  if (!types.includes(type)) throw wrongType(field, types);
+  if (!types.includes(type)) throw wrongType(field, types, type);
   if (bytes > maxBytes) throw tooManyBytes(field, maxBytes);
   const uploadId = [randomUUID(), bytes, type.replace('/', '-')].join('.');
   return { uploadId, blob: arrival(addressOf(entity, key), field, uploadId) };
@@ -123,12 +122,21 @@ export const acceptFile = inPattern(
     const type = types.find((each) => each.replace('/', '-') === dashed);
     const blob = arrival(addressOf(entity, key), field, uploadId);
     const length = type === undefined ? undefined : await blobLength(engine.storage, blob);
-    if (length === undefined) throw new RowkeyError('not-found', 'Nothing has been uploaded under this id.');
+    if (length === undefined)
+      throw new RowkeyError(
+        'not-found',
+        'Upload not found: no file was uploaded with this id, or it was already accepted.',
+      );
     try {
       if (length > Number(digits)) throw tooManyBytes(field, Number(digits));
       const bytes = await readBlob(engine.storage, blob);
-      if (!bytes) throw new RowkeyError('not-found', 'Nothing has been uploaded under this id.');
-      if ((await checkFile(entity, field, bytes)) !== type) throw wrongType(field, [type ?? '']);
+      if (!bytes)
+        throw new RowkeyError(
+          'not-found',
+          'Upload not found: no file was uploaded with this id, or it was already accepted.',
+        );
+      const found = await checkFile(entity, field, bytes);
+      if (found !== type) throw wrongType(field, [type ?? ''], found);
       const stored = await putAttachment(engine, attachment, bytes);
       await deleteBlob(engine.storage, blob);
       return stored;
@@ -155,17 +163,18 @@ export async function checkFile(entity: Entity, field: string, bytes: Uint8Array
   const { types, maxBytes } = declarationOf(entity, field);
   if (bytes.byteLength > maxBytes) throw tooManyBytes(field, maxBytes);
   const found = await fileTypeFromBuffer(bytes);
-  if (!found || !types.includes(found.mime)) throw wrongType(field, types);
+  if (!found || !types.includes(found.mime)) throw wrongType(field, types, found?.mime ?? 'an unknown type');
   return found.mime;
 }
 
-function wrongType(field: string, types: readonly string[]): RowkeyError {
+function wrongType(field: string, types: readonly string[], found: string): RowkeyError {
   const accepted = types.join(', ');
-  return new RowkeyError('unsupported-media-type', `Unsupported media type for "${field}".`, { field, accepted });
+  const message = `Unsupported media type for "${field}": ${found}.`;
+  return new RowkeyError('unsupported-media-type', message, { field, accepted });
 }
 
 function tooManyBytes(field: string, maxBytes: number): RowkeyError {
-  return new RowkeyError('too-large', `The ${field} is too large.`, {
+  return new RowkeyError('too-large', `"${field}" is too large.`, {
     field,
     accepted: `at most ${maxBytes} bytes`,
   });

@@ -81,14 +81,18 @@ export function touchedParents(
     const found = siblings.get(row);
     const snapshot = toSnapshot(parent, found?.properties.EntityType === parent.name ? found : undefined);
     if (snapshot.state === 'live') {
-      if (snapshot.system.MovingFrom) throw busy('What it belongs to is arriving from another partition.');
+      if (snapshot.system.MovingFrom) throw busy('The parent entity is being moved to this partition.');
       touched.set(row, snapshot.etag);
     } else if (after) {
       const field = parent.keyFields.at(-1) ?? 'key';
-      throw new RowkeyError('invalid-input', `The field ${field} names nobody that one of ${name} could belong to.`, {
-        field,
-        accepted: `an existing one of ${parent.name}`,
-      });
+      throw new RowkeyError(
+        'invalid-input',
+        `"${field}" refers to no entity of ${parent.name}, the parent of ${name}.`,
+        {
+          field,
+          accepted: `the key of an existing entity of ${parent.name}`,
+        },
+      );
     }
   }
   return touched;

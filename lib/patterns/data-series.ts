@@ -74,7 +74,7 @@ export const readSeries = inPattern(
   async ({ storage }: Engine, entity: Entity, key: Values): Promise<Series> => {
     const slots = slotsOf(entity);
     const rows = await Promise.all(rowAddresses(entity, key).map((address) => readRow(storage, address)));
-    if (rows.every((row) => row === undefined)) throw notFound(entity);
+    if (rows.every((row) => row === undefined)) throw notFound(entity, key);
     const counts = slotNumbers(slots).map((slot) => countIn(rows[rowOf(slots, slot)], slot));
     return { values: key, counts };
   },
@@ -114,7 +114,7 @@ export const increment = inPattern(
   ): Promise<number> => {
     const slots = slotsOf(entity);
     const address = rowAddresses(entity, key)[rowOf(slots, slot)];
-    if (!address) throw notFound(entity);
+    if (!address) throw notFound(entity, key);
     const writer = id ?? randomBytes(6).toString('base64url');
     const until = engine.now() + PATIENCE_MS;
     const change = countOf(entity, address, [slot]);
@@ -146,7 +146,7 @@ export const increment = inPattern(
           await sleep(Math.random() * Math.min(20 * attempt, LONGEST_BACK_OFF_MS));
         }
       }
-      throw busy('Others keep counting in the same row.');
+      throw busy('Other requests keep changing the same counts.');
     };
     return runExclusive(engine.storage, JSON.stringify(address), untilDone);
   },
@@ -162,7 +162,7 @@ export const deleteSeries = inPattern(
     const [first] = addresses;
     const deleted =
       first && (await noted(engine, { operation: 'delete', entity: entity.name, address: first, fields: [] }, remove));
-    if (!deleted?.includes(true)) throw notFound(entity);
+    if (!deleted?.includes(true)) throw notFound(entity, key);
   },
 );
 
@@ -171,7 +171,7 @@ export function toSlot(entity: Entity, text: string): number {
   const { name, first, last } = slotsOf(entity);
   const slot = /^\d{1,4}$/.test(text) ? Number(text) : -1;
   if (slot >= first && slot <= last) return slot;
-  throw new RowkeyError('invalid-input', `The ${name} is not one of this series.`, {
+  throw new RowkeyError('invalid-input', `"${name}" is out of range.`, {
     field: name,
     accepted: `${first} to ${last}`,
   });
@@ -224,7 +224,7 @@ function marks(entity: Entity, key: Values) {
 
 function checked(count: number): number {
   if (count >= 0 && count <= MAX_COUNT) return count;
-  throw new RowkeyError('invalid-input', 'The count would leave its range.', {
+  throw new RowkeyError('invalid-input', 'The count would be out of range.', {
     field: 'by',
     accepted: `a sum from 0 to ${MAX_COUNT}`,
   });

@@ -212,7 +212,7 @@ export async function replayPoison(engine: Engine, id: string): Promise<Poison> 
   const properties = { ReplayedUntil: new Date(now() + REPLAY_FOR_MS).toISOString() };
   const isFree = !(Date.parse(String(row.properties.ReplayedUntil)) > now());
   if (!isFree || !(await tryAction(storage, row, { kind: 'merge', row: row.row, properties, etag: row.etag })))
-    throw new RowkeyError('busy', 'The message is being sent again now. Try again.', { retryAfter: 1 });
+    throw new RowkeyError('busy', 'Another request is replaying the message. Try again.', { retryAfter: 1 });
   const poison = toPoison(row);
   await noted(engine, changeOf('replay', row), () => sendMessage(storage, poison.queue, poison.text));
   await tryAction(storage, row, { kind: 'delete', row: row.row });
@@ -261,7 +261,7 @@ function changeOf(operation: 'replay' | 'drop', { table, partition, row }: Addre
 }
 
 function notListed(): RowkeyError {
-  return new RowkeyError('not-found', 'No poison message has this id.');
+  return new RowkeyError('not-found', 'Poison message not found.');
 }
 
 /** The row of a message, be it in its own partition or in that of earlier releases. */

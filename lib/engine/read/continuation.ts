@@ -36,9 +36,9 @@ export async function fromContinuation(storage: Storage, query: string, token: s
     return Position.parse(payload);
   } catch (error) {
     if (!(error instanceof errors.JOSEError || error instanceof z.ZodError)) throw error;
-    throw new RowkeyError('invalid-input', 'The continuation is not one of this query.', {
+    throw new RowkeyError('invalid-input', 'The continuation is not valid for this query.', {
       field: 'continuation',
-      accepted: 'the continuation of the link to the next page, with the rest of the query unchanged',
+      accepted: 'the continuation from the Link header, with the rest of the query unchanged',
     });
   }
 }

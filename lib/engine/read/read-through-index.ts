@@ -157,7 +157,7 @@ export const readByCopy = inPattern(
     if (isData && index.copies === 'everything') return toValues(entity, copy.properties);
     // A claim is no data: whether its writer has committed is in the entity itself.
     const found = await follow(engine, entity, index, { row: copy });
-    if (!found) throw notFound(entity);
+    if (!found) throw notFound(entity, given);
     return found;
   },
 );
@@ -170,7 +170,7 @@ export const readByReference = inPattern(
   'secondary index',
   async (engine: Engine, entity: Entity, index: CopyIndex, given: Values): Promise<Values> => {
     const found = await follow(engine, entity, index, { row: await readCopy(engine, entity, index, given) });
-    if (!found || Object.entries(given).some(([field, value]) => found[field] !== value)) throw notFound(entity);
+    if (!found || Object.entries(given).some(([field, value]) => found[field] !== value)) throw notFound(entity, given);
     return found;
   },
 );
@@ -180,7 +180,7 @@ async function readCopy({ storage }: Engine, entity: Entity, index: CopyIndex, g
   const { table, partition } = index.remote ?? entity;
   const address = { table, partition: buildKey(partition, given), row: buildKey(index.row, given) };
   const copy = await readRow(storage, address);
-  if (!copy || !isCopy(copy)) throw notFound(entity);
+  if (!copy || !isCopy(copy)) throw notFound(entity, given);
   return copy;
 }
 

@@ -43,7 +43,7 @@ export const readEntity = inPattern(
   'point query',
   async (engine: Engine, entity: Entity, key: Values): Promise<Stored> => {
     const found = await readLive(engine, entity, addressOf(entity, key));
-    if (!found) throw notFound(entity);
+    if (!found) throw notFound(entity, key);
     return found;
   },
 );
@@ -92,7 +92,7 @@ export const readWithChildren = inPattern(
     });
     const own = isBeside ? rows.find((found) => found.row === row) : await readRow(storage, { table, partition, row });
     const snapshot = own && entityIn(entity, own);
-    if (!snapshot) throw notFound(entity);
+    if (!snapshot) throw notFound(entity, key);
     const beside = rows.filter((each) => each.row.startsWith(prefix));
     const children = kinds.map((kind) => {
       const found = beside.map((each) => entityIn(kind, each)?.values).filter((values) => values !== undefined);
@@ -103,8 +103,8 @@ export const readWithChildren = inPattern(
     if (more || withinPage(items, valuesLength).length < items.length)
       throw new RowkeyError(
         'too-large',
-        `The entities to include are more than ${MAX_CHILDREN} or have more than ${PAGE_LENGTH} characters.`,
-        { field: 'include', accepted: `a range of ${kinds.map(({ name }) => name).join(' or of ')}, page by page` },
+        `The children to include exceed ${MAX_CHILDREN} entities or ${PAGE_LENGTH} characters.`,
+        { field: 'include', accepted: `GET on ${kinds.map(({ name }) => `/api/${name}`).join(' or ')}, page by page` },
       );
     const lists = Object.fromEntries(children.map(({ name, list }) => [name, list]));
     return { etag: snapshot.etag, values: { ...snapshot.values, ...lists } };
@@ -208,7 +208,7 @@ function dayIn(bound: string | undefined): string | undefined {
   if (bound === undefined) return undefined;
   const day = bound.slice(0, 10);
   if (/^\d{4}-\d{2}-\d{2}$/.test(day) && !Number.isNaN(Date.parse(day))) return day;
-  throw new RowkeyError('invalid-input', 'The range is not one of days.', {
+  throw new RowkeyError('invalid-input', '"from" and "to" must be dates.', {
     field: 'from',
     accepted: 'an ISO date, such as 2026-11-20',
   });

@@ -65,5 +65,5 @@ export async function findOperation(engine: Engine, of: OperationKey): Promise<V
 export async function readOperation(engine: Engine, of: OperationKey): Promise<Values> {
   const found = await findOperation(engine, of);
   if (found) return found;
-  throw new RowkeyError('not-found', 'There is no such operation, or it ended too long ago.');
+  throw new RowkeyError('not-found', 'Operation not found: the id is wrong, or the operation ended too long ago.');
 }

@@ -72,10 +72,14 @@ export async function requestMove(
   const to = parse(moveSchema(entity), input);
   const address = addressOf(entity, { ...key, ...to });
   if (isDeepStrictEqual(address, addressOf(entity, key)))
-    throw new RowkeyError('invalid-input', 'The entity is there already.', {
-      field: entity.movable[0] ?? '',
-      accepted: 'another value',
-    });
+    throw new RowkeyError(
+      'invalid-input',
+      `A move must change ${entity.movable.map((field) => `"${field}"`).join(' or ')}.`,
+      {
+        field: entity.movable[0] ?? '',
+        accepted: 'a value other than the current one',
+      },
+    );
   return request(engine, entity, { operation: 'move', key, to }, id);
 }
 
@@ -98,7 +102,7 @@ async function request(
   const source = await readLive(engine, entity, address);
   // One that runs may be about to be done; one whose process died before it was sent is sent now.
   if (!source && earlier) return operationId;
-  if (!source) throw notFound(entity);
+  if (!source) throw notFound(entity, asked.key);
   const transfer: Transfer = {
     version: MESSAGE_VERSION,
     ...asked,
@@ -195,7 +199,7 @@ async function carry(work: Work): Promise<string | undefined> {
       continue;
     }
     const { arrived, ours } = reached;
-    if (source.system.MovingFrom) throw busy('The entity is arriving from another partition.');
+    if (source.system.MovingFrom) throw busy('The entity is being moved to this partition.');
     if (arrived.state === 'live' && !ours) return TAKEN;
     if (refused !== undefined) {
       if (!ours) return refused;

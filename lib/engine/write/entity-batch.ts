@@ -4,7 +4,7 @@ import { type Entity, pick, type Values } from '../../define/entity.ts';
 import { liveValues, toSnapshot } from '../../define/entity-codec.ts';
 import { addressOf } from '../../define/index-entries.ts';
 import { validate } from '../../define/validation.ts';
-import { busy, RowkeyError } from '../../errors.ts';
+import { busy, entityError, RowkeyError } from '../../errors.ts';
 import { keptFields } from '../../patterns/denormalization.ts';
 import { checkDay, unlessTableMissing, withDayTable } from '../../patterns/high-volume-delete.ts';
 import { readRow } from '../../storage/rows.ts';
@@ -51,7 +51,7 @@ export async function putEntities(engine: Engine, entity: Entity, inputs: readon
         repeats.set(index, earlier);
         continue;
       }
-      if (earlier) throw new RowkeyError('duplicate-key', 'An earlier item of the same batch has this key.');
+      if (earlier) throw entityError('duplicate-key', entity, values, 'is in the batch twice, with different fields.');
       seen.set(key, { index, values });
       const group = JSON.stringify([table, partition]);
       partitions.set(group, [...(partitions.get(group) ?? []), { index, values }]);
@@ -128,7 +128,7 @@ async function changeOf(engine: Engine, entity: Entity, { index, values }: Item)
 
 /** What concerns one entity is its outcome; what concerns storage as a whole is thrown. */
 function asOutcome(error: unknown): RowkeyError {
-  if (error instanceof EntityChanged) return busy('Others keep changing the same entity.');
+  if (error instanceof EntityChanged) return busy('Other requests keep changing the same entity.');
   if (error instanceof RowkeyError && error.code !== 'storage-unavailable') return error;
   throw error;
 }

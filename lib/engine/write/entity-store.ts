@@ -6,7 +6,7 @@ import { type Live, liveValues, type Snapshot, toSnapshot } from '../../define/e
 import { addressOf } from '../../define/index-entries.ts';
 import { isReference } from '../../define/reference.ts';
 import { validate } from '../../define/validation.ts';
-import { busy, RowkeyError } from '../../errors.ts';
+import { busy, entityError, RowkeyError } from '../../errors.ts';
 import { decidedFields, keptFields } from '../../patterns/denormalization.ts';
 import { checkDay, unlessTableMissing, withDayTable } from '../../patterns/high-volume-delete.ts';
 import { dropBlobs } from '../../patterns/large-entities.ts';
@@ -92,7 +92,7 @@ export function patchEntity(
   conditions: Conditions = {},
 ): Promise<Stored> {
   return changeEntity(engine, entity, key, conditions, (current, isRefused) => {
-    if (isRefused) throw notFound(entity);
+    if (isRefused) throw notFound(entity, key);
     const copies = decidedFields(entity);
     const given = withoutCopies(entity, withKey(entity, key, patch), current);
     for (const field of entity.encrypted) if (field in given) throw encrypted(field);
@@ -135,10 +135,10 @@ export async function changeEntity(
   const untilDone = async (): Promise<Stored> => {
     for (let attempt = 1; engine.now() < until; attempt += 1) {
       const judged = await readJudged(engine, entity, address);
-      if (!judged || judged.is === 'other') throw notFound(entity);
+      if (!judged || judged.is === 'other') throw notFound(entity, key);
       const before = judged.snapshot;
       checkConditions(conditions, before.etag);
-      if (before.system.MovingFrom) throw busy('The entity is arriving from another partition.');
+      if (before.system.MovingFrom) throw busy('The entity is being moved to this partition.');
       const after = await change(before.values, judged.is === 'refused');
       if (after) checkKeyKept(entity, key, after);
       if (isDeepStrictEqual(after, before.values)) return before;
@@ -149,7 +149,7 @@ export async function changeEntity(
         await sleep(Math.random() * Math.min(BACK_OFF_MS * attempt, LONGEST_BACK_OFF_MS));
       }
     }
-    throw busy('Others keep changing the same entity.');
+    throw busy('Other requests keep changing the same entity.');
   };
   return runExclusive(engine.storage, JSON.stringify(address), untilDone);
 }
@@ -175,8 +175,8 @@ async function readJudged(
 }
 
 /** For a reader or a writer: of what is there of another kind, or as a tombstone, no more is said. */
-export function notFound(entity: Entity): RowkeyError {
-  return new RowkeyError('not-found', `No entity of ${entity.name} has this key.`);
+export function notFound(entity: Entity, given: Values): RowkeyError {
+  return entityError('not-found', entity, given, 'not found.');
 }
 
 async function commitOne(engine: Engine, entity: Entity, change: Change, options: CommitOptions): Promise<Stored> {
@@ -206,23 +206,23 @@ export async function droppingBlobs<Result>(
 }
 
 function encrypted(field: string): RowkeyError {
-  return new RowkeyError('invalid-input', `The field ${field} is encrypted and cannot be changed by itself.`, {
+  return new RowkeyError('invalid-input', `"${field}" is encrypted and cannot be changed by PATCH.`, {
     field,
-    accepted: 'PUT, with the whole entity',
+    accepted: 'PUT with the whole entity',
   });
 }
 
 /** The body may repeat the key of its path and must not change it. */
 function withKey(entity: Entity, key: Values, input: unknown): Values {
   if (typeof input !== 'object' || input === null || Array.isArray(input))
-    throw new RowkeyError('invalid-input', 'The body is not a JSON object.');
+    throw new RowkeyError('invalid-input', 'The body must be a JSON object.');
   const given: Values = { ...input };
   for (const field of entity.keyFields) {
     if (given[field] === undefined || given[field] === key[field]) continue;
     const accepted = entity.movable.includes(field)
-      ? 'the value in the path; a move changes it'
+      ? 'the value in the path; POST to …/move changes it'
       : 'the value in the path';
-    throw new RowkeyError('invalid-input', `The field ${field} is part of the key and cannot be changed.`, {
+    throw new RowkeyError('invalid-input', `"${field}" is part of the key and cannot be changed.`, {
       field,
       accepted,
     });
@@ -237,7 +237,7 @@ function checkKeyKept(entity: Entity, key: Values, after: Values): void {
   if (field === undefined) return;
   throw new RowkeyError(
     'invalid-input',
-    `The field ${field} is part of the key, and what it follows from cannot be changed.`,
+    `"${field}" is part of the key; the fields that it is derived from cannot be changed.`,
     { field },
   );
 }

@@ -4,7 +4,7 @@ import { isDeepStrictEqual } from 'node:util';
 import pMap from 'p-map';
 import type { Entity, Values } from '../../define/entity.ts';
 import { liveValues, toSnapshot, toValues } from '../../define/entity-codec.ts';
-import { busy, RowkeyError } from '../../errors.ts';
+import { busy, entityError, RowkeyError } from '../../errors.ts';
 import { dropList, toStoredList } from '../../patterns/member-list.ts';
 import { StorageConflict } from '../../storage/errors.ts';
 import { deleteMessage, MAX_MESSAGE_BYTES, type SentMessage, sendMessage } from '../../storage/messages.ts';
@@ -160,7 +160,7 @@ async function submitOnce(write: Write): Promise<Map<string, Committed> | undefi
   const { engine, entity, table, partition, changes, siblings, plan } = write;
   const actions = await storedLists(engine, { table, partition }, plan);
   const left = write.deadline - engine.now();
-  if (left <= 0) throw await refused(write, busy('Others keep changing the same rows.'));
+  if (left <= 0) throw await refused(write, busy('Other requests keep changing the same rows.'));
   try {
     const etags = await submit(engine.storage, { table, partition, actions, signal: AbortSignal.timeout(left) });
     rememberWritten(engine, { table, partition }, { plan, siblings }, { actions, etags });
@@ -264,7 +264,7 @@ async function announce(
     ...traceContext(),
   });
   if (Buffer.byteLength(text) > MAX_MESSAGE_BYTES - ENVELOPE_BYTES)
-    throw new RowkeyError('too-large', 'The change touches more places than one message can name.', {
+    throw new RowkeyError('too-large', 'The change affects more index entries than one message can list.', {
       accepted: 'fewer entities or index entries at once',
     });
   return sendMessage(engine.storage, INDEX_CHANGES_QUEUE, text, engine.timing.hideIntentForSeconds);
@@ -289,7 +289,7 @@ async function claimAll(write: Write): Promise<Row[]> {
     const fresh = await readChanged(engine, entity, write.changes);
     throw await refused(
       write,
-      conflictOf(entity, write.changes, fresh) ?? busy('The same entity is being written now.'),
+      conflictOf(entity, write.changes, fresh) ?? busy('Another request is writing the same entity.'),
     );
   }
   return outcomes.map(({ outcome }) => outcome).filter((outcome) => typeof outcome === 'object');
@@ -298,7 +298,7 @@ async function claimAll(write: Write): Promise<Row[]> {
 export function duplicateValue(entity: Entity, index: string): RowkeyError {
   const uses = entity.indexes[index]?.uses ?? [];
   const field = uses.find((name) => !entity.keyFields.includes(name)) ?? uses[0] ?? index;
-  return new RowkeyError('duplicate-value', `Another entity of ${entity.name} has this ${field}.`, {
+  return new RowkeyError('duplicate-value', `"${field}" is taken: another entity of ${entity.name} has this value.`, {
     field,
     accepted: 'a value that no other entity has',
   });
@@ -337,7 +337,7 @@ function conflictOf(entity: Entity, planned: readonly Change[], fresh: readonly 
       if (now.state !== 'live' || now.etag !== then.etag) return new EntityChanged();
     } else if (now.state === 'live') {
       const field = entity.keyFields.at(-1) ?? 'key';
-      return new RowkeyError('duplicate-key', `An entity of ${entity.name} has this key already.`, {
+      return entityError('duplicate-key', entity, planned[index]?.after ?? {}, 'already exists.', {
         field,
         accepted: 'a value that no other entity has',
       });

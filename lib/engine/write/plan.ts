@@ -144,11 +144,14 @@ export function planPartition(entity: Entity, changes: readonly Change[], siblin
   }
   // Storage takes a row once in a transaction. Two entities that swap a value, or want one, meet here.
   if (new Set(actions.map(({ action }) => action.row)).size < actions.length)
-    throw new RowkeyError('duplicate-value', 'Two entities of one transaction are about the same row.');
+    throw new RowkeyError(
+      'duplicate-value',
+      'Two entities of the same batch need the same row: their keys or unique values are equal.',
+    );
   if (actions.length > MAX_TRANSACTION_ACTIONS)
     throw new RowkeyError(
       'too-large',
-      `One transaction changes at most ${MAX_TRANSACTION_ACTIONS} rows; this needs ${actions.length}.`,
+      `The change needs ${actions.length} rows in one transaction; at most ${MAX_TRANSACTION_ACTIONS} are possible.`,
     );
   return { actions, items, claims };
 }
@@ -174,7 +177,7 @@ function entityAction(entity: Entity, change: Change, writeId: string): Action {
   const { address, before, after, arrival } = change;
   const { row } = address;
   if (!after) {
-    if (before.state !== 'live') throw new RowkeyError('not-found', `No entity of ${entity.name} has this key.`);
+    if (before.state !== 'live') throw new RowkeyError('not-found', `${entity.name} entity not found.`);
     // A single operation can be conditional, a delete inside a transaction cannot: hence the tombstone.
     if (countFields(entity).length > 0) {
       const properties = { EntityType: PLACEHOLDER, WriteId: writeId, ...keptCounts(entity, before) };
@@ -184,11 +187,10 @@ function entityAction(entity: Entity, change: Change, writeId: string): Action {
     const properties = { EntityType: TOMBSTONE, WriteId: writeId, MovedTo: change.movedTo ?? '' };
     return { kind: 'replace', row, properties, etag: before.etag };
   }
-  if (before.state === 'tombstone' && before.movedTo)
-    throw busy('The entity that had this key is on its way to another.');
+  if (before.state === 'tombstone' && before.movedTo) throw busy('The entity with this key is being moved.');
   // Only its own move writes it before it is open.
   if (before.state === 'live' && before.system.MovingFrom && !arrival)
-    throw busy('The entity is arriving from another partition.');
+    throw busy('The entity is being moved to this partition.');
   const kept: Partial<SystemProperties> = before.state === 'live' ? before.system : {};
   const system = {
     WriteId: writeId,
@@ -256,10 +258,14 @@ function withSiblingCopies(
     const source = toSnapshot(link.source, to === undefined ? undefined : siblings.get(to));
     if (to !== undefined && source.state !== 'live') {
       const { field } = link.reference;
-      throw new RowkeyError('invalid-input', `The field ${field} names nobody in this partition.`, {
-        field,
-        accepted: `an existing one of ${link.source.name} in the same partition`,
-      });
+      throw new RowkeyError(
+        'invalid-input',
+        `"${field}" refers to no entity of ${link.source.name} in this partition.`,
+        {
+          field,
+          accepted: `the key of an entity of ${link.source.name} in the same partition`,
+        },
+      );
     }
     if (after) after = withCopies(link, after, liveValues(source));
     const mark = (row: string | undefined, DenormalizedTo: string) => {
