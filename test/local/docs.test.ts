@@ -1,13 +1,49 @@
 import { existsSync, globSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 
-const pages = ['README.md', ...globSync('docs/*.md')];
+const pages = globSync(['*.md', 'docs/*.md']);
 
-test.each(pages)('%s links to files that exist', (page) => {
-  const links = [...readFileSync(page, 'utf8').matchAll(/\]\(([^)#\s]+)(?:#[^)]*)?\)/g)].map(([, link = '']) => link);
-  const files = links.filter((link) => !/^\w+:/.test(link)).map((link) => join(dirname(page), link));
-  expect(files.filter((file) => !existsSync(file))).toEqual([]);
+/** The anchors that GitHub gives the headings of a page. */
+function anchorsOf(page: string): string[] {
+  const text = readFileSync(page, 'utf8').replaceAll(/^ *```.*?^ *```/gms, '');
+  return [...text.matchAll(/^#+ (.+)$/gm)].map(([, heading = '']) =>
+    heading
+      .toLowerCase()
+      .replaceAll(/[^\p{L}\p{N}\p{M} _-]/gu, '')
+      .replaceAll(' ', '-'),
+  );
+}
+
+describe.each(pages)('%s', (page) => {
+  const links = [...readFileSync(page, 'utf8').matchAll(/\]\(([^)#\s]*)(?:#([^)\s]*))?\)/g)]
+    .map(([, link = '', anchor]) => ({ link, anchor, file: link === '' ? page : join(dirname(page), link) }))
+    .filter(({ link }) => !/^\w+:/.test(link));
+
+  test('links to files that exist', () => {
+    expect(links.map(({ file }) => file).filter((file) => !existsSync(file))).toEqual([]);
+  });
+
+  test('links to headings that exist', () => {
+    const anchored = links.filter(
+      ({ anchor, file }) => anchor !== undefined && file.endsWith('.md') && existsSync(file),
+    );
+    const missing = anchored.filter(({ anchor, file }) => !anchorsOf(file).includes(anchor ?? ''));
+    expect(missing.map(({ file, anchor }) => `${file}#${anchor}`)).toEqual([]);
+  });
+});
+
+test('every page is reached from docs/README.md', () => {
+  const index = readFileSync('docs/README.md', 'utf8');
+  expect(
+    globSync('*.md', { cwd: 'docs' }).filter((page) => page !== 'README.md' && !index.includes(`](${page})`)),
+  ).toEqual([]);
+});
+
+test('docs/problems.md has a heading for each error code', () => {
+  const codes = [...readFileSync('lib/errors.ts', 'utf8').matchAll(/^ {2}\| '([a-z-]+)'/gm)].map(([, code]) => code);
+  expect(codes.length).toBeGreaterThan(10);
+  expect(anchorsOf('docs/problems.md')).toEqual(expect.arrayContaining([...codes, 'internal']));
 });
 
 test('docs/security.md names tests that exist', () => {

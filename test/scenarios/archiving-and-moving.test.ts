@@ -128,7 +128,7 @@ async function interruptEverywhere(
   const calls = Array.from({ length: client.calls }, (_, index) => index + 1);
   const runs = await pMap(calls, run, { concurrency: CONCURRENCY });
   await world.settle();
-  const what = `A caller, or a double of its message, in the middle of ${operation === 'move' ? 'a' : 'an'} ${operation}`;
+  const what = `${operation === 'move' ? 'Move' : 'Archive'}: a caller or a duplicate message in the middle`;
   await countEach(runs, (each) => each.check(), { what, concurrency: CONCURRENCY });
   await countTried({ what, times: 0 }, () => expectIndexesToAgree(world.storage, entity));
   return client.calls;

@@ -13,7 +13,7 @@ async function costOfCreate(entity: string, body: Readonly<Record<string, unknow
 }
 
 test('a create costs what docs/http.md says', async () => {
-  const rows = readFileSync('docs/http.md', 'utf8').matchAll(/^\| create of one of `(\w+)`[^|]*\| (\d+)/gm);
+  const rows = readFileSync('docs/http.md', 'utf8').matchAll(/^\| Create one of `(\w+)`[^|]*\| (\d+)/gm);
   const said = Object.fromEntries([...rows].map(([, entity, cost]) => [entity, Number(cost)]));
   const { department, employeeId, ...one } = somebody({ department: 'Costs' });
   const bodies = {

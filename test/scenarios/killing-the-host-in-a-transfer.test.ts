@@ -27,8 +27,8 @@ test('an archive and a move are done or not done, and whoever moves is in exactl
       call('POST', `employees/${one.department}/${one.employeeId}/move`, { department: `To${one.employeeId}` }),
   });
   await killed.settle();
-  const what = (deed: string) => `The host killed (SIGKILL) after a storage call of ${deed}, or of what follows`;
-  await countTried({ what: 'The host killed (SIGKILL) in a transfer: the indexes after all of them' }, () =>
+  const what = (deed: string) => `Host killed after each storage call of ${deed}`;
+  await countTried({ what: 'Host killed in a transfer: indexes agree afterwards' }, () =>
     expectIndexesToAgree(killed.world.storage, employees),
   );
 

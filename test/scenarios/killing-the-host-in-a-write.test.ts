@@ -42,9 +42,8 @@ test('a create, a change, a delete and a photo are done or not done, and everyth
     act: (call, one) => call('PUT', `employees/${one.department}/${one.employeeId}/photo`, PNG),
   });
   await killed.settle();
-  const what = (deed: string) =>
-    `The host killed (SIGKILL) after a storage call of a ${deed}, its claim or its reconciler`;
-  const live = await countTried({ what: 'The host killed (SIGKILL) in a write: the indexes after all of them' }, () =>
+  const what = (deed: string) => `Host killed after each storage call of a ${deed}`;
+  const live = await countTried({ what: 'Host killed in a write: indexes agree afterwards' }, () =>
     expectIndexesToAgree(killed.world.storage, employees),
   );
 

@@ -243,7 +243,7 @@ describe('a photo', () => {
     const { deleted } = await collectOrphans(later(), deployment);
     expect(deleted).toBeGreaterThan(0);
     const referred = new Set<string>();
-    const what = 'A storage call of putting a photo: each fault';
+    const what = 'Photo, each storage call: every fault';
     for (const { one, isDone } of outcomes)
       await countTried({ what }, async () => {
         const found = await describeAttachment(world.engine, photoOf(one));

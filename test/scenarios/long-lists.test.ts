@@ -112,7 +112,7 @@ describe('a list', () => {
           () => 0,
         );
     await world.settle();
-    const what = 'A storage call of a write with a list in a blob: each fault';
+    const what = 'Write with a list in a blob, each storage call: every fault';
     await countTried({ what, times: FAULTS.length * calls.length }, async () => {
       const values = await expectIndexesToAgree(world.storage, people);
       expect(values.filter(({ lastName }) => lastName === 'Fault').length).toBeGreaterThanOrEqual(201 + acknowledged);

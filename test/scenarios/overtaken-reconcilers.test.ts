@@ -48,7 +48,7 @@ interface Scene {
   readonly interrupt: () => Promise<unknown>;
 }
 
-const WHAT = 'A reconciler or a writer overtaken by another, before and after each call';
+const WHAT = 'Reconciler or writer overtaken by another, before and after each storage call';
 /** Checks every index once the trials of a test are over. */
 const expectAgreement = (entity: Entity) =>
   countTried({ what: WHAT, times: 0 }, () => expectIndexesToAgree(world.storage, entity));

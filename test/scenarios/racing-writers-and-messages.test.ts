@@ -19,7 +19,7 @@ const SCHEDULES = Number(process.env.SCHEDULES ?? 5_000);
 /** Run beside one another, on keys of their own, and checked together. */
 const CONCURRENCY = 100;
 const PROCESSES = 3;
-const WHAT = 'A random schedule of writers of three processes, moves, archives and messages';
+const WHAT = 'Random schedule of writes, moves, archives and messages in three processes';
 /**
  * What a caller may be told when others write the same, or when this machine is slow, and then nobody knows whether it was
  * written; anything else is a fault of ours.

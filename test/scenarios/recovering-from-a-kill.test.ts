@@ -42,7 +42,7 @@ test('a host that is killed under load, with queue work and transfers in hand, l
     const since = Date.now();
     await Promise.all([product.killHost(), load.stop()]);
     expect(load.acknowledged).toBeGreaterThan(10);
-    await countTried({ what: 'The host killed (SIGKILL) under load, agreed within 90 seconds' }, async () => {
+    await countTried({ what: 'Host killed under load: indexes agree within 90 seconds' }, async () => {
       const seconds = await load.agreed(storage, { since, withinSeconds: 2 * AGREED_WITHIN_SECONDS });
       console.log(`${load.acknowledged} acknowledged, agreed ${seconds.toFixed(0)} s after the kill`);
       expect(seconds).toBeLessThanOrEqual(AGREED_WITHIN_SECONDS);

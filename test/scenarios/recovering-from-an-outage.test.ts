@@ -64,7 +64,7 @@ test('storage that is away for 90 seconds under load poisons nothing and loses n
   await load.stop();
 
   const storage = openStorage({ connectionString });
-  await countTried({ what: 'Storage away for 90 seconds under load' }, async () => {
+  await countTried({ what: 'Storage unavailable for 90 seconds under load' }, async () => {
     const seconds = await load.agreed(storage, { since, withinSeconds: AGREED_WITHIN_SECONDS });
     console.log(
       `${load.acknowledged} acknowledged, answers ${JSON.stringify([...statuses])}, agreed ${seconds.toFixed(0)} s after the outage`,

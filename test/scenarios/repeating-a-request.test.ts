@@ -85,7 +85,7 @@ describe('a create that is repeated', () => {
     await createOnce(world.engineThrough(counting), entity, make(), randomUUID());
     const calls = Array.from({ length: counting.calls }, (__, index) => index + 1);
     const cases = FAULTS.flatMap((fault) => calls.map((at) => ({ fault, at })));
-    const what = 'A create that is repeated after a fault at a storage call of its first attempt';
+    const what = 'Create repeated after a fault at each storage call of the first attempt';
     await countEach(
       cases,
       async ({ fault, at }) => {

@@ -115,7 +115,7 @@ describe('a login of the last day that is kept', () => {
       expect(items).toHaveLength((round + 1) * 6);
     };
     for (let round = 0; round < rounds; round += 1)
-      await countTried({ what: 'A write that races the drop of its day' }, () => play(round));
+      await countTried({ what: 'Write that races the retention of its table' }, () => play(round));
   });
 
   test('comes to the same with a timer that was skipped for ninety days, late and doubled', async () => {

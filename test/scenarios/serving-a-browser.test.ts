@@ -27,10 +27,10 @@ interface Grant {
 declare const API: string;
 declare const ROWS: Record<string, string>;
 declare function call(method: string, path: string, body?: object, headers?: Record<string, string>): Promise<Seen>;
-declare function seen(response: Response): Promise<Seen>;
+declare function readResponse(response: Response): Promise<Seen>;
 declare function grantFor(entity: string, permissions: string): Promise<Grant>;
 declare function readOwn(): Promise<Seen>;
-declare function handIn(claim: object): Promise<Seen>;
+declare function submitExpense(claim: object): Promise<Seen>;
 declare function countMessages(day: string, counts: object): Promise<Seen>;
 declare function uploadPhoto(path: string, file: Blob): Promise<Seen>;
 
@@ -106,7 +106,7 @@ describe('a page of an allowed origin', () => {
         firstPage,
         nextPage: await call('GET', /<(.*)>/.exec(firstPage.headers.link ?? '')?.[1] ?? ''),
         found: await call('GET', `/api/employees/by/email/Browsing/${email}`),
-        nobody: await seen(await fetch(`${API}/api/employees/Browsing`)),
+        nobody: await readResponse(await fetch(`${API}/api/employees/Browsing`)),
       };
     }, one.email);
     expect([firstPage, nextPage].flatMap(({ body }) => body.items)).toHaveLength(2);
@@ -119,7 +119,7 @@ describe('a page of an allowed origin', () => {
     const done = await page.evaluate(
       async ({ path, png }) => ({
         own: await readOwn(),
-        claim: await handIn({ amount: 12.5, category: 'Meals' }),
+        claim: await submitExpense({ amount: 12.5, category: 'Meals' }),
         counts: [
           await countMessages('2026-11-20', { Count009: 7 }),
           await countMessages('2026-11-20', { Count010: 3 }),
@@ -144,9 +144,9 @@ describe('a page of an allowed origin', () => {
   test('is told that it may not do what it was not granted', async () => {
     const page = await open(allowed, 'reader');
     const refused = await page.evaluate(async (path) => {
-      await handIn({ amount: 1, category: 'Meals' });
+      await submitExpense({ amount: 1, category: 'Meals' });
       const { url, token, partition } = await grantFor('expenses', 'ra');
-      const { body } = await seen(
+      const { body } = await readResponse(
         await fetch(`${url}()?$filter=PartitionKey eq '${partition}'&${token}`, { headers: ROWS }),
       );
       const row = `${url}(PartitionKey='${partition}',RowKey='${body.value[0].RowKey}')?${token}`;
@@ -154,11 +154,11 @@ describe('a page of an allowed origin', () => {
       const remove = { method: 'DELETE', headers: { ...ROWS, 'if-match': '*' } };
       const { body: upload } = await call('POST', `${path}/photo/uploads`, { type: 'image/png', bytes: 1 });
       return {
-        merged: await seen(await fetch(row, merge)),
-        removed: await seen(await fetch(row, remove)),
-        read: await seen(await fetch(upload.url)),
+        merged: await readResponse(await fetch(row, merge)),
+        removed: await readResponse(await fetch(row, remove)),
+        read: await readResponse(await fetch(upload.url)),
         unasked: await call('POST', '/api/grants', { entity: 'expenses', scope: 'own', permissions: 'u' }),
-        unsigned: await seen(await fetch(url)),
+        unsigned: await readResponse(await fetch(url)),
       };
     }, path);
     const { merged, removed, read, unasked, unsigned } = refused;
@@ -185,7 +185,7 @@ describe('the cache of a browser', () => {
     const bodies = await page.evaluate(
       async ({ path, tokens }) => {
         const as = async (authorization: Record<string, string>) =>
-          seen(await fetch(new URL(path, API), { headers: authorization }));
+          readResponse(await fetch(new URL(path, API), { headers: authorization }));
         const bearer = (token: string) => ({ authorization: `Bearer ${token}` });
         return {
           first: await as(bearer(tokens.hr)),
@@ -207,7 +207,7 @@ describe('the cache of a browser', () => {
     const page = await open(allowed, 'reader');
     const { kept, nobody } = await page.evaluate(async () => ({
       kept: await call('GET', '/api/departments/Kept'),
-      nobody: await seen(await fetch(new URL('/api/departments/Kept', API))),
+      nobody: await readResponse(await fetch(new URL('/api/departments/Kept', API))),
     }));
     expect(kept).toMatchObject({ status: 200, headers: { 'cache-control': 'private, max-age=60' } });
     expect(nobody.status).toBe(401);

@@ -35,7 +35,7 @@ describe('a storage call that takes longer than the writer has', () => {
       const { values } = await createEntity(world.engine, employees, somebody());
       return patchEntity(engine, employees, values, { email: `x${values.email}`, lastName: 'Changed' });
     };
-    const what = 'A storage call of a write that takes longer than the writer has';
+    const what = 'Write, each storage call: slower than the time limit';
     for (const act of [create, change]) {
       const calls = await callsOf(act);
       expect(calls.length).toBeGreaterThanOrEqual(4);

@@ -107,15 +107,13 @@ describe('whatever fails at whichever call,', () => {
         if (outcome === 'done') expect(state, label).toEqual(wanted);
         else expect([before ?? null, wanted], label).toContainEqual(state);
       },
-      { what: ({ fault }) => `A storage call of a write: ${fault}`, concurrency: CONCURRENCY },
+      { what: ({ fault }) => `Write, each storage call: ${fault}`, concurrency: CONCURRENCY },
     );
   });
 
   test('every index agrees in the end', async () => {
     await world.settle();
-    await countTried({ what: 'A storage call of a write: the indexes after all of them' }, () =>
-      expectIndexesToAgree(world.storage, employees),
-    );
+    await countTried({ what: 'Write: indexes agree afterwards' }, () => expectIndexesToAgree(world.storage, employees));
   });
 });
 
@@ -150,29 +148,22 @@ describe('a consumer that dies at any call', () => {
     [string, string, typeof consumeIntent, (one: Values) => Promise<unknown>, (one: Values) => Values | undefined]
   >([
     [
-      'of an intent',
+      'Intent',
       'index-changes',
       consumeIntent,
       (one) => replaceEntity(world.queued, employees, one, changed(one)),
       changed,
     ],
+    ['Intent of a delete', 'index-changes', consumeIntent, (one) => deleteEntity(world.queued, employees, one), gone],
+    ['Archive message', 'transfers', consumeTransfer, (one) => requestArchive(world.engine, employees, one), gone],
     [
-      'of the intent of a delete',
-      'index-changes',
-      consumeIntent,
-      (one) => deleteEntity(world.queued, employees, one),
-      gone,
-    ],
-    ['of an archive', 'transfers', consumeTransfer, (one) => requestArchive(world.engine, employees, one), gone],
-    [
-      'of a move',
+      'Move message',
       'transfers',
       consumeTransfer,
       (one) => requestMove(world.engine, employees, one, { department: moved(one).department }),
       gone,
     ],
-  ])('%s is made good for by the next', async (name, queue, consume, act, after) => {
-    const what = `A storage call of a queue function, ${name}`;
+  ])('%s: the next consumer finishes the work', async (name, queue, consume, act, after) => {
     const run = async (clients: readonly { client: FaultyHttpClient; fault?: Fault }[]) => {
       const all = clients.map((each) => ({ ...each, one: newcomer() }));
       await pMap(all, ({ one }) => hire(one), { concurrency: CONCURRENCY });
@@ -193,11 +184,11 @@ describe('a consumer that dies at any call', () => {
         expect(await stateOf(one)).toEqual(after(one));
         const archived =
           employees.archive && (await readEntity(world.engine, employees.archive, one).catch(() => undefined));
-        if (name === 'of an archive') expect(archived?.values).toEqual(one);
-        if (name === 'of a move') expect(await stateOf(moved(one))).toEqual(moved(one));
+        if (name === 'Archive message') expect(archived?.values).toEqual(one);
+        if (name === 'Move message') expect(await stateOf(moved(one))).toEqual(moved(one));
       };
-      await countEach(all, check, { what: ({ fault }) => `${what}: ${fault ?? 'no fault'}` });
-      await countTried({ what: `${what}: the indexes after all of them` }, () =>
+      await countEach(all, check, { what: ({ fault }) => `${name}, each storage call: ${fault ?? 'no fault'}` });
+      await countTried({ what: `${name}: indexes agree afterwards` }, () =>
         expectIndexesToAgree(world.storage, employees),
       );
     };

@@ -330,7 +330,8 @@ describe('a consistency check', () => {
       return !isOver;
     };
     let at = 1;
-    while (await countTried({ what: 'A storage call of an audit that repairs: crash after' }, () => dies(at))) at += 1;
+    while (await countTried({ what: 'Consistency check with repair, each storage call: crash after' }, () => dies(at)))
+      at += 1;
     expect(at).toBeGreaterThan(15);
   });
 
