@@ -72,7 +72,7 @@ interface Timer {
   readonly run: (rowkey: Rowkey, context: InvocationContext) => Promise<void>;
 }
 
-const TIMERS: Readonly<Record<string, Timer>> = {
+export const TIMERS: Readonly<Record<string, Timer>> = {
   /** Hourly: starts the consistency check of the week, or continues it. */
   verify: {
     schedule: '0 40 * * * *',
