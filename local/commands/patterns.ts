@@ -87,16 +87,17 @@ function page(rows: readonly string[]): string {
       files.map((file) => `[${file.split('/').at(-1)}](../${file})`).join(', ');
     return `## ${name}\n\n${about}\n\nModules: ${links(modules)}. Tests: ${links(tests)}.\n`;
   });
-  return `# The patterns and what they cost
+  return `# Patterns and their cost
 
-Written by \`npm run patterns\`, which runs each request against the product: the transactions are those that the answer
-reported in \`Server-Timing\`, beside what the design guide lets one expect.
+Each pattern of the [Table storage design guide](https://learn.microsoft.com/azure/storage/tables/table-storage-design-guide), with requests that use it. \`npm run patterns\`
+writes this page: it runs each request against the sample company. *Transactions* is what the response reported in \`Server-Timing\`; *Expected* is what the design
+guide leads one to expect.
 
-| Pattern | Request | Answer | Transactions | By the guide |
+| Pattern | Request | Response | Transactions | Expected |
 |---|---|---|---:|---|
 ${rows.join('\n')}
 
 ${sections.join('\n')}`;
 }
 
-await run(command(`Runs an example of each pattern and writes what it cost to ${FILE}.`).action(measure));
+await run(command(`Runs the examples of each pattern and writes their cost to ${FILE}.`).action(measure));

@@ -12,7 +12,7 @@ export const patternExamples = {
   'Point query': [{ path: 'employees/Sales/000123', cost: '1' }],
   'Intra-partition secondary index': [{ path: 'employees/by/email/Sales/jonesj@contoso.com', cost: '1' }],
   'Inter-partition secondary index': [{ path: 'employees/by/emailCompanyWide/jonesj@contoso.com', cost: '1' }],
-  'Sparse index': [{ path: 'employees/by/managers/Sales', cost: `1, and 1 for each member` }],
+  'Sparse index': [{ path: 'employees/by/managers/Sales', cost: '1, and 1 per member' }],
   'Eventually consistent transactions': [
     {
       method: 'POST',
@@ -23,8 +23,8 @@ export const patternExamples = {
     { method: 'POST', path: 'employees/Sales/000900/archive', cost: '4: read, record, reminder, message' },
   ],
   'Index entities': [
-    { path: 'employees/by/lastName/Sales/Jones', cost: `1, and 1 for each member, at once` },
-    { path: 'employees/by/lastNameCompanyWide/Jones', cost: `1, and 1 for each member, at once` },
+    { path: 'employees/by/lastName/Sales/Jones', cost: '1, and 1 per member, concurrently' },
+    { path: 'employees/by/lastNameCompanyWide/Jones', cost: '1, and 1 per member, concurrently' },
   ],
   Denormalization: [
     { path: 'departments/Sales', cost: '1' },
@@ -40,7 +40,7 @@ export const patternExamples = {
       method: 'POST',
       path: 'employees',
       body: { ...someone, employeeId: '000901', email: 'second@contoso.com' },
-      cost: '10, as without a count',
+      cost: '10: the count costs nothing',
     },
     { path: 'departments/Sales?explain=true', cost: '1' },
   ],
@@ -59,7 +59,7 @@ export const patternExamples = {
   ],
   'Wide entities': [
     { method: 'PATCH', path: 'messageyears/000123/2024', body: { counts: everyDay }, cost: '1' },
-    { path: 'messageyears/000123/2024', cost: '2, at once' },
+    { path: 'messageyears/000123/2024', cost: '2, concurrently' },
   ],
   'Large entities': [
     { path: 'employees/Sales/000123/photo', cost: '2: the entity, the blob' },
@@ -67,7 +67,7 @@ export const patternExamples = {
       method: 'POST',
       path: 'employees/Sales/000123/photo/uploads',
       body: { type: 'image/png', bytes: 90 },
-      cost: '0: a signature',
+      cost: '1: revocation; signing costs nothing',
     },
     {
       method: 'DELETE',
@@ -92,7 +92,7 @@ export const patternExamples = {
   ],
   'Encrypted properties': [
     { path: 'employees/Sales?select=nationalId&top=1', cost: '1' },
-    { method: 'POST', path: 'operations/rewrap/formeremployees', cost: '1 a page', role: 'operator' },
+    { method: 'POST', path: 'operations/rewrap/formeremployees', cost: '1 per page', role: 'operator' },
   ],
   'Heterogeneous types, inheritance': [{ path: 'people/UK?top=3', cost: '1' }],
   'Append anti-pattern avoided': [{ path: 'doorevents/Sales/000123?top=5', cost: '1' }],
@@ -101,18 +101,18 @@ export const patternExamples = {
       method: 'POST',
       path: 'grants',
       body: { entity: 'employees', scope: 'own' },
-      cost: '3: revocation, index, entity; none to use it',
+      cost: '3: revocation, index, entity; using it costs 1, without the app',
     },
     {
       method: 'POST',
       path: 'grants',
       body: { entity: 'expenses', scope: 'own', permissions: 'ra' },
-      cost: '3: revocation, index, entity; none to use it',
+      cost: '3: revocation, index, entity; using it costs 1, without the app',
     },
   ],
   Retrieving: [
     { path: 'employees/Sales?from=000123&to=000125&select=employeeId,lastName', cost: '1' },
     { path: 'employees/Sales?jobTitle=Sales%20Manager', cost: '1' },
-    { path: 'operations/scan/departments?top=2', cost: '1 a page', role: 'operator' },
+    { path: 'operations/scan/departments?top=2', cost: '1 per page', role: 'operator' },
   ],
 };
