@@ -1,6 +1,6 @@
 import type { z } from 'zod';
 import type { DenormalizedDeclaration } from '../patterns/denormalization.ts';
-import type { Access, ColumnType, Entity, Values } from './entity.ts';
+import type { Access, ColumnType, Entity, Period, Values } from './entity.ts';
 import { type FieldSchema, fieldSchemas } from './field-schema.ts';
 import type { Index } from './indexes.ts';
 import { compileTemplate, type FieldsOf } from './key-template.ts';
@@ -45,8 +45,8 @@ export interface Declaration<
   readonly archive?: { readonly table: string };
   /** `POST …/move` changes these fields of the partition key. */
   readonly movable?: readonly (keyof Shape & string)[];
-  /** High volume delete pattern: a table a day, chosen by this field (an ISO instant), dropped after so many days. */
-  readonly perDay?: { readonly field: keyof Shape & string; readonly keepDays: number };
+  /** High volume delete pattern: a table for each day, month or year, dropped as a whole past retention. */
+  readonly period?: Period<keyof Shape & string>;
   readonly denormalized?: readonly DenormalizedDeclaration<keyof Shape & string>[];
   /**
    * Compound key pattern: this entity's row key begins with that one's, in its table and partition. It is read with it, cannot
@@ -110,7 +110,7 @@ function compile<
     indexes: withoutPrototype(declaration.indexes ?? {}),
     archive: undefined,
     movable: declaration.movable ?? [],
-    perDay: declaration.perDay,
+    period: declaration.period,
     denormalized: denormalized.map(({ source, reference, copies }) => {
       return { source, target: () => entity, reference, copies: given(copies) };
     }),

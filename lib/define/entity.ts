@@ -1,6 +1,7 @@
 import type { z } from 'zod';
 import type { Denormalized } from '../patterns/denormalization.ts';
 import type { Counted } from '../patterns/maintained-count.ts';
+import type { CalendarUnit } from './calendar.ts';
 import type { Index } from './indexes.ts';
 import type { KeyTemplate } from './key-template.ts';
 import type { AttachmentDeclaration } from './reference.ts';
@@ -25,13 +26,22 @@ export interface Access<Field extends string = string> {
     | { readonly through: Entity; readonly permissions: string };
 }
 
+/** Each calendar period (UTC) has a table of its own, which is dropped as a whole. */
+export interface Period<Field extends string = string> {
+  readonly per: CalendarUnit;
+  /** The field of the key that chooses the period: an ISO instant or date. */
+  readonly field: Field;
+  /** How many whole periods are kept besides the current one. */
+  readonly keep: number;
+}
+
 /** A declaration, validated and compiled once; everything that works on entities is driven by it. Any shape fits the default. */
 export interface Entity<Shape extends z.ZodRawShape = z.core.$ZodLooseShape> {
   readonly name: string;
   readonly schema: z.ZodObject<Shape>;
   /** Where the entity is of several kinds: each as a whole, told apart by `kind` (inheritance pattern). */
   readonly union: z.ZodType | undefined;
-  /** The table, or the first part of its name where there is one table a day. */
+  /** The table, or the first part of its name if each period has a table. */
   readonly table: string;
   readonly partition: KeyTemplate;
   readonly row: KeyTemplate;
@@ -43,7 +53,7 @@ export interface Entity<Shape extends z.ZodRawShape = z.core.$ZodLooseShape> {
   readonly archive: Entity | undefined;
   /** May go to another partition: one of these fields changes. */
   readonly movable: readonly string[];
-  readonly perDay: { readonly field: string; readonly keepDays: number } | undefined;
+  readonly period: Period | undefined;
   /** Fields of this entity that are copied from another one in its partition. */
   readonly denormalized: readonly Denormalized[];
   /** Fields that follow from others of the same entity. */

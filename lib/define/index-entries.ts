@@ -1,5 +1,6 @@
 import { RowkeyError } from '../errors.ts';
 import type { Address, Row } from '../storage/rows.ts';
+import { periodOf, tableOfPeriod } from './calendar.ts';
 import { type Entity, pick, type Values } from './entity.ts';
 import { fieldsToProperties } from './entity-codec.ts';
 import type { Copies, Index, InterPartitionIndex } from './indexes.ts';
@@ -17,8 +18,22 @@ export interface IndexEntry {
 
 /** The row of an entity. Throws `invalid-input` naming the field that a key cannot be made of. */
 export function addressOf(entity: Entity, values: Values): Address {
-  const table = entity.perDay ? dayTable(entity.table, String(values[entity.perDay.field])) : entity.table;
-  return { table, partition: buildKey(entity.partition, values), row: buildKey(entity.row, values) };
+  return {
+    table: tableOf(entity, values),
+    partition: buildKey(entity.partition, values),
+    row: buildKey(entity.row, values),
+  };
+}
+
+function tableOf({ name, table, period }: Entity, values: Values): string {
+  if (!period) return table;
+  const { field, per } = period;
+  const ofEntity = periodOf(per, String(values[field]));
+  if (ofEntity !== undefined) return tableOfPeriod(table, ofEntity);
+  throw new RowkeyError('invalid-input', `No table of ${name} has a name for this "${field}".`, {
+    field,
+    accepted: 'an ISO instant in UTC from year 0000 to year 9999',
+  });
 }
 
 /** The same, or undefined where a key cannot be made, as of what was put into a list by hand. */
@@ -29,15 +44,6 @@ export function addressIfAny(entity: Entity, values: Values): Address | undefine
     if (error instanceof RowkeyError) return undefined;
     throw error;
   }
-}
-
-/** `logins` and an ISO instant make `logins20261120`. Throws `invalid-input` for a year that has not four digits. */
-export function dayTable(table: string, instant: string): string {
-  const day = instant.slice(0, 10);
-  if (/^\d{4}-\d{2}-\d{2}$/.test(day)) return table + day.replaceAll('-', '');
-  throw new RowkeyError('invalid-input', `No table of ${table} can be named for this day.`, {
-    accepted: 'an ISO instant in UTC from year 0000 to year 9999',
-  });
 }
 
 /** Whether the index takes an entity in: it has every field that the index's keys are made of, and the condition holds. */

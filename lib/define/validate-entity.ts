@@ -1,12 +1,13 @@
 import { supportedMimeTypes } from 'file-type';
 import type { z } from 'zod';
+import { CALENDAR_UNITS } from './calendar.ts';
 import { canWriteThroughGrant, type Entity, isWrittenByClients, type Role } from './entity.ts';
 import { type FieldSchema, fieldSchemas, isOptional } from './field-schema.ts';
 import { isUnique, remoteTables } from './index-entries.ts';
 import type { Index } from './indexes.ts';
 import { forbiddenInKeys, type KeyTemplate, type Part } from './key-template.ts';
 
-/** https://learn.microsoft.com/rest/api/storageservices/understanding-the-table-service-data-model; a day adds 8 digits. */
+/** https://learn.microsoft.com/rest/api/storageservices/understanding-the-table-service-data-model; a period adds up to 8 digits. */
 const TABLE_NAME = /^[a-z][a-z0-9]{2,54}$/;
 /** https://learn.microsoft.com/rest/api/storageservices/naming-and-referencing-containers--blobs--and-metadata */
 const CONTAINER_NAME = /^(?=.{3,63}$)[a-z0-9]+(-[a-z0-9]+)*$/;
@@ -22,7 +23,8 @@ const INHERITED_NAMES = Object.getOwnPropertyNames(Object.prototype);
 const MAX_FIELDS = 240;
 /** The Functions host accepts no larger body. */
 const MAX_FILE_BYTES = 104_857_600;
-const MAX_KEEP_DAYS = 36_500;
+/** A hundred years. */
+const MAX_KEEP = { day: 36_500, month: 1_200, year: 100 };
 /** One byte of a hash chooses the bucket. */
 const MAX_BUCKETS = 256;
 /** The largest whole number that JavaScript holds exactly has so many digits. */
@@ -38,7 +40,7 @@ export function validationErrors(entity: Entity, declared: z.ZodObject): string[
   const checks = [
     nameErrors(entity, declared),
     keyErrors(entity),
-    perDayErrors(entity),
+    periodErrors(entity),
     fieldErrors(entity),
     attachmentErrors(entity),
     accessErrors(entity),
@@ -149,22 +151,26 @@ function isInstant({ keyType, format, pattern }: FieldSchema): boolean {
   );
 }
 
-function* perDayErrors(entity: Entity): Generator<string> {
-  const { perDay, archive, movable, indexes, keyFields, schema, denormalized, counts, childOf, access } = entity;
-  if (!perDay) return;
-  const { field, keepDays } = perDay;
+function* periodErrors(entity: Entity): Generator<string> {
+  const { period, archive, movable, indexes, keyFields, schema, denormalized, counts, childOf, access } = entity;
+  if (!period) return;
+  const { field, keep, per } = period;
+  if (!CALENDAR_UNITS.includes(per)) {
+    yield `period.per is "${per}"; ${CALENDAR_UNITS.map((unit) => `"${unit}"`).join(', ')} are accepted.`;
+    return;
+  }
   if (archive || movable.length > 0 || Object.keys(indexes).length > 0)
-    yield 'a table a day has no index, archive or move; leave out perDay or those.';
+    yield 'an entity with a period has no index, archive or move; remove period, or those.';
   if (denormalized.length > 0 || Object.keys(counts).length > 0 || childOf)
-    yield 'a table a day has no denormalized field, count or parent, as the other entity is in another table.';
-  if (access.own) yield 'a table a day cannot be granted (access.own), as a grant names one table.';
-  if (!Number.isInteger(keepDays) || keepDays < 1 || keepDays > MAX_KEEP_DAYS)
-    yield `keepDays is ${keepDays}; it must be a whole number of days from 1 to ${MAX_KEEP_DAYS}.`;
+    yield 'an entity with a period has no denormalized field, count or parent, because the other entity is in another table.';
+  if (access.own) yield 'an entity with a period cannot be granted (access.own), because a grant names one table.';
+  if (!Number.isInteger(keep) || keep < 1 || keep > MAX_KEEP[per])
+    yield `period.keep is ${keep}; it must be a whole number of ${per}s from 1 to ${MAX_KEEP[per]}.`;
   if (!keyFields.includes(field))
-    yield `perDay.field "${field}" is not in the key, so the table of an entity would not follow from its key; it must be a key field.`;
+    yield `period.field "${field}" is not in the key, so the key would not tell the table; it must be a key field.`;
   const type = fieldSchemas(schema)[field];
   if (!type || !isInstant(type))
-    yield `perDay.field "${field}" is not an instant; it must be z.iso.datetime(), z.iso.date() or a pattern that begins with a day.`;
+    yield `period.field "${field}" is not an instant; it must be z.iso.datetime(), z.iso.date() or a pattern that begins with a day.`;
 }
 
 function* fieldErrors(entity: Entity): Generator<string> {
@@ -321,7 +327,7 @@ function* childErrors(entity: Entity): Generator<string> {
   if (!isWithin)
     yield `the key of a child must begin with that of its parent "${parent.name}" and "_", in the same table and partition.`;
   if (parent.childOf) yield `its parent "${parent.name}" is a child itself; one level of children is accepted.`;
-  if (parent.perDay) yield `its parent "${parent.name}" has a table a day; a parent has one table.`;
+  if (parent.period) yield `its parent "${parent.name}" has a table for each period; a parent has one table.`;
   if (Object.hasOwn(parent.schema.shape, entity.name))
     yield `its parent "${parent.name}" has a field "${entity.name}", which a read with ?include=${entity.name} would replace; one of them needs another name.`;
   // The row of a child goes where its parent goes, and nothing that follows from it goes along.
@@ -334,7 +340,7 @@ function* childErrors(entity: Entity): Generator<string> {
 
 function* countErrors({ table, partition, row, counts, columns, archive, movable }: Entity): Generator<string> {
   for (const [field, counted] of Object.entries(counts)) {
-    const isBeside = counted.table === table && counted.partition.template === partition.template && !counted.perDay;
+    const isBeside = counted.table === table && counted.partition.template === partition.template && !counted.period;
     const isFound = row.fields.every((name) => counted.keyFields.includes(name));
     if (!isBeside || !isFound || archive || movable.length > 0)
       yield `"${field}" counts "${counted.name}", whose keys do not lead to this row for good; both must have one table and partition key, every field of this row key must be in the other's key, and this entity can have no archive or move.`;

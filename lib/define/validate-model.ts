@@ -2,6 +2,7 @@ import { POISON_TABLE } from '../engine/consume/poison.ts';
 import { operations } from '../engine/transfer/operation.ts';
 import { resourcesOf } from '../operations/resources.ts';
 import { LIST } from '../patterns/member-list.ts';
+import { PERIOD_DIGITS } from './calendar.ts';
 import { type Entity, isWrittenByClients, withArchives } from './entity.ts';
 import { PLACEHOLDER, TOMBSTONE } from './entity-codec.ts';
 import { remoteTables } from './index-entries.ts';
@@ -77,13 +78,22 @@ function* tableErrors(entities: readonly Entity[]): Generator<string> {
       yield `Entity "${entity.name}": clients may write its table "${entity.table}" (access.own), which "${other.name}" uses too; it needs a table of its own.`;
   }
   const all = [...entities, operations];
-  for (const entity of all.filter(({ perDay }) => perDay)) {
-    const isDay = new RegExp(`^${entity.table}\\d{8}$`);
-    for (const other of all.filter((one) => one !== entity))
+  for (const entity of all)
+    for (const other of entity.period ? all.filter((one) => one !== entity) : [])
       for (const table of new Set(tablesOf(other)))
-        if (table === entity.table || isDay.test(table))
-          yield `Entity "${other.name}": the table "${table}" could be a day of "${entity.name}", whose days are dropped; it needs a name that is not "${entity.table}", with or without 8 digits.`;
-  }
+        if (couldBePeriodOf(entity, table) || (table === other.table && couldBePeriodOf(entity, withDigits(other))))
+          yield `Entity "${other.name}": the table "${table}" could be a ${entity.period?.per} of "${entity.name}", whose tables are dropped; it needs a name that is not "${entity.table}", with or without digits after it.`;
+}
+
+function couldBePeriodOf({ table, period }: Entity, name: string): boolean {
+  return (
+    name === table || (period !== undefined && new RegExp(`^${table}\\d{${PERIOD_DIGITS[period.per]}}$`).test(name))
+  );
+}
+
+/** The table, or what the name of a table for one of its periods looks like. */
+function withDigits({ table, period }: Entity): string {
+  return period ? table + '0'.repeat(PERIOD_DIGITS[period.per]) : table;
 }
 
 function* containerErrors(entities: readonly Entity[]): Generator<string> {

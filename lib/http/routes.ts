@@ -41,7 +41,7 @@ export function routesOf(entities: readonly Entity[]): Route[] {
     ...(entities.some((entity) => entity.access.own) ? revocationRoutes : []),
     ...poisonRoutes,
     auditRoute,
-    ...single.filter(({ perDay }) => !perDay).flatMap(about((entity) => [scanRoute(entity)])),
+    ...single.filter(({ period }) => !period).flatMap(about((entity) => [scanRoute(entity)])),
     ...withArchives(single)
       .filter(({ encrypted }) => encrypted.length > 0)
       .flatMap(about((entity) => [rewrapRoute(entity)])),

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import { z } from 'zod';
+import { CALENDAR_UNITS } from '../define/calendar.ts';
 import type { Entity } from '../define/entity.ts';
 import type { Index } from '../define/indexes.ts';
 import { withoutPrototype } from '../define/without-prototype.ts';
@@ -38,7 +39,7 @@ const Shape = z.object({
   partition: z.string(),
   row: z.string(),
   archive: z.string().optional(),
-  perDay: z.object({ field: z.string(), keepDays: z.number() }).optional(),
+  period: z.object({ per: z.enum(CALENDAR_UNITS), field: z.string(), keep: z.number() }).optional(),
   encrypted: z.array(z.string()),
   large: z.array(z.string()),
   // The stored type of each field and the container of each attachment. Shapes of older releases have neither.
@@ -52,6 +53,9 @@ const Shape = z.object({
   leftOver: recordOf(IndexShape),
 });
 export type Shape = z.infer<typeof Shape>;
+
+/** The form of releases that had no months or years. */
+const EarlierShape = z.looseObject({ perDay: z.object({ field: z.string(), keepDays: z.number() }).optional() });
 
 /** The rejected changes of one entity, and its new shape. */
 interface ModelChange {
@@ -68,10 +72,7 @@ function compareShapes(entity: Entity, before: Shape | undefined): ModelChange {
   for (const part of ['table', 'partition', 'row', 'archive'] as const)
     if (before[part] !== now[part] && before[part] !== undefined)
       refuse(`the ${part} changed from ${before[part]}; stored rows would not be found`);
-  const kept = before.perDay?.keepDays ?? Number.POSITIVE_INFINITY;
-  if ((now.perDay?.keepDays ?? Number.POSITIVE_INFINITY) < kept && before.perDay)
-    refuse(`its days were kept ${kept} days, and those before ${now.perDay?.keepDays} would be dropped`);
-  if (before.perDay?.field !== now.perDay?.field) refuse('the field that chooses the table changed');
+  for (const why of periodChanges(before.period, now.period)) refuse(why);
   for (const part of ['encrypted', 'large'] as const) {
     const other = [...before[part], ...now[part]].find(
       (field) => before[part].includes(field) !== now[part].includes(field),
@@ -110,6 +111,18 @@ function compareShapes(entity: Entity, before: Shape | undefined): ModelChange {
     }
   }
   return { refused, shape: { ...now, unbuilt: [...unbuilt], leftOver } };
+}
+
+function* periodChanges(before: Shape['period'], now: Shape['period']): Generator<string> {
+  const isChosenAsBefore = before?.per === now?.per && before?.field === now?.field;
+  if (!isChosenAsBefore)
+    yield `the tables changed from ${tablesFor(before)} to ${tablesFor(now)}; stored rows would not be found or dropped`;
+  else if (before && now && now.keep < before.keep)
+    yield `retention would shrink from ${before.keep} to ${now.keep} ${now.per}s and drop ${before.keep - now.keep} tables`;
+}
+
+function tablesFor(period: Shape['period']): string {
+  return period ? `one for each ${period.per} of "${period.field}"` : 'one table';
 }
 
 /**
@@ -206,11 +219,13 @@ async function changeShape({ storage }: Engine, entity: Entity, change: (shape: 
 }
 
 function toShape({ properties }: Row): Shape {
-  return Shape.parse(JSON.parse(String(properties.Shape)));
+  const { perDay, ...shape } = EarlierShape.parse(JSON.parse(String(properties.Shape)));
+  const period = perDay && { per: 'day', field: perDay.field, keep: perDay.keepDays };
+  return Shape.parse(period ? { ...shape, period } : shape);
 }
 
 function shapeOf(entity: Entity): Shape {
-  const { table, partition, row, archive, perDay, encrypted, large, columns, attachments, version, indexes } = entity;
+  const { table, partition, row, archive, period, encrypted, large, columns, attachments, version, indexes } = entity;
   return Shape.parse(
     JSON.parse(
       JSON.stringify({
@@ -218,7 +233,7 @@ function shapeOf(entity: Entity): Shape {
         partition: partition.template,
         row: row.template,
         archive: archive?.table,
-        perDay,
+        period,
         encrypted,
         large,
         columns,

@@ -25,8 +25,7 @@ export function resourcesOf(entities: readonly Entity[], now?: number): Resource
 }
 
 function tablesOf(entity: Entity, now: number | undefined): string[] {
-  const days = now === undefined ? [] : tablesToCome(entity, now);
-  const own = entity.perDay ? days : [entity.table];
+  const own = entity.period ? (now === undefined ? [] : tablesToCome(entity, now)) : [entity.table];
   const archive = entity.archive ? [entity.archive.table] : [];
   return [...own, ...archive, ...remoteTables(entity)];
 }

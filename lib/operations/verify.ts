@@ -66,10 +66,10 @@ const ATTEMPTS_AT_REPAIR = 5;
 
 /** Whether there is anything about an entity that could disagree with it, or a client may have written it. */
 export function canVerify(entity: Entity): boolean {
-  if (isWrittenByClients(entity)) return !entity.perDay;
-  const { perDay, series, indexes, countedBy, denormalized, large, attachments, archive } = entity;
+  if (isWrittenByClients(entity)) return !entity.period;
+  const { period, series, indexes, countedBy, denormalized, large, attachments, archive } = entity;
   const others = [Object.keys(indexes), countedBy, denormalized, large, Object.keys(attachments)];
-  return !perDay && !series && (archive !== undefined || others.some(({ length }) => length > 0));
+  return !period && !series && (archive !== undefined || others.some(({ length }) => length > 0));
 }
 
 /** Looks at some rows. Throws as reads and writes do; then the same page may be asked for again. */

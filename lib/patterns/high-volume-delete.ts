@@ -1,6 +1,14 @@
 import { pMapIterable } from 'p-map';
+import {
+  addPeriods,
+  boundsOf,
+  keptPeriods,
+  periodOf,
+  periodOfTable,
+  periodsBetween,
+  tableOfPeriod,
+} from '../define/calendar.ts';
 import { type Entity, isWrittenByClients, type Values } from '../define/entity.ts';
-import { dayTable } from '../define/index-entries.ts';
 import type { KeyRange } from '../define/key-template.ts';
 import type { Engine } from '../engine/engine.ts';
 import { RowkeyError } from '../errors.ts';
@@ -10,37 +18,34 @@ import { type Properties, type ReadBound, type Row, readRange, textLength } from
 import { inPattern } from '../telemetry/span.ts';
 
 /**
- * High volume delete pattern: a table a day, so that a day's rows go in one storage operation. Days are those of UTC.
+ * High volume delete pattern: each calendar period has a table, so that all rows of a period are deleted in one storage
+ * operation.
  */
 
-const DAY_MS = 24 * 60 * 60 * 1_000;
-const DAYS_CONCURRENCY = 8;
+const PERIODS_CONCURRENCY = 8;
 
-/** The first and last day, as ISO dates, that a row may have: those kept, and tomorrow, as clocks differ. */
-export function keptDays(entity: Entity, now: number): { first: string; last: string } {
-  return { first: isoDay(now - (entity.perDay?.keepDays ?? 0) * DAY_MS), last: isoDay(now + DAY_MS) };
+/** The tables of the current and the next period: a table exists before its period begins. */
+export function tablesToCome({ table, period }: Entity, now: number): string[] {
+  if (!period) return [];
+  const current = periodOf(period.per, now);
+  return [current, addPeriods(period.per, current, 1)].map((each) => tableOfPeriod(table, each));
 }
 
-/** The tables that must be there before the first write of today and of tomorrow. */
-export function tablesToCome(entity: Entity, now: number): string[] {
-  return [now, now + DAY_MS].map((instant) => dayTable(entity.table, isoDay(instant)));
-}
-
-/** Throws `invalid-input` where the row's day has been dropped already or has not come. */
-export function checkDay(entity: Entity, values: Values, now: number): void {
-  if (!entity.perDay) return;
-  const { field } = entity.perDay;
-  const { first, last } = keptDays(entity, now);
-  const day = String(values[field]).slice(0, 10);
-  if (day >= first && day <= last) return;
-  throw new RowkeyError('invalid-input', `The field ${field} names a day that is not kept.`, {
+/** Throws `invalid-input` if the table of the row's period has been dropped, or the period is after the next one. */
+export function checkPeriod(entity: Entity, values: Values, now: number): void {
+  if (!entity.period) return;
+  const { field, per } = entity.period;
+  const { first, last } = keptPeriods(entity.period, now);
+  const period = periodOf(per, String(values[field]));
+  if (period !== undefined && period >= first && period <= last) return;
+  throw new RowkeyError('invalid-input', `"${field}" is outside the ${per}s that ${entity.name} keeps.`, {
     field,
-    accepted: `a day from ${first} to ${last}`,
+    accepted: `an instant from ${boundsOf(per, first).first} to ${boundsOf(per, last).last}`,
   });
 }
 
-/** Runs a write; where the day's table is not there, as the timer was late, makes it and runs the write again. */
-export async function withDayTable<Result>(
+/** Runs a write. If the table of its period does not exist, because the timer is late, creates the table and writes again. */
+export async function withPeriodTable<Result>(
   engine: Engine,
   table: string,
   write: () => Promise<Result>,
@@ -54,7 +59,7 @@ export async function withDayTable<Result>(
       if (!(again instanceof StorageConflict) || !again.reason.startsWith('table')) throw again;
       throw new RowkeyError(
         'storage-unavailable',
-        'The table of this day is not there yet.',
+        `The table ${table} is not ready yet. Retry in 30 seconds.`,
         { retryAfter: 30 },
         again,
       );
@@ -62,28 +67,30 @@ export async function withDayTable<Result>(
   }
 }
 
-/** The answer of a read, or `otherwise` where the table of its day is gone or has not come. */
-export async function unlessTableMissing<Answer, Otherwise>(
-  read: Promise<Answer>,
+/** The result of a read, or `otherwise` if the table of its period has been dropped or does not exist yet. */
+export async function unlessTableMissing<Result, Otherwise>(
+  read: Promise<Result>,
   otherwise: Otherwise,
-): Promise<Answer | Otherwise> {
+): Promise<Result | Otherwise> {
   return (await unlessRefused(['table-missing', 'table-being-deleted'], read)) ?? otherwise;
 }
 
 /**
- * Makes the tables to come and drops every table of a day that is no longer kept, whatever was missed before.
- * Safe to run twice, late, or beside itself. A table that is not a day of this entity is never touched.
+ * Creates the tables of the current and the next period and drops every table of a period past retention, however many runs
+ * were missed. Runs may be late, repeated or concurrent. Only tables whose name is a period of this entity are dropped.
  */
-export const rollDays = inPattern(
+export const rollPeriods = inPattern(
   'high volume delete',
   async (engine: Engine, entity: Entity): Promise<{ created: string[]; dropped: string[] }> => {
-    const created = tablesToCome(entity, engine.now());
+    if (!entity.period) return { created: [], dropped: [] };
+    const now = engine.now();
+    const created = tablesToCome(entity, now);
     for (const table of created) await unlessBeingDeleted(createTable(engine.storage, table));
-    const { first } = keptDays(entity, engine.now());
+    const { first } = keptPeriods(entity.period, now);
     const dropped: string[] = [];
     for (const table of await listTables(engine.storage, entity.table)) {
-      const day = dayOf(entity, table);
-      if (day === undefined || day >= first) continue;
+      const period = periodOfTable(entity.period.per, entity.table, table);
+      if (period === undefined || period >= first) continue;
       await unlessBeingDeleted(dropTable(engine.storage, table));
       dropped.push(table);
     }
@@ -91,21 +98,12 @@ export const rollDays = inPattern(
   },
 );
 
-/** The ISO date of a table of this entity, or undefined for any other table. */
-export function dayOf(entity: Entity, table: string): string | undefined {
-  const digits = table.startsWith(entity.table) ? table.slice(entity.table.length) : '';
-  const [, year, month, day] = /^(\d{4})(\d{2})(\d{2})$/.exec(digits) ?? [];
-  const date = `${year}-${month}-${day}`;
-  return Number.isNaN(Date.parse(date)) || isoDay(Date.parse(date)) !== date ? undefined : date;
-}
-
-export interface DaysQuery {
+export interface PeriodsQuery {
   readonly partition: string;
-  /** ISO dates, both inclusive. */
-  readonly firstDay: string;
-  readonly lastDay: string;
+  /** In the order of their rows. */
+  readonly periods: readonly string[];
   /** The key of the last row already read. */
-  readonly after?: { readonly day: string; readonly row: string } | undefined;
+  readonly after?: { readonly period: string; readonly row: string } | undefined;
   readonly bounds: KeyRange;
   readonly where?: Properties | undefined;
   readonly orVersionBefore?: number | undefined;
@@ -114,45 +112,81 @@ export interface DaysQuery {
   readonly bound: ReadBound;
 }
 
-/** Reads a partition through the tables of many days, oldest first: one query a day, several days at once. */
-export async function readDays(
+/**
+ * The periods that a range query reads, in the order of the rows. The key of the partition may contain the period; bounds
+ * limit the periods if they are bounds of the field that chooses the period.
+ */
+export function periodsToRead(
+  entity: Entity,
+  {
+    key,
+    from,
+    to,
+    now,
+  }: {
+    readonly key: Values;
+    readonly from?: string | undefined;
+    readonly to?: string | undefined;
+    readonly now: number;
+  },
+): string[] {
+  if (!entity.period) return [];
+  const { field, per } = entity.period;
+  const kept = keptPeriods(entity.period, now);
+  const ofBound = (name: 'from' | 'to', bound: string) => {
+    const period = periodOf(per, bound);
+    if (period !== undefined) return period;
+    throw new RowkeyError('invalid-input', `"${name}" is not a date.`, {
+      field: name,
+      accepted: 'an ISO date, such as 2026-11-20',
+    });
+  };
+  const isInPartition = entity.partition.fields.includes(field);
+  const isBounded = entity.row.parts[0]?.field === field;
+  const own = isInPartition ? periodOf(per, String(key[field])) : undefined;
+  const firstRead = own ?? (isBounded && from !== undefined ? ofBound('from', from) : kept.first);
+  const lastRead = own ?? (isBounded && to !== undefined ? ofBound('to', to) : kept.last);
+  const periods = periodsBetween(
+    per,
+    firstRead > kept.first ? firstRead : kept.first,
+    lastRead < kept.last ? lastRead : kept.last,
+  );
+  return isBounded && entity.row.parts[0]?.newestFirst ? periods.toReversed() : periods;
+}
+
+/** Reads a partition through the tables of several periods: one query a period, several concurrently. */
+export async function readPeriods(
   { storage }: Engine,
   entity: Entity,
-  query: DaysQuery,
+  query: PeriodsQuery,
 ): Promise<{ rows: Row[]; more: boolean }> {
   const { partition, after, bounds, where, orVersionBefore, select, limit, bound } = query;
-  const days = daysBetween(after && after.day > query.firstDay ? after.day : query.firstDay, query.lastDay);
-  const readDay = async (day: string) => {
-    const table = dayTable(entity.table, day);
-    const read = after?.day === day ? after.row : undefined;
+  // The period of the last row may have been dropped since.
+  const isDescending = (query.periods[0] ?? '') > (query.periods.at(-1) ?? '');
+  const periods = query.periods.filter(
+    (period) => !after || (isDescending ? period <= after.period : period >= after.period),
+  );
+  const readPeriod = async (period: string) => {
+    const table = tableOfPeriod(entity.table, period);
+    const read = after?.period === period ? after.row : undefined;
     const filter = { type: isWrittenByClients(entity) ? undefined : entity.name, where, orVersionBefore };
     const range = { table, partition, ...bounds, after: read, ...filter, select, limit, bound };
-    return { day, ...(await unlessTableMissing(readRange(storage, range), { rows: [], more: false })) };
+    return { period, ...(await unlessTableMissing(readRange(storage, range), { rows: [], more: false })) };
   };
   const rows: Row[] = [];
   let length = 0;
-  for await (const answer of pMapIterable(days, readDay, { concurrency: DAYS_CONCURRENCY })) {
-    rows.push(...answer.rows);
-    const isLast = answer.day === days.at(-1);
-    length += answer.rows.reduce((sum, { properties }) => sum + textLength(properties), 0);
-    // A day of which there is more ends the page, though the page may have room for later days.
-    if (answer.more || rows.length >= limit || length >= bound.length)
-      return { rows: rows.slice(0, limit), more: rows.length > limit || answer.more || !isLast };
+  for await (const result of pMapIterable(periods, readPeriod, { concurrency: PERIODS_CONCURRENCY })) {
+    rows.push(...result.rows);
+    const isLast = result.period === periods.at(-1);
+    length += result.rows.reduce((sum, { properties }) => sum + textLength(properties), 0);
+    // A period with more rows ends the page, even if the page has room for rows of later periods.
+    if (result.more || rows.length >= limit || length >= bound.length)
+      return { rows: rows.slice(0, limit), more: rows.length > limit || result.more || !isLast };
   }
   return { rows, more: false };
 }
 
-/** The service drops a table in the background and refuses calls on it meanwhile: the next run finds it gone. */
+/** The service drops a table in the background and rejects requests for it meanwhile; the next run finds it gone. */
 function unlessBeingDeleted(call: Promise<void>): Promise<void> {
   return unlessRefused(['table-being-deleted'], call);
-}
-
-function daysBetween(first: string, last: string): string[] {
-  const days: string[] = [];
-  for (let at = Date.parse(first); at <= Date.parse(last); at += DAY_MS) days.push(isoDay(at));
-  return days;
-}
-
-function isoDay(instant: number): string {
-  return new Date(instant).toISOString().slice(0, 10);
 }

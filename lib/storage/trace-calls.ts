@@ -3,8 +3,11 @@ import { SpanKind } from '@opentelemetry/api';
 import { countResponse, countTransaction } from '../telemetry/metrics.ts';
 import { currentPattern, inSpan } from '../telemetry/span.ts';
 
-/** The date at the end of a per-day table. Metrics use the name without it: every label value is a series of its own. */
-const DAY_SUFFIX = /\d{8}$/;
+/**
+ * The date or month at the end of the table of a period. Metrics use the name without it: every label value is a series of
+ * its own. A year stays: one series a year does no harm, and other names end with four digits.
+ */
+const PERIOD_SUFFIX = /\d{4}(0[1-9]|1[0-2])(\d{2})?$/;
 const BATCH = '$batch';
 
 /**
@@ -33,7 +36,7 @@ export function tracingHttpClient(
         operation,
         async (span) => {
           if (span.isRecording()) span.updateName(`${operation} ${named}`);
-          const resource = (named === BATCH ? resourceOf(batchUrl(request)) : named).replace(DAY_SUFFIX, '');
+          const resource = (named === BATCH ? resourceOf(batchUrl(request)) : named).replace(PERIOD_SUFFIX, '');
           let status = 'none';
           try {
             const response = await inner.sendRequest(request);

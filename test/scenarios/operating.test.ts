@@ -155,7 +155,7 @@ describe('logins', () => {
     const current = [table(0), table(-1)];
     const innocent = ['logins', 'loginsarchive20200101', 'logins20201301', 'loginss20200101'];
     for (const name of [past, longPast, kept, ...innocent]) await product.storage.table(name).createTable();
-    expect(await product.runTimer('roll-days')).toBe(202);
+    expect(await product.runTimer('roll-periods')).toBe(202);
     await expect.poll(() => listTables(product.storage, 'logins')).not.toContain(past);
     const left = await listTables(product.storage, 'logins');
     expect(left).not.toContain(longPast);

@@ -9,7 +9,6 @@ import { expect, inject, onTestFinished, test, vi } from 'vitest';
 import { openStorage } from '../../lib/storage/storage.ts';
 import { startFunctionsHost } from '../../local/instance/functions-host.ts';
 import { startProduct } from '../../local/instance/start-product.ts';
-import { testApp } from '../app.ts';
 import { PATIENCE_MS } from '../patience.ts';
 import { testStorage } from '../storage.ts';
 import { UNDER_FUNC } from '../under-func.ts';
@@ -27,13 +26,7 @@ const usable = {
 /** Starts the app with these settings, and returns when it answers. */
 async function startWith(settings: Readonly<Record<string, string>>) {
   const logged: string[] = [];
-  const host = await startFunctionsHost({
-    app: testApp.folder,
-    port: 0,
-    func: UNDER_FUNC,
-    log: (line) => logged.push(line),
-    settings,
-  });
+  const host = await startFunctionsHost({ port: 0, func: UNDER_FUNC, log: (line) => logged.push(line), settings });
   onTestFinished(() => host.stop());
   await vi.waitFor(() => fetch(`${host.url}/api/health`), { timeout: PATIENCE_MS, interval: 50 });
   const ask = async (path: string, method = 'GET') => {
@@ -84,8 +77,8 @@ test('with a setting that is not usable a timer fails, and a message stays in it
   for (const name of ['index-changes', 'index-changes-poison']) await queues.createQueue(name);
   const { host, logged } = await startWith({ ...usable, ROWKEY_HOST_KEY: 'a key' });
   const headers = { 'content-type': 'application/json', 'x-functions-key': 'a key' };
-  await fetch(`${host.url}/admin/functions/roll-days`, { method: 'POST', headers, body: '{}' });
-  await vi.waitFor(() => expect(logged.join('\n')).toMatch(/roll-days.*KEY_ENCRYPTION_KEY_URI/), {
+  await fetch(`${host.url}/admin/functions/roll-periods`, { method: 'POST', headers, body: '{}' });
+  await vi.waitFor(() => expect(logged.join('\n')).toMatch(/roll-periods.*KEY_ENCRYPTION_KEY_URI/), {
     timeout: PATIENCE_MS,
   });
   await queue('index-changes').sendMessage('{}');
@@ -98,7 +91,7 @@ test('with a setting that is not usable a timer fails, and a message stays in it
 
 test('without storage the host itself does not start, and names the setting', async () => {
   const env = { ...usable, PATH: process.env.PATH, AzureWebJobsStorage: 's3cret' };
-  const started = run(process.execPath, [join(root, 'local/host/main.ts'), '--app', testApp.folder, '--port', '0'], {
+  const started = run(process.execPath, [join(root, 'local/host/main.ts'), '--app', root, '--port', '0'], {
     env,
     timeout: PATIENCE_MS,
   });
@@ -116,14 +109,7 @@ test('rejects a model change that makes stored data unreachable until an operato
   });
   const logged: string[] = [];
   const start = () =>
-    startProduct({
-      app: testApp,
-      port: 0,
-      data,
-      func: UNDER_FUNC,
-      storage: { connectionString },
-      log: (line) => logged.push(line),
-    });
+    startProduct({ port: 0, data, func: UNDER_FUNC, storage: { connectionString }, log: (line) => logged.push(line) });
   await (await start()).stop();
 
   const system = openStorage({ connectionString }).table('system');

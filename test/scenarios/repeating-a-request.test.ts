@@ -104,7 +104,7 @@ describe('a create that is repeated', () => {
           ({ body }) => body.error !== 'busy',
         );
         expect(done.body.error, `${fault} at ${at}`).toBeUndefined();
-        const tables = entity.perDay ? await listTables(world.storage, entity.table) : [entity.table];
+        const tables = entity.period ? await listTables(world.storage, entity.table) : [entity.table];
         const rows = (await Promise.all(tables.map((table) => rowsOf(world.storage, table)))).flat();
         const mine = rows.filter(
           (row) => row.EntityType === entity.name && row.SourceRow === undefined && row.employeeId === input.employeeId,

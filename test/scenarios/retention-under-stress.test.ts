@@ -7,7 +7,7 @@ import { putEntities } from '../../lib/engine/write/entity-batch.ts';
 import { createEntity } from '../../lib/engine/write/entity-store.ts';
 import { RowkeyError } from '../../lib/errors.ts';
 import { logins } from '../../lib/model/directory/logins.ts';
-import { rollDays } from '../../lib/patterns/high-volume-delete.ts';
+import { rollPeriods } from '../../lib/patterns/high-volume-delete.ts';
 import { dropTable, listTables } from '../../lib/storage/provision.ts';
 import { countTried } from '../tried-faults.ts';
 import { openWorld, type World } from '../world.ts';
@@ -62,7 +62,7 @@ describe('a table that is being deleted', () => {
     });
     const { items } = await readEntities(through, logins, { employeeId: '000123' }, { top: 100 });
     expect(items).toHaveLength(1);
-    expect((await rollDays(through, logins)).dropped).toEqual([tableOf(-70)]);
+    expect((await rollPeriods(through, logins)).dropped).toEqual([tableOf(-70)]);
     client.isOver = true;
     await createEntity(through, logins, login(0));
     expect((await readEntities(through, logins, { employeeId: '000123' }, { top: 100 })).items).toHaveLength(2);
@@ -72,10 +72,10 @@ describe('a table that is being deleted', () => {
     await world.storage.table(tableOf(-61)).createTable();
     const client = beingDeleted(tableOf(-61));
     const through = at(world.engineThrough(client), NOON);
-    await rollDays(through, logins);
+    await rollPeriods(through, logins);
     expect(await listTables(world.storage, 'logins')).toContain(tableOf(-61));
     client.isOver = true;
-    await rollDays(through, logins);
+    await rollPeriods(through, logins);
     expect(await listTables(world.storage, 'logins')).not.toContain(tableOf(-61));
   });
 });
@@ -96,18 +96,18 @@ describe('a login of the last day that is kept', () => {
     const timer = at(world.engine, midnight + 1_000);
     const rounds = 40;
     const play = async (round: number) => {
-      await rollDays(writer, logins);
+      await rollPeriods(writer, logins);
       const outcomes = await Promise.allSettled([
         ...[-60, -59, 0].flatMap((offset) => [0, 1, 2].map(() => createEntity(writer, logins, login(offset)))),
-        rollDays(timer, logins),
-        rollDays(timer, logins),
+        rollPeriods(timer, logins),
+        rollPeriods(timer, logins),
       ]);
       for (const outcome of outcomes)
         if (outcome.status === 'rejected') {
           expect(outcome.reason).toBeInstanceOf(RowkeyError);
           expect(['storage-unavailable', 'invalid-input']).toContain(outcome.reason.code);
         }
-      await rollDays(timer, logins);
+      await rollPeriods(timer, logins);
       const left = await listTables(world.storage, 'logins');
       expect(left.filter((table) => table < tableOf(-60, midnight + 1_000))).toEqual([]);
       const { items } = await readEntities(timer, logins, { employeeId: '000123' }, { top: 1_000 });
@@ -121,8 +121,8 @@ describe('a login of the last day that is kept', () => {
   test('comes to the same with a timer that was skipped for ninety days, late and doubled', async () => {
     for (let offset = 0; offset >= -100; offset -= 1) await world.storage.table(tableOf(offset)).createTable();
     const late = at(world.engine, NOON + 90 * DAY_MS);
-    await Promise.all([rollDays(late, logins), rollDays(late, logins), rollDays(late, logins)]);
-    await rollDays(late, logins);
+    await Promise.all([rollPeriods(late, logins), rollPeriods(late, logins), rollPeriods(late, logins)]);
+    await rollPeriods(late, logins);
     const from = NOON + 90 * DAY_MS;
     expect(await listTables(world.storage, 'logins')).toEqual([tableOf(0, from), tableOf(1, from)]);
   });

@@ -16,8 +16,8 @@ export const SYSTEM_TABLE = 'system';
 const SECRET_ADDRESS = { table: SYSTEM_TABLE, partition: 'secrets', row: 'continuation' };
 const SECRET_BYTES = 32;
 
-const Position = z.object({ row: z.string(), day: z.string().optional(), partition: z.string().optional() });
-/** The last row read, with its day where there is a table a day, and its partition where a table is read. */
+const Position = z.object({ row: z.string(), period: z.string().optional(), partition: z.string().optional() });
+/** The last row read, with its period if each period has a table, and its partition if a whole table is read. */
 export type Position = z.infer<typeof Position>;
 
 /** Makes a token for `position` within `query`, any text that names what is asked and for whom. */

@@ -1,10 +1,11 @@
 import { isDeepStrictEqual } from 'node:util';
+import { periodOfTable } from '../../define/calendar.ts';
 import { type Entity, isWrittenByClients, omit, pick, type Values } from '../../define/entity.ts';
 import { fieldsToProperties, storedNames, storedVersion } from '../../define/entity-codec.ts';
 import { addressOf } from '../../define/index-entries.ts';
 import { buildKey, keyRange, prefixOfChildren, rangeOfPrefix } from '../../define/key-template.ts';
 import { RowkeyError } from '../../errors.ts';
-import { dayOf, keptDays, readDays } from '../../patterns/high-volume-delete.ts';
+import { periodsToRead, readPeriods } from '../../patterns/high-volume-delete.ts';
 import { type Row, readRange, readRow, scanTable } from '../../storage/rows.ts';
 import { inPattern } from '../../telemetry/span.ts';
 import type { Engine } from '../engine.ts';
@@ -121,7 +122,7 @@ function withKeyOfSealed(entity: Entity, select: readonly string[] | undefined):
   return select?.some((field) => entity.encrypted.includes(field)) ? [...entity.keyFields, ...select] : select;
 }
 
-/** A range query within one partition, or, of an entity with a table a day, within that partition of each day. */
+/** A range query within one partition; if each period has a table, within that partition of each table. */
 export const readEntities = inPattern(
   'range query',
   async (engine: Engine, entity: Entity, key: Values, options: RangeOptions): Promise<Page> => {
@@ -141,20 +142,14 @@ export const readEntities = inPattern(
     const orVersionBefore = entity.version > 1 ? entity.version : undefined;
     const bound = readBound([entity], isWhole ? undefined : wanted);
     const common = { partition, where, orVersionBefore, select, limit: top, bound };
-    if (!entity.perDay) {
-      const range = { table: entity.table, ...common, ...bounds, after: after?.row, type };
-      const { rows, more } = await readRange(engine.storage, range);
-      return toPage(entity, rows, more, { where: options.where, select: wanted });
-    }
-    const { first, last } = keptDays(entity, engine.now());
-    const query = {
-      ...common,
-      bounds,
-      firstDay: later(first, dayIn(from) ?? first),
-      lastDay: earlier(last, dayIn(to) ?? last),
-      after: after?.day === undefined ? undefined : { day: after.day, row: after.row },
-    };
-    const { rows, more } = await readDays(engine, entity, query);
+    const { rows, more } = entity.period
+      ? await readPeriods(engine, entity, {
+          ...common,
+          bounds,
+          periods: periodsToRead(entity, { key, from, to, now: engine.now() }),
+          after: after?.period === undefined ? undefined : { period: after.period, row: after.row },
+        })
+      : await readRange(engine.storage, { table: entity.table, ...common, ...bounds, after: after?.row, type });
     return toPage(entity, rows, more, { where: options.where, select: wanted });
   },
 );
@@ -163,8 +158,11 @@ export const readEntities = inPattern(
 export const scanEntities = inPattern(
   'table scan',
   async (engine: Engine, entity: Entity, { top, after }: PageOptions): Promise<Page> => {
-    if (entity.perDay)
-      throw new RowkeyError('invalid-input', `${entity.name} has a table a day; they are read by partition.`);
+    if (entity.period)
+      throw new RowkeyError(
+        'invalid-input',
+        `${entity.name} has a table for each ${entity.period.per}; read it by partition.`,
+      );
     const from = after?.partition === undefined ? undefined : { partition: after.partition, row: after.row };
     const scan = { table: entity.table, type: typeOf(entity), after: from, limit: top, bound: readBound([entity]) };
     const read = await scanTable(engine.storage, scan);
@@ -201,23 +199,7 @@ function toPage(
     .map(({ values }) => (select ? pick(values, select) : values));
   const last = rows.at(-1);
   if (!more || !last) return { items, next: undefined };
-  return { items, next: { row: last.row, ...(entity.perDay ? { day: dayOf(entity, last.table) } : {}) } };
-}
-
-function dayIn(bound: string | undefined): string | undefined {
-  if (bound === undefined) return undefined;
-  const day = bound.slice(0, 10);
-  if (/^\d{4}-\d{2}-\d{2}$/.test(day) && !Number.isNaN(Date.parse(day))) return day;
-  throw new RowkeyError('invalid-input', '"from" and "to" must be dates.', {
-    field: 'from',
-    accepted: 'an ISO date, such as 2026-11-20',
-  });
-}
-
-function later(one: string, other: string): string {
-  return one > other ? one : other;
-}
-
-function earlier(one: string, other: string): string {
-  return one < other ? one : other;
+  const { period } = entity;
+  const next = { row: last.row, period: period && periodOfTable(period.per, entity.table, last.table) };
+  return { items, next };
 }

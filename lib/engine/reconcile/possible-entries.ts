@@ -84,7 +84,7 @@ function builds(values: Values, pairs: readonly Pair[]): boolean {
 }
 
 function isTableOf(entity: Entity, values: Values, table: string): boolean {
-  return entity.perDay ? unlessRefused(() => addressOf(entity, values).table === table) : entity.table === table;
+  return entity.period ? unlessRefused(() => addressOf(entity, values).table === table) : entity.table === table;
 }
 
 function unlessRefused(check: () => boolean): boolean {

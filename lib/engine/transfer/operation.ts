@@ -3,16 +3,16 @@ import { z } from 'zod';
 import { defineEntity } from '../../define/define-entity.ts';
 import type { Values } from '../../define/entity.ts';
 import { toProperties } from '../../define/entity-codec.ts';
-import { addressOf } from '../../define/index-entries.ts';
+import { addressIfAny, addressOf } from '../../define/index-entries.ts';
 import { RowkeyError } from '../../errors.ts';
-import { withDayTable } from '../../patterns/high-volume-delete.ts';
+import { withPeriodTable } from '../../patterns/high-volume-delete.ts';
 import { submit } from '../../storage/rows.ts';
 import type { Engine } from '../engine.ts';
 import { readLive } from '../write/entity-store.ts';
 
 /**
  * What became of a request that was answered before it was done: an archive or a move; and the key that was made up for one
- * that may be repeated. Kept in a table a day.
+ * that may be repeated. Each day has a table.
  */
 export const operations = defineEntity('operations', {
   schema: z.object({
@@ -29,7 +29,7 @@ export const operations = defineEntity('operations', {
   }),
   table: 'operations',
   key: { partition: '{operationId}', row: 'status' },
-  perDay: { field: 'operationId', keepDays: 30 },
+  period: { per: 'day', field: 'operationId', keep: 30 },
   access: { read: [], write: [] },
 });
 
@@ -51,13 +51,15 @@ export async function writeOperation(
   const system = { WriteId: operation.operationId, Incarnation: operation.operationId };
   const properties = toProperties(operations, operation, system);
   const write = () => submit(engine.storage, { table, partition, actions: [{ kind, row, properties }] });
-  await withDayTable(engine, table, write);
+  await withPeriodTable(engine, table, write);
 }
 
 /** Undefined where there is none, or none of this entity: an id alone opens nothing. */
 export async function findOperation(engine: Engine, of: OperationKey): Promise<Values | undefined> {
   const known = operations.schema.shape.operationId.safeParse(of.operationId).success;
-  const found = known ? await readLive(engine, operations, addressOf(operations, of)) : undefined;
+  // An id of the right form may begin with a date that no calendar has.
+  const address = known ? addressIfAny(operations, of) : undefined;
+  const found = address && (await readLive(engine, operations, address));
   return found?.values.entity === of.entity && found.values.operation === of.operation ? found.values : undefined;
 }
 

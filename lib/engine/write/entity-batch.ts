@@ -6,7 +6,7 @@ import { addressOf } from '../../define/index-entries.ts';
 import { validate } from '../../define/validation.ts';
 import { busy, entityError, RowkeyError } from '../../errors.ts';
 import { keptFields } from '../../patterns/denormalization.ts';
-import { checkDay, unlessTableMissing, withDayTable } from '../../patterns/high-volume-delete.ts';
+import { checkPeriod, unlessTableMissing, withPeriodTable } from '../../patterns/high-volume-delete.ts';
 import { readRow } from '../../storage/rows.ts';
 import type { Engine } from '../engine.ts';
 import { judgeRow } from '../read/judge-row.ts';
@@ -42,7 +42,7 @@ export async function putEntities(engine: Engine, entity: Entity, inputs: readon
   for (const [index, input] of inputs.entries()) {
     try {
       const values = validate(entity, input);
-      checkDay(entity, values, engine.now());
+      checkPeriod(entity, values, engine.now());
       const { table, partition, row } = addressOf(entity, values);
       const key = JSON.stringify([table, partition, row]);
       const earlier = seen.get(key);
@@ -98,7 +98,7 @@ async function putTogether(batch: Batch, items: readonly Item[], attempt = 1): P
   const [first] = needed;
   if (!first) return;
   try {
-    await withDayTable(engine, first.address.table, () =>
+    await withPeriodTable(engine, first.address.table, () =>
       droppingBlobs(engine, entity, needed, () => commit(engine, entity, needed, { abandoned })),
     );
     for (const { index, outcome } of needed) outcomes.set(index, outcome);
@@ -114,7 +114,7 @@ async function putTogether(batch: Batch, items: readonly Item[], attempt = 1): P
 
 async function changeOf(engine: Engine, entity: Entity, { index, values }: Item) {
   const address = addressOf(entity, values);
-  // The table of a day may not be there yet: the write creates it.
+  // The table of a period may not exist yet: the write creates it.
   const row = await unlessTableMissing(readRow(engine.storage, address), undefined);
   const found = toSnapshot(entity, row);
   const judged = row && found.state === 'live' ? judgeRow(entity, row) : undefined;

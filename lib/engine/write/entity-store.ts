@@ -8,7 +8,7 @@ import { isReference } from '../../define/reference.ts';
 import { validate } from '../../define/validation.ts';
 import { busy, entityError, RowkeyError } from '../../errors.ts';
 import { decidedFields, keptFields } from '../../patterns/denormalization.ts';
-import { checkDay, unlessTableMissing, withDayTable } from '../../patterns/high-volume-delete.ts';
+import { checkPeriod, unlessTableMissing, withPeriodTable } from '../../patterns/high-volume-delete.ts';
 import { dropBlobs } from '../../patterns/large-entities.ts';
 import { readRow } from '../../storage/rows.ts';
 import type { Engine } from '../engine.ts';
@@ -46,7 +46,7 @@ export async function createEntity(
   incarnation?: string,
 ): Promise<Stored> {
   const plain = validate(entity, input);
-  checkDay(entity, plain, engine.now());
+  checkPeriod(entity, plain, engine.now());
   const values = await toStored(engine, entity, plain);
   const address = addressOf(entity, values);
   // Copies have to be read before they are taken; lists may be taken as not there yet.
@@ -57,7 +57,7 @@ export async function createEntity(
   const change = { address, before: found.state === 'live' ? ABSENT : found, after: values, incarnation };
   const create = () => commitOne(engine, entity, change, { assumeNew });
   try {
-    return await (entity.perDay ? withDayTable(engine, address.table, create) : create());
+    return await (entity.period ? withPeriodTable(engine, address.table, create) : create());
   } catch (error) {
     if (incarnation === undefined || !(error instanceof RowkeyError) || !BY_ITSELF.has(error.code)) throw error;
     const earlier = await readLive(engine, entity, address);
@@ -170,7 +170,7 @@ async function readJudged(
   address: Parameters<typeof readRow>[1],
 ): Promise<Judged | undefined> {
   const reading = readRow(engine.storage, address);
-  const row = await (entity.perDay ? unlessTableMissing(reading, undefined) : reading);
+  const row = await (entity.period ? unlessTableMissing(reading, undefined) : reading);
   return row && judgeRow(entity, row);
 }
 

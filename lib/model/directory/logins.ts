@@ -14,6 +14,6 @@ export const logins = defineEntity('logins', {
   }),
   table: 'logins',
   key: { partition: '{employeeId}', row: '{at}_{loginId}' },
-  perDay: { field: 'at', keepDays: 60 },
+  period: { per: 'day', field: 'at', keep: 60 },
   access: { read: ['hr', 'operator'], write: ['hr', 'operator'] },
 });

@@ -46,7 +46,7 @@ describe('a misspelt field is a compile error', () => {
       // @ts-expect-error
       () => defineEntity('things', { ...common, movable: ['town'] }),
       // @ts-expect-error
-      () => defineEntity('things', { ...common, perDay: { field: 'day', keepDays: 3 } }),
+      () => defineEntity('things', { ...common, period: { per: 'day', field: 'day', keep: 3 } }),
       // @ts-expect-error
       () => defineEntity('things', { ...common, access: { ...access, restricted: { nam: ['hr'] } } }),
     ];
@@ -181,9 +181,10 @@ describe('a declaration that cannot work is refused when it is made:', () => {
       /partition key/,
     ],
     [
-      'a table a day with indexes',
-      () => defineEntity('things', { ...common, perDay: { field: 'at', keepDays: 1 }, archive: { table: 'old' } }),
-      /a table a day/,
+      'a period with an archive',
+      () =>
+        defineEntity('things', { ...common, period: { per: 'day', field: 'at', keep: 1 }, archive: { table: 'old' } }),
+      /an entity with a period/,
     ],
     [
       'a restricted field in the key',

@@ -201,42 +201,70 @@ const BAD: readonly [title: string, model: () => unknown, sentence: RegExp][] = 
     () => load(entity('things', { indexes: { byName: byName(), byname: byName({ table: 'othernames' }) } })),
     /another route has the function name "things-by-byname"/,
   ],
-  // A table a day
+  // Periods
   [
-    'days that are kept for -1 days',
-    () => load(entity('logins', { perDay: { field: 'day', keepDays: -1 }, row: '{day}_{id}' })),
-    /Entity "logins": keepDays is -1; it must be a whole number of days from 1/,
+    'periods that are kept for -1 days',
+    () => load(entity('logins', { period: { per: 'day', field: 'day', keep: -1 }, row: '{day}_{id}' })),
+    /Entity "logins": period.keep is -1; it must be a whole number of days from 1/,
   ],
   [
-    'days that are kept for 0 days',
-    () => load(entity('logins', { perDay: { field: 'day', keepDays: 0 }, row: '{day}_{id}' })),
-    /keepDays is 0/,
+    'periods that are kept for 0 days',
+    () => load(entity('logins', { period: { per: 'day', field: 'day', keep: 0 }, row: '{day}_{id}' })),
+    /period.keep is 0;/,
   ],
   [
-    'days that are kept for half a day',
-    () => load(entity('logins', { perDay: { field: 'day', keepDays: 0.5 }, row: '{day}_{id}' })),
-    /keepDays is 0.5/,
+    'periods that are kept for half a day',
+    () => load(entity('logins', { period: { per: 'day', field: 'day', keep: 0.5 }, row: '{day}_{id}' })),
+    /period.keep is 0.5/,
   ],
   [
-    'days by a field outside the key',
-    () => load(entity('logins', { perDay: { field: 'day', keepDays: 3 } })),
-    /perDay.field "day" is not in the key/,
+    'a period of a field outside the key',
+    () => load(entity('logins', { period: { per: 'day', field: 'day', keep: 3 } })),
+    /period.field "day" is not in the key/,
   ],
   [
-    'days by a field that is no instant',
-    () => load(entity('logins', { perDay: { field: 'id', keepDays: 3 } })),
-    /perDay.field "id" is not an instant/,
+    'a period of a field that is no instant',
+    () => load(entity('logins', { period: { per: 'day', field: 'id', keep: 3 } })),
+    /period.field "id" is not an instant/,
   ],
   [
-    'days that are granted',
-    () => load(owned(), granted(owned(), { perDay: { field: 'day', keepDays: 3 } })),
-    /a table a day cannot be granted/,
+    'a grant for an entity with a period',
+    () => load(owned(), granted(owned(), { period: { per: 'day', field: 'day', keep: 3 } })),
+    /an entity with a period cannot be granted/,
+  ],
+  [
+    'a period by the week',
+    () => load(entity('logins', { period: { per: 'week' as 'day', field: 'day', keep: 3 }, row: '{day}_{id}' })),
+    /period.per is "week"; "day", "month", "year" are accepted/,
+  ],
+  [
+    'periods that are kept for 101 years',
+    () => load(entity('logins', { period: { per: 'year', field: 'day', keep: 101 }, row: '{day}_{id}' })),
+    /period.keep is 101; it must be a whole number of years from 1 to 100/,
+  ],
+  ...(['month', 'year'] as const).map((per): (typeof BAD)[number] => [
+    `a table that is a ${per} of another entity`,
+    () =>
+      load(
+        entity('logins', { table: 'logins', period: { per, field: 'day', keep: 3 }, row: '{day}_{id}' }),
+        entity('things', { table: per === 'month' ? 'logins202611' : 'logins2026' }),
+      ),
+    new RegExp(`could be a ${per} of "logins"`),
+  ]),
+  [
+    'periods of two entities whose tables could have one name',
+    () =>
+      load(
+        entity('logins', { table: 'logins', period: { per: 'day', field: 'day', keep: 3 }, row: '{day}_{id}' }),
+        entity('old', { table: 'logins2011', period: { per: 'year', field: 'day', keep: 3 }, row: '{day}_{id}' }),
+      ),
+    /the table "logins2011" could be a day of "logins"/,
   ],
   [
     'a table that is a day of another entity',
     () =>
       load(
-        entity('logins', { table: 'logins', perDay: { field: 'day', keepDays: 3 }, row: '{day}_{id}' }),
+        entity('logins', { table: 'logins', period: { per: 'day', field: 'day', keep: 3 }, row: '{day}_{id}' }),
         entity('things', { table: 'logins20261120' }),
       ),
     /Entity "things": the table "logins20261120" could be a day of "logins"/,
@@ -245,17 +273,17 @@ const BAD: readonly [title: string, model: () => unknown, sentence: RegExp][] = 
     'an index table that is a day of another entity',
     () =>
       load(
-        entity('logins', { table: 'logins', perDay: { field: 'day', keepDays: 3 }, row: '{day}_{id}' }),
+        entity('logins', { table: 'logins', period: { per: 'day', field: 'day', keep: 3 }, row: '{day}_{id}' }),
         entity('things', { indexes: { name: byName({ table: 'logins20261120' }) } }),
       ),
     /"logins20261120" could be a day of "logins"/,
   ],
   [
-    'two entities with one table a day',
+    'two entities whose periods share tables',
     () =>
       load(
         ...['logins', 'logouts'].map((name) =>
-          entity(name, { table: 'logins', perDay: { field: 'day', keepDays: 3 }, row: `${name}_{day}_{id}` }),
+          entity(name, { table: 'logins', period: { per: 'day', field: 'day', keep: 3 }, row: `${name}_{day}_{id}` }),
         ),
       ),
     /the table "logins" could be a day of "logouts"/,

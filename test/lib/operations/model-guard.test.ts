@@ -1,11 +1,13 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 import { z } from 'zod';
+import type { CalendarUnit } from '../../../lib/define/calendar.ts';
 import { defineEntity } from '../../../lib/define/define-entity.ts';
 import type { Entity } from '../../../lib/define/entity.ts';
 import { indexEntity, interPartitionIndex, intraPartitionIndex } from '../../../lib/define/indexes.ts';
 import { createEngine } from '../../../lib/engine/engine.ts';
 import { guardModel, markBuilt } from '../../../lib/operations/model-guard.ts';
 import { dropTable, provision } from '../../../lib/storage/provision.ts';
+import { readRow, tryAction } from '../../../lib/storage/rows.ts';
 import { openStorage } from '../../../lib/storage/storage.ts';
 import { testStorage } from '../../storage.ts';
 
@@ -25,7 +27,8 @@ const first = defineEntity('things', {
   access,
 });
 const days = { schema, table: 'days', key: { partition: '{a}', row: '{at}_{b}' }, access } as const;
-const kept = (keepDays: number) => defineEntity('days', { ...days, perDay: { field: 'at', keepDays } });
+const kept = (keep: number, per: CalendarUnit = 'day') =>
+  defineEntity('days', { ...days, period: { per, field: 'at', keep } });
 
 const photo = (container: string) => ({ photo: { container, maxBytes: 5, types: ['image/png'] } });
 
@@ -68,7 +71,15 @@ describe('guardModel', () => {
       /the container of the attachment photo changed from photos/,
     ],
     ['an earlier version', { ...first, version: 2 }, first, /the version decreased from 2 to 1/],
-    ['a shorter retention', kept(60), kept(30), /its days were kept 60 days, and those before 30/],
+    ['a shorter retention', kept(60), kept(30), /retention would shrink from 60 to 30 days and drop 30 tables/],
+    ['fewer months', kept(12, 'month'), kept(6, 'month'), /would shrink from 12 to 6 months and drop 6 tables/],
+    [
+      'months instead of days',
+      kept(60),
+      kept(60, 'month'),
+      /the tables changed from one for each day of "at" to one for each month of "at"; stored rows/,
+    ],
+    ['one table instead of days', kept(60), { ...kept(60), period: undefined }, /of "at" to one table;/],
     [
       'an index that is unique now',
       { ...first, indexes: { b: interPartitionIndex(email) } },
@@ -85,6 +96,18 @@ describe('guardModel', () => {
     expect(await guard(before)).toEqual([]);
     await guard(after, word);
     await guard(after);
+  });
+
+  test('reads a shape that a release without months and years stored', async () => {
+    await guard(kept(60));
+    const address = { table: 'system', partition: 'model', row: 'days' };
+    const row = await readRow(storage, address);
+    const { period: _, ...shape } = JSON.parse(String(row?.properties.Shape));
+    const Shape = JSON.stringify({ ...shape, perDay: { field: 'at', keepDays: 60 } });
+    const action = { kind: 'replace', row: 'days', properties: { Shape }, etag: row?.etag ?? '' } as const;
+    expect(await tryAction(storage, address, action)).toBeTruthy();
+    expect(await guard(kept(60))).toEqual([]);
+    await expect(guard(kept(30))).rejects.toThrow(/from 60 to 30 days/);
   });
 
   test('accepts a longer retention', async () => {

@@ -55,7 +55,7 @@ async function responses(): Promise<Record<string, unknown>> {
 beforeAll(async () => {
   const storage = openStorage({ connectionString });
   await storage.tables.createTable(row.table);
-  await storage.tables.createTable(`${row.table}20261121`);
+  for (const period of ['20261121', '202611']) await storage.tables.createTable(row.table + period);
   await storage.queue('responses').create();
 });
 
@@ -92,8 +92,8 @@ test('counts a transaction by its table, and a rejected one by the status of the
   expect(await responses()).toEqual({ 'table responses 409': 1 });
 });
 
-test('counts a per-day table under the name without its day', async () => {
+test.each(['20261121', '202611'])('counts the table of a period, %s, under the name without it', async (period) => {
   await responses();
-  await readRow(openStorage({ connectionString }), { ...row, table: `${row.table}20261121` });
+  await readRow(openStorage({ connectionString }), { ...row, table: row.table + period });
   expect(await responses()).toEqual({ 'table responses 404': 1 });
 });

@@ -20,8 +20,8 @@ describe('a continuation', () => {
   });
 
   test('is refused when it was altered, is of another query, or was made by somebody else', async () => {
-    const token = await toContinuation(storage, 'query', { row: 'a', day: '2026-11-20' });
-    expect(await fromContinuation(storage, 'query', token)).toEqual({ row: 'a', day: '2026-11-20' });
+    const token = await toContinuation(storage, 'query', { row: 'a', period: '2026-11-20' });
+    expect(await fromContinuation(storage, 'query', token)).toEqual({ row: 'a', period: '2026-11-20' });
     const [head = '', payload = '', signature = ''] = token.split('.');
     const forged = Buffer.from(JSON.stringify({ row: 'b', aud: 'query' })).toString('base64url');
     const unsigned = Buffer.from('{"alg":"none"}').toString('base64url');
