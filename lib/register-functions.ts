@@ -11,6 +11,7 @@ import { canVerify } from './operations/verify.ts';
 import { continueVerifyRun } from './operations/verify-run.ts';
 import { rollPeriods } from './patterns/high-volume-delete.ts';
 import type { Rowkey } from './rowkey.ts';
+import type { Runtime } from './runtime.ts';
 import { traced } from './telemetry/invocation.ts';
 import { stopTelemetry } from './telemetry/telemetry.ts';
 
@@ -24,25 +25,25 @@ const VERIFY_TRANSACTIONS_A_SECOND = 100;
 const DRAIN_FOR_MS = 30_000;
 
 /** Registers everything that the model needs: HTTP routes, queue functions, timers and hooks. It opens nothing. */
-export function registerFunctions(app: FunctionsApp, rowkey: Rowkey): void {
-  registerHooks(app, rowkey);
-  registerRoutes(app, rowkey);
-  registerQueues(app, rowkey);
+export function registerFunctions(app: FunctionsApp, { runtime }: Rowkey): void {
+  registerHooks(app, runtime);
+  registerRoutes(app, runtime);
+  registerQueues(app, runtime);
   for (const [name, { schedule, run }] of Object.entries(TIMERS))
-    app.timer(name, { schedule, handler: (_timer, context) => run(rowkey, context) });
+    app.timer(name, { schedule, handler: (_timer, context) => run(runtime, context) });
 }
 
-function registerHooks(app: FunctionsApp, rowkey: Rowkey): void {
-  app.hook.appStart(() => rowkey.start());
+function registerHooks(app: FunctionsApp, runtime: Runtime): void {
+  app.hook.appStart(() => runtime.start());
   app.hook.preInvocation((invocation) => {
     invocation.functionHandler = traced(invocation.functionHandler, invocation.invocationContext);
   });
   app.hook.appTerminate(stopTelemetry);
 }
 
-function registerRoutes(app: FunctionsApp, rowkey: Rowkey): void {
-  const routes = routesOf(rowkey.model);
-  const handlers = handlersOf(rowkey.app, routes);
+function registerRoutes(app: FunctionsApp, runtime: Runtime): void {
+  const routes = routesOf(runtime.entities);
+  const handlers = handlersOf(runtime.app, routes);
   // Every route but three requires a token; a key in a URL would be a second secret.
   const authLevel = 'anonymous';
   for (const route of routes)
@@ -56,30 +57,30 @@ function registerRoutes(app: FunctionsApp, rowkey: Rowkey): void {
 }
 
 /** `index-changes` makes indexes in other partitions agree with the entities that changed; `transfers` archives and moves. */
-function registerQueues(app: FunctionsApp, rowkey: Rowkey): void {
+function registerQueues(app: FunctionsApp, runtime: Runtime): void {
   const connection = 'AzureWebJobsStorage';
   const consumers = { [INDEX_CHANGES_QUEUE]: consumeIntent, [TRANSFERS_QUEUE]: consumeTransfer };
   for (const [queueName, consume] of Object.entries(consumers))
     app.storageQueue(queueName, {
       queueName,
       connection,
-      handler: async (body, context) => consume(await rowkey.consumer(context), toMessage(queueName, body, context)),
+      handler: async (body, context) => consume(await runtime.consumer(context), toMessage(queueName, body, context)),
     });
 }
 
 interface Timer {
   readonly schedule: string;
-  readonly run: (rowkey: Rowkey, context: InvocationContext) => Promise<void>;
+  readonly run: (runtime: Runtime, context: InvocationContext) => Promise<void>;
 }
 
-const TIMERS: Readonly<Record<string, Timer>> = {
+export const TIMERS: Readonly<Record<string, Timer>> = {
   /** Hourly: starts the consistency check of the week, or continues it. */
   verify: {
     schedule: '0 40 * * * *',
-    async run(rowkey, context) {
-      const engine = await rowkey.readyEngine(context);
+    async run(runtime, context) {
+      const engine = await runtime.readyEngine(context);
       const until = Date.now() + VERIFY_FOR_MS;
-      for (const entity of rowkey.model.filter(canVerify)) {
+      for (const entity of runtime.entities.filter(canVerify)) {
         const run = await continueVerifyRun(engine, entity, { until, rate: VERIFY_TRANSACTIONS_A_SECOND });
         const report = `${entity.name}: ${run.looked} rows compared, ${run.found} do not agree.`;
         if (run.found > 0) context.error(report);
@@ -90,26 +91,26 @@ const TIMERS: Readonly<Record<string, Timer>> = {
   /** Daily, at 01:20 UTC: deletes blobs that no row refers to. */
   'collect-orphans': {
     schedule: '0 20 1 * * *',
-    async run(rowkey, context) {
-      const { looked, deleted } = await collectOrphans(await rowkey.readyEngine(context), rowkey.model);
+    async run(runtime, context) {
+      const { looked, deleted } = await collectOrphans(await runtime.readyEngine(context), runtime.entities);
       context.log(`${deleted} of ${looked} blobs deleted.`);
     },
   },
   /** Every minute: records messages on which the host gave up, or sends them back. */
   poison: {
     schedule: '0 * * * * *',
-    async run(rowkey, context) {
+    async run(runtime, context) {
       const until = Date.now() + DRAIN_FOR_MS;
-      const engine = await rowkey.readyEngine(context);
-      await drainPoison({ engine, entities: rowkey.model, log: context }, { until });
+      const engine = await runtime.readyEngine(context);
+      await drainPoison({ engine, entities: runtime.entities, log: context }, { until });
     },
   },
   /** Daily, at 00:05 UTC: creates the tables of the next period and drops those past retention. */
   'roll-periods': {
     schedule: '0 5 0 * * *',
-    async run(rowkey, context) {
-      const engine = await rowkey.readyEngine(context);
-      for (const entity of [...rowkey.model, operations].filter(({ period }) => period)) {
+    async run(runtime, context) {
+      const engine = await runtime.readyEngine(context);
+      for (const entity of [...runtime.entities, operations].filter(({ period }) => period)) {
         const { dropped } = await rollPeriods(engine, entity);
         context.log(`${entity.name}: ${dropped.length} tables dropped.`);
       }

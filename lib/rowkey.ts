@@ -1,133 +1,34 @@
-import { AsyncLocalStorage } from 'node:async_hooks';
-import { setTimeout as sleep } from 'node:timers/promises';
-import { createAuthenticator } from './access/token.ts';
+import type { Authenticate } from './access/token.ts';
 import type { Entity } from './define/entity.ts';
-import type { Consumer } from './engine/consume/consume.ts';
-import type { Log } from './engine/consume/poison.ts';
-import { createEngine, type Engine } from './engine/engine.ts';
-import { RowkeyError } from './errors.ts';
-import type { App } from './http/route.ts';
-import { createAuditLog } from './operations/audit-log.ts';
-import { guardModel } from './operations/model-guard.ts';
+import { createRuntime, type Runtime } from './runtime.ts';
 import type { RowkeySettings, UnusableSettings } from './settings.ts';
-import { lazyKeyRing } from './storage/lazy-key-ring.ts';
-import { openUsableStorage } from './storage/storage.ts';
-import { tableSasSigner } from './storage/table-sas-signer.ts';
-import { reportStartFailure, startTelemetry } from './telemetry/telemetry.ts';
 
 export type RowkeyOptions = { readonly model: readonly Entity[] } & (RowkeySettings | UnusableSettings);
 
-/** One model on one storage account, with what serves it. */
+/** One model on one storage account. A process may have several. */
 export interface Rowkey {
   readonly model: readonly Entity[];
+  /** Says who calls a function of the app's own: see `Caller`. Throws `unauthenticated`. */
+  readonly authenticate: Authenticate;
   /**
-   * Checks every setting and starts telemetry. If a setting is not usable, reports the reason to the console and to
-   * Application Insights, and from then on every function refuses to work. It does not throw: the real host would go on with
-   * no function at all, answer each request with an empty 404, and log no reason.
+   * Creates the tables, queues and containers of the model that do not exist, for development and tests. In Azure a template
+   * does so, since the identity of the app may not.
    */
-  start(): Promise<void>;
-  /** Throws `wrong-setting` while the model does not match what is stored: then nothing is read, written or dropped. */
-  readyEngine(log: Log): Promise<Engine>;
-  /** For the HTTP functions. It sends no request to storage. Throws `wrong-setting` if a setting is not usable. */
-  app(): App;
-  /** For the queue functions. Throws as `readyEngine` does; if a setting is not usable, after some minutes. */
-  consumer(log: Log): Promise<Consumer>;
+  provision(): Promise<void>;
+  /** What `registerFunctions` works with. */
+  readonly runtime: Runtime;
 }
 
-/** The host moves a message to its poison queue after five failures: without a wait, within half a minute. */
-const REFUSE_MESSAGE_AFTER_MS = 4 * 60_000;
-
-/** The model is checked for the process and not for the request that happens to be the first. */
-const inProcess = AsyncLocalStorage.snapshot();
-
-/** Makes an instance. Nothing is opened before its first use, so that this cannot fail. */
-export function createRowkey({ model, telemetry = {}, ...options }: RowkeyOptions): Rowkey {
-  let refusal = 'refusal' in options ? options.refusal : undefined;
-  let guarded: Promise<void> | undefined;
-
-  function settings(): RowkeySettings {
-    if (refusal) throw refusal;
-    if ('refusal' in options) throw options.refusal;
-    return options;
-  }
-
-  const storage = once(() => openUsableStorage(settings().storage));
-  const keys = lazyKeyRing(() => settings().keys);
-  const engine = once(() => createEngine(storage(), { keys }));
-  const audit = once(() => createAuditLog(engine()));
-  const signer = once(() => tableSasSigner(storage()));
-  const authenticate = once(() => createAuthenticator(settings().auth));
-
-  /** Sends nothing to storage or the vault: that they cannot be reached now is no wrong setting. Throws `wrong-setting`. */
-  async function checkSettings(): Promise<void> {
-    const { keys: keysAt } = settings();
-    storage();
-    const secret = model.find(({ encrypted }) => encrypted.length > 0);
-    if (secret && !keysAt)
-      throw new RowkeyError(
-        'wrong-setting',
-        `The settings are not usable: KEY_ENCRYPTION_KEY_URI: it is not set, and ${secret.name} have encrypted fields`,
-      );
-    if (keysAt && 'file' in keysAt) await keys.currentKeyId();
-    await startTelemetry(telemetry);
-  }
-
-  async function readyEngine(log: Log): Promise<Engine> {
-    if (refusal) throw refusal;
-    guarded ??= inProcess(async () => {
-      for (const note of await guardModel(engine(), model, settings().agreedModelChanges)) log.warn(note);
-    });
-    try {
-      await guarded;
-    } catch (error) {
-      guarded = undefined;
-      throw error;
-    }
-    return engine();
-  }
-
+/**
+ * Makes an instance. Everything is opened at its first use, so this cannot fail: with settings that are not usable, every
+ * request and every call of the store fails with `wrong-setting`.
+ */
+export function createRowkey({ model, ...settings }: RowkeyOptions): Rowkey {
+  const runtime = createRuntime(model, settings);
   return {
     model,
-    readyEngine,
-    async start() {
-      try {
-        await checkSettings();
-      } catch (error) {
-        refusal = error instanceof RowkeyError ? error : unexpected(error);
-        console.error(refusal.message);
-        await reportStartFailure(refusal, telemetry);
-      }
-    },
-    app() {
-      if (refusal) throw refusal;
-      return {
-        engine: engine(),
-        entities: model,
-        signer,
-        authenticate: authenticate(),
-        audit: audit(),
-        ready: readyEngine,
-      };
-    },
-    async consumer(log) {
-      if (refusal) await sleep(REFUSE_MESSAGE_AFTER_MS, undefined, { ref: false });
-      return { engine: await readyEngine(log), entities: model, log };
-    },
+    authenticate: async (authorization) => runtime.app().authenticate(authorization),
+    provision: runtime.provision,
+    runtime,
   };
-}
-
-/** Opens at the first call, and again at the next one where that failed. */
-function once<Value extends object | ((...parameters: never[]) => unknown)>(open: () => Value): () => Value {
-  let value: Value | undefined;
-  return () => {
-    value ??= open();
-    return value;
-  };
-}
-
-/** Without the message of the error, which may quote a setting. */
-function unexpected(error: unknown): RowkeyError {
-  const { name, stack = '' } = error instanceof Error ? error : new Error();
-  const where = stack.split('\n').find((line) => line.startsWith('    at ')) ?? '';
-  return new RowkeyError('wrong-setting', `The app could not start: ${name}${where.replace(/^ +/, ' ')}.`, {}, error);
 }

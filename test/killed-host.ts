@@ -10,6 +10,7 @@ import { rotateLocalKey } from '../lib/storage/local-key-ring.ts';
 import { readRow } from '../lib/storage/rows.ts';
 import { type FunctionsHost, startFunctionsHost } from '../local/instance/functions-host.ts';
 import { signToken, startIdentityProvider } from '../local/instance/identity-provider.ts';
+import { testApp } from './app.ts';
 import { startFaultProxy } from './fault-proxy.ts';
 import { PATIENCE_MS } from './patience.ts';
 import { testStorage } from './storage.ts';
@@ -68,7 +69,13 @@ export async function openKilledHost(url: string): Promise<KilledHost> {
   let host: FunctionsHost | undefined;
 
   async function start(): Promise<FunctionsHost> {
-    const started = await startFunctionsHost({ port: 0, settings, func: false, log: () => undefined });
+    const started = await startFunctionsHost({
+      app: testApp.folder,
+      port: 0,
+      settings,
+      func: false,
+      log: () => undefined,
+    });
     const until = Date.now() + PATIENCE_MS;
     // The first request that needs a token has the process look at its model and its keys.
     const answer = () => fetch(`${started.url}/api/departments/none`, withToken('GET')).catch(() => undefined);

@@ -37,7 +37,7 @@ resource applicationInsights 'Microsoft.Insights/components@2020-02-02' existing
   name: applicationInsightsName
 }
 
-// Names do not depend on the id of the principal, which is unknown before the deployment, so that a what-if shows each assignment.
+// Names leave out the id of the principal, which is unknown before the deployment, so that a what-if shows each assignment.
 
 resource blobs 'Microsoft.Authorization/roleAssignments@2022-04-01' = {
   scope: account

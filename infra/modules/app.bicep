@@ -202,8 +202,8 @@ resource scmCredentials 'Microsoft.Web/sites/basicPublishingCredentialsPolicies@
 }
 
 // Off by default: the app checks bearer tokens of any issuer itself. When on, the platform rejects a request without a token
-// of the tenant, except on the excluded paths, which need none. The resource has no condition, because a deployment leaves a skipped
-// resource unchanged: authentication would stay on after the client id is emptied.
+// of the tenant, except on the excluded paths, which need none. The resource has no condition, because a deployment leaves a
+// skipped resource unchanged: authentication would stay on after the client id is emptied.
 resource platformAuthentication 'Microsoft.Web/sites/config@2025-03-01' = {
   parent: app
   name: 'authsettingsV2'

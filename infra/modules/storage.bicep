@@ -87,9 +87,9 @@ resource account 'Microsoft.Storage/storageAccounts@2025-06-01' = {
     supportsHttpsTrafficOnly: true
     // Browsers and phones use storage directly, with a signature.
     publicNetworkAccess: 'Enabled'
-    // Signatures of the app are valid for at most an hour. Log accepts a longer signature and sets SasExpiryStatus in the resource
-    // log of the request. Only deletes are logged (see the diagnostics below), so a longer signature that reads or writes leaves
-    // no trace. Block would reject requests because of a wrong clock.
+    // Signatures of the app are valid for at most an hour. Log accepts a longer signature and sets SasExpiryStatus in the
+    // resource log of the request. Only deletes are logged (see the diagnostics below), so a longer signature that reads or
+    // writes leaves no trace. Block would reject requests because of a wrong clock.
     sasPolicy: {
       expirationAction: 'Log'
       sasExpirationPeriod: '00.01:00:00'
@@ -218,8 +218,8 @@ resource lifecycle 'Microsoft.Storage/storageAccounts/managementPolicies@2025-06
   dependsOn: [blobService]
 }
 
-// Metrics of every transaction, because transactions are billed. A log of deletes, because nothing else records them. Logs of reads
-// and writes would cost more than the transactions themselves.
+// Metrics of every transaction, because transactions are billed. A log of deletes, because nothing else records them. Logs of
+// reads and writes would cost more than the transactions themselves.
 
 resource tableDiagnostics 'Microsoft.Insights/diagnosticSettings@2021-05-01-preview' = {
   scope: tableService

@@ -5,7 +5,7 @@ import { resourcesOf } from '../../lib/operations/resources.ts';
 
 export const MODEL_FILE = new URL('../../infra/model.json', import.meta.url);
 
-/** What the template makes of the model, as text. Tables named by a period are left to the app, which drops them too. */
+/** Returns the text of infra/model.json. Tables of periods are left out: the app creates and deletes them. */
 export function infraModel(): string {
   const { tables, queues, containers } = resourcesOf(deployment);
   return `${JSON.stringify({ tables: sorted(tables), queues: sorted(queues), containers: sorted(containers) }, null, 2)}\n`;
@@ -19,5 +19,5 @@ if (process.argv[1] && import.meta.url === pathToFileURL(process.argv[1]).href) 
   const before = await readFile(MODEL_FILE, 'utf8').catch(() => '');
   const after = infraModel();
   await writeFile(MODEL_FILE, after);
-  console.log(before === after ? 'infra/model.json is what the model says.' : 'infra/model.json has been rewritten.');
+  console.log(before === after ? 'infra/model.json is up to date.' : 'infra/model.json updated.');
 }

@@ -1,10 +1,14 @@
 import { once } from 'node:events';
 import { InvalidArgumentError, Option } from 'commander';
-import { command, DATA_FOLDER, run } from '../cli/command.ts';
+import { ROLES } from '../../lib/define/entity.ts';
+import { command, run } from '../cli/command.ts';
+import { greeting } from '../cli/greeting.ts';
+import { deployedApp } from '../instance/deployed-app.ts';
 import { signToken } from '../instance/identity-provider.ts';
 import { type Product, startProduct } from '../instance/start-product.ts';
-import { loadSample } from '../packs/load-sample.ts';
-import { sampleEmployees } from '../packs/sample-company.ts';
+import { type Examples, exampleRequests } from '../packs/example-requests.ts';
+import { loadSamples } from '../packs/load-samples.ts';
+import { readSamples } from '../packs/samples.ts';
 
 interface Options {
   readonly port?: number;
@@ -23,7 +27,7 @@ const program = command('Runs the whole product on this machine.')
       .argParser(toOrigins)
       .default([], 'none'),
   )
-  .option('--empty', 'without the sample company')
+  .option('--empty', 'does not load the sample data')
   .option('--func', 'with Azure Functions Core Tools, or not at all')
   .action(start);
 
@@ -51,46 +55,21 @@ async function start(options: Options): Promise<void> {
   }
 }
 
-async function greet(options: Options, product: Product): Promise<void> {
-  const token = await tokenOf(options, product);
-  const sampled = !options.empty && (await loadSample({ folder: options.data, url: product.url, token }));
-  console.log(greeting(options, product, { sampled, token }));
+async function greet({ data, empty }: Options, product: Product): Promise<void> {
+  const { instance, url } = product;
+  const tokenFor = (options: { role: readonly string[]; claims?: Record<string, string> }) => {
+    const { issuer, audience } = instance;
+    return signToken({ folder: data, issuer, audience, ...options });
+  };
+  const hasLoadedSamples = !empty && (await loadSamples({ folder: data, url, token: await tokenFor({ role: ROLES }) }));
+  const samples = empty ? [] : (await readSamples(Date.now())).flat();
+  const examples = exampleRequests(deployedApp.model, samples);
+  const token = await tokenFor(examples ? identityOf(examples) : { role: ROLES });
+  console.log(greeting({ instance, data, examples, token, hasLoadedSamples }));
 }
 
-function tokenOf({ data: folder }: Options, { instance: { issuer, audience } }: Product): Promise<string> {
-  const [first] = sampleEmployees;
-  return signToken({ folder, issuer, audience, role: 'hr', ...(first ? { email: first.email } : {}) });
-}
-
-function greeting(
-  options: Options,
-  { instance }: Product,
-  { sampled, token }: { sampled: boolean; token: string },
-): string {
-  const { url, tables, queues, blobs, issuer } = instance;
-  const data = options.data === DATA_FOLDER ? '' : ` --data '${options.data}'`;
-  const fresh = `$(npm run -s token -- --role hr --email jonesj@contoso.com${data})`;
-  return `
-Rowkey is ready${sampled ? ', with a small sample company' : ''}.
-
-  API        ${url}/api   (${url}/api/openapi.json)
-  Tables     ${tables}
-  Queues     ${queues}
-  Blobs      ${blobs}
-  Identity   ${issuer}
-
-A token of the role hr, good for eight hours:
-
-${token}
-
-Try, in another terminal:
-
-curl -s -H "Authorization: Bearer ${fresh}" ${url}/api/employees/Sales/000123
-curl -s -H "Authorization: Bearer ${fresh}" ${url}/api/employees/by/lastNameCompanyWide/Jones
-curl -s -H "Authorization: Bearer ${fresh}" -H 'Content-Type: application/json' -d '{"entity":"employees","scope":"own"}' ${url}/api/grants
-
-Ctrl-C stops it; what it has said it did is kept in ${options.data}.
-`;
+function identityOf({ roles, claim }: Examples) {
+  return { role: roles, claims: claim ? { [claim.name]: claim.value } : {} };
 }
 
 /** npm hands SIGTERM on to its shell alone, which ends without a word to what it runs. */

@@ -7,6 +7,7 @@ import { readInstance } from '../instance/instance.ts';
 interface Options {
   readonly role: readonly Role[];
   readonly email?: string;
+  readonly claim: Readonly<Record<string, string>>;
   readonly data: string;
 }
 
@@ -17,12 +18,13 @@ const program = command('Prints a token of eight hours for the running instance.
       .argParser(rolesIn)
       .makeOptionMandatory(),
   )
-  .option('--email <address>', 'whose token it is; without it, nobody in particular')
-  .action(async ({ role, email, data }: Options) => {
+  .option('--email <address>', 'the same as --claim email=<address>')
+  .option('--claim <name=value>', 'a claim of the token; may be repeated', addClaim, {})
+  .action(async ({ role, email, claim: claims, data }: Options) => {
     const instance = await readInstance(data);
     if (!instance) throw new Error(`Nothing runs on the data folder ${data}: run npm start first.`);
     const { issuer, audience } = instance;
-    console.log(await signToken({ folder: data, issuer, audience, role, ...(email ? { email } : {}) }));
+    console.log(await signToken({ folder: data, issuer, audience, role, claims, ...(email ? { email } : {}) }));
   });
 await run(program);
 
@@ -32,4 +34,11 @@ function rolesIn(text: string, before: readonly Role[] = []): Role[] {
   if (roles.some((role) => role === undefined))
     throw new InvalidArgumentError(`Allowed roles are ${ROLES.join(', ')}; separate several with commas.`);
   return [...before, ...roles.filter((role) => role !== undefined)];
+}
+
+function addClaim(text: string, before: Readonly<Record<string, string>>): Record<string, string> {
+  const [, name, value] = /^([^=]+)=(.+)$/.exec(text) ?? [];
+  if (name === undefined || value === undefined)
+    throw new InvalidArgumentError('A claim is a name and a value, such as oid=1234.');
+  return { ...before, [name]: value };
 }

@@ -15,6 +15,8 @@ export interface FunctionsHost {
 }
 
 export interface FunctionsHostOptions {
+  /** The folder of the app. */
+  readonly app: string;
   /** 0 for any free one. */
   readonly port: number;
   readonly settings: Readonly<Record<string, string>>;
@@ -28,22 +30,21 @@ export interface FunctionsHostOptions {
   readonly log: (line: string) => void;
 }
 
-const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const OWN_HOST = fileURLToPath(new URL('../host/main.ts', import.meta.url));
 
 /** Starts the host; it serves once `/api/health` answers. */
 export async function startFunctionsHost(options: FunctionsHostOptions): Promise<FunctionsHost> {
-  const { port, settings, cors = [], state, func, log } = options;
+  const { app, port, settings, cors = [], state, func, log } = options;
   const withTools = func === true || (func === undefined && hasCoreTools());
   if (func && !hasCoreTools())
     throw new Error('Azure Functions Core Tools are not installed: there is no func on the PATH.');
   // The own host takes a free port itself and says which; one that was looked for here may be taken until it listens.
   let listening = withTools ? await freePort(port) : undefined;
   const args = ['--port', String(listening ?? port), ...(cors.length > 0 ? ['--cors', cors.join(',')] : [])];
-  const spawned = { cwd: ROOT, env: { FUNCTIONS_WORKER_RUNTIME: 'node', ...settings } };
+  const spawned = { cwd: app, env: { FUNCTIONS_WORKER_RUNTIME: 'node', ...settings } };
   const child = withTools
     ? spawnChild('func', ['start', ...args], spawned)
-    : spawnScript(OWN_HOST, ['--app', ROOT, ...args, ...(state === undefined ? [] : ['--state', state])], spawned);
+    : spawnScript(OWN_HOST, ['--app', app, ...args, ...(state === undefined ? [] : ['--state', state])], spawned);
   for (const input of [child.stdout, child.stderr])
     createInterface({ input }).on('line', (line) => {
       if (line.startsWith('{"ready"')) listening = JSON.parse(line).port;

@@ -4,7 +4,6 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { calculateJwkThumbprint, exportJWK, generateKeyPair, importJWK, type JWK, SignJWT } from 'jose';
-import type { Role } from '../../lib/define/entity.ts';
 
 const KEY_FILE = 'identity-key.json';
 const HOST = '127.0.0.1';
@@ -66,20 +65,24 @@ export interface TokenOptions {
   readonly folder: string;
   readonly issuer: string;
   readonly audience: string;
-  readonly role: Role | readonly Role[];
+  readonly role: string | readonly string[];
   readonly email?: string;
+  /** More claims, by name. */
+  readonly claims?: Readonly<Record<string, string>>;
   /** Milliseconds since 1970. */
   readonly now?: number;
 }
 
 /** A token of eight hours, signed with the key in the folder. */
 export async function signToken(options: TokenOptions): Promise<string> {
-  const { folder, issuer, audience, role, email, now = Date.now() } = options;
+  const { folder, issuer, audience, role, email, claims = {}, now = Date.now() } = options;
   const key = await keyIn(folder);
   const issuedAt = Math.floor(now / 1000);
-  return new SignJWT({ roles: [role].flat(), ...(email === undefined ? {} : { email, email_verified: true }) })
+  const all: Record<string, string> = { ...claims, ...(email === undefined ? {} : { email }) };
+  // The app takes an address only if the issuer says that it is verified.
+  return new SignJWT({ ...all, ...(all.email ? { email_verified: true } : {}), roles: [role].flat() })
     .setProtectedHeader({ alg: ALGORITHM, ...(key.kid === undefined ? {} : { kid: key.kid }) })
-    .setSubject(email ?? [role].flat().join('+'))
+    .setSubject(all.sub ?? all.email ?? [role].flat().join('+'))
     .setIssuer(issuer)
     .setAudience(audience)
     .setIssuedAt(issuedAt)

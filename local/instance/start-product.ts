@@ -1,16 +1,16 @@
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
-import { access, constants } from 'node:fs/promises';
+import { access, constants, readFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { fileURLToPath } from 'node:url';
-import { deployment } from '../../lib/model/deployment.ts';
+import { z } from 'zod';
 import { resourcesOf } from '../../lib/operations/resources.ts';
 import { rotateLocalKey } from '../../lib/storage/local-key-ring.ts';
 import { provision } from '../../lib/storage/provision.ts';
 import { openStorage } from '../../lib/storage/storage.ts';
 import { allowOrigins } from './allow-origins.ts';
 import { type Azurite, type EmulatorPorts, emulatorAccount, startAzurite } from './azurite.ts';
+import { deployedApp, type LocalApp } from './deployed-app.ts';
 import { lockFolder } from './folder-lock.ts';
 import { type FunctionsHost, freePort, startFunctionsHost } from './functions-host.ts';
 import { startIdentityProvider } from './identity-provider.ts';
@@ -19,6 +19,8 @@ import { freeOr0, isFree, type Ports, readPorts, writePorts } from './ports.ts';
 import { makePrivate, secretsIn } from './secrets.ts';
 
 export interface ProductOptions {
+  /** The app to run; the app of this repository by default. */
+  readonly app?: LocalApp | undefined;
   /** Where the API listens; 0 for any free port. The port of the last start unless given, and 7071 before. */
   readonly port?: number | undefined;
   /** The folder in which everything is kept. */
@@ -44,6 +46,7 @@ export interface Product {
   stop(): Promise<void>;
 }
 
+const Package = z.object({ main: z.string() });
 /** It takes two seconds, and on a busy machine many more. */
 const READY_WITHIN_MS = 60_000;
 /** The usual ports of the functions host and of the storage emulator. */
@@ -55,12 +58,11 @@ const PART_NAMES: Readonly<Record<keyof Ports, string>> = {
   table: 'table service',
   identity: 'identity provider',
 };
-const BUILT = fileURLToPath(new URL('../../dist/app.js', import.meta.url));
 
 /** Runs the whole product on this machine. Throws one sentence when it cannot, with nothing left running. */
 export async function startProduct(options: ProductOptions): Promise<Product> {
-  const { data, cors = [], func, log = () => undefined, signal } = options;
-  if (!existsSync(BUILT)) throw new Error('The app is not built: run npm run build first.');
+  const { app = deployedApp, data, cors = [], func, log = () => undefined, signal } = options;
+  if (!(await isBuilt(app))) throw new Error('The app is not built: run npm run build first.');
   await makeWritable(data);
   const release = await takeFolder(data);
   const stops: (() => Promise<void>)[] = [];
@@ -101,7 +103,7 @@ export async function startProduct(options: ProductOptions): Promise<Product> {
     const storage = openStorage({ connectionString });
     const [identity] = await Promise.all([
       toListen('identity').then((port) => startIdentityProvider({ folder: data, port })),
-      provision(storage, resourcesOf(deployment, Date.now())),
+      provision(storage, resourcesOf(app.model, Date.now())),
       allowOrigins(storage, cors),
     ]);
     stops.push(identity.stop);
@@ -120,7 +122,7 @@ export async function startProduct(options: ProductOptions): Promise<Product> {
     let host: FunctionsHost | undefined;
     stops.push(async () => host?.stop());
     const startHost = async (port: number) => {
-      const started = await startFunctionsHost({ port, settings, cors, state, func, log });
+      const started = await startFunctionsHost({ app: app.folder, port, settings, cors, state, func, log });
       host = started;
       const ended = once(started.process, 'exit').then(([code]) => `The functions host ended with ${code}.`);
       const failed = Promise.race([ended, broken]).then((why) => Promise.reject(new Error(why)));
@@ -177,6 +179,11 @@ export async function startProduct(options: ProductOptions): Promise<Product> {
     await stop();
     throw error;
   }
+}
+
+async function isBuilt({ folder }: LocalApp): Promise<boolean> {
+  const { main } = Package.parse(JSON.parse(await readFile(join(folder, 'package.json'), 'utf8')));
+  return existsSync(join(folder, main));
 }
 
 async function takeFolder(data: string): Promise<() => void> {

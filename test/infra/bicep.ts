@@ -67,9 +67,10 @@ function readDeclaration(file: string, text: string): Declaration[] {
   ];
 }
 
-/** Every resource of a type that the template creates. */
+/** Returns every resource of a type that the template creates. Azure ignores the case of types. */
 export function resources(type: string, from: readonly Declaration[] = declarations): Declaration[] {
-  return from.filter((one) => one.kind === 'resource' && one.type === type && !one.isExisting);
+  const isOfType = (one: Declaration) => one.type.toLowerCase() === type.toLowerCase();
+  return from.filter((one) => one.kind === 'resource' && isOfType(one) && !one.isExisting);
 }
 
 export function theResource(type: string, from: readonly Declaration[] = declarations): Declaration {
@@ -89,13 +90,13 @@ function theOnly(found: readonly Declaration[], what: string): Declaration {
   return only;
 }
 
-/** The value at a path such as `properties.sasPolicy.expirationAction`. */
+/** Returns the value at a path such as `properties.sasPolicy.expirationAction`. */
 export function valueAt({ value, list }: Declaration, path: string): string | undefined {
   const object = list ? value.slice(value.indexOf('\n') + 1) : value;
   return path.split('.').reduce<string | undefined>((text, key) => text && propertiesOf(text).get(key), object);
 }
 
-/** The properties of an object, by name. A list has none. */
+/** Returns the properties of an object, by name. A list has none. */
 export function propertiesOf(object: string): Map<string, string> {
   const [, ...lines] = object.split('\n').filter((line) => line !== '');
   const indent = /^ */.exec(lines[0] ?? '')?.[0] ?? '';

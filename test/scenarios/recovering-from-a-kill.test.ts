@@ -6,6 +6,7 @@ import { afterAll, expect, test } from 'vitest';
 import { openStorage } from '../../lib/storage/storage.ts';
 import { signToken } from '../../local/instance/identity-provider.ts';
 import { startProduct } from '../../local/instance/start-product.ts';
+import { testApp } from '../app.ts';
 import { startLoad } from '../load.ts';
 import { testStorage } from '../storage.ts';
 import { countTried } from '../tried-faults.ts';
@@ -25,7 +26,13 @@ test('a host that is killed under load, with queue work and transfers in hand, l
   const connectionString = testStorage(import.meta.url);
   const folder = await mkdtemp(join(tmpdir(), 'rowkey-kill-'));
   stops.push(() => rm(folder, { recursive: true, force: true }));
-  const product = await startProduct({ port: 0, data: folder, func: false, storage: { connectionString } });
+  const product = await startProduct({
+    app: testApp,
+    port: 0,
+    data: folder,
+    func: false,
+    storage: { connectionString },
+  });
   stops.push(() => product.stop());
   const { issuer, audience } = product.instance;
   const token = await signToken({ folder, issuer, audience, role: 'hr' });

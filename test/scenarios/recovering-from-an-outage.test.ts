@@ -8,6 +8,7 @@ import { openStorage } from '../../lib/storage/storage.ts';
 import { type Azurite, startAzurite } from '../../local/instance/azurite.ts';
 import { signToken } from '../../local/instance/identity-provider.ts';
 import { type Product, startProduct } from '../../local/instance/start-product.ts';
+import { testApp } from '../app.ts';
 import { startLoad } from '../load.ts';
 import { countTried } from '../tried-faults.ts';
 import { rowsOf } from '../world.ts';
@@ -31,6 +32,7 @@ test('storage that is away for 90 seconds under load poisons nothing and loses n
   stops.push(() => azurite.stop());
   const connectionString = azurite.connectionString();
   const product: Product = await startProduct({
+    app: testApp,
     port: 0,
     data: join(folder, 'data'),
     func: false,

@@ -9,6 +9,7 @@ import { expect, inject, onTestFinished, test, vi } from 'vitest';
 import { openStorage } from '../../lib/storage/storage.ts';
 import { startFunctionsHost } from '../../local/instance/functions-host.ts';
 import { startProduct } from '../../local/instance/start-product.ts';
+import { testApp } from '../app.ts';
 import { PATIENCE_MS } from '../patience.ts';
 import { testStorage } from '../storage.ts';
 import { UNDER_FUNC } from '../under-func.ts';
@@ -26,7 +27,13 @@ const usable = {
 /** Starts the app with these settings, and returns when it answers. */
 async function startWith(settings: Readonly<Record<string, string>>) {
   const logged: string[] = [];
-  const host = await startFunctionsHost({ port: 0, func: UNDER_FUNC, log: (line) => logged.push(line), settings });
+  const host = await startFunctionsHost({
+    app: testApp.folder,
+    port: 0,
+    func: UNDER_FUNC,
+    log: (line) => logged.push(line),
+    settings,
+  });
   onTestFinished(() => host.stop());
   await vi.waitFor(() => fetch(`${host.url}/api/health`), { timeout: PATIENCE_MS, interval: 50 });
   const ask = async (path: string, method = 'GET') => {
@@ -91,7 +98,7 @@ test('with a setting that is not usable a timer fails, and a message stays in it
 
 test('without storage the host itself does not start, and names the setting', async () => {
   const env = { ...usable, PATH: process.env.PATH, AzureWebJobsStorage: 's3cret' };
-  const started = run(process.execPath, [join(root, 'local/host/main.ts'), '--app', root, '--port', '0'], {
+  const started = run(process.execPath, [join(root, 'local/host/main.ts'), '--app', testApp.folder, '--port', '0'], {
     env,
     timeout: PATIENCE_MS,
   });
@@ -109,7 +116,14 @@ test('rejects a model change that makes stored data unreachable until an operato
   });
   const logged: string[] = [];
   const start = () =>
-    startProduct({ port: 0, data, func: UNDER_FUNC, storage: { connectionString }, log: (line) => logged.push(line) });
+    startProduct({
+      app: testApp,
+      port: 0,
+      data,
+      func: UNDER_FUNC,
+      storage: { connectionString },
+      log: (line) => logged.push(line),
+    });
   await (await start()).stop();
 
   const system = openStorage({ connectionString }).table('system');

@@ -8,6 +8,7 @@ import type { Role } from '../../lib/define/entity.ts';
 import { emulatorAccount, startAzurite } from '../../local/instance/azurite.ts';
 import { signToken } from '../../local/instance/identity-provider.ts';
 import { type Product, startProduct } from '../../local/instance/start-product.ts';
+import { testApp } from '../app.ts';
 import { UNDER_FUNC } from '../under-func.ts';
 
 /** Published by Microsoft: earlier versions of this product used it. */
@@ -28,7 +29,7 @@ afterAll(async () => {
 async function start(data: string, storage?: { readonly connectionString: string }) {
   const said: string[] = [];
   const log = (line: string) => said.push(line);
-  const product = await startProduct({ data, func: UNDER_FUNC, log, ...(storage ? { storage } : {}) });
+  const product = await startProduct({ app: testApp, data, func: UNDER_FUNC, log, ...(storage ? { storage } : {}) });
   running.push(product);
   return { product, said };
 }

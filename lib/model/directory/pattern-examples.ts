@@ -1,0 +1,118 @@
+const someone = {
+  department: 'Sales',
+  employeeId: '000900',
+  email: 'newj@contoso.com',
+  firstName: 'New',
+  lastName: 'Joiner',
+};
+const everyDay = Object.fromEntries(Array.from({ length: 366 }, (_, day) => [day + 1, day]));
+
+/** Requests that show a pattern of the guide, by its name, on the sample data, and what the guide lets one expect of each. */
+export const patternExamples = {
+  'Point query': [{ path: 'employees/Sales/000123', cost: '1' }],
+  'Intra-partition secondary index': [{ path: 'employees/by/email/Sales/jonesj@contoso.com', cost: '1' }],
+  'Inter-partition secondary index': [{ path: 'employees/by/emailCompanyWide/jonesj@contoso.com', cost: '1' }],
+  'Sparse index': [{ path: 'employees/by/managers/Sales', cost: '1, and 1 per member' }],
+  'Eventually consistent transactions': [
+    {
+      method: 'POST',
+      path: 'employees',
+      body: someone,
+      cost: '10: intent, 2 claims, transaction; list (2), 2 unique rows, entity; intent',
+    },
+    { method: 'POST', path: 'employees/Sales/000900/archive', cost: '4: read, record, reminder, message' },
+  ],
+  'Index entities': [
+    { path: 'employees/by/lastName/Sales/Jones', cost: '1, and 1 per member, concurrently' },
+    { path: 'employees/by/lastNameCompanyWide/Jones', cost: '1, and 1 per member, concurrently' },
+  ],
+  Denormalization: [
+    { path: 'departments/Sales', cost: '1' },
+    {
+      method: 'PATCH',
+      path: 'employees/Sales/000123',
+      body: { phone: '555-0199' },
+      cost: '11: read, intent, transaction; list, unique rows (3 and 2), entity; intent',
+    },
+  ],
+  'Maintained counts': [
+    {
+      method: 'POST',
+      path: 'employees',
+      body: { ...someone, employeeId: '000901', email: 'second@contoso.com' },
+      cost: '10: the count costs nothing',
+    },
+    { path: 'departments/Sales?explain=true', cost: '1' },
+  ],
+  'Compound key': [
+    { path: 'employees/Sales/000123?include=reviews', cost: '1' },
+    { path: 'reviews/Sales/000123/2024', cost: '1' },
+  ],
+  'Log tail': [{ path: 'expenses/000123?top=10', cost: '1' }],
+  'High volume delete': [
+    { method: 'POST', path: 'logins', body: { employeeId: '000123', succeeded: true }, cost: '1' },
+  ],
+  'Data series': [
+    { method: 'PUT', path: 'messagehours/000123/2026-11-20/9', body: { count: 7 }, cost: '1' },
+    { method: 'POST', path: 'messagehours/000123/2026-11-20/9/increments', body: { by: 1 }, cost: '2' },
+    { path: 'messagehours/000123/2026-11-20', cost: '1' },
+  ],
+  'Wide entities': [
+    { method: 'PATCH', path: 'messageyears/000123/2024', body: { counts: everyDay }, cost: '1' },
+    { path: 'messageyears/000123/2024', cost: '2, concurrently' },
+  ],
+  'Large entities': [
+    { path: 'employees/Sales/000123/photo', cost: '2: the entity, the blob' },
+    {
+      method: 'POST',
+      path: 'employees/Sales/000123/photo/uploads',
+      body: { type: 'image/png', bytes: 90 },
+      cost: '1: revocation; signing costs nothing',
+    },
+    {
+      method: 'DELETE',
+      path: 'employees/Sales/000123/photo',
+      cost: '12: read, intent, transaction; list, unique rows (3 and 2), entity; intent; blob',
+    },
+  ],
+  'Property size ladder': [
+    {
+      method: 'PATCH',
+      path: 'reviews/Sales/000123/2024',
+      body: { comments: 'Well done. '.repeat(10_000) },
+      cost: '2: read, transaction',
+    },
+    {
+      method: 'PATCH',
+      path: 'reviews/Sales/000123/2023',
+      body: { comments: 'Well done. '.repeat(40_000) },
+      cost: '3: read, blob, transaction',
+    },
+    { path: 'reviews/Sales/000123/2023', cost: '2: the row, the blob' },
+  ],
+  'Encrypted properties': [
+    { path: 'employees/Sales?select=nationalId&top=1', cost: '1' },
+    { method: 'POST', path: 'operations/rewrap/formeremployees', cost: '1 per page', role: 'operator' },
+  ],
+  'Heterogeneous types, inheritance': [{ path: 'people/UK?top=3', cost: '1' }],
+  'Append anti-pattern avoided': [{ path: 'doorevents/Sales/000123?top=5', cost: '1' }],
+  'Shared access signatures': [
+    {
+      method: 'POST',
+      path: 'grants',
+      body: { entity: 'employees', scope: 'own' },
+      cost: '3: revocation, index, entity; using it costs 1, without the app',
+    },
+    {
+      method: 'POST',
+      path: 'grants',
+      body: { entity: 'expenses', scope: 'own', permissions: 'ra' },
+      cost: '3: revocation, index, entity; using it costs 1, without the app',
+    },
+  ],
+  Retrieving: [
+    { path: 'employees/Sales?from=000123&to=000125&select=employeeId,lastName', cost: '1' },
+    { path: 'employees/Sales?jobTitle=Sales%20Manager', cost: '1' },
+    { path: 'operations/scan/departments?top=2', cost: '1 per page', role: 'operator' },
+  ],
+};

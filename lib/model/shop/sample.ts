@@ -1,0 +1,31 @@
+/** A small shop: the same at every first start. */
+
+const CUSTOMERS = [
+  { city: 'London', customerId: 'HARBR', companyName: 'Harbour Teas', contactName: 'Ada Fenn', country: 'UK' },
+  { city: 'London', customerId: 'LAMPS', companyName: 'Lamps and More', contactName: 'Noor Sattar', country: 'UK' },
+  { city: 'Bern', customerId: 'ALPIN', companyName: 'Alpine Goods', contactName: 'Urs Meier', country: 'Switzerland' },
+];
+
+const PRODUCTS = [
+  {
+    categoryId: 91,
+    productId: 901,
+    productName: 'Green tea',
+    categoryName: 'Drinks',
+    unitPrice: 8.5,
+    unitsInStock: 40,
+  },
+  { categoryId: 91, productId: 902, productName: 'Cider', categoryName: 'Drinks', unitPrice: 14, unitsInStock: 12 },
+  { categoryId: 92, productId: 903, productName: 'Hard cheese', categoryName: 'Dairy', unitPrice: 21, unitsInStock: 7 },
+];
+
+const ORDERS = [
+  { customerId: 'HARBR', orderId: 10_001, orderDate: '2026-11-19', shipCity: 'London', freight: 12.5 },
+  { customerId: 'HARBR', orderId: 10_002, orderDate: '2026-11-20', shipCity: 'London', freight: 3.25 },
+  { customerId: 'ALPIN', orderId: 10_003, orderDate: '2026-11-20', shipCity: 'Bern', freight: 40 },
+];
+
+export function sampleRequests() {
+  const post = (path: string, list: readonly object[]) => list.map((body) => ({ method: 'POST', path, body }));
+  return [[...post('customers', CUSTOMERS), ...post('products', PRODUCTS), ...post('orders', ORDERS)]];
+}

@@ -1,0 +1,61 @@
+import type { Instance } from '../instance/instance.ts';
+import type { ExampleRequest, Examples } from '../packs/example-requests.ts';
+import { DATA_FOLDER } from './command.ts';
+
+export interface Greeting {
+  readonly instance: Instance;
+  /** The data folder. */
+  readonly data: string;
+  /** Undefined for a model of which no example can be made. */
+  readonly examples: Examples | undefined;
+  /** A token for the examples. */
+  readonly token: string;
+  readonly hasLoadedSamples: boolean;
+}
+
+/** What `npm start` prints: the addresses, a token, and commands that work as they stand for the model that is served. */
+export function greeting({ instance, data, examples, token, hasLoadedSamples }: Greeting): string {
+  const { url, tables, queues, blobs, issuer } = instance;
+  return `
+Rowkey is ready${hasLoadedSamples ? ' and has loaded the sample data' : ''}.
+
+  API        ${url}/api   (${url}/api/openapi.json)
+  Tables     ${tables}
+  Queues     ${queues}
+  Blobs      ${blobs}
+  Identity   ${issuer}
+${examples ? tryOut(examples, { url, data, token }) : '\nThe model has no entity to try: add one to lib/model/entities.ts.\n'}
+Ctrl-C stops Rowkey; acknowledged writes are kept in ${data}.
+`;
+}
+
+function tryOut(
+  { roles, claim, requests }: Examples,
+  { url, data, token }: { url: string; data: string; token: string },
+) {
+  const words = [`--role ${roles.join(',')}`];
+  if (claim) words.push(`--claim ${quote(`${claim.name}=${claim.value}`)}`);
+  if (data !== DATA_FOLDER) words.push(`--data ${quote(data)}`);
+  const fresh = `$(npm run -s token -- ${words.join(' ')})`;
+  return `
+A token with the role ${roles.join(' and ')}, valid for eight hours:
+
+${token}
+
+Try in another terminal:
+
+${requests.map((request) => curl(request, { url, token: fresh })).join('\n')}
+`;
+}
+
+function curl({ method, path, body }: ExampleRequest, { url, token }: { url: string; token: string }): string {
+  const words = ['curl -s', `-H "Authorization: Bearer ${token}"`];
+  if (body) words.push("-H 'Content-Type: application/json'", `-d ${quote(JSON.stringify(body))}`);
+  else if (method !== 'GET') words.push(`-X ${method}`);
+  return [...words, quote(`${url}${path}`)].join(' ');
+}
+
+/** A word for a shell. */
+function quote(text: string): string {
+  return /^[\w./:%@=-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
+}

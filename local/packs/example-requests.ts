@@ -1,0 +1,90 @@
+import type { Entity, Values } from '../../lib/define/entity.ts';
+import type { Route } from '../../lib/http/route.ts';
+import { routesOf } from '../../lib/http/routes.ts';
+import { exampleValues, withDerived } from './example-values.ts';
+import type { SampleRequest } from './samples.ts';
+
+/** Requests that show what can be done with an entity, and the token that they need. */
+export interface Examples {
+  readonly roles: readonly string[];
+  /** The claim that makes the example entity the caller's own, if the model declares one. */
+  readonly claim: { readonly name: string; readonly value: string } | undefined;
+  readonly requests: readonly ExampleRequest[];
+}
+
+export interface ExampleRequest {
+  readonly method: string;
+  /** With the prefix `/api`. */
+  readonly path: string;
+  readonly body?: object;
+}
+
+/**
+ * Requests for the first entity of the sample data, or else for the first entity of the model for which values can be made
+ * from its schema; such an entity is created first. Returns undefined for a model without such an entity.
+ */
+export function exampleRequests(model: readonly Entity[], samples: readonly SampleRequest[]): Examples | undefined {
+  // A child needs a parent that exists.
+  const storable = model.filter(({ series, childOf }) => !series && !childOf);
+  for (const { method, path, body } of samples) {
+    const entity = storable.find(({ name }) => method === 'POST' && name === path);
+    if (entity && !(body instanceof Uint8Array)) return examplesOf(model, entity, body, { isStored: true });
+  }
+  for (const entity of storable) {
+    const values = exampleValues(entity);
+    if (values) return examplesOf(model, entity, values, { isStored: false });
+  }
+  return undefined;
+}
+
+function examplesOf(
+  model: readonly Entity[],
+  entity: Entity,
+  values: Values,
+  { isStored }: { readonly isStored: boolean },
+): Examples {
+  const all = withDerived(entity, values);
+  const named = new Map(routesOf(model).map((route) => [route.name, route]));
+  const steps: { route: Route; body?: object }[] = [];
+  const add = (name: string, body?: object) => {
+    const route = named.get(name);
+    if (route) steps.push({ route, ...(body === undefined ? {} : { body }) });
+  };
+  if (!isStored) add(`${entity.name}-create`, values);
+  add(`${entity.name}-get`);
+  add(`${entity.name}-range`);
+  const index = Object.entries(entity.indexes).find(
+    ([name, { when }]) => when?.(all) !== false && pathOf(named.get(`${entity.name}-by-${name}`), all) !== undefined,
+  );
+  if (index) add(`${entity.name}-by-${index[0]}`);
+  const claim = ownClaim(entity, all);
+  if (claim) add('grants-create', { entity: entity.name, scope: 'own' });
+  const requests = steps.flatMap(({ route, body }) => {
+    const path = pathOf(route, all);
+    return path === undefined ? [] : [{ method: route.method, path, ...(body === undefined ? {} : { body }) }];
+  });
+  return { roles: rolesFor(steps.map(({ route }) => route.roles ?? [])), claim, requests };
+}
+
+function ownClaim({ access: { own }, indexes }: Entity, values: Values): Examples['claim'] {
+  if (!own || !('index' in own)) return undefined;
+  const [field = ''] = indexes[own.index]?.row.fields ?? [];
+  return values[field] === undefined ? undefined : { name: own.claim, value: String(values[field]) };
+}
+
+/** The path of a route for these values; undefined if they lack a part of it. A list stands for its first element. */
+function pathOf(route: Route | undefined, values: Values): string | undefined {
+  if (!route) return undefined;
+  const parts = route.path.split('/').map((part) => {
+    const field = /^\{(\w+)\??\}$/.exec(part)?.[1];
+    const value = field === undefined ? part : [values[field]].flat()[0];
+    return value === undefined ? undefined : encodeURIComponent(String(value));
+  });
+  return parts.includes(undefined) ? undefined : ['/api', ...parts].join('/');
+}
+
+/** One role that may send every request, or a role for each. */
+function rolesFor(needed: readonly (readonly string[])[]): string[] {
+  const one = needed[0]?.find((role) => needed.every((roles) => roles.includes(role)));
+  return one === undefined ? [...new Set(needed.flatMap(([role]) => role ?? []))] : [one];
+}

@@ -1,0 +1,172 @@
+/** A pattern of the design guide and where it is implemented. */
+export interface GuidePattern {
+  readonly name: string;
+  readonly about: string;
+  readonly modules: readonly string[];
+  readonly tests: readonly string[];
+}
+
+/** The patterns in the order of docs/patterns.md. The requests that show them are in `pattern-examples.ts` of each pack. */
+export const GUIDE_PATTERNS: readonly GuidePattern[] = [
+  {
+    name: 'Point query',
+    about:
+      'The key template turns the key fields into a partition key and a row key. Reading an entity by its key is one lookup.',
+    modules: ['lib/define/key-template.ts', 'lib/engine/read/retrieve.ts'],
+    tests: ['test/lib/define/key-template.test.ts', 'test/scenarios/company-directory.test.ts'],
+  },
+  {
+    name: 'Intra-partition secondary index',
+    about:
+      'A copy of the entity in the same partition, under another row key. The entity and its copy change in one entity group transaction, so readers never see them disagree.',
+    modules: ['lib/define/indexes.ts', 'lib/engine/write/plan.ts'],
+    tests: ['test/lib/engine/write/plan.test.ts', 'test/scenarios/company-directory.test.ts'],
+  },
+  {
+    name: 'Inter-partition secondary index',
+    about:
+      'A copy in another partition or table, updated after the entity. With `unique`, the writer claims the row before it writes the entity, so two writers of one value cannot both succeed. See [consistency.md](consistency.md#how-a-write-works).',
+    modules: [
+      'lib/engine/reconcile/reconcile.ts',
+      'lib/engine/write/unique-claim.ts',
+      'lib/engine/read/read-through-index.ts',
+    ],
+    tests: ['test/scenarios/keeping-indexes.test.ts', 'test/scenarios/overtaken-reconcilers.test.ts'],
+  },
+  {
+    name: 'The three index-table shapes, and composite keys',
+    about:
+      "An index holds full copies, references (a second lookup per read), or some fields. A composite key finds by two values at once. A list produces one row per element. A date is spread over buckets, so that no partition has all of today's writes.",
+    modules: ['lib/define/indexes.ts', 'lib/define/index-entries.ts', 'lib/engine/read/read-through-index.ts'],
+    tests: ['test/scenarios/index-table-shapes.test.ts'],
+  },
+  {
+    name: 'Sparse index',
+    about: 'An index has only the entities that have every field of its key and for which `when` is true.',
+    modules: ['lib/define/index-entries.ts'],
+    tests: ['test/scenarios/retrieving.test.ts'],
+  },
+  {
+    name: 'Eventually consistent transactions',
+    about:
+      'A write announces its changes in other partitions on a queue before it commits. A reconciler then makes these rows agree with the entity, whatever crashed, came twice or came late. Archive and move do the same for two entities. See [consistency.md](consistency.md).',
+    modules: [
+      'lib/engine/write/eventual-transaction.ts',
+      'lib/engine/reconcile/reconcile.ts',
+      'lib/engine/transfer/transfer.ts',
+    ],
+    tests: [
+      'test/scenarios/surviving-faults.test.ts',
+      'test/scenarios/racing-writers-and-messages.test.ts',
+      'test/scenarios/archiving-and-moving.test.ts',
+    ],
+  },
+  {
+    name: 'Index entities',
+    about:
+      'One row lists the entities that share a value. In the partition it changes in the same transaction; in another partition, after it. A list that outgrows its row moves to a blob, and back when it shrinks; readers do not notice.',
+    modules: ['lib/patterns/member-list.ts', 'lib/engine/reconcile/list-upkeep.ts'],
+    tests: ['test/scenarios/long-lists.test.ts', 'test/scenarios/keeping-indexes.test.ts'],
+  },
+  {
+    name: 'Denormalization',
+    about:
+      "An entity has copies of fields of another entity of its partition, such as a department its manager's name. Both change in one transaction.",
+    modules: ['lib/patterns/denormalization.ts'],
+    tests: ['test/scenarios/company-directory.test.ts', 'test/lib/engine/write/plan.test.ts'],
+  },
+  {
+    name: 'Maintained counts',
+    about:
+      'An entity has the number of entities of a kind in its partition. The count changes in the same transaction as each of them, under its ETag. A process plans from the row it wrote last, so this costs no read. If another process changed the row meanwhile, the transaction is refused, and the row is read.',
+    modules: ['lib/patterns/maintained-count.ts', 'lib/engine/write/sibling-memory.ts', 'lib/engine/run-exclusive.ts'],
+    tests: ['test/scenarios/counting.test.ts'],
+  },
+  {
+    name: 'Compound key',
+    about: "A child is a row beside its parent, and its row key begins with the parent's. One range query reads both.",
+    modules: ['lib/patterns/compound-key.ts'],
+    tests: ['test/scenarios/compound-key.test.ts'],
+  },
+  {
+    name: 'Log tail',
+    about: 'The row key begins with the time left until the end of the calendar, so the newest row is the first.',
+    modules: ['lib/define/log-tail.ts'],
+    tests: ['test/lib/define/log-tail.test.ts', 'test/scenarios/retrieving.test.ts'],
+  },
+  {
+    name: 'High volume delete',
+    about:
+      'Each day, month or year has a table. A table past retention is deleted in one storage operation, whatever it contains. See [model.md](model.md#periods).',
+    modules: ['lib/patterns/high-volume-delete.ts'],
+    tests: ['test/lib/patterns/high-volume-delete.test.ts'],
+  },
+  {
+    name: 'Data series',
+    about:
+      'Counts of one key, such as the 24 hours of a day, are properties of one row. One merge sets a count, one get reads all of them.',
+    modules: ['lib/patterns/data-series.ts'],
+    tests: ['test/lib/patterns/data-series.test.ts', 'test/scenarios/retrieving.test.ts'],
+  },
+  {
+    name: 'Wide entities',
+    about: 'Counts that do not fit into one row are in several, read concurrently and changed in one transaction.',
+    modules: ['lib/patterns/data-series.ts'],
+    tests: ['test/lib/patterns/data-series.test.ts'],
+  },
+  {
+    name: 'Large entities',
+    about:
+      'A file is a blob. It is written before its entity refers to it, and deleted after the entity no longer does; a timer collects what a crash leaves behind. The type is detected from the bytes. A client may [upload it directly to storage](access.md#upload-a-file).',
+    modules: ['lib/patterns/attachment.ts', 'lib/patterns/large-entities.ts', 'lib/operations/collect-orphans.ts'],
+    tests: ['test/scenarios/large-entities.test.ts', 'test/scenarios/files-and-secrets.test.ts'],
+  },
+  {
+    name: 'Property size ladder',
+    about: 'A large text is in one property, spread over several, or in a blob, depending on its length.',
+    modules: ['lib/define/entity-codec.ts', 'lib/engine/write/stored-values.ts'],
+    tests: ['test/scenarios/large-entities.test.ts'],
+  },
+  {
+    name: 'Encrypted properties',
+    about:
+      'A field is encrypted with AES-256-GCM under a data key of its entity, which a key in Key Vault or in a file wraps. The ciphertext is bound to its row and field. It is replaced, never merged, and callers without the role do not see it.',
+    modules: ['lib/patterns/encrypted-properties.ts', 'lib/operations/rewrap.ts', 'lib/storage/key-vault-key-ring.ts'],
+    tests: ['test/scenarios/encrypting.test.ts', 'test/lib/storage/key-vault-key-ring.test.ts'],
+  },
+  {
+    name: 'Heterogeneous types, inheritance',
+    about:
+      'Several kinds share a table, and one query reads them; each row has its type and version. Rows of an earlier version are upgraded when they are read.',
+    modules: ['lib/define/inheritance.ts', 'lib/define/entity-codec.ts'],
+    tests: ['test/scenarios/kinds-and-versions.test.ts'],
+  },
+  {
+    name: 'Append anti-pattern avoided',
+    about:
+      'The partition key is who or what an event is about, and time is in the row key. So no partition gets all writes of the moment.',
+    modules: ['lib/define/key-template.ts'],
+    tests: ['test/scenarios/retrieving.test.ts'],
+  },
+  {
+    name: 'Log data in blobs',
+    about:
+      'Every change made through the API is appended to a blob of its hour before the response. Concurrent requests share an append, which `Server-Timing` reports separately. See [audit.md](audit.md).',
+    modules: ['lib/operations/audit-log.ts', 'lib/operations/read-audit-log.ts', 'lib/engine/note-change.ts'],
+    tests: ['test/lib/operations/audit-log.test.ts', 'test/scenarios/auditing.test.ts'],
+  },
+  {
+    name: 'Shared access signatures',
+    about:
+      "A signature opens the caller's own row or partition for fifteen minutes, for what is declared. The client then uses storage directly, and no function runs. See [access.md](access.md).",
+    modules: ['lib/access/grant.ts', 'lib/storage/table-sas-signer.ts', 'lib/storage/blob-sas.ts'],
+    tests: ['test/lib/access/grant.test.ts', 'test/scenarios/writing-straight-to-storage.test.ts'],
+  },
+  {
+    name: 'Retrieving',
+    about:
+      'A range is read by its bounds. A filter reads the whole range. A projection (`select`) reads only the selected fields from storage, unless rows may have an older version or were written by clients. A page continues after the last row by a signed token. A table scan has a route of its own, for operators.',
+    modules: ['lib/engine/read/retrieve.ts', 'lib/engine/read/continuation.ts'],
+    tests: ['test/scenarios/retrieving.test.ts', 'test/lib/engine/read/continuation.test.ts'],
+  },
+];
