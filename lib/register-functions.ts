@@ -3,8 +3,8 @@ import { consumeIntent, consumeTransfer } from './engine/consume/consume.ts';
 import { toMessage } from './engine/consume/queue-message.ts';
 import { INDEX_CHANGES_QUEUE, TRANSFERS_QUEUE } from './engine/reconcile/intent.ts';
 import { operations } from './engine/transfer/operation.ts';
-import { ANY_METHOD, ANY_PATH, handlersOf, OTHER_REQUESTS } from './http/other-requests.ts';
-import { routesOf } from './http/routes.ts';
+import { ANY_METHOD, ANY_PATH, createHandlers, OTHER_REQUESTS } from './http/other-requests.ts';
+import { createRoutes } from './http/routes.ts';
 import { collectOrphans } from './operations/collect-orphans.ts';
 import { drainPoison } from './operations/drain-poison.ts';
 import { canVerify } from './operations/verify.ts';
@@ -42,8 +42,8 @@ function registerHooks(app: FunctionsApp, runtime: Runtime): void {
 }
 
 function registerRoutes(app: FunctionsApp, runtime: Runtime): void {
-  const routes = routesOf(runtime.entities);
-  const handlers = handlersOf(runtime.app, routes);
+  const routes = createRoutes(runtime.entities);
+  const handlers = createHandlers(runtime.app, routes);
   // Every route but three requires a token; a key in a URL would be a second secret.
   const authLevel = 'anonymous';
   for (const route of routes)

@@ -18,7 +18,7 @@ const ROW_TYPES = [LIST, TOMBSTONE, PLACEHOLDER, POISON_TABLE, operations.name];
 
 /**
  * Everything that is wrong with a model as a whole, a sentence each; what is wrong with one entity alone is refused when the
- * entity is defined. `routesOf` checks the same of the routes, which are made later.
+ * entity is defined. `createRoutes` checks the same of the routes, which are made later.
  */
 export function validateModel(entities: readonly Entity[]): string[] {
   const checks = [

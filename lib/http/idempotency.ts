@@ -2,23 +2,23 @@ import { createHash } from 'node:crypto';
 import { RowkeyError } from '../errors.ts';
 import type { RequestContext } from './route.ts';
 
-const LONGEST = 200;
+const MAX_KEY_LENGTH = 200;
 
 /**
- * The id of a request that its caller may repeat: it follows from the `Idempotency-Key` header, the caller, the route and the
- * body, so that a repetition finds what the first attempt has made and no record has to be kept of it. Undefined
- * without the header. Throws `invalid-input`. https://datatracker.ietf.org/doc/draft-ietf-httpapi-idempotency-key-header/
+ * The id of a request that its caller may repeat. It follows from the `Idempotency-Key` header, the caller, the route, the
+ * path and the body, so a repetition finds what the first attempt created, and no record of the request has to be kept.
+ * Undefined without the header. Throws `invalid-input`. https://datatracker.ietf.org/doc/draft-ietf-httpapi-idempotency-key-header/
  */
-export async function requestId(call: RequestContext, route: string): Promise<string | undefined> {
-  const key = call.header('idempotency-key');
+export async function readRequestId(context: RequestContext, route: string): Promise<string | undefined> {
+  const key = context.header('idempotency-key');
   if (key === undefined) return undefined;
-  if (!/^[\x21-\x7e]{1,}$/.test(key) || key.length > LONGEST)
-    throw new RowkeyError('invalid-input', 'The header Idempotency-Key is not valid.', {
+  if (!/^[\x21-\x7e]+$/.test(key) || key.length > MAX_KEY_LENGTH)
+    throw new RowkeyError('invalid-input', 'Header "Idempotency-Key" is not valid.', {
       field: 'Idempotency-Key',
-      accepted: `1 to ${LONGEST} printable characters of ASCII`,
+      accepted: `1 to ${MAX_KEY_LENGTH} printable ASCII characters without spaces`,
     });
   const hash = createHash('sha256');
-  for (const part of [call.caller.subject, route, JSON.stringify(call.params), key, await call.bytes()])
+  for (const part of [context.caller.subject, route, JSON.stringify(context.params), key, await context.bytes()])
     hash.update(part).update('\0');
   const [, ...groups] = /^(.{8})(.{4})(.{4})(.{4})(.{12})/.exec(hash.digest('hex')) ?? [];
   return groups.join('-');

@@ -3,31 +3,31 @@ import { Step } from '../storage/explain.ts';
 import { PROBLEM_TYPE, Problem } from './problem.ts';
 import type { ResponseHeader, Route } from './route.ts';
 
-/** What `explain=true` returns on every route. */
+/** The response to `explain=true`, on every route. */
 const Explanation = z.object({ steps: z.array(Step), transactions: z.int() });
 
 /** The OpenAPI 3.1 description of the routes. */
-export function openapiOf(routes: readonly Route[]) {
+export function describeRoutes(routes: readonly Route[]) {
   const paths: Record<string, Record<string, unknown>> = {};
   for (const route of routes) {
     const path = `/api/${route.path}`;
-    paths[path] = { ...paths[path], [route.method.toLowerCase()]: operationOf(route) };
+    paths[path] = { ...paths[path], [route.method.toLowerCase()]: describeOperation(route) };
   }
   return {
     openapi: '3.1.0',
-    info: { title: 'Rowkey', version: '1', description: 'Generated from the declaration of what is stored.' },
+    info: { title: 'Rowkey', version: '1', description: 'Generated from the model.' },
     servers: [{ url: '/' }],
     security: [{ token: [] }],
     paths,
     components: {
       securitySchemes: { token: { type: 'http', scheme: 'bearer', bearerFormat: 'JWT' } },
-      schemas: { Problem: jsonSchema(Problem), Explanation: jsonSchema(Explanation) },
+      schemas: { Problem: toJsonSchema(Problem), Explanation: toJsonSchema(Explanation) },
       responses: {
         Problem: problem('Problem details'),
-        Unauthenticated: problem('No valid token', {
+        Unauthenticated: problem('The token is missing or not valid', {
           'WWW-Authenticate': { required: true, schema: { type: 'string' } },
         }),
-        Unavailable: problem('The service cannot answer now; without Retry-After an operator has to act', {
+        Unavailable: problem('The service is unavailable; without Retry-After an operator must act', {
           'Retry-After': { description: 'Seconds', schema: { type: 'integer', minimum: 1 } },
         }),
       },
@@ -35,7 +35,7 @@ export function openapiOf(routes: readonly Route[]) {
   };
 }
 
-function operationOf(route: Route) {
+function describeOperation(route: Route) {
   const { name, path, roles, query = {}, summary, requestBody, requestTypes } = route;
   const inPath = [...path.matchAll(/\{(\w+)\}/g)].map(([, field]) => ({
     name: field,
@@ -52,8 +52,8 @@ function operationOf(route: Route) {
   return {
     operationId: name,
     summary,
-    ...(roles ? { description: `For the roles: ${roles.join(', ')}.` } : {}),
-    // Any one of the roles is enough.
+    ...(roles ? { description: `Requires one of the roles: ${roles.join(', ')}.` } : {}),
+    // Alternatives: one of the roles is enough.
     security: roles?.map((role) => ({ token: [role] })) ?? [],
     parameters: [
       ...inPath,
@@ -63,43 +63,50 @@ function operationOf(route: Route) {
       ...(route.cacheable ? [IF_CHANGED] : []),
       ...(route.repeatable ? [REPEAT] : []),
     ],
-    ...(requestTypes ? { requestBody: { required: true, content: binary(requestTypes) } } : {}),
+    ...(requestTypes ? { requestBody: { required: true, content: describeBinary(requestTypes) } } : {}),
     ...(requestBody
-      ? { requestBody: { required: true, content: content('application/json', jsonSchema(requestBody, 'input')) } }
+      ? { requestBody: { required: true, content: content('application/json', toJsonSchema(requestBody, 'input')) } }
       : {}),
-    responses: responsesOf(route),
+    responses: describeResponses(route),
   };
 }
 
-/** Every answer of a route: the successful one, the explanation, and problem details for all others. */
-function responsesOf({ roles, success, cacheable, others = {} }: Route) {
+/** The success, the explanation, and problems for all other responses. */
+function describeResponses({ roles, success, cacheable, others = {} }: Route) {
   const { status, description, body, types = [], headers = [] } = success;
   const isOk = status === 200;
-  const schemas = [...(body ? [jsonSchema(body)] : []), ...(isOk ? [EXPLANATION] : [])];
-  const answer = {
+  const schemas = [...(body ? [toJsonSchema(body)] : []), ...(isOk ? [EXPLANATION] : [])];
+  const response = {
     description,
-    // An explanation has the status 200, and none of the headers.
-    ...(headers.length > 0 ? { headers: headersOf(headers, !isOk && !headers.includes('Link')) } : {}),
+    // An explanation has the status 200 too, but none of these headers.
+    ...(headers.length > 0 ? { headers: describeHeaders(headers, !isOk && !headers.includes('Link')) } : {}),
     ...(schemas.length > 0
       ? {
           content: {
-            ...binary(types),
+            ...describeBinary(types),
             ...content('application/json', schemas.length > 1 ? { anyOf: schemas } : schemas[0]),
           },
         }
       : {}),
   };
   return {
-    200: { description: 'With explain=true', content: content('application/json', EXPLANATION) },
-    [status]: answer,
+    200: { description: 'The explanation, with explain=true', content: content('application/json', EXPLANATION) },
+    [status]: response,
     ...(success.unread ? { 204: { description: success.unread } } : {}),
-    ...(cacheable ? { 304: { description: 'If-None-Match names the ETag', headers: headersOf(['ETag'], true) } } : {}),
+    ...(cacheable
+      ? {
+          304: {
+            description: 'Not modified: If-None-Match names the current ETag',
+            headers: describeHeaders(['ETag'], true),
+          },
+        }
+      : {}),
     ...(roles ? { 401: { $ref: '#/components/responses/Unauthenticated' } } : {}),
     503: { $ref: '#/components/responses/Unavailable' },
     ...Object.fromEntries(
       Object.entries(others).map(([other, { description, body }]) => [
         other,
-        { description, content: content('application/json', jsonSchema(body)) },
+        { description, content: content('application/json', toJsonSchema(body)) },
       ]),
     ),
     default: { $ref: '#/components/responses/Problem' },
@@ -108,12 +115,12 @@ function responsesOf({ roles, success, cacheable, others = {} }: Route) {
 
 const HEADERS: Readonly<Record<ResponseHeader, string>> = {
   'Content-Location': 'The path of the entity',
-  ETag: 'The state of what is shown, or was written',
-  Link: 'The next page, with rel="next"; absent on the last one',
-  Location: 'The path of what was created, or of the operation that was started',
+  ETag: 'The state of the entity or file',
+  Link: 'The next page, with rel="next"; absent on the last page',
+  Location: 'The path of the created entity, or of the started operation',
 };
 
-function headersOf(names: readonly ResponseHeader[], required: boolean) {
+function describeHeaders(names: readonly ResponseHeader[], required: boolean) {
   return Object.fromEntries(
     names.map((name) => [name, { description: HEADERS[name], required, schema: { type: 'string' } }]),
   );
@@ -125,13 +132,13 @@ const CONDITIONS = [
   {
     name: 'If-Match',
     in: 'header',
-    description: 'ETags, of which what is changed must have one; * where any will do',
+    description: 'ETags: the change is made only if one of them is current; * accepts any',
     schema: { type: 'string' },
   },
   {
     name: 'If-None-Match',
     in: 'header',
-    description: 'ETags, of which what is changed must have none; * where there must be nothing',
+    description: 'ETags: the change is made only if none of them is current; * requires that nothing exists',
     schema: { type: 'string' },
   },
 ];
@@ -139,26 +146,26 @@ const CONDITIONS = [
 const IF_CHANGED = {
   name: 'If-None-Match',
   in: 'header',
-  description: 'ETags of what the caller has: 304 if one of them is current',
+  description: "ETags of the caller's copies: the response is 304 if one of them is current",
   schema: { type: 'string' },
 };
 
 const REPEAT = {
   name: 'Idempotency-Key',
   in: 'header',
-  description: 'With it, a request that is sent again is done once',
+  description: 'A request that is repeated with the same key and body is executed once',
   schema: { type: 'string', minLength: 1, maxLength: 200 },
 };
 
 const EXPLAIN = {
   name: 'explain',
   in: 'query',
-  description: 'Answer what would be read and written, without writing it',
+  description: 'true returns the reads and writes of the request without executing the writes',
   schema: { type: 'boolean' },
 };
 
-/** The bytes are all there is to it: such a schema says nothing of them. */
-function binary(types: readonly string[]) {
+/** OpenAPI 3.1 describes binary content by an empty schema. */
+function describeBinary(types: readonly string[]) {
   return Object.fromEntries(types.map((type) => [type, {}]));
 }
 
@@ -171,15 +178,15 @@ function content(type: string, schema: unknown) {
   return { [type]: { schema } };
 }
 
-function jsonSchema(schema: z.ZodType, io: 'input' | 'output' = 'output') {
-  const { $schema: _, ...described } = z.toJSONSchema(schema, { io, unrepresentable: 'any', override: correct });
+function toJsonSchema(schema: z.ZodType, io: 'input' | 'output' = 'output') {
+  const { $schema: _, ...described } = z.toJSONSchema(schema, { io, unrepresentable: 'any', override: correctFormats });
   return described;
 }
 
-/** Zod checks an IPv6 address by parsing it, and describes it by a pattern that some addresses do not match. */
-function correct({ jsonSchema }: { jsonSchema: z.core.JSONSchema.BaseSchema }): void {
+/** Zod checks an IPv6 address by parsing it, but describes it by a pattern that some valid addresses do not match. */
+function correctFormats({ jsonSchema }: { jsonSchema: z.core.JSONSchema.BaseSchema }): void {
   if (jsonSchema.format === 'ipv6') delete jsonSchema.pattern;
-  // An address outside ASCII (RFC 6531) is no "email".
+  // The format "email" allows only ASCII; RFC 6531 addresses have a format of their own.
   if (jsonSchema.format === 'email' && jsonSchema.pattern === z.regexes.unicodeEmail.source)
     jsonSchema.format = 'idn-email';
 }

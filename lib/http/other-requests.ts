@@ -4,13 +4,13 @@ import { callRoute, respond, respondWith } from './respond.ts';
 import type { App, Route, RouteResult } from './route.ts';
 
 /**
- * The Functions host answers an unknown path, and a method that no function has, with an empty 404. It tries functions in
- * order of name and calls the first whose route and method match, so a function of this name comes after all others.
+ * The Functions host returns an empty 404 for an unknown path and for a method that no function has. It tries functions in
+ * the order of their names and calls the first whose route and method match, so a function of this name comes last.
  */
 export const OTHER_REQUESTS = 'zzz-other-requests';
 /** Its route, without the prefix `api`. */
 export const ANY_PATH = '{*path}';
-/** Every method that a function can have. */
+/** Every method that a function can register. */
 export const ANY_METHOD: HttpMethod[] = [
   ...(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'] as const),
   ...(['OPTIONS', 'TRACE', 'CONNECT'] as const),
@@ -21,35 +21,34 @@ interface Candidate {
   readonly segments: readonly string[];
 }
 
-type Handler = (request: HttpRequest, context: InvocationContext) => Promise<HttpResponseInit>;
+type Handler = (request: HttpRequest, invocation: InvocationContext) => Promise<HttpResponseInit>;
 
-/** The handlers of all functions of the API. */
 export interface Handlers {
-  /** For the function of a route, which takes HEAD as well as the route's own method. */
+  /** For the function of a route, which accepts HEAD besides the method of the route. */
   forRoute(route: Route): Handler;
-  /** For what no other function takes. */
+  /** For requests that no other function matches. */
   readonly forOthers: Handler;
 }
 
 /**
- * HEAD is answered as GET without its body, OPTIONS with `Allow`, another method by 405 with `Allow`, and an unknown path by
- * 404. Every function takes HEAD: newer hosts answer it themselves by 405 wherever the first function of a path takes
- * neither GET nor HEAD, whatever comes after it (BuildConstraintMethods in WebScriptHostHttpRoutesManager.cs).
+ * HEAD returns the response to GET without its body, OPTIONS 204 with `Allow`, another method 405 with `Allow`, and an
+ * unknown path 404. Every function accepts HEAD: newer hosts return 405 themselves if the first function of a path accepts
+ * neither GET nor HEAD (BuildConstraintMethods in WebScriptHostHttpRoutesManager.cs).
  */
-export function handlersOf(app: () => App, routes: readonly Route[]): Handlers {
+export function createHandlers(app: () => App, routes: readonly Route[]): Handlers {
   const candidates: readonly Candidate[] = routes
     .map((route) => ({ route, segments: route.path.split('/') }))
     .toSorted((one, other) => (one.route.name < other.route.name ? -1 : 1));
 
-  async function respondToOther(request: HttpRequest, context: InvocationContext, path: string) {
-    const response = await respond(context, async (spent) => {
-      // Throws while the settings are not usable: then no other answer is given.
+  async function respondToOther(request: HttpRequest, invocation: InvocationContext, path: string) {
+    const response = await respond(invocation, async (spent) => {
+      // Throws while a setting is wrong.
       app();
-      const matches = matchesOf(candidates, path);
+      const matches = findMatches(candidates, path);
       const readable = matches.find(({ route }) => route.method === 'GET');
       if (request.method === 'HEAD' && readable)
-        return callRoute(app, readable.route, { request, params: readable.params, spent, context });
-      return answerOther(
+        return callRoute(app, readable.route, { request, params: readable.params, spent, invocation });
+      return respondToUnmatched(
         request.method,
         matches.map(({ route }) => route.method),
       );
@@ -62,23 +61,22 @@ export function handlersOf(app: () => App, routes: readonly Route[]): Handlers {
   return {
     forRoute(route) {
       const respondToRoute = respondWith(app, route);
-      return (request, context) =>
+      return (request, invocation) =>
         request.method === 'HEAD'
-          ? respondToOther(request, context, pathOf(route, request.params))
-          : respondToRoute(request, context);
+          ? respondToOther(request, invocation, fillPath(route, request.params))
+          : respondToRoute(request, invocation);
     },
-    forOthers: (request, context) => respondToOther(request, context, request.params.path ?? ''),
+    forOthers: (request, invocation) => respondToOther(request, invocation, request.params.path ?? ''),
   };
 }
 
-/** The path of a request to a route. */
-function pathOf({ path }: Route, params: Readonly<Record<string, string>>): string {
+function fillPath({ path }: Route, params: Readonly<Record<string, string>>): string {
   return path.replace(/\{(\w+)\}/g, (_, name: string) => params[name] ?? '');
 }
 
-function answerOther(method: string, found: readonly Route['method'][]): RouteResult {
+function respondToUnmatched(method: string, found: readonly Route['method'][]): RouteResult {
   if (found.length === 0)
-    throw new RowkeyError('not-found', 'No route has this path.', {
+    throw new RowkeyError('not-found', 'No route matches the path.', {
       field: 'path',
       accepted: 'the paths in /api/openapi.json',
     });
@@ -86,19 +84,19 @@ function answerOther(method: string, found: readonly Route['method'][]): RouteRe
     (each) => each === 'OPTIONS' || found.some((one) => one === each || (one === 'GET' && each === 'HEAD')),
   ).join(', ');
   if (method === 'OPTIONS') return { status: 204, headers: { allow: accepted } };
-  throw new RowkeyError('method-not-allowed', `The route does not support the method ${method}.`, { accepted });
+  throw new RowkeyError('method-not-allowed', `Method ${method} is not supported by this path.`, { accepted });
 }
 
-/** Matches a path as the host does: literals in any case, a parameter for one segment, a trailing slash ignored. */
-function matchesOf(candidates: readonly Candidate[], path: string) {
+/** Matches a path like the host: literals ignore case, a parameter is one segment, a trailing slash is ignored. */
+function findMatches(candidates: readonly Candidate[], path: string) {
   const values = path.replace(/\/$/, '').split('/');
   return candidates.flatMap(({ route, segments }) => {
-    const params = paramsOf(segments, values);
+    const params = matchSegments(segments, values);
     return params ? [{ route, params }] : [];
   });
 }
 
-function paramsOf(segments: readonly string[], values: readonly string[]): Record<string, string> | undefined {
+function matchSegments(segments: readonly string[], values: readonly string[]): Record<string, string> | undefined {
   if (segments.length !== values.length) return undefined;
   const params: Record<string, string> = {};
   for (const [index, segment] of segments.entries()) {

@@ -1,31 +1,27 @@
 import { fromContinuation, type Position, toContinuation } from '../engine/read/continuation.ts';
 import type { PageOptions } from '../engine/read/retrieve.ts';
-import { RowkeyError } from '../errors.ts';
+import { queryError } from './query.ts';
 import type { RequestContext } from './route.ts';
 
 const DEFAULT_TOP = 100;
 const MAX_TOP = 1_000;
 
 export const PAGE_QUERY = {
-  top: `How many, at most ${MAX_TOP}; ${DEFAULT_TOP} unless told`,
-  continuation: 'From the link to the next page',
+  top: `Page size, 1 to ${MAX_TOP}; the default is ${DEFAULT_TOP}`,
+  continuation: 'Where the page starts; taken from the Link header of the previous page',
 };
 
-/** How many to read, and from where; the token is bound to `bound`, which is everything else that was asked. */
-export async function pageOf({ app, query }: RequestContext, bound: string): Promise<PageOptions> {
+/** Reads the page size and position. A continuation is valid only for the same `bound`: the rest of the query. */
+export async function readPageQuery({ app, query }: RequestContext, bound: string): Promise<PageOptions> {
   const text = query.get('top') ?? String(DEFAULT_TOP);
   const top = /^\d{1,4}$/.test(text) ? Number(text) : 0;
-  if (top < 1 || top > MAX_TOP)
-    throw new RowkeyError('invalid-input', 'The query parameter top is not a whole number in the accepted range.', {
-      field: 'top',
-      accepted: `1 to ${MAX_TOP}`,
-    });
+  if (top < 1 || top > MAX_TOP) throw queryError('top', 'must be a whole number in range', `1 to ${MAX_TOP}`);
   const token = query.get('continuation');
   return { top, after: token === null ? undefined : await fromContinuation(app.engine.storage, bound, token) };
 }
 
-/** The header that names the next page (RFC 8288), where there is one. */
-export async function nextLink(
+/** The Link header that names the next page (RFC 8288), if there is one. */
+export async function toNextLink(
   { app, query }: RequestContext,
   next: Position | undefined,
   { path, bound }: { readonly path: string; readonly bound: string },

@@ -158,8 +158,8 @@ export const FOR_OPERATORS: Partial<Record<ErrorCode, string>> = {
 };
 
 export function toProblem({ code, message, details }: RowkeyError): Problem {
-  const { retryAfter: _, ...members } = details;
-  return { ...problemOf(code, FOR_OPERATORS[code] ?? message), ...members };
+  const { retryAfter: _, detail = message, ...members } = details;
+  return { ...problemOf(code, FOR_OPERATORS[code] ?? detail), ...members };
 }
 
 /** For an error without a code, whose message is not shown. */

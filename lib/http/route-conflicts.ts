@@ -4,18 +4,18 @@ import { OTHER_REQUESTS } from './other-requests.ts';
 import type { Route } from './route.ts';
 
 /**
- * The Functions host asks its functions in the order of their names, ignores case in the literals of a path, and calls the
- * first whose method and path match: two routes that match one request are a request for the wrong one.
+ * The Functions host tries functions in the order of their names, ignores case in the literals of a path, and calls the first
+ * whose method and path match. If two routes match the same request, it may reach the wrong one.
  */
 
-/** A route that begins so, `administrators` too, is refused by the host. */
+/** The host rejects routes that begin with these, even `administrators`. */
 const HOST_PREFIXES = ['admin', 'runtime'];
 /** https://learn.microsoft.com/azure/azure-resource-manager/management/resource-name-rules#microsoftweb */
 const FUNCTION_NAME = /^[a-z][a-z0-9_-]{0,126}$/i;
-/** As `fromText` reads a number of a path. */
+/** The numbers that `validateTexts` accepts in a path. */
 const NUMBER = /^-?(0|[1-9]\d*)(\.\d+)?(e[+-]?\d+)?$/i;
 
-/** Everything that is wrong with the routes of a model, a sentence each. `own` are those of no entity, such as `health`. */
+/** A sentence for each conflict. `own` are the routes without an entity, such as `health`. */
 export function routeErrors(
   entities: readonly Entity[],
   { own, all }: { readonly own: readonly Route[]; readonly all: readonly Route[] },
@@ -24,13 +24,13 @@ export function routeErrors(
 }
 
 function* nameErrors(entities: readonly Entity[], own: readonly Route[]): Generator<string> {
-  const words = new Set(own.map(({ path }) => segmentsOf(path)[0] ?? ''));
+  const reserved = new Set(own.map(({ path }) => segmentsOf(path)[0] ?? ''));
   for (const { name } of entities) {
-    if (words.has(name))
-      yield `Entity "${name}": the API has a route /api/${name} of its own; every name but ${[...words].join(', ')} is accepted.`;
+    if (reserved.has(name))
+      yield `Entity "${name}": the API itself has a route /api/${name}; the reserved names are ${[...reserved].join(', ')}.`;
     const prefix = HOST_PREFIXES.find((word) => name.startsWith(word));
     if (prefix)
-      yield `Entity "${name}": the Functions host keeps routes that begin with "${prefix}"; the name must begin otherwise.`;
+      yield `Entity "${name}": the Functions host reserves routes that begin with "${prefix}"; the name must begin differently.`;
   }
 }
 
@@ -38,20 +38,20 @@ function* pathErrors(routes: readonly Route[]): Generator<string> {
   const names = new Set<string>();
   for (const { name, path } of routes) {
     if (!FUNCTION_NAME.test(name))
-      yield `Route /api/${path}: the function name "${name}" is not accepted by the host; 1 to 127 letters, digits, - and _ are.`;
+      yield `Route /api/${path}: the host does not accept the function name "${name}"; 1 to 127 letters, digits, - and _ are allowed.`;
     if (name.toLowerCase() > OTHER_REQUESTS)
-      yield `Route /api/${path}: the host would call the function ${OTHER_REQUESTS} before it, as it goes by name; the entity needs a name that sorts before "zzz".`;
+      yield `Route /api/${path}: the host would call the function ${OTHER_REQUESTS} first, because it orders functions by name; the entity needs a name that sorts before "zzz".`;
     if (names.has(name.toLowerCase()))
-      yield `Route /api/${path}: another route has the function name "${name}", in which case does not count; entities, indexes and attachments need names that differ in more than case.`;
+      yield `Route /api/${path}: another route has the function name "${name}", which ignores case; entities, indexes and attachments need names that differ in more than case.`;
     names.add(name.toLowerCase());
     const parameters = segmentsOf(path).flatMap((segment) => parameterOf(segment)?.toLowerCase() ?? []);
     const twice = parameters.find((parameter, index) => parameters.indexOf(parameter) < index);
     if (twice)
-      yield `Route /api/${path}: the path has the parameter "${twice}" twice, in which case does not count; the key field or the slot needs another name.`;
+      yield `Route /api/${path}: the path has the parameter "${twice}" twice, which ignores case; the key field or the slot needs another name.`;
   }
 }
 
-/** A route that comes later may match the same requests only if none of them can be meant for it. */
+/** A later route may match the same requests only if no value of its parameters makes them its own. */
 function* hiddenErrors(entities: readonly Entity[], routes: readonly Route[]): Generator<string> {
   const sorted = routes.toSorted((one, other) => (one.name.toLowerCase() < other.name.toLowerCase() ? -1 : 1));
   const groups = Map.groupBy(sorted, ({ method, path }) => {
@@ -63,11 +63,11 @@ function* hiddenErrors(entities: readonly Entity[], routes: readonly Route[]): G
       for (const later of group.slice(position + 1)) {
         const where = overlapOf(entities, first.path, later.path);
         if (where)
-          yield `Route ${first.method} /api/${first.path} hides ${later.method} /api/${later.path}${where}; rename the index or attachment, or let the schema refuse that value.`;
+          yield `Route ${first.method} /api/${first.path} hides ${later.method} /api/${later.path}${where}; rename the index or attachment, or reject that value in the schema.`;
       }
 }
 
-/** For which values of `later` a request goes to `first`; undefined if there are none. */
+/** The values of `later` with which a request reaches `first`; undefined if there are none. */
 function overlapOf(entities: readonly Entity[], first: string, later: string): string | undefined {
   const [segments, others] = [segmentsOf(first), segmentsOf(later)];
   const entity = entities.find(({ name }) => name === others[0]);
@@ -83,7 +83,7 @@ function overlapOf(entities: readonly Entity[], first: string, later: string): s
   return values.length > 0 ? ` where ${values.join(' and ')}` : '';
 }
 
-/** Whether an entity may have this text in a field, in whatever case; true where that is not known. */
+/** Whether a field can have this text in any case; true if that is not known. */
 function canBe(entity: Entity, field: string, text: string): boolean {
   const type = fieldSchemas(entity.schema)[field];
   if (!type || Object.hasOwn(entity.derived, field)) return true;
@@ -96,7 +96,7 @@ function canBe(entity: Entity, field: string, text: string): boolean {
   return !type.pattern || !hasExactPattern(entity.schema, field) || mayMatch(type.pattern, text);
 }
 
-/** An exception, such as [^a] or (?!a), would take more away with the flag i than without it. */
+/** With the flag i an exception such as [^a] or (?!a) would exclude more than without it. */
 function mayMatch(pattern: string, text: string): boolean {
   if (/\[\^|\(\?<?!|\\[PSDWB]/.test(pattern)) return true;
   try {

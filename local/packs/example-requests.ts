@@ -1,6 +1,6 @@
 import type { Entity, Values } from '../../lib/define/entity.ts';
 import type { Route } from '../../lib/http/route.ts';
-import { routesOf } from '../../lib/http/routes.ts';
+import { createRoutes } from '../../lib/http/routes.ts';
 import { exampleValues, withDerived } from './example-values.ts';
 import type { SampleRequest } from './samples.ts';
 
@@ -44,7 +44,7 @@ function examplesOf(
   { isStored }: { readonly isStored: boolean },
 ): Examples {
   const all = withDerived(entity, values);
-  const named = new Map(routesOf(model).map((route) => [route.name, route]));
+  const named = new Map(createRoutes(model).map((route) => [route.name, route]));
   const steps: { route: Route; body?: object }[] = [];
   const add = (name: string, body?: object) => {
     const route = named.get(name);

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { type Entity, pick, type Role, type Values } from '../../lib/define/entity.ts';
 import type { Route } from '../../lib/http/route.ts';
-import { routesOf } from '../../lib/http/routes.ts';
+import { createRoutes } from '../../lib/http/routes.ts';
 import { deployment } from '../../lib/model/deployment.ts';
 import { PATIENCE_MS } from '../patience.ts';
 import { useProduct } from '../product.ts';
@@ -158,7 +158,7 @@ interface Target {
   readonly parts: readonly string[];
   readonly entity: Entity | undefined;
 }
-const TARGETS: readonly Target[] = routesOf(deployment).map((route) => {
+const TARGETS: readonly Target[] = createRoutes(deployment).map((route) => {
   const parts = route.path.split('/');
   const name = parts[0] === 'operations' ? parts[2] : parts[0];
   const entity = deployment.find((one) => one.name === name || one.archive?.name === name);

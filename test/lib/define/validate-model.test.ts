@@ -5,7 +5,7 @@ import { type Declaration, defineEntity } from '../../../lib/define/define-entit
 import { defineDeployment } from '../../../lib/define/define-model.ts';
 import type { Entity } from '../../../lib/define/entity.ts';
 import { indexEntity, interPartitionIndex, intraPartitionIndex } from '../../../lib/define/indexes.ts';
-import { routesOf } from '../../../lib/http/routes.ts';
+import { createRoutes } from '../../../lib/http/routes.ts';
 import { deployment } from '../../../lib/model/deployment.ts';
 import { resourcesOf } from '../../../lib/operations/resources.ts';
 import { defineSeries } from '../../../lib/patterns/data-series.ts';
@@ -35,7 +35,7 @@ function entity(name: string, { row = `${name}_{id}`, partition = '{city}', ...o
 }
 
 /** What happens when an app starts. */
-const load = (...entities: Entity[]) => routesOf(defineDeployment(entities));
+const load = (...entities: Entity[]) => createRoutes(defineDeployment(entities));
 
 const byName = (over: object = {}) =>
   interPartitionIndex({ table: 'thingsbyname', partition: '{name#}', row: '{name}', unique: true, ...over });
@@ -124,12 +124,12 @@ const BAD: readonly [title: string, model: () => unknown, sentence: RegExp][] = 
   ...['grants', 'health'].map((name): (typeof BAD)[number] => [
     `an entity named ${name}`,
     () => load(entity(name)),
-    new RegExp(`Entity "${name}": the API has a route /api/${name} of its own`),
+    new RegExp(`Entity "${name}": the API itself has a route /api/${name};`),
   ]),
   [
     'an entity that begins with admin',
     () => load(entity('administrators')),
-    /"administrators": the Functions host keeps routes that begin with "admin"/,
+    /"administrators": the Functions host reserves routes that begin with "admin"/,
   ],
   ['an entity that begins with runtime', () => load(entity('runtimes')), /begin with "runtime"/],
   // Names

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { openapiOf } from '../../../lib/http/openapi.ts';
-import { routesOf } from '../../../lib/http/routes.ts';
+import { describeRoutes } from '../../../lib/http/openapi.ts';
+import { createRoutes } from '../../../lib/http/routes.ts';
 import { deployment } from '../../../lib/model/deployment.ts';
 import { type Exchange, type OpenApi, openapiChecker } from '../../openapi.ts';
 
@@ -9,7 +9,7 @@ interface Operation {
   readonly parameters: readonly { readonly name: string }[];
 }
 
-const openapi = JSON.parse(JSON.stringify(openapiOf(routesOf(deployment))));
+const openapi = JSON.parse(JSON.stringify(describeRoutes(createRoutes(deployment))));
 const { paths }: OpenApi = openapi;
 const operations = Object.values(paths).flatMap((path) => Object.values(path) as Operation[]);
 

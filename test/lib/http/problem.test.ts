@@ -2,9 +2,9 @@ import { HttpRequest, InvocationContext } from '@azure/functions';
 import { describe, expect, test } from 'vitest';
 import { RowkeyError } from '../../../lib/errors.ts';
 import { INTERNAL_PROBLEM, PROBLEMS, toProblem } from '../../../lib/http/problem.ts';
-import { problemsRoute } from '../../../lib/http/problems-route.ts';
 import { respondWith } from '../../../lib/http/respond.ts';
 import type { App } from '../../../lib/http/route.ts';
+import { problemsRoute } from '../../../lib/http/routes/problems-route.ts';
 
 async function readPage(app: () => App) {
   const request = new HttpRequest({ method: 'GET', url: 'http://localhost/api/problems' });

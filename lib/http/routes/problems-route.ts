@@ -1,5 +1,5 @@
-import { PROBLEMS, PROBLEMS_PATH } from './problem.ts';
-import type { Route, RouteResult } from './route.ts';
+import { PROBLEMS, PROBLEMS_PATH } from '../problem.ts';
+import type { Route, RouteResult } from '../route.ts';
 
 const HTML = 'text/html; charset=utf-8';
 
@@ -17,7 +17,7 @@ export const problemsRoute: Route = {
   roles: undefined,
   summary: 'The documentation of every problem that the API returns, as a web page',
   success: { status: 200, description: 'The page, with a section for each code', types: [HTML] },
-  refusal: page,
+  whenMisconfigured: page,
   handle: async () => page,
 };
 

@@ -1,0 +1,16 @@
+import type { Entity, Values } from '../define/entity.ts';
+import { validateTexts } from '../define/validation.ts';
+import { pathTo, type RequestContext, toPathTemplate } from './route.ts';
+
+/** Reads the key of an entity from the path. Throws `invalid-input`. */
+export function readKey(entity: Entity, { params }: RequestContext): Values {
+  return validateTexts(entity, params, entity.keyFields);
+}
+
+export function toEntityPath(entity: Entity, values: Values): string {
+  return pathTo(entity.name, ...entity.keyFields.map((field) => values[field]));
+}
+
+export function toEntityTemplate({ name, keyFields }: Entity): string {
+  return `${name}/${toPathTemplate(keyFields)}`;
+}

@@ -1,0 +1,38 @@
+import { z } from 'zod';
+import { type Entity, pick } from '../define/entity.ts';
+import { partialSchema, schemaWithGaps } from '../define/validation.ts';
+import type { Page } from '../engine/read/retrieve.ts';
+import { toNextLink } from './paging.ts';
+import { presentList } from './present.ts';
+import { queryError, readList } from './query.ts';
+import type { RequestContext, Route, RouteResult } from './route.ts';
+
+export const SELECT = 'Fields to return, separated by commas; large fields are returned only if selected';
+
+/** The success of a route that lists entities: whole ones, or parts of which only `required` fields are always present. */
+export function describeList(entity: Entity, required?: readonly string[]): Route['success'] {
+  const item = required ? partialSchema(entity, required) : schemaWithGaps(entity);
+  const description = 'A page of entities; the Link header names the next page, if there is one';
+  return { status: 200, description, body: z.object({ items: z.array(item) }), headers: ['Link'] };
+}
+
+/** Reads the fields to return; undefined without `select`. Throws `invalid-input`. */
+export function readSelect(entity: Entity, query: URLSearchParams): string[] | undefined {
+  const fields = query.get('select') ? readList(query, 'select') : undefined;
+  const known = Object.keys(entity.columns);
+  const unknown = fields?.find((field) => !known.includes(field));
+  if (unknown === undefined) return fields;
+  throw queryError('select', `names "${unknown}", which is not a field of ${entity.name}`, known.join(','));
+}
+
+/** A page of entities, with the link to the next page. */
+export async function presentPage(
+  context: RequestContext,
+  entity: Entity,
+  page: Page,
+  { path, bound, select }: { path: string; bound: string; select?: readonly string[] | undefined },
+): Promise<RouteResult> {
+  const list = await presentList(context, entity, page.items);
+  const body = { items: select ? list.map((values) => pick(values, select)) : list };
+  return { status: 200, body, headers: await toNextLink(context, page.next, { path, bound }) };
+}

@@ -1,0 +1,42 @@
+import type { HttpRequest } from '@azure/functions';
+import { RowkeyError } from '../errors.ts';
+
+/** Enough for a batch of 100 entities of a few KB each; a body is held in memory as a whole. */
+const MAX_BODY_BYTES = 1_048_576;
+
+/** Throws `too-large`, `length-required`. */
+export async function readBytes(request: HttpRequest, maxBytes = MAX_BODY_BYTES): Promise<Uint8Array> {
+  const declared = request.headers.get('content-length');
+  // The host has read the body by now; checking the header first avoids a copy of a body that is too large.
+  if (Number(declared) > maxBytes) throw bodyTooLarge(maxBytes);
+  const bytes = await request.arrayBuffer();
+  if (bytes.byteLength > maxBytes) throw bodyTooLarge(maxBytes);
+  // The Functions host delivers a body of undeclared length as an empty one.
+  if (bytes.byteLength === 0 && declared === null)
+    throw new RowkeyError('length-required', 'The request has no Content-Length; chunked bodies are not supported.', {
+      accepted: 'a body with the header Content-Length',
+    });
+  return new Uint8Array(bytes);
+}
+
+function bodyTooLarge(maxBytes: number): RowkeyError {
+  return new RowkeyError('too-large', 'The body is too large.', { accepted: `at most ${maxBytes} bytes` });
+}
+
+/** A body without a media type is read as JSON. Throws `unsupported-media-type`. */
+export function requireJson(request: HttpRequest): void {
+  const type = request.headers.get('content-type')?.split(';')[0]?.trim() ?? '';
+  if (type === '' || /^application\/([\w.-]+\+)?json$/i.test(type)) return;
+  throw new RowkeyError('unsupported-media-type', `Unsupported media type for the body: ${type.slice(0, 100)}.`, {
+    accepted: 'application/json',
+  });
+}
+
+/** Throws `invalid-input`. */
+export function parseJson(bytes: Uint8Array): unknown {
+  try {
+    return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes));
+  } catch {
+    throw new RowkeyError('invalid-input', 'The body is not valid JSON in UTF-8.', { accepted: 'application/json' });
+  }
+}

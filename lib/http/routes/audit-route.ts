@@ -1,0 +1,64 @@
+import { z } from 'zod';
+import { canReadWhole } from '../../access/rule.ts';
+import { type Entity, omit, withArchives } from '../../define/entity.ts';
+import { ChangeRecord } from '../../engine/note-change.ts';
+import { readChanges } from '../../operations/read-audit-log.ts';
+import { PAGE_QUERY, readPageQuery, toNextLink } from '../paging.ts';
+import { queryError } from '../query.ts';
+import { pathTo, type RequestContext, type Route, type RouteResult } from '../route.ts';
+
+/** Without the key if the caller may not read the whole entity. */
+const VisibleChange = ChangeRecord.partial({ partition: true, row: true });
+const Instant = z.iso.datetime({ offset: true });
+/** An offset can move an instant out of these years, and the names of the blobs have years of four digits. */
+const FIRST_INSTANT = Date.parse('0000-01-01T00:00:00Z');
+const LAST_INSTANT = Date.parse('9999-12-31T23:59:59.999Z');
+const MAX_DAYS = 31;
+const DAY_MS = 24 * 60 * 60 * 1_000;
+
+export const auditRoute: Route = {
+  name: 'operations-audit',
+  method: 'GET',
+  path: 'operations/audit',
+  roles: ['operator'],
+  query: {
+    from: 'Start, an ISO instant; required',
+    to: `End, an ISO instant, exclusive, at most ${MAX_DAYS} days after from; required`,
+    ...PAGE_QUERY,
+  },
+  summary:
+    'List the changes made through this API: who, what and when; with the keys of entities that the caller may read, without values',
+  success: {
+    status: 200,
+    description: 'A page of changes; the Link header names the next page, if there is one',
+    body: z.object({ items: z.array(VisibleChange) }),
+    headers: ['Link'],
+  },
+  handle: listChanges,
+};
+
+async function listChanges(context: RequestContext): Promise<RouteResult> {
+  const [from, to] = [readInstant(context, 'from'), readInstant(context, 'to')];
+  if (from >= to) throw queryError('to', 'must be after from', 'an instant after from');
+  if (to - from > MAX_DAYS * DAY_MS)
+    throw queryError('to', 'is too long after from', `at most ${MAX_DAYS} days after from`);
+  const path = pathTo('operations', 'audit');
+  const bound = JSON.stringify([path, from, to]);
+  const { top, after } = await readPageQuery(context, bound);
+  const { items, next } = await readChanges(context.app.engine, { from, to, after, limit: top });
+  const unreadable = namesOf(context.app.entities.filter((entity) => !canReadWhole(entity, context.caller)));
+  const visible = items.map((item) => (unreadable.has(item.entity) ? omit(item, ['partition', 'row']) : item));
+  return { status: 200, body: { items: visible }, headers: await toNextLink(context, next, { path, bound }) };
+}
+
+function namesOf(entities: readonly Entity[]): Set<string> {
+  return new Set(withArchives(entities).map(({ name }) => name));
+}
+
+function readInstant({ query }: RequestContext, name: 'from' | 'to'): number {
+  const text = query.get(name);
+  const instant = Instant.safeParse(text).success ? Date.parse(text ?? '') : Number.NaN;
+  if (instant >= FIRST_INSTANT && instant <= LAST_INSTANT) return instant;
+  const accepted = 'an ISO instant such as 2026-11-20T09:00:00Z, in UTC from year 0000 to year 9999';
+  throw queryError(name, text === null ? 'is required' : 'is not an instant', accepted);
+}

@@ -1,0 +1,151 @@
+import pMap from 'p-map';
+import { checkMentions, hiddenFields, requireReader } from '../../access/rule.ts';
+import { type Entity, pick, type Values } from '../../define/entity.ts';
+import { schemaWithDetails, validateTexts } from '../../define/validation.ts';
+import { readEntities, readEntity, readWithChildren, smallFields } from '../../engine/read/retrieve.ts';
+import { isNotModified, toEntityHeaders, toViewEtag } from '../conditions.ts';
+import { readKey, toEntityTemplate } from '../entity-key.ts';
+import { describeList, presentPage, readSelect, SELECT } from '../entity-list.ts';
+import { PAGE_QUERY, readPageQuery } from '../paging.ts';
+import { presentEntity, presentList } from '../present.ts';
+import { queryError, readList } from '../query.ts';
+import { pathTo, type RequestContext, type Route, type RouteResult, toPathTemplate } from '../route.ts';
+
+export function entityReadRoutes(entity: Entity): Route[] {
+  const { name, access } = entity;
+  const path = toEntityTemplate(entity);
+  const partition = `${name}/${toPathTemplate(entity.partition.fields)}`;
+  const get: Route = {
+    name: `${name}-get`,
+    method: 'GET',
+    path,
+    roles: access.read,
+    query: entity.children.length > 0 ? includeQuery(entity) : {},
+    summary: `Get an entity of ${name}`,
+    cacheable: true,
+    success: {
+      status: 200,
+      description: 'The entity, with the included children',
+      body: schemaWithDetails(entity),
+      headers: ['ETag'],
+    },
+    handle: (context) => getEntity(entity, context),
+  };
+  if (path === partition) return [get];
+  const range: Route = {
+    name: `${name}-range`,
+    method: 'GET',
+    path: partition,
+    roles: access.read,
+    query: { ...filterQuery(entity), ...RANGE_QUERY },
+    summary: `List ${name} of one ${entity.partition.fields.join(', ')}`,
+    success: describeList(entity, []),
+    handle: (context) => listRange(entity, context),
+  };
+  return [get, range];
+}
+
+function includeQuery({ children }: Entity): Record<string, string> {
+  const [child] = children.filter(({ large }) => large.length > 0).concat(children);
+  const example = `${child?.name}.${child?.large[0] ?? Object.keys(child?.columns ?? {}).at(-1)}`;
+  return {
+    include: `Children to return with the entity, separated by commas: ${children.map(({ name }) => name).join(', ')}`,
+    select: `Fields of the included children, separated by commas, such as ${example}; large fields are returned only if selected`,
+  };
+}
+
+/** One point query; with children one range query (compound key pattern). */
+async function getEntity(entity: Entity, context: RequestContext): Promise<RouteResult> {
+  const { app, caller } = context;
+  const key = readKey(entity, context);
+  const children = readInclude(entity, context);
+  const select = readChildSelect(children, context);
+  if (children.length === 0) {
+    const stored = await readEntity(app.engine, entity, key);
+    // Table storage ignores If-None-Match, so the row is read and compared here.
+    const headers = toEntityHeaders(entity, caller, stored);
+    if (isNotModified(context, String(headers.etag))) return { status: 304, headers };
+    return { status: 200, headers, body: await presentEntity(context, entity, stored.values) };
+  }
+  const { etag, values } = await readWithChildren(app.engine, entity, key, children, { select });
+  const lists = await pMap(children, async (child) => {
+    const list = values[child.name];
+    const fields = select[child.name];
+    const items = await presentList(context, child, Array.isArray(list) ? list : []);
+    return [child.name, fields ? items.map((item) => pick(item, fields)) : items];
+  });
+  const body = { ...(await presentEntity(context, entity, values)), ...Object.fromEntries(lists) };
+  return { status: 200, headers: { etag: toViewEtag(etag, hiddenFields(entity, caller)) }, body };
+}
+
+/** The children to include. Throws `invalid-input`, and `forbidden` if the caller may not read one of them. */
+function readInclude(entity: Entity, { caller, query }: RequestContext): Entity[] {
+  const names = readList(query, 'include') ?? [];
+  const children = names.map((name) => {
+    const child = entity.children.find((each) => each.name === name);
+    if (child) return child;
+    const accepted = entity.children.map((each) => each.name).join(', ');
+    throw queryError('include', `names "${name}", which is not a child of ${entity.name}`, accepted);
+  });
+  for (const child of children) requireReader(child, caller);
+  return children;
+}
+
+/** The selected fields of each included child, by the name of the child. Throws `invalid-input`. */
+function readChildSelect(children: readonly Entity[], { query }: RequestContext): Record<string, string[]> {
+  const selected: Record<string, string[]> = {};
+  for (const name of readList(query, 'select') ?? []) {
+    const child = children.find((each) => Object.keys(each.columns).some((field) => name === `${each.name}.${field}`));
+    if (!child) {
+      const known = children.flatMap((each) => Object.keys(each.columns).map((field) => `${each.name}.${field}`));
+      const accepted = known.join(',') || 'fields of children, together with the parameter include';
+      throw queryError('select', `names "${name}", which is not a field of an included child`, accepted);
+    }
+    selected[child.name] = [...(selected[child.name] ?? []), name.slice(child.name.length + 1)];
+  }
+  return selected;
+}
+
+const RANGE_QUERY: Readonly<Record<string, string>> = {
+  from: 'The first value of the first field of the row key; a prefix is enough',
+  to: 'The last value of the first field of the row key; values that begin with it are included',
+  select: SELECT,
+  ...PAGE_QUERY,
+};
+
+/** Every field outside the partition key is a filter, if storage can compare it. */
+function filterQuery(entity: Entity): Record<string, string> {
+  const fields = Object.keys(entity.columns).filter(
+    (field) => !entity.partition.fields.includes(field) && isComparable(entity, field),
+  );
+  return Object.fromEntries(
+    fields.map((field) => [field, `Return only entities with this ${field}; storage reads the whole range`]),
+  );
+}
+
+function isComparable(entity: Entity, field: string): boolean {
+  return entity.columns[field] !== 'Json' && !entity.large.includes(field) && !entity.encrypted.includes(field);
+}
+
+async function listRange(entity: Entity, context: RequestContext): Promise<RouteResult> {
+  const { query, params, app } = context;
+  const { fields } = entity.partition;
+  const key = validateTexts(entity, params, fields);
+  const from = query.get('from') || undefined;
+  const to = query.get('to') || undefined;
+  const path = pathTo(entity.name, ...fields.map((field) => key[field]));
+  const where = readFilter(entity, context);
+  const bound = JSON.stringify([path, from, to, query.get('select') || undefined, where]);
+  const select = readSelect(entity, query) ?? smallFields(entity);
+  const options = { from, to, where, select, ...(await readPageQuery(context, bound)) };
+  const page = await readEntities(app.engine, entity, key, options);
+  return presentPage(context, entity, page, { bound, path, select });
+}
+
+function readFilter(entity: Entity, { caller, query }: RequestContext): Values {
+  const fields = Object.keys(entity.columns).filter((field) => query.has(field) && !(field in RANGE_QUERY));
+  const texts = Object.fromEntries(fields.map((field) => [field, query.get(field) ?? '']));
+  // A filter by a hidden field would disclose its value.
+  checkMentions(entity, caller, texts);
+  return validateTexts(entity, texts, fields);
+}

@@ -1,0 +1,77 @@
+import { z } from 'zod';
+import { type Granted, GrantRequest, grantFor, requireGrantable } from '../../access/grant.ts';
+import { admitGrant } from '../../access/grant-limits.ts';
+import type { Entity } from '../../define/entity.ts';
+import { addressOf } from '../../define/index-entries.ts';
+import { buildKey } from '../../define/key-template.ts';
+import { parse } from '../../define/validation.ts';
+import { noteChange } from '../../engine/note-change.ts';
+import { RowkeyError } from '../../errors.ts';
+import { rowUrl, tableUrl } from '../../storage/table-sas-signer.ts';
+import { countGrant } from '../../telemetry/metrics.ts';
+import { readOwn } from '../own.ts';
+import type { RequestContext, Route, RouteResult } from '../route.ts';
+
+const Grant = z.object({
+  url: z.url().describe('The URL of the row or the table; append the token as its query'),
+  partition: z.string().describe('The only partition that the token gives access to'),
+  token: z.string(),
+  permissions: z.string(),
+  expiresAt: z.iso.datetime(),
+});
+
+/** Shared access signatures pattern: a token with which a client reads or writes its own rows directly in storage. */
+export function grantRoute(entities: readonly Entity[]): Route {
+  const granting = entities.filter((entity) => entity.access.own);
+  return {
+    name: 'grants-create',
+    method: 'POST',
+    path: 'grants',
+    roles: [
+      ...new Set(
+        granting.flatMap(({ access: { own, read } }) => (own && 'through' in own ? own.through.access.read : read)),
+      ),
+    ],
+    summary: "Get a shared access signature for the caller's own rows",
+    requestBody: GrantRequest,
+    success: { status: 201, description: 'The grant', body: Grant },
+    handle: (context) => issueGrant(granting, context),
+  };
+}
+
+async function issueGrant(granting: readonly Entity[], context: RequestContext): Promise<RouteResult> {
+  const { app } = context;
+  const asked = parse(GrantRequest, await context.json());
+  const entity = granting.find(({ name }) => name === asked.entity);
+  const accepted = granting.map(({ name }) => name).join(', ');
+  if (!entity)
+    throw new RowkeyError('invalid-input', `No grants are issued for "${asked.entity.slice(0, 100)}".`, {
+      field: 'entity',
+      accepted,
+    });
+  requireGrantable(entity, asked.permissions);
+  const { storage } = app.engine;
+  const now = await admitGrant(app.engine, context.caller.subject);
+  const granted = await findGranted(context, entity);
+  const { table, partition, row } = granted;
+  const grant = grantFor(entity, granted, { permissions: asked.permissions, now });
+  const body = {
+    url: row === undefined ? tableUrl(storage, table) : rowUrl(storage, { table, partition, row }),
+    partition,
+    token: await app.signer().sign(grant),
+    permissions: grant.permissions,
+    expiresAt: grant.expiresAt,
+  };
+  const until = grant.expiresAt.toISOString();
+  const { permissions } = grant;
+  noteChange(app.engine, { operation: 'grant', entity: entity.name, address: granted, permissions, until });
+  countGrant({ entity: entity.name });
+  return { status: 201, headers: { 'cache-control': 'no-store' }, body };
+}
+
+/** The caller's own row, or the partition that belongs to it. */
+async function findGranted(context: RequestContext, entity: Entity): Promise<Granted> {
+  const { own } = entity.access;
+  if (!own || !('through' in own)) return addressOf(entity, await readOwn(context, entity));
+  return { table: entity.table, partition: buildKey(entity.partition, await readOwn(context, own.through)) };
+}

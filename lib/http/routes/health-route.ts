@@ -1,0 +1,70 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { z } from 'zod';
+import { SYSTEM_TABLE } from '../../engine/read/continuation.ts';
+import { RowkeyError } from '../../errors.ts';
+import { readRow } from '../../storage/rows.ts';
+import type { RequestContext, Route, RouteResult } from '../route.ts';
+
+const TIMEOUT_MS = 3_000;
+const Health = z.object({
+  status: z.enum(['ok', 'degraded']),
+  storage: z.enum(['ok', 'unavailable', 'unknown']),
+  declaration: z.enum(['ok', 'refused', 'unknown']),
+  settings: z.enum(['ok', 'refused']),
+  hint: z.string().optional(),
+});
+type Health = z.infer<typeof Health>;
+
+const MISCONFIGURED: Health = {
+  status: 'degraded',
+  storage: 'unknown',
+  declaration: 'unknown',
+  settings: 'refused',
+  hint: 'A setting is wrong, so the app serves nothing. The log of the app names the setting and what is accepted.',
+};
+
+/** Any response shows that the app runs. The state of storage comes from one point query. */
+export const healthRoute: Route = {
+  name: 'health',
+  method: 'GET',
+  path: 'health',
+  roles: undefined,
+  summary: 'Check that the app runs, storage responds, and the model matches what is stored',
+  success: { status: 200, description: 'Healthy', body: Health },
+  others: { 503: { description: 'Degraded; the body says why', body: Health } },
+  whenMisconfigured: { status: 503, body: MISCONFIGURED, headers: { 'cache-control': 'no-store' } },
+  handle: checkHealth,
+};
+
+async function checkHealth(context: RequestContext): Promise<RouteResult> {
+  const probe = readRow(context.app.engine.storage, { table: SYSTEM_TABLE, partition: 'health', row: 'probe' });
+  const [storage, declaration] = await Promise.all([
+    withTimeout<Health['storage']>(
+      probe.then(
+        () => 'ok',
+        () => 'unavailable',
+      ),
+      'unavailable',
+    ),
+    withTimeout<Health['declaration']>(checkDeclaration(context), 'unknown'),
+  ]);
+  const isHealthy = storage === 'ok' && declaration === 'ok';
+  const body: Health = { status: isHealthy ? 'ok' : 'degraded', storage, declaration, settings: 'ok' };
+  return { status: isHealthy ? 200 : 503, body, headers: { 'cache-control': 'no-store' } };
+}
+
+/** While the model is rejected no other route is served, so the health check must show it. */
+async function checkDeclaration({ app, log }: RequestContext): Promise<Health['declaration']> {
+  try {
+    await app.ready(log);
+    return 'ok';
+  } catch (error) {
+    if (!(error instanceof RowkeyError && error.code === 'wrong-setting')) return 'unknown';
+    log.error(error.message);
+    return 'refused';
+  }
+}
+
+function withTimeout<Result>(work: Promise<Result>, otherwise: Result): Promise<Result> {
+  return Promise.race([work, sleep(TIMEOUT_MS, otherwise, { ref: false })]);
+}

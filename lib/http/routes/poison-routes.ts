@@ -1,0 +1,112 @@
+import { z } from 'zod';
+import { canReadWhole } from '../../access/rule.ts';
+import { omit, withArchives } from '../../define/entity.ts';
+import { parse } from '../../define/validation.ts';
+import { dropPoison, listPoison, Poison, PoisonFilter, replayPage, replayPoison } from '../../engine/consume/poison.ts';
+import { PAGE_QUERY, readPageQuery, toNextLink } from '../paging.ts';
+import type { RequestContext, Route } from '../route.ts';
+
+const PATH = 'operations/poison';
+const roles = ['operator'] as const;
+
+/** Without the text if the caller may not read the whole entity: the text contains keys of the entity and its indexes. */
+const VisiblePoison = Poison.partial({ text: true });
+const About = z.object({ entity: z.string() });
+
+export const poisonRoutes: readonly Route[] = [
+  {
+    name: 'operations-poison-list',
+    method: 'GET',
+    path: PATH,
+    roles,
+    query: PAGE_QUERY,
+    summary: 'List messages that could not be handled, newest first',
+    success: {
+      status: 200,
+      description: 'A page of messages; the Link header names the next page, if there is one',
+      body: z.object({ items: z.array(VisiblePoison) }),
+      headers: ['Link'],
+    },
+    handle: listMessages,
+  },
+  {
+    name: 'operations-poison-replay',
+    method: 'POST',
+    path: `${PATH}/{id}/replay`,
+    roles,
+    summary: 'Send a message to its queue again and remove it from the list',
+    success: { status: 202, description: 'Sent', body: Poison.pick({ id: true, queue: true }) },
+    handle: async ({ app, params }) => {
+      const { id, queue } = await replayPoison(app.engine, params.id ?? '');
+      return { status: 202, body: { id, queue } };
+    },
+  },
+  {
+    name: 'operations-poison-replays',
+    method: 'POST',
+    path: `${PATH}/replays`,
+    roles,
+    query: PAGE_QUERY,
+    summary:
+      'Send a page of messages to their queues again, filtered by queue or by text of the reason, and remove them from the list',
+    requestBody: PoisonFilter,
+    success: {
+      status: 202,
+      description: 'The ids of the messages sent; the Link header names the next page, if there is one',
+      body: z.object({ replayed: z.array(z.string()) }),
+      headers: ['Link'],
+    },
+    handle: async (context) => {
+      const filter = parse(PoisonFilter, await context.json());
+      const bound = JSON.stringify([PATH, 'replays', filter]);
+      const { top, after } = await readPageQuery(context, bound);
+      const { replayed, last, more } = await replayPage(context.app.engine, {
+        ...filter,
+        limit: top,
+        after: after?.row,
+      });
+      const next = more && last ? { row: last } : undefined;
+      const headers = await toNextLink(context, next, { path: `/api/${PATH}/replays`, bound });
+      return { status: 202, body: { replayed }, headers };
+    },
+  },
+  {
+    name: 'operations-poison-drop',
+    method: 'DELETE',
+    path: `${PATH}/{id}`,
+    roles,
+    summary: 'Delete a message from the list',
+    success: { status: 204, description: 'Deleted' },
+    handle: async ({ app, params }) => {
+      await dropPoison(app.engine, params.id ?? '');
+      return { status: 204 };
+    },
+  },
+];
+
+async function listMessages(context: RequestContext) {
+  const { engine } = context.app;
+  const { top, after } = await readPageQuery(context, PATH);
+  const { items, more } = await listPoison(engine, { limit: top, after: after?.row });
+  const last = items.at(-1);
+  const next = more && last ? { row: last.id } : undefined;
+  return {
+    status: 200,
+    body: { items: items.map((item) => hideText(context, item)) },
+    headers: await toNextLink(context, next, { path: `/api/${PATH}`, bound: PATH }),
+  };
+}
+
+function hideText({ app, caller }: RequestContext, poison: Poison): z.infer<typeof VisiblePoison> {
+  const about = withArchives(app.entities).find(({ name }) => name === entityNameIn(poison.text));
+  return about && !canReadWhole(about, caller) ? VisiblePoison.parse(omit(poison, ['text'])) : poison;
+}
+
+/** Every message of this app names its entity. */
+function entityNameIn(text: string): string | undefined {
+  try {
+    return About.safeParse(JSON.parse(text)).data?.entity;
+  } catch {
+    return undefined;
+  }
+}

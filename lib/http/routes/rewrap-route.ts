@@ -1,0 +1,31 @@
+import { z } from 'zod';
+import type { Entity } from '../../define/entity.ts';
+import { rewrapEntities } from '../../operations/rewrap.ts';
+import { PAGE_QUERY, readPageQuery, toNextLink } from '../paging.ts';
+import type { Route } from '../route.ts';
+
+const Rewrapped = z.object({ looked: z.int(), rewrapped: z.int(), failed: z.int() });
+
+/** For operators, after a rotation of the key-encryption key: to be repeated until there is no next page. */
+export function rewrapRoute(entity: Entity): Route {
+  const path = `operations/rewrap/${entity.name}`;
+  return {
+    name: `operations-rewrap-${entity.name}`,
+    method: 'POST',
+    path,
+    roles: ['operator'],
+    query: PAGE_QUERY,
+    summary: `Rewrap the data keys of a page of ${entity.name} with the current key-encryption key`,
+    success: {
+      status: 200,
+      description:
+        'How many entities were read, rewrapped, and could not be decrypted; the Link header names the next page',
+      body: Rewrapped,
+      headers: ['Link'],
+    },
+    handle: async (context) => {
+      const { next, ...body } = await rewrapEntities(context.app.engine, entity, await readPageQuery(context, path));
+      return { status: 200, body, headers: await toNextLink(context, next, { path: `/api/${path}`, bound: path }) };
+    },
+  };
+}

@@ -1,0 +1,125 @@
+import { z } from 'zod';
+import { canRead, hasWriteOnlyRoles } from '../../access/rule.ts';
+import type { Entity } from '../../define/entity.ts';
+import { parse } from '../../define/validation.ts';
+import { RowkeyError } from '../../errors.ts';
+import { deleteSeries, increment, readSeries, setCounts, slotsOf, toSlot } from '../../patterns/data-series.ts';
+import { readKey } from '../entity-key.ts';
+import { readRequestId } from '../idempotency.ts';
+import { type RequestContext, type Route, type RouteResult, toPathTemplate } from '../route.ts';
+
+const Count = z.strictObject({ count: z.int32().min(0) });
+/** The largest increment for a role that may not read the count. */
+const MAX_UNREAD_INCREMENT = 1_000_000;
+const Increment = z.strictObject({ by: z.int32() });
+const Counts = z.strictObject({ counts: z.record(z.string(), z.int32().min(0)) });
+
+/** A chart is one GET, a count one merge, and no concurrent increment is lost. */
+export function seriesRoutes(entity: Entity): Route[] {
+  const { name, access } = entity;
+  const slot = slotsOf(entity).name;
+  const path = `${name}/${toPathTemplate(entity.keyFields)}`;
+  const body = entity.schema.extend({ counts: z.array(z.int()) });
+  return [
+    {
+      name: `${name}-get`,
+      method: 'GET',
+      path,
+      roles: access.read,
+      summary: `Get all counts of an entity of ${name}, by ${slot}`,
+      success: { status: 200, description: `A count for each ${slot}`, body },
+      handle: async (context) => getCounts(entity, context),
+    },
+    {
+      name: `${name}-patch`,
+      method: 'PATCH',
+      path,
+      roles: access.write,
+      summary: `Set several counts, by ${slot}`,
+      requestBody: Counts,
+      success: { status: 204, description: 'All counts are set' },
+      handle: async (context) => {
+        const { counts } = parse(Counts, await context.json());
+        const bySlot = Object.entries(counts).map(([text, count]) => [toSlot(entity, text), count] as const);
+        await setCounts(context.app.engine, entity, readKey(entity, context), new Map(bySlot));
+        return { status: 204 };
+      },
+    },
+    {
+      name: `${name}-delete`,
+      method: 'DELETE',
+      path,
+      roles: access.write,
+      summary: `Delete all counts of an entity of ${name}`,
+      success: { status: 204, description: 'Deleted' },
+      handle: async (context) => {
+        await deleteSeries(context.app.engine, entity, readKey(entity, context));
+        return { status: 204 };
+      },
+    },
+    {
+      name: `${name}-put-${slot}`,
+      method: 'PUT',
+      path: `${path}/{${slot}}`,
+      roles: access.write,
+      summary: `Set the count of one ${slot}`,
+      requestBody: Count,
+      success: { status: 204, description: 'Set' },
+      handle: async (context) => {
+        const { count } = parse(Count, await context.json());
+        await setCounts(
+          context.app.engine,
+          entity,
+          readKey(entity, context),
+          new Map([[toSlot(entity, context.params[slot] ?? ''), count]]),
+        );
+        return { status: 204 };
+      },
+    },
+    {
+      name: `${name}-increment`,
+      method: 'POST',
+      repeatable: true,
+      path: `${path}/{${slot}}/increments`,
+      roles: access.write,
+      summary: `Add to the count of one ${slot}; concurrent increments all count`,
+      requestBody: Increment,
+      success: {
+        status: 200,
+        description: 'The new count',
+        body: Count,
+        ...(hasWriteOnlyRoles(entity) ? { unread: 'Added; the roles of the caller may not read the count' } : {}),
+      },
+      handle: async (context) => {
+        const { by } = parse(Increment, await context.json());
+        const isReader = canRead(entity, context.caller);
+        if (!isReader) checkUnreadIncrement(by);
+        const at = toSlot(entity, context.params[slot] ?? '');
+        const id = await readRequestId(context, `${name}-increment`);
+        const count = await increment(context.app.engine, entity, readKey(entity, context), { slot: at, by, id });
+        return isReader ? { status: 200, body: { count } } : { status: 204 };
+      },
+    },
+  ];
+}
+
+async function getCounts(entity: Entity, context: RequestContext): Promise<RouteResult> {
+  const { values, counts } = await readSeries(context.app.engine, entity, readKey(entity, context));
+  return { status: 200, body: { ...values, counts } };
+}
+
+/**
+ * The 400 for a count out of range discloses how large the count is. Without negative and very large increments it does so
+ * only for a count near the limit. Throws `forbidden`.
+ */
+function checkUnreadIncrement(by: number): void {
+  if (by >= 0 && by <= MAX_UNREAD_INCREMENT) return;
+  throw new RowkeyError(
+    'forbidden',
+    `A role that may not read the count may add at most ${MAX_UNREAD_INCREMENT} at a time; got ${by}.`,
+    {
+      field: 'by',
+      accepted: `0 to ${MAX_UNREAD_INCREMENT}`,
+    },
+  );
+}

@@ -1,0 +1,133 @@
+import { z } from 'zod';
+import { canReadWhole } from '../../access/rule.ts';
+import type { Caller } from '../../access/token.ts';
+import { type Entity, omit } from '../../define/entity.ts';
+import { RowkeyError } from '../../errors.ts';
+import { type Finding, Findings, VisibleFinding } from '../../operations/finding.ts';
+import { cleanUpIndex } from '../../operations/index-clean-up.ts';
+import { markBuilt } from '../../operations/model-guard.ts';
+import { type VerifyPage, VerifyPosition, verifyPage } from '../../operations/verify.ts';
+import { readVerifyRun, VerifyRun } from '../../operations/verify-run.ts';
+import { PAGE_QUERY, readPageQuery, toNextLink } from '../paging.ts';
+import { readBoolean } from '../query.ts';
+import type { RequestContext, Route } from '../route.ts';
+
+const roles = ['operator'] as const;
+
+/** For operators: compares a page with its index entries and repairs it, builds a new index, cleans up a removed one. */
+export function verifyRoutes(entity: Entity): Route[] {
+  const { name } = entity;
+  const path = `operations/verify/${name}`;
+  return [
+    {
+      name: `operations-verify-${name}`,
+      method: 'GET',
+      path,
+      roles,
+      summary: `Get the result of the last weekly consistency check of ${name}`,
+      success: {
+        status: 200,
+        description: 'The result',
+        body: VerifyRun.extend({ findings: z.array(VisibleFinding) }),
+      },
+      handle: async ({ app, caller }) => {
+        const run = await readVerifyRun(app.engine, entity);
+        if (!run) throw new RowkeyError('not-found', `No weekly consistency check of ${name} has run yet.`);
+        return { status: 200, body: { ...run, findings: hideKeys(entity, caller, run.findings) } };
+      },
+    },
+    {
+      name: `operations-verify-${name}-page`,
+      method: 'POST',
+      path,
+      roles,
+      query: { ...PAGE_QUERY, repair: 'true also repairs the findings; the default is false' },
+      summary: `Compare a page of ${name} with its index entries, copies, lists, counts and blobs`,
+      success: {
+        status: 200,
+        description: 'The findings; the Link header names the next page, if there is one',
+        body: Findings,
+        headers: ['Link'],
+      },
+      handle: (context) => verify(entity, context, path),
+    },
+    ...Object.keys(entity.indexes).map((index): Route => {
+      const where = `operations/reindex/${name}/${index}`;
+      return {
+        name: `operations-reindex-${name}-${index}`,
+        method: 'POST',
+        path: where,
+        roles,
+        query: PAGE_QUERY,
+        summary: `Build the index ${index} for a page of ${name}`,
+        success: {
+          status: 200,
+          description: 'The missing entries; the Link header names the next page, if there is one',
+          body: Findings,
+          headers: ['Link'],
+        },
+        handle: (context) => build(entity, context, { path: where, index }),
+      };
+    }),
+    {
+      name: `operations-clean-up-${name}`,
+      method: 'POST',
+      path: `operations/clean-up/${name}/{index}`,
+      roles,
+      query: PAGE_QUERY,
+      summary: `Delete a page of entries of an index that ${name} no longer declares`,
+      success: {
+        status: 200,
+        description: 'The deleted entries; the Link header names the next page, if there is one',
+        body: Findings,
+        headers: ['Link'],
+      },
+      handle: (context) => cleanUp(entity, context, context.params.index ?? ''),
+    },
+  ];
+}
+
+async function verify(entity: Entity, context: RequestContext, path: string) {
+  const repair = readBoolean(context.query, 'repair');
+  return presentWalk(context, { entity, path, bound: `${path}?repair=${repair}` }, (page) =>
+    verifyPage(context.app.engine, entity, { ...page, repair }),
+  );
+}
+
+async function build(entity: Entity, context: RequestContext, { path, index }: { path: string; index: string }) {
+  const { engine } = context.app;
+  return presentWalk(context, { entity, path }, async (page) => {
+    const built = await verifyPage(engine, entity, { ...page, repair: true, only: index });
+    if (!built.next && built.left === 0) await markBuilt(engine, entity, index);
+    return built;
+  });
+}
+
+async function cleanUp(entity: Entity, context: RequestContext, index: string) {
+  const { engine, entities } = context.app;
+  const path = `operations/clean-up/${entity.name}/${encodeURIComponent(index)}`;
+  return presentWalk(context, { entity, path }, (page) => cleanUpIndex(engine, entity, index, { entities, ...page }));
+}
+
+interface PageRequest {
+  readonly position: VerifyPosition | undefined;
+  readonly top: number;
+}
+
+/** The link to the next page is valid only for the same walk (`bound`). */
+async function presentWalk(
+  context: RequestContext,
+  { entity, path, bound = path }: { entity: Entity; path: string; bound?: string },
+  walk: (page: PageRequest) => Promise<VerifyPage>,
+) {
+  const { top, after } = await readPageQuery(context, bound);
+  const position = after && VerifyPosition.parse(JSON.parse(after.row));
+  const { looked, findings, next } = await walk({ position, top });
+  const row = next && { row: JSON.stringify(next) };
+  const headers = await toNextLink(context, row, { path: `/api/${path}`, bound });
+  return { status: 200, body: { looked, findings: hideKeys(entity, context.caller, findings) }, headers };
+}
+
+function hideKeys(entity: Entity, caller: Caller, findings: readonly Finding[]) {
+  return canReadWhole(entity, caller) ? findings : findings.map((finding) => omit(finding, ['partition', 'row']));
+}
