@@ -182,23 +182,49 @@ export async function rowsOf(storage: Storage, table: string): Promise<Record<st
 }
 
 /**
- * Compares every index with the entities, row for row and field for field: nothing missing, nothing left over, no claim, no tombstone, and no
- * message that could not be handled. The expectation is computed from the declaration alone.
+ * Compares every index of an entity with its entities: no entry is missing, different or left over, and there is no claim,
+ * tombstone or poison message. The expectation is computed from the declaration alone. Returns the entities. Fails with the
+ * differences; one that an earlier test of the file has failed with is not reported again.
  */
 export async function expectIndexesToAgree(storage: Storage, entity: Entity): Promise<Values[]> {
-  expect(await rowsOf(storage, POISON_TABLE)).toEqual([]);
+  const poison = await rowsOf(storage, POISON_TABLE);
   const rows = await rowsOf(storage, entity.table);
-  const entities = rows.filter((row) => row.EntityType === entity.name && row.SourceRow === undefined);
-  const values = entities.map((row) => {
-    const snapshot = toSnapshot(entity, { table: '', partition: '', row: '', etag: '', properties: row });
-    if (snapshot.state !== 'live') throw new Error('A row of this type is an entity.');
-    expect(snapshot.system.MovingFrom, 'an entity still arriving').toBeUndefined();
-    return snapshot.values;
-  });
   const archived = entity.archive ? await rowsOf(storage, entity.archive.table) : [];
-  expect([...rows, ...archived].filter((row) => row.EntityType === 'tombstone')).toEqual([]);
-  expect(archived.filter(({ MovingFrom = '' }) => MovingFrom !== '')).toEqual([]);
+  const values: Values[] = [];
+  const differences = [
+    ...poison.map((row) => `poison message of ${row.Queue}: ${row.Reason}`),
+    ...[...rows, ...archived].filter(({ EntityType }) => EntityType === 'tombstone').map(about('tombstone')),
+    ...archived.filter(({ MovingFrom = '' }) => MovingFrom !== '').map(about('unfinished transfer')),
+  ];
+  for (const row of rows.filter(({ EntityType, SourceRow }) => EntityType === entity.name && SourceRow === undefined)) {
+    const snapshot = toSnapshot(entity, { table: '', partition: '', row: '', etag: '', properties: row });
+    if (snapshot.state !== 'live') differences.push(about(`entity that is ${snapshot.state}`)(row));
+    else if (snapshot.system.MovingFrom !== undefined) differences.push(about('unfinished transfer')(row));
+    else values.push(snapshot.values);
+  }
+  const wanted = wantedEntries(entity, values);
+  const found = new Map<string, Set<string>>();
+  const tables = new Set([entity.table, ...[...wanted.keys()].map((key): string => JSON.parse(key)[0])]);
+  for (const table of tables)
+    for (const row of await rowsOf(storage, table)) {
+      const isList = row.EntityType === 'list';
+      if (!isList && row.SourceRow === undefined) continue;
+      if (row.Claim !== undefined) differences.push(about(`claim in ${table}`)(row));
+      const address = { table, partition: String(row.partitionKey), row: String(row.rowKey) };
+      const members = isList ? membersOf(await readList(storage, address)) : [];
+      const copied = () => textOf(toValues(entity, row));
+      const contents = isList ? members : [JSON.stringify([row.SourcePartition, row.SourceRow]) + copied()];
+      if (contents.length > 0) found.set(JSON.stringify([table, row.partitionKey, row.rowKey]), new Set(contents));
+    }
+  differences.push(...entryDifferences(wanted, found));
+  for (const { target, field } of entity.countedBy)
+    differences.push(...countDifferences(rows, values, { target: target(), field }));
+  reportDifferences(differences.map((difference) => `${entity.name}: ${difference}`));
+  return values;
+}
 
+/** The entries that the declaration asks for: what each row holds, by its address. */
+function wantedEntries(entity: Entity, values: readonly Values[]): Map<string, Set<string>> {
   const wanted = new Map<string, Set<string>>();
   const want = (table: string, partition: unknown, row: unknown, content: string) => {
     const key = JSON.stringify([table, partition, row]);
@@ -220,49 +246,70 @@ export async function expectIndexesToAgree(storage: Storage, entity: Entity): Pr
         want(entity.table, partition, buildKey(index.row, one), buildKey(index.holds, one));
     }
   }
-  const found = new Map<string, Set<string>>();
-  const tables = new Set([entity.table, ...[...wanted.keys()].map((key): string => JSON.parse(key)[0])]);
-  for (const table of tables)
-    for (const row of await rowsOf(storage, table)) {
-      const isList = row.EntityType === 'list';
-      if (!isList && row.SourceRow === undefined) continue;
-      expect(row.Claim === undefined ? undefined : row, 'a claim left behind').toBeUndefined();
-      const address = { table, partition: String(row.partitionKey), row: String(row.rowKey) };
-      const members = isList ? membersOf(await readList(storage, address)) : [];
-      const copied = () => textOf(toValues(entity, row));
-      const contents = isList ? members : [JSON.stringify([row.SourcePartition, row.SourceRow]) + copied()];
-      if (contents.length > 0) found.set(JSON.stringify([table, row.partitionKey, row.rowKey]), new Set(contents));
-    }
-  expect(found).toEqual(wanted);
-  for (const { target, field } of entity.countedBy) expectCounts(rows, values, { target: target(), field });
-  return values;
+  return wanted;
 }
 
-/** What is there of a copy, to be compared as a whole. */
+function about(what: string) {
+  return (row: Record<string, unknown>) => `${what}: ${JSON.stringify([row.partitionKey, row.rowKey])}`;
+}
+
+type Entries = ReadonlyMap<string, ReadonlySet<string>>;
+
+function entryDifferences(wanted: Entries, found: Entries): string[] {
+  const none = new Set<string>();
+  return [...new Set([...wanted.keys(), ...found.keys()])].flatMap((key) => {
+    const [expected, actual] = [wanted.get(key) ?? none, found.get(key) ?? none];
+    return [
+      ...[...expected].filter((content) => !actual.has(content)).map((content) => `missing in ${key}: ${content}`),
+      ...[...actual].filter((content) => !expected.has(content)).map((content) => `left over in ${key}: ${content}`),
+    ];
+  });
+}
+
+const reportedBy = new Map<string, string | undefined>();
+const MAX_DIFFERENCE_LENGTH = 1_000;
+
+/** Fails with the differences that no earlier test of the file has failed with. */
+function reportDifferences(differences: readonly string[]): void {
+  const test = expect.getState().currentTestName;
+  const unreported = differences.filter((difference) => {
+    if (!reportedBy.has(difference)) reportedBy.set(difference, test);
+    return reportedBy.get(difference) === test;
+  });
+  expect(unreported.map((difference) => difference.slice(0, MAX_DIFFERENCE_LENGTH))).toEqual([]);
+}
+
+/** All properties of a copy as a text, to compare them as a whole. */
 function textOf(values: Values): string {
   const there = Object.entries(values).filter(([, value]) => value !== undefined && value !== null);
   return inspect(Object.fromEntries(there.sort(([one], [other]) => (one < other ? -1 : 1))), {
     depth: null,
     maxArrayLength: null,
     maxStringLength: null,
+    breakLength: Number.POSITIVE_INFINITY,
   });
 }
 
-/** Each partition's count is the number of entities that there are in it. */
-function expectCounts(
+/** The count in each partition must be the number of its entities. */
+function countDifferences(
   rows: readonly Record<string, unknown>[],
   values: readonly Values[],
   { target, field }: { target: Entity; field: string },
-) {
-  const there = new Map<unknown, number>();
+): string[] {
+  const expected = new Map<unknown, number>();
   for (const one of values) {
     const partition = buildKey(target.partition, one);
-    there.set(partition, (there.get(partition) ?? 0) + 1);
+    expected.set(partition, (expected.get(partition) ?? 0) + 1);
   }
   const counted = rows
     .filter((row) => Number(row[field] ?? 0) !== 0)
     .map((row) => [row.partitionKey, row[field]] as const);
-  expect(new Map(counted), `the counts ${field}`).toEqual(there);
+  const actual = new Map(counted);
+  return [...new Set([...expected.keys(), ...actual.keys()])]
+    .filter((partition) => expected.get(partition) !== actual.get(partition))
+    .map(
+      (key) => `${field} of ${JSON.stringify(key)} is ${actual.get(key) ?? 0}, but there are ${expected.get(key) ?? 0}`,
+    );
 }
 
 let counter = 0;

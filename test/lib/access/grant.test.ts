@@ -126,7 +126,7 @@ describe('writing through a grant', () => {
     expect(() => requireGrantable(employee, permissions)).toThrow(
       expect.objectContaining({
         code: 'forbidden',
-        message: expect.stringMatching(/employees is for less than that: its/),
+        message: expect.stringMatching(/employees cannot have the permissions "\w+": its/),
       }),
     );
     expect(() => requireGrantable(logins, permissions)).toThrow(

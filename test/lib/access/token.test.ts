@@ -126,7 +126,7 @@ describe('a good token', () => {
 describe('refused as unauthenticated is', () => {
   test.each([undefined, '', 'Bearer', 'Bearer ', 'Basic YTpi', 'Bearer a b'])('no token: %j', async (authorization) => {
     const error = await refusal(authorization);
-    expect([error.code, error.message]).toEqual(['unauthenticated', 'The request carries no bearer token.']);
+    expect([error.code, error.message]).toEqual(['unauthenticated', 'The request has no bearer token.']);
   });
 
   test.each(['x', 'a.b.c', '..', `${'a'.repeat(10_000)}.b.c`])('what is no token', (text) => expectInvalid(text));
@@ -199,7 +199,7 @@ test('a role is needed where one is', () => {
   expect(() => requireRole(caller, ['hr', 'operator'])).toThrow(
     expect.objectContaining({
       code: 'forbidden',
-      message: 'No role of the token allows this request; one of these is required: hr, operator.',
+      message: 'The request requires one of these roles: hr, operator; the token has none of them.',
     }),
   );
   expect(() => requireRole(caller, [])).toThrow(expect.objectContaining({ code: 'forbidden' }));

@@ -1,0 +1,39 @@
+import { beforeAll, expect, test } from 'vitest';
+import { createEntity } from '../lib/engine/write/entity-store.ts';
+import { employees } from '../lib/model/directory/employees.ts';
+import { expectIndexesToAgree, openWorld, somebody, type World } from './world.ts';
+
+let world: World;
+beforeAll(async () => {
+  world = await openWorld(import.meta.url);
+});
+
+const leave = (rowKey: string) =>
+  world.storage.table('employeesbyemail').createEntity({
+    partitionKey: 'left',
+    rowKey,
+    EntityType: 'employees',
+    SourcePartition: 'Sales',
+    SourceRow: 'empid_000000',
+  });
+const disagreement = () =>
+  expectIndexesToAgree(world.storage, employees).then(
+    () => undefined,
+    (error: { actual?: unknown }) => error.actual,
+  );
+
+test('fails with a leftover index row, and with nothing else, as long as the row is there', async () => {
+  await createEntity(world.engine, employees, somebody());
+  await world.settle();
+  expect(await disagreement()).toBeUndefined();
+  await leave('1');
+  const difference = [expect.stringMatching(/^employees: left over in \["employeesbyemail","left","1"\]/)];
+  expect(await disagreement()).toEqual(difference);
+  expect(await disagreement()).toEqual(difference);
+});
+
+test('does not fail with a difference that an earlier test has reported', async () => {
+  expect(await disagreement()).toBeUndefined();
+  await leave('2');
+  expect(await disagreement()).toEqual([expect.stringContaining('["employeesbyemail","left","2"]')]);
+});
