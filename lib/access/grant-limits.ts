@@ -40,7 +40,7 @@ export async function admitGrant({ storage, now }: Engine, subject: string): Pro
     if (!(error instanceof RateLimiterRes)) throw error;
     const retryAfter = Math.ceil(error.msBeforeNext / 1_000);
     const accepted = `${GRANTS_PER_MINUTE} grants a minute`;
-    throw new RowkeyError('too-many-requests', 'Too many grants were asked for.', { retryAfter, accepted });
+    throw new RowkeyError('too-many-requests', 'The identity requested too many grants.', { retryAfter, accepted });
   }
   if (await readRow(storage, addressOf(subject)))
     throw new RowkeyError('forbidden', 'Grants are revoked for this identity; an operator can restore them.');

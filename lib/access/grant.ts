@@ -33,7 +33,10 @@ export function grantFor(
 ): Grant {
   // An empty bound is left out of a signature, and a bound left out is no bound.
   if (partition === '' || row === '')
-    throw new RowkeyError('forbidden', `No grant can be given for one of ${entity.name}: its key has an empty part.`);
+    throw new RowkeyError(
+      'forbidden',
+      `No grant can be issued for this entity of ${entity.name}: a part of its key is empty.`,
+    );
   return {
     table,
     partition,
@@ -49,10 +52,14 @@ export function requireGrantable(entity: Entity, permissions: string): void {
   const accepted = own && 'through' in own ? own.permissions : 'r';
   if ([...permissions].every((permission) => accepted.includes(permission))) return;
   const why = canWriteThroughGrant(entity)
-    ? 'what else is done has to be checked by the API'
-    : 'its indexes and copies would not follow what is written past the API';
-  throw new RowkeyError('forbidden', `A grant for ${entity.name} is for less than that: ${why}.`, {
-    field: 'permissions',
-    accepted,
-  });
+    ? 'only the API checks other changes'
+    : 'its indexes and copies would not follow a direct write to storage';
+  throw new RowkeyError(
+    'forbidden',
+    `A grant for ${entity.name} cannot have the permissions "${permissions}": ${why}.`,
+    {
+      field: 'permissions',
+      accepted,
+    },
+  );
 }

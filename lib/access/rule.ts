@@ -50,20 +50,18 @@ export function rolesToReadBy({ access }: Entity, fields: readonly string[]): Ro
   return access.read.filter((role) => fields.every((field) => access.restricted?.[field]?.includes(role) ?? true));
 }
 
-/** Who may not see a field may not set it, nor ask by it. Throws `forbidden`. */
+/** A caller who may not read a field may not set it or filter by it. Throws `forbidden`. */
 export function checkMentions(entity: Entity, caller: Roles, input: unknown): void {
   if (typeof input !== 'object' || input === null) return;
   const field = hiddenFields(entity, caller).find((hidden) => Object.hasOwn(input, hidden));
   if (field)
-    throw new RowkeyError(
-      'forbidden',
-      `The field ${field} is restricted: no role of the token may set it or filter by it.`,
-      { field },
-    );
+    throw new RowkeyError('forbidden', `"${field}" is restricted: no role of the token may set it or filter by it.`, {
+      field,
+    });
 }
 
 function notForCaller({ name }: Entity, roles: readonly Role[]): RowkeyError {
-  return new RowkeyError('forbidden', `This request needs a role that may read ${name}; the token has none.`, {
+  return new RowkeyError('forbidden', `The request requires a role that may read ${name}; the token has none.`, {
     accepted: roles.length > 0 ? roles.join(', ') : 'no role',
   });
 }

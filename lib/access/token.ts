@@ -37,7 +37,7 @@ export function requireRole(caller: Caller, roles: readonly Role[]): void {
   if (roles.some((role) => caller.roles.includes(role))) return;
   throw new RowkeyError(
     'forbidden',
-    `No role of the token allows this request; one of these is required: ${roles.join(', ')}.`,
+    `The request requires one of these roles: ${roles.join(', ')}; the token has none of them.`,
     {
       accepted: roles.join(', '),
     },
@@ -59,7 +59,7 @@ export function createAuthenticator({ issuer, audience, jwksUri }: IdentityProvi
   };
   return async (authorization) => {
     const token = /^Bearer +(\S+)$/i.exec(authorization ?? '')?.[1];
-    if (!token) throw new RowkeyError('unauthenticated', 'The request carries no bearer token.');
+    if (!token) throw new RowkeyError('unauthenticated', 'The request has no bearer token.');
     try {
       const { payload } = await jwtVerify(token, key, options);
       return toCaller(Claims.parse(payload));
@@ -98,7 +98,12 @@ function keysOf(jwksUri: string): JWTVerifyGetKey {
     } catch (error) {
       if (error instanceof errors.JWKSNoMatchingKey || error instanceof errors.JWKSMultipleMatchingKeys) throw error;
       const details = { retryAfter: RETRY_AFTER_SECONDS };
-      throw new RowkeyError('identity-unavailable', 'Tokens cannot be checked now.', details, error);
+      throw new RowkeyError(
+        'identity-unavailable',
+        'The token cannot be verified: the keys of its issuer are unavailable.',
+        details,
+        error,
+      );
     }
   };
 }
