@@ -1,4 +1,5 @@
 import type { Authenticate } from './access/token.ts';
+import './patterns/patterns.ts';
 import type { Entity } from './define/entity.ts';
 import { createRuntime, type Runtime } from './runtime.ts';
 import type { RowkeySettings, UnusableSettings } from './settings.ts';

@@ -1,5 +1,4 @@
 import type { z } from 'zod';
-import type { DenormalizedDeclaration } from '../patterns/denormalization.ts';
 import type { Access, ColumnType, Entity, Period, Values } from './entity.ts';
 import { type FieldSchema, fieldSchemas } from './field-schema.ts';
 import type { Index } from './indexes.ts';
@@ -13,6 +12,13 @@ type Checked<Template extends string, Field extends string> =
   Exclude<FieldsOf<Template>, Field> extends never
     ? Template
     : `{${Exclude<FieldsOf<Template>, Field>}} is not a field of the schema`;
+
+/** Fields of this entity that are copied from another one of its partition, found by a reference to its key. */
+export interface DenormalizedDeclaration<Field extends string = string> {
+  readonly source: Entity;
+  readonly reference: { readonly field: Field; readonly keyField: string };
+  readonly copies: Partial<Readonly<Record<Field, (source: Values) => unknown>>>;
+}
 
 export interface Declaration<
   Shape extends z.ZodRawShape,

@@ -1,8 +1,8 @@
 import { RowkeyError } from '../errors.ts';
 import type { Properties, Row } from '../storage/rows.ts';
 import { type ColumnType, type Entity, isWrittenByClients, pick, type Values } from './entity.ts';
-import { isInBlob, isSealed } from './reference.ts';
-import { splitText } from './split-text.ts';
+import type { ColumnForm } from './pattern.ts';
+import { patternsOf } from './patterns-of.ts';
 
 /** Properties of ours begin with a capital; a schema's fields cannot. */
 export interface SystemProperties {
@@ -22,26 +22,24 @@ export interface SystemProperties {
 /** What is known of an entity's row: the state a change is planned from. */
 export type Snapshot =
   | { readonly state: 'absent' }
-  /** Keeps the counts of an entity that does not exist. */
-  | { readonly state: 'placeholder'; readonly etag: string; readonly writeId: string; readonly counts: Values }
+  /** Keeps what other entities have set in the row of an entity that does not exist. */
+  | { readonly state: 'placeholder'; readonly etag: string; readonly writeId: string; readonly kept: Properties }
   /** With `movedTo`, the id of the operation that moved the entity and still has to open it where it arrived. */
   | { readonly state: 'tombstone'; readonly etag: string; readonly writeId: string; readonly movedTo: string }
   | { readonly state: 'live'; readonly etag: string; readonly values: Values; readonly system: SystemProperties };
 export type Live = Extract<Snapshot, { state: 'live' }>;
 
 /** https://learn.microsoft.com/rest/api/storageservices/understanding-the-table-service-data-model */
-const MAX_STRING_LENGTH = 32_768;
+export const MAX_STRING_LENGTH = 32_768;
 const MAX_ENTITY_BYTES = 1_048_576;
 /** Keys of 1 KiB each, the timestamp, and 8 bytes and a type for each property. */
 const ENTITY_OVERHEAD = 2_200;
 const PROPERTY_OVERHEAD = 16;
-/** A text that may be large takes so many properties, half of an entity, before it goes to a blob; several share them. */
-const MAX_PARTS = 8;
 /** The service allows 255 with PartitionKey, RowKey and Timestamp; some are for our own. */
 const MAX_PROPERTIES = 240;
 /** What a deleted entity's row is until the reconciler takes it away; a range filters by type and so never meets one. */
 export const TOMBSTONE = 'tombstone';
-/** What keeps the counts of an entity that does not exist. */
+/** The type of the row that stays under the key of an entity that does not exist, for what other entities set in it. */
 export const PLACEHOLDER = 'placeholder';
 
 /** The stored form of an entity. Throws `too-large` naming the field that does not fit. */
@@ -56,7 +54,7 @@ export function toProperties(
   return properties;
 }
 
-/** The stored form of some fields, without ours; those without a value are left out. Throws as `toProperties` does. */
+/** The stored form of some fields, without ours. Fields without a value are left out. Throws as `toProperties` does. */
 export function fieldsToProperties(entity: Entity, values: Values): Properties {
   const entries = Object.entries(values).filter(([, value]) => value !== undefined && value !== null);
   if (entries.length > MAX_PROPERTIES)
@@ -68,41 +66,26 @@ export function fieldsToProperties(entity: Entity, values: Values): Properties {
   return Object.fromEntries(entries.flatMap(([field, value]) => propertiesOf(entity, field, value)));
 }
 
-function propertiesOf(entity: Entity, field: string, value: unknown): [string, unknown][] {
-  if (isSealed(value)) return [[field, value.sealed]];
-  if (!entity.large.includes(field)) return [[field, toProperty(field, entity.columns[field] ?? 'Json', value)]];
-  if (isInBlob(value)) return [[blobProperty(field), JSON.stringify(value)]];
-  const text = String(value);
-  if (!fitsRow(entity, text)) throw tooLong(field, MAX_STRING_LENGTH * partsFor(entity));
-  const parts = splitText(text, MAX_STRING_LENGTH);
-  return parts.length === 0 ? [[field, '']] : parts.map((part, index) => [partProperty(field, index), part]);
+function propertiesOf(entity: Entity, field: string, value: unknown): readonly (readonly [string, unknown])[] {
+  for (const columns of columnForms(entity)) {
+    const encoded = columns.encode(entity, field, value);
+    if (encoded) return encoded;
+  }
+  return [[field, toProperty(field, entity.columns[field] ?? 'Json', value)]];
 }
 
-/** Whether a text of a field that may be large is kept in the row, be it in several properties. */
-export function fitsRow(entity: Entity, text: string): boolean {
-  // A part may be one short, where a character of two units would be cut.
-  return text.length <= (MAX_STRING_LENGTH - 1) * partsFor(entity);
+function columnForms(entity: Entity): ColumnForm[] {
+  return patternsOf(entity).flatMap(({ columns }) => columns ?? []);
 }
 
-function partsFor({ large }: Entity): number {
-  return Math.max(1, Math.floor(MAX_PARTS / Math.max(1, large.length)));
-}
-
-function partProperty(field: string, index: number): string {
-  return index === 0 ? field : `Part${index + 1}_${field}`;
-}
-
-function blobProperty(field: string): string {
-  return `Blob_${field}`;
+/** How a pattern stores a field; undefined for a field that is one property of its type. */
+export function columnFormOf(entity: Entity, field: string): ColumnForm | undefined {
+  return columnForms(entity).find((columns) => columns.names(entity, field));
 }
 
 /** The properties in which fields are stored, for a projection, and those that tell an entity from other rows. */
 export function storedNames(entity: Entity, fields: readonly string[]): string[] {
-  const names = fields.flatMap((field) =>
-    entity.large.includes(field)
-      ? [...Array.from({ length: partsFor(entity) }, (_, index) => partProperty(field, index)), blobProperty(field)]
-      : [field],
-  );
+  const names = fields.flatMap((field) => columnFormOf(entity, field)?.names(entity, field) ?? [field]);
   return [...names, 'EntityType', 'SourceRow'];
 }
 
@@ -125,14 +108,10 @@ export function storedVersion(entity: Entity, { EntityVersion }: Properties): nu
 }
 
 function fieldOf(entity: Entity, field: string, type: ColumnType, properties: Properties): unknown {
+  const columns = columnFormOf(entity, field);
+  if (columns) return columns.decode(entity, field, properties);
   const stored = properties[field];
-  const inBlob = properties[blobProperty(field)];
-  if (typeof inBlob === 'string' && entity.large.includes(field)) return parseJson(inBlob);
-  if (stored === undefined || stored === null) return undefined;
-  if (entity.encrypted.includes(field)) return { sealed: String(stored) };
-  if (!entity.large.includes(field)) return fromProperty(type, stored);
-  const parts = Array.from({ length: partsFor(entity) }, (_, index) => properties[partProperty(field, index)] ?? '');
-  return parts.join('');
+  return stored === undefined || stored === null ? undefined : fromProperty(type, stored);
 }
 
 /** What an older declaration stored, as the present one has it: fields that it has no more are there for the upgrade. */
@@ -165,12 +144,7 @@ export function toSnapshot(entity: Entity, row: Row | undefined): Snapshot {
     return { state: 'tombstone', etag, writeId: String(WriteId), movedTo: String(MovedTo) };
   }
   if (properties.EntityType === PLACEHOLDER)
-    return {
-      state: 'placeholder',
-      etag,
-      writeId: String(properties.WriteId),
-      counts: pick(properties, Object.keys(entity.counts)),
-    };
+    return { state: 'placeholder', etag, writeId: String(properties.WriteId), kept: properties };
   return { state: 'live', etag, values: toValues(entity, properties), system: systemOf(properties) };
 }
 
@@ -211,7 +185,7 @@ function toProperty(field: string, type: ColumnType, value: unknown): unknown {
   throw tooLong(field, MAX_STRING_LENGTH);
 }
 
-function tooLong(field: string, length: number): RowkeyError {
+export function tooLong(field: string, length: number): RowkeyError {
   return new RowkeyError('too-large', `The field ${field} is longer than it can be; a field may be declared large.`, {
     field,
     accepted: `at most ${length} characters`,
@@ -250,7 +224,8 @@ function toJsonValue(stored: unknown): unknown {
   return stored;
 }
 
-function parseJson(text: string): unknown {
+/** The value, or the text if it is no JSON. */
+export function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {

@@ -1,6 +1,4 @@
 import type { z } from 'zod';
-import type { Denormalized } from '../patterns/denormalization.ts';
-import type { Counted } from '../patterns/maintained-count.ts';
 import type { CalendarUnit } from './calendar.ts';
 import type { Index } from './indexes.ts';
 import type { KeyTemplate } from './key-template.ts';
@@ -127,4 +125,22 @@ export function canWriteThroughGrant(entity: Entity): boolean {
 /** Whether clients may write it straight to storage, where nothing checks what they write. */
 export function isWrittenByClients({ access: { own } }: Pick<Entity, 'access'>): boolean {
   return own !== undefined && 'through' in own && /[aud]/.test(own.permissions);
+}
+
+/** A link of the denormalization pattern. */
+export interface Denormalized {
+  /** Copied from. */
+  readonly source: Entity;
+  /** Copied to: known once that entity is defined. */
+  readonly target: () => Entity;
+  /** The field of the target that refers to the source, and the key field of the source that it holds. */
+  readonly reference: { readonly field: string; readonly keyField: string };
+  readonly copies: Readonly<Record<string, (source: Values) => unknown>>;
+}
+
+/** A maintained count of an entity. */
+export interface Counted {
+  /** The entity that has the count: known once it is defined. */
+  readonly target: () => Entity;
+  readonly field: string;
 }

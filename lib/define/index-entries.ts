@@ -4,9 +4,11 @@ import { periodOf, tableOfPeriod } from './calendar.ts';
 import { type Entity, pick, type Values } from './entity.ts';
 import { fieldsToProperties } from './entity-codec.ts';
 import type { Copies, Index, InterPartitionIndex } from './indexes.ts';
-import { buildKey, type KeyTemplate } from './key-template.ts';
+import { buildKey, type KeyTemplate, parseKey } from './key-template.ts';
+import type { RemoteIndex } from './pattern.ts';
+import { patternsOf } from './patterns-of.ts';
 
-/** A place outside an entity's partition that has to agree with it: a copy of its own, a list, or a contested row. */
+/** A row outside an entity's partition that has to agree with the entity: a copy of its own, a list, or a contested row. */
 export interface IndexEntry {
   readonly index: string;
   readonly table: string;
@@ -58,31 +60,47 @@ function templatesOf(index: Index): KeyTemplate[] {
   return [...(remote ? [remote.partition] : []), row, ...(index.kind === 'index-entity' ? [index.holds] : [])];
 }
 
-/** Every place outside the partition that an entity in this state wants to be in. */
+/** The values from which an index builds its keys: once for each element of a list, or once, or not at all. */
+export function selectIndexed(index: Index, values: Values): Values[] {
+  const field = templatesOf(index).flatMap(({ parts }) => parts.filter(({ each }) => each))[0]?.field;
+  const list = field === undefined ? undefined : values[field];
+  const all =
+    field === undefined || !Array.isArray(list)
+      ? [values]
+      : [...new Set(list)].map((element: unknown) => ({ ...values, [field]: element }));
+  return all.filter((one) => isIndexed(index, one));
+}
+
+/** All rows in other partitions or tables that the engine keeps for an entity. */
+export function remoteIndexesOf(entity: Entity): RemoteIndex[] {
+  return patternsOf(entity).flatMap((pattern) => pattern.remoteIndexes?.(entity) ?? []);
+}
+
+/** The remote index that an entry belongs to. */
+export function remoteIndexOf(entity: Entity, { index }: Pick<IndexEntry, 'index'>): RemoteIndex | undefined {
+  return remoteIndexesOf(entity).find(({ name }) => name === index);
+}
+
+/** True if several entities compete for the row of an entry. */
+export function isContested(entity: Entity, indexEntry: IndexEntry): boolean {
+  return remoteIndexOf(entity, indexEntry)?.isContested ?? false;
+}
+
+/** The entries outside the partition that an entity in this state has. */
 export function indexEntriesOf(entity: Entity, values: Values | undefined): IndexEntry[] {
-  return Object.entries(entity.indexes).flatMap(([name, index]) =>
-    eachElement(index, values).flatMap((one) => indexEntryOf(name, index, one) ?? []),
+  if (!values) return [];
+  return remoteIndexesOf(entity).flatMap((remote) =>
+    remote.selections(values).map((one) => {
+      const { name: index, table, partition, row, list } = remote;
+      const indexEntry = { index, table, partition: buildKey(partition, one), row: buildKey(row, one) };
+      return list ? { ...indexEntry, member: buildKey(list.member, one) } : indexEntry;
+    }),
   );
 }
 
-/** The values once for each element of a list that the index's keys are made of, or as they are. */
-function eachElement(index: Index, values: Values | undefined): (Values | undefined)[] {
-  const field = templatesOf(index).flatMap(({ parts }) => parts.filter(({ each }) => each))[0]?.field;
-  const list = field === undefined ? undefined : values?.[field];
-  if (field === undefined || !Array.isArray(list)) return [values];
-  return [...new Set(list)].map((element: unknown) => ({ ...values, [field]: element }));
-}
-
-function indexEntryOf(name: string, index: Index, values: Values | undefined): IndexEntry | undefined {
-  if (!index.remote || !isIndexed(index, values)) return undefined;
-  const { table, partition } = index.remote;
-  const indexEntry = { index: name, table, partition: buildKey(partition, values), row: buildKey(index.row, values) };
-  return index.kind === 'index-entity' ? { ...indexEntry, member: buildKey(index.holds, values) } : indexEntry;
-}
-
 /** The tables in which an entity's indexes are, besides its own. */
-export function remoteTables({ indexes }: Entity): string[] {
-  return Object.values(indexes).flatMap(({ remote }) => remote?.table ?? []);
+export function remoteTables(entity: Entity): string[] {
+  return remoteIndexesOf(entity).map(({ table }) => table);
 }
 
 export function isSameEntry(one: IndexEntry, other: IndexEntry): boolean {
@@ -123,4 +141,9 @@ export function copyProperties(entity: Entity, values: Values, copies: Copies<st
 export function isCopy({ properties }: Row): boolean {
   // A property that a projection names and a row lacks may come as null.
   return typeof properties.SourceRow === 'string';
+}
+
+/** True if the table of an index has a row, and the row's key is of the index's template. */
+export function isRowOf(entity: Entity, index: Pick<Index, 'remote' | 'row'>, { table, row }: Row): boolean {
+  return table === (index.remote ?? entity).table && parseKey(index.row, row) !== undefined;
 }

@@ -43,3 +43,11 @@ export function isInBlob(value: unknown): value is InBlob {
 export function isReference(value: unknown): value is Sealed | InBlob {
   return isSealed(value) || isInBlob(value);
 }
+
+/** A reference in a row stands for nothing that can be read: it was changed, or what it refers to is gone. */
+export class ReferenceBroken extends Error {
+  override readonly name: string = 'ReferenceBroken';
+}
+
+/** Begins the name of the property that refers to the blob of a field. */
+export const BLOB_PREFIX = 'Blob_';

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { RowkeyError } from '../errors.ts';
-import { decidedFields } from '../patterns/denormalization.ts';
 import type { Entity, Values } from './entity.ts';
+import { decidedFields, referenceFields } from './patterns-of.ts';
 
 /** What a caller who reads gets: one entity, be it of several kinds. */
 export function readableSchema(entity: Entity): z.ZodType {
@@ -10,7 +10,7 @@ export function readableSchema(entity: Entity): z.ZodType {
 
 /** The same in a list, or in the answer to a write, where a field that cannot be read is null. */
 export function schemaWithGaps(entity: Entity): z.ZodType {
-  const remote = [...entity.encrypted, ...entity.large];
+  const remote = referenceFields(entity);
   if (remote.length === 0) return readableSchema(entity);
   const fields = Object.entries(entity.schema.shape).filter(([field]) => remote.includes(field));
   return entity.schema.extend(Object.fromEntries(fields.map(([field, type]) => [field, z.nullable(type)])));

@@ -1,32 +1,8 @@
-import type { KeyRing } from '../storage/key-ring.ts';
+import type { Engine, Timing } from '../define/engine.ts';
 import { lazyKeyRing } from '../storage/lazy-key-ring.ts';
 import type { Storage } from '../storage/storage.ts';
 
-/** What the patterns work with: storage, a clock, and how long things may take. Tests hold the clock. */
-export interface Engine {
-  readonly storage: Storage;
-  /** For what is stored encrypted. */
-  readonly keys: KeyRing;
-  readonly now: () => number;
-  readonly timing: Timing;
-  /** A writer settles an intent itself when it names at most so many index entries; 0 leaves every intent to the queue. */
-  readonly settleInline: number;
-}
-
-/**
- * The order is what matters: a writer stops well before its claims expire, and they expire before its intent is seen,
- * so that a reconciler never judges a transaction that may still commit.
- */
-export interface Timing {
-  /** A writer gives up this long after it sent its intent. */
-  readonly commitWithinMs: number;
-  /** A claim is live for this long. */
-  readonly claimForMs: number;
-  /** An intent is hidden for this long unless its writer shows it earlier. Whole seconds, as queues count. */
-  readonly hideIntentForSeconds: number;
-  /** Whoever works on a hidden message writes for so long after the message was hidden last. */
-  readonly settleWithinMs: number;
-}
+export type { Engine, Timing } from '../define/engine.ts';
 
 /**
  * The service works on one request for 30 s at most: a commit that was given up lands within 45 s, and an index write that

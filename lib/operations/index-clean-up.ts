@@ -1,5 +1,7 @@
 import pMap from 'p-map';
 import type { Entity } from '../define/entity.ts';
+import type { Finding, Suspicion } from '../define/finding.ts';
+import { isRowOf } from '../define/index-entries.ts';
 import { type Index, indexEntity, interPartitionIndex, intraPartitionIndex } from '../define/indexes.ts';
 import type { Engine } from '../engine/engine.ts';
 import { ANY_ROWS } from '../engine/read/page-length.ts';
@@ -8,11 +10,10 @@ import { dropList } from '../patterns/member-list.ts';
 import { dropTable } from '../storage/provision.ts';
 import { type Row, scanTable, tryAction } from '../storage/rows.ts';
 import { inPattern } from '../telemetry/span.ts';
-import type { Finding, Suspicion } from './finding.ts';
 import { type IndexShape, markCleanedUp, readFormerIndex } from './model-guard.ts';
 import { resourcesOf } from './resources.ts';
 import { bounded, PAGE_TRANSACTIONS, type VerifyPage, type VerifyPosition } from './verify.ts';
-import { checkLeftOver, isRowOf } from './verify-index-rows.ts';
+import { checkLeftOver } from './verify-index-rows.ts';
 
 /**
  * Deletes the rows of an index that is no longer declared. If the index had its own table, the table is dropped in one

@@ -2,12 +2,12 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
 import { z } from 'zod';
 import type { Entity } from '../define/entity.ts';
+import { Finding } from '../define/finding.ts';
 import type { Engine } from '../engine/engine.ts';
 import { SYSTEM_TABLE } from '../engine/read/continuation.ts';
 import { measureCost } from '../storage/cost.ts';
 import { readRow, submit } from '../storage/rows.ts';
 import { countInconsistencies } from '../telemetry/metrics.ts';
-import { Finding } from './finding.ts';
 import { VerifyPosition, verifyPage } from './verify.ts';
 
 /**

@@ -2,17 +2,18 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import pMap from 'p-map';
 import { z } from 'zod';
 import { type Entity, isWrittenByClients } from '../define/entity.ts';
-import { PLACEHOLDER } from '../define/entity-codec.ts';
+import type { Finding, Suspicion } from '../define/finding.ts';
 import { remoteTables } from '../define/index-entries.ts';
+import type { Pattern } from '../define/pattern.ts';
+import { patternsOf } from '../define/patterns-of.ts';
 import type { Engine } from '../engine/engine.ts';
 import { judgeRow } from '../engine/read/judge-row.ts';
 import { ANY_ROWS } from '../engine/read/page-length.ts';
-import { LIST, membersOf, readAnyList } from '../patterns/member-list.ts';
+import { siblingFormOf } from '../engine/write/siblings.ts';
 import { transactionsSoFar } from '../storage/cost.ts';
 import { type Address, type Row, readRow, scanTable, tryAction } from '../storage/rows.ts';
 import { inPattern } from '../telemetry/span.ts';
-import type { Finding, Suspicion } from './finding.ts';
-import { checkCounts, checkEntity } from './verify-entity.ts';
+import { checkEntity } from './verify-entity.ts';
 import { checkLeftOver } from './verify-index-rows.ts';
 
 /**
@@ -67,9 +68,9 @@ const ATTEMPTS_AT_REPAIR = 5;
 /** Whether there is anything about an entity that could disagree with it, or a client may have written it. */
 export function canVerify(entity: Entity): boolean {
   if (isWrittenByClients(entity)) return !entity.period;
-  const { period, series, indexes, countedBy, denormalized, large, attachments, archive } = entity;
-  const others = [Object.keys(indexes), countedBy, denormalized, large, Object.keys(attachments)];
-  return !period && !series && (archive !== undefined || others.some(({ length }) => length > 0));
+  const isVerified = (pattern: Pattern) =>
+    Boolean(pattern.verify || pattern.verifyPartition || pattern.remoteIndexes || pattern.blobs);
+  return !entity.period && (entity.archive !== undefined || patternsOf(entity).some(isVerified));
 }
 
 /** Looks at some rows. Throws as reads and writes do; then the same page may be asked for again. */
@@ -83,7 +84,7 @@ export const verifyPage = inPattern(
     if (table === undefined) return { looked: 0, findings: [], next: undefined, left: position.left };
     const { after } = position;
     const { rows, more } = await scanTable(engine.storage, { table, after, limit: top, bound: ANY_ROWS });
-    const units = unitsOf(engine, table, rows, after);
+    const units = unitsOf(engine, entity, { table, rows, after });
     const partitions = new Set<string>();
     const check = (unit: Unit) => checkUnit(engine, entity, unit, { partitions, only });
     const look = async (unit: Unit) => ({ unit, suspicions: await check(unit) });
@@ -149,31 +150,30 @@ interface Unit {
   readonly isWhole: boolean;
 }
 
-/** The rows of a page one after the other, with the list in front that the page before has begun. */
+/** The rows of a page one after the other. A row with many members comes in parts; the first may be left of the page before. */
 async function* unitsOf(
   { storage }: Engine,
-  table: string,
-  rows: readonly Row[],
-  after: VerifyPosition['after'],
+  entity: Entity,
+  { table, rows, after }: { table: string; rows: readonly Row[]; after: VerifyPosition['after'] },
 ): AsyncGenerator<Unit, undefined> {
-  if (after?.member !== undefined) {
-    const list = await readAnyList(storage, { table, ...after });
-    if (list) yield* partsOf(list, after.member);
+  const form = siblingFormOf(entity);
+  if (form && after?.member !== undefined) {
+    const row = await form.readAny(storage, { table, ...after });
+    if (row) yield* partsOf(row, form.members(row), after.member);
   }
-  for (const row of rows) {
-    const list = row.properties.MembersBlob === undefined ? row : await readAnyList(storage, row);
-    if (list?.properties.EntityType === LIST && membersOf(list).length > MEMBERS_IN_UNIT) yield* partsOf(list, '');
-    else yield { row, isWhole: true };
+  for (const found of rows) {
+    const row = form ? await form.complete(storage, found) : found;
+    const members = row && form ? form.members(row) : [];
+    if (row && members.length > MEMBERS_IN_UNIT) yield* partsOf(row, members, '');
+    else yield { row: found, isWhole: true };
   }
 }
 
-function* partsOf(list: Row, after: string): Generator<Unit> {
-  const members = membersOf(list)
-    .filter((member) => member > after)
-    .sort();
+function* partsOf(row: Row, all: readonly string[], after: string): Generator<Unit> {
+  const members = all.filter((member) => member > after).sort();
   for (let at = 0; at < members.length; at += MEMBERS_IN_UNIT) {
     const end = at + MEMBERS_IN_UNIT;
-    yield { row: list, members: members.slice(at, end), isWhole: end >= members.length };
+    yield { row, members: members.slice(at, end), isWhole: end >= members.length };
   }
 }
 
@@ -193,7 +193,7 @@ function tablesOf(entity: Entity): string[] {
 }
 
 interface Scope {
-  /** Those whose counts have been looked at. */
+  /** Patterns and partitions that are checked already. */
   readonly partitions: Set<string>;
   readonly only: string | undefined;
 }
@@ -214,10 +214,12 @@ async function checkUnit(
   if (EntityType === kind.name && SourceRow === undefined && row.table === kind.table)
     suspicions.push(...(await checkEntity(engine, kind, address, only)));
   else if (!isArchive && only === undefined) suspicions.push(...(await checkLeftOver(engine, entity, row, members)));
-  const isCounted = EntityType === entity.name || EntityType === PLACEHOLDER || countersOf(entity).includes(EntityType);
-  if (isCounted && row.table === entity.table && only === undefined && !partitions.has(row.partition)) {
-    partitions.add(row.partition);
-    suspicions.push(...(await checkCounts(engine, entity, row)));
+  if (row.table !== entity.table || only !== undefined) return suspicions;
+  for (const { name, verifyPartition } of patternsOf(entity)) {
+    const once = JSON.stringify([name, row.partition]);
+    if (!verifyPartition?.types(entity).includes(String(EntityType)) || partitions.has(once)) continue;
+    partitions.add(once);
+    suspicions.push(...(await verifyPartition.check(engine, entity, row)));
   }
   return suspicions;
 }
@@ -231,8 +233,4 @@ async function checkRefused({ storage }: Engine, entity: Entity, address: Addres
   const { reason, isReachable } = judged;
   const repair = () => tryAction(storage, row, { kind: 'delete', row: row.row, etag: row.etag });
   return [{ what: 'refused', of: entity.name, reason, ...address, ...(isReachable ? {} : { repair }) }];
-}
-
-function countersOf({ countedBy }: Entity): unknown[] {
-  return countedBy.map(({ target }) => target().name);
 }

@@ -1,40 +1,67 @@
 import pMap from 'p-map';
+import type { CarriedRows, Change, Siblings } from '../define/change.ts';
+import type { Engine } from '../define/engine.ts';
 import type { Entity, Values } from '../define/entity.ts';
-import { liveValues, type Snapshot, toProperties, toSnapshot } from '../define/entity-codec.ts';
+import { liveValues, toProperties, toSnapshot } from '../define/entity-codec.ts';
 import { addressOf } from '../define/index-entries.ts';
 import { buildKey, prefixOfChildren, rangeOfPrefix } from '../define/key-template.ts';
-import type { Engine } from '../engine/engine.ts';
+import type { Pattern } from '../define/pattern.ts';
 import { toPlaced } from '../engine/write/stored-values.ts';
 import { busy, RowkeyError } from '../errors.ts';
-import { type Action, type Address, type Properties, type Row, readRange } from '../storage/rows.ts';
+import { type Action, type Address, type Row, readRange } from '../storage/rows.ts';
 
 /**
- * Compound key pattern: `empid_000123` and `empid_000123_2012` lie side by side, so that one range query reads an entity
- * with its children. Each write of a child touches the entity that it belongs to, under its ETag, in the same
- * transaction: so a delete, an archive or a move of that one, which takes the children along, misses none.
+ * Compound key pattern: `empid_000123` and `empid_000123_2012` are stored side by side, so that one range query reads an
+ * entity with its children. Each write of a child touches its parent, under the parent's ETag, in the same transaction:
+ * so a delete, an archive or a move of the parent, which takes the children along, misses none.
  */
+export const compoundKey: Pattern = {
+  name: 'compound key',
+  isUsed: ({ childOf, children }) => childOf !== undefined || children.length > 0,
+  leavesTombstone: true,
 
-const DETAILS_CONCURRENCY = 8;
+  *siblings({ childOf: parent }, { before, after }) {
+    if (parent) yield buildKey(parent.row, after ?? liveValues(before) ?? {});
+  },
+  readSiblings: readChildren,
+
+  plan(entity, changes, { siblings, actions, writeId }) {
+    for (const change of changes)
+      for (const action of childActions(entity, change, siblings)) actions.push({ action, part: { of: 'sibling' } });
+    for (const [row, etag] of parentEtags(entity, changes, siblings))
+      actions.push({
+        action: { kind: 'merge', row, properties: { TouchedBy: writeId }, etag },
+        part: { of: 'sibling' },
+      });
+  },
+
+  async carry(engine, entity, from, there) {
+    const put = await copyChildren(engine, entity, await readChildren(engine, entity, from), {
+      table: there.address.table,
+      to: there.to,
+    });
+    const drop = (await readChildren(engine, there.entity, there.address)).map(({ row }) => row);
+    return { put, drop };
+  },
+};
+
+const CHILDREN_CONCURRENCY = 8;
 
 /** The children of an entity, as they are stored: one range query. */
-export async function readChildren(
-  { storage }: Engine,
-  entity: Entity,
-  { table, partition, row }: Address,
-): Promise<Row[]> {
+async function readChildren({ storage }: Engine, entity: Entity, { table, partition, row }: Address): Promise<Row[]> {
   if (entity.children.length === 0) return [];
   const range = rangeOfPrefix(prefixOfChildren(entity.row, row));
   const { rows } = await readRange(storage, { table, partition, ...range });
   return rows.filter((found) => childOf(entity, found));
 }
 
-/** The children as they are to be where their entity goes: `to` has the fields of the key that change. */
-export async function movedChildren(
+/** The children as they are to be at the destination of their parent. `to` has the fields of the key that change. */
+async function copyChildren(
   engine: Engine,
   entity: Entity,
   rows: readonly Row[],
   there: { readonly table: string; readonly to: Values },
-): Promise<{ row: string; properties: Properties }[]> {
+): Promise<CarriedRows['put']> {
   const moved = await pMap(
     rows,
     async (found) => {
@@ -47,31 +74,16 @@ export async function movedChildren(
       });
       return [{ row: addressOf(kind, values).row, properties: toProperties(kind, values, snapshot.system) }];
     },
-    { concurrency: DETAILS_CONCURRENCY },
+    { concurrency: CHILDREN_CONCURRENCY },
   );
   return moved.flat();
 }
 
-/** What the functions here need of a planned change. */
-interface ChildChange {
-  readonly address: Address;
-  readonly before: Snapshot;
-  readonly after: Values | undefined;
-  readonly children?: {
-    readonly put: readonly { row: string; properties: Properties }[];
-    readonly drop: readonly string[];
-  };
-}
-
 /**
- * The rows that changed children belong to, each once, with the ETag under which it is touched. Throws `invalid-input` where
- * there is none, and `busy` where it is just arriving from another partition.
+ * The rows of the parents of changed children, each once, with the ETag under which it is touched. Throws `invalid-input` if
+ * a child has no parent, and `busy` while the parent arrives from another partition.
  */
-export function touchedParents(
-  entity: Entity,
-  changes: readonly ChildChange[],
-  siblings: ReadonlyMap<string, Row>,
-): Map<string, string> {
+function parentEtags(entity: Entity, changes: readonly Change[], siblings: Siblings): Map<string, string> {
   const { childOf: parent, name } = entity;
   const touched = new Map<string, string>();
   if (!parent) return touched;
@@ -98,17 +110,13 @@ export function touchedParents(
   return touched;
 }
 
-/** What becomes of the children of an entity that goes, or that arrives with them. */
-export function childActions(
-  entity: Entity,
-  { address, after, children }: ChildChange,
-  siblings: ReadonlyMap<string, Row>,
-): Action[] {
-  const put = children?.put ?? [];
+/** Deletes the children of a deleted entity, and writes those that arrive with their parent. */
+function childActions(entity: Entity, { address, after, carried }: Change, siblings: Siblings): Action[] {
+  const put = carried?.put ?? [];
   const prefix = prefixOfChildren(entity.row, address.row);
   const isOwn = (found: Row) => found.row.startsWith(prefix) && childOf(entity, found) !== undefined;
   const own = [...siblings.values()].filter(isOwn).map(({ row }) => row);
-  const dropped = after ? (children?.drop ?? []) : own;
+  const dropped = after ? (carried?.drop ?? []) : own;
   const kept = new Set(put.map(({ row }) => row));
   return [
     ...put.map(({ row, properties }) => ({ kind: 'upsert', row, properties }) as const),

@@ -5,6 +5,7 @@ import { type Declaration, defineEntity } from '../define/define-entity.ts';
 import type { Entity, Slots, Values } from '../define/entity.ts';
 import { fieldsToProperties } from '../define/entity-codec.ts';
 import { addressOf } from '../define/index-entries.ts';
+import type { Pattern } from '../define/pattern.ts';
 import { inheritedNameErrors } from '../define/validate-entity.ts';
 import type { Engine } from '../engine/engine.ts';
 import { isUnknown, type NotedChange, noteChange, noted } from '../engine/note-change.ts';
@@ -14,13 +15,23 @@ import { busy, RowkeyError } from '../errors.ts';
 import { StorageConflict } from '../storage/errors.ts';
 import { type Action, type Address, type Row, readRow, submit, tryAction } from '../storage/rows.ts';
 import { inPattern } from '../telemetry/span.ts';
-import { isCount, MAX_COUNT, seriesRowKeys } from './series-rows.ts';
 
 /**
  * Data series pattern: the counts of a day, or of a year, are properties of one entity and not entities of their own, so
  * that setting one is one merge and a chart is one get. Wide entities pattern: counts that are more than one row
- * holds lie in several, read at once and changed together in one transaction.
+ * holds are in several rows, read concurrently and changed together in one transaction.
  */
+export const dataSeries: Pattern = {
+  name: 'data series',
+  isUsed: ({ series }) => series !== undefined,
+  rowForm: {
+    entityRow: (entity, row) => firstRowKey(slotsOf(entity), row),
+    reasonToRefuse(_entity, { properties }) {
+      const wrong = Object.entries(properties).find(([name, count]) => /^Count\d{3}$/.test(name) && !isCount(count));
+      return wrong && `The property ${wrong[0]} is not a count.`;
+    },
+  },
+};
 
 type SlotsOptions = Omit<Slots, 'perRow'> & { readonly perRow?: number };
 
@@ -29,6 +40,7 @@ type SeriesDeclaration<Shape extends z.ZodRawShape, Partition extends string, Ro
   'schema' | 'table' | 'key' | 'access'
 > & { readonly slots: SlotsOptions };
 
+const MAX_COUNT = 2_147_483_647;
 /** A row has 252 properties beside its keys; some are for the key's fields and for our own. */
 const MAX_SLOTS_IN_ROW = 240;
 /** As `toSlot` reads one from a path. */
@@ -228,4 +240,20 @@ function checked(count: number): number {
     field: 'by',
     accepted: `a sum from 0 to ${MAX_COUNT}`,
   });
+}
+
+/** The row keys of a series. The first is as declared; the others have their number after it. */
+function seriesRowKeys({ first, last, perRow }: Slots, row: string): string[] {
+  const rows = Math.ceil((last - first + 1) / perRow);
+  return Array.from({ length: rows }, (_, index) => (index === 0 ? row : `${row}_${index + 1}`));
+}
+
+/** The first row key of the series that a row may belong to. */
+function firstRowKey(slots: Slots, row: string): string {
+  const shorter = row.replace(/_\d+$/, '');
+  return seriesRowKeys(slots, shorter).includes(row) ? shorter : row;
+}
+
+function isCount(count: unknown): count is number {
+  return typeof count === 'number' && Number.isInteger(count) && count >= 0 && count <= MAX_COUNT;
 }

@@ -1,46 +1,136 @@
-import { type Entity, omit, type Values } from '../define/entity.ts';
+import { isDeepStrictEqual } from 'node:util';
+import type { Change, PlannedAction } from '../define/change.ts';
+import type { Engine } from '../define/engine.ts';
+import { type Denormalized, type Entity, omit, type Values } from '../define/entity.ts';
+import { liveValues, toProperties, toSnapshot } from '../define/entity-codec.ts';
+import type { Suspicion } from '../define/finding.ts';
+import { buildKey } from '../define/key-template.ts';
+import type { Pattern } from '../define/pattern.ts';
+import { commit, EntityChanged } from '../engine/write/eventual-transaction.ts';
+import { RowkeyError } from '../errors.ts';
+import { readRow } from '../storage/rows.ts';
 
 /**
- * Denormalization pattern: an entity carries copies of fields of another one in its partition, so that one read has
- * both; they change in one entity group transaction. The entity copied from remembers the row that copies it
- * (`DenormalizedTo`), so that only those that are copied pay for it.
+ * Denormalization pattern: an entity carries copies of fields of another entity of its partition, so that one read returns
+ * both. They change in one entity group transaction. The source remembers the row that copies it (`DenormalizedTo`), so
+ * that only copied entities pay for it.
  */
-export interface Denormalized {
-  /** Copied from. */
-  readonly source: Entity;
-  /** Copied to: known once that entity is defined. */
-  readonly target: () => Entity;
-  /** The field of the target that refers to the source, and the key field of the source that it holds. */
-  readonly reference: { readonly field: string; readonly keyField: string };
-  readonly copies: Readonly<Record<string, (source: Values) => unknown>>;
+export const denormalization: Pattern = {
+  name: 'denormalization',
+  isUsed: ({ denormalized, dependents }) => denormalized.length > 0 || dependents.length > 0,
+  keptFields: copiedFields,
+  leavesTombstone: true,
+
+  *siblings(entity, { before, after }) {
+    for (const link of entity.denormalized)
+      for (const values of [liveValues(before), after]) {
+        const row = sourceRow(link, values);
+        if (row !== undefined) yield row;
+      }
+    if (before.state === 'live' && before.system.DenormalizedTo) yield before.system.DenormalizedTo;
+  },
+
+  complete(entity, { after }, { siblings }) {
+    let completed = after;
+    for (const link of entity.denormalized) {
+      const row = sourceRow(link, completed);
+      const source = toSnapshot(link.source, row === undefined ? undefined : siblings.get(row));
+      if (row !== undefined && source.state !== 'live') {
+        const { field } = link.reference;
+        throw new RowkeyError(
+          'invalid-input',
+          `"${field}" refers to no entity of ${link.source.name} in this partition.`,
+          {
+            field,
+            accepted: `the key of an entity of ${link.source.name} in the same partition`,
+          },
+        );
+      }
+      completed = withCopies(link, completed, liveValues(source));
+    }
+    return completed;
+  },
+
+  plan(entity, changes, { siblings, actions }) {
+    const mark = (row: string | undefined, DenormalizedTo: string) => {
+      const found = row === undefined ? undefined : siblings.get(row);
+      if (found)
+        actions.push({
+          action: { kind: 'merge', row: found.row, properties: { DenormalizedTo }, etag: found.etag },
+          part: { of: 'sibling' },
+        });
+    };
+    for (const change of changes) {
+      for (const link of entity.denormalized) {
+        const from = sourceRow(link, liveValues(change.before));
+        const to = sourceRow(link, change.after);
+        if (from !== to) mark(from, '');
+        // Always under the source's ETag: what was copied must still be so when the transaction commits.
+        mark(to, change.address.row);
+      }
+      actions.push(...dependentActions(entity, change, siblings));
+    }
+  },
+
+  async verify(engine, entity, { address, snapshot, only }) {
+    const suspicions: Suspicion[] = [];
+    for (const link of only === undefined ? entity.denormalized : []) {
+      const key = sourceRow(link, snapshot.values);
+      if (key === undefined) continue;
+      const row = await readRow(engine.storage, { ...address, row: key });
+      const source = toSnapshot(link.source, row?.properties.EntityType === link.source.name ? row : undefined);
+      const isMarked = source.state === 'live' && source.system.DenormalizedTo === address.row;
+      const after = withCopies(link, snapshot.values, liveValues(source));
+      if (isMarked && isDeepStrictEqual(after, snapshot.values)) continue;
+      const repair = () => commitRepair(engine, entity, { address, before: snapshot, after });
+      suspicions.push({ what: 'copied fields', of: link.reference.field, ...address, repair });
+    }
+    return suspicions;
+  },
+};
+
+async function commitRepair(engine: Engine, entity: Entity, change: Change): Promise<boolean> {
+  try {
+    await commit(engine, entity, [change]);
+    return true;
+  } catch (error) {
+    if (error instanceof EntityChanged) return false;
+    throw error;
+  }
 }
 
-export interface DenormalizedDeclaration<Field extends string = string> {
-  readonly source: Entity;
-  readonly reference: { readonly field: Field; readonly keyField: string };
-  readonly copies: Partial<Readonly<Record<Field, (source: Values) => unknown>>>;
+/** The fields of an entity that are copied from another one. */
+function copiedFields({ denormalized }: Entity): string[] {
+  return denormalized.flatMap((link) => Object.keys(link.copies));
 }
 
-/** The fields that nobody writes but the engine, and that a write keeps: copies, counts and what describes attachments. */
-export function keptFields(entity: Entity): string[] {
-  const copies = entity.denormalized.flatMap((link) => Object.keys(link.copies));
-  return [...copies, ...Object.keys(entity.counts), ...Object.keys(entity.attachments)];
+/** From the side of the source: changes the copies with it, or clears them. */
+function dependentActions(
+  entity: Entity,
+  { before, after }: Change,
+  siblings: Parameters<NonNullable<Pattern['plan']>>[2]['siblings'],
+): PlannedAction[] {
+  if (before.state !== 'live' || !before.system.DenormalizedTo) return [];
+  const found = siblings.get(before.system.DenormalizedTo);
+  return entity.dependents.flatMap((link) => {
+    const target = toSnapshot(link.target(), found);
+    if (!found || target.state !== 'live' || target.system.EntityType !== link.target().name) return [];
+    const properties = toProperties(link.target(), withCopies(link, target.values, after), target.system);
+    return [
+      { action: { kind: 'replace', row: found.row, properties, etag: found.etag }, part: { of: 'sibling' } } as const,
+    ];
+  });
 }
 
-/** Those, and the ones that follow from other fields of the same entity. */
-export function decidedFields(entity: Entity): string[] {
-  return [...keptFields(entity), ...Object.keys(entity.derived)];
-}
-
-/** The target with its copies taken from `source`, or without them and the reference where there is no source. */
-export function withCopies(link: Denormalized, target: Values, source: Values | undefined): Values {
+/** The target with its copies of `source`, or without the copies and the reference if there is no source. */
+function withCopies(link: Denormalized, target: Values, source: Values | undefined): Values {
   const kept = omit(target, Object.keys(link.copies));
   if (!source) return omit(kept, [link.reference.field]);
   return { ...kept, ...Object.fromEntries(Object.entries(link.copies).map(([field, copy]) => [field, copy(source)])) };
 }
 
-/** The key values of the source that `target` refers to. */
-export function referredTo(link: Denormalized, target: Values | undefined): Values | undefined {
+/** The row key of the source that `target` refers to. */
+function sourceRow(link: Denormalized, target: Values | undefined): string | undefined {
   const id = target?.[link.reference.field];
-  return id === undefined ? undefined : { ...target, [link.reference.keyField]: id };
+  return id === undefined ? undefined : buildKey(link.source.row, { ...target, [link.reference.keyField]: id });
 }

@@ -1,21 +1,93 @@
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
-import type { Entity, Values } from '../define/entity.ts';
+import type { Engine } from '../define/engine.ts';
+import { type Entity, pick, type Values } from '../define/entity.ts';
+import { MAX_STRING_LENGTH } from '../define/entity-codec.ts';
 import { addressOf } from '../define/index-entries.ts';
-import type { Sealed } from '../define/reference.ts';
-import type { Engine } from '../engine/engine.ts';
+import type { Pattern } from '../define/pattern.ts';
+import { isSealed, ReferenceBroken, type Sealed } from '../define/reference.ts';
+import { RowkeyError } from '../errors.ts';
 import { type KeyRing, UnwrapFailed } from '../storage/key-ring.ts';
 
 /**
- * Encrypted properties pattern: AES-256-GCM under a data key of the entity's own, which is kept beside the ciphertext,
- * wrapped by a key-encryption key. What is sealed is bound to the entity's place and the field's name: a ciphertext
- * that was put elsewhere does not open. Copies in indexes carry it as it is; who reads past the API sees nothing else.
+ * Encrypted properties pattern: AES-256-GCM under a data key of the entity's own, which is stored beside the ciphertext,
+ * wrapped by a key-encryption key. The ciphertext is bound to the entity's address and the field's name: copied to another
+ * row or field, it does not open. Copies in indexes hold the ciphertext; readers that bypass the API see nothing else.
  *
  *   v1.{id of the wrapping key}.{wrapped data key}.{nonce}.{ciphertext and tag}     each base64url
  */
+export const encryptedProperties: Pattern = {
+  name: 'encrypted properties',
+  isUsed: ({ encrypted }) => encrypted.length > 0,
+  references: ({ encrypted }) => encrypted,
 
-/** What is stored does not open: it was changed, or put where it does not belong. */
-export class SealBroken extends Error {
+  columns: {
+    names: ({ encrypted }, field) => (encrypted.includes(field) ? [field] : undefined),
+    encode: (_entity, field, value) => (isSealed(value) ? [[field, value.sealed]] : undefined),
+    decode(_entity, field, properties) {
+      const stored = properties[field];
+      return stored === undefined || stored === null ? undefined : { sealed: String(stored) };
+    },
+    longest: () => MAX_STRING_LENGTH,
+  },
+
+  async store(engine, entity, values, current) {
+    const plain: Record<string, string> = {};
+    for (const field of entity.encrypted) {
+      const value = values[field];
+      if (typeof value === 'string') plain[field] = value;
+    }
+    const fields = Object.keys(plain);
+    if (fields.length === 0) return values;
+    const isSame = await haveTexts(
+      engine,
+      entity,
+      { ...pick(values, entity.keyFields), ...pick(current, fields) },
+      plain,
+    );
+    return { ...values, ...(isSame ? pick(current, fields) : await seal(engine, entity, values, plain)) };
+  },
+
+  async load(engine, entity, values, field) {
+    const value = values[field];
+    return isSealed(value) ? open(engine, entity, values, { field, sealed: value }) : undefined;
+  },
+
+  refusePatch({ encrypted }, fields) {
+    const field = encrypted.find((each) => fields.includes(each));
+    return field === undefined
+      ? undefined
+      : new RowkeyError('invalid-input', `"${field}" is encrypted and cannot be changed by PATCH.`, {
+          field,
+          accepted: 'PUT with the whole entity',
+        });
+  },
+};
+
+/** True if all of these fields are sealed and open to these texts. */
+async function haveTexts(
+  engine: Engine,
+  entity: Entity,
+  values: Values,
+  texts: Readonly<Record<string, string>>,
+): Promise<boolean> {
+  const opened = await Promise.all(
+    Object.entries(texts).map(async ([field, text]) => {
+      const sealed = values[field];
+      if (!isSealed(sealed)) return false;
+      try {
+        return (await open(engine, entity, values, { field, sealed })) === text;
+      } catch (error) {
+        if (error instanceof SealBroken) return false;
+        throw error;
+      }
+    }),
+  );
+  return opened.every((isSame) => isSame);
+}
+
+/** A ciphertext does not open: it was changed, or copied to another row or field. */
+export class SealBroken extends ReferenceBroken {
   override readonly name = 'SealBroken';
 }
 

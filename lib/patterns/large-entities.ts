@@ -1,22 +1,101 @@
 import { createHash, randomUUID } from 'node:crypto';
 import type { Entity, Values } from '../define/entity.ts';
-import { Attachment, type InBlob, isInBlob } from '../define/reference.ts';
-import { RowkeyError } from '../errors.ts';
-import { type BlobAddress, blobLength, deleteBlob, readBlob, writeBlob } from '../storage/blobs.ts';
+import { MAX_STRING_LENGTH, parseJson, tooLong } from '../define/entity-codec.ts';
+import { addressOf } from '../define/index-entries.ts';
+import type { Pattern } from '../define/pattern.ts';
+import { Attachment, BLOB_PREFIX, type InBlob, isInBlob, ReferenceBroken } from '../define/reference.ts';
+import { splitText } from '../define/split-text.ts';
+import { dropBlob } from '../engine/write/blobs.ts';
+import { type BlobAddress, blobLength, readBlob, writeBlob } from '../storage/blobs.ts';
 import type { Address } from '../storage/rows.ts';
 import type { Storage } from '../storage/storage.ts';
 
 /**
- * Large entities pattern: what is too large for a row is a blob, and the row says which one. A blob is written once, under
- * a name of its own, before the row that refers to it, and deleted after the row that no longer does; so a reference
- * never leads to half of something. What a crash leaves behind is referred to by nothing and collected by a timer.
+ * Large entities pattern: a text that is too long for one property goes over several properties, and then to a blob; a file is
+ * always a blob. The row says which blob. A blob is written once, under a name of its own, before the row that refers to it,
+ * and deleted after the row that no longer does, so a reference never leads to half of a value. A timer deletes the blobs
+ * that a crash leaves behind.
  */
+export const largeEntities: Pattern = {
+  name: 'large entities',
+  isUsed: ({ large, attachments }) => large.length > 0 || Object.keys(attachments).length > 0,
+  keptFields: ({ attachments }) => Object.keys(attachments),
+  references: ({ large }) => large,
+
+  columns: {
+    names: (entity, field) =>
+      entity.large.includes(field) ? [...partNames(entity, field), blobProperty(field)] : undefined,
+    encode(entity, field, value) {
+      if (!entity.large.includes(field)) return undefined;
+      if (isInBlob(value)) return [[blobProperty(field), JSON.stringify(value)]];
+      const text = String(value);
+      if (!fitsRow(entity, text)) throw tooLong(field, MAX_STRING_LENGTH * partsFor(entity));
+      const parts = splitText(text, MAX_STRING_LENGTH);
+      return parts.length === 0 ? [[field, '']] : parts.map((part, index) => [partProperty(field, index), part]);
+    },
+    decode(entity, field, properties) {
+      const inBlob = properties[blobProperty(field)];
+      if (typeof inBlob === 'string') return parseJson(inBlob);
+      if (properties[field] === undefined || properties[field] === null) return undefined;
+      return partNames(entity, field)
+        .map((name) => properties[name] ?? '')
+        .join('');
+    },
+    longest: (entity) => MAX_STRING_LENGTH * partsFor(entity),
+  },
+
+  async store({ storage }, entity, values, current) {
+    const stored: Record<string, unknown> = {};
+    for (const field of entity.large) {
+      const text = values[field];
+      if (typeof text !== 'string' || fitsRow(entity, text)) continue;
+      const before = current[field];
+      const isSame = isInBlob(before) && before.length === text.length && before.sha256 === sha256(text);
+      const isThere = isSame && (await hasText(storage, before));
+      stored[field] = isThere ? before : await storeText(storage, addressOf(entity, values), field, text);
+    }
+    return { ...values, ...stored };
+  },
+
+  async load({ storage }, _entity, values, field) {
+    const value = values[field];
+    return isInBlob(value) ? loadText(storage, value) : undefined;
+  },
+
+  blobs: blobsOf,
+  copy: ({ storage }, entity, values, to) => copyAttachments(storage, entity, values, to),
+};
+
+/** A text takes so many properties, half of an entity, before it goes to a blob. Several large fields share them. */
+const MAX_PARTS = 8;
+
+/** True if the row holds the text, in one property or in several. */
+function fitsRow(entity: Entity, text: string): boolean {
+  // A part may be one short, where a character of two units would be cut.
+  return text.length <= (MAX_STRING_LENGTH - 1) * partsFor(entity);
+}
+
+function partsFor({ large }: Entity): number {
+  return Math.max(1, Math.floor(MAX_PARTS / Math.max(1, large.length)));
+}
+
+function partNames(entity: Entity, field: string): string[] {
+  return Array.from({ length: partsFor(entity) }, (_, index) => partProperty(field, index));
+}
+
+function partProperty(field: string, index: number): string {
+  return index === 0 ? field : `Part${index + 1}_${field}`;
+}
+
+function blobProperty(field: string): string {
+  return `${BLOB_PREFIX}${field}`;
+}
 
 /** Where texts and lists go that are too large for a row. */
 export const LARGE_CONTAINER = 'large';
 
 /** A reader had the row before a writer replaced the blob: reading again finds the new one. */
-export class BlobGone extends Error {
+export class BlobGone extends ReferenceBroken {
   override readonly name = 'BlobGone';
 }
 
@@ -40,13 +119,13 @@ export async function loadText(storage: Storage, reference: InBlob): Promise<str
   return (await bytesOf(storage, { container: LARGE_CONTAINER, name: reference.blob })).toString('utf8');
 }
 
-/** Whether the blob of a text is there: one that is lost can be stored again. */
-export async function hasText(storage: Storage, { blob }: InBlob): Promise<boolean> {
+/** False if the blob of a text is lost; the text can be stored again. */
+async function hasText(storage: Storage, { blob }: InBlob): Promise<boolean> {
   return (await blobLength(storage, { container: LARGE_CONTAINER, name: blob })) !== undefined;
 }
 
-/** The attachments of an entity that goes to `address`, each with a blob of its own there; without one that is lost. */
-export async function copyAttachments(
+/** The attachments of an entity that goes to `address`, each with a blob of its own there, without those that are lost. */
+async function copyAttachments(
   storage: Storage,
   entity: Entity,
   values: Values,
@@ -99,13 +178,13 @@ export function referrerOf({ table, partition, row }: Readonly<Record<string, st
 }
 
 /** The blobs that an entity in this state refers to. */
-export function blobsOf(entity: Entity, values: Values | undefined): BlobAddress[] {
+function blobsOf(entity: Entity, values: Values): BlobAddress[] {
   const texts = entity.large.flatMap((field) => {
-    const value = values?.[field];
+    const value = values[field];
     return isInBlob(value) ? [{ container: LARGE_CONTAINER, name: value.blob }] : [];
   });
   const files = Object.entries(entity.attachments).flatMap(([field, { container }]) => {
-    const value = values?.[field];
+    const value = values[field];
     return hasBlob(value) ? [{ container, name: value.blob }] : [];
   });
   return [...texts, ...files];
@@ -115,25 +194,7 @@ function hasBlob(value: unknown): value is { readonly blob: string } {
   return typeof value === 'object' && value !== null && 'blob' in value && typeof value.blob === 'string';
 }
 
-/** Deletes a text that nothing refers to any more; what cannot be deleted now is an orphan. */
+/** Deletes a text that nothing refers to any more. A blob that cannot be deleted now is an orphan. */
 export async function dropText(storage: Storage, { blob }: InBlob): Promise<void> {
-  await dropOne(storage, { container: LARGE_CONTAINER, name: blob });
-}
-
-async function dropOne(storage: Storage, blob: BlobAddress): Promise<void> {
-  try {
-    await deleteBlob(storage, blob);
-  } catch (error) {
-    if (!(error instanceof RowkeyError)) throw error;
-  }
-}
-
-/** Deletes the blobs of one state that another does not have; what cannot be deleted now is an orphan. */
-export async function dropBlobs(
-  storage: Storage,
-  entity: Entity,
-  { of, but }: { readonly of: Values | undefined; readonly but: Values | undefined },
-): Promise<void> {
-  const kept = new Set(blobsOf(entity, but).map(({ name }) => name));
-  for (const blob of blobsOf(entity, of)) if (!kept.has(blob.name)) await dropOne(storage, blob);
+  await dropBlob(storage, { container: LARGE_CONTAINER, name: blob });
 }

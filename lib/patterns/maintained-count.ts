@@ -1,38 +1,92 @@
-import type { Entity, Values } from '../define/entity.ts';
+import type { Change } from '../define/change.ts';
+import type { Engine } from '../define/engine.ts';
+import { type Entity, pick, type Values } from '../define/entity.ts';
 import { liveValues, PLACEHOLDER, type Snapshot } from '../define/entity-codec.ts';
+import type { Suspicion } from '../define/finding.ts';
 import { buildKey } from '../define/key-template.ts';
-import type { Action, Properties, Row } from '../storage/rows.ts';
+import type { Pattern } from '../define/pattern.ts';
+import { type Action, type Properties, type Row, readRange, readRow, tryAction } from '../storage/rows.ts';
 
 /**
- * Maintained counts: how many entities of one kind there are in a partition, in a field of another one there, which
- * changes in the entity group transaction that creates or deletes one of them; so it is exact. Where the counting
- * entity does not exist, a placeholder under its key keeps the count for it.
+ * Maintained counts: a field of one entity says how many entities of another kind its partition has. The field changes in
+ * the entity group transaction that creates or deletes a counted entity, so the count is exact. If the counting entity
+ * does not exist, a placeholder under its key keeps the count.
  */
-export interface Counted {
-  /** The entity that has the count: known once it is defined. */
-  readonly target: () => Entity;
-  readonly field: string;
+export const maintainedCount: Pattern = {
+  name: 'maintained count',
+  isUsed: ({ counts, countedBy }) => countedBy.length > 0 || Object.keys(counts).length > 0,
+  keptFields: countFields,
+  leavesTombstone: true,
+
+  siblings: (entity, change) => countChanges(entity, [change]).keys(),
+
+  complete: (entity, { before, after }) => ({ ...after, ...keptCounts(entity, before) }),
+
+  plan(entity, changes, { siblings, actions }) {
+    for (const [row, by] of countChanges(entity, changes)) {
+      const action = countAction(row, siblings.get(row), by);
+      if (!action) continue;
+      // The entity that has the count may change for another reason as well.
+      const other = actions.find((planned) => planned.action.row === row)?.action;
+      if (other && 'properties' in other && 'properties' in action) Object.assign(other.properties, action.properties);
+      else actions.push({ action, part: { of: 'sibling' } });
+    }
+  },
+
+  remains: (entity, before) =>
+    countFields(entity).length > 0 ? { EntityType: PLACEHOLDER, ...keptCounts(entity, before) } : undefined,
+
+  verifyPartition: {
+    types: ({ name, countedBy }) => [name, PLACEHOLDER, ...countedBy.map(({ target }) => target().name)],
+    check: verifyCounts,
+  },
+};
+
+/**
+ * The row with the count is read before the entities are counted, and written under that ETag: each create and delete of a
+ * counted entity changes it.
+ */
+async function verifyCounts(
+  { storage }: Engine,
+  entity: Entity,
+  { table, partition }: Pick<Row, 'table' | 'partition'>,
+): Promise<Suspicion[]> {
+  const suspicions: Suspicion[] = [];
+  for (const { target, field } of entity.countedBy) {
+    const counter = target();
+    if (counter.row.fields.length > 0) continue;
+    const address = { table, partition, row: buildKey(counter.row, {}) };
+    const found = await readRow(storage, address);
+    const select = ['EntityType', 'SourceRow'];
+    const { rows } = await readRange(storage, { table, partition, from: '', type: entity.name, select });
+    const counted = rows.filter(({ properties }) => properties.SourceRow === undefined).length;
+    const by = counted - Number(found?.properties[field] ?? 0);
+    const action = countAction(address.row, found, new Map([[field, by]]));
+    if (action) {
+      const repair = () => tryAction(storage, address, action);
+      suspicions.push({ what: 'count', of: field, ...address, repair });
+    }
+  }
+  return suspicions;
 }
 
 /** The fields of an entity that are such counts. */
-export function countFields(entity: Entity): string[] {
-  return Object.keys(entity.counts);
+function countFields({ counts }: Entity): string[] {
+  return Object.keys(counts);
 }
 
-/** The counts of an entity as its row, or the placeholder under its key, has them. */
-export function keptCounts(entity: Entity, before: Snapshot): Values {
-  const kept = before.state === 'placeholder' ? before.counts : (liveValues(before) ?? {});
-  return Object.fromEntries(countFields(entity).map((field) => [field, Number(kept[field] ?? 0)]));
-}
-
-/** What the functions here need of a planned change. */
-interface CountedChange {
-  readonly before: Snapshot;
-  readonly after: Values | undefined;
+/** The counts in the row of an entity, or in the placeholder under its key. */
+function keptCounts(entity: Entity, before: Snapshot): Values {
+  const kept = before.state === 'placeholder' ? before.kept : (liveValues(before) ?? {});
+  const counts = pick(kept, countFields(entity));
+  return Object.fromEntries(countFields(entity).map((field) => [field, Number(counts[field] ?? 0)]));
 }
 
 /** By how much each count changes, by the key of the row that has it. */
-export function countChanges(entity: Entity, changes: readonly CountedChange[]): Map<string, Map<string, number>> {
+function countChanges(
+  entity: Entity,
+  changes: readonly Pick<Change, 'before' | 'after'>[],
+): Map<string, Map<string, number>> {
   const rows = new Map<string, Map<string, number>>();
   for (const { before, after } of changes) {
     const left = liveValues(before);
@@ -46,8 +100,8 @@ export function countChanges(entity: Entity, changes: readonly CountedChange[]):
   return rows;
 }
 
-/** The action that changes the counts of a row, under its ETag; or the one that makes its placeholder. */
-export function countAction(row: string, found: Row | undefined, by: ReadonlyMap<string, number>): Action | undefined {
+/** The action that changes the counts of a row, under its ETag, or the action that creates its placeholder. */
+function countAction(row: string, found: Row | undefined, by: ReadonlyMap<string, number>): Action | undefined {
   const changed = [...by].filter(([, change]) => change !== 0);
   if (changed.length === 0) return undefined;
   const properties: Properties = Object.fromEntries(

@@ -4,8 +4,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Presets, SingleBar } from 'cli-progress';
 import { InvalidArgumentError } from 'commander';
 import { z } from 'zod';
+import { Findings } from '../../lib/define/finding.ts';
 import { Problem } from '../../lib/http/problem.ts';
-import { Findings } from '../../lib/operations/finding.ts';
 import { ask, nextPage, type Target } from './target.ts';
 
 export interface Walk {

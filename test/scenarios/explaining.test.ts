@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { holdFor } from '../../lib/engine/reconcile/hold.ts';
-import { settleMember } from '../../lib/engine/reconcile/list-upkeep.ts';
+import { settleMember } from '../../lib/patterns/list-upkeep.ts';
 import { membersOf, readList } from '../../lib/patterns/member-list.ts';
 import { explain } from '../../lib/storage/explain.ts';
 import { useProduct } from '../product.ts';

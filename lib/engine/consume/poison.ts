@@ -1,5 +1,6 @@
 import pMap from 'p-map';
 import { z } from 'zod';
+import type { Hold } from '../../define/engine.ts';
 import { buildKey, buildKeys, compileTemplate } from '../../define/key-template.ts';
 import { splitText } from '../../define/split-text.ts';
 import { RowkeyError } from '../../errors.ts';
@@ -9,7 +10,7 @@ import { countPoison } from '../../telemetry/metrics.ts';
 import type { Engine } from '../engine.ts';
 import { jsonText } from '../json-text.ts';
 import { type NotedChange, noted } from '../note-change.ts';
-import { type HeldWork, type History, type Hold, holdWork, unlessUnavailable, unwrap } from '../reconcile/hold.ts';
+import { type HeldWork, type History, holdWork, unlessUnavailable, unwrap } from '../reconcile/hold.ts';
 
 /**
  * A message that cannot succeed is taken off its queue and recorded, newest first, with its reason and its text, so that

@@ -3,10 +3,10 @@ import { type ColumnType, type Entity, isWrittenByClients, omit, pick, type Valu
 import { type Live, storedVersion, toSnapshot, toValues } from '../../define/entity-codec.ts';
 import { addressIfAny, isCopy } from '../../define/index-entries.ts';
 import { parseKey } from '../../define/key-template.ts';
+import type { RowForm } from '../../define/pattern.ts';
+import { decidedFields, patternsOf } from '../../define/patterns-of.ts';
 import { validate, validateTexts } from '../../define/validation.ts';
 import { RowkeyError } from '../../errors.ts';
-import { decidedFields } from '../../patterns/denormalization.ts';
-import { firstRowKey, isCount, seriesRowKeys } from '../../patterns/series-rows.ts';
 import type { Row } from '../../storage/rows.ts';
 
 /**
@@ -44,7 +44,7 @@ export function entityIn(entity: Entity, row: Row): Live | undefined {
 /** The fields of the key as the keys of the row give them, or undefined where the API never makes these keys. */
 function keyOf(entity: Entity, row: Row, stored: Values): Values | undefined {
   const inPartition = parseKey(entity.partition, row.partition);
-  const inRow = parseKey(entity.row, entity.series ? firstRowKey(entity.series, row.row) : row.row);
+  const inRow = parseKey(entity.row, entityRow(entity, row));
   if (!inPartition || !inRow) return undefined;
   // A field that is in a key as a hash alone cannot be read back.
   const parsed: Values = { ...pick(stored, entity.keyFields), ...inPartition, ...inRow };
@@ -61,13 +61,23 @@ function keyOf(entity: Entity, row: Row, stored: Values): Values | undefined {
 function hasKeys(entity: Entity, row: Row, values: Values): boolean {
   const address = addressIfAny(entity, values);
   if (address?.table !== row.table || address.partition !== row.partition) return false;
-  return entity.series ? seriesRowKeys(entity.series, address.row).includes(row.row) : address.row === row.row;
+  return address.row === entityRow(entity, row);
+}
+
+function rowFormOf(entity: Entity): RowForm | undefined {
+  return patternsOf(entity).find(({ rowForm }) => rowForm)?.rowForm;
+}
+
+/** The row key of the entity that a row belongs to. */
+function entityRow(entity: Entity, { row }: Row): string {
+  return rowFormOf(entity)?.entityRow(entity, row) ?? row;
 }
 
 function valuesOf(entity: Entity, row: Row, key: Values): { values: Values } | { reason: string } {
-  if (entity.series) {
-    const wrong = Object.entries(row.properties).find(([name, count]) => /^Count\d{3}$/.test(name) && !isCount(count));
-    return wrong ? { reason: `The property ${wrong[0]} is not a count.` } : { values: key };
+  const form = rowFormOf(entity);
+  if (form) {
+    const reason = form.reasonToRefuse(entity, row);
+    return reason === undefined ? { values: key } : { reason };
   }
   const other = Object.entries(entity.columns).find(([name, type]) => !isOfType(type, row.properties[name]));
   // An earlier version may have declared another type.

@@ -1,6 +1,7 @@
 import { type Entity, isWrittenByClients, type Values } from '../../define/entity.ts';
+import { columnFormOf } from '../../define/entity-codec.ts';
 import { fieldSchemas } from '../../define/field-schema.ts';
-import { isInBlob } from '../../define/reference.ts';
+import { BLOB_PREFIX, isInBlob } from '../../define/reference.ts';
 import { type ReadBound, type Row, textLength } from '../../storage/rows.ts';
 
 /** How long a page may become, and how much of it is in memory meanwhile. All lengths are in characters. */
@@ -12,8 +13,6 @@ const CALL_LENGTH = 8 * PAGE_LENGTH;
 /** 1 MiB, in which a character takes two bytes. */
 const LONGEST_ROW = 524_288;
 const LONGEST_PROPERTY = 32_768;
-/** A large field takes up to eight properties before it goes to a blob; several large fields share them. */
-const LARGE_FIELDS = 8 * LONGEST_PROPERTY;
 /** Keys, and what all rows have of our own. */
 const SYSTEM_LENGTH = 4_096;
 
@@ -30,14 +29,13 @@ function longestRow(entity: Entity, select: readonly string[]): number {
   // Clients may write properties that nobody declared.
   if (isWrittenByClients(entity)) return LONGEST_ROW;
   const fields = fieldSchemas(entity.schema);
-  const small = select.filter((field) => !entity.large.includes(field));
-  const lengths = small.map((field) => {
+  const lengths = select.map((field) => {
     const { type, maxLength } = fields[field] ?? {};
     if (entity.keyFields.includes(field) || /^(number|integer|boolean)$/.test(type ?? '')) return SYSTEM_LENGTH / 4;
-    if (entity.encrypted.includes(field)) return LONGEST_PROPERTY;
+    const columns = columnFormOf(entity, field);
+    if (columns) return columns.longest(entity, field);
     return Math.min(LONGEST_PROPERTY, (type === 'string' && maxLength) || LONGEST_PROPERTY);
   });
-  if (small.length < select.length) lengths.push(LARGE_FIELDS);
   return Math.min(
     LONGEST_ROW,
     lengths.reduce((sum, length) => sum + length, SYSTEM_LENGTH),
@@ -56,7 +54,7 @@ export function withinPage<Item>(items: readonly Item[], lengthOf: (item: Item) 
 
 /** A text in a blob counts, as it is fetched with its row. */
 export function rowLength({ properties }: Row): number {
-  const inBlobs = Object.entries(properties).filter(([name]) => name.startsWith('Blob_'));
+  const inBlobs = Object.entries(properties).filter(([name]) => name.startsWith(BLOB_PREFIX));
   const length = (text: unknown) => Number(/"length":(\d+)/.exec(String(text))?.[1] ?? 0);
   return inBlobs.reduce((sum, [, text]) => sum + length(text), textLength(properties));
 }

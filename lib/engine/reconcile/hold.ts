@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import type { Hold } from '../../define/engine.ts';
 import { busy, RowkeyError } from '../../errors.ts';
 import { deleteMessage, hideMessage, type SentMessage, sendMessage } from '../../storage/messages.ts';
 import type { Engine } from '../engine.ts';
@@ -17,15 +18,6 @@ import type { Engine } from '../engine.ts';
  * minutes, finds its reminder gone, and is dropped. Each holder writes under a message of its own: two live
  * reconcilers never hold one message. test/model/protocol.mjs checks this.
  */
-
-/** Permission to write what a message asks for. */
-export interface Hold {
-  /**
-   * To be called right before each write: renews the hold when that is due, and returns the signal by which the write
-   * must be given up. Throws `busy` when the hold is lost.
-   */
-  keep(): Promise<AbortSignal>;
-}
 
 /** The greatest instant that a date can be. */
 const LAST_INSTANT = 8_640_000_000_000_000;

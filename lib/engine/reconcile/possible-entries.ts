@@ -1,5 +1,5 @@
 import type { Entity, Values } from '../../define/entity.ts';
-import { addressOf, type IndexEntry } from '../../define/index-entries.ts';
+import { addressOf, type IndexEntry, remoteIndexOf } from '../../define/index-entries.ts';
 import { buildKey, type KeyTemplate, parseKey } from '../../define/key-template.ts';
 import { RowkeyError } from '../../errors.ts';
 import type { Address } from '../../storage/rows.ts';
@@ -23,7 +23,7 @@ export function possibleItems(entity: Entity, intent: Intent): { items: IntentIt
       return [];
     }
     // A later release may have declared an index that this one does not know, and keeps its entries itself.
-    const known = indexEntries.filter(({ index }) => Object.hasOwn(entity.indexes, index));
+    const known = indexEntries.filter((indexEntry) => remoteIndexOf(entity, indexEntry));
     const possible = known.filter((indexEntry) => isPossible(entity, address, indexEntry));
     const other = known.find((indexEntry) => !possible.includes(indexEntry));
     if (other) refused ??= `it names an entry that the index ${other.index} of ${entity.name} cannot have for this key`;
@@ -52,11 +52,12 @@ function isPossible(entity: Entity, address: Address, indexEntry?: IndexEntry): 
 type Pair = readonly [template: KeyTemplate, key: string];
 
 /** The templates of an index with the keys of an entry, or undefined where the entry is of another shape or table. */
-function pairsOf(entity: Entity, { index: name, table, partition, row, member }: IndexEntry): Pair[] | undefined {
-  const index = entity.indexes[name];
-  if (index?.remote?.table !== table || (member !== undefined) !== (index.kind === 'index-entity')) return undefined;
-  const holds: Pair[] = index.kind === 'index-entity' && member !== undefined ? [[index.holds, member]] : [];
-  return [[index.remote.partition, partition], [index.row, row], ...holds];
+function pairsOf(entity: Entity, indexEntry: IndexEntry): Pair[] | undefined {
+  const { table, partition, row, member } = indexEntry;
+  const remote = remoteIndexOf(entity, indexEntry);
+  if (remote?.table !== table || (member !== undefined) !== (remote.list !== undefined)) return undefined;
+  const ofList: Pair[] = remote.list && member !== undefined ? [[remote.list.member, member]] : [];
+  return [[remote.partition, partition], [remote.row, row], ...ofList];
 }
 
 function fieldsOf({ columns }: Entity, pairs: readonly Pair[]): Values | undefined {

@@ -1,17 +1,17 @@
 import { isDeepStrictEqual } from 'node:util';
 import pMap from 'p-map';
+import type { Hold } from '../../define/engine.ts';
 import type { Entity, Values } from '../../define/entity.ts';
 import { liveValues, PLACEHOLDER, type Snapshot, TOMBSTONE, toSnapshot, toValues } from '../../define/entity-codec.ts';
 import {
-  copyProperties,
   type IndexEntry,
   indexEntriesOf,
+  isContested,
   isCopy,
   isSameEntry,
-  isUnique,
+  remoteIndexOf,
   unionOfEntries,
 } from '../../define/index-entries.ts';
-import type { InterPartitionIndex } from '../../define/indexes.ts';
 import { RowkeyError } from '../../errors.ts';
 import { isExplaining } from '../../storage/explain.ts';
 import { type Address, type Properties, type Row, readRow, tryAction } from '../../storage/rows.ts';
@@ -19,9 +19,7 @@ import { inPattern } from '../../telemetry/span.ts';
 import type { Engine } from '../engine.ts';
 import type { Plan } from '../write/plan.ts';
 import { hasLiveClaim, isConfirmed, isOwnedBy } from '../write/unique-claim.ts';
-import type { Hold } from './hold.ts';
 import type { Intent } from './intent.ts';
-import { settleMember } from './list-upkeep.ts';
 
 /**
  * Eventually consistent transactions pattern, the reconciler's side: makes the places that an intent names agree with
@@ -108,7 +106,7 @@ async function reconcileEntity(
     // A commit stands for the first read: what is written from here on is written after it.
     const before = committed ?? toCommitted(await readSnapshot(work, address));
     const indexEntries = unionOfEntries(named, indexEntriesOf(entity, before.values));
-    const contested = indexEntries.filter((indexEntry) => isUnique(entity.indexes[indexEntry.index]));
+    const contested = indexEntries.filter((indexEntry) => isContested(entity, indexEntry));
     const own = indexEntries.filter((indexEntry) => !contested.includes(indexEntry));
     let refused = false;
     for (const indexEntry of own) refused ||= !(await settleOwn(work, { address, values: before.values, indexEntry }));
@@ -131,7 +129,7 @@ async function reconcileEntity(
   }
 }
 
-/** A copy under the entity's own key, or its place in a list. Answers false when the place changed meanwhile. */
+/** An entry that only this entity writes. False when the row changed meanwhile. */
 async function settleOwn(
   { engine, entity, hold }: Work,
   {
@@ -141,16 +139,15 @@ async function settleOwn(
   }: { readonly address: Address; readonly values: Values | undefined; readonly indexEntry: IndexEntry },
 ): Promise<boolean> {
   const wanted = indexEntriesOf(entity, values).some((other) => isSameEntry(other, indexEntry));
-  const { member } = indexEntry;
-  if (member !== undefined) return settleMember(engine.storage, { ...indexEntry, member }, { wanted, hold });
+  const remote = remoteIndexOf(entity, indexEntry);
+  if (remote?.list) return remote.list.settle(engine.storage, indexEntry, { wanted, hold });
   const row = await readRow(engine.storage, indexEntry);
   const where = { ...indexEntry, signal: await hold.keep() };
-  const index = entity.indexes[indexEntry.index];
-  if (!wanted || !values || index?.kind !== 'inter-partition')
+  const properties = wanted && values && remote?.properties?.(values);
+  if (!properties)
     return row && isEntryOf(entity, address, row)
       ? tryAction(engine.storage, where, { kind: 'delete', row: indexEntry.row, etag: row.etag })
       : true;
-  const properties = copyProperties(entity, values, index.copies);
   if (!row) return tryAction(engine.storage, where, { kind: 'insert', row: indexEntry.row, properties });
   return (
     sameCopy(entity, row, properties) ||
@@ -194,8 +191,7 @@ async function settleContested(
 
 /** A row of a unique index whose entity is committed. */
 export function confirmedRow(entity: Entity, values: Values, indexEntry: IndexEntry): Properties {
-  const index = entity.indexes[indexEntry.index] as InterPartitionIndex;
-  return { ...copyProperties(entity, values, index.copies), Confirmed: true };
+  return { ...remoteIndexOf(entity, indexEntry)?.properties?.(values), Confirmed: true };
 }
 
 /** Whether a row is the copy that is wanted, of the entity that it should be of. */

@@ -2,22 +2,23 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
 import { z } from 'zod';
+import type { CarriedRows, Change } from '../../define/change.ts';
+import type { Hold } from '../../define/engine.ts';
 import type { Entity, Values } from '../../define/entity.ts';
 import { type Snapshot, toSnapshot } from '../../define/entity-codec.ts';
-import { addressOf, indexEntriesOf, isUnique } from '../../define/index-entries.ts';
+import { addressOf, indexEntriesOf, isContested } from '../../define/index-entries.ts';
+import { patternsOf } from '../../define/patterns-of.ts';
 import { maskOf, parse } from '../../define/validation.ts';
 import { busy, RowkeyError } from '../../errors.ts';
-import { movedChildren, readChildren } from '../../patterns/compound-key.ts';
 import { type Address, readRow, tryAction } from '../../storage/rows.ts';
 import { inPattern, traceContext } from '../../telemetry/span.ts';
 import type { Engine } from '../engine.ts';
 import { noted } from '../note-change.ts';
-import { type Hold, holdFor, sendWork, UNHELD_MS } from '../reconcile/hold.ts';
+import { holdFor, sendWork, UNHELD_MS } from '../reconcile/hold.ts';
 import { INDEX_CHANGES_QUEUE, type Intent, MESSAGE, MESSAGE_VERSION, TRANSFERS_QUEUE } from '../reconcile/intent.ts';
 import { confirmedRow } from '../reconcile/reconcile.ts';
 import { droppingBlobs, notFound, readLive } from '../write/entity-store.ts';
 import { commit, duplicateValue, EntityChanged } from '../write/eventual-transaction.ts';
-import type { Change } from '../write/plan.ts';
 import { toPlaced } from '../write/stored-values.ts';
 import { claimFree, hasLiveClaim, isOwnedBy } from '../write/unique-claim.ts';
 import { findOperation, newOperationId, type Operation, writeOperation } from './operation.ts';
@@ -209,13 +210,11 @@ async function carry(work: Work): Promise<string | undefined> {
     }
     const arrival = { incarnation: transfer.operationId, movingFrom: JSON.stringify([from.partition, from.row]) };
     try {
-      // The source's ETag stands for its children as well: each write of one touches it.
+      // The source's ETag stands for the rows that go with it as well: each write of such a row touches the source.
       if (copiedFrom !== source.etag) {
         after = await toPlaced(engine, entity, source.values, { entity: destination, to: transfer.to ?? {} });
-        const there = { table: destination.table, to: transfer.to ?? {} };
-        const put = await movedChildren(engine, entity, await readChildren(engine, entity, from), there);
-        const drop = (await readChildren(engine, destination, to)).map(({ row }) => row);
-        const change = { address: to, before: arrived, after, arrival, children: { put, drop } };
+        const carried = await carriedRows(work);
+        const change = { address: to, before: arrived, after, arrival, carried };
         if (!(await tryCommit(work, destination, change))) continue;
         copiedFrom = source.etag;
       }
@@ -229,6 +228,19 @@ async function carry(work: Work): Promise<string | undefined> {
       refused = error.message;
     }
   }
+}
+
+/** The rows that go with the entity. */
+async function carriedRows({ engine, entity, destination, transfer, from, to }: Work): Promise<CarriedRows> {
+  const put: CarriedRows['put'][number][] = [];
+  const drop: string[] = [];
+  for (const pattern of patternsOf(entity)) {
+    const there = { entity: destination, address: to, to: transfer.to ?? {} };
+    const carried = await pattern.carry?.(engine, entity, from, there);
+    put.push(...(carried?.put ?? []));
+    drop.push(...(carried?.drop ?? []));
+  }
+  return { put, drop };
 }
 
 /** What is at the destination, and whether it is there by this very operation. */
@@ -270,7 +282,7 @@ async function handOver(
   { from, incarnation, to, etag }: HandOver,
 ): Promise<boolean> {
   const intent = transfer.operationId;
-  for (const indexEntry of indexEntriesOf(entity, values).filter(({ index }) => isUnique(entity.indexes[index]))) {
+  for (const indexEntry of indexEntriesOf(entity, values).filter((each) => isContested(entity, each))) {
     for (;;) {
       await hold.keep();
       const row = await readRow(engine.storage, indexEntry);

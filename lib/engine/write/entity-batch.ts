@@ -1,18 +1,18 @@
 import { isDeepStrictEqual } from 'node:util';
 import pMap from 'p-map';
+import type { Change } from '../../define/change.ts';
 import { type Entity, pick, type Values } from '../../define/entity.ts';
 import { liveValues, toSnapshot } from '../../define/entity-codec.ts';
 import { addressOf } from '../../define/index-entries.ts';
+import { keptFields } from '../../define/patterns-of.ts';
 import { validate } from '../../define/validation.ts';
 import { busy, entityError, RowkeyError } from '../../errors.ts';
-import { keptFields } from '../../patterns/denormalization.ts';
 import { checkPeriod, unlessTableMissing, withPeriodTable } from '../../patterns/high-volume-delete.ts';
 import { readRow } from '../../storage/rows.ts';
 import type { Engine } from '../engine.ts';
 import { judgeRow } from '../read/judge-row.ts';
 import { droppingBlobs } from './entity-store.ts';
 import { commit, EntityChanged } from './eventual-transaction.ts';
-import type { Change } from './plan.ts';
 import { toStored } from './stored-values.ts';
 
 /** Writing many entities, as an import does: those of one partition together in entity group transactions. */

@@ -1,21 +1,21 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
+import type { Change } from '../../define/change.ts';
 import { type Conditions, checkConditions } from '../../define/conditions.ts';
 import { type Entity, omit, pick, type Values } from '../../define/entity.ts';
 import { type Live, liveValues, type Snapshot, toSnapshot } from '../../define/entity-codec.ts';
 import { addressOf } from '../../define/index-entries.ts';
+import { decidedFields, keptFields, patternsOf, referenceFields } from '../../define/patterns-of.ts';
 import { isReference } from '../../define/reference.ts';
 import { validate } from '../../define/validation.ts';
 import { busy, entityError, RowkeyError } from '../../errors.ts';
-import { decidedFields, keptFields } from '../../patterns/denormalization.ts';
 import { checkPeriod, unlessTableMissing, withPeriodTable } from '../../patterns/high-volume-delete.ts';
-import { dropBlobs } from '../../patterns/large-entities.ts';
 import { readRow } from '../../storage/rows.ts';
 import type { Engine } from '../engine.ts';
 import { type Judged, judgeRow } from '../read/judge-row.ts';
 import { runExclusive } from '../run-exclusive.ts';
+import { dropBlobs } from './blobs.ts';
 import { type CommitOptions, commit, EntityChanged } from './eventual-transaction.ts';
-import type { Change } from './plan.ts';
 import { toStored } from './stored-values.ts';
 
 /** Writing one entity: what a caller sends becomes a change of one partition, made by an eventual transaction. */
@@ -95,9 +95,9 @@ export function patchEntity(
     if (isRefused) throw notFound(entity, key);
     const copies = decidedFields(entity);
     const given = withoutCopies(entity, withKey(entity, key, patch), current);
-    for (const field of entity.encrypted) if (field in given) throw encrypted(field);
+    refusePatch(entity, Object.keys(given));
     // What is stored elsewhere stays there, unless it is written anew.
-    const references = [...entity.encrypted, ...entity.large].filter((field) => isReference(current[field]));
+    const references = referenceFields(entity).filter((field) => isReference(current[field]));
     const held = omit(pick(current, references), Object.keys(given));
     const merged = Object.entries({ ...omit(current, [...copies, ...references]), ...given });
     const left = merged.filter(([field, value]) => value !== null || copies.includes(field));
@@ -205,11 +205,11 @@ export async function droppingBlobs<Result>(
   return result;
 }
 
-function encrypted(field: string): RowkeyError {
-  return new RowkeyError('invalid-input', `"${field}" is encrypted and cannot be changed by PATCH.`, {
-    field,
-    accepted: 'PUT with the whole entity',
-  });
+function refusePatch(entity: Entity, fields: readonly string[]): void {
+  for (const pattern of patternsOf(entity)) {
+    const error = pattern.refusePatch?.(entity, fields);
+    if (error) throw error;
+  }
 }
 
 /** The body may repeat the key of its path and must not change it. */

@@ -2,13 +2,13 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
 import pMap from 'p-map';
+import type { Change, PlannedAction, Siblings } from '../../define/change.ts';
 import type { Entity, Values } from '../../define/entity.ts';
 import { liveValues, toSnapshot, toValues } from '../../define/entity-codec.ts';
 import { busy, entityError, RowkeyError } from '../../errors.ts';
-import { dropList, toStoredList } from '../../patterns/member-list.ts';
 import { StorageConflict } from '../../storage/errors.ts';
 import { deleteMessage, MAX_MESSAGE_BYTES, type SentMessage, sendMessage } from '../../storage/messages.ts';
-import { type Action, type Address, type Row, readRow, submit } from '../../storage/rows.ts';
+import { type Action, type Row, readRow, submit } from '../../storage/rows.ts';
 import { recordReconcileLag } from '../../telemetry/metrics.ts';
 import { inPattern, traceContext } from '../../telemetry/span.ts';
 import type { Engine } from '../engine.ts';
@@ -17,8 +17,8 @@ import { ENVELOPE_BYTES, holdFor, sendWorkOf, unlessUnavailable } from '../recon
 import { INDEX_CHANGES_QUEUE, MESSAGE_VERSION } from '../reconcile/intent.ts';
 import { mayStillLand, type ReconcileOptions, reconcile, type Written } from '../reconcile/reconcile.ts';
 import { runExclusive } from '../run-exclusive.ts';
-import { type Change, type Plan, planPartition, type Siblings, siblingRowsOf } from './plan.ts';
-import { planFirst, readSiblings, rememberWritten, replanned } from './siblings.ts';
+import { type Plan, planPartition, siblingRowsOf, type WriteMark } from './plan.ts';
+import { planFirst, readSiblings, rememberWritten, replanned, siblingFormOf } from './siblings.ts';
 import { claim } from './unique-claim.ts';
 
 /**
@@ -73,9 +73,10 @@ export const commit = inPattern(
     const writeId = randomUUID();
     const sentAt = engine.now();
     const deadline = sentAt + engine.timing.commitWithinMs;
-    const planned = await planFirst(engine, entity, changes, { writeId, ...options });
+    const mark = { writeId, now: sentAt };
+    const planned = await planFirst(engine, entity, changes, { mark, ...options });
     const intent = await announce(engine, entity, table, planned.plan, writeId);
-    const common = { engine, entity, table, partition, writeId, sentAt, deadline, intent, abandoned };
+    const common = { engine, entity, table, partition, writeId, mark, sentAt, deadline, intent, abandoned };
     const write: Write = { ...common, ...planned, changes, missing: new Set() };
     const claimed = await claimAll(write);
     const isShared = siblingRowsOf(entity, changes).length > 0;
@@ -87,7 +88,7 @@ export const commit = inPattern(
       const hold = holdFor(engine, sentAt + engine.timing.settleWithinMs - engine.now());
       await settle(write, intent, planned.plan.items, { hold, written: { entities: stateOf(changes, done), claimed } });
     }
-    await dropLists(engine, replacedRows(write));
+    await dropFurther(write, replacedRows(write));
     return done;
   },
 );
@@ -132,6 +133,7 @@ interface Write {
   readonly table: string;
   readonly partition: string;
   readonly writeId: string;
+  readonly mark: WriteMark;
   /** Milliseconds: when the intent was sent, and until when the transaction may be. */
   readonly sentAt: number;
   readonly deadline: number;
@@ -158,7 +160,7 @@ async function submitUntilDone(write: Write): Promise<Map<string, Committed>> {
 /** Undefined where it was refused and is planned anew. */
 async function submitOnce(write: Write): Promise<Map<string, Committed> | undefined> {
   const { engine, entity, table, partition, changes, siblings, plan } = write;
-  const actions = await storedLists(engine, { table, partition }, plan);
+  const actions = await toStoredActions(write);
   const left = write.deadline - engine.now();
   if (left <= 0) throw await refused(write, busy('Other requests keep changing the same rows.'));
   try {
@@ -185,8 +187,8 @@ async function afterRefusal(
   const { part, action } = write.plan.actions[refusal.action] ?? {};
   if (reason === 'missing' && action?.kind === 'delete') write.missing.add(action.row);
   // The actions on the entities come first. Where one after them was refused, they were as planned, and it was not done:
-  // the blobs of its lists are of no use.
-  if (part?.of === 'sibling') await dropLists(engine, actions);
+  // what was stored beside its rows is of no use.
+  if (part?.of === 'sibling') await dropFurther(write, actions);
   else {
     // The refusal may be of a second attempt whose first one was done.
     const fresh = await readChanged(engine, entity, changes).catch((error: unknown) => {
@@ -204,7 +206,7 @@ async function afterRefusal(
   }
   try {
     write.siblings = await readSiblings(engine, entity, write.changes, 'all');
-    write.plan = withoutDeletes(planPartition(entity, write.changes, write.siblings, writeId), write.missing);
+    write.plan = withoutDeletes(planPartition(entity, write.changes, write.siblings, write.mark), write.missing);
   } catch (error) {
     throw await refused(write, error);
   }
@@ -228,23 +230,27 @@ function unknown<Reason>(write: Write, why: Reason): Reason {
   return why;
 }
 
-/** The rows beside the entities as they were that the plan has replaced: a list may have had a blob. */
+/** The sibling rows, as they were, that the plan has replaced. */
 function replacedRows({ plan, siblings }: Write): Row[] {
   const replaced = new Set(plan.actions.flatMap(({ action }) => (action.kind === 'merge' ? [] : [action.row])));
   return [...siblings.values()].filter(({ row }) => replaced.has(row));
 }
 
-/** The actions of a plan, with each list that is too long for its row in a blob. */
-async function storedLists({ storage }: Engine, where: Omit<Address, 'row'>, { actions }: Plan): Promise<Action[]> {
-  return pMap(actions, ({ action }) => toStoredList(storage, { ...where, row: action.row }, action), {
-    concurrency: READS_CONCURRENCY,
-  });
+/** The actions of the plan; a sibling row that is longer than a row is stored in part elsewhere first. */
+async function toStoredActions({ engine, entity, table, partition, plan }: Write): Promise<Action[]> {
+  const form = siblingFormOf(entity);
+  if (!form) return plan.actions.map(({ action }) => action);
+  const store = ({ action }: PlannedAction) =>
+    form.write(engine.storage, { table, partition, row: action.row }, action);
+  return pMap(plan.actions, store, { concurrency: READS_CONCURRENCY });
 }
 
-async function dropLists({ storage }: Engine, lists: readonly (Action | Row)[]): Promise<void> {
-  await pMap(lists, async (list) => 'properties' in list && dropList(storage, list), {
-    concurrency: READS_CONCURRENCY,
-  });
+/** Deletes what these rows have elsewhere. */
+async function dropFurther({ engine, entity }: Write, rows: readonly (Action | Row)[]): Promise<void> {
+  const form = siblingFormOf(entity);
+  if (!form) return;
+  const drop = async (row: Action | Row) => 'properties' in row && form.drop(engine.storage, row);
+  await pMap(rows, drop, { concurrency: READS_CONCURRENCY });
 }
 
 async function announce(

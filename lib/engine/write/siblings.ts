@@ -1,11 +1,12 @@
 import pMap from 'p-map';
+import type { Change, Siblings } from '../../define/change.ts';
 import type { Entity } from '../../define/entity.ts';
+import type { SiblingForm } from '../../define/pattern.ts';
+import { patternsOf } from '../../define/patterns-of.ts';
 import { RowkeyError } from '../../errors.ts';
-import { readChildren } from '../../patterns/compound-key.ts';
-import { readList } from '../../patterns/member-list.ts';
-import type { Action, Address } from '../../storage/rows.ts';
+import { type Action, type Address, type Row, readRow } from '../../storage/rows.ts';
 import type { Engine } from '../engine.ts';
-import { type Change, type Plan, planPartition, type Siblings, siblingRowsOf } from './plan.ts';
+import { type Plan, planPartition, siblingRowsOf, type WriteMark } from './plan.ts';
 import { recall, remember } from './sibling-memory.ts';
 
 /** What a plan must know of its partition besides the entities that change, from memory where that will do, or read. */
@@ -25,13 +26,13 @@ export async function planFirst(
   engine: Engine,
   entity: Entity,
   changes: readonly Change[],
-  { writeId, assumeNew = false }: { writeId: string; assumeNew?: boolean },
+  { mark, assumeNew = false }: { readonly mark: WriteMark; readonly assumeNew?: boolean },
 ): Promise<Planned> {
   const remembered = await readSiblings(engine, entity, changes, assumeNew ? 'none' : 'unknown');
-  const checked = planIfChecked(entity, changes, remembered, writeId);
+  const checked = planIfChecked(entity, changes, remembered, mark);
   if (checked) return checked;
   const siblings = await readSiblings(engine, entity, changes, 'all');
-  return { siblings, plan: planPartition(entity, changes, siblings, writeId) };
+  return { siblings, plan: planPartition(entity, changes, siblings, mark) };
 }
 
 /** The same plan from what was written since by others of this process, where that is known without a read. */
@@ -39,7 +40,7 @@ export function replanned(
   { storage }: Engine,
   entity: Entity,
   changes: readonly Change[],
-  { writeId, siblings, plan }: Planned & { readonly writeId: string },
+  { mark, siblings, plan }: Planned & { readonly mark: WriteMark },
 ): Planned {
   const [first] = changes;
   const rows = siblingRowsOf(entity, changes);
@@ -48,7 +49,7 @@ export function replanned(
     return known && known.etag !== siblings.get(row)?.etag ? [[row, known] as const] : [];
   });
   if (newer.length === 0) return { siblings, plan };
-  return planIfChecked(entity, changes, new Map([...siblings, ...newer]), writeId) ?? { siblings, plan };
+  return planIfChecked(entity, changes, new Map([...siblings, ...newer]), mark) ?? { siblings, plan };
 }
 
 /** A plan whose transaction is refused where any row that it was made from is not as it was taken to be. */
@@ -56,10 +57,10 @@ function planIfChecked(
   entity: Entity,
   changes: readonly Change[],
   siblings: Siblings,
-  writeId: string,
+  mark: WriteMark,
 ): Planned | undefined {
   try {
-    const plan = planPartition(entity, changes, siblings, writeId);
+    const plan = planPartition(entity, changes, siblings, mark);
     const checked = new Set(plan.actions.flatMap(({ action }) => ('etag' in action ? [action.row] : [])));
     const isChecked = siblingRowsOf(entity, changes).every((row) => !siblings.has(row) || checked.has(row));
     return isChecked ? { siblings, plan } : undefined;
@@ -70,7 +71,7 @@ function planIfChecked(
   }
 }
 
-/** Lists and counts are what the next write of the partition plans from, and so is an entity that was one of them before. */
+/** Sibling rows are what the next write of the partition plans from, and so is an entity that was one of them before. */
 export function rememberWritten(
   { storage }: Engine,
   where: Omit<Address, 'row'>,
@@ -83,7 +84,7 @@ export function rememberWritten(
     const address = { ...where, row: action.row };
     if (part.of !== 'sibling' && !recall(storage, address)) continue;
     const stored = actions[index];
-    // With the members of a list and the blob that they are in.
+    // With the part of the row that is stored elsewhere, and the reference to it.
     const properties = {
       ...(stored && 'properties' in stored ? stored.properties : {}),
       ...('properties' in action ? action.properties : {}),
@@ -105,13 +106,28 @@ export async function readSiblings(
   const readOne = async (row: string) => {
     const address = { ...first.address, row };
     const known = read === 'all' ? undefined : recall(engine.storage, address);
-    return known ?? (read === 'none' ? undefined : readList(engine.storage, address));
+    return known ?? (read === 'none' ? undefined : readSibling(engine, entity, address));
   };
   const rows = await pMap(siblingRowsOf(entity, changes), readOne, { concurrency: READS_CONCURRENCY });
-  // What is deleted takes its children along.
   const leaving = changes.filter(({ after }) => !after);
-  const children = await pMap(leaving, ({ address }) => readChildren(engine, entity, address), {
-    concurrency: READS_CONCURRENCY,
-  });
-  return new Map([...rows, ...children.flat()].flatMap((row) => (row ? [[row.row, row]] : [])));
+  const ranges = patternsOf(entity).flatMap(({ readSiblings: readAll }) =>
+    readAll
+      ? leaving.map(
+          ({ address }) =>
+            () =>
+              readAll(engine, entity, address),
+        )
+      : [],
+  );
+  const further = await pMap(ranges, (read) => read(), { concurrency: READS_CONCURRENCY });
+  return new Map([...rows, ...further.flat()].flatMap((row) => (row ? [[row.row, row]] : [])));
+}
+
+/** How sibling rows of an entity are stored; undefined where all of them fit their rows. */
+export function siblingFormOf(entity: Entity): SiblingForm | undefined {
+  return patternsOf(entity).find(({ siblingForm }) => siblingForm)?.siblingForm;
+}
+
+function readSibling({ storage }: Engine, entity: Entity, address: Address): Promise<Row | undefined> {
+  return siblingFormOf(entity)?.read(storage, address) ?? readRow(storage, address);
 }

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import type { Hold } from '../../../../lib/define/engine.ts';
 import { consumePoison } from '../../../../lib/engine/consume/consume.ts';
 import {
   delayOf,
@@ -10,7 +11,7 @@ import {
   POISON_TABLE,
 } from '../../../../lib/engine/consume/poison.ts';
 import { createEngine } from '../../../../lib/engine/engine.ts';
-import { type Hold, holdWork, sendWork } from '../../../../lib/engine/reconcile/hold.ts';
+import { holdWork, sendWork } from '../../../../lib/engine/reconcile/hold.ts';
 import { unavailable } from '../../../../lib/errors.ts';
 import { employees } from '../../../../lib/model/directory/employees.ts';
 import { createTable } from '../../../../lib/storage/provision.ts';

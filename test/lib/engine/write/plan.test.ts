@@ -1,9 +1,10 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import type { Change } from '../../../../lib/define/change.ts';
 import type { Entity, Values } from '../../../../lib/define/entity.ts';
 import { type Snapshot, toProperties, toSnapshot } from '../../../../lib/define/entity-codec.ts';
 import { addressOf, indexEntriesOf } from '../../../../lib/define/index-entries.ts';
-import { type Change, planPartition, siblingRowsOf } from '../../../../lib/engine/write/plan.ts';
+import { planPartition, siblingRowsOf } from '../../../../lib/engine/write/plan.ts';
 import { departments } from '../../../../lib/model/directory/departments.ts';
 import { employees } from '../../../../lib/model/directory/employees.ts';
 import { membersOf } from '../../../../lib/patterns/member-list.ts';
@@ -18,6 +19,7 @@ const person = (employeeId: string) =>
     lastName: fc.constantFrom('Xu', 'Yi', 'Zed'),
   });
 const state = (employeeId: string) => fc.option(person(employeeId), { nil: undefined });
+const MARK = { writeId: 'write', now: 0 };
 const IDS = ['000001', '000002', '000003'];
 /** What each of three employees was and is to be. */
 const changesOfThree = fc.tuple(
@@ -59,7 +61,7 @@ function commit(partition: Partition, entity: Entity, changes: readonly Change[]
   const siblings = new Map(
     siblingRowsOf(entity, changes).flatMap((key) => (partition.has(key) ? [[key, partition.get(key) as Row]] : [])),
   );
-  const plan = planPartition(entity, changes, siblings, 'write');
+  const plan = planPartition(entity, changes, siblings, MARK);
   apply(partition, plan);
   return plan;
 }
@@ -194,14 +196,14 @@ describe('a plan', () => {
     const system = { WriteId: 'w', Incarnation: 'operation', MovingFrom: '["Here","empid_000001"]' };
     const before = toSnapshot(employees, row('empid_000001', toProperties(employees, one, system)));
     const theirs = { address: addressOf(employees, one), before, after: { ...one, firstName: 'G' } };
-    expect(() => planPartition(employees, [theirs], new Map(), 'write')).toThrow('arriving');
+    expect(() => planPartition(employees, [theirs], new Map(), MARK)).toThrow('being moved');
     const own = { ...theirs, arrival: { incarnation: 'operation', movingFrom: system.MovingFrom } };
-    expect(planPartition(employees, [own], new Map(), 'write').actions[0]?.action).toMatchObject({
+    expect(planPartition(employees, [own], new Map(), MARK).actions[0]?.action).toMatchObject({
       kind: 'replace',
       properties: { MovingFrom: system.MovingFrom },
     });
     const gone = { ...theirs, after: undefined };
-    expect(planPartition(employees, [gone], new Map(), 'write').actions[0]?.action.kind).toBe('replace');
+    expect(planPartition(employees, [gone], new Map(), MARK).actions[0]?.action.kind).toBe('replace');
   });
 
   test('keeps what an entity is known by through its changes', () => {
@@ -220,7 +222,7 @@ describe('a plan', () => {
         },
       ],
       new Map(),
-      'write',
+      MARK,
     );
     expect(plan.actions[0]?.action).toMatchObject({
       kind: 'replace',

@@ -1,10 +1,10 @@
-import type { IndexEntry } from '../../define/index-entries.ts';
-import { RowkeyError } from '../../errors.ts';
-import { dropList, listAction, membersOf, readList, toStoredList } from '../../patterns/member-list.ts';
-import { isExplaining } from '../../storage/explain.ts';
-import { type Action, readRow, tryAction } from '../../storage/rows.ts';
-import type { Storage } from '../../storage/storage.ts';
-import type { Hold } from './hold.ts';
+import type { Hold } from '../define/engine.ts';
+import type { IndexEntry } from '../define/index-entries.ts';
+import { RowkeyError } from '../errors.ts';
+import { isExplaining } from '../storage/explain.ts';
+import { type Action, readRow, tryAction } from '../storage/rows.ts';
+import type { Storage } from '../storage/storage.ts';
+import { dropList, listAction, membersOf, readList, toStoredList } from './member-list.ts';
 
 /**
  * Index entities pattern, in another partition: who joins and who leaves a list at the same moment is written at once. Each
@@ -24,11 +24,11 @@ const waiting = new WeakMap<Storage, Map<string, Request[]>>();
 /** Makes a list hold a member or not. Answers false when the list changed meanwhile. */
 export function settleMember(
   storage: Storage,
-  indexEntry: IndexEntry & { readonly member: string },
+  indexEntry: IndexEntry,
   { wanted, hold }: { readonly wanted: boolean; readonly hold: Hold },
 ): Promise<boolean> {
   const answer = Promise.withResolvers<boolean>();
-  const request = { member: indexEntry.member, wanted, hold, answer };
+  const request = { member: indexEntry.member ?? '', wanted, hold, answer };
   // What is explained is not done along with what others do, nor theirs left undone along with it.
   if (isExplaining()) return write(storage, indexEntry, [request]);
   const lists = waiting.get(storage) ?? new Map<string, Request[]>();

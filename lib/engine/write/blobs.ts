@@ -1,0 +1,29 @@
+import type { Entity, Values } from '../../define/entity.ts';
+import { patternsOf } from '../../define/patterns-of.ts';
+import { RowkeyError } from '../../errors.ts';
+import { type BlobAddress, deleteBlob } from '../../storage/blobs.ts';
+import type { Storage } from '../../storage/storage.ts';
+
+/** The blobs that an entity in this state refers to. */
+export function blobsOf(entity: Entity, values: Values | undefined): BlobAddress[] {
+  return values ? patternsOf(entity).flatMap((pattern) => pattern.blobs?.(entity, values) ?? []) : [];
+}
+
+/** Deletes the blobs that `of` refers to and `but` does not. A blob that cannot be deleted now is an orphan. */
+export async function dropBlobs(
+  storage: Storage,
+  entity: Entity,
+  { of, but }: { readonly of: Values | undefined; readonly but: Values | undefined },
+): Promise<void> {
+  const kept = new Set(blobsOf(entity, but).map(({ name }) => name));
+  for (const blob of blobsOf(entity, of)) if (!kept.has(blob.name)) await dropBlob(storage, blob);
+}
+
+/** Deletes a blob that nothing refers to any more. */
+export async function dropBlob(storage: Storage, blob: BlobAddress): Promise<void> {
+  try {
+    await deleteBlob(storage, blob);
+  } catch (error) {
+    if (!(error instanceof RowkeyError)) throw error;
+  }
+}

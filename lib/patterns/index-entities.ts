@@ -1,0 +1,201 @@
+import pMap from 'p-map';
+import type { Change } from '../define/change.ts';
+import type { Engine } from '../define/engine.ts';
+import type { Entity, Values } from '../define/entity.ts';
+import { liveValues } from '../define/entity-codec.ts';
+import type { Suspicion } from '../define/finding.ts';
+import {
+  addressIfAny,
+  indexEntriesOf,
+  isIndexed,
+  isRowOf,
+  isSameEntry,
+  selectIndexed,
+} from '../define/index-entries.ts';
+import type { IndexEntity } from '../define/indexes.ts';
+import { buildKey, parseKey } from '../define/key-template.ts';
+import type { Pattern, RemoteIndex } from '../define/pattern.ts';
+import { readValues, repairEntry, repairSibling } from '../engine/reconcile/repair.ts';
+import { type Address, type Row, tryAction } from '../storage/rows.ts';
+import { settleMember } from './list-upkeep.ts';
+import {
+  dropList,
+  emptyLostList,
+  isLostList,
+  LIST,
+  listAction,
+  membersOf,
+  readAnyList,
+  readList,
+  toStoredList,
+} from './member-list.ts';
+
+/**
+ * Index entities pattern: one row lists the entities that share a value. A list in the entities' own partition changes in
+ * their entity group transaction, under its ETag; a list in another partition is kept by the eventual transaction.
+ */
+export const indexEntities: Pattern = {
+  name: 'index entities',
+  isUsed: ({ indexes }) => Object.values(indexes).some(({ kind }) => kind === 'index-entity'),
+  leavesTombstone: true,
+  siblingForm: {
+    read: readList,
+    readAny: readAnyList,
+    complete: async (storage, row) => (row.properties.MembersBlob === undefined ? row : readAnyList(storage, row)),
+    members: (row) => (row.properties.EntityType === LIST ? membersOf(row) : []),
+    write: toStoredList,
+    drop: dropList,
+  },
+
+  *siblings(entity, change) {
+    for (const { row } of listChanges(entity, change)) yield row;
+  },
+
+  plan(entity, changes, { siblings, actions, writeId }) {
+    const lists = Map.groupBy(
+      changes.flatMap((change) => listChanges(entity, change)),
+      ({ row }) => row,
+    );
+    for (const [row, members] of lists) {
+      const found = siblings.get(row);
+      const add = members.flatMap((change) => change.add);
+      const remove = members.flatMap((change) => change.remove);
+      const action = listAction(found, row, { add, remove });
+      if (action) actions.push({ action, part: { of: 'sibling' } });
+      // A member that is in the list already relies on it: nobody may remove the member before this commits.
+      else if (found && add.length > 0)
+        actions.push({
+          action: { kind: 'merge', row, properties: { TouchedBy: writeId }, etag: found.etag },
+          part: { of: 'sibling' },
+        });
+    }
+  },
+
+  remoteIndexes: ({ indexes }) =>
+    Object.entries(indexes).flatMap(([name, index]) =>
+      index.kind === 'index-entity' && index.remote ? [toRemoteIndex(name, index, index.remote)] : [],
+    ),
+
+  async verify(engine, entity, { address, snapshot, only }) {
+    const suspicions: Suspicion[] = [];
+    for (const [of, index] of Object.entries(entity.indexes)) {
+      if (index.kind !== 'index-entity' || index.remote || !isIndexed(index, snapshot.values)) continue;
+      if (only !== undefined && only !== of) continue;
+      const there = { ...address, row: buildKey(index.row, snapshot.values) };
+      const found = await readAnyList(engine.storage, there);
+      const action = listAction(found, there.row, { add: [buildKey(index.holds, snapshot.values)], remove: [] });
+      if (!action) continue;
+      const repair = async () => {
+        const stored = await toStoredList(engine.storage, there, action);
+        const isRepaired = await repairSibling(engine, address, snapshot, stored);
+        if (isRepaired) await dropList(engine.storage, found);
+        return isRepaired;
+      };
+      suspicions.push({ what: 'missing', of, ...there, repair });
+    }
+    return suspicions;
+  },
+
+  async verifyRow(engine, entity, row, members) {
+    if (row.properties.EntityType !== LIST) return undefined;
+    const lists = Object.entries(entity.indexes).flatMap(([name, index]) =>
+      index.kind === 'index-entity' && isRowOf(entity, index, row) ? [{ name, index }] : [],
+    );
+    const { table, partition, row: key } = row;
+    const [first] = lists;
+    if (first && isLostList(row)) {
+      const repair = () => emptyLostList(engine.storage, row);
+      return [{ what: 'lost list', of: first.name, table, partition, row: key, repair }];
+    }
+    const some = members && new Set(members);
+    const checked = membersOf(row).filter((member) => !some || some.has(member));
+    const suspicions = await pMap(
+      lists.flatMap((list) => checked.map((member) => ({ ...list, member }))),
+      (one) => verifyMember(engine, entity, row, one),
+      { concurrency: MEMBERS_CONCURRENCY },
+    );
+    return suspicions.flat();
+  },
+};
+
+const MEMBERS_CONCURRENCY = 16;
+
+function toRemoteIndex(name: string, index: IndexEntity, remote: NonNullable<IndexEntity['remote']>): RemoteIndex {
+  return {
+    name,
+    ...remote,
+    row: index.row,
+    isContested: false,
+    selections: (values) => selectIndexed(index, values),
+    list: {
+      member: index.holds,
+      settle: settleMember,
+      holds: (found, member) => membersOf(found).includes(member),
+      restore: emptyLostList,
+    },
+  };
+}
+
+/** The lists in the partition that an entity leaves or joins. */
+function listChanges(entity: Entity, { before, after }: Change) {
+  return Object.values(entity.indexes).flatMap((index) => {
+    if (index.kind !== 'index-entity' || index.remote) return [];
+    const entry = (values: Values | undefined) =>
+      isIndexed(index, values)
+        ? { row: buildKey(index.row, values), member: buildKey(index.holds, values) }
+        : undefined;
+    const from = entry(liveValues(before));
+    const to = entry(after);
+    if (from?.row === to?.row && from?.member === to?.member) return [];
+    return [
+      ...(from ? [{ row: from.row, add: [], remove: [from.member] }] : []),
+      ...(to ? [{ row: to.row, add: [to.member], remove: [] }] : []),
+    ];
+  });
+}
+
+async function verifyMember(
+  engine: Engine,
+  entity: Entity,
+  row: Row,
+  { name, index, member }: { name: string; index: IndexEntity; member: string },
+): Promise<Suspicion[]> {
+  const { table, partition, row: key } = row;
+  const inPartition = index.remote ? {} : parseKey(entity.partition, partition);
+  const ids: Values = { ...inPartition, ...parseKey(index.row, key), ...parseKey(index.holds, member) };
+  const source = addressIfAny(entity, ids);
+  const isWanted = async () => {
+    const values = source && (await readValues(engine, entity, source));
+    return index.remote
+      ? indexEntriesOf(entity, values).some((indexEntry) =>
+          isSameEntry(indexEntry, { index: name, table, partition, row: key, member }),
+        )
+      : isIndexed(index, values) && buildKey(index.row, values) === key;
+  };
+  if (await isWanted()) return [];
+  const repair = async () => {
+    if (index.remote && source)
+      return repairEntry(engine, entity, source, { index: name, table, partition, row: key, member });
+    return dropMember(engine, row, member, isWanted);
+  };
+  return [{ what: 'left over', of: name, table, partition, row: key, repair }];
+}
+
+/**
+ * Each of several members changes the list as the member before has left it. The list is read before the entity is read
+ * again, and an entity that joins writes the list: so no entity that has joined meanwhile is dropped.
+ */
+async function dropMember(
+  { storage }: Engine,
+  address: Address,
+  member: string,
+  isWanted: () => Promise<boolean>,
+): Promise<boolean> {
+  const list = await readList(storage, address);
+  if (await isWanted()) return true;
+  const action = listAction(list, address.row, { add: [], remove: [member] });
+  if (!action) return true;
+  const isDone = await tryAction(storage, address, await toStoredList(storage, address, action));
+  if (isDone) await dropList(storage, list);
+  return isDone;
+}

@@ -1,0 +1,31 @@
+import type { Entity } from '../define/entity.ts';
+import { copyProperties, selectIndexed } from '../define/index-entries.ts';
+import type { InterPartitionIndex } from '../define/indexes.ts';
+import type { Pattern, RemoteIndex } from '../define/pattern.ts';
+
+/**
+ * Inter-partition secondary index pattern: a copy of the entity in another partition or table, kept by the engine's eventual
+ * transaction. The rows of a unique index are contested: no two entities share a value.
+ */
+export const interPartitionIndexes: Pattern = {
+  name: 'inter-partition secondary index',
+  isUsed: ({ indexes }) => Object.values(indexes).some(({ kind }) => kind === 'inter-partition'),
+  leavesTombstone: true,
+
+  remoteIndexes: (entity) =>
+    Object.entries(entity.indexes).flatMap(([name, index]) =>
+      index.kind === 'inter-partition' ? [toRemoteIndex(entity, name, index)] : [],
+    ),
+};
+
+function toRemoteIndex(entity: Entity, name: string, index: InterPartitionIndex): RemoteIndex {
+  const { remote, row, unique, copies } = index;
+  return {
+    name,
+    ...remote,
+    row,
+    isContested: unique,
+    selections: (values) => selectIndexed(index, values),
+    properties: (values) => copyProperties(entity, values, copies),
+  };
+}

@@ -1,0 +1,87 @@
+import type { PlannedAction } from '../define/change.ts';
+import type { Entity, Values } from '../define/entity.ts';
+import { liveValues } from '../define/entity-codec.ts';
+import type { Suspicion } from '../define/finding.ts';
+import { copyProperties, isCopy, isIndexed, isRowOf } from '../define/index-entries.ts';
+import type { IntraPartitionIndex } from '../define/indexes.ts';
+import { buildKey } from '../define/key-template.ts';
+import type { Pattern } from '../define/pattern.ts';
+import { sameCopy } from '../engine/reconcile/reconcile.ts';
+import { readValues, repairSibling } from '../engine/reconcile/repair.ts';
+import { isOwnedBy } from '../engine/write/unique-claim.ts';
+import { type Action, readRow, tryAction } from '../storage/rows.ts';
+
+/**
+ * Intra-partition secondary index pattern: a copy of the entity in the same partition under another row key. Both change in
+ * one entity group transaction.
+ */
+export const intraPartitionIndexes: Pattern = {
+  name: 'intra-partition secondary index',
+  isUsed: (entity) => indexesOf(entity).length > 0,
+  leavesTombstone: true,
+
+  plan(entity, changes, { actions }) {
+    for (const { before, after } of changes)
+      for (const [name, index] of indexesOf(entity))
+        actions.push(...copyActions(entity, name, index, { before: liveValues(before), after }));
+  },
+
+  async verify(engine, entity, { address, snapshot, only }) {
+    const suspicions: Suspicion[] = [];
+    for (const [of, index] of indexesOf(entity)) {
+      if (!isIndexed(index, snapshot.values) || (only !== undefined && only !== of)) continue;
+      const row = buildKey(index.row, snapshot.values);
+      const there = { ...address, row };
+      const found = await readRow(engine.storage, there);
+      const properties = copyProperties(entity, snapshot.values, index.copies);
+      if (found && sameCopy(entity, found, properties)) continue;
+      if (found && !isOwnedBy(found, address)) {
+        suspicions.push({ what: 'taken', of, ...there });
+        continue;
+      }
+      // A copy of another entity that came meanwhile is not overwritten.
+      const action: Action = found
+        ? { kind: 'replace', row, properties, etag: found.etag }
+        : { kind: 'insert', row, properties };
+      const repair = () => repairSibling(engine, address, snapshot, action);
+      suspicions.push({ what: found ? 'wrong' : 'missing', of, ...there, repair });
+    }
+    return suspicions;
+  },
+
+  async verifyRow(engine, entity, found) {
+    const { table, partition, row, etag, properties } = found;
+    const candidates = indexesOf(entity).filter(([, index]) => isRowOf(entity, index, found));
+    const [first] = candidates;
+    if (!first || properties.EntityType !== entity.name || !isCopy(found)) return undefined;
+    const source = { table, partition: String(properties.SourcePartition), row: String(properties.SourceRow) };
+    const values = await readValues(engine, entity, source);
+    if (candidates.some(([, index]) => isIndexed(index, values) && buildKey(index.row, values) === row)) return [];
+    const repair = () => tryAction(engine.storage, found, { kind: 'delete', row, etag });
+    return [{ what: 'left over', of: first[0], table, partition, row, repair }];
+  },
+};
+
+function indexesOf({ indexes }: Entity): [string, IntraPartitionIndex][] {
+  return Object.entries(indexes).flatMap(([name, index]): [string, IntraPartitionIndex][] =>
+    index.kind === 'intra-partition' ? [[name, index]] : [],
+  );
+}
+
+function copyActions(
+  entity: Entity,
+  name: string,
+  index: IntraPartitionIndex,
+  { before, after }: { readonly before: Values | undefined; readonly after: Values | undefined },
+): PlannedAction[] {
+  const from = isIndexed(index, before) ? buildKey(index.row, before) : undefined;
+  const to = isIndexed(index, after)
+    ? { row: buildKey(index.row, after), properties: copyProperties(entity, after, index.copies) }
+    : undefined;
+  const part = { of: 'copy', index: name } as const;
+  const actions: PlannedAction[] = [];
+  // A new copy is inserted, so that another entity's copy of the same key is a conflict and never overwritten.
+  if (to) actions.push({ action: { kind: from === to.row ? 'upsert' : 'insert', ...to }, part });
+  if (from !== undefined && from !== to?.row) actions.push({ action: { kind: 'delete', row: from }, part });
+  return actions;
+}

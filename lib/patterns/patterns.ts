@@ -1,0 +1,26 @@
+import type { Pattern } from '../define/pattern.ts';
+import { usePatterns } from '../define/patterns-of.ts';
+import { compoundKey } from './compound-key.ts';
+import { dataSeries } from './data-series.ts';
+import { denormalization } from './denormalization.ts';
+import { encryptedProperties } from './encrypted-properties.ts';
+import { indexEntities } from './index-entities.ts';
+import { interPartitionIndexes } from './inter-partition-index.ts';
+import { intraPartitionIndexes } from './intra-partition-index.ts';
+import { largeEntities } from './large-entities.ts';
+import { maintainedCount } from './maintained-count.ts';
+
+/** All patterns, in the order in which the engine calls them. */
+export const patterns: readonly Pattern[] = [
+  denormalization,
+  maintainedCount,
+  intraPartitionIndexes,
+  interPartitionIndexes,
+  indexEntities,
+  compoundKey,
+  encryptedProperties,
+  largeEntities,
+  dataSeries,
+];
+
+usePatterns(patterns);
