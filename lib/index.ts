@@ -1,7 +1,7 @@
 export { defineEntity } from './define/define-entity.ts';
-export { defineDeployment } from './define/define-model.ts';
 export { indexEntity, interPartitionIndex, intraPartitionIndex } from './define/indexes.ts';
 export { defineUnion } from './define/inheritance.ts';
+export { defineModel } from './define-model.ts';
 export { type ErrorCode, type ErrorDetails, RowkeyError } from './errors.ts';
 export { defineSeries } from './patterns/data-series.ts';
 export { registerFunctions } from './register-functions.ts';

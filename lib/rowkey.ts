@@ -1,14 +1,14 @@
 import type { Authenticate } from './access/token.ts';
 import './patterns/patterns.ts';
-import type { Entity } from './define/entity.ts';
+import type { Model } from './define/define-model.ts';
 import { createRuntime, type Runtime } from './runtime.ts';
 import type { RowkeySettings, UnusableSettings } from './settings.ts';
 
-export type RowkeyOptions = { readonly model: readonly Entity[] } & (RowkeySettings | UnusableSettings);
+export type RowkeyOptions = { readonly model: Model } & (RowkeySettings | UnusableSettings);
 
 /** One model on one storage account. A process may have several. */
 export interface Rowkey {
-  readonly model: readonly Entity[];
+  readonly model: Model;
   /** Says who calls a function of the app's own: see `Caller`. Throws `unauthenticated`. */
   readonly authenticate: Authenticate;
   /**
@@ -25,7 +25,7 @@ export interface Rowkey {
  * request and every call of the store fails with `wrong-setting`.
  */
 export function createRowkey({ model, ...settings }: RowkeyOptions): Rowkey {
-  const runtime = createRuntime(model, settings);
+  const runtime = createRuntime(model.list, settings);
   return {
     model,
     authenticate: async (authorization) => runtime.app().authenticate(authorization),

@@ -1,9 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'vitest';
 import type { Entity, Values } from '../lib/define/entity.ts';
-import { employees } from '../lib/model/directory/employees.ts';
-import { customers } from '../lib/model/shop/customers.ts';
 import type { Storage } from '../lib/storage/storage.ts';
+import { customers, employees } from './fixtures/model.ts';
 import { expectIndexesToAgree, rowsOf } from './world.ts';
 
 /** Writers over HTTP, with work for the queues, against a product that may be down at times. */

@@ -1,6 +1,6 @@
 import { beforeAll, expect, test } from 'vitest';
 import { createEntity } from '../lib/engine/write/entity-store.ts';
-import { employees } from '../lib/model/directory/employees.ts';
+import { employees } from './fixtures/model.ts';
 import { expectIndexesToAgree, openWorld, somebody, type World } from './world.ts';
 
 let world: World;

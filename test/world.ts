@@ -12,12 +12,12 @@ import { buildKey } from '../lib/define/key-template.ts';
 import { consumeIntent, consumeTransfer } from '../lib/engine/consume/consume.ts';
 import { type Message, POISON_TABLE } from '../lib/engine/consume/poison.ts';
 import { createEngine, type Engine, type Timing } from '../lib/engine/engine.ts';
-import { deployment } from '../lib/model/deployment.ts';
 import { resourcesOf } from '../lib/operations/resources.ts';
 import { membersOf, readList } from '../lib/patterns/member-list.ts';
 import { localKeyRing, rotateLocalKey } from '../lib/storage/local-key-ring.ts';
 import { provision } from '../lib/storage/provision.ts';
 import { openStorage, type Storage } from '../lib/storage/storage.ts';
+import { model } from './fixtures/model.ts';
 import { testStorage } from './storage.ts';
 
 /** In the order of production. Whoever is to succeed has more time than it takes on a busy machine. */
@@ -64,9 +64,9 @@ export interface World {
   take(queue: string, text: string): Promise<Message>;
 }
 
-/** The deployment, and more where a test wants it, on the test file's own storage account. */
+/** The fixtures' model, and more entities if a test wants them, on the test file's own storage account. */
 export async function openWorld(url: string, more: readonly Entity[] = []): Promise<World> {
-  const entities = [...deployment, ...more];
+  const entities = [...model.list, ...more];
   const connectionString = testStorage(url);
   const storage = openStorage({ connectionString });
   const keyFile = join(inject('folder'), `${randomUUID()}.json`);

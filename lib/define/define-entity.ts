@@ -1,6 +1,7 @@
 import type { z } from 'zod';
-import type { Access, ColumnType, Entity, Period, Values } from './entity.ts';
+import type { Access, ColumnType, DeclaredEntity, Period, Values } from './entity.ts';
 import { type FieldSchema, fieldSchemas } from './field-schema.ts';
+import { frozenCopy } from './frozen-copy.ts';
 import type { Index } from './indexes.ts';
 import { compileTemplate, type FieldsOf } from './key-template.ts';
 import { Attachment, type AttachmentDeclaration } from './reference.ts';
@@ -15,16 +16,21 @@ type Checked<Template extends string, Field extends string> =
 
 /** Fields of this entity that are copied from another one of its partition, found by a reference to its key. */
 export interface DenormalizedDeclaration<Field extends string = string> {
-  readonly source: Entity;
+  readonly source: DeclaredEntity;
   readonly reference: { readonly field: Field; readonly keyField: string };
   readonly copies: Partial<Readonly<Record<Field, (source: Values) => unknown>>>;
 }
+
+export type IndexesOf<Field extends string> = Readonly<Record<string, Index<Field>>>;
 
 export interface Declaration<
   Shape extends z.ZodRawShape,
   Partition extends string,
   Row extends string,
   Encrypted extends keyof Shape & string = never,
+  Indexes extends IndexesOf<Exclude<keyof Shape & string, Encrypted>> = IndexesOf<
+    Exclude<keyof Shape & string, Encrypted>
+  >,
 > {
   /** Unknown fields are refused. Every field is stored under its own name. */
   readonly schema: z.ZodObject<Shape>;
@@ -34,7 +40,7 @@ export interface Declaration<
     readonly partition: Partition & Checked<Partition, Exclude<keyof Shape & string, Encrypted>>;
     readonly row: Row & Checked<Row, Exclude<keyof Shape & string, Encrypted>>;
   };
-  readonly indexes?: Readonly<Record<string, Index<Exclude<keyof Shape & string, Encrypted>>>>;
+  readonly indexes?: Indexes;
   /**
    * Encrypted properties pattern: texts of which storage only ever has the ciphertext. Replaced with their entity, and
    * left out for who lacks the roles in `access.restricted`. A key or an index of one is a compile error.
@@ -58,29 +64,34 @@ export interface Declaration<
    * Compound key pattern: this entity's row key begins with that one's, in its table and partition. It is read with it, cannot
    * be without it, and goes where it goes.
    */
-  readonly childOf?: Entity;
+  readonly childOf?: DeclaredEntity;
   /** Fields that nobody writes, as they follow from others: `undefined` for none. */
   readonly derived?: Partial<Readonly<Record<keyof Shape & string, (values: Values) => unknown>>>;
-  /** Fields that say how many of another entity of this table and partition there are: nobody writes them. */
-  readonly counts?: Partial<Readonly<Record<keyof Shape & string, Entity>>>;
+  /** Fields that count the entities of another declaration in the same table and partition: nobody writes them. */
+  readonly counts?: Partial<Readonly<Record<keyof Shape & string, DeclaredEntity>>>;
   readonly access: Access<keyof Shape & string>;
   /** Seconds for which a client may go on with what it read without asking again; without it, it asks each time. */
   readonly maxAge?: number;
 }
 
-/** Declares what is stored. Throws a plain error with a sentence for everything that is wrong with the declaration. */
+/**
+ * Declares what is stored and returns the declaration compiled and frozen; `defineModel` links it with the others. Throws a
+ * plain error with a sentence for everything that is wrong with the declaration.
+ */
 export function defineEntity<
   Shape extends z.ZodRawShape,
   const Partition extends string,
   const Row extends string,
   const Encrypted extends keyof Shape & string = never,
->(name: string, declaration: Declaration<Shape, Partition, Row, Encrypted>): Entity<Shape> {
+  const Name extends string = string,
+  Indexes extends IndexesOf<Exclude<keyof Shape & string, Encrypted>> = Record<never, never>,
+>(
+  name: Name,
+  declaration: Declaration<Shape, Partition, Row, Encrypted, Indexes>,
+): DeclaredEntity<Shape, Name, FieldsOf<Partition> | FieldsOf<Row>, Indexes> {
   const entity = naming(name, () => compile(name, declaration));
   const errors = naming(name, () => validationErrors(entity, declaration.schema));
   if (errors.length > 0) throw new Error(errors.join('\n'));
-  for (const [field, counted] of Object.entries(entity.counts)) counted.countedBy.push({ target: () => entity, field });
-  for (const link of entity.denormalized) link.source.dependents.push(link);
-  entity.childOf?.children.push(entity);
   return entity;
 }
 
@@ -98,66 +109,46 @@ function compile<
   Partition extends string,
   Row extends string,
   Encrypted extends keyof Shape & string,
->(name: string, declaration: Declaration<Shape, Partition, Row, Encrypted>): Entity<Shape> {
+  Name extends string,
+  Indexes extends IndexesOf<Exclude<keyof Shape & string, Encrypted>>,
+>(
+  name: Name,
+  declaration: Declaration<Shape, Partition, Row, Encrypted, Indexes>,
+): DeclaredEntity<Shape, Name, FieldsOf<Partition> | FieldsOf<Row>, Indexes> {
   const { table, key, archive, access, attachments = {}, denormalized = [] } = declaration;
   const describing = Object.keys(attachments).map((field) => [field, Attachment.optional()]);
   const schema = declaration.schema.extend(Object.fromEntries(describing)).strict() as unknown as z.ZodObject<Shape>;
   const partition = compileTemplate(key.partition);
   const row = compileTemplate(key.row);
-  const entity: Entity<Shape> = {
+  return frozenCopy({
     name,
     schema,
     union: undefined,
     table,
     partition,
     row,
-    keyFields: [...new Set([...partition.fields, ...row.fields])],
+    keyFields: [...new Set([...partition.fields, ...row.fields])] as (FieldsOf<Partition> | FieldsOf<Row>)[],
     columns: columnsOf(schema),
-    indexes: withoutPrototype(declaration.indexes ?? {}),
-    archive: undefined,
+    indexes: withoutPrototype(declaration.indexes ?? {}) as Indexes,
+    archive,
     movable: declaration.movable ?? [],
     period: declaration.period,
-    denormalized: denormalized.map(({ source, reference, copies }) => {
-      return { source, target: () => entity, reference, copies: given(copies) };
-    }),
+    denormalized: denormalized.map((link) => ({ ...link, copies: given(link.copies) })),
     derived: given<(values: Values) => unknown>(declaration.derived ?? {}),
-    dependents: [],
-    counts: given<Entity>(declaration.counts ?? {}),
-    countedBy: [],
+    counts: given<DeclaredEntity>(declaration.counts ?? {}),
     large: declaration.large ?? [],
     attachments: withoutPrototype(attachments),
     encrypted: declaration.encrypted ?? [],
     version: declaration.version ?? 1,
     upgrades: withoutPrototype(declaration.upgrades ?? {}),
     childOf: declaration.childOf,
-    children: [],
     access: access as Access,
     series: undefined,
     maxAge: declaration.maxAge,
-  };
-  return archive ? Object.assign(entity, { archive: archiveOf(entity, archive.table) }) : entity;
+  });
 }
 
-function archiveOf(entity: Entity, table: string): Entity {
-  const { own: _, ...access } = entity.access;
-  return {
-    ...entity,
-    name: table,
-    table,
-    indexes: withoutPrototype({}),
-    movable: [],
-    denormalized: [],
-    dependents: [],
-    countedBy: [],
-    access,
-    // Known once they are defined.
-    get children() {
-      return entity.children.map((child) => ({ ...child, table }));
-    },
-  };
-}
-
-/** Without those that a declaration names and leaves undefined. */
+/** The record without fields whose value is undefined. */
 function given<Value>(record: { readonly [field: string]: Value | undefined }): Record<string, Value> {
   const entries = Object.entries(record).flatMap(([field, value]) =>
     value === undefined ? [] : [[field, value] as const],

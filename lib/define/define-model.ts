@@ -1,9 +1,39 @@
-import type { Entity } from './entity.ts';
-import { validateModel } from './validate-model.ts';
+import type { DeclaredEntity, Entity, Linked } from './entity.ts';
+import { linkEntities } from './link-entities.ts';
+import { type Reserved, validateModel } from './validate-model.ts';
+import { withoutPrototype } from './without-prototype.ts';
 
-/** Declares what a deployment stores. Throws a plain error with a sentence for everything that is wrong with the model. */
-export function defineDeployment(entities: readonly Entity[]): readonly Entity[] {
-  const errors = validateModel(entities);
+/** What an app declares. */
+export interface ModelDeclaration<Declared extends readonly DeclaredEntity[]> {
+  readonly entities: Declared;
+}
+
+/** The entities of a model by name, each typed by its declaration. */
+export type EntitiesOf<Declared extends readonly DeclaredEntity[]> = {
+  readonly [One in Declared[number] as One['name']]: Linked<One>;
+};
+
+/** All that an app stores: a frozen value, which an engine, its routes and its tools are made of. */
+export interface Model<Declared extends readonly DeclaredEntity[] = readonly DeclaredEntity[]> {
+  readonly entities: EntitiesOf<Declared>;
+  /** The same in the order of the declaration. */
+  readonly list: readonly Entity[];
+}
+
+/** Validates and links a model. Throws a plain error with a sentence for everything that is wrong with it. */
+export function linkModel<const Declared extends readonly DeclaredEntity[]>(
+  { entities }: ModelDeclaration<Declared>,
+  reserved: Reserved,
+): Model<Declared> {
+  const errors = validateModel(entities, reserved);
   if (errors.length > 0) throw new Error(`The model is not valid.\n${errors.join('\n')}`);
-  return entities;
+  const list = linkEntities(entities);
+  return Object.freeze({ entities: byName<Declared>(list), list });
+}
+
+/** The names of the record are those of the declarations, which the compiler cannot follow through `fromEntries`. */
+export function byName<Declared extends readonly DeclaredEntity[]>(list: readonly Entity[]): EntitiesOf<Declared> {
+  const entities = list.map((entity) => [entity.name, entity] as const);
+  const frozen: unknown = Object.freeze(withoutPrototype(Object.fromEntries(entities)));
+  return frozen as EntitiesOf<Declared>;
 }

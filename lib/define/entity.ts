@@ -10,18 +10,19 @@ export type Values = Readonly<Record<string, unknown>>;
 export const ROLES = ['reader', 'hr', 'operator'] as const;
 export type Role = (typeof ROLES)[number];
 
-export interface Access<Field extends string = string> {
+export interface Access<Field extends string = string, Through = DeclaredEntity> {
   readonly read: readonly Role[];
   readonly write: readonly Role[];
-  /** Fields that only these roles are shown. */
+  /** Fields that only these roles may read. */
   readonly restricted?: Partial<Readonly<Record<Field, readonly Role[]>>>;
   /**
-   * How a caller's own are found: one by this unique index of one field, with this claim of the caller's token, such as
-   * `email` (only where the issuer says that it is verified), `oid` or `sub`; or all those in the partition that the own one of another entity leads to, with what may be granted for them (of `raud`).
+   * How the entities of a caller are found: one entity, by a claim of the caller's token, such as `oid` or `sub`, and this
+   * unique index of one field (`email` counts only if the issuer says that it is verified); or all entities in the partition
+   * that the caller's entity of `through` leads to, with what a grant may allow on them (of `raud`).
    */
   readonly own?:
     | { readonly claim: string; readonly index: string }
-    | { readonly through: Entity; readonly permissions: string };
+    | { readonly through: Through; readonly permissions: string };
 }
 
 /** Each calendar period (UTC) has a table of its own, which is dropped as a whole. */
@@ -33,55 +34,80 @@ export interface Period<Field extends string = string> {
   readonly keep: number;
 }
 
-/** A declaration, validated and compiled once; everything that works on entities is driven by it. Any shape fits the default. */
-export interface Entity<Shape extends z.ZodRawShape = z.core.$ZodLooseShape> {
-  readonly name: string;
+type Indexes = Readonly<Record<string, Index>>;
+
+/**
+ * What `defineEntity` returns: a declaration, validated and compiled once, and frozen. It refers to other declarations and
+ * knows nothing of those that refer to it; `defineModel` makes an `Entity` of it. Any shape fits the default.
+ */
+export interface DeclaredEntity<
+  Shape extends z.ZodRawShape = z.core.$ZodLooseShape,
+  Name extends string = string,
+  KeyField extends string = string,
+  Of extends Indexes = Indexes,
+> {
+  readonly name: Name;
   readonly schema: z.ZodObject<Shape>;
-  /** Where the entity is of several kinds: each as a whole, told apart by `kind` (inheritance pattern). */
+  /** Set for an entity of several kinds: the schema that tells them apart by `kind` (inheritance pattern). */
   readonly union: z.ZodType | undefined;
   /** The table, or the first part of its name if each period has a table. */
   readonly table: string;
   readonly partition: KeyTemplate;
   readonly row: KeyTemplate;
   /** The fields of the key, partition first, in the order in which a path gives them. */
-  readonly keyFields: readonly string[];
+  readonly keyFields: readonly KeyField[];
   readonly columns: Readonly<Record<string, ColumnType>>;
-  readonly indexes: Readonly<Record<string, Index>>;
-  /** Where archived ones are kept, under the same key: an entity that is only read and deleted. */
-  readonly archive: Entity | undefined;
-  /** May go to another partition: one of these fields changes. */
+  readonly indexes: Of;
+  /** Where archived entities are kept, under the same key. */
+  readonly archive: { readonly table: string } | undefined;
+  /** The fields of the partition key that a move may change. */
   readonly movable: readonly string[];
   readonly period: Period | undefined;
   /** Fields of this entity that are copied from another one in its partition. */
-  readonly denormalized: readonly Denormalized[];
+  readonly denormalized: readonly Copied[];
   /** Fields that follow from others of the same entity. */
   readonly derived: Readonly<Record<string, (values: Values) => unknown>>;
-  /** The other side of that: who copies from this entity. Filled in as the others are defined. */
-  readonly dependents: Denormalized[];
-  /** Fields that say how many of another entity there are in the partition. */
-  readonly counts: Readonly<Record<string, Entity>>;
-  /** The other side of that: who counts this entity. Filled in as the others are defined. */
-  readonly countedBy: Counted[];
-  /** Texts that may be too long for one property: they go over several, and then to a blob. */
+  /** Fields that count the entities of another declaration in the partition. */
+  readonly counts: Readonly<Record<string, DeclaredEntity>>;
+  /** Texts that may be too long for one property: they are stored in several, or in a blob. */
   readonly large: readonly string[];
   /** Files, by the field that describes them. */
   readonly attachments: Readonly<Record<string, AttachmentDeclaration>>;
   /** Texts that are stored encrypted. */
   readonly encrypted: readonly string[];
-  /** Of the declaration: what is stored has that of its time. */
+  /** The version of the declaration; a row keeps the version that it was stored with. */
   readonly version: number;
   /** From a version to the next, by the version that they begin with. */
   readonly upgrades: Readonly<Record<number, (values: Values) => Values>>;
   /** The entity whose key this one's begins with (compound key pattern). */
-  readonly childOf: Entity | undefined;
-  /** The other side of that. Filled in as the others are defined. */
-  readonly children: Entity[];
+  readonly childOf: DeclaredEntity | undefined;
   readonly access: Access;
   /** Set for a data series: its counts. */
   readonly series: Slots | undefined;
-  /** Seconds for which a client may go on with what it read, as with a lookup table. */
+  /** Seconds for which clients may cache what they read. */
   readonly maxAge: number | undefined;
 }
+
+/** What `defineModel` adds: references to the other entities of the model, in both directions. */
+interface Links {
+  /** An entity that is only read and deleted. */
+  readonly archive: Entity | undefined;
+  readonly denormalized: readonly Denormalized[];
+  /** The entities that copy fields from this one. */
+  readonly dependents: readonly Denormalized[];
+  readonly counts: Readonly<Record<string, Entity>>;
+  /** The entities that count this one. */
+  readonly countedBy: readonly Counted[];
+  readonly childOf: Entity | undefined;
+  readonly children: readonly Entity[];
+  readonly access: Access<string, Entity>;
+}
+
+/** The linked form of a declaration, typed by it. */
+export type Linked<Declared extends DeclaredEntity> = Omit<Declared, keyof Links> & Links;
+
+/** An entity of a model. The engine works on these alone: a declaration that no model has linked does not fit. */
+export interface Entity extends Linked<DeclaredEntity> {}
 
 /** The counts of a data series: one property for each slot, over one or more rows. */
 export interface Slots {
@@ -114,33 +140,43 @@ export function omit(values: Values, fields: readonly string[]): Values {
 
 /** Whether the row is all there is of the entity, so that writing it past the API leaves nothing behind that disagrees. */
 export function canWriteThroughGrant(entity: Entity): boolean {
-  const { indexes, denormalized, dependents, archive, children, childOf, countedBy, counts, encrypted } = entity;
-  const { large, attachments } = entity;
-  const others = [Object.keys(indexes), denormalized, dependents, children, countedBy, Object.keys(counts), encrypted];
+  const { dependents, children, countedBy } = entity;
+  return isOneRow(entity) && [dependents, children, countedBy].every(({ length }) => length === 0);
+}
+
+/** The same as far as the declaration of the entity says: others of the model may still refer to it. */
+export function isOneRow(entity: DeclaredEntity): boolean {
+  const { indexes, denormalized, archive, childOf, counts, encrypted, large, attachments } = entity;
+  const others = [Object.keys(indexes), denormalized, Object.keys(counts), encrypted];
   // A client could refer to the blob of another row, which would be shown with its own and deleted with it.
   others.push(large, Object.keys(attachments));
   return others.every(({ length }) => length === 0) && !archive && !childOf;
 }
 
 /** Whether clients may write it straight to storage, where nothing checks what they write. */
-export function isWrittenByClients({ access: { own } }: Pick<Entity, 'access'>): boolean {
+export function isWrittenByClients({ access: { own } }: Pick<DeclaredEntity, 'access'>): boolean {
   return own !== undefined && 'through' in own && /[aud]/.test(own.permissions);
 }
 
-/** A link of the denormalization pattern. */
-export interface Denormalized {
+/** A declared link of the denormalization pattern. */
+export interface Copied {
   /** Copied from. */
-  readonly source: Entity;
-  /** Copied to: known once that entity is defined. */
-  readonly target: () => Entity;
+  readonly source: DeclaredEntity;
   /** The field of the target that refers to the source, and the key field of the source that it holds. */
   readonly reference: { readonly field: string; readonly keyField: string };
   readonly copies: Readonly<Record<string, (source: Values) => unknown>>;
 }
 
+/** The link in a model. */
+export interface Denormalized extends Copied {
+  readonly source: Entity;
+  /** Copied to. */
+  readonly target: () => Entity;
+}
+
 /** A maintained count of an entity. */
 export interface Counted {
-  /** The entity that has the count: known once it is defined. */
+  /** The entity that has the count. */
   readonly target: () => Entity;
   readonly field: string;
 }

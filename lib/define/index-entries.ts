@@ -1,7 +1,7 @@
 import { RowkeyError } from '../errors.ts';
 import type { Address, Row } from '../storage/rows.ts';
 import { periodOf, tableOfPeriod } from './calendar.ts';
-import { type Entity, pick, type Values } from './entity.ts';
+import { type DeclaredEntity, type Entity, pick, type Values } from './entity.ts';
 import { fieldsToProperties } from './entity-codec.ts';
 import type { Copies, Index, InterPartitionIndex } from './indexes.ts';
 import { buildKey, type KeyTemplate, parseKey } from './key-template.ts';
@@ -101,6 +101,11 @@ export function indexEntriesOf(entity: Entity, values: Values | undefined): Inde
 /** The tables in which an entity's indexes are, besides its own. */
 export function remoteTables(entity: Entity): string[] {
   return remoteIndexesOf(entity).map(({ table }) => table);
+}
+
+/** The same as far as a declaration says. */
+export function indexTables({ indexes }: Pick<DeclaredEntity, 'indexes'>): string[] {
+  return Object.values(indexes).flatMap(({ remote }) => remote?.table ?? []);
 }
 
 export function isSameEntry(one: IndexEntry, other: IndexEntry): boolean {

@@ -1,7 +1,9 @@
 import { isDeepStrictEqual } from 'node:util';
 import { z } from 'zod';
-import { type Declaration, defineEntity } from './define-entity.ts';
-import type { Entity } from './entity.ts';
+import { type Declaration, defineEntity, type IndexesOf } from './define-entity.ts';
+import type { DeclaredEntity } from './entity.ts';
+import { frozenCopy } from './frozen-copy.ts';
+import type { FieldsOf } from './key-template.ts';
 
 /**
  * Inheritance pattern: several kinds of one thing in one table, told apart by the field `kind`. They share the fields of
@@ -15,7 +17,8 @@ type UnionDeclaration<
   Partition extends string,
   Row extends string,
   Of extends Kinds,
-> = Omit<Declaration<Shape, Partition, Row>, 'encrypted' | 'large'> & { readonly kinds: Of };
+  Indexes extends IndexesOf<keyof Shape & string>,
+> = Omit<Declaration<Shape, Partition, Row, never, Indexes>, 'encrypted' | 'large'> & { readonly kinds: Of };
 
 /** One kind, with what it shares with the others. */
 type Kind<Shape extends z.ZodRawShape, Name extends string, Own extends z.ZodObject> = z.infer<z.ZodObject<Shape>> &
@@ -32,10 +35,14 @@ export function defineUnion<
   const Partition extends string,
   const Row extends string,
   Of extends Kinds,
+  const Name extends string = string,
+  Indexes extends IndexesOf<keyof Shape & string> = Record<never, never>,
 >(
-  name: string,
-  { kinds, schema, ...declaration }: UnionDeclaration<Shape, Partition, Row, Of>,
-): Entity<Shape> & { readonly union: z.ZodType<KindOf<Shape, Of>> } {
+  name: Name,
+  { kinds, schema, ...declaration }: UnionDeclaration<Shape, Partition, Row, Of, Indexes>,
+): DeclaredEntity<Shape, Name, FieldsOf<Partition> | FieldsOf<Row>, Indexes> & {
+  readonly union: z.ZodType<KindOf<Shape, Of>>;
+} {
   const own: Record<string, z.ZodType> = {};
   for (const [kind, { shape }] of Object.entries(kinds))
     for (const [field, type] of Object.entries<z.ZodType>(shape)) {
@@ -52,12 +59,11 @@ export function defineUnion<
   const optional = Object.fromEntries(Object.entries(own).map(([field, type]) => [field, type.optional()]));
   // A table has columns for the fields of all kinds.
   const whole = schema.extend({ ...optional, kind: z.enum(Object.keys(kinds)) }) as unknown as z.ZodObject<Shape>;
-  const entity = defineEntity<Shape, Partition, Row>(name, { ...declaration, schema: whole } as Declaration<
-    Shape,
-    Partition,
-    Row
-  >);
-  return Object.assign(entity, { union: union as unknown as z.ZodType<KindOf<Shape, Of>> });
+  const entity = defineEntity<Shape, Partition, Row, never, Name, Indexes>(name, {
+    ...declaration,
+    schema: whole,
+  } as Declaration<Shape, Partition, Row, never, Indexes>);
+  return frozenCopy({ ...entity, union: union as unknown as z.ZodType<KindOf<Shape, Of>> });
 }
 
 function jsonOf(type: z.ZodType): unknown {

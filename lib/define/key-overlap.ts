@@ -1,4 +1,4 @@
-import type { Entity } from './entity.ts';
+import type { DeclaredEntity } from './entity.ts';
 import { type FieldSchema, fieldSchemas, hasExactPattern } from './field-schema.ts';
 import { forbiddenInKeys, type KeyTemplate, type Part } from './key-template.ts';
 
@@ -29,7 +29,7 @@ const TICKS_DIGITS = 19;
 const HASH_DIGITS = 2;
 
 /** What the keys of a template of this entity look like; `suffix` follows the template. */
-export function stepsOf(entity: Entity, template: KeyTemplate, suffix: Steps = []): Steps {
+export function stepsOf(entity: DeclaredEntity, template: KeyTemplate, suffix: Steps = []): Steps {
   const fields = fieldSchemas(entity.schema);
   const parts = template.parts.flatMap((part) => {
     const isChecked = !Object.hasOwn(entity.derived, part.field) && hasExactPattern(entity.schema, part.field);

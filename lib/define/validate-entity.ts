@@ -1,9 +1,9 @@
 import { supportedMimeTypes } from 'file-type';
 import type { z } from 'zod';
 import { CALENDAR_UNITS } from './calendar.ts';
-import { canWriteThroughGrant, type Entity, isWrittenByClients, type Role } from './entity.ts';
+import { type DeclaredEntity, isOneRow, isWrittenByClients, type Role } from './entity.ts';
 import { type FieldSchema, fieldSchemas, isOptional } from './field-schema.ts';
-import { isUnique, remoteTables } from './index-entries.ts';
+import { indexTables, isUnique } from './index-entries.ts';
 import type { Index } from './indexes.ts';
 import { forbiddenInKeys, type KeyTemplate, type Part } from './key-template.ts';
 
@@ -33,10 +33,9 @@ const MAX_WIDTH = 16;
 const DAY_FIRST = '^\\d{4}-\\d{2}-\\d{2}';
 
 /**
- * Everything that is wrong with one declaration, a sentence each. Runs before other entities learn of this one, so that a
- * refused declaration leaves no trace in them. What needs the whole model is checked by `validateModel`.
+ * Everything that is wrong with one declaration, a sentence each. What needs the whole model is checked by `validateModel`.
  */
-export function validationErrors(entity: Entity, declared: z.ZodObject): string[] {
+export function validationErrors(entity: DeclaredEntity, declared: z.ZodObject): string[] {
   const checks = [
     nameErrors(entity, declared),
     keyErrors(entity),
@@ -59,11 +58,11 @@ export function* inheritedNameErrors(what: string, names: readonly string[]): Ge
       yield `the ${what} name "${name}" is a member of every JavaScript object; every name but ${INHERITED_NAMES.join(', ')} is accepted.`;
 }
 
-function* nameErrors(entity: Entity, declared: z.ZodObject): Generator<string> {
+function* nameErrors(entity: DeclaredEntity, declared: z.ZodObject): Generator<string> {
   if (!ENTITY_NAME.test(entity.name))
     yield `the name is not accepted; a name is 1 to 60 lower-case letters and digits and begins with a letter.`;
   const archive = entity.archive ? [entity.archive.table] : [];
-  for (const table of [entity.table, ...archive, ...remoteTables(entity)])
+  for (const table of [entity.table, ...archive, ...indexTables(entity)])
     if (!TABLE_NAME.test(table))
       yield `the table name "${table}" is not accepted; a table name is 3 to 55 lower-case letters and digits and begins with a letter.`;
   yield* inheritedNameErrors('entity', [entity.name]);
@@ -87,7 +86,7 @@ function* nameErrors(entity: Entity, declared: z.ZodObject): Generator<string> {
       yield `the attachment "${field}" has the name of a field of the schema; it needs a name of its own.`;
 }
 
-function* keyErrors(entity: Entity): Generator<string> {
+function* keyErrors(entity: DeclaredEntity): Generator<string> {
   const { partition, row, movable, keyFields, schema, derived, large, encrypted, counts } = entity;
   if (keyFields.length === 0) yield 'the key has no field; its partition or row template needs at least one.';
   yield* templateErrors(entity, 'the partition key', partition);
@@ -111,7 +110,7 @@ function* keyErrors(entity: Entity): Generator<string> {
 }
 
 /** What a key, or the key of an index, cannot be made of. */
-function* templateErrors({ schema }: Entity, what: string, template: KeyTemplate): Generator<string> {
+function* templateErrors({ schema }: DeclaredEntity, what: string, template: KeyTemplate): Generator<string> {
   if (template.template === '') yield `${what} is empty; it needs text or a field.`;
   const literals = [template.head, ...template.parts.map(({ after }) => after)].join('');
   const forbidden = [...literals].find((character) => character !== '!' && forbiddenInKeys(character));
@@ -151,7 +150,7 @@ function isInstant({ keyType, format, pattern }: FieldSchema): boolean {
   );
 }
 
-function* periodErrors(entity: Entity): Generator<string> {
+function* periodErrors(entity: DeclaredEntity): Generator<string> {
   const { period, archive, movable, indexes, keyFields, schema, denormalized, counts, childOf, access } = entity;
   if (!period) return;
   const { field, keep, per } = period;
@@ -173,7 +172,7 @@ function* periodErrors(entity: Entity): Generator<string> {
     yield `period.field "${field}" is not an instant; it must be z.iso.datetime(), z.iso.date() or a pattern that begins with a day.`;
 }
 
-function* fieldErrors(entity: Entity): Generator<string> {
+function* fieldErrors(entity: DeclaredEntity): Generator<string> {
   const { encrypted, large, columns, version, upgrades, maxAge, derived, counts, attachments } = entity;
   for (const field of encrypted)
     if (columns[field] !== 'String') yield `the encrypted field "${field}" is not a text; it must be z.string().`;
@@ -199,7 +198,7 @@ function* fieldErrors(entity: Entity): Generator<string> {
       yield `the field "${field}" is set by two of denormalized, derived, counts and attachments; one of them is accepted.`;
 }
 
-function* attachmentErrors({ attachments }: Entity): Generator<string> {
+function* attachmentErrors({ attachments }: DeclaredEntity): Generator<string> {
   for (const [field, { container, maxBytes, types }] of Object.entries(attachments)) {
     const what = `the attachment "${field}"`;
     if (!CONTAINER_NAME.test(container))
@@ -213,7 +212,7 @@ function* attachmentErrors({ attachments }: Entity): Generator<string> {
   }
 }
 
-function* accessErrors(entity: Entity): Generator<string> {
+function* accessErrors(entity: DeclaredEntity): Generator<string> {
   const { keyFields, encrypted, indexes } = entity;
   const { own, write, restricted = {} } = entity.access;
   for (const field of keyFields)
@@ -236,14 +235,14 @@ function* accessErrors(entity: Entity): Generator<string> {
     else if (!isUnique(index) || fieldsOf(index).length !== 1)
       yield `access.own names the index "${own.index}", which may lead to several entities; it must be a unique index of one field.`;
   }
-  if (isWrittenByClients(entity) && !canWriteThroughGrant(entity))
+  if (isWrittenByClients(entity) && !isOneRow(entity))
     yield 'clients may write it straight to storage (access.own), where nothing keeps indexes, copies, counts, children, archives, encrypted fields, large fields or attachments; leave those out, or grant only r.';
 }
 
 /** A granted partition must belong to one entity alone, or its holder reads what is another's. */
 function* grantErrors(
-  { partition }: Entity,
-  { through, permissions }: { readonly through: Entity; readonly permissions: string },
+  { partition }: DeclaredEntity,
+  { through, permissions }: { readonly through: DeclaredEntity; readonly permissions: string },
 ): Generator<string> {
   if (!/^(?=.)r?a?u?d?$/.test(permissions))
     yield `access.own has the permissions "${permissions}"; some of raud are accepted, in this order.`;
@@ -267,11 +266,11 @@ function fieldsOf({ remote, row }: Index): string[] {
   return [...new Set([...(remote?.partition.fields ?? []), ...row.fields])];
 }
 
-function copiedFields({ denormalized }: Entity): string[] {
+function copiedFields({ denormalized }: DeclaredEntity): string[] {
   return denormalized.flatMap((link) => Object.keys(link.copies));
 }
 
-function* indexErrors(entity: Entity): Generator<string> {
+function* indexErrors(entity: DeclaredEntity): Generator<string> {
   const { indexes, keyFields, large, encrypted, counts } = entity;
   const decided = [...copiedFields(entity), ...Object.keys(counts)];
   for (const [name, index] of Object.entries(indexes)) {
@@ -317,7 +316,7 @@ function* placeErrors(index: Index, keyFields: readonly string[]): Generator<str
     yield 'holds no field; "holds" must contain a field of the row key.';
 }
 
-function* childErrors(entity: Entity): Generator<string> {
+function* childErrors(entity: DeclaredEntity): Generator<string> {
   const { childOf: parent } = entity;
   if (!parent) return;
   const isWithin =
@@ -338,7 +337,7 @@ function* childErrors(entity: Entity): Generator<string> {
     yield `a child of "${parent.name}" is archived and moved with its parent; leave out archive and movable.`;
 }
 
-function* countErrors({ table, partition, row, counts, columns, archive, movable }: Entity): Generator<string> {
+function* countErrors({ table, partition, row, counts, columns, archive, movable }: DeclaredEntity): Generator<string> {
   for (const [field, counted] of Object.entries(counts)) {
     const isBeside = counted.table === table && counted.partition.template === partition.template && !counted.period;
     const isFound = row.fields.every((name) => counted.keyFields.includes(name));
@@ -351,7 +350,7 @@ function* countErrors({ table, partition, row, counts, columns, archive, movable
   }
 }
 
-function* copyErrors(entity: Entity): Generator<string> {
+function* copyErrors(entity: DeclaredEntity): Generator<string> {
   const { table, partition, row, denormalized, columns } = entity;
   for (const { source, reference } of denormalized) {
     const what = `the denormalized fields copy from "${source.name}"`;
@@ -362,9 +361,6 @@ function* copyErrors(entity: Entity): Generator<string> {
       yield `${what} by the reference ${reference.field} to ${reference.keyField}; it must be from a field of this entity to a key field of the other.`;
     const missing = source.row.fields.find((field) => field !== reference.keyField && !Object.hasOwn(columns, field));
     if (missing) yield `${what}, whose row key has the field "${missing}", which this entity does not have.`;
-    // A source remembers one row that copies it, which is written once.
-    const copies = [...source.dependents, ...denormalized.filter((link) => link.source === source)];
-    if (row.fields.length > 0 || copies.length > 1)
-      yield `${what}, and only one row of a partition may, under a row key without fields.`;
+    if (row.fields.length > 0) yield `${what}, and only one row of a partition may, under a row key without fields.`;
   }
 }

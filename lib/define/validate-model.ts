@@ -1,11 +1,6 @@
-import { POISON_TABLE } from '../engine/consume/poison.ts';
-import { operations } from '../engine/transfer/operation.ts';
-import { resourcesOf } from '../operations/resources.ts';
-import { LIST } from '../patterns/member-list.ts';
 import { PERIOD_DIGITS } from './calendar.ts';
-import { type Entity, isWrittenByClients, withArchives } from './entity.ts';
-import { PLACEHOLDER, TOMBSTONE } from './entity-codec.ts';
-import { remoteTables } from './index-entries.ts';
+import { type DeclaredEntity, isOneRow, isWrittenByClients } from './entity.ts';
+import { indexTables } from './index-entries.ts';
 import { canMeet, NUMBER_SUFFIX, type Steps, stepsOf } from './key-overlap.ts';
 import type { KeyTemplate } from './key-template.ts';
 
@@ -13,58 +8,91 @@ import type { KeyTemplate } from './key-template.ts';
 const SERVICE_TABLE = 'tables';
 /** The Functions host keeps its locks and secrets there, and the deployment (infra/main.bicep) its packages. */
 const HOST_CONTAINERS = /^(azure-webjobs-.*|deployments)$/;
-/** What `EntityType` is in rows that are no entity of the model. */
-const ROW_TYPES = [LIST, TOMBSTONE, PLACEHOLDER, POISON_TABLE, operations.name];
+/** What the engine keeps beside a model. */
+export interface Reserved {
+  readonly tables: readonly string[];
+  /** Entities of the engine's own, in tables that are reserved with it. */
+  readonly entities: readonly DeclaredEntity[];
+  readonly containers: readonly string[];
+  /** What `EntityType` is in rows that are no entity of the model. */
+  readonly rowTypes: readonly string[];
+}
 
 /**
  * Everything that is wrong with a model as a whole, a sentence each; what is wrong with one entity alone is refused when the
  * entity is defined. `createRoutes` checks the same of the routes, which are made later.
  */
-export function validateModel(entities: readonly Entity[]): string[] {
+export function validateModel(entities: readonly DeclaredEntity[], reserved: Reserved): string[] {
   const checks = [
-    nameErrors(entities),
+    nameErrors(entities, reserved),
     referenceErrors(entities),
-    tableErrors(entities),
-    containerErrors(entities),
+    copyErrors(entities),
+    clientErrors(entities),
+    tableErrors(entities, reserved),
+    containerErrors(entities, reserved),
     overlapErrors(entities),
   ];
   return checks.flatMap((errors) => [...errors]);
 }
 
-function* nameErrors(entities: readonly Entity[]): Generator<string> {
+function* nameErrors(entities: readonly DeclaredEntity[], reserved: Reserved): Generator<string> {
   const seen = new Set<string>();
-  for (const { name } of withArchives(entities)) {
+  const rowTypes = [...reserved.rowTypes, ...reserved.entities.map(({ name }) => name)];
+  for (const name of entities.flatMap(({ name, archive }) => (archive ? [name, archive.table] : [name]))) {
     if (seen.has(name))
       yield `Entity "${name}" is declared twice, or is also an archive's table; each needs a name of its own.`;
     seen.add(name);
-    if (ROW_TYPES.includes(name))
-      yield `Entity "${name}": the engine's own rows have this type; every name but ${ROW_TYPES.join(', ')} is accepted.`;
+    if (rowTypes.includes(name))
+      yield `Entity "${name}": the engine's own rows have this type; every name but ${rowTypes.join(', ')} is accepted.`;
   }
+}
+
+/** The entities that a declaration refers to, with how. */
+function referencesOf({ childOf, counts, denormalized, access: { own } }: DeclaredEntity): [string, DeclaredEntity][] {
+  const references: [string, DeclaredEntity | undefined][] = [
+    ['is a child of', childOf],
+    ...Object.values(counts).map((counted): [string, DeclaredEntity] => ['counts', counted]),
+    ...denormalized.map(({ source }): [string, DeclaredEntity] => ['copies fields from', source]),
+    ['is granted through', own && 'through' in own ? own.through : undefined],
+  ];
+  return references.flatMap(([relation, other]) => (other ? [[relation, other]] : []));
 }
 
 /** An entity that another one refers to has to be in the model as well: else nothing keeps the two in step. */
-function* referenceErrors(entities: readonly Entity[]): Generator<string> {
-  for (const { name, childOf, counts, denormalized, access } of entities) {
-    const references: [string, Entity][] = [
-      ...(childOf ? [['is a child of', childOf] as [string, Entity]] : []),
-      ...Object.values(counts).map((counted): [string, Entity] => ['counts', counted]),
-      ...denormalized.map(({ source }): [string, Entity] => ['copies fields from', source]),
-      ...(access.own && 'through' in access.own
-        ? [['is granted through', access.own.through] as [string, Entity]]
-        : []),
-    ];
-    for (const [relation, other] of references)
-      if (!entities.includes(other))
+function* referenceErrors(entities: readonly DeclaredEntity[]): Generator<string> {
+  for (const entity of entities)
+    for (const [relation, other] of referencesOf(entity)) {
+      const { name } = entity;
+      const isOther = entities.some((one) => one !== other && one.name === other.name);
+      if (isOther && !entities.includes(other))
+        yield `Entity "${name}" ${relation} "${other.name}", and the model has another declaration of that name; both must be the same one.`;
+      else if (!entities.includes(other))
         yield `Entity "${name}" ${relation} "${other.name}", which is not in the model; add "${other.name}", or leave "${name}" out.`;
-  }
+    }
 }
 
-function* tableErrors(entities: readonly Entity[]): Generator<string> {
-  const reserved = [...resourcesOf([]).tables, operations.table, SERVICE_TABLE];
+/** A source stores the row key of one row that copies it. */
+function* copyErrors(entities: readonly DeclaredEntity[]): Generator<string> {
+  const links = entities.flatMap(({ name, denormalized }) => denormalized.map(({ source }) => ({ name, source })));
+  for (const [source, copies] of Map.groupBy(links, (link) => link.source))
+    for (const { name } of copies.slice(1))
+      yield `Entity "${name}": the denormalized fields copy from "${source.name}", and only one row of a partition may; "${copies[0]?.name}" copies from it already.`;
+}
+
+/** Rows that clients write past the API change nothing in other entities. */
+function* clientErrors(entities: readonly DeclaredEntity[]): Generator<string> {
+  for (const entity of entities)
+    for (const [relation, other] of referencesOf(entity))
+      if (relation !== 'is granted through' && isWrittenByClients(other) && isOneRow(other))
+        yield `Entity "${entity.name}" ${relation} "${other.name}", which clients may write straight to storage (access.own), where nothing keeps the two in step; grant only r on "${other.name}".`;
+}
+
+function* tableErrors(entities: readonly DeclaredEntity[], reserved: Reserved): Generator<string> {
+  const tables = [...reserved.tables, ...reserved.entities.map(({ table }) => table), SERVICE_TABLE];
   for (const entity of entities) {
     for (const table of new Set(tablesOf(entity)))
-      if (reserved.includes(table))
-        yield `Entity "${entity.name}": the table name "${table}" is reserved; every name but ${reserved.join(', ')} is accepted.`;
+      if (tables.includes(table))
+        yield `Entity "${entity.name}": the table name "${table}" is reserved; every name but ${tables.join(', ')} is accepted.`;
     for (const table of new Set(ownTables(entity))) {
       const other = entities.find((one) => one !== entity && tablesOf(one).includes(table));
       if (other)
@@ -77,7 +105,7 @@ function* tableErrors(entities: readonly Entity[]): Generator<string> {
     if (other)
       yield `Entity "${entity.name}": clients may write its table "${entity.table}" (access.own), which "${other.name}" uses too; it needs a table of its own.`;
   }
-  const all = [...entities, operations];
+  const all = [...entities, ...reserved.entities];
   for (const entity of all)
     for (const other of entity.period ? all.filter((one) => one !== entity) : [])
       for (const table of new Set(tablesOf(other)))
@@ -85,28 +113,27 @@ function* tableErrors(entities: readonly Entity[]): Generator<string> {
           yield `Entity "${other.name}": the table "${table}" could be a ${entity.period?.per} of "${entity.name}", whose tables are dropped; it needs a name that is not "${entity.table}", with or without digits after it.`;
 }
 
-function couldBePeriodOf({ table, period }: Entity, name: string): boolean {
+function couldBePeriodOf({ table, period }: DeclaredEntity, name: string): boolean {
   return (
     name === table || (period !== undefined && new RegExp(`^${table}\\d{${PERIOD_DIGITS[period.per]}}$`).test(name))
   );
 }
 
 /** The table, or what the name of a table for one of its periods looks like. */
-function withDigits({ table, period }: Entity): string {
+function withDigits({ table, period }: DeclaredEntity): string {
   return period ? table + '0'.repeat(PERIOD_DIGITS[period.per]) : table;
 }
 
-function* containerErrors(entities: readonly Entity[]): Generator<string> {
-  const reserved = resourcesOf([]).containers;
+function* containerErrors(entities: readonly DeclaredEntity[], { containers }: Reserved): Generator<string> {
   for (const { name, attachments } of entities)
     for (const [field, { container }] of Object.entries(attachments))
-      if (reserved.includes(container) || HOST_CONTAINERS.test(container))
-        yield `Entity "${name}": the container "${container}" of the attachment "${field}" is reserved, and its files would be deleted or mixed with others; every name but ${reserved.join(', ')}, deployments and azure-webjobs-… is accepted.`;
+      if (containers.includes(container) || HOST_CONTAINERS.test(container))
+        yield `Entity "${name}": the container "${container}" of the attachment "${field}" is reserved, and its files would be deleted or mixed with others; every name but ${containers.join(', ')}, deployments and azure-webjobs-… is accepted.`;
 }
 
 /** One kind of row that an entity has in a table. */
 interface RowKind {
-  readonly entity: Entity;
+  readonly entity: DeclaredEntity;
   readonly what: string;
   readonly table: string;
   readonly partition: KeyTemplate;
@@ -115,8 +142,11 @@ interface RowKind {
 }
 
 /** Two kinds of rows with one key would overwrite or block each other. */
-function* overlapErrors(entities: readonly Entity[]): Generator<string> {
-  for (const kinds of Map.groupBy(entities.flatMap(rowKinds), ({ table }) => table).values())
+function* overlapErrors(entities: readonly DeclaredEntity[]): Generator<string> {
+  for (const kinds of Map.groupBy(
+    entities.flatMap((entity) => rowKinds(entity, entities)),
+    ({ table }) => table,
+  ).values())
     for (const [position, one] of kinds.entries())
       for (const other of kinds.slice(position + 1))
         if (haveOneKey(one, other))
@@ -133,26 +163,28 @@ function keyOf({ partition, row, suffix }: RowKind): string {
   return `${partition.template} / ${row.template}${suffix ? '_{number}' : ''}`;
 }
 
-function rowKinds(entity: Entity): RowKind[] {
+function rowKinds(entity: DeclaredEntity, entities: readonly DeclaredEntity[]): RowKind[] {
   const { table, partition, row, series, archive, indexes } = entity;
   const own = { entity, table, partition, row };
   const isWide = series && series.last - series.first + 1 > series.perRow;
-  const archived = archive ? [archive, ...archive.children] : [];
+  const archived = archive ? [entity, ...entities.filter(({ childOf }) => childOf === entity)] : [];
   return [
     { ...own, what: 'its row' },
     ...(isWide ? [{ ...own, what: 'its further rows', suffix: NUMBER_SUFFIX }] : []),
     ...Object.entries(indexes).map(([name, index]) => {
       return { ...own, ...index.remote, row: index.row, what: `the rows of its index "${name}"` };
     }),
-    ...archived.map(({ table, partition, row }) => ({ entity, table, partition, row, what: 'its archived row' })),
+    ...archived.map(({ partition, row }) => {
+      return { entity, table: archive?.table ?? table, partition, row, what: 'its archived row' };
+    }),
   ];
 }
 
 /** The tables that an entity has to itself. */
-function ownTables(entity: Entity): string[] {
-  return [...remoteTables(entity), ...(entity.archive ? [entity.archive.table] : [])];
+function ownTables(entity: DeclaredEntity): string[] {
+  return [...indexTables(entity), ...(entity.archive ? [entity.archive.table] : [])];
 }
 
-function tablesOf(entity: Entity): string[] {
+function tablesOf(entity: DeclaredEntity): string[] {
   return [entity.table, ...ownTables(entity)];
 }

@@ -2,9 +2,11 @@ import { randomBytes } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { z } from 'zod';
 import { type Declaration, defineEntity } from '../define/define-entity.ts';
-import type { Entity, Slots, Values } from '../define/entity.ts';
+import type { DeclaredEntity, Entity, Slots, Values } from '../define/entity.ts';
 import { fieldsToProperties } from '../define/entity-codec.ts';
+import { frozenCopy } from '../define/frozen-copy.ts';
 import { addressOf } from '../define/index-entries.ts';
+import type { FieldsOf } from '../define/key-template.ts';
 import type { Pattern } from '../define/pattern.ts';
 import { inheritedNameErrors } from '../define/validate-entity.ts';
 import type { Engine } from '../engine/engine.ts';
@@ -52,10 +54,15 @@ const PATIENCE_MS = 15_000;
 const LONGEST_BACK_OFF_MS = 400;
 
 /** Declares a series; its schema has the fields of the key and no others. Throws a plain error on what cannot work. */
-export function defineSeries<Shape extends z.ZodRawShape, const Partition extends string, const Row extends string>(
-  name: string,
+export function defineSeries<
+  Shape extends z.ZodRawShape,
+  const Partition extends string,
+  const Row extends string,
+  const Name extends string = string,
+>(
+  name: Name,
   { slots, ...declaration }: SeriesDeclaration<Shape, Partition, Row>,
-): Entity<Shape> {
+): DeclaredEntity<Shape, Name, FieldsOf<Partition> | FieldsOf<Row>> {
   const { first, last, perRow = last - first + 1 } = slots;
   const refuse = (why: string) => new Error(`Entity "${name}": ${why}`);
   for (const error of inheritedNameErrors('slot', [slots.name])) throw refuse(error);
@@ -67,11 +74,12 @@ export function defineSeries<Shape extends z.ZodRawShape, const Partition extend
     );
   if (!Number.isInteger(perRow) || perRow < 1 || perRow > MAX_SLOTS_IN_ROW)
     throw refuse(`a row would hold ${perRow} slots; perRow must be a whole number from 1 to ${MAX_SLOTS_IN_ROW}.`);
-  const entity = defineEntity<Shape, Partition, Row>(name, declaration);
-  const other = Object.keys(entity.columns).find((field) => !entity.keyFields.includes(field));
+  const entity = defineEntity<Shape, Partition, Row, never, Name>(name, declaration);
+  const keyFields: readonly string[] = entity.keyFields;
+  const other = Object.keys(entity.columns).find((field) => !keyFields.includes(field));
   if (other)
     throw refuse(`the field ${other} is not in the key; the schema of a series has the fields of its key alone.`);
-  return { ...entity, series: { ...slots, perRow } };
+  return frozenCopy({ ...entity, series: { ...slots, perRow } });
 }
 
 export interface Series {

@@ -3,7 +3,7 @@ import { deployedApp } from '../instance/deployed-app.ts';
 
 /** The entity of that name, of those that are stored one by one. Throws one sentence. */
 export function toStoredEntity(name: string): Entity {
-  const known = deployedApp.model.filter(({ series }) => !series);
+  const known = deployedApp.model.list.filter(({ series }) => !series);
   const entity = known.find((candidate) => candidate.name === name);
   if (entity) return entity;
   throw new Error(`There is no entity ${name}; there are ${known.map((one) => one.name).join(', ')}.`);

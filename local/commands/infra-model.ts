@@ -1,13 +1,13 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { pathToFileURL } from 'node:url';
-import { deployment } from '../../lib/model/deployment.ts';
+import { model } from '../../lib/model/deployment.ts';
 import { resourcesOf } from '../../lib/operations/resources.ts';
 
 export const MODEL_FILE = new URL('../../infra/model.json', import.meta.url);
 
 /** Returns the text of infra/model.json. Tables of periods are left out: the app creates and deletes them. */
 export function infraModel(): string {
-  const { tables, queues, containers } = resourcesOf(deployment);
+  const { tables, queues, containers } = resourcesOf(model.list);
   return `${JSON.stringify({ tables: sorted(tables), queues: sorted(queues), containers: sorted(containers) }, null, 2)}\n`;
 }
 

@@ -63,7 +63,7 @@ async function greet({ data, empty }: Options, product: Product): Promise<void> 
   };
   const hasLoadedSamples = !empty && (await loadSamples({ folder: data, url, token: await tokenFor({ role: ROLES }) }));
   const samples = empty ? [] : (await readSamples(Date.now())).flat();
-  const examples = exampleRequests(deployedApp.model, samples);
+  const examples = exampleRequests(deployedApp.model.list, samples);
   const token = await tokenFor(examples ? identityOf(examples) : { role: ROLES });
   console.log(greeting({ instance, data, examples, token, hasLoadedSamples }));
 }

@@ -1,10 +1,10 @@
 import { fileURLToPath } from 'node:url';
-import type { Entity } from '../../lib/define/entity.ts';
-import { deployment } from '../../lib/model/deployment.ts';
+import type { Model } from '../../lib/define/define-model.ts';
+import { model } from '../../lib/model/deployment.ts';
 
 /** A built app and the model that it serves. */
 export interface LocalApp {
-  readonly model: readonly Entity[];
+  readonly model: Model;
   /** Where the functions host finds `host.json`, `package.json` and what that names as `main`. */
   readonly folder: string;
   /** Where the packs are, each in a folder; undefined for an app without packs. */
@@ -13,7 +13,7 @@ export interface LocalApp {
 
 /** The app of this repository, which the commands run and call. Tests put another one in the place of this module. */
 export const deployedApp: LocalApp = {
-  model: deployment,
+  model,
   folder: fileURLToPath(new URL('../..', import.meta.url)),
   packs: fileURLToPath(new URL('../../lib/model', import.meta.url)),
 };

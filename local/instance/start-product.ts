@@ -103,7 +103,7 @@ export async function startProduct(options: ProductOptions): Promise<Product> {
     const storage = openStorage({ connectionString });
     const [identity] = await Promise.all([
       toListen('identity').then((port) => startIdentityProvider({ folder: data, port })),
-      provision(storage, resourcesOf(app.model, Date.now())),
+      provision(storage, resourcesOf(app.model.list, Date.now())),
       allowOrigins(storage, cors),
     ]);
     stops.push(identity.stop);

@@ -24,6 +24,6 @@ const Steps = z.array(z.array(SampleRequest));
 export async function readSamples(now: number): Promise<SampleRequest[][]> {
   const modules = await importFromPacks('sample.ts');
   const steps = modules.flatMap((module) => Steps.parse(SampleModule.parse(module).sampleRequests(now)));
-  const isStored = ({ path }: SampleRequest) => deployedApp.model.some(({ name }) => name === path.split('/')[0]);
+  const isStored = ({ path }: SampleRequest) => deployedApp.model.list.some(({ name }) => name === path.split('/')[0]);
   return steps.map((step) => step.filter(isStored));
 }

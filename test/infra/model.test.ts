@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import { deployment } from '../../lib/model/deployment.ts';
+import { model } from '../../lib/model/deployment.ts';
 import { AUDIT_CONTAINER } from '../../lib/operations/audit-log.ts';
 import { resourcesOf } from '../../lib/operations/resources.ts';
 import { ARRIVALS_CONTAINER } from '../../lib/patterns/attachment.ts';
@@ -15,7 +15,7 @@ test('infra/model.json follows from the model', () => {
 });
 
 test('it has every table, queue and container except the tables of days', () => {
-  const today = resourcesOf(deployment, Date.now());
+  const today = resourcesOf(model.list, Date.now());
   const ofDays = today.tables.filter((table) => /\d{8}$/.test(table));
   expect(ofDays).not.toEqual([]);
   expect([...(tables ?? []), ...ofDays].toSorted()).toEqual([...today.tables].toSorted());

@@ -4,7 +4,7 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { type Entity, pick, type Role, type Values } from '../../lib/define/entity.ts';
 import type { Route } from '../../lib/http/route.ts';
 import { createRoutes } from '../../lib/http/routes.ts';
-import { deployment } from '../../lib/model/deployment.ts';
+import { model } from '../fixtures/model.ts';
 import { PATIENCE_MS } from '../patience.ts';
 import { useProduct } from '../product.ts';
 
@@ -158,10 +158,10 @@ interface Target {
   readonly parts: readonly string[];
   readonly entity: Entity | undefined;
 }
-const TARGETS: readonly Target[] = createRoutes(deployment).map((route) => {
+const TARGETS: readonly Target[] = createRoutes(model.list).map((route) => {
   const parts = route.path.split('/');
   const name = parts[0] === 'operations' ? parts[2] : parts[0];
-  const entity = deployment.find((one) => one.name === name || one.archive?.name === name);
+  const entity = model.list.find((one) => one.name === name || one.archive?.name === name);
   return { route, parts, entity };
 });
 
@@ -295,9 +295,9 @@ async function poison(): Promise<string> {
 }
 
 beforeAll(async () => {
-  for (const entity of deployment)
+  for (const entity of model.list)
     seeds.set(entity.name, await create(entity, entity.name === 'employees' ? { email: OWNER } : {}));
-  for (const entity of deployment)
+  for (const entity of model.list)
     if (entity.archive) seeds.set(entity.archive.name, { ...(await archived(entity)), entity: entity.archive });
   for (const { route, parts } of TARGETS) {
     const seed = seeds.get(parts[0] ?? '');
@@ -428,7 +428,7 @@ function expectNothingHidden(caller: Caller, { path, body }: Request, { text, he
         if (typeof one === 'string' && one.length > 4 && field !== 'kind')
           (visible.includes(field) ? known : hidden).add(one);
   }
-  const employees = deployment.find(({ name }) => name === 'employees') as Entity;
+  const employees = model.list.find(({ name }) => name === 'employees') as Entity;
   if (!seesAll(employees, caller)) for (const email of [POISON_EMAIL, LEFT_OVER_EMAIL]) hidden.add(email);
   const found = [...hidden].filter((value) => !known.has(value) && !sent.includes(value) && answered.includes(value));
   expect(found, what).toEqual([]);
@@ -468,7 +468,7 @@ function expectFields({ entity, route, parts }: Target, caller: Caller, { path }
 }
 
 test('knows how to make one of every entity, with all of its fields', () => {
-  expect(Object.keys(SAMPLES).sort()).toEqual(deployment.map(({ name }) => name).sort());
+  expect(Object.keys(SAMPLES).sort()).toEqual(model.list.map(({ name }) => name).sort());
 });
 
 describe.each(CALLERS)('$name', (caller) => {
@@ -498,7 +498,7 @@ describe.each(CALLERS)('$name', (caller) => {
   );
 
   test.each(
-    deployment.flatMap((entity) =>
+    model.list.flatMap((entity) =>
       Object.keys(entity.access.restricted ?? {}).map((field) => [entity.name, field, entity] as const),
     ),
   )('asks for %s by the restricted field %s', async (name, field, entity) => {
@@ -521,7 +521,7 @@ test('who was refused has changed nothing', async () => {
 
 test('what is included is shown by its own declaration', async () => {
   const review = instances.find(({ entity }) => entity.name === 'reviews');
-  const employees = deployment.find(({ name }) => name === 'employees') as Entity;
+  const employees = model.list.find(({ name }) => name === 'employees') as Entity;
   for (const caller of CALLERS) {
     const path = `${pathOf('employees', employees, review?.values ?? {})}?include=reviews`;
     const reply = await send(caller, 'GET', path);

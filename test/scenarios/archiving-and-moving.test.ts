@@ -12,11 +12,10 @@ import { MESSAGE_VERSION } from '../../lib/engine/reconcile/intent.ts';
 import { readOperation } from '../../lib/engine/transfer/operation.ts';
 import { requestArchive, requestMove, runTransfer, type Transfer } from '../../lib/engine/transfer/transfer.ts';
 import { createEntity, deleteEntity, patchEntity } from '../../lib/engine/write/entity-store.ts';
-import { departments } from '../../lib/model/directory/departments.ts';
-import { employees } from '../../lib/model/directory/employees.ts';
-import { reviews } from '../../lib/model/directory/reviews.ts';
 import { putAttachment } from '../../lib/patterns/attachment.ts';
 import { interruptedHttpClient } from '../faulty-http-client.ts';
+import { deploy } from '../fixtures/deploy.ts';
+import { departments, employees, reviews } from '../fixtures/model.ts';
 import { countEach, countTried } from '../tried-faults.ts';
 import { expectIndexesToAgree, openWorld, somebody, type World } from '../world.ts';
 
@@ -27,36 +26,40 @@ const PNG = Buffer.from(
   'base64',
 );
 
-const desks = defineEntity('desks', {
-  schema: z.object({ department: z.string(), employeeId: z.string(), desk: z.string() }),
-  table: 'desks',
-  key: { partition: '{department}', row: '{employeeId}' },
-  indexes: {
-    desk: interPartitionIndex({ table: 'desksbydesk', partition: '{department}', row: '{desk}', unique: true }),
-  },
-  movable: ['department'],
-  access: { read: [], write: [] },
-});
+const { desks } = deploy(
+  defineEntity('desks', {
+    schema: z.object({ department: z.string(), employeeId: z.string(), desk: z.string() }),
+    table: 'desks',
+    key: { partition: '{department}', row: '{employeeId}' },
+    indexes: {
+      desk: interPartitionIndex({ table: 'desksbydesk', partition: '{department}', row: '{desk}', unique: true }),
+    },
+    movable: ['department'],
+    access: { read: [], write: [] },
+  }),
+);
 
 /** As employees, with numbers that two departments may both give: somebody else may come under the key that a move leaves. */
-const movers = defineEntity('movers', {
-  schema: z.object({
-    department: z.string(),
-    employeeId: z.string(),
-    email: z.string(),
-    firstName: z.string(),
-    lastName: z.string(),
-    phone: z.string().optional(),
+const { movers } = deploy(
+  defineEntity('movers', {
+    schema: z.object({
+      department: z.string(),
+      employeeId: z.string(),
+      email: z.string(),
+      firstName: z.string(),
+      lastName: z.string(),
+      phone: z.string().optional(),
+    }),
+    table: 'movers',
+    key: { partition: '{department}', row: '{employeeId}' },
+    indexes: {
+      email: interPartitionIndex({ table: 'moversbyemail', partition: '{email#}', row: '{email}', unique: true }),
+    },
+    archive: { table: 'formermovers' },
+    movable: ['department'],
+    access: { read: [], write: [] },
   }),
-  table: 'movers',
-  key: { partition: '{department}', row: '{employeeId}' },
-  indexes: {
-    email: interPartitionIndex({ table: 'moversbyemail', partition: '{email#}', row: '{email}', unique: true }),
-  },
-  archive: { table: 'formermovers' },
-  movable: ['department'],
-  access: { read: [], write: [] },
-});
+);
 
 let world: World;
 let engine: Engine;

@@ -4,8 +4,8 @@ import pMap from 'p-map';
 import { expect, test } from 'vitest';
 import type { Role } from '../../lib/define/entity.ts';
 import { PROBLEM_TYPE } from '../../lib/http/problem.ts';
-import { deployment } from '../../lib/model/deployment.ts';
 import { type Attack, attacksOn, SECRET, SEEN, WHO } from '../attack.ts';
+import { model } from '../fixtures/model.ts';
 import { type OpenApi, openapiChecker } from '../openapi.ts';
 import { eventually, useProduct } from '../product.ts';
 
@@ -21,7 +21,7 @@ const REMEMBERED = 200;
 
 const product = useProduct(import.meta.url);
 const agent = new Agent({ keepAlive: true });
-const restricted = [...new Set(deployment.flatMap(({ access }) => Object.keys(access.restricted ?? {})))];
+const restricted = [...new Set(model.list.flatMap(({ access }) => Object.keys(access.restricted ?? {})))];
 
 interface Received {
   readonly status: number;

@@ -8,29 +8,30 @@ import type { Engine } from '../../lib/engine/engine.ts';
 import { readEntity, readWithChildren } from '../../lib/engine/read/retrieve.ts';
 import { requestArchive, requestMove, runTransfer, type Transfer } from '../../lib/engine/transfer/transfer.ts';
 import { createEntity, deleteEntity, patchEntity } from '../../lib/engine/write/entity-store.ts';
-import { employees } from '../../lib/model/directory/employees.ts';
-import { reviews } from '../../lib/model/directory/reviews.ts';
 import { measureCost } from '../../lib/storage/cost.ts';
 import { interruptedHttpClient } from '../faulty-http-client.ts';
+import { deploy } from '../fixtures/deploy.ts';
+import { employees, reviews } from '../fixtures/model.ts';
 import { expectIndexesToAgree, openWorld, rowsOf, somebody, type World } from '../world.ts';
 
 const former = employees.archive as Entity;
 const CONCURRENCY = 8;
 const access = { read: ['hr'], write: ['hr'] } as const;
-const projects = defineEntity('projects', {
+const declaredProjects = defineEntity('projects', {
   schema: z.object({ area: z.string(), projectId: z.string() }),
   table: 'projects',
   key: { partition: '{area}', row: 'project_{projectId}' },
   archive: { table: 'formerprojects' },
   access,
 });
-const tasks = defineEntity('tasks', {
+const declaredTasks = defineEntity('tasks', {
   schema: z.object({ area: z.string(), projectId: z.string(), task: z.string() }),
   table: 'projects',
   key: { partition: '{area}', row: 'project_{projectId}_{task}' },
-  childOf: projects,
+  childOf: declaredProjects,
   access,
 });
+const { projects, tasks } = deploy(declaredProjects, declaredTasks);
 
 let world: World;
 let engine: Engine;

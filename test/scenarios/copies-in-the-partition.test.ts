@@ -9,18 +9,21 @@ import { createEntity, deleteEntity, patchEntity, replaceEntity } from '../../li
 import type { RowkeyError } from '../../lib/errors.ts';
 import { toProblem } from '../../lib/http/problem.ts';
 import { dropTable } from '../../lib/storage/provision.ts';
+import { deploy } from '../fixtures/deploy.ts';
 import { expectIndexesToAgree, openWorld, rowsOf, type World } from '../world.ts';
 
 /** Intra-partition index: a value leads to one entity of the partition, and no other entity takes it over. */
 
 /** Without an index elsewhere whose claim would refuse the value first. */
-const members = defineEntity('members', {
-  schema: z.object({ office: z.string(), memberId: z.string(), badge: z.string(), phone: z.string().optional() }),
-  table: 'members',
-  key: { partition: '{office}', row: 'member_{memberId}' },
-  indexes: { badge: intraPartitionIndex({ row: 'badge_{badge}' }) },
-  access: { read: ['hr'], write: ['hr'] },
-});
+const { members } = deploy(
+  defineEntity('members', {
+    schema: z.object({ office: z.string(), memberId: z.string(), badge: z.string(), phone: z.string().optional() }),
+    table: 'members',
+    key: { partition: '{office}', row: 'member_{memberId}' },
+    indexes: { badge: intraPartitionIndex({ row: 'badge_{badge}' }) },
+    access: { read: ['hr'], write: ['hr'] },
+  }),
+);
 
 const OFFICE = 'Rome';
 const member = (memberId: string, badge: string) => ({ office: OFFICE, memberId, badge });

@@ -5,27 +5,28 @@ import { readEntity } from '../../lib/engine/read/retrieve.ts';
 import { requestArchive, requestMove } from '../../lib/engine/transfer/transfer.ts';
 import { putEntities } from '../../lib/engine/write/entity-batch.ts';
 import { createEntity, deleteEntity, patchEntity, replaceEntity } from '../../lib/engine/write/entity-store.ts';
-import { departments } from '../../lib/model/directory/departments.ts';
-import { employees } from '../../lib/model/directory/employees.ts';
 import { measureCost } from '../../lib/storage/cost.ts';
 import { interruptedHttpClient } from '../faulty-http-client.ts';
+import { deploy } from '../fixtures/deploy.ts';
+import { departments, employees } from '../fixtures/model.ts';
 import { expectIndexesToAgree, openWorld, rowsOf, somebody, type World } from '../world.ts';
 
 /** A department's employeeCount is exact, whoever comes and goes at the same time. */
 
 const common = { table: 'boxes', access: { read: ['hr'], write: ['hr'] } } as const;
 /** Counted, and nothing else: without an index, without anything that is copied. */
-const boxes = defineEntity('boxes', {
+const declaredBoxes = defineEntity('boxes', {
   ...common,
   schema: z.object({ place: z.string(), boxId: z.string(), size: z.string() }),
   key: { partition: '{place}', row: 'box_{boxId}' },
 });
-const shelves = defineEntity('shelves', {
+const declaredShelves = defineEntity('shelves', {
   ...common,
   schema: z.object({ place: z.string(), boxCount: z.int32().optional() }),
   key: { partition: '{place}', row: 'shelf' },
-  counts: { boxCount: boxes },
+  counts: { boxCount: declaredBoxes },
 });
+const { boxes, shelves } = deploy(declaredBoxes, declaredShelves);
 
 let world: World;
 beforeAll(async () => {

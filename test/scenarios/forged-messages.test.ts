@@ -8,15 +8,9 @@ import { listPoison, POISON_TABLE } from '../../lib/engine/consume/poison.ts';
 import { toContinuation } from '../../lib/engine/read/continuation.ts';
 import { requestArchive, requestMove } from '../../lib/engine/transfer/transfer.ts';
 import { createEntity, deleteEntity } from '../../lib/engine/write/entity-store.ts';
-import { deployment } from '../../lib/model/deployment.ts';
-import { departments } from '../../lib/model/directory/departments.ts';
-import { employees } from '../../lib/model/directory/employees.ts';
-import { reviews } from '../../lib/model/directory/reviews.ts';
-import { movies } from '../../lib/model/films/movies.ts';
-import { customers } from '../../lib/model/shop/customers.ts';
-import { orders } from '../../lib/model/shop/orders.ts';
 import { resourcesOf } from '../../lib/operations/resources.ts';
 import type { Address } from '../../lib/storage/rows.ts';
+import { customers, departments, employees, model, movies, orders, reviews } from '../fixtures/model.ts';
 import { openWorld, rowsOf, somebody, type World } from '../world.ts';
 
 /** Whoever can write to a queue can forge a message: nothing may change but what the entities named stand for. */
@@ -24,7 +18,7 @@ import { openWorld, rowsOf, somebody, type World } from '../world.ts';
 let world: World;
 let people: Values[];
 let before: Map<string, Record<string, unknown>[]>;
-const tables = resourcesOf(deployment, Date.now()).tables.filter((table) => table !== POISON_TABLE);
+const tables = resourcesOf(model.list, Date.now()).tables.filter((table) => table !== POISON_TABLE);
 const operationIds: string[] = [];
 
 async function everything() {
@@ -34,7 +28,7 @@ async function everything() {
 
 function consumerOf({ engine, logged }: World) {
   const log = { warn: (text: string) => logged.push(text), error: (text: string) => logged.push(text) };
-  return { engine, entities: deployment, log };
+  return { engine, entities: model.list, log };
 }
 
 function messageOf(queue: string, body: unknown) {
@@ -76,8 +70,8 @@ function addresses(): Address[] {
 }
 
 function arbitraryIntent() {
-  const names = [...deployment.map(({ name }) => name), 'formeremployees', 'constructor'];
-  const indexes = deployment.flatMap((entity) => Object.keys(entity.indexes));
+  const names = [...model.list.map(({ name }) => name), 'formeremployees', 'constructor'];
+  const indexes = model.list.flatMap((entity) => Object.keys(entity.indexes));
   const all = addresses();
   const address = fc.constantFrom(...all);
   const mixed = fc.record({

@@ -7,10 +7,9 @@ import { indexFields, readByCopies, readByCopy } from '../../lib/engine/read/rea
 import { readEntities, readEntity } from '../../lib/engine/read/retrieve.ts';
 import { putEntities } from '../../lib/engine/write/entity-batch.ts';
 import { createEntity, deleteEntity, patchEntity, replaceEntity } from '../../lib/engine/write/entity-store.ts';
-import { movies } from '../../lib/model/films/movies.ts';
-import { customers } from '../../lib/model/shop/customers.ts';
-import { orders } from '../../lib/model/shop/orders.ts';
 import { measureCost } from '../../lib/storage/cost.ts';
+import { deploy } from '../fixtures/deploy.ts';
+import { customers, movies, orders } from '../fixtures/model.ts';
 import { expectIndexesToAgree, openWorld, rowsOf, type World } from '../world.ts';
 
 const byId = customers.indexes.id as InterPartitionIndex;
@@ -19,13 +18,15 @@ const byActor = movies.indexes.actor as InterPartitionIndex;
 const byDate = orders.indexes.date as InterPartitionIndex;
 
 /** The keys of its copies are among those that an entity may have. */
-const contacts = defineEntity('contacts', {
-  schema: z.object({ book: z.string(), id: z.string(), email: z.string() }),
-  table: 'contacts',
-  key: { partition: '{book}', row: '{id}' },
-  indexes: { email: intraPartitionIndex({ row: 'email_{email}' }) },
-  access: { read: ['hr'], write: ['hr'] },
-});
+const { contacts } = deploy(
+  defineEntity('contacts', {
+    schema: z.object({ book: z.string(), id: z.string(), email: z.string() }),
+    table: 'contacts',
+    key: { partition: '{book}', row: '{id}' },
+    indexes: { email: intraPartitionIndex({ row: 'email_{email}' }) },
+    access: { read: ['hr'], write: ['hr'] },
+  }),
+);
 
 let world: World;
 beforeAll(async () => {

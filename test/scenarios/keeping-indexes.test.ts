@@ -12,27 +12,30 @@ import { consumeIntent } from '../../lib/engine/consume/consume.ts';
 import { readByCopy, readByList } from '../../lib/engine/read/read-through-index.ts';
 import { readEntity } from '../../lib/engine/read/retrieve.ts';
 import { createEntity, deleteEntity, patchEntity, replaceEntity } from '../../lib/engine/write/entity-store.ts';
-import { employees as entity } from '../../lib/model/directory/employees.ts';
 import { verifyPage } from '../../lib/operations/verify.ts';
 import { measureCost } from '../../lib/storage/cost.ts';
 import { readRow } from '../../lib/storage/rows.ts';
+import { deploy } from '../fixtures/deploy.ts';
+import { employees as entity } from '../fixtures/model.ts';
 import { expectIndexesToAgree, openWorld, somebody, type World } from '../world.ts';
 
 const byEmail = entity.indexes.email as IntraPartitionIndex;
 const byEmailCompanyWide = entity.indexes.emailCompanyWide as InterPartitionIndex;
 const byLastNameCompanyWide = entity.indexes.lastNameCompanyWide as IndexEntity;
 
-const parts = defineEntity('parts', {
-  schema: z.object({ shop: z.string(), partId: z.string(), name: z.string(), shelf: z.string(), maker: z.string() }),
-  table: 'parts',
-  key: { partition: '{shop}', row: 'part_{partId}' },
-  indexes: {
-    name: intraPartitionIndex({ row: 'name_{name}' }),
-    shelf: intraPartitionIndex({ row: 'shelf_{shelf}' }),
-    maker: intraPartitionIndex({ row: 'maker_{maker}' }),
-  },
-  access: { read: ['hr'], write: ['hr'] },
-});
+const { parts } = deploy(
+  defineEntity('parts', {
+    schema: z.object({ shop: z.string(), partId: z.string(), name: z.string(), shelf: z.string(), maker: z.string() }),
+    table: 'parts',
+    key: { partition: '{shop}', row: 'part_{partId}' },
+    indexes: {
+      name: intraPartitionIndex({ row: 'name_{name}' }),
+      shelf: intraPartitionIndex({ row: 'shelf_{shelf}' }),
+      maker: intraPartitionIndex({ row: 'maker_{maker}' }),
+    },
+    access: { read: ['hr'], write: ['hr'] },
+  }),
+);
 
 let world: World;
 beforeAll(async () => {

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { Entity } from '../../lib/define/entity.ts';
 import { readEntity } from '../../lib/engine/read/retrieve.ts';
 import { createEntity } from '../../lib/engine/write/entity-store.ts';
-import { employees } from '../../lib/model/directory/employees.ts';
+import { employees } from '../fixtures/model.ts';
 import { type KilledHost, openKilledHost, type Visited } from '../killed-host.ts';
 import { countEach, countTried } from '../tried-faults.ts';
 import { expectIndexesToAgree } from '../world.ts';

@@ -1,7 +1,7 @@
 import { describe, expect, expectTypeOf, test } from 'vitest';
 import { z } from 'zod';
 import { defineUnion } from '../../lib/define/inheritance.ts';
-import { people } from '../../lib/model/directory/people.ts';
+import { people } from '../fixtures/model.ts';
 import { useProduct } from '../product.ts';
 
 /** Several kinds of one thing in one table, and rows that an earlier version of the declaration has written. */

@@ -6,9 +6,6 @@ import { readEntities, readEntity, readWithChildren } from '../../lib/engine/rea
 import { requestArchive, requestMove } from '../../lib/engine/transfer/transfer.ts';
 import { createEntity, deleteEntity, patchEntity, replaceEntity } from '../../lib/engine/write/entity-store.ts';
 import { toPlain } from '../../lib/engine/write/stored-values.ts';
-import { deployment } from '../../lib/model/deployment.ts';
-import { employees } from '../../lib/model/directory/employees.ts';
-import { reviews } from '../../lib/model/directory/reviews.ts';
 import { collectOrphans } from '../../lib/operations/collect-orphans.ts';
 import {
   acceptFile,
@@ -22,6 +19,7 @@ import { BlobGone } from '../../lib/patterns/large-entities.ts';
 import { blobUploadUrl } from '../../lib/storage/blob-sas.ts';
 import { measureCost } from '../../lib/storage/cost.ts';
 import { FAULTS, faultyHttpClient, interruptedHttpClient } from '../faulty-http-client.ts';
+import { employees, model, reviews } from '../fixtures/model.ts';
 import { countTried } from '../tried-faults.ts';
 import { openWorld, QUICK, somebody, type World } from '../world.ts';
 
@@ -134,7 +132,7 @@ describe('a text that may be large', () => {
     await world.settle();
     const archive = employees.archive;
     if (!archive) throw new Error('Employees have an archive.');
-    await collectOrphans(later(), deployment);
+    await collectOrphans(later(), model.list);
     const kinds = archive.children;
     const { values } = await readWithChildren(world.engine, archive, there, kinds, {
       select: { reviews: ['comments'] },
@@ -143,7 +141,7 @@ describe('a text that may be large', () => {
     expect((await toPlain(world.engine, reviews, found)).comments === comments).toBe(true);
     await deleteEntity(world.engine, archive, there);
     await world.settle();
-    await collectOrphans(later(), deployment);
+    await collectOrphans(later(), model.list);
     await expect(toPlain(world.engine, reviews, found)).rejects.toThrow(BlobGone);
   });
 });
@@ -208,7 +206,7 @@ describe('a photo', () => {
     await world.settle();
     const archive = employees.archive;
     if (!archive) throw new Error('Employees have an archive.');
-    await collectOrphans(later(), deployment);
+    await collectOrphans(later(), model.list);
     const archived = await describeAttachment(world.engine, photoOf(there, archive));
     expect(await readAttachment(world.engine, photoOf(there, archive), archived)).toEqual(JPEG);
     await expect(readAttachment(world.engine, photoOf(there), moved)).rejects.toThrow(BlobGone);
@@ -240,7 +238,7 @@ describe('a photo', () => {
       { concurrency: 4 },
     );
     await world.settle();
-    const { deleted } = await collectOrphans(later(), deployment);
+    const { deleted } = await collectOrphans(later(), model.list);
     expect(deleted).toBeGreaterThan(0);
     const referred = new Set<string>();
     const what = 'Photo, each storage call: every fault';
@@ -254,7 +252,7 @@ describe('a photo', () => {
         referred.add(found.blob);
       });
     await countTried({ what, times: 0 }, async () =>
-      expect((await collectOrphans(later(), deployment)).deleted).toBe(0),
+      expect((await collectOrphans(later(), model.list)).deleted).toBe(0),
     );
     expect([...referred].every((name) => name.startsWith('employees/'))).toBe(true);
   });
@@ -271,7 +269,7 @@ describe('a photo', () => {
       const bytes = await readAttachment(world.engine, photoOf(one), found);
       expect(bytes.equals(found.type === 'image/png' ? PNG : JPEG)).toBe(true);
     }
-    await collectOrphans(later(), deployment);
+    await collectOrphans(later(), model.list);
   });
 
   test('takes no more than the blob, the read and the write of its entity, and is not put twice', async () => {
@@ -293,8 +291,8 @@ describe('a photo', () => {
     const metadata = { table: 'employees', partition: '100%', row: 'x' };
     await container.getBlockBlobClient('with/metadata/of/theirs').upload('x', 1, { metadata });
     const before = await blobsIn('photos');
-    expect((await collectOrphans(world.engine, deployment)).looked).toBe(0);
-    await collectOrphans(later(), deployment);
+    expect((await collectOrphans(world.engine, model.list)).looked).toBe(0);
+    await collectOrphans(later(), model.list);
     expect(await blobsIn('photos')).toEqual(before);
   });
 });
@@ -353,7 +351,7 @@ describe('an upload past the API', () => {
     ])
       expect(() => announceFile(employees, one, 'photo', said)).toThrow();
     expect((await readEntity(world.engine, employees, one)).values).toEqual(one);
-    await collectOrphans(later(), deployment);
+    await collectOrphans(later(), model.list);
     expect(await blobsIn('uploads')).toEqual([]);
   });
 });

@@ -3,36 +3,39 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { defineEntity } from '../../lib/define/define-entity.ts';
 import type { Values } from '../../lib/define/entity.ts';
-import { indexEntity } from '../../lib/define/indexes.ts';
+import { type IndexEntity, indexEntity } from '../../lib/define/indexes.ts';
 import { readByList } from '../../lib/engine/read/read-through-index.ts';
 import { type BatchOutcome, putEntities } from '../../lib/engine/write/entity-batch.ts';
 import { createEntity, deleteEntity, patchEntity } from '../../lib/engine/write/entity-store.ts';
 import { RowkeyError } from '../../lib/errors.ts';
-import { deployment } from '../../lib/model/deployment.ts';
 import { collectOrphans } from '../../lib/operations/collect-orphans.ts';
 import { membersOf, readList } from '../../lib/patterns/member-list.ts';
 import { readRow } from '../../lib/storage/rows.ts';
 import { FAULTS, faultyHttpClient } from '../faulty-http-client.ts';
+import { deploy } from '../fixtures/deploy.ts';
+import { model } from '../fixtures/model.ts';
 import { countTried } from '../tried-faults.ts';
 import { expectIndexesToAgree, openWorld, QUICK, type World } from '../world.ts';
 
 /** Index entities that outgrow their row move to a blob, and back, and nobody notices. */
 
-const people = defineEntity('crowd', {
-  schema: z.object({ town: z.string(), personId: z.string(), lastName: z.string() }),
-  table: 'crowd',
-  key: { partition: '{town}', row: 'id_{personId}' },
-  indexes: {
-    here: indexEntity({ row: 'lastname_{lastName}', holds: '{personId}' }),
-    everywhere: indexEntity({
-      table: 'crowdbylastname',
-      partition: '{lastName}',
-      row: 'ids',
-      holds: '{town}/{personId}',
-    }),
-  },
-  access: { read: ['hr'], write: ['hr'] },
-});
+const { crowd: people } = deploy(
+  defineEntity('crowd', {
+    schema: z.object({ town: z.string(), personId: z.string(), lastName: z.string() }),
+    table: 'crowd',
+    key: { partition: '{town}', row: 'id_{personId}' },
+    indexes: {
+      here: indexEntity({ row: 'lastname_{lastName}', holds: '{personId}' }),
+      everywhere: indexEntity({
+        table: 'crowdbylastname',
+        partition: '{lastName}',
+        row: 'ids',
+        holds: '{town}/{personId}',
+      }),
+    },
+    access: { read: ['hr'], write: ['hr'] },
+  }),
+);
 const { here, everywhere } = people.indexes;
 
 let world: World;
@@ -55,8 +58,7 @@ const countOf = async (address: Parameters<typeof readRow>[1]) =>
 const blobs = async () =>
   (await Array.fromAsync(world.storage.blobs.getContainerClient('large').listBlobsFlat())).length;
 
-async function readAll(index: typeof here, given: Values): Promise<Values[]> {
-  if (index?.kind !== 'index-entity') throw new Error('A list is expected.');
+async function readAll(index: IndexEntity, given: Values): Promise<Values[]> {
   const items: Values[] = [];
   let after: { row: string } | undefined;
   do {
@@ -116,7 +118,7 @@ describe('a list', () => {
     await countTried({ what, times: FAULTS.length * calls.length }, async () => {
       const values = await expectIndexesToAgree(world.storage, people);
       expect(values.filter(({ lastName }) => lastName === 'Fault').length).toBeGreaterThanOrEqual(201 + acknowledged);
-      await collectOrphans({ ...world.engine, now: () => Date.now() + 2 * 24 * 60 * 60 * 1_000 }, deployment);
+      await collectOrphans({ ...world.engine, now: () => Date.now() + 2 * 24 * 60 * 60 * 1_000 }, model.list);
       expect(await blobs()).toBe(2);
       await expectIndexesToAgree(world.storage, people);
     });

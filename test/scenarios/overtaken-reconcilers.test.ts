@@ -6,10 +6,9 @@ import { consumeIntent } from '../../lib/engine/consume/consume.ts';
 import type { Message } from '../../lib/engine/consume/poison.ts';
 import type { Engine } from '../../lib/engine/engine.ts';
 import { createEntity, deleteEntity, patchEntity } from '../../lib/engine/write/entity-store.ts';
-import { employees } from '../../lib/model/directory/employees.ts';
-import { customers } from '../../lib/model/shop/customers.ts';
 import { verifyPage } from '../../lib/operations/verify.ts';
 import { faultyHttpClient, interruptedHttpClient } from '../faulty-http-client.ts';
+import { customers, employees } from '../fixtures/model.ts';
 import { countEach, countTried } from '../tried-faults.ts';
 import { expectIndexesToAgree, openWorld, somebody, type World } from '../world.ts';
 

@@ -8,9 +8,8 @@ import type { Engine } from '../../lib/engine/engine.ts';
 import { requestArchive, requestMove } from '../../lib/engine/transfer/transfer.ts';
 import { createEntity, deleteEntity, patchEntity } from '../../lib/engine/write/entity-store.ts';
 import { RowkeyError } from '../../lib/errors.ts';
-import { deployment } from '../../lib/model/deployment.ts';
-import { employees } from '../../lib/model/directory/employees.ts';
 import { createTable, dropTable } from '../../lib/storage/provision.ts';
+import { employees, model } from '../fixtures/model.ts';
 import { countTried } from '../tried-faults.ts';
 import { expectIndexesToAgree, openWorld, QUICK, rowsOf, type World } from '../world.ts';
 
@@ -145,7 +144,7 @@ function outcomeOf(error: unknown): 'refused' | 'unknown' {
 async function deliver(deliveries: readonly string[]): Promise<void> {
   const consumer = {
     engine: world.engine,
-    entities: deployment,
+    entities: model.list,
     log: { warn: () => undefined, error: () => undefined },
   };
   for (const how of deliveries) {

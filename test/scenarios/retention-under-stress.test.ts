@@ -6,9 +6,9 @@ import { readEntities } from '../../lib/engine/read/retrieve.ts';
 import { putEntities } from '../../lib/engine/write/entity-batch.ts';
 import { createEntity } from '../../lib/engine/write/entity-store.ts';
 import { RowkeyError } from '../../lib/errors.ts';
-import { logins } from '../../lib/model/directory/logins.ts';
 import { rollPeriods } from '../../lib/patterns/high-volume-delete.ts';
 import { dropTable, listTables } from '../../lib/storage/provision.ts';
+import { logins } from '../fixtures/model.ts';
 import { countTried } from '../tried-faults.ts';
 import { openWorld, type World } from '../world.ts';
 

@@ -2,8 +2,8 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import type { Timing } from '../../lib/engine/engine.ts';
 import { createEntity, patchEntity } from '../../lib/engine/write/entity-store.ts';
 import { RowkeyError } from '../../lib/errors.ts';
-import { employees } from '../../lib/model/directory/employees.ts';
 import { faultyHttpClient, slowHttpClient } from '../faulty-http-client.ts';
+import { employees } from '../fixtures/model.ts';
 import { countEach, countTried } from '../tried-faults.ts';
 import { expectIndexesToAgree, openWorld, somebody, type World } from '../world.ts';
 

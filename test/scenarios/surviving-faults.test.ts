@@ -7,10 +7,8 @@ import { readEntity } from '../../lib/engine/read/retrieve.ts';
 import { requestArchive, requestMove } from '../../lib/engine/transfer/transfer.ts';
 import { createEntity, deleteEntity, patchEntity, replaceEntity } from '../../lib/engine/write/entity-store.ts';
 import { RowkeyError } from '../../lib/errors.ts';
-import { deployment } from '../../lib/model/deployment.ts';
-import { departments } from '../../lib/model/directory/departments.ts';
-import { employees } from '../../lib/model/directory/employees.ts';
 import { FAULTS, type Fault, type FaultyHttpClient, faultyHttpClient } from '../faulty-http-client.ts';
+import { departments, employees, model } from '../fixtures/model.ts';
 import { countEach, countTried } from '../tried-faults.ts';
 import { expectIndexesToAgree, openWorld, QUICK, somebody, type World } from '../world.ts';
 
@@ -119,7 +117,7 @@ describe('whatever fails at whichever call,', () => {
 
 describe('a consumer that dies at any call', () => {
   const log = { warn: () => undefined, error: () => undefined };
-  const consumerOf = (engine: Engine) => ({ engine, entities: deployment, log });
+  const consumerOf = (engine: Engine) => ({ engine, entities: model.list, log });
 
   /** Every message of a queue, left where it is. */
   async function messagesOf(queue: string) {

@@ -10,34 +10,38 @@ import { readByList } from '../../lib/engine/read/read-through-index.ts';
 import { readEntity } from '../../lib/engine/read/retrieve.ts';
 import { requestArchive } from '../../lib/engine/transfer/transfer.ts';
 import { createEntity, deleteEntity, patchEntity } from '../../lib/engine/write/entity-store.ts';
-import { departments } from '../../lib/model/directory/departments.ts';
-import { employees } from '../../lib/model/directory/employees.ts';
 import { type VerifyPosition, verifyPage } from '../../lib/operations/verify.ts';
 import { putAttachment } from '../../lib/patterns/attachment.ts';
 import { faultyHttpClient } from '../faulty-http-client.ts';
+import { deploy } from '../fixtures/deploy.ts';
+import { departments, employees } from '../fixtures/model.ts';
 import { countTried } from '../tried-faults.ts';
 import { expectIndexesToAgree, openWorld, rowsOf, somebody, type World } from '../world.ts';
 
 /** Whatever was broken by hand is found, and put right beside writers. */
 
 const text = z.string().min(1);
-const marks = defineEntity('marks', {
-  schema: z.object({ pupil: text, year: z.int32().min(0).max(9999), grade: text }),
-  table: 'marks',
-  key: { partition: '{pupil}', row: 'y_{year:4}' },
-  indexes: { grade: indexEntity({ row: 'grade_{grade}', holds: '{year:4}' }) },
-  access: { read: [], write: [] },
-});
-const badges = defineEntity('badges', {
-  schema: z.object({ office: text, holder: text, badge: text, floor: text }),
-  table: 'badges',
-  key: { partition: '{office}', row: '{holder}' },
-  indexes: {
-    badge: interPartitionIndex({ table: 'badgesbynumber', partition: '{badge#}', row: '{badge}', unique: true }),
-    floor: indexEntity({ table: 'badgesbyfloor', partition: '{floor}', row: 'all', holds: '{office}/{holder}' }),
-  },
-  access: { read: [], write: [] },
-});
+const { marks } = deploy(
+  defineEntity('marks', {
+    schema: z.object({ pupil: text, year: z.int32().min(0).max(9999), grade: text }),
+    table: 'marks',
+    key: { partition: '{pupil}', row: 'y_{year:4}' },
+    indexes: { grade: indexEntity({ row: 'grade_{grade}', holds: '{year:4}' }) },
+    access: { read: [], write: [] },
+  }),
+);
+const { badges } = deploy(
+  defineEntity('badges', {
+    schema: z.object({ office: text, holder: text, badge: text, floor: text }),
+    table: 'badges',
+    key: { partition: '{office}', row: '{holder}' },
+    indexes: {
+      badge: interPartitionIndex({ table: 'badgesbynumber', partition: '{badge#}', row: '{badge}', unique: true }),
+      floor: indexEntity({ table: 'badgesbyfloor', partition: '{floor}', row: 'all', holds: '{office}/{holder}' }),
+    },
+    access: { read: [], write: [] },
+  }),
+);
 let world: World;
 beforeAll(async () => {
   world = await openWorld(import.meta.url, [marks, badges]);

@@ -4,36 +4,41 @@ import { defineEntity } from '../../define/define-entity.ts';
 import type { Values } from '../../define/entity.ts';
 import { toProperties } from '../../define/entity-codec.ts';
 import { addressIfAny, addressOf } from '../../define/index-entries.ts';
+import { linkEntity } from '../../define/link-entities.ts';
 import { RowkeyError } from '../../errors.ts';
 import { withPeriodTable } from '../../patterns/high-volume-delete.ts';
 import { submit } from '../../storage/rows.ts';
 import type { Engine } from '../engine.ts';
 import { readLive } from '../write/entity-store.ts';
 
+export const Operation = z.strictObject({
+  /** Begins with its day, which names its table. */
+  operationId: z.string().regex(/^\d{4}-\d{2}-\d{2}-[0-9a-f-]{36}$/, 'an id of an operation is needed'),
+  operation: z.enum(['archive', 'move', 'create']),
+  entity: z.string(),
+  status: z.enum(['running', 'succeeded', 'failed']),
+  reason: z.string().optional(),
+  /** The key of the entity when the operation was asked for. */
+  key: z.record(z.string(), z.unknown()),
+  /** Where a move takes it. */
+  to: z.record(z.string(), z.unknown()).optional(),
+});
+
 /**
  * What became of a request that was answered before it was done: an archive or a move; and the key that was made up for one
  * that may be repeated. Each day has a table.
  */
-export const operations = defineEntity('operations', {
-  schema: z.object({
-    /** Begins with its day, which names its table. */
-    operationId: z.string().regex(/^\d{4}-\d{2}-\d{2}-[0-9a-f-]{36}$/, 'an id of an operation is needed'),
-    operation: z.enum(['archive', 'move', 'create']),
-    entity: z.string(),
-    status: z.enum(['running', 'succeeded', 'failed']),
-    reason: z.string().optional(),
-    /** The key of the entity when the operation was asked for. */
-    key: z.record(z.string(), z.unknown()),
-    /** Where a move takes it. */
-    to: z.record(z.string(), z.unknown()).optional(),
+export const operations = linkEntity(
+  defineEntity('operations', {
+    schema: Operation,
+    table: 'operations',
+    key: { partition: '{operationId}', row: 'status' },
+    period: { per: 'day', field: 'operationId', keep: 30 },
+    access: { read: [], write: [] },
   }),
-  table: 'operations',
-  key: { partition: '{operationId}', row: 'status' },
-  period: { per: 'day', field: 'operationId', keep: 30 },
-  access: { read: [], write: [] },
-});
+);
 
-export type Operation = z.infer<typeof operations.schema>;
+export type Operation = z.infer<typeof Operation>;
 type OperationKey = Pick<Operation, 'operation' | 'entity' | 'operationId'>;
 
 /** The id of an operation that begins at `now`, in milliseconds; the same for the same `id` on the same day, UTC. */
@@ -56,7 +61,7 @@ export async function writeOperation(
 
 /** Undefined where there is none, or none of this entity: an id alone opens nothing. */
 export async function findOperation(engine: Engine, of: OperationKey): Promise<Values | undefined> {
-  const known = operations.schema.shape.operationId.safeParse(of.operationId).success;
+  const known = Operation.shape.operationId.safeParse(of.operationId).success;
   // An id of the right form may begin with a date that no calendar has.
   const address = known ? addressIfAny(operations, of) : undefined;
   const found = address && (await readLive(engine, operations, address));
@@ -64,8 +69,8 @@ export async function findOperation(engine: Engine, of: OperationKey): Promise<V
 }
 
 /** The same. Throws `not-found`. */
-export async function readOperation(engine: Engine, of: OperationKey): Promise<Values> {
+export async function readOperation(engine: Engine, of: OperationKey): Promise<Operation> {
   const found = await findOperation(engine, of);
-  if (found) return found;
+  if (found) return Operation.parse(found);
   throw new RowkeyError('not-found', 'Operation not found: the id is wrong, or the operation ended too long ago.');
 }

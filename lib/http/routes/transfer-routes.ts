@@ -1,5 +1,5 @@
 import type { Entity } from '../../define/entity.ts';
-import { operations, readOperation } from '../../engine/transfer/operation.ts';
+import { Operation, readOperation } from '../../engine/transfer/operation.ts';
 import { moveSchema, requestArchive, requestMove } from '../../engine/transfer/transfer.ts';
 import { RowkeyError } from '../../errors.ts';
 import { readKey, toEntityPath } from '../entity-key.ts';
@@ -14,7 +14,7 @@ export function transferRoutes(entity: Entity): Route[] {
   return routes;
 }
 
-const Status = operations.schema.omit({ entity: true });
+const Status = Operation.omit({ entity: true });
 
 function operationRoutes(entity: Entity, operation: 'archive' | 'move'): Route[] {
   const path = `${entity.name}/${toPathTemplate(entity.keyFields)}/${operation}`;
@@ -70,12 +70,11 @@ async function requestTransfer(
 
 async function getStatus(entity: Entity, operation: 'archive' | 'move', context: RequestContext): Promise<RouteResult> {
   const key = readKey(entity, context);
-  const found = await readOperation(context.app.engine, {
+  const { entity: _, ...body } = await readOperation(context.app.engine, {
     entity: entity.name,
     operation,
     operationId: context.params.operationId ?? '',
   });
-  const { entity: _, ...body } = operations.schema.parse(found);
   if (entity.keyFields.some((field) => body.key[field] !== key[field]))
     throw new RowkeyError('not-found', 'Operation not found: the id belongs to an operation on another entity.');
   return { status: 200, body };

@@ -1,4 +1,3 @@
-import type { Entity } from '../../define/entity.ts';
 import { departments } from './departments.ts';
 import { doorevents } from './door-events.ts';
 import { employees } from './employees.ts';
@@ -9,7 +8,7 @@ import { people } from './people.ts';
 import { reviews } from './reviews.ts';
 
 /** A company's directory, and what its people do. */
-export const directory: readonly Entity[] = [
+export const directory = [
   departments,
   employees,
   reviews,
@@ -19,4 +18,4 @@ export const directory: readonly Entity[] = [
   messagehours,
   messageyears,
   people,
-];
+] as const;

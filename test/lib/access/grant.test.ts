@@ -2,10 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { GrantRequest, grantFor, requireGrantable } from '../../../lib/access/grant.ts';
 import { canWriteThroughGrant } from '../../../lib/define/entity.ts';
-import { departments } from '../../../lib/model/directory/departments.ts';
-import { employees as employee } from '../../../lib/model/directory/employees.ts';
-import { expenses } from '../../../lib/model/directory/expenses.ts';
-import { logins } from '../../../lib/model/directory/logins.ts';
+import { departments, employees as employee, expenses, logins } from '../../fixtures/model.ts';
 import { covers } from './covers.ts';
 
 const NOW = Date.parse('2026-11-20T10:00:00.400Z');

@@ -1,9 +1,10 @@
 import { describe, expect, expectTypeOf, test } from 'vitest';
 import { z } from 'zod';
 import { defineEntity } from '../../../lib/define/define-entity.ts';
-import type { Entity } from '../../../lib/define/entity.ts';
+import type { DeclaredEntity } from '../../../lib/define/entity.ts';
 import { indexEntity, interPartitionIndex, intraPartitionIndex } from '../../../lib/define/indexes.ts';
 import type { FieldsOf } from '../../../lib/define/key-template.ts';
+import { defineModel } from '../../../lib/define-model.ts';
 
 const schema = z.object({ city: z.string(), id: z.string(), name: z.string().optional(), at: z.string() });
 const access = { read: [], write: [] };
@@ -12,10 +13,10 @@ const common = { schema, table: 'things', key, access } as const;
 
 /** In the table of `common`, so that others may be details of them, count them or copy from them. */
 const things = () => defineEntity('things', common);
-const partOf = (things: Entity) =>
+const partOf = (things: DeclaredEntity) =>
   ({ ...common, key: { partition: '{city}', row: 'id_{id}_{at}' }, childOf: things }) as const;
 const part = () => defineEntity('parts', partOf(things()));
-const copyOf = (source: Entity) =>
+const copyOf = (source: DeclaredEntity) =>
   ({ denormalized: [{ source, reference: { field: 'name', keyField: 'id' }, copies: { at: () => '' } }] }) as const;
 const beside = { schema: schema.extend({ partCount: z.int32() }), key: { partition: '{city}', row: 'city' } } as const;
 
@@ -126,23 +127,6 @@ describe('a declaration that cannot work is refused when it is made:', () => {
       /only one row of a partition may/,
     ],
     [
-      'a copy of what another entity copies',
-      () => {
-        const source = things();
-        for (const row of ['mayor', 'deputy'])
-          defineEntity(row, { ...common, key: { partition: '{city}', row }, ...copyOf(source) });
-      },
-      /Entity "deputy": the denormalized fields copy from "things", and only one row/,
-    ],
-    [
-      'two copies of one entity',
-      () => {
-        const { denormalized } = copyOf(things());
-        return defineEntity('mayor', { ...common, key: beside.key, denormalized: [...denormalized, ...denormalized] });
-      },
-      /Entity "mayor": the denormalized fields copy from "things", and only one row/,
-    ],
-    [
       'what clients write, and is archived',
       () => {
         const own = { claim: 'email', index: 'byName' } as const;
@@ -207,10 +191,57 @@ describe('a declaration that cannot work is refused when it is made:', () => {
 
   test('and leaves no trace in those that it names', () => {
     const counted = things();
+    const before = Object.entries(counted);
     const remote = defineEntity('others', { ...common, table: 'others' });
     const declare = () =>
       defineEntity('mayor', { ...common, ...beside, counts: { partCount: counted }, ...copyOf(remote) });
     expect(declare).toThrow(/copy from "others", which is in another table/);
-    expect(counted.countedBy).toEqual([]);
+    expect(Object.entries(counted)).toEqual(before);
+  });
+});
+
+describe('a declaration', () => {
+  /** Every object below `value` that is not frozen, without schemas and the like, which keep caches. */
+  function* unfrozen(value: unknown, path: string, seen = new Set<unknown>()): Generator<string> {
+    if (typeof value !== 'object' || value === null || seen.has(value)) return;
+    seen.add(value);
+    const prototype = Object.getPrototypeOf(value);
+    if (prototype !== Object.prototype && prototype !== null && !Array.isArray(value)) return;
+    if (!Object.isFrozen(value)) yield path;
+    for (const [name, member] of Object.entries(value)) yield* unfrozen(member, `${path}.${name}`, seen);
+  }
+
+  test('is frozen at every depth, and so is its linked form', () => {
+    const name = intraPartitionIndex({ row: 'n_{name}', copies: ['at'] });
+    const digits = schema.extend({ id: z.string().regex(/^\d+$/) });
+    const source = defineEntity('things', {
+      ...common,
+      schema: digits,
+      indexes: { name },
+      archive: { table: 'oldthings' },
+      upgrades: { 1: (values) => values },
+      version: 2,
+      access: { read: ['hr'], write: ['hr'], restricted: { name: ['hr'] } },
+    });
+    const mayor = defineEntity('mayor', { ...common, key: beside.key, ...copyOf(source) });
+    const parts = defineEntity('parts', { ...partOf(source), schema: digits });
+    const { list } = defineModel({ entities: [mayor, source, parts] });
+    expect([...unfrozen([...list, source, mayor, parts], 'list')]).toEqual(['list']);
+  });
+
+  test('does not freeze what it is given', () => {
+    const read: 'hr'[] = ['hr'];
+    const given = { ...common, access: { read, write: [] } };
+    defineEntity('things', given);
+    read.push('hr');
+    expect(Object.isFrozen(given.access)).toBe(false);
+  });
+
+  test('keeps its name, key fields and indexes in its type', () => {
+    const name = intraPartitionIndex({ row: 'n_{name}' });
+    const things = defineEntity('things', { ...common, indexes: { name } });
+    expectTypeOf(things.name).toEqualTypeOf<'things'>();
+    expectTypeOf(things.keyFields).toEqualTypeOf<readonly ('city' | 'id')[]>();
+    expectTypeOf<keyof typeof things.indexes>().toEqualTypeOf<'name'>();
   });
 });

@@ -1,11 +1,12 @@
-import { expect, test } from 'vitest';
+import { describe, expect, expectTypeOf, test } from 'vitest';
 import { z } from 'zod';
 import { defineEntity } from '../../../lib/define/define-entity.ts';
-import { defineDeployment } from '../../../lib/define/define-model.ts';
+import type { Entity } from '../../../lib/define/entity.ts';
 import { indexEntity, interPartitionIndex } from '../../../lib/define/indexes.ts';
+import { defineModel } from '../../../lib/define-model.ts';
 
 /** A pet that is found by its name in a table of names, and goes to an archive. */
-const pet = (name: string, tables: { table?: string; names?: string; archive?: string } = {}) =>
+const pet = (name: 'cats' | 'dogs', tables: { table?: string; names?: string; archive?: string } = {}) =>
   defineEntity(name, {
     schema: z.object({ home: z.string(), id: z.string(), name: z.string() }),
     table: tables.table ?? name,
@@ -22,9 +23,120 @@ const pet = (name: string, tables: { table?: string; names?: string; archive?: s
     access: { read: [], write: [] },
   });
 
-test('a deployment is what it is made of, also where two share a table', () => {
-  const pets = [pet('cats', { table: 'pets' }), pet('dogs', { table: 'pets' })];
-  expect(defineDeployment(pets)).toEqual(pets);
+test('has its entities by name and in the order of the declaration, also if two share a table', () => {
+  const { entities, list } = defineModel({
+    entities: [pet('cats', { table: 'pets' }), pet('dogs', { table: 'pets' })],
+  });
+  expect(list.map(({ name }) => name)).toEqual(['cats', 'dogs']);
+  expect(list).toEqual([entities.cats, entities.dogs]);
+  expectTypeOf<keyof typeof entities>().toEqualTypeOf<'cats' | 'dogs'>();
+  expect(Object.keys(entities)).toEqual(['cats', 'dogs']);
+  expect('constructor' in entities).toBe(false);
+});
+
+const common = {
+  schema: z.object({ city: z.string(), id: z.string().regex(/^\d+$/), at: z.string(), ref: z.string().optional() }),
+  table: 'things',
+  access: { read: [], write: [] },
+} as const;
+const things = defineEntity('things', {
+  ...common,
+  key: { partition: '{city}', row: 'id_{id}' },
+  archive: { table: 'oldthings' },
+});
+const parts = defineEntity('parts', { ...common, key: { partition: '{city}', row: 'id_{id}_{at}' }, childOf: things });
+const copying = (name: string) =>
+  defineEntity(name, {
+    ...common,
+    schema: common.schema.extend({ thingCount: z.int32().optional(), copy: z.string().optional() }),
+    key: { partition: '{city}', row: name },
+    counts: name === 'mayor' ? { thingCount: things } : {},
+    denormalized: [{ source: things, reference: { field: 'ref', keyField: 'id' }, copies: { copy: ({ at }) => at } }],
+  });
+const mayor = copying('mayor');
+
+describe('the entities of a model', () => {
+  test('refer to each other in both directions', () => {
+    const { list, entities } = defineModel({ entities: [parts, mayor, things] });
+    const [child, mayors, linked] = list;
+    expect(entities.things).toBe(linked);
+    expect(child?.childOf).toBe(linked);
+    expect(linked?.children).toEqual([child]);
+    expect(linked?.archive?.children.map(({ name, table }) => [name, table])).toEqual([['parts', 'oldthings']]);
+    expect(mayors?.counts.thingCount).toBe(linked);
+    expect(linked?.countedBy.map(({ target, field }) => [target(), field])).toEqual([[mayors, 'thingCount']]);
+    expect(linked?.dependents).toEqual(mayors?.denormalized);
+    expect(mayors?.denormalized.map(({ source, target }) => [source, target()])).toEqual([[linked, mayors]]);
+  });
+
+  test('know nothing of entities that are in another model', () => {
+    defineModel({ entities: [parts, mayor, things] });
+    const { entities } = defineModel({ entities: [things] });
+    const { children, dependents, countedBy } = entities.things;
+    expect({ children, dependents, countedBy }).toEqual({ children: [], dependents: [], countedBy: [] });
+  });
+
+  test('are not what defineEntity returns', () => {
+    expectTypeOf(things).not.toExtend<Entity>();
+    const { entities } = defineModel({ entities: [things] });
+    expectTypeOf(entities.things).toExtend<Entity>();
+  });
+});
+
+describe('a model is rejected', () => {
+  const clients = (name: string) => {
+    const holder = interPartitionIndex({ table: 'byholder', partition: '{id#}', row: '{id}', unique: true });
+    const own = { claim: 'sub', index: 'holder' };
+    const key = { partition: '{city}', row: '{id}' } as const;
+    const holders = defineEntity('holders', {
+      ...common,
+      table: 'holders',
+      key,
+      indexes: { holder },
+      access: { ...common.access, own },
+    });
+    const access = { ...common.access, own: { through: holders, permissions: 'ra' } };
+    const notes = defineEntity(name, {
+      ...common,
+      table: name,
+      key: { partition: '{city}_{id}', row: 'note_{at}' },
+      access,
+    });
+    return [holders, notes] as const;
+  };
+
+  test('if an entity refers to one that is not in it', () => {
+    expect(() => defineModel({ entities: [parts] })).toThrow(
+      'Entity "parts" is a child of "things", which is not in the model; add "things", or leave "parts" out.',
+    );
+  });
+
+  test('if an entity refers to another declaration of the same name', () => {
+    const other = defineEntity('things', { ...common, key: { partition: '{city}', row: 'id_{id}' } });
+    expect(() => defineModel({ entities: [parts, other] })).toThrow(
+      'Entity "parts" is a child of "things", and the model has another declaration of that name',
+    );
+  });
+
+  test('if two entities copy fields of the same entity', () => {
+    expect(() => defineModel({ entities: [things, mayor, copying('deputy')] })).toThrow(
+      'Entity "deputy": the denormalized fields copy from "things", and only one row of a partition may; "mayor" copies from it already.',
+    );
+  });
+
+  test('if another entity counts one that clients write past the API', () => {
+    const [holders, notes] = clients('notes');
+    const counting = defineEntity('totals', {
+      ...common,
+      table: 'notes',
+      schema: common.schema.extend({ noteCount: z.int32().optional() }),
+      key: { partition: '{city}_{id}', row: 'total' },
+      counts: { noteCount: notes },
+    });
+    expect(() => defineModel({ entities: [holders, notes, counting] })).toThrow(
+      'Entity "totals" counts "notes", which clients may write straight to storage (access.own)',
+    );
+  });
 });
 
 test.each([
@@ -33,11 +145,15 @@ test.each([
     { names: 'catsbyname' },
     /"cats": its index or archive is in the table "catsbyname", which "dogs" uses/,
   ],
-  ['that of an archive', { archive: 'formercats' }, /"formercats", which "dogs" uses/],
-  ['that of an index with one that is stored there', { table: 'catsbyname' }, /"catsbyname", which "dogs" uses/],
-])('a deployment is refused in which two share %s', (_, tables, reason) => {
-  expect(() => defineDeployment([pet('cats'), pet('dogs', tables)])).toThrow(reason);
-  expect(() => defineDeployment([pet('dogs', tables), pet('cats')])).toThrow('The model is not valid');
+  ['the table of an archive', { archive: 'formercats' }, /"formercats", which "dogs" uses/],
+  [
+    'the table of an index, of which one stores its rows there',
+    { table: 'catsbyname' },
+    /"catsbyname", which "dogs" uses/,
+  ],
+])('rejects two entities that share %s', (_, tables, reason) => {
+  expect(() => defineModel({ entities: [pet('cats'), pet('dogs', tables)] })).toThrow(reason);
+  expect(() => defineModel({ entities: [pet('dogs', tables), pet('cats')] })).toThrow('The model is not valid');
 });
 
 /** One that is listed by its name beside it. */
@@ -50,13 +166,13 @@ const listed = (name: string, row: '{name}' | 'named_{name}' | 'called_{name}') 
     access: { read: [], write: [] },
   });
 
-test('a deployment is refused in which a list in a shared table may be of either of two entities', () => {
+test('rejects a list in a shared table whose rows could belong to either of two entities', () => {
   const cats = listed('cats', 'named_{name}');
-  expect(() => defineDeployment([cats, listed('dogs', '{name}')])).toThrow(
+  expect(() => defineModel({ entities: [cats, listed('dogs', '{name}')] })).toThrow(
     /the rows of its index "list" .*\{name\}.* of "cats"/,
   );
-  expect(() => defineDeployment([cats, listed('dogs', 'named_{name}')])).toThrow(
+  expect(() => defineModel({ entities: [cats, listed('dogs', 'named_{name}')] })).toThrow(
     'can have the same key as the rows of its index "list"',
   );
-  expect(defineDeployment([cats, listed('dogs', 'called_{name}')])).toHaveLength(2);
+  expect(defineModel({ entities: [cats, listed('dogs', 'called_{name}')] }).list).toHaveLength(2);
 });

@@ -8,23 +8,26 @@ import { readEntity } from '../../../lib/engine/read/retrieve.ts';
 import { createEntity } from '../../../lib/engine/write/entity-store.ts';
 import { createTable } from '../../../lib/storage/provision.ts';
 import { openStorage } from '../../../lib/storage/storage.ts';
+import { deploy } from '../../fixtures/deploy.ts';
 import { testStorage } from '../../storage.ts';
 
-const things = defineEntity('things', {
-  schema: z.object({
-    id: z.int().min(0),
-    small: z.int32().optional(),
-    whole: z.int().optional(),
-    real: z.number().optional(),
-    yes: z.boolean().optional(),
-    text: z.string().optional(),
-    nested: z.object({ list: z.array(z.number()), name: z.string() }).optional(),
-    choice: z.enum(['a', 'b']).optional(),
+const { things } = deploy(
+  defineEntity('things', {
+    schema: z.object({
+      id: z.int().min(0),
+      small: z.int32().optional(),
+      whole: z.int().optional(),
+      real: z.number().optional(),
+      yes: z.boolean().optional(),
+      text: z.string().optional(),
+      nested: z.object({ list: z.array(z.number()), name: z.string() }).optional(),
+      choice: z.enum(['a', 'b']).optional(),
+    }),
+    table: 'things',
+    key: { partition: 'all', row: '{id:16}' },
+    access: { read: [], write: [] },
   }),
-  table: 'things',
-  key: { partition: 'all', row: '{id:16}' },
-  access: { read: [], write: [] },
-});
+);
 
 const engine = createEngine(openStorage({ connectionString: testStorage(import.meta.url) }));
 beforeAll(() => createTable(engine.storage, 'things'));

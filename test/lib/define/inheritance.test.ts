@@ -2,14 +2,17 @@ import { expect, test } from 'vitest';
 import { z } from 'zod';
 import { defineUnion } from '../../../lib/define/inheritance.ts';
 import { validate } from '../../../lib/define/validation.ts';
+import { deploy } from '../../fixtures/deploy.ts';
 
-const things = defineUnion('things', {
-  schema: z.object({ shelf: z.string(), id: z.string(), note: z.string().default('none') }),
-  kinds: { tool: z.object({ level: z.int32().default(1) }), toy: z.object({ colour: z.string().toLowerCase() }) },
-  table: 'things',
-  key: { partition: '{shelf}', row: '{id}' },
-  access: { read: ['hr'], write: ['hr'] },
-});
+const { things } = deploy(
+  defineUnion('things', {
+    schema: z.object({ shelf: z.string(), id: z.string(), note: z.string().default('none') }),
+    kinds: { tool: z.object({ level: z.int32().default(1) }), toy: z.object({ colour: z.string().toLowerCase() }) },
+    table: 'things',
+    key: { partition: '{shelf}', row: '{id}' },
+    access: { read: ['hr'], write: ['hr'] },
+  }),
+);
 
 test('a kind has the defaults of its own fields and of those that all share, and not those of another', () => {
   const key = { shelf: 's', id: '1' };

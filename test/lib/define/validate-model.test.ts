@@ -2,13 +2,13 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { type Declaration, defineEntity } from '../../../lib/define/define-entity.ts';
-import { defineDeployment } from '../../../lib/define/define-model.ts';
-import type { Entity } from '../../../lib/define/entity.ts';
+import type { DeclaredEntity } from '../../../lib/define/entity.ts';
 import { indexEntity, interPartitionIndex, intraPartitionIndex } from '../../../lib/define/indexes.ts';
+import { defineModel } from '../../../lib/define-model.ts';
 import { createRoutes } from '../../../lib/http/routes.ts';
-import { deployment } from '../../../lib/model/deployment.ts';
 import { resourcesOf } from '../../../lib/operations/resources.ts';
 import { defineSeries } from '../../../lib/patterns/data-series.ts';
+import { model } from '../../fixtures/model.ts';
 
 const text = z.string().min(1).max(100);
 const digits = z.string().regex(/^\d{6}$/);
@@ -29,13 +29,13 @@ type Shape = typeof shape;
 type Parts = Partial<Declaration<Shape, string, string>> & { readonly row?: string; readonly partition?: string };
 
 /** A good entity, but for what `over` says; the compiler would refuse some of that. */
-function entity(name: string, { row = `${name}_{id}`, partition = '{city}', ...over }: Parts = {}): Entity {
+function entity(name: string, { row = `${name}_{id}`, partition = '{city}', ...over }: Parts = {}): DeclaredEntity {
   const declaration = { schema: z.object(shape), table: 'things', key: { partition, row }, access, ...over };
-  return defineEntity(name, declaration as never) as unknown as Entity;
+  return defineEntity(name, declaration as never) as unknown as DeclaredEntity;
 }
 
 /** What happens when an app starts. */
-const load = (...entities: Entity[]) => createRoutes(defineDeployment(entities));
+const load = (...entities: DeclaredEntity[]) => createRoutes(defineModel({ entities }).list);
 
 const byName = (over: object = {}) =>
   interPartitionIndex({ table: 'thingsbyname', partition: '{name#}', row: '{name}', unique: true, ...over });
@@ -48,7 +48,7 @@ const ofOne = {
 const owned = (over: Parts = {}) =>
   entity('things', { ...ofOne, ...over, access: { ...access, own: { claim: 'email', index: 'email' } } } as Parts);
 /** Written by clients: the city and the id are the whole key of whoever may write it. */
-const handedIn = (through: Entity, over: Parts = {}) =>
+const handedIn = (through: DeclaredEntity, over: Parts = {}) =>
   entity('claims', {
     table: 'claims',
     partition: '{city}_{id}',
@@ -56,7 +56,7 @@ const handedIn = (through: Entity, over: Parts = {}) =>
     ...over,
     access: { ...access, own: { through, permissions: 'ra' } },
   } as Parts);
-const granted = (through: Entity, over: Parts = {}) =>
+const granted = (through: DeclaredEntity, over: Parts = {}) =>
   entity('claims', {
     table: 'claims',
     partition: '{id}',
@@ -71,7 +71,7 @@ const series = (slots: { name: string; first: number; last: number; perRow?: num
     key: { partition: '{city}', row } as never,
     slots,
     access,
-  } as never) as unknown as Entity;
+  } as never) as unknown as DeclaredEntity;
 
 const BAD: readonly [title: string, model: () => unknown, sentence: RegExp][] = [
   // Reserved names
@@ -627,7 +627,7 @@ const BAD: readonly [title: string, model: () => unknown, sentence: RegExp][] = 
           key: { partition: '{city}', row: '{zone}' },
           slots: { name: 'hour', first: 0, last: 23, perRow: 12 },
           access,
-        }) as unknown as Entity,
+        }) as unknown as DeclaredEntity,
       ),
     /its further rows .* can have the same key as its row/,
   ],
@@ -694,8 +694,8 @@ describe('a model is refused with a sentence:', () => {
 
 describe('a model is accepted:', () => {
   test('the one that is shipped, and its packs alone', () => {
-    expect(() => load(...deployment)).not.toThrow();
-    const names = (...list: string[]) => deployment.filter(({ name }) => list.includes(name));
+    expect(() => load(...model.list)).not.toThrow();
+    const names = (...list: string[]) => model.list.filter(({ name }) => list.includes(name));
     for (const pack of [
       names('movies'),
       names('customers', 'orders', 'products'),

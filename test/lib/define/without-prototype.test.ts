@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest';
 import { withArchives } from '../../../lib/define/entity.ts';
-import { deployment } from '../../../lib/model/deployment.ts';
+import { model } from '../../fixtures/model.ts';
 
 const INHERITED = Object.getOwnPropertyNames(Object.prototype);
 
-test.each(withArchives(deployment).map((entity) => [entity.name, entity] as const))(
+test.each(withArchives(model.list).map((entity) => [entity.name, entity] as const))(
   'no compiled record of %s finds a name that is inherited by objects',
   (_, entity) => {
     const { columns, indexes, derived, counts, attachments, upgrades } = entity;

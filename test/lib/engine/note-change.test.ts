@@ -4,8 +4,8 @@ import { createEngine, type Engine } from '../../../lib/engine/engine.ts';
 import { type ChangeRecord, collectChanges, noteChange } from '../../../lib/engine/note-change.ts';
 import { readEntity } from '../../../lib/engine/read/retrieve.ts';
 import { createEntity, patchEntity } from '../../../lib/engine/write/entity-store.ts';
-import { employees } from '../../../lib/model/directory/employees.ts';
 import { faultyHttpClient } from '../../faulty-http-client.ts';
+import { employees } from '../../fixtures/model.ts';
 import { openWorld, somebody, type World } from '../../world.ts';
 
 const shared = createDefaultHttpClient();

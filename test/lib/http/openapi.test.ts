@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { describeRoutes } from '../../../lib/http/openapi.ts';
 import { createRoutes } from '../../../lib/http/routes.ts';
-import { deployment } from '../../../lib/model/deployment.ts';
+import { model } from '../../fixtures/model.ts';
 import { type Exchange, type OpenApi, openapiChecker } from '../../openapi.ts';
 
 interface Operation {
@@ -9,7 +9,7 @@ interface Operation {
   readonly parameters: readonly { readonly name: string }[];
 }
 
-const openapi = JSON.parse(JSON.stringify(describeRoutes(createRoutes(deployment))));
+const openapi = JSON.parse(JSON.stringify(describeRoutes(createRoutes(model.list))));
 const { paths }: OpenApi = openapi;
 const operations = Object.values(paths).flatMap((path) => Object.values(path) as Operation[]);
 

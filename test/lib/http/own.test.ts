@@ -7,26 +7,29 @@ import { interPartitionIndex } from '../../../lib/define/indexes.ts';
 import { createEntity, deleteEntity, patchEntity } from '../../../lib/engine/write/entity-store.ts';
 import { readOwn } from '../../../lib/http/own.ts';
 import type { RequestContext } from '../../../lib/http/route.ts';
-import { employees } from '../../../lib/model/directory/employees.ts';
 import { measureCost } from '../../../lib/storage/cost.ts';
+import { deploy } from '../../fixtures/deploy.ts';
+import { employees } from '../../fixtures/model.ts';
 import { openWorld, somebody, type World } from '../../world.ts';
 
 /** An entity that belongs to an identity instead of an address. */
-const badges = defineEntity('badges', {
-  schema: z.object({ site: z.string(), badge: z.string(), holder: z.guid().toLowerCase() }),
-  table: 'badges',
-  key: { partition: '{site}', row: '{badge}' },
-  indexes: {
-    holder: interPartitionIndex({
-      table: 'badgesbyholder',
-      partition: 'h',
-      row: '{holder}',
-      unique: true,
-      copies: 'keys',
-    }),
-  },
-  access: { read: ['reader'], write: ['hr'], own: { claim: 'oid', index: 'holder' } },
-});
+const { badges } = deploy(
+  defineEntity('badges', {
+    schema: z.object({ site: z.string(), badge: z.string(), holder: z.guid().toLowerCase() }),
+    table: 'badges',
+    key: { partition: '{site}', row: '{badge}' },
+    indexes: {
+      holder: interPartitionIndex({
+        table: 'badgesbyholder',
+        partition: 'h',
+        row: '{holder}',
+        unique: true,
+        copies: 'keys',
+      }),
+    },
+    access: { read: ['reader'], write: ['hr'], own: { claim: 'oid', index: 'holder' } },
+  }),
+);
 
 let world: World;
 beforeAll(async () => {

@@ -1,10 +1,10 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { z } from 'zod';
-import { deployment } from '../../../lib/model/deployment.ts';
+import { model } from '../../../lib/model/deployment.ts';
 
 /** Every field of the sample in which a caller writes an address. */
-const FIELDS = deployment.flatMap(({ name, schema }) =>
+const FIELDS = model.list.flatMap(({ name, schema }) =>
   Object.entries(schema.shape)
     .filter(([field]) => field === 'email')
     .map(([field, type]) => [`${name}.${field}`, type as z.ZodType<unknown>] as const),

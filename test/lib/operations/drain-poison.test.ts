@@ -5,11 +5,11 @@ import { afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
 import { dropPoison, listPoison, MAX_ATTEMPTS, POISON_TABLE } from '../../../lib/engine/consume/poison.ts';
 import { createEngine } from '../../../lib/engine/engine.ts';
 import { INDEX_CHANGES_QUEUE, TRANSFERS_QUEUE } from '../../../lib/engine/reconcile/intent.ts';
-import { employees } from '../../../lib/model/directory/employees.ts';
 import { drainPoison } from '../../../lib/operations/drain-poison.ts';
 import { measureCost } from '../../../lib/storage/cost.ts';
 import { createTable } from '../../../lib/storage/provision.ts';
 import { openStorage, type Storage } from '../../../lib/storage/storage.ts';
+import { employees } from '../../fixtures/model.ts';
 import { testStorage } from '../../storage.ts';
 
 const QUEUE = `${INDEX_CHANGES_QUEUE}-poison`;

@@ -10,6 +10,7 @@ import { measureCost } from '../../../lib/storage/cost.ts';
 import { explain } from '../../../lib/storage/explain.ts';
 import { createTable, listTables } from '../../../lib/storage/provision.ts';
 import { tryAction } from '../../../lib/storage/rows.ts';
+import { deploy } from '../../fixtures/deploy.ts';
 import { openWorld, rowsOf, type World } from '../../world.ts';
 
 const declaration = {
@@ -29,8 +30,8 @@ const former = {
   remote: interPartitionIndex({ table: 'thingsbyc', partition: '{c}', row: '{c}', unique: true }),
   listElsewhere: indexEntity({ table: 'thingslists', partition: '{c}', row: 'ids', holds: '{a}/{b}' }),
 };
-const before = defineEntity('things', { ...declaration, indexes: { ...kept, ...former } });
-const after = defineEntity('things', { ...declaration, indexes: kept });
+const { things: before } = deploy(defineEntity('things', { ...declaration, indexes: { ...kept, ...former } }));
+const { things: after } = deploy(defineEntity('things', { ...declaration, indexes: kept }));
 
 let world: World;
 beforeAll(async () => {
@@ -81,11 +82,11 @@ describe('the clean-up of an index that is declared no more', () => {
   test('leaves the list of another entity in the same table that could be one of its rows', async () => {
     const list = { list: indexEntity({ row: '{c}', holds: '{b}' }) };
     const table = 'sharing';
-    const then = defineEntity('sharing', { ...declaration, table, indexes: list });
-    const now = defineEntity('sharing', { ...declaration, table });
+    const { sharing: then } = deploy(defineEntity('sharing', { ...declaration, table, indexes: list }));
+    const { sharing: now } = deploy(defineEntity('sharing', { ...declaration, table }));
     const tags = { tags: indexEntity({ row: 'tag_{c}', holds: '{b}' }) };
     const key = { ...declaration.key, row: 'other_{b}' } as const;
-    const other = defineEntity('others', { ...declaration, table, key, indexes: tags });
+    const { others: other } = deploy(defineEntity('others', { ...declaration, table, key, indexes: tags }));
     const { engine, storage } = world;
     await createTable(storage, table);
     await guardModel(engine, [then, other], undefined);
@@ -99,8 +100,8 @@ describe('the clean-up of an index that is declared no more', () => {
 test('ends a page of a clean-up that takes too many transactions, and goes on in the next', async () => {
   const declared = { ...declaration, table: 'many' } as const;
   const copy = interPartitionIndex({ table: 'many', partition: 'of_{c}', row: 'copy_{a}_{b}' });
-  const then = defineEntity('many', { ...declared, indexes: { copy } });
-  const now = defineEntity('many', declared);
+  const { many: then } = deploy(defineEntity('many', { ...declared, indexes: { copy } }));
+  const { many: now } = deploy(defineEntity('many', declared));
   const { engine, storage } = await openWorld(import.meta.url, [then]);
   await guardModel(engine, [then], undefined);
   for (let b = 10; b < 50; b += 1) {

@@ -9,6 +9,7 @@ import { guardModel, markBuilt } from '../../../lib/operations/model-guard.ts';
 import { dropTable, provision } from '../../../lib/storage/provision.ts';
 import { readRow, tryAction } from '../../../lib/storage/rows.ts';
 import { openStorage } from '../../../lib/storage/storage.ts';
+import { deploy } from '../../fixtures/deploy.ts';
 import { testStorage } from '../../storage.ts';
 
 /** A declaration is compared with the one that was in use before. */
@@ -18,17 +19,19 @@ const engine = createEngine(storage);
 const schema = z.object({ a: z.string(), b: z.string(), c: z.string(), at: z.iso.date() });
 const access = { read: ['hr'], write: ['hr'], restricted: { c: ['hr'] } } as const;
 const email = { table: 'byb', partition: '{b#}', row: '{b}_{a}' } as const;
-const first = defineEntity('things', {
-  schema,
-  table: 'things',
-  key: { partition: '{a}', row: 'b_{b}' },
-  indexes: { here: intraPartitionIndex({ row: 'c_{b}' }) },
-  archive: { table: 'oldthings' },
-  access,
-});
+const { things: first } = deploy(
+  defineEntity('things', {
+    schema,
+    table: 'things',
+    key: { partition: '{a}', row: 'b_{b}' },
+    indexes: { here: intraPartitionIndex({ row: 'c_{b}' }) },
+    archive: { table: 'oldthings' },
+    access,
+  }),
+);
 const days = { schema, table: 'days', key: { partition: '{a}', row: '{at}_{b}' }, access } as const;
 const kept = (keep: number, per: CalendarUnit = 'day') =>
-  defineEntity('days', { ...days, period: { per, field: 'at', keep } });
+  deploy(defineEntity('days', { ...days, period: { per, field: 'at', keep } })).days;
 
 const photo = (container: string) => ({ photo: { container, maxBytes: 5, types: ['image/png'] } });
 

@@ -1,7 +1,7 @@
 import { beforeAll, expect, test } from 'vitest';
 import { putEntities } from '../../../lib/engine/write/entity-batch.ts';
-import { employees } from '../../../lib/model/directory/employees.ts';
 import { continueVerifyRun, readVerifyRun } from '../../../lib/operations/verify-run.ts';
+import { employees } from '../../fixtures/model.ts';
 import { countedMetrics } from '../../metrics.ts';
 import { openWorld, somebody, type World } from '../../world.ts';
 

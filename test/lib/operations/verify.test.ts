@@ -11,16 +11,19 @@ import { type VerifyOptions, type VerifyPosition, verifyPage } from '../../../li
 import { measureCost } from '../../../lib/storage/cost.ts';
 import { explain } from '../../../lib/storage/explain.ts';
 import { tryAction } from '../../../lib/storage/rows.ts';
+import { deploy } from '../../fixtures/deploy.ts';
 import { expectIndexesToAgree, openWorld, type World } from '../../world.ts';
 
 test('a repair that is explained is told of once, as it would be made', async () => {
-  const things = defineEntity('things', {
-    schema: z.object({ a: z.string(), b: z.string(), c: z.string() }),
-    table: 'things',
-    key: { partition: '{a}', row: 'b_{b}' },
-    indexes: { copy: intraPartitionIndex({ row: 'c_{c}' }) },
-    access: { read: ['hr'], write: ['hr'] },
-  });
+  const { things } = deploy(
+    defineEntity('things', {
+      schema: z.object({ a: z.string(), b: z.string(), c: z.string() }),
+      table: 'things',
+      key: { partition: '{a}', row: 'b_{b}' },
+      indexes: { copy: intraPartitionIndex({ row: 'c_{c}' }) },
+      access: { read: ['hr'], write: ['hr'] },
+    }),
+  );
   const { engine, storage } = await openWorld(import.meta.url, [things]);
   await createEntity(engine, things, { a: 'one', b: '1', c: '1' });
   await tryAction(storage, { table: 'things', partition: 'one' }, { kind: 'delete', row: 'c_1' });
@@ -50,13 +53,15 @@ describe('a page with work beyond its bound', () => {
 
   const FILMS = 16;
   const ACTORS = 20;
-  const films = defineEntity('films', {
-    schema: z.object({ genre: z.string(), title: z.string(), cast: z.array(z.string()) }),
-    table: 'films',
-    key: { partition: '{genre}', row: '{title}' },
-    indexes: { actor: interPartitionIndex({ table: 'filmsbyactor', partition: '{cast[]}', row: '{title}_{genre}' }) },
-    access: { read: ['hr'], write: ['hr'] },
-  });
+  const { films } = deploy(
+    defineEntity('films', {
+      schema: z.object({ genre: z.string(), title: z.string(), cast: z.array(z.string()) }),
+      table: 'films',
+      key: { partition: '{genre}', row: '{title}' },
+      indexes: { actor: interPartitionIndex({ table: 'filmsbyactor', partition: '{cast[]}', row: '{title}_{genre}' }) },
+      access: { read: ['hr'], write: ['hr'] },
+    }),
+  );
 
   test('ends early among entities with many index rows, and the pages find and build all of them', async () => {
     const world = await openWorld(import.meta.url, [films]);
@@ -79,13 +84,15 @@ describe('a page with work beyond its bound', () => {
   });
 
   test('ends within a long list, and the next page goes on there', async () => {
-    const marks = defineEntity('marks', {
-      schema: z.object({ pupil: z.string(), year: z.int32().min(0).max(9999), grade: z.string() }),
-      table: 'marks',
-      key: { partition: '{pupil}', row: 'y_{year:4}' },
-      indexes: { grade: indexEntity({ row: 'grade_{grade}', holds: '{year:4}' }) },
-      access: { read: ['hr'], write: ['hr'] },
-    });
+    const { marks } = deploy(
+      defineEntity('marks', {
+        schema: z.object({ pupil: z.string(), year: z.int32().min(0).max(9999), grade: z.string() }),
+        table: 'marks',
+        key: { partition: '{pupil}', row: 'y_{year:4}' },
+        indexes: { grade: indexEntity({ row: 'grade_{grade}', holds: '{year:4}' }) },
+        access: { read: ['hr'], write: ['hr'] },
+      }),
+    );
     const MEMBERS = 100;
     const world = await openWorld(import.meta.url, [marks]);
     await createEntity(world.engine, marks, { pupil: 'Ann', year: 1050, grade: 'A' });

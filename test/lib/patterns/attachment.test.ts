@@ -4,6 +4,7 @@ import { defineEntity } from '../../../lib/define/define-entity.ts';
 import { createEntity } from '../../../lib/engine/write/entity-store.ts';
 import { acceptFile, announceFile } from '../../../lib/patterns/attachment.ts';
 import { blobUploadUrl } from '../../../lib/storage/blob-sas.ts';
+import { deploy } from '../../fixtures/deploy.ts';
 import { openWorld } from '../../world.ts';
 
 /** The first bytes of a file of each type. */
@@ -18,13 +19,15 @@ const FIRST_BYTES = {
 };
 
 test('takes in an uploaded file of every type that a declaration may name', async () => {
-  const papers = defineEntity('papers', {
-    schema: z.object({ shelf: z.string(), paperId: z.string() }),
-    table: 'papers',
-    key: { partition: '{shelf}', row: '{paperId}' },
-    attachments: { scan: { container: 'scans', maxBytes: 1_000, types: Object.keys(FIRST_BYTES) } },
-    access: { read: ['hr'], write: ['hr'] },
-  });
+  const { papers } = deploy(
+    defineEntity('papers', {
+      schema: z.object({ shelf: z.string(), paperId: z.string() }),
+      table: 'papers',
+      key: { partition: '{shelf}', row: '{paperId}' },
+      attachments: { scan: { container: 'scans', maxBytes: 1_000, types: Object.keys(FIRST_BYTES) } },
+      access: { read: ['hr'], write: ['hr'] },
+    }),
+  );
   const { engine, storage } = await openWorld(import.meta.url, [papers]);
   const key = { shelf: 'one', paperId: '1' };
   await createEntity(engine, papers, key);

@@ -1,12 +1,12 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { createEngine } from '../../../lib/engine/engine.ts';
-import { messagehours as hours, messageyears as years } from '../../../lib/model/directory/messages.ts';
 import { defineSeries, increment, readSeries, setCounts } from '../../../lib/patterns/data-series.ts';
 import { measureCost } from '../../../lib/storage/cost.ts';
 import { createTable } from '../../../lib/storage/provision.ts';
 import { openStorage } from '../../../lib/storage/storage.ts';
 import { faultyHttpClient } from '../../faulty-http-client.ts';
+import { messagehours as hours, messageyears as years } from '../../fixtures/model.ts';
 import { testStorage } from '../../storage.ts';
 import { rowsOf } from '../../world.ts';
 

@@ -1,9 +1,9 @@
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { expect, test } from 'vitest';
-import { employees } from '../../../lib/model/directory/employees.ts';
 import { open, seal } from '../../../lib/patterns/encrypted-properties.ts';
 import type { KeyRing } from '../../../lib/storage/key-ring.ts';
+import { employees } from '../../fixtures/model.ts';
 
 test('data keys that are kept keep nothing else in memory', async () => {
   const SECRETS = 300;

@@ -6,10 +6,11 @@ import type { Entity, Values } from '../../../lib/define/entity.ts';
 import { createEngine, type Engine } from '../../../lib/engine/engine.ts';
 import { readEntities } from '../../../lib/engine/read/retrieve.ts';
 import { createEntity } from '../../../lib/engine/write/entity-store.ts';
-import { logins } from '../../../lib/model/directory/logins.ts';
 import { periodsToRead, rollPeriods } from '../../../lib/patterns/high-volume-delete.ts';
 import { createTable, dropTable, listTables } from '../../../lib/storage/provision.ts';
 import { openStorage } from '../../../lib/storage/storage.ts';
+import { deploy } from '../../fixtures/deploy.ts';
+import { logins } from '../../fixtures/model.ts';
 import { testStorage } from '../../storage.ts';
 
 const storage = openStorage({ connectionString: testStorage(import.meta.url) });
@@ -109,13 +110,15 @@ const schema = z.object({ id: z.string(), at: z.iso.datetime(), note: z.string()
 const access = { read: ['hr'], write: ['hr'] } as const;
 const entry = { id: 'a', note: 'b' };
 const paid = (keep: number, per: CalendarUnit) =>
-  defineEntity('payments', {
-    schema,
-    table: 'lpayments',
-    key: { partition: '{id}', row: '{at}' },
-    period: { per, field: 'at', keep },
-    access,
-  });
+  deploy(
+    defineEntity('payments', {
+      schema,
+      table: 'lpayments',
+      key: { partition: '{id}', row: '{at}' },
+      period: { per, field: 'at', keep },
+      access,
+    }),
+  ).payments;
 
 describe('tables by the month and by the year', () => {
   const roll = async (entity: Entity, at: string) => {
@@ -163,13 +166,15 @@ describe('tables by the month and by the year', () => {
 });
 
 test('reads rows that sort newest first from the newest period to the oldest', async () => {
-  const newest = defineEntity('visits', {
-    schema,
-    table: 'lvisits',
-    key: { partition: '{id}', row: '{at~}' },
-    period: { per: 'month', field: 'at', keep: 3 },
-    access,
-  });
+  const { visits: newest } = deploy(
+    defineEntity('visits', {
+      schema,
+      table: 'lvisits',
+      key: { partition: '{id}', row: '{at~}' },
+      period: { per: 'month', field: 'at', keep: 3 },
+      access,
+    }),
+  );
   const written = ['2026-08-01', '2026-09-30', '2026-10-02', '2026-10-03', '2026-11-20'].map(
     (on) => `${on}T10:00:00.000Z`,
   );
@@ -191,16 +196,20 @@ test('reads rows that sort newest first from the newest period to the oldest', a
 
 test('reads one table if the partition key contains the period, and all if bounds are of another field', async () => {
   const common = { schema, access, period: { per: 'day', field: 'at', keep: 3 } } as const;
-  const byDay = defineEntity('byday', { ...common, table: 'lbyday', key: { partition: '{at}', row: '{id}' } });
+  const { byday: byDay } = deploy(
+    defineEntity('byday', { ...common, table: 'lbyday', key: { partition: '{at}', row: '{id}' } }),
+  );
   const at = '2026-11-19T10:00:00.000Z';
   const inPartition = (key: Values) => periodsToRead(byDay, { key, from: 'b', to: 'c', now });
   expect(inPartition({ at })).toEqual(['2026-11-19']);
   expect(inPartition({ at: '2026-10-19T10:00:00.000Z' })).toEqual([]);
-  const byNote = defineEntity('bynote', {
-    ...common,
-    table: 'lbynote',
-    key: { partition: '{id}', row: '{note}_{at}' },
-  });
+  const { bynote: byNote } = deploy(
+    defineEntity('bynote', {
+      ...common,
+      table: 'lbynote',
+      key: { partition: '{id}', row: '{note}_{at}' },
+    }),
+  );
   for (const note of ['b', 'c', 'd']) await createEntity(engine, byNote, { id: 'a', note, at });
   const { items } = await readEntities(engine, byNote, { id: 'a' }, { top: 100, from: 'b', to: 'c' });
   expect(items.map(({ note }) => note)).toEqual(['b', 'c']);

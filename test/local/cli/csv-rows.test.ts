@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream';
 import { expect, test } from 'vitest';
-import { employees } from '../../../lib/model/directory/employees.ts';
 import { readCsv } from '../../../local/cli/csv-rows.ts';
+import { employees } from '../../fixtures/model.ts';
 
 const events = { onRow: () => undefined, onBad: () => undefined };
 const read = (...lines: string[]) => Array.fromAsync(readCsv(employees, Readable.from([lines.join('\n')]), events));

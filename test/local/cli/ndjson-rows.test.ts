@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream';
 import { expect, test } from 'vitest';
-import { employees } from '../../../lib/model/directory/employees.ts';
 import { readNdjson } from '../../../local/cli/ndjson-rows.ts';
+import { employees } from '../../fixtures/model.ts';
 
 test('a row is a line, however the file is cut into chunks', async () => {
   const bytes = Buffer.from('{"firstName":"Zoë"}\r\n\n[]\n{"firstName":"A\u2028B"}\n{"firstName":"C"}');

@@ -2,8 +2,8 @@ import { expect, test } from 'vitest';
 import { consumeIntent } from '../../../../lib/engine/consume/consume.ts';
 import { createEngine } from '../../../../lib/engine/engine.ts';
 import { Transfer } from '../../../../lib/engine/transfer/transfer.ts';
-import { employees } from '../../../../lib/model/directory/employees.ts';
 import { openStorage } from '../../../../lib/storage/storage.ts';
+import { employees } from '../../../fixtures/model.ts';
 import { testStorage } from '../../../storage.ts';
 
 test('a message of a later release, with a field that this one does not know, is handled and no poison', async () => {

@@ -16,9 +16,9 @@ import { jsonText } from '../../../../lib/engine/json-text.ts';
 import { INDEX_CHANGES_QUEUE, Intent, TRANSFERS_QUEUE } from '../../../../lib/engine/reconcile/intent.ts';
 import { newOperationId } from '../../../../lib/engine/transfer/operation.ts';
 import { Transfer } from '../../../../lib/engine/transfer/transfer.ts';
-import { employees } from '../../../../lib/model/directory/employees.ts';
 import { createTable } from '../../../../lib/storage/provision.ts';
 import { openStorage } from '../../../../lib/storage/storage.ts';
+import { employees } from '../../../fixtures/model.ts';
 import { testStorage } from '../../../storage.ts';
 
 const engine = createEngine(openStorage({ connectionString: testStorage(import.meta.url) }));

@@ -1,10 +1,8 @@
 import { createDefaultHttpClient, type PipelineRequest } from '@azure/core-rest-pipeline';
 import { expect, test } from 'vitest';
 import { readEntities, readWithChildren, scanEntities } from '../../../../lib/engine/read/retrieve.ts';
-import { employees } from '../../../../lib/model/directory/employees.ts';
-import { expenses } from '../../../../lib/model/directory/expenses.ts';
-import { reviews } from '../../../../lib/model/directory/reviews.ts';
 import { verifyPage } from '../../../../lib/operations/verify.ts';
+import { employees, expenses, reviews } from '../../../fixtures/model.ts';
 import { openWorld, somebody } from '../../../world.ts';
 
 test('reads no more rows in one storage call than fit into 32 million characters at their longest', async () => {

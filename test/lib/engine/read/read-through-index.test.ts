@@ -14,16 +14,19 @@ import { type IndexPageOptions, readByCopies, readByList } from '../../../../lib
 import type { Page } from '../../../../lib/engine/read/retrieve.ts';
 import { createEntity } from '../../../../lib/engine/write/entity-store.ts';
 import { submit } from '../../../../lib/storage/rows.ts';
+import { deploy } from '../../../fixtures/deploy.ts';
 import { openWorld } from '../../../world.ts';
 
 test.each(['everything', 'keys'] as const)('an entity is not taken for a copy of %s under its key', async (copies) => {
-  const things = defineEntity('things', {
-    schema: z.object({ a: z.string(), b: z.string(), c: z.string() }),
-    table: 'things',
-    key: { partition: '{a}', row: '{b}' },
-    indexes: { c: intraPartitionIndex({ row: 'c_{c}_{b}', copies }) },
-    access: { read: ['hr'], write: ['hr'] },
-  });
+  const { things } = deploy(
+    defineEntity('things', {
+      schema: z.object({ a: z.string(), b: z.string(), c: z.string() }),
+      table: 'things',
+      key: { partition: '{a}', row: '{b}' },
+      indexes: { c: intraPartitionIndex({ row: 'c_{c}_{b}', copies }) },
+      access: { read: ['hr'], write: ['hr'] },
+    }),
+  );
   const { engine } = await openWorld(import.meta.url, [things]);
   const found = { a: copies, b: '2', c: 'x' };
   for (const values of [found, { a: copies, b: 'c_x_1', c: 'another' }]) await createEntity(engine, things, values);
@@ -33,17 +36,19 @@ test.each(['everything', 'keys'] as const)('an entity is not taken for a copy of
 });
 
 describe.each(['list', 'keys'] as const)('a page through an index of %s', (kind) => {
-  const texts = defineEntity('texts', {
-    schema: z.object({ a: z.string(), b: z.string(), c: z.string(), text: z.string() }),
-    table: 'texts',
-    key: { partition: '{a}', row: '{b}' },
-    indexes: {
-      keys: intraPartitionIndex({ row: 'c_{c}_{b}', copies: 'keys' }),
-      list: indexEntity({ row: 'list_{c}', holds: '{b}' }),
-    },
-    large: ['text'],
-    access: { read: ['hr'], write: ['hr'] },
-  });
+  const { texts } = deploy(
+    defineEntity('texts', {
+      schema: z.object({ a: z.string(), b: z.string(), c: z.string(), text: z.string() }),
+      table: 'texts',
+      key: { partition: '{a}', row: '{b}' },
+      indexes: {
+        keys: intraPartitionIndex({ row: 'c_{c}_{b}', copies: 'keys' }),
+        list: indexEntity({ row: 'list_{c}', holds: '{b}' }),
+      },
+      large: ['text'],
+      access: { read: ['hr'], write: ['hr'] },
+    }),
+  );
 
   async function readAll(engine: Engine, c: string, options: Partial<IndexPageOptions>): Promise<Page[]> {
     const given = { a: kind, c };

@@ -13,9 +13,8 @@ import { sendWork } from '../../../../lib/engine/reconcile/hold.ts';
 import { reconcile } from '../../../../lib/engine/reconcile/reconcile.ts';
 import { createEntity } from '../../../../lib/engine/write/entity-store.ts';
 import { busy, unavailable } from '../../../../lib/errors.ts';
-import { employees } from '../../../../lib/model/directory/employees.ts';
-import { customers } from '../../../../lib/model/shop/customers.ts';
 import { faultyHttpClient, interruptedHttpClient } from '../../../faulty-http-client.ts';
+import { customers, employees } from '../../../fixtures/model.ts';
 import { expectIndexesToAgree, openWorld, QUICK, somebody, type World } from '../../../world.ts';
 
 const QUEUE = 'index-changes';

@@ -13,9 +13,9 @@ import {
 import { createEngine } from '../../../../lib/engine/engine.ts';
 import { holdWork, sendWork } from '../../../../lib/engine/reconcile/hold.ts';
 import { unavailable } from '../../../../lib/errors.ts';
-import { employees } from '../../../../lib/model/directory/employees.ts';
 import { createTable } from '../../../../lib/storage/provision.ts';
 import { openStorage } from '../../../../lib/storage/storage.ts';
+import { employees } from '../../../fixtures/model.ts';
 import { testStorage } from '../../../storage.ts';
 
 const QUEUE = 'index-changes';

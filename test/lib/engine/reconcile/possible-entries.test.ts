@@ -6,33 +6,40 @@ import type { Entity, Values } from '../../../../lib/define/entity.ts';
 import { addressOf, type IndexEntry, indexEntriesOf } from '../../../../lib/define/index-entries.ts';
 import { indexEntity, interPartitionIndex } from '../../../../lib/define/indexes.ts';
 import { possibleItems } from '../../../../lib/engine/reconcile/possible-entries.ts';
-import { employees } from '../../../../lib/model/directory/employees.ts';
-import { movies } from '../../../../lib/model/films/movies.ts';
-import { customers } from '../../../../lib/model/shop/customers.ts';
-import { orders } from '../../../../lib/model/shop/orders.ts';
+import { deploy } from '../../../fixtures/deploy.ts';
+import { customers, employees, movies, orders } from '../../../fixtures/model.ts';
 
 const text = fc.string({ unit: 'grapheme', minLength: 1, maxLength: 12 }).filter((one) => one.isWellFormed());
 const digits = (length: number) => fc.nat(10 ** length - 1).map((number) => String(number).padStart(length, '0'));
 
 /** Fields in two forms: an instant as text and as ticks, a number with and without zeros, a hash that no key shows. */
-const visits = defineEntity('visits', {
-  schema: z.object({ site: z.string(), at: z.iso.datetime(), number: z.int32(), code: z.string() }),
-  table: 'visits',
-  key: { partition: '{site}', row: '{at}_{number:6}' },
-  indexes: {
-    newest: interPartitionIndex({ table: 'visitsnewest', partition: 'all_{number}', row: '{at~}_{number}_{site}' }),
-    code: indexEntity({ table: 'visitsbycode', partition: '{code#}', row: 'codes', holds: '{site}/{at}/{number:6}' }),
-    perSite: indexEntity({ table: 'visitlists', partition: '{site#}', row: '{site}', holds: '{site}/{at}/{number:6}' }),
-  },
-  access: { read: [], write: [] },
-});
-const calls = defineEntity('calls', {
-  schema: z.object({ line: z.string(), at: z.iso.datetime() }),
-  table: 'calls',
-  key: { partition: '{line}', row: '{at~}' },
-  indexes: { byTime: interPartitionIndex({ table: 'callsbytime', partition: 'all', row: '{at}_{line}' }) },
-  access: { read: [], write: [] },
-});
+const { visits } = deploy(
+  defineEntity('visits', {
+    schema: z.object({ site: z.string(), at: z.iso.datetime(), number: z.int32(), code: z.string() }),
+    table: 'visits',
+    key: { partition: '{site}', row: '{at}_{number:6}' },
+    indexes: {
+      newest: interPartitionIndex({ table: 'visitsnewest', partition: 'all_{number}', row: '{at~}_{number}_{site}' }),
+      code: indexEntity({ table: 'visitsbycode', partition: '{code#}', row: 'codes', holds: '{site}/{at}/{number:6}' }),
+      perSite: indexEntity({
+        table: 'visitlists',
+        partition: '{site#}',
+        row: '{site}',
+        holds: '{site}/{at}/{number:6}',
+      }),
+    },
+    access: { read: [], write: [] },
+  }),
+);
+const { calls } = deploy(
+  defineEntity('calls', {
+    schema: z.object({ line: z.string(), at: z.iso.datetime() }),
+    table: 'calls',
+    key: { partition: '{line}', row: '{at~}' },
+    indexes: { byTime: interPartitionIndex({ table: 'callsbytime', partition: 'all', row: '{at}_{line}' }) },
+    access: { read: [], write: [] },
+  }),
+);
 
 const at = fc
   .tuple(fc.date({ min: new Date(0), max: new Date('9999-01-01'), noInvalidDate: true }), fc.boolean())

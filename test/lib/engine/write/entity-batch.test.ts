@@ -4,9 +4,10 @@ import { defineEntity } from '../../../../lib/define/define-entity.ts';
 import { readEntity } from '../../../../lib/engine/read/retrieve.ts';
 import { putEntities } from '../../../../lib/engine/write/entity-batch.ts';
 import { createEntity } from '../../../../lib/engine/write/entity-store.ts';
+import { deploy } from '../../../fixtures/deploy.ts';
 import { openWorld } from '../../../world.ts';
 
-const thing = (name: string, row: '{b}' | 'own_{b}') =>
+const thing = <const Name extends string>(name: Name, row: '{b}' | 'own_{b}') =>
   defineEntity(name, {
     schema: z.object({ a: z.string(), b: z.string() }),
     table: 'things',
@@ -15,7 +16,7 @@ const thing = (name: string, row: '{b}' | 'own_{b}') =>
   });
 
 test('an item of a batch does not replace another kind of entity that is under its key', async () => {
-  const [things, others] = [thing('things', '{b}'), thing('others', 'own_{b}')];
+  const { things, others } = deploy(thing('things', '{b}'), thing('others', 'own_{b}'));
   const { engine } = await openWorld(import.meta.url, [things, others]);
   const other = { a: 'one', b: '1' };
   await createEntity(engine, others, other);

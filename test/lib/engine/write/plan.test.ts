@@ -5,10 +5,9 @@ import type { Entity, Values } from '../../../../lib/define/entity.ts';
 import { type Snapshot, toProperties, toSnapshot } from '../../../../lib/define/entity-codec.ts';
 import { addressOf, indexEntriesOf } from '../../../../lib/define/index-entries.ts';
 import { planPartition, siblingRowsOf } from '../../../../lib/engine/write/plan.ts';
-import { departments } from '../../../../lib/model/directory/departments.ts';
-import { employees } from '../../../../lib/model/directory/employees.ts';
 import { membersOf } from '../../../../lib/patterns/member-list.ts';
 import type { Row } from '../../../../lib/storage/rows.ts';
+import { departments, employees } from '../../../fixtures/model.ts';
 
 const person = (employeeId: string) =>
   fc.record({

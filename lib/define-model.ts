@@ -1,0 +1,27 @@
+import { linkModel, type Model, type ModelDeclaration } from './define/define-model.ts';
+import type { DeclaredEntity } from './define/entity.ts';
+import { PLACEHOLDER, TOMBSTONE } from './define/entity-codec.ts';
+import type { Reserved } from './define/validate-model.ts';
+import { POISON_TABLE } from './engine/consume/poison.ts';
+import { operations } from './engine/transfer/operation.ts';
+import { resourcesOf } from './operations/resources.ts';
+import { LIST } from './patterns/member-list.ts';
+
+/** What a model needs from the rooms above lib/define joins it here; lib/define imports none of them. */
+const { tables, containers } = resourcesOf([]);
+const RESERVED: Reserved = {
+  tables,
+  containers,
+  entities: [operations],
+  rowTypes: [LIST, TOMBSTONE, PLACEHOLDER, POISON_TABLE],
+};
+
+/**
+ * Declares all that an app stores: the whole is validated and linked. Throws a plain error with a sentence for everything that is
+ * wrong with it.
+ */
+export function defineModel<const Declared extends readonly DeclaredEntity[]>(
+  declaration: ModelDeclaration<Declared>,
+): Model<Declared> {
+  return linkModel(declaration, RESERVED);
+}

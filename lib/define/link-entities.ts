@@ -1,0 +1,100 @@
+import type { Access, Counted, DeclaredEntity, Denormalized, Entity } from './entity.ts';
+import type { Index } from './indexes.ts';
+import { withoutPrototype } from './without-prototype.ts';
+
+/** An entity whose references are still being filled in. */
+interface Draft extends Entity {
+  archive: Entity | undefined;
+  counts: Readonly<Record<string, Entity>>;
+  childOf: Entity | undefined;
+  access: Access<string, Entity>;
+  readonly denormalized: Denormalized[];
+  readonly dependents: Denormalized[];
+  readonly countedBy: Counted[];
+  readonly children: Entity[];
+}
+
+/**
+ * Frozen copies of the declarations, in the same order, that refer to each other in both directions. The declarations stay
+ * as they are, so that one of them may be in several models. Throws for a reference to an entity that is not among them:
+ * `validateModel` says so in a sentence.
+ */
+export function linkEntities(declared: readonly DeclaredEntity[]): readonly Entity[] {
+  const drafts = new Map(declared.map((declaration) => [declaration.name, draftOf(declaration)]));
+  const find = ({ name }: DeclaredEntity): Draft => {
+    const found = drafts.get(name);
+    if (found) return found;
+    throw new Error(`The entity "${name}" is not in the model.`);
+  };
+  for (const declaration of declared) addReferences(find(declaration), declaration, find);
+  // Children are known now, and an archive has them too.
+  for (const declaration of declared)
+    if (declaration.archive)
+      find(declaration).archive = freeze(archiveOf(find(declaration), declaration.archive.table));
+  return Object.freeze(declared.map((declaration) => freeze(find(declaration))));
+}
+
+/** Links an entity that refers to no other one. */
+export function linkEntity(declared: DeclaredEntity): Entity {
+  const [entity] = linkEntities([declared]);
+  if (!entity) throw new Error(`The entity "${declared.name}" cannot be linked.`);
+  return entity;
+}
+
+function draftOf(declaration: DeclaredEntity): Draft {
+  const { own: _, ...access } = declaration.access;
+  return {
+    ...declaration,
+    archive: undefined,
+    counts: withoutPrototype({}),
+    childOf: undefined,
+    access,
+    denormalized: [],
+    dependents: [],
+    countedBy: [],
+    children: [],
+  };
+}
+
+function addReferences(draft: Draft, declaration: DeclaredEntity, find: (other: DeclaredEntity) => Draft): void {
+  const { childOf, counts, denormalized, access } = declaration;
+  if (childOf) {
+    draft.childOf = find(childOf);
+    find(childOf).children.push(draft);
+  }
+  const counted = Object.entries(counts).map(([field, other]) => [field, find(other)] as const);
+  draft.counts = withoutPrototype<Entity>(Object.fromEntries(counted));
+  for (const [field, other] of counted) other.countedBy.push(Object.freeze({ target: () => draft, field }));
+  for (const { source, reference, copies } of denormalized) {
+    const link: Denormalized = Object.freeze({ source: find(source), target: () => draft, reference, copies });
+    draft.denormalized.push(link);
+    find(source).dependents.push(link);
+  }
+  const { own } = access;
+  if (own)
+    draft.access = { ...access, own: 'through' in own ? Object.freeze({ ...own, through: find(own.through) }) : own };
+}
+
+/** Entities that are only read and deleted, under the key that they had. */
+function archiveOf(entity: Entity, table: string): Entity {
+  const { own: _, ...access } = entity.access;
+  return {
+    ...entity,
+    name: table,
+    table,
+    indexes: Object.freeze(withoutPrototype<Index>({})),
+    archive: undefined,
+    movable: Object.freeze([]),
+    denormalized: [],
+    dependents: [],
+    countedBy: [],
+    children: entity.children.map((child) => Object.freeze({ ...child, table })),
+    access,
+  };
+}
+
+function freeze(entity: Entity): Entity {
+  const { denormalized, dependents, counts, countedBy, children, access } = entity;
+  for (const reference of [denormalized, dependents, counts, countedBy, children, access]) Object.freeze(reference);
+  return Object.freeze(entity);
+}
