@@ -14,12 +14,13 @@ import type { Rowkey } from './rowkey.ts';
 import type { Runtime } from './runtime.ts';
 import { traced } from './telemetry/invocation.ts';
 import { stopTelemetry } from './telemetry/telemetry.ts';
+import { MINUTE_MS } from './time.ts';
 
 /** The `app` of `@azure/functions`: the app's own copy of the library, as each copy registers with itself alone. */
 export type FunctionsApp = Pick<typeof functionsApp, 'http' | 'storageQueue' | 'timer' | 'hook'>;
 
 /** The host stops a function after ten minutes; the next run continues. */
-const VERIFY_FOR_MS = 4 * 60_000;
+const VERIFY_FOR_MS = 4 * MINUTE_MS;
 const VERIFY_TRANSACTIONS_A_SECOND = 100;
 /** A run ends before the next one is due. */
 const DRAIN_FOR_MS = 30_000;

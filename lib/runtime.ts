@@ -16,6 +16,7 @@ import { provision } from './storage/provision.ts';
 import { openUsableStorage } from './storage/storage.ts';
 import { tableSasSigner } from './storage/table-sas-signer.ts';
 import { reportStartFailure, startTelemetry } from './telemetry/telemetry.ts';
+import { MINUTE_MS } from './time.ts';
 
 /** What the functions of an app work with: everything is opened at its first use and kept. */
 export interface Runtime {
@@ -37,7 +38,7 @@ export interface Runtime {
 }
 
 /** The host moves a message to its poison queue after five failures: without a wait, within half a minute. */
-const REFUSE_MESSAGE_AFTER_MS = 4 * 60_000;
+const REFUSE_MESSAGE_AFTER_MS = 4 * MINUTE_MS;
 
 /** The model is checked for the process and not for the request that happens to be the first. */
 const inProcess = AsyncLocalStorage.snapshot();

@@ -6,6 +6,7 @@ import { SYSTEM_TABLE } from '../engine/read/continuation.ts';
 import { RowkeyError } from '../errors.ts';
 import { type Address, readRow, submit, tryAction } from '../storage/rows.ts';
 import type { Storage } from '../storage/storage.ts';
+import { isoInstant } from '../time.ts';
 import { VALID_FOR_MS } from './validity.ts';
 
 /**
@@ -50,7 +51,7 @@ export async function admitGrant({ storage, now }: Engine, subject: string): Pro
 /** Ends the issuing of grants to an identity. Returns the instant (milliseconds) at which the last grant it has ends. */
 export async function revokeGrants(engine: Engine, subject: string): Promise<number> {
   const address = addressOf(subject);
-  const properties = { EntityType: 'revoked', Subject: subject, RevokedAt: new Date(engine.now()).toISOString() };
+  const properties = { EntityType: 'revoked', Subject: subject, RevokedAt: isoInstant(engine.now()) };
   await noted(engine, { operation: 'revoke', entity: GRANTS, address, subject }, () =>
     submit(engine.storage, { ...address, actions: [{ kind: 'upsert', row: address.row, properties }] }),
   );

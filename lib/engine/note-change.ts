@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { z } from 'zod';
 import { RowkeyError } from '../errors.ts';
 import type { Address } from '../storage/rows.ts';
+import { isoInstant } from '../time.ts';
 import type { Engine } from './engine.ts';
 
 /**
@@ -81,7 +82,7 @@ export function noteChange({ now }: Engine, { operation, entity, address, fields
   if (!collection) return;
   const { table, partition, row } = address;
   const { by, changes } = collection;
-  const at = new Date(now()).toISOString();
+  const at = isoInstant(now());
   // What is not known is left out.
   const known = Object.fromEntries(Object.entries({ row, ...more }).filter(([, value]) => value !== undefined));
   const change = { id: randomUUID(), at, by, operation, entity, table, partition, fields: [...fields], ...known };

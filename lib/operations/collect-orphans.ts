@@ -7,6 +7,7 @@ import { LARGE_CONTAINER, referrerOf } from '../patterns/large-entities.ts';
 import { deleteBlob, type ListedBlob, listContainer } from '../storage/blobs.ts';
 import { type Address, readRow } from '../storage/rows.ts';
 import { inPattern } from '../telemetry/span.ts';
+import { DAY_MS } from '../time.ts';
 
 /**
  * Large entities pattern: an orphan is a blob that no row refers to. It is left by a crash, by a write with an unknown outcome,
@@ -14,7 +15,7 @@ import { inPattern } from '../telemetry/span.ts';
  * the last day are kept, because a running write may still refer to them.
  */
 
-const GRACE_MS = 24 * 60 * 60 * 1_000;
+const GRACE_MS = DAY_MS;
 const CONCURRENCY = 16;
 
 /** Deletes orphans and uploads that were never accepted. Returns counts of blobs. Safe to run twice or concurrently. */

@@ -1,16 +1,16 @@
+import { periodsBetween } from '../define/calendar.ts';
 import type { Engine } from '../engine/engine.ts';
 import { ChangeRecord } from '../engine/note-change.ts';
 import type { Position } from '../engine/read/continuation.ts';
 import { listBlobs, readLines } from '../storage/append-blobs.ts';
 import { inPattern } from '../telemetry/span.ts';
+import { isoInstant } from '../time.ts';
 import { AUDIT_CONTAINER, hourOf } from './audit-log.ts';
 
 /**
  * Reads the audit log: lists each day by its prefix and reads the blobs of the requested hours. Each hour is read from its
  * beginning, because duplicate records are found by their ids. Blob metadata never excludes a blob, because it may be stale.
  */
-
-const DAY_MS = 24 * 60 * 60 * 1_000;
 
 export interface ChangesQuery {
   /** Milliseconds; `from` inclusive, `to` exclusive. */
@@ -71,15 +71,6 @@ function hourIn(blob: string): string {
 
 /** Every day from one hour to another, inclusive, as `2026/11/20`. */
 function daysBetween(firstHour: string, lastHour: string): string[] {
-  const [first = 0, last = 0] = [firstHour, lastHour].map((hour) => Date.parse(hour.slice(0, 10).replaceAll('/', '-')));
-  const count = Math.floor((last - first) / DAY_MS) + 1;
-  return Array.from({ length: count }, (_, day) =>
-    isoInstant(first + day * DAY_MS)
-      .slice(0, 10)
-      .replaceAll('-', '/'),
-  );
-}
-
-function isoInstant(milliseconds: number): string {
-  return new Date(milliseconds).toISOString();
+  const [first = '', last = ''] = [firstHour, lastHour].map((hour) => hour.slice(0, 10).replaceAll('/', '-'));
+  return periodsBetween('day', first, last).map((day) => day.replaceAll('-', '/'));
 }

@@ -8,6 +8,7 @@ import { SYSTEM_TABLE } from '../engine/read/continuation.ts';
 import { measureCost } from '../storage/cost.ts';
 import { readRow, submit } from '../storage/rows.ts';
 import { countInconsistencies } from '../telemetry/metrics.ts';
+import { DAY_MS, isoInstant } from '../time.ts';
 import { VerifyPosition, verifyPage } from './verify.ts';
 
 /**
@@ -17,7 +18,7 @@ import { VerifyPosition, verifyPage } from './verify.ts';
 
 const PARTITION = 'verify';
 const ROWS_A_PAGE = 50;
-const WEEK_MS = 7 * 24 * 60 * 60 * 1_000;
+const WEEK_MS = 7 * DAY_MS;
 /** The first of them tell what is wrong; an audit that repairs tells all. */
 const FINDINGS_KEPT = 50;
 /** One property holds 32 Ki characters, and the rest of the state takes some: a finding may have two keys of 512. */
@@ -62,7 +63,7 @@ async function goOn(engine: Engine, entity: Entity, options: RunOptions): Promis
   let state = await readState(engine, entity);
   const isOver = state?.finishedAt !== undefined;
   if (state && isOver && engine.now() - Date.parse(state.startedAt) < WEEK_MS) return state;
-  if (!state || isOver) state = { startedAt: new Date(engine.now()).toISOString(), looked: 0, found: 0, findings: [] };
+  if (!state || isOver) state = { startedAt: isoInstant(engine.now()), looked: 0, found: 0, findings: [] };
   while (state.finishedAt === undefined && engine.now() < until) {
     const { position } = state;
     const since = performance.now();
@@ -75,7 +76,7 @@ async function goOn(engine: Engine, entity: Entity, options: RunOptions): Promis
     const fresh = page.findings.filter((finding) => !known.some((other) => isDeepStrictEqual(other, finding)));
     state = {
       startedAt: state.startedAt,
-      ...(page.next ? { position: page.next } : { finishedAt: new Date(engine.now()).toISOString() }),
+      ...(page.next ? { position: page.next } : { finishedAt: isoInstant(engine.now()) }),
       looked: state.looked + page.looked,
       found: state.found + fresh.length,
       findings: firstOf([...known, ...fresh]),

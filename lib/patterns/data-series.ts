@@ -1,5 +1,4 @@
 import { randomBytes } from 'node:crypto';
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { z } from 'zod';
 import { type Declaration, defineEntity } from '../define/define-entity.ts';
 import type { DeclaredEntity, Entity, Slots, Values } from '../define/entity.ts';
@@ -17,6 +16,7 @@ import { busy, RowkeyError } from '../errors.ts';
 import { StorageConflict } from '../storage/errors.ts';
 import { type Action, type Address, type Row, readRow, submit, tryAction } from '../storage/rows.ts';
 import { inPattern } from '../telemetry/span.ts';
+import { backOff } from '../time.ts';
 
 /**
  * Data series pattern: the counts of a day, or of a year, are properties of one entity and not entities of their own, so
@@ -51,6 +51,7 @@ const MAX_SLOT = 9_999;
 const WRITERS_KEPT = 64;
 const WRITER = /^[\w-]{1,64}$/;
 const PATIENCE_MS = 15_000;
+const BACK_OFF_MS = 20;
 const LONGEST_BACK_OFF_MS = 400;
 
 /** Declares a series; its schema has the fields of the key and no others. Throws a plain error on what cannot work. */
@@ -163,7 +164,7 @@ export const increment = inPattern(
         } catch (error) {
           if (isUnknown(error)) noteChange(engine, { ...change, outcome: 'unknown' });
           if (!(error instanceof StorageConflict) || error.reason.startsWith('table')) throw error;
-          await sleep(Math.random() * Math.min(20 * attempt, LONGEST_BACK_OFF_MS));
+          await backOff(attempt, BACK_OFF_MS, LONGEST_BACK_OFF_MS);
         }
       }
       throw busy('Other requests keep changing the same counts.');

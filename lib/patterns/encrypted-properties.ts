@@ -8,6 +8,7 @@ import type { Pattern } from '../define/pattern.ts';
 import { isSealed, ReferenceBroken, type Sealed } from '../define/reference.ts';
 import { RowkeyError } from '../errors.ts';
 import { type KeyRing, UnwrapFailed } from '../storage/key-ring.ts';
+import { MINUTE_MS } from '../time.ts';
 
 /**
  * Encrypted properties pattern: AES-256-GCM under a data key of the entity's own, which is stored beside the ciphertext,
@@ -98,7 +99,7 @@ const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 /** Unwrapping asks the vault: the data keys of what is looked at are kept for a while. */
 const KEYS_KEPT = 2_000;
-const KEYS_KEPT_MS = 5 * 60_000;
+const KEYS_KEPT_MS = 5 * MINUTE_MS;
 
 /** Seals the fields of `plain` for the entity that has `key`, all under one new data key. Throws `wrong-setting`. */
 export async function seal(

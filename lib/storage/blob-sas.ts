@@ -5,6 +5,7 @@ import {
   StorageSharedKeyCredential,
   type UserDelegationKey,
 } from '@azure/storage-blob';
+import { HOUR_MS } from '../time.ts';
 import type { BlobAddress } from './blobs.ts';
 import { storageCall } from './errors.ts';
 import { unexplained } from './explain.ts';
@@ -13,7 +14,7 @@ import type { Storage } from './storage.ts';
 /** To create a blob that is not there yet. */
 export const UPLOAD_PERMISSIONS = 'c';
 /** The service allows 7 days; a key that ends sooner does less harm. */
-const KEY_VALID_FOR_MS = 6 * 3_600_000;
+const KEY_VALID_FOR_MS = 6 * HOUR_MS;
 
 /**
  * The URL at which a client may create this one blob, which is not there yet, and do nothing else: neither read it nor

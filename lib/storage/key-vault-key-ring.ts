@@ -3,11 +3,12 @@ import { type HttpClient, isRestError } from '@azure/core-rest-pipeline';
 import type { TokenCredential } from '@azure/identity';
 import type { CryptographyClient, KeyClient, KeyVaultKey } from '@azure/keyvault-keys';
 import { RowkeyError, unavailable } from '../errors.ts';
+import { MINUTE_MS } from '../time.ts';
 import { type KeyRing, UnwrapFailed } from './key-ring.ts';
 
 const ALGORITHM = 'RSA-OAEP-256';
 /** After this long the vault is asked anew which version is the current one. */
-const LOOK_AGAIN_AFTER_MS = 5 * 60_000;
+const LOOK_AGAIN_AFTER_MS = 5 * MINUTE_MS;
 const TIMEOUT_MS = 10_000;
 const RETRIES = { maxRetries: 3, retryDelayInMs: 200, maxRetryDelayInMs: 2_000 };
 const NO_ANSWER = 'The key vault does not answer now.';

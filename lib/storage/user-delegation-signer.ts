@@ -3,6 +3,7 @@ import { createHttpHeaders, createPipelineRequest, type HttpClient, RestError } 
 import type { TableServiceClient } from '@azure/data-tables';
 import { z } from 'zod';
 import { RowkeyError } from '../errors.ts';
+import { HOUR_MS, isoSeconds } from '../time.ts';
 import { countingHttpClient } from './cost.ts';
 import { storageCall } from './errors.ts';
 import type { TableSasRequest, TableSasSigner } from './table-sas-signer.ts';
@@ -10,7 +11,7 @@ import type { TableSasRequest, TableSasSigner } from './table-sas-signer.ts';
 /** The first version with user delegation for tables; the tables SDK has no method for it. */
 const VERSION = '2025-07-05';
 /** The service allows 7 days; a key that ends sooner does less harm, and one request every six hours is nothing. */
-const KEY_VALID_FOR_MS = 6 * 3_600_000;
+const KEY_VALID_FOR_MS = 6 * HOUR_MS;
 
 /** The times stay the texts that the service wrote, since they are signed. */
 const UserDelegationKey = z.object({
@@ -66,7 +67,7 @@ async function askForKey(tables: TableServiceClient, httpClient: HttpClient, fro
       url: `${tables.url.replace(/\/$/, '')}/?restype=service&comp=userdelegationkey`,
       method: 'POST',
       headers: createHttpHeaders({ 'x-ms-version': VERSION, 'content-type': 'application/xml' }),
-      body: `<KeyInfo><Start>${toText(from)}</Start><Expiry>${toText(until)}</Expiry></KeyInfo>`,
+      body: `<KeyInfo><Start>${isoSeconds(from)}</Start><Expiry>${isoSeconds(until)}</Expiry></KeyInfo>`,
     }),
   );
   const { status } = response;
@@ -84,8 +85,8 @@ function signWith(key: UserDelegationKey, account: string, request: TableSasRequ
   const { table, partition, firstRow, lastRow, permissions } = request;
   const fields = {
     sp: permissions,
-    st: toText(request.startsAt),
-    se: toText(request.expiresAt),
+    st: isoSeconds(request.startsAt),
+    se: isoSeconds(request.expiresAt),
     resource: `/table/${account}/${table.toLowerCase()}`,
     skoid: key.SignedOid,
     sktid: key.SignedTid,
@@ -112,9 +113,4 @@ function signWith(key: UserDelegationKey, account: string, request: TableSasRequ
     .filter(([, value]) => value !== '')
     .map(([name, value]) => `${name}=${encodeURIComponent(value)}`)
     .join('&');
-}
-
-/** Whole seconds, in which the service takes times. */
-function toText(date: Date): string {
-  return date.toISOString().replace(/\.\d+Z$/, 'Z');
 }

@@ -4,9 +4,10 @@ import type { MetricReader } from '@opentelemetry/sdk-metrics';
 import type { SpanProcessor } from '@opentelemetry/sdk-trace-node';
 import type { RowkeyError } from '../errors.ts';
 import { managedIdentity } from '../storage/managed-identity.ts';
+import { MINUTE_MS } from '../time.ts';
 
 /** Metrics are sent this often; the alerts look at some minutes. */
-const EXPORT_EVERY_MS = 60_000;
+const EXPORT_EVERY_MS = MINUTE_MS;
 const CONSOLE_EVERY_MS = 10_000;
 const SEND_WITHIN_MS = 10_000;
 

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Cron } from 'croner';
+import { MINUTE_MS } from '../../lib/time.ts';
 import { invoke } from './invoke.ts';
 import type { HostedFunction, TimerTrigger } from './load-app.ts';
 import { parseTimeSpan } from './time-span.ts';
@@ -8,7 +9,7 @@ import type { TimerState, TimerStatus } from './timer-state.ts';
 /** setTimeout counts in 31 bits. */
 const LONGEST_SLEEP_MS = 2 ** 31 - 1;
 /** The real host keeps no status of a schedule that comes round faster. */
-const MONITORED_FROM_MS = 60_000;
+const MONITORED_FROM_MS = MINUTE_MS;
 
 export interface TimerListener {
   readonly name: string;

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { HOUR_MS, isoSeconds } from '../../lib/time.ts';
 import { importFromPacks } from './pack-modules.ts';
 
 /** A request that shows a pattern. */
@@ -16,8 +17,6 @@ const ByPattern = z.record(z.string(), z.array(Example));
 /** What `pattern-examples.ts` of a pack exports. */
 const ExamplesModule = z.object({ patternExamples: ByPattern });
 
-const HOUR_MS = 60 * 60 * 1_000;
-
 /** The examples of every pack, and those that need no entity, by the name of the pattern. */
 export async function readPatternExamples(now: number): Promise<Map<string, Example[]>> {
   const modules = await importFromPacks('pattern-examples.ts');
@@ -30,7 +29,7 @@ export async function readPatternExamples(now: number): Promise<Map<string, Exam
 
 function anyModel(now: number) {
   const hour = Math.floor(now / HOUR_MS);
-  const at = (hours: number) => new Date(hours * HOUR_MS).toISOString().replace('.000Z', 'Z');
+  const at = (hours: number) => isoSeconds(hours * HOUR_MS);
   return {
     'Log data in blobs': [
       {

@@ -18,6 +18,7 @@ import {
 import { BlobGone } from '../../lib/patterns/large-entities.ts';
 import { blobUploadUrl } from '../../lib/storage/blob-sas.ts';
 import { measureCost } from '../../lib/storage/cost.ts';
+import { DAY_MS } from '../../lib/time.ts';
 import { FAULTS, faultyHttpClient, interruptedHttpClient } from '../faulty-http-client.ts';
 import { employees, model, reviews } from '../fixtures/model.ts';
 import { countTried } from '../tried-faults.ts';
@@ -30,7 +31,6 @@ beforeAll(async () => {
   world = await openWorld(import.meta.url);
 });
 
-const DAY_MS = 24 * 60 * 60 * 1_000;
 const PNG = Buffer.from(
   'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==',
   'base64',

@@ -2,13 +2,13 @@ import { Validator } from '@seriousme/openapi-schema-validator';
 import { describe, expect, test } from 'vitest';
 import type { Poison } from '../../lib/engine/consume/poison.ts';
 import { listTables } from '../../lib/storage/provision.ts';
+import { DAY_MS } from '../../lib/time.ts';
 import { eventually, useProduct } from '../product.ts';
 import { somebody } from '../world.ts';
 
 const product = useProduct(import.meta.url);
 const hr = product.as('hr');
 const operator = product.as(['operator', 'hr']);
-const DAY_MS = 24 * 60 * 60 * 1000;
 
 function daysAgo(days: number): string {
   return new Date(Date.now() - days * DAY_MS).toISOString();

@@ -8,13 +8,13 @@ import { createEntity } from '../../lib/engine/write/entity-store.ts';
 import { RowkeyError } from '../../lib/errors.ts';
 import { rollPeriods } from '../../lib/patterns/high-volume-delete.ts';
 import { dropTable, listTables } from '../../lib/storage/provision.ts';
+import { DAY_MS } from '../../lib/time.ts';
 import { logins } from '../fixtures/model.ts';
 import { countTried } from '../tried-faults.ts';
 import { openWorld, type World } from '../world.ts';
 
 /** Days that are dropped while somebody writes them, and tables that the service has not finished dropping. */
 
-const DAY_MS = 24 * 60 * 60 * 1_000;
 let world: World;
 beforeAll(async () => {
   world = await openWorld(import.meta.url);

@@ -7,6 +7,7 @@ import { RowkeyError } from '../../errors.ts';
 import { sendMessage } from '../../storage/messages.ts';
 import { type Address, type Row, readRange, readRow, submit, tryAction } from '../../storage/rows.ts';
 import { countPoison } from '../../telemetry/metrics.ts';
+import { DAY_MS, isoInstant, MINUTE_MS } from '../../time.ts';
 import type { Engine } from '../engine.ts';
 import { jsonText } from '../json-text.ts';
 import { type NotedChange, noted } from '../note-change.ts';
@@ -30,7 +31,7 @@ const TEMPORARY = new Map<string, number>([
 ]);
 const LONGEST_DELAY_SECONDS = 300;
 /** A message that waits for longer is recorded, for an operator to look at. */
-const PATIENCE_MS = 24 * 60 * 60_000;
+const PATIENCE_MS = DAY_MS;
 /** After a failure, as `visibilityTimeout` in host.json. */
 const RETRY_AFTER_SECONDS = 5;
 /** Failures that another attempt meets again. */
@@ -44,7 +45,7 @@ const REPLAYS_CONCURRENCY = 8;
 /** Nothing but what this module makes, so that no character needs escaping. */
 const ID = /^\d{16}_[\w-]+$/;
 /** Whoever sends a message again has it for so long; where that one dies, another may. */
-const REPLAY_FOR_MS = 60_000;
+const REPLAY_FOR_MS = MINUTE_MS;
 /** One string property holds 32 Ki code units; a message has 64 Ki at the most. */
 const PART_LENGTH = 32_000;
 const MAX_PARTS = 5;
@@ -162,8 +163,8 @@ export async function recordPoison(engine: Engine, message: Message, reason: str
     Queue: queue,
     Reason: reason,
     Attempts: attempts,
-    InsertedAt: new Date(insertedAt).toISOString(),
-    RecordedAt: new Date(engine.now()).toISOString(),
+    InsertedAt: isoInstant(insertedAt),
+    RecordedAt: isoInstant(engine.now()),
     ...Object.fromEntries(parts.map((part, index) => [`Text${index}`, part])),
   };
   await submit(engine.storage, {
@@ -210,7 +211,7 @@ export async function replayPoison(engine: Engine, id: string): Promise<Poison> 
   const { storage, now } = engine;
   const row = await findPoison(engine, id);
   if (!row) throw notListed();
-  const properties = { ReplayedUntil: new Date(now() + REPLAY_FOR_MS).toISOString() };
+  const properties = { ReplayedUntil: isoInstant(now() + REPLAY_FOR_MS) };
   const isFree = !(Date.parse(String(row.properties.ReplayedUntil)) > now());
   if (!isFree || !(await tryAction(storage, row, { kind: 'merge', row: row.row, properties, etag: row.etag })))
     throw new RowkeyError('busy', 'Another request is replaying the message. Try again.', { retryAfter: 1 });

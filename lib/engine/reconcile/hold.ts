@@ -2,6 +2,7 @@ import { z } from 'zod';
 import type { Hold } from '../../define/engine.ts';
 import { busy, RowkeyError } from '../../errors.ts';
 import { deleteMessage, hideMessage, type SentMessage, sendMessage } from '../../storage/messages.ts';
+import { MINUTE_MS } from '../../time.ts';
 import type { Engine } from '../engine.ts';
 
 /**
@@ -51,7 +52,7 @@ export const ENVELOPE_BYTES = 1_024;
 const RENEW_AFTER = 0.4;
 
 /** For work without a message, such as a repair: what it leaves undone is found by the next one. */
-export const UNHELD_MS = 4 * 60_000;
+export const UNHELD_MS = 4 * MINUTE_MS;
 
 /** A hold that ends `milliseconds` from now and cannot be renewed. */
 export function holdFor({ now }: Pick<Engine, 'now'>, milliseconds: number): Hold {

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { z } from 'zod';
+import { periodOf } from '../../define/calendar.ts';
 import { defineEntity } from '../../define/define-entity.ts';
 import type { Values } from '../../define/entity.ts';
 import { toProperties } from '../../define/entity-codec.ts';
@@ -43,7 +44,7 @@ type OperationKey = Pick<Operation, 'operation' | 'entity' | 'operationId'>;
 
 /** The id of an operation that begins at `now`, in milliseconds; the same for the same `id` on the same day, UTC. */
 export function newOperationId(now: number, id: string = randomUUID()): string {
-  return `${new Date(now).toISOString().slice(0, 10)}-${id}`;
+  return `${periodOf('day', now)}-${id}`;
 }
 
 /** Records where the operation stands, over what was recorded before; or, with `insert`, if nothing was. */

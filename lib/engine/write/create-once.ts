@@ -1,11 +1,10 @@
 import { type Entity, pick, type Values } from '../../define/entity.ts';
 import { validate } from '../../define/validation.ts';
 import { StorageConflict } from '../../storage/errors.ts';
+import { DAY_MS } from '../../time.ts';
 import type { Engine } from '../engine.ts';
 import { findOperation, newOperationId, writeOperation } from '../transfer/operation.ts';
 import { createEntity, type Stored } from './entity-store.ts';
-
-const DAY_MS = 24 * 60 * 60 * 1_000;
 
 /**
  * Creates an entity for a request that may be repeated, once: `id` stands for the request. Where the body has the whole key, the

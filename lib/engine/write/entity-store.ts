@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
 import type { Change } from '../../define/change.ts';
 import { type Conditions, checkConditions } from '../../define/conditions.ts';
@@ -11,6 +10,7 @@ import { validate } from '../../define/validation.ts';
 import { busy, entityError, RowkeyError } from '../../errors.ts';
 import { checkPeriod, unlessTableMissing, withPeriodTable } from '../../patterns/high-volume-delete.ts';
 import { readRow } from '../../storage/rows.ts';
+import { backOff } from '../../time.ts';
 import type { Engine } from '../engine.ts';
 import { type Judged, judgeRow } from '../read/judge-row.ts';
 import { runExclusive } from '../run-exclusive.ts';
@@ -146,7 +146,7 @@ export async function changeEntity(
         return await commitOne(engine, entity, { address, before, after }, { abandoned });
       } catch (error) {
         if (!(error instanceof EntityChanged)) throw error;
-        await sleep(Math.random() * Math.min(BACK_OFF_MS * attempt, LONGEST_BACK_OFF_MS));
+        await backOff(attempt, BACK_OFF_MS, LONGEST_BACK_OFF_MS);
       }
     }
     throw busy('Other requests keep changing the same entity.');

@@ -1,5 +1,4 @@
 import { randomUUID } from 'node:crypto';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
 import pMap from 'p-map';
 import type { Change, PlannedAction, Siblings } from '../../define/change.ts';
@@ -11,6 +10,7 @@ import { deleteMessage, MAX_MESSAGE_BYTES, type SentMessage, sendMessage } from 
 import { type Action, type Row, readRow, submit } from '../../storage/rows.ts';
 import { recordReconcileLag } from '../../telemetry/metrics.ts';
 import { inPattern, traceContext } from '../../telemetry/span.ts';
+import { backOff } from '../../time.ts';
 import type { Engine } from '../engine.ts';
 import { isUnknown, noteChange } from '../note-change.ts';
 import { ENVELOPE_BYTES, holdFor, sendWorkOf, unlessUnavailable } from '../reconcile/hold.ts';
@@ -36,6 +36,7 @@ import { claim } from './unique-claim.ts';
 const CLAIMS_CONCURRENCY = 16;
 const READS_CONCURRENCY = 16;
 const BACK_OFF_MS = 25;
+const LONGEST_BACK_OFF_MS = 250;
 
 /** The entity is no longer as the change was planned from. */
 export class EntityChanged extends Error {
@@ -153,7 +154,7 @@ async function submitUntilDone(write: Write): Promise<Map<string, Committed>> {
   for (let attempt = 1; ; attempt += 1) {
     const done = await submitOnce(write);
     if (done) return done;
-    if (attempt > 1) await sleep(Math.random() * BACK_OFF_MS * Math.min(attempt, 10));
+    if (attempt > 1) await backOff(attempt, BACK_OFF_MS, LONGEST_BACK_OFF_MS);
   }
 }
 

@@ -1,5 +1,6 @@
 import type { IndexEntry } from '../../define/index-entries.ts';
 import { type Address, type Row, readRow, trySubmit } from '../../storage/rows.ts';
+import { isoInstant } from '../../time.ts';
 import type { Engine } from '../engine.ts';
 
 /** Several entities may compete for a row of a unique index: a writer claims it before its entity is written. */
@@ -91,5 +92,5 @@ function toPartition({ table, partition }: IndexEntry) {
 }
 
 function marksOf({ now, timing }: Engine, intent: string) {
-  return { Claim: intent, ClaimExpires: new Date(now() + timing.claimForMs).toISOString() };
+  return { Claim: intent, ClaimExpires: isoInstant(now() + timing.claimForMs) };
 }

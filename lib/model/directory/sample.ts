@@ -1,3 +1,5 @@
+import { addPeriods, periodOf, periodsBetween } from '../../define/calendar.ts';
+
 /** A small company of made-up people and what they do: the same at every first start. */
 
 const FIRST_NAMES = ['June', 'Amir', 'Beatriz', 'Chen', 'Dagny', 'Emeka', 'Farah', 'Goran'];
@@ -6,7 +8,6 @@ const DEPARTMENTS = ['Sales', 'Marketing', 'Engineering', 'Finance'];
 const TITLES = ['Manager', 'Senior Associate', 'Associate', 'Specialist', 'Analyst', 'Assistant'];
 const STAFF_EACH = 6;
 const FIRST_ID = 123;
-const DAY_MS = 24 * 60 * 60 * 1_000;
 
 const employees = DEPARTMENTS.flatMap((department, group) =>
   TITLES.slice(0, STAFF_EACH).map((title, index) => {
@@ -70,7 +71,7 @@ function id(kind: number, index: number): string {
 
 /** Nine o'clock in UTC, `day` days ago. */
 function at(now: number, day: number): string {
-  return new Date(Math.floor(now / DAY_MS - day) * DAY_MS + 9 * 60 * 60 * 1_000).toISOString();
+  return `${addPeriods('day', periodOf('day', now), -day)}T09:00:00.000Z`;
 }
 
 function reviews() {
@@ -121,7 +122,7 @@ function logins(now: number) {
 function messages(now: number): SampleRequest[] {
   const [day = ''] = at(now, 1).split('T');
   const year = day.slice(0, 4);
-  const daysSoFar = Math.floor((Date.parse(day) - Date.parse(`${year}-01-01`)) / DAY_MS) + 1;
+  const daysSoFar = periodsBetween('day', `${year}-01-01`, day).length;
   const counts = (first: number, length: number, most: number) =>
     Object.fromEntries(Array.from({ length }, (_, index) => [first + index, (index * 7) % most]));
   return employees.slice(0, 2).flatMap(({ employeeId }) => [

@@ -12,8 +12,8 @@ import {
   periodsBetween,
   tableOfPeriod,
 } from '../../../lib/define/calendar.ts';
+import { DAY_MS } from '../../../lib/time.ts';
 
-const DAY_MS = 24 * 60 * 60 * 1_000;
 const unit = fc.constantFrom<CalendarUnit>(...CALENDAR_UNITS);
 const anyInstant = fc
   .date({ min: new Date('1300-01-01'), max: new Date('8700-12-31'), noInvalidDate: true })

@@ -1,11 +1,11 @@
 import { beforeAll, expect, test } from 'vitest';
 import { putEntities } from '../../../lib/engine/write/entity-batch.ts';
 import { continueVerifyRun, readVerifyRun } from '../../../lib/operations/verify-run.ts';
+import { DAY_MS } from '../../../lib/time.ts';
 import { employees } from '../../fixtures/model.ts';
 import { countedMetrics } from '../../metrics.ts';
 import { openWorld, somebody, type World } from '../../world.ts';
 
-const DAY_MS = 24 * 60 * 60 * 1_000;
 const pace = { rate: 1_000_000, patience: 100 };
 const counted = countedMetrics();
 let world: World;

@@ -9,12 +9,12 @@ import { createEntity } from '../../../lib/engine/write/entity-store.ts';
 import { periodsToRead, rollPeriods } from '../../../lib/patterns/high-volume-delete.ts';
 import { createTable, dropTable, listTables } from '../../../lib/storage/provision.ts';
 import { openStorage } from '../../../lib/storage/storage.ts';
+import { DAY_MS } from '../../../lib/time.ts';
 import { deploy } from '../../fixtures/deploy.ts';
 import { logins } from '../../fixtures/model.ts';
 import { testStorage } from '../../storage.ts';
 
 const storage = openStorage({ connectionString: testStorage(import.meta.url) });
-const DAY_MS = 24 * 60 * 60 * 1_000;
 const NOON = Date.parse('2026-11-20T12:00:00Z');
 
 let now = NOON;

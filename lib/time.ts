@@ -1,0 +1,22 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+
+/** Durations in milliseconds, and instants as text. Periods of the calendar are in lib/define/calendar.ts. */
+
+export const MINUTE_MS = 60_000;
+export const HOUR_MS = 60 * MINUTE_MS;
+export const DAY_MS = 24 * HOUR_MS;
+
+/** An instant, in milliseconds, as ISO text in UTC: `2026-11-20T08:00:00.000Z`. */
+export function isoInstant(milliseconds: number): string {
+  return new Date(milliseconds).toISOString();
+}
+
+/** An instant without the fraction of its second, which is cut off: `2026-11-20T08:00:00Z`. */
+export function isoSeconds(instant: number | Date): string {
+  return new Date(instant).toISOString().replace(/\.\d{3}Z$/, 'Z');
+}
+
+/** Waits for a random time before attempt `attempt + 1`: up to `stepMs` more for each attempt, at most `longestMs`. */
+export async function backOff(attempt: number, stepMs: number, longestMs: number): Promise<void> {
+  await sleep(Math.random() * Math.min(stepMs * attempt, longestMs));
+}
