@@ -1,25 +1,28 @@
 import type { Storage } from '../storage/storage.ts';
 
 /**
- * Those of this process that write the same rows go one after the other: none of them is refused for the sake of another,
- * and each plans from what the one before has written. Between processes it is the ETags that keep order.
+ * Writers of one process that change the same rows run one after the other: none of them conflicts with another, and each
+ * plans from what the one before has written. ETags keep the order between processes.
+ *
+ * A promise chain, and no mutex library: each `then` is called by the writer itself, so its work runs in its own async
+ * context (trace, audit log, explanation). A queue that starts the next work when the one before ends would lose it.
  */
-const lasts = new WeakMap<Storage, Map<string, Promise<unknown>>>();
+const lastsByStorage = new WeakMap<Storage, Map<string, Promise<unknown>>>();
 
-/** Runs `work` once all that came before it under the same key are over. */
+/** Runs `work` after all work that was started earlier under the same key, whether that succeeded or failed. */
 export async function runExclusive<Result>(
   storage: Storage,
   key: string,
   work: () => Promise<Result>,
 ): Promise<Result> {
-  const known = lasts.get(storage) ?? new Map<string, Promise<unknown>>();
-  lasts.set(storage, known);
-  const mine = (known.get(key) ?? Promise.resolve()).then(work, work);
+  const lasts = lastsByStorage.get(storage) ?? new Map<string, Promise<unknown>>();
+  lastsByStorage.set(storage, lasts);
+  const mine = (lasts.get(key) ?? Promise.resolve()).then(work, work);
   const settled = mine.catch(() => undefined);
-  known.set(key, settled);
+  lasts.set(key, settled);
   try {
     return await mine;
   } finally {
-    if (known.get(key) === settled) known.delete(key);
+    if (lasts.get(key) === settled) lasts.delete(key);
   }
 }
