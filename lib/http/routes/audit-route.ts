@@ -3,6 +3,7 @@ import { canReadWhole } from '../../access/rule.ts';
 import { type Entity, omit, withArchives } from '../../define/entity.ts';
 import { ChangeRecord } from '../../engine/note-change.ts';
 import { readChanges } from '../../operations/read-audit-log.ts';
+import { DAY_MS } from '../../time.ts';
 import { PAGE_QUERY, readPageQuery, toNextLink } from '../paging.ts';
 import { queryError } from '../query.ts';
 import { pathTo, type RequestContext, type Route, type RouteResult } from '../route.ts';
@@ -14,7 +15,6 @@ const Instant = z.iso.datetime({ offset: true });
 const FIRST_INSTANT = Date.parse('0000-01-01T00:00:00Z');
 const LAST_INSTANT = Date.parse('9999-12-31T23:59:59.999Z');
 const MAX_DAYS = 31;
-const DAY_MS = 24 * 60 * 60 * 1_000;
 
 export const auditRoute: Route = {
   name: 'operations-audit',

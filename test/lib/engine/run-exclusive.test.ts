@@ -29,7 +29,7 @@ test('runs each work in the async context of its caller', async () => {
   const caller = new AsyncLocalStorage<number>();
   const seen = await Promise.all(
     [1, 2, 3].map((number) =>
-      caller.run(number, () => runExclusive(storage, 'a', async () => (await sleep(1), caller.getStore()))),
+      caller.run(number, () => runExclusive(storage, 'a', () => sleep(1).then(() => caller.getStore()))),
     ),
   );
   expect(seen).toEqual([1, 2, 3]);
