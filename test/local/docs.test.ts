@@ -2,6 +2,8 @@ import { existsSync, globSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { PROBLEMS } from '../../lib/http/problem.ts';
+import { Finding } from '../../lib/operations/finding.ts';
+import { TIMERS } from '../../lib/register-functions.ts';
 
 const pages = globSync(['*.md', 'docs/*.md']);
 
@@ -23,6 +25,17 @@ describe.each(pages)('%s', (page) => {
 
   test('links to files that exist', () => {
     expect(links.map(({ file }) => file).filter((file) => !existsSync(file))).toEqual([]);
+  });
+
+  test('names npm scripts and source files that exist', () => {
+    const text = readFileSync(page, 'utf8');
+    const { scripts } = JSON.parse(readFileSync('package.json', 'utf8'));
+    const named = [...text.matchAll(/npm run (?:-s )?([a-z][\w:-]*)/g)].map(([, script = '']) => script);
+    expect(named.filter((script) => !Object.hasOwn(scripts, script))).toEqual([]);
+    const sources = /(?<![\w/.])(?:lib|local|test|infra)\/[\w/.-]+\.(?:ts|mjs|json|bicep|bicepparam)\b/g;
+    const files = [...text.matchAll(sources)].map(([file]) => file).filter((file) => !file.endsWith('.test.ts'));
+    // A snippet that begins with the name of its file is a file to be written.
+    expect(files.filter((file) => !existsSync(file) && !text.includes(`\`\`\`ts\n// ${file}\n`))).toEqual([]);
   });
 
   test('links to headings that exist', () => {
@@ -54,4 +67,32 @@ test('docs/security.md names tests that exist', () => {
   );
   expect(named.length).toBeGreaterThan(20);
   expect(named.filter((file) => !existsSync(`test/${file}`))).toEqual([]);
+});
+
+/** The first cells of the tables under a heading. */
+function firstCells(page: string, heading: string): string[] {
+  const [, section = ''] = readFileSync(page, 'utf8').split(`\n## ${heading}\n`);
+  const [own = ''] = section.split('\n## ');
+  return [...own.matchAll(/^\| `?([^|`]+?)`?(?:, `[^|]*)? \|/gm)].map(([, cell = '']) => cell);
+}
+
+test('docs/operating.md describes every timer', () => {
+  expect(firstCells('docs/operating.md', 'Timers')).toEqual(expect.arrayContaining(Object.keys(TIMERS)));
+});
+
+test('docs/operating.md describes every finding of the consistency check', () => {
+  expect(firstCells('docs/operating.md', 'Check consistency')).toEqual(
+    expect.arrayContaining([...Finding.shape.what.options]),
+  );
+});
+
+test('docs/infrastructure.md names every alert and every saved query', () => {
+  const text = readFileSync('docs/infrastructure.md', 'utf8');
+  const titles = ['alerts', 'queries'].flatMap((module) =>
+    [...readFileSync(`infra/modules/${module}.bicep`, 'utf8').matchAll(/^ +(?:title|question): '(.+)'$/gm)].map(
+      ([, title = '']) => title,
+    ),
+  );
+  expect(titles.length).toBeGreaterThan(10);
+  expect(titles.filter((title) => !text.includes(title))).toEqual([]);
 });
