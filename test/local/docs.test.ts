@@ -1,8 +1,8 @@
 import { existsSync, globSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { Finding } from '../../lib/define/finding.ts';
 import { PROBLEMS } from '../../lib/http/problem.ts';
-import { Finding } from '../../lib/operations/finding.ts';
 import { TIMERS } from '../../lib/register-functions.ts';
 
 const pages = globSync(['*.md', 'docs/*.md']);
