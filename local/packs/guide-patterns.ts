@@ -19,7 +19,7 @@ export const GUIDE_PATTERNS: readonly GuidePattern[] = [
     name: 'Intra-partition secondary index',
     about:
       'A copy of the entity in the same partition, under another row key. The entity and its copy change in one entity group transaction, so readers never see them disagree.',
-    modules: ['lib/define/indexes.ts', 'lib/engine/write/plan.ts'],
+    modules: ['lib/patterns/intra-partition-index.ts', 'lib/engine/write/plan.ts'],
     tests: ['test/lib/engine/write/plan.test.ts', 'test/scenarios/company-directory.test.ts'],
   },
   {
@@ -27,7 +27,7 @@ export const GUIDE_PATTERNS: readonly GuidePattern[] = [
     about:
       'A copy in another partition or table, updated after the entity. With `unique`, the writer claims the row before it writes the entity, so two writers of one value cannot both succeed. See [consistency.md](consistency.md#how-a-write-works).',
     modules: [
-      'lib/engine/reconcile/reconcile.ts',
+      'lib/patterns/inter-partition-index.ts',
       'lib/engine/write/unique-claim.ts',
       'lib/engine/read/read-through-index.ts',
     ],
@@ -65,7 +65,7 @@ export const GUIDE_PATTERNS: readonly GuidePattern[] = [
     name: 'Index entities',
     about:
       'One row lists the entities that share a value. In the partition it changes in the same transaction; in another partition, after it. A list that outgrows its row moves to a blob, and back when it shrinks; readers do not notice.',
-    modules: ['lib/patterns/member-list.ts', 'lib/engine/reconcile/list-upkeep.ts'],
+    modules: ['lib/patterns/index-entities.ts', 'lib/patterns/member-list.ts', 'lib/patterns/list-upkeep.ts'],
     tests: ['test/scenarios/long-lists.test.ts', 'test/scenarios/keeping-indexes.test.ts'],
   },
   {
