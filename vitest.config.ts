@@ -5,7 +5,6 @@ export default defineConfig({
   test: {
     include: ['test/**/*.test.ts'],
     globalSetup: ['test/global-setup.ts'],
-    setupFiles: ['lib/patterns/patterns.ts'],
     // For what hangs, and not for what is slow: beside much other work there are tests that take four minutes.
     testTimeout: 600_000,
     hookTimeout: 600_000,

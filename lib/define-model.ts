@@ -6,6 +6,7 @@ import { POISON_TABLE } from './engine/consume/poison.ts';
 import { operations } from './engine/transfer/operation.ts';
 import { resourcesOf } from './operations/resources.ts';
 import { LIST } from './patterns/member-list.ts';
+import { patterns } from './patterns/patterns.ts';
 
 /** What a model needs from the rooms above lib/define joins it here; lib/define imports none of them. */
 const { tables, containers } = resourcesOf([]);
@@ -23,5 +24,5 @@ const RESERVED: Reserved = {
 export function defineModel<const Declared extends readonly DeclaredEntity[]>(
   declaration: ModelDeclaration<Declared>,
 ): Model<Declared> {
-  return linkModel(declaration, RESERVED);
+  return linkModel(declaration, { reserved: RESERVED, patterns });
 }

@@ -1,5 +1,4 @@
 import type { Authenticate } from './access/token.ts';
-import './patterns/patterns.ts';
 import type { Model } from './define/define-model.ts';
 import { createRuntime, type Runtime } from './runtime.ts';
 import type { RowkeySettings, UnusableSettings } from './settings.ts';

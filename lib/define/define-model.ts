@@ -1,5 +1,6 @@
 import type { DeclaredEntity, Entity, Linked } from './entity.ts';
 import { linkEntities } from './link-entities.ts';
+import type { Pattern } from './pattern.ts';
 import { type Reserved, validateModel } from './validate-model.ts';
 import { withoutPrototype } from './without-prototype.ts';
 
@@ -23,12 +24,22 @@ export interface Model<Declared extends readonly DeclaredEntity[] = readonly Dec
 /** Validates and links a model. Throws a plain error with a sentence for everything that is wrong with it. */
 export function linkModel<const Declared extends readonly DeclaredEntity[]>(
   { entities }: ModelDeclaration<Declared>,
-  reserved: Reserved,
+  { reserved, patterns }: { readonly reserved: Reserved; readonly patterns: readonly Pattern[] },
 ): Model<Declared> {
   const errors = validateModel(entities, reserved);
-  if (errors.length > 0) throw new Error(`The model is not valid.\n${errors.join('\n')}`);
-  const list = linkEntities(entities);
+  refuse(errors);
+  const list = linkEntities(entities, patterns);
+  refuse(list.flatMap((entity) => [...patternErrors(entity)]));
   return Object.freeze({ entities: byName<Declared>(list), list });
+}
+
+function* patternErrors(entity: Entity): Generator<string> {
+  for (const { validate } of entity.patterns)
+    for (const error of validate?.(entity) ?? []) yield `Entity "${entity.name}": ${error}`;
+}
+
+function refuse(errors: readonly string[]): void {
+  if (errors.length > 0) throw new Error(`The model is not valid.\n${errors.join('\n')}`);
 }
 
 /** The names of the record are those of the declarations, which the compiler cannot follow through `fromEntries`. */

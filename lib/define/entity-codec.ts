@@ -2,7 +2,6 @@ import { RowkeyError } from '../errors.ts';
 import type { Properties, Row } from '../storage/rows.ts';
 import { type ColumnType, type Entity, isWrittenByClients, pick, type Values } from './entity.ts';
 import type { ColumnForm } from './pattern.ts';
-import { patternsOf } from './patterns-of.ts';
 
 /** Properties of ours begin with a capital; a schema's fields cannot. */
 export interface SystemProperties {
@@ -75,7 +74,7 @@ function propertiesOf(entity: Entity, field: string, value: unknown): readonly (
 }
 
 function columnForms(entity: Entity): ColumnForm[] {
-  return patternsOf(entity).flatMap(({ columns }) => columns ?? []);
+  return entity.patterns.flatMap(({ columns }) => columns ?? []);
 }
 
 /** How a pattern stores a field; undefined for a field that is one property of its type. */

@@ -2,6 +2,7 @@ import type { z } from 'zod';
 import type { CalendarUnit } from './calendar.ts';
 import type { Index } from './indexes.ts';
 import type { KeyTemplate } from './key-template.ts';
+import type { Pattern } from './pattern.ts';
 import type { AttachmentDeclaration } from './reference.ts';
 
 /** The fields of an entity as its schema parsed them. */
@@ -90,6 +91,8 @@ export interface DeclaredEntity<
 
 /** What `defineModel` adds: references to the other entities of the model, in both directions. */
 interface Links {
+  /** The patterns that the entity uses, in the order of lib/patterns/patterns.ts. */
+  readonly patterns: readonly Pattern[];
   /** An entity that is only read and deleted. */
   readonly archive: Entity | undefined;
   readonly denormalized: readonly Denormalized[];

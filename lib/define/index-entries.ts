@@ -6,7 +6,6 @@ import { fieldsToProperties } from './entity-codec.ts';
 import type { Copies, Index, InterPartitionIndex } from './indexes.ts';
 import { buildKey, type KeyTemplate, parseKey } from './key-template.ts';
 import type { RemoteIndex } from './pattern.ts';
-import { patternsOf } from './patterns-of.ts';
 
 /** A row outside an entity's partition that has to agree with the entity: a copy of its own, a list, or a contested row. */
 export interface IndexEntry {
@@ -73,7 +72,7 @@ export function selectIndexed(index: Index, values: Values): Values[] {
 
 /** All rows in other partitions or tables that the engine keeps for an entity. */
 export function remoteIndexesOf(entity: Entity): RemoteIndex[] {
-  return patternsOf(entity).flatMap((pattern) => pattern.remoteIndexes?.(entity) ?? []);
+  return entity.patterns.flatMap((pattern) => pattern.remoteIndexes?.(entity) ?? []);
 }
 
 /** The remote index that an entry belongs to. */

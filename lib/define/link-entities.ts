@@ -1,9 +1,11 @@
 import type { Access, Counted, DeclaredEntity, Denormalized, Entity } from './entity.ts';
 import type { Index } from './indexes.ts';
+import type { Pattern } from './pattern.ts';
 import { withoutPrototype } from './without-prototype.ts';
 
 /** An entity whose references are still being filled in. */
 interface Draft extends Entity {
+  patterns: readonly Pattern[];
   archive: Entity | undefined;
   counts: Readonly<Record<string, Entity>>;
   childOf: Entity | undefined;
@@ -19,7 +21,7 @@ interface Draft extends Entity {
  * as they are, so that one of them may be in several models. Throws for a reference to an entity that is not among them:
  * `validateModel` says so in a sentence.
  */
-export function linkEntities(declared: readonly DeclaredEntity[]): readonly Entity[] {
+export function linkEntities(declared: readonly DeclaredEntity[], patterns: readonly Pattern[]): readonly Entity[] {
   const drafts = new Map(declared.map((declaration) => [declaration.name, draftOf(declaration)]));
   const find = ({ name }: DeclaredEntity): Draft => {
     const found = drafts.get(name);
@@ -27,16 +29,22 @@ export function linkEntities(declared: readonly DeclaredEntity[]): readonly Enti
     throw new Error(`The entity "${name}" is not in the model.`);
   };
   for (const declaration of declared) addReferences(find(declaration), declaration, find);
+  for (const draft of drafts.values()) draft.patterns = patternsOf(draft, patterns);
   // Children are known now, and an archive has them too.
   for (const declaration of declared)
     if (declaration.archive)
-      find(declaration).archive = freeze(archiveOf(find(declaration), declaration.archive.table));
+      find(declaration).archive = freeze(archiveOf(find(declaration), declaration.archive.table, patterns));
   return Object.freeze(declared.map((declaration) => freeze(find(declaration))));
 }
 
-/** Links an entity that refers to no other one. */
+/** The patterns that an entity uses: each entity of a model has them in `patterns`. */
+export function patternsOf(entity: Entity, patterns: readonly Pattern[]): readonly Pattern[] {
+  return Object.freeze(patterns.filter((pattern) => pattern.isUsed(entity)));
+}
+
+/** Links an entity that refers to no other one and uses no pattern. */
 export function linkEntity(declared: DeclaredEntity): Entity {
-  const [entity] = linkEntities([declared]);
+  const [entity] = linkEntities([declared], []);
   if (!entity) throw new Error(`The entity "${declared.name}" cannot be linked.`);
   return entity;
 }
@@ -45,6 +53,7 @@ function draftOf(declaration: DeclaredEntity): Draft {
   const { own: _, ...access } = declaration.access;
   return {
     ...declaration,
+    patterns: [],
     archive: undefined,
     counts: withoutPrototype({}),
     childOf: undefined,
@@ -76,9 +85,9 @@ function addReferences(draft: Draft, declaration: DeclaredEntity, find: (other: 
 }
 
 /** Entities that are only read and deleted, under the key that they had. */
-function archiveOf(entity: Entity, table: string): Entity {
+function archiveOf(entity: Entity, table: string, patterns: readonly Pattern[]): Entity {
   const { own: _, ...access } = entity.access;
-  return {
+  const archive: Entity = {
     ...entity,
     name: table,
     table,
@@ -91,6 +100,7 @@ function archiveOf(entity: Entity, table: string): Entity {
     children: entity.children.map((child) => Object.freeze({ ...child, table })),
     access,
   };
+  return { ...archive, patterns: patternsOf(archive, patterns) };
 }
 
 function freeze(entity: Entity): Entity {

@@ -3,10 +3,12 @@ import type { Entity } from '../define/entity.ts';
 import type { Finding, Suspicion } from '../define/finding.ts';
 import { isRowOf } from '../define/index-entries.ts';
 import { type Index, indexEntity, interPartitionIndex, intraPartitionIndex } from '../define/indexes.ts';
+import { patternsOf } from '../define/link-entities.ts';
 import type { Engine } from '../engine/engine.ts';
 import { ANY_ROWS } from '../engine/read/page-length.ts';
 import { RowkeyError } from '../errors.ts';
 import { dropList } from '../patterns/member-list.ts';
+import { patterns } from '../patterns/patterns.ts';
 import { dropTable } from '../storage/provision.ts';
 import { type Row, scanTable, tryAction } from '../storage/rows.ts';
 import { inPattern } from '../telemetry/span.ts';
@@ -56,7 +58,8 @@ export const cleanUpIndex = inPattern(
       limit: top,
       bound: ANY_ROWS,
     });
-    const without = { ...entity, indexes: { [name]: toEmptyIndex(shape) } };
+    const former: Entity = { ...entity, indexes: { [name]: toEmptyIndex(shape) } };
+    const without: Entity = { ...former, patterns: patternsOf(former, patterns) };
     // The consistency check handles rows that a declared index may own. A list row does not name its entity.
     const mayOwn = (row: Row) => (isList(row) ? entities : [entity]);
     const suspicionsOf = async (row: Row) => {

@@ -1,4 +1,3 @@
-import '../patterns/patterns.ts';
 import type { Entity } from '../define/entity.ts';
 import { remoteTables } from '../define/index-entries.ts';
 import { POISON_TABLE } from '../engine/consume/poison.ts';

@@ -2,7 +2,6 @@ import type { Entity, Values } from '../define/entity.ts';
 import { type Live, toSnapshot } from '../define/entity-codec.ts';
 import type { Suspicion } from '../define/finding.ts';
 import { type IndexEntry, indexEntriesOf, isContested, remoteIndexOf } from '../define/index-entries.ts';
-import { patternsOf } from '../define/patterns-of.ts';
 import type { Engine } from '../engine/engine.ts';
 import { sameCopy } from '../engine/reconcile/reconcile.ts';
 import { repairEntry, repairIntent } from '../engine/reconcile/repair.ts';
@@ -27,7 +26,7 @@ export async function checkEntity(
   if (snapshot.system.MovingFrom)
     return only === undefined ? [{ what: 'on its way', of: 'MovingFrom', ...address }] : [];
   const found: Suspicion[] = [];
-  for (const pattern of patternsOf(entity))
+  for (const pattern of entity.patterns)
     found.push(...((await pattern.verify?.(engine, entity, { address, snapshot, only })) ?? []));
   found.push(...(await checkRemote(engine, entity, { address, snapshot, only })));
   if (only === undefined) found.push(...(await checkBlobs(engine, entity, address, snapshot.values)));

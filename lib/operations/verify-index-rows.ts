@@ -2,7 +2,6 @@ import type { Entity } from '../define/entity.ts';
 import type { Suspicion } from '../define/finding.ts';
 import { indexEntriesOf, isSameEntry, remoteIndexesOf } from '../define/index-entries.ts';
 import { parseKey } from '../define/key-template.ts';
-import { patternsOf } from '../define/patterns-of.ts';
 import type { Engine } from '../engine/engine.ts';
 import { readValues, repairEntry, repairIntent } from '../engine/reconcile/repair.ts';
 import { siblingFormOf } from '../engine/write/siblings.ts';
@@ -25,7 +24,7 @@ export async function checkLeftOver(
   const row = await (form ? form.readAny(engine.storage, scanned) : readRow(engine.storage, scanned));
   if (!row) return [];
   const verdicts: (readonly Suspicion[] | undefined)[] = [await checkRemoteRow(engine, entity, row)];
-  for (const pattern of patternsOf(entity)) verdicts.push(await pattern.verifyRow?.(engine, entity, row, members));
+  for (const pattern of entity.patterns) verdicts.push(await pattern.verifyRow?.(engine, entity, row, members));
   const found = verdicts.filter((verdict) => verdict !== undefined);
   // Two indexes of one table may have rows of one shape: the row is left over if neither has an entity for it.
   return found.find((suspicions) => suspicions.length === 0) ?? found[0] ?? [];

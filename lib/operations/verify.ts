@@ -5,7 +5,6 @@ import { type Entity, isWrittenByClients } from '../define/entity.ts';
 import type { Finding, Suspicion } from '../define/finding.ts';
 import { remoteTables } from '../define/index-entries.ts';
 import type { Pattern } from '../define/pattern.ts';
-import { patternsOf } from '../define/patterns-of.ts';
 import type { Engine } from '../engine/engine.ts';
 import { judgeRow } from '../engine/read/judge-row.ts';
 import { ANY_ROWS } from '../engine/read/page-length.ts';
@@ -70,7 +69,7 @@ export function canVerify(entity: Entity): boolean {
   if (isWrittenByClients(entity)) return !entity.period;
   const isVerified = (pattern: Pattern) =>
     Boolean(pattern.verify || pattern.verifyPartition || pattern.remoteIndexes || pattern.blobs);
-  return !entity.period && (entity.archive !== undefined || patternsOf(entity).some(isVerified));
+  return !entity.period && (entity.archive !== undefined || entity.patterns.some(isVerified));
 }
 
 /** Looks at some rows. Throws as reads and writes do; then the same page may be asked for again. */
@@ -215,7 +214,7 @@ async function checkUnit(
     suspicions.push(...(await checkEntity(engine, kind, address, only)));
   else if (!isArchive && only === undefined) suspicions.push(...(await checkLeftOver(engine, entity, row, members)));
   if (row.table !== entity.table || only !== undefined) return suspicions;
-  for (const { name, verifyPartition } of patternsOf(entity)) {
+  for (const { name, verifyPartition } of entity.patterns) {
     const once = JSON.stringify([name, row.partition]);
     if (!verifyPartition?.types(entity).includes(String(EntityType)) || partitions.has(once)) continue;
     partitions.add(once);

@@ -1,5 +1,4 @@
 import type { Pattern } from '../define/pattern.ts';
-import { usePatterns } from '../define/patterns-of.ts';
 import { compoundKey } from './compound-key.ts';
 import { dataSeries } from './data-series.ts';
 import { denormalization } from './denormalization.ts';
@@ -22,5 +21,3 @@ export const patterns: readonly Pattern[] = [
   largeEntities,
   dataSeries,
 ];
-
-usePatterns(patterns);

@@ -7,7 +7,7 @@ import { Presets, SingleBar } from 'cli-progress';
 import pMap from 'p-map';
 import { z } from 'zod';
 import type { Entity, Values } from '../../lib/define/entity.ts';
-import { decidedFields } from '../../lib/define/patterns-of.ts';
+import { decidedFields } from '../../lib/define/kept-fields.ts';
 import { pathTo } from '../../lib/http/route.ts';
 import { run } from '../cli/command.ts';
 import { toStoredEntity } from '../cli/stored-entity.ts';

@@ -2,9 +2,9 @@ import { isDeepStrictEqual } from 'node:util';
 import { type ColumnType, type Entity, isWrittenByClients, omit, pick, type Values } from '../../define/entity.ts';
 import { type Live, storedVersion, toSnapshot, toValues } from '../../define/entity-codec.ts';
 import { addressIfAny, isCopy } from '../../define/index-entries.ts';
+import { decidedFields } from '../../define/kept-fields.ts';
 import { parseKey } from '../../define/key-template.ts';
 import type { RowForm } from '../../define/pattern.ts';
-import { decidedFields, patternsOf } from '../../define/patterns-of.ts';
 import { validate, validateTexts } from '../../define/validation.ts';
 import { RowkeyError } from '../../errors.ts';
 import type { Row } from '../../storage/rows.ts';
@@ -65,7 +65,7 @@ function hasKeys(entity: Entity, row: Row, values: Values): boolean {
 }
 
 function rowFormOf(entity: Entity): RowForm | undefined {
-  return patternsOf(entity).find(({ rowForm }) => rowForm)?.rowForm;
+  return entity.patterns.find(({ rowForm }) => rowForm)?.rowForm;
 }
 
 /** The row key of the entity that a row belongs to. */

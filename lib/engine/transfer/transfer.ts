@@ -7,7 +7,6 @@ import type { Hold } from '../../define/engine.ts';
 import type { Entity, Values } from '../../define/entity.ts';
 import { type Snapshot, toSnapshot } from '../../define/entity-codec.ts';
 import { addressOf, indexEntriesOf, isContested } from '../../define/index-entries.ts';
-import { patternsOf } from '../../define/patterns-of.ts';
 import { maskOf, parse } from '../../define/validation.ts';
 import { busy, RowkeyError } from '../../errors.ts';
 import { type Address, readRow, tryAction } from '../../storage/rows.ts';
@@ -234,7 +233,7 @@ async function carry(work: Work): Promise<string | undefined> {
 async function carriedRows({ engine, entity, destination, transfer, from, to }: Work): Promise<CarriedRows> {
   const put: CarriedRows['put'][number][] = [];
   const drop: string[] = [];
-  for (const pattern of patternsOf(entity)) {
+  for (const pattern of entity.patterns) {
     const there = { entity: destination, address: to, to: transfer.to ?? {} };
     const carried = await pattern.carry?.(engine, entity, from, there);
     put.push(...(carried?.put ?? []));

@@ -1,12 +1,11 @@
 import type { Entity, Values } from '../../define/entity.ts';
-import { patternsOf } from '../../define/patterns-of.ts';
 import { RowkeyError } from '../../errors.ts';
 import { type BlobAddress, deleteBlob } from '../../storage/blobs.ts';
 import type { Storage } from '../../storage/storage.ts';
 
 /** The blobs that an entity in this state refers to. */
 export function blobsOf(entity: Entity, values: Values | undefined): BlobAddress[] {
-  return values ? patternsOf(entity).flatMap((pattern) => pattern.blobs?.(entity, values) ?? []) : [];
+  return values ? entity.patterns.flatMap((pattern) => pattern.blobs?.(entity, values) ?? []) : [];
 }
 
 /** Deletes the blobs that `of` refers to and `but` does not. A blob that cannot be deleted now is an orphan. */

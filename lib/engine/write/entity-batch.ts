@@ -4,7 +4,7 @@ import type { Change } from '../../define/change.ts';
 import { type Entity, pick, type Values } from '../../define/entity.ts';
 import { liveValues, toSnapshot } from '../../define/entity-codec.ts';
 import { addressOf } from '../../define/index-entries.ts';
-import { keptFields } from '../../define/patterns-of.ts';
+import { keptFields } from '../../define/kept-fields.ts';
 import { validate } from '../../define/validation.ts';
 import { busy, entityError, RowkeyError } from '../../errors.ts';
 import { checkPeriod, unlessTableMissing, withPeriodTable } from '../../patterns/high-volume-delete.ts';

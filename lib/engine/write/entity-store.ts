@@ -4,7 +4,7 @@ import { type Conditions, checkConditions } from '../../define/conditions.ts';
 import { type Entity, omit, pick, type Values } from '../../define/entity.ts';
 import { type Live, liveValues, type Snapshot, toSnapshot } from '../../define/entity-codec.ts';
 import { addressOf } from '../../define/index-entries.ts';
-import { decidedFields, keptFields, patternsOf, referenceFields } from '../../define/patterns-of.ts';
+import { decidedFields, keptFields, referenceFields } from '../../define/kept-fields.ts';
 import { isReference } from '../../define/reference.ts';
 import { validate } from '../../define/validation.ts';
 import { busy, entityError, RowkeyError } from '../../errors.ts';
@@ -206,7 +206,7 @@ export async function droppingBlobs<Result>(
 }
 
 function refusePatch(entity: Entity, fields: readonly string[]): void {
-  for (const pattern of patternsOf(entity)) {
+  for (const pattern of entity.patterns) {
     const error = pattern.refusePatch?.(entity, fields);
     if (error) throw error;
   }

@@ -8,7 +8,6 @@ import {
   isSameEntry,
   unionOfEntries,
 } from '../../define/index-entries.ts';
-import { patternsOf } from '../../define/patterns-of.ts';
 import { busy, RowkeyError } from '../../errors.ts';
 import { type Action, type Address, MAX_TRANSACTION_ACTIONS, type Properties } from '../../storage/rows.ts';
 
@@ -37,7 +36,7 @@ export type WriteMark = Pick<PlanDraft, 'writeId' | 'now'>;
 
 /** The row keys that a plan for these changes needs read first. */
 export function siblingRowsOf(entity: Entity, changes: readonly Change[]): string[] {
-  const rows = patternsOf(entity).flatMap(({ siblings }) =>
+  const rows = entity.patterns.flatMap(({ siblings }) =>
     changes.flatMap((change) => [...(siblings?.(entity, change) ?? [])]),
   );
   return [...new Set(rows)];
@@ -49,7 +48,7 @@ export function planPartition(entity: Entity, given: readonly Change[], siblings
   const changes = given.map((change) => complete(entity, change, draft));
   for (const change of changes)
     draft.actions.push({ action: entityAction(entity, change, mark.writeId), part: { of: 'entity' } });
-  for (const pattern of patternsOf(entity)) pattern.plan?.(entity, changes, draft);
+  for (const pattern of entity.patterns) pattern.plan?.(entity, changes, draft);
   const { actions } = draft;
   // Storage takes a row once in a transaction. Two entities that swap a value, or want one, meet here.
   if (new Set(actions.map(({ action }) => action.row)).size < actions.length)
@@ -72,7 +71,7 @@ export function planPartition(entity: Entity, given: readonly Change[], siblings
 /** The change with the fields that patterns set. */
 function complete(entity: Entity, change: Change, draft: PlanDraft): Change {
   let { after } = change;
-  for (const pattern of patternsOf(entity))
+  for (const pattern of entity.patterns)
     if (after) after = pattern.complete?.(entity, { ...change, after }, draft) ?? after;
   return { ...change, after };
 }
@@ -97,15 +96,13 @@ function claimsOf(entity: Entity, { address: owner, before, after, arrival }: Ch
 function leavesTombstone(entity: Entity, change: Change): boolean {
   // No intent is sent for a row that stays for good.
   if (change.after || remainsOf(entity, change)) return false;
-  return change.movedTo !== undefined || patternsOf(entity).some((pattern) => pattern.leavesTombstone);
+  return change.movedTo !== undefined || entity.patterns.some((pattern) => pattern.leavesTombstone);
 }
 
 /** What stays under the key of a deleted entity for good. */
 function remainsOf(entity: Entity, { before, after }: Change): Properties | undefined {
   if (after || before.state !== 'live') return undefined;
-  return patternsOf(entity)
-    .map((pattern) => pattern.remains?.(entity, before))
-    .find((remains) => remains !== undefined);
+  return entity.patterns.map((pattern) => pattern.remains?.(entity, before)).find((remains) => remains !== undefined);
 }
 
 function entityAction(entity: Entity, change: Change, writeId: string): Action {

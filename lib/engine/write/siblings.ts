@@ -2,7 +2,6 @@ import pMap from 'p-map';
 import type { Change, Siblings } from '../../define/change.ts';
 import type { Entity } from '../../define/entity.ts';
 import type { SiblingForm } from '../../define/pattern.ts';
-import { patternsOf } from '../../define/patterns-of.ts';
 import { RowkeyError } from '../../errors.ts';
 import { type Action, type Address, type Row, readRow } from '../../storage/rows.ts';
 import type { Engine } from '../engine.ts';
@@ -110,7 +109,7 @@ export async function readSiblings(
   };
   const rows = await pMap(siblingRowsOf(entity, changes), readOne, { concurrency: READS_CONCURRENCY });
   const leaving = changes.filter(({ after }) => !after);
-  const ranges = patternsOf(entity).flatMap(({ readSiblings: readAll }) =>
+  const ranges = entity.patterns.flatMap(({ readSiblings: readAll }) =>
     readAll
       ? leaving.map(
           ({ address }) =>
@@ -125,7 +124,7 @@ export async function readSiblings(
 
 /** How sibling rows of an entity are stored; undefined where all of them fit their rows. */
 export function siblingFormOf(entity: Entity): SiblingForm | undefined {
-  return patternsOf(entity).find(({ siblingForm }) => siblingForm)?.siblingForm;
+  return entity.patterns.find(({ siblingForm }) => siblingForm)?.siblingForm;
 }
 
 function readSibling({ storage }: Engine, entity: Entity, address: Address): Promise<Row | undefined> {

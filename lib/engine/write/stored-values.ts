@@ -1,7 +1,7 @@
 import pMap from 'p-map';
 import type { Entity, Values } from '../../define/entity.ts';
 import { addressOf } from '../../define/index-entries.ts';
-import { patternsOf, referenceFields } from '../../define/patterns-of.ts';
+import { referenceFields } from '../../define/kept-fields.ts';
 import { ReferenceBroken } from '../../define/reference.ts';
 import type { Engine } from '../engine.ts';
 
@@ -15,7 +15,7 @@ const FIELDS_CONCURRENCY = 8;
 /** The values as a row holds them. A value that is as in `current`, as it was stored, stays the same. */
 export async function toStored(engine: Engine, entity: Entity, values: Values, current: Values = {}): Promise<Values> {
   let stored = values;
-  for (const pattern of patternsOf(entity)) stored = (await pattern.store?.(engine, entity, stored, current)) ?? stored;
+  for (const pattern of entity.patterns) stored = (await pattern.store?.(engine, entity, stored, current)) ?? stored;
   return stored;
 }
 
@@ -50,7 +50,7 @@ function rethrow(_field: string, error: Error): never {
 
 /** Undefined where the value is no reference. */
 async function loadField(engine: Engine, entity: Entity, values: Values, field: string): Promise<string | undefined> {
-  for (const pattern of patternsOf(entity)) {
+  for (const pattern of entity.patterns) {
     const text = await pattern.load?.(engine, entity, values, field);
     if (text !== undefined) return text;
   }
@@ -69,7 +69,7 @@ export async function toPlaced(
 ): Promise<Values> {
   let placed: Values = { ...(await toPlain(engine, entity, values, () => undefined)), ...there.to };
   const address = addressOf(there.entity, placed);
-  for (const pattern of patternsOf(entity))
+  for (const pattern of entity.patterns)
     placed = { ...placed, ...(await pattern.copy?.(engine, entity, values, address)) };
   return toStored(engine, there.entity, placed);
 }
