@@ -1,0 +1,113 @@
+import { beforeAll, describe, expect, test } from 'vitest';
+import { z } from 'zod';
+import { defineEntity } from '../../../lib/define/define-entity.ts';
+import type { Role, Values } from '../../../lib/define/entity.ts';
+import { readEntity } from '../../../lib/engine/read/retrieve.ts';
+import { createEntity } from '../../../lib/engine/write/entity-store.ts';
+import { readSelect } from '../../../lib/http/entity-list.ts';
+import { presentEntity, presentList, presentToWriter, presentWithGaps } from '../../../lib/http/present.ts';
+import type { App } from '../../../lib/http/route.ts';
+import { BlobGone } from '../../../lib/patterns/large-entities.ts';
+import { deploy } from '../../fixtures/deploy.ts';
+import { openWorld, type World } from '../../world.ts';
+import { testApp, testContext } from './request.ts';
+
+/** A writer must be able to read a restricted field, by another role if need be. */
+const RESTRICTED = { owner: ['hr', 'operator'], code: ['hr', 'reader', 'operator'] } as const;
+const { vaults } = deploy(
+  defineEntity('vaults', {
+    schema: z.object({
+      site: z.string(),
+      vaultId: z.string(),
+      owner: z.string().optional(),
+      code: z.string().optional(),
+      note: z.string().optional(),
+    }),
+    table: 'vaults',
+    key: { partition: '{site}', row: '{vaultId}' },
+    encrypted: ['code'],
+    large: ['note'],
+    access: { read: ['reader', 'hr'], write: ['hr', 'operator'], restricted: RESTRICTED },
+  }),
+);
+
+let world: World;
+let app: App;
+let stored: Values;
+const vault = { site: 'Bern', vaultId: '1', owner: 'Ann', code: '4711', note: 'x'.repeat(1_000_000) };
+beforeAll(async () => {
+  world = await openWorld(import.meta.url, [vaults]);
+  app = testApp(import.meta.url, { engine: world.engine });
+  await createEntity(world.engine, vaults, vault);
+  stored = (await readEntity(world.engine, vaults, vault)).values;
+});
+
+const as = (role: Role, isLastAttempt = true) =>
+  testContext(app, { caller: { subject: 'ann', roles: [role], claims: {} }, isLastAttempt });
+const withoutOwner = { site: vault.site, vaultId: vault.vaultId, code: vault.code, note: vault.note };
+
+describe('an entity', () => {
+  test('is presented with its encrypted and large fields, which are stored as references', async () => {
+    expect(typeof stored.code).toBe('object');
+    expect(await presentEntity(as('hr'), vaults, stored)).toEqual(vault);
+  });
+
+  test('is presented without the restricted fields that no role of the caller may read', async () => {
+    expect(await presentEntity(as('reader'), vaults, stored)).toEqual(withoutOwner);
+    expect(await presentList(as('reader'), vaults, [stored, stored])).toEqual([withoutOwner, withoutOwner]);
+  });
+
+  test('is presented by its key alone to a writer who may not read it', async () => {
+    expect(await presentToWriter(as('operator'), vaults, stored)).toEqual({ site: 'Bern', vaultId: '1' });
+    expect(await presentToWriter(as('hr'), vaults, stored)).toEqual(vault);
+  });
+});
+
+describe('a field that cannot be read', () => {
+  // Encrypted for another key of the entity.
+  const broken = () => ({ ...stored, vaultId: '2' });
+
+  test('fails a read of the entity, naming the field and no value', async () => {
+    await expect(presentEntity(as('hr'), vaults, broken())).rejects.toMatchObject({
+      code: 'needs-repair',
+      message: '"code" of an entity of vaults cannot be read.',
+      details: { field: 'code' },
+    });
+  });
+
+  test('is null in a list and in the response to a write', async () => {
+    const gap = { ...vault, vaultId: '2', code: null };
+    expect(await presentWithGaps(as('hr'), vaults, broken())).toEqual(gap);
+    expect(await presentList(as('hr'), vaults, [stored, broken()])).toEqual([vault, gap]);
+    expect(await presentToWriter(as('hr'), vaults, broken())).toEqual(gap);
+  });
+
+  test('asks for another read when only its blob is missing, until the last attempt', async () => {
+    const lost = { ...stored, note: { ...Object(stored.note), blob: 'vaults/none' } };
+    await expect(presentWithGaps(as('hr', false), vaults, lost)).rejects.toBeInstanceOf(BlobGone);
+    expect(await presentWithGaps(as('hr'), vaults, lost)).toEqual({ ...vault, note: null });
+    await expect(presentEntity(as('hr'), vaults, lost)).rejects.toMatchObject({ details: { field: 'note' } });
+  });
+});
+
+describe('select', () => {
+  const select = (text: string) => readSelect(vaults, new URLSearchParams(text));
+
+  test.each([
+    ['', undefined],
+    ['select=', undefined],
+    ['select=owner', ['owner']],
+    ['select=owner,%20note', ['owner', 'note']],
+  ])('in %j names %j', (text, fields) => {
+    expect(select(text)).toEqual(fields);
+  });
+
+  test.each(['none', 'owner,', 'Owner', '__proto__', 'constructor', 'owner;note', 'PartitionKey'])(
+    'is rejected when it names a field that does not exist: %j',
+    (fields) => {
+      expect(() => select(`select=${fields}`)).toThrow(
+        expect.objectContaining({ code: 'invalid-input', details: expect.objectContaining({ field: 'select' }) }),
+      );
+    },
+  );
+});
