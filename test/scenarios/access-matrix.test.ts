@@ -467,7 +467,7 @@ function expectFields({ entity, route, parts }: Target, caller: Caller, { path }
   }
 }
 
-test('knows how to make one of every entity, with all of its fields', () => {
+test('creates one of every entity, with all of its fields', () => {
   expect(Object.keys(SAMPLES).sort()).toEqual(model.list.map(({ name }) => name).sort());
 });
 
@@ -511,7 +511,7 @@ describe.each(CALLERS)('$name', (caller) => {
   });
 });
 
-test('who was refused has changed nothing', async () => {
+test('a rejected request changes nothing', async () => {
   for (const [name, { entity, values }] of seeds) {
     const { body } = await must(send(EVERYTHING, 'GET', pathOf(name, entity, values)), 200);
     const { photo: _, employeeCount: __, ...rest } = values;
@@ -519,7 +519,7 @@ test('who was refused has changed nothing', async () => {
   }
 });
 
-test('what is included is shown by its own declaration', async () => {
+test('an included child is presented by the access rules of its own declaration', async () => {
   const review = instances.find(({ entity }) => entity.name === 'reviews');
   const employees = model.list.find(({ name }) => name === 'employees') as Entity;
   for (const caller of CALLERS) {
@@ -531,7 +531,7 @@ test('what is included is shown by its own declaration', async () => {
   }
 });
 
-test('an operator is shown a key in findings, messages and the audit log with the role that reads the entity', async () => {
+test('an operator gets keys in findings, messages and the audit log only with a role that may read the entity', async () => {
   const operator = CALLERS.find(({ name }) => name === 'an operator') as Caller;
   const both = CALLERS.find(({ name }) => name === 'an operator who is hr') as Caller;
   const [from, to] = [-3_600_000, 60_000].map((ms) => new Date(Date.now() + ms).toISOString());
@@ -551,11 +551,11 @@ test('an operator is shown a key in findings, messages and the audit log with th
   }
 });
 
-describe('a role that writes and does not read', () => {
+describe('a role that may write and not read', () => {
   const operator = CALLERS.find(({ name }) => name === 'an operator') as Caller;
   const hr = CALLERS.find(({ name }) => name === 'hr') as Caller;
 
-  test('is not told by a batch that the stored entity equals the sent one', async () => {
+  test('does not learn from a batch that the stored entity equals the sent one', async () => {
     const body = { items: [SAMPLES.doorevents?.(counter++)] };
     const statuses = async (caller: Caller) => {
       const reply = await must(send(caller, 'POST', '/api/doorevents/batch', body), 200);
@@ -567,7 +567,7 @@ describe('a role that writes and does not read', () => {
   });
 
   test.each([-1, -1_000, -(2 ** 31), 1_000_001, 2 ** 31 - 1])(
-    'is answered alike whatever the count is when it adds %d',
+    'gets the same response whatever the count is when it adds %d',
     async (by) => {
       const seed = pathOf(
         'messagehours',
@@ -585,7 +585,7 @@ describe('a role that writes and does not read', () => {
     },
   );
 
-  test('adds up to a million at a time', async () => {
+  test('may add up to a million at a time', async () => {
     const seed = pathOf(
       'messagehours',
       seeds.get('messagehours')?.entity as Entity,

@@ -141,7 +141,7 @@ describe.each(['archive', 'move'] as const)('in the middle of an %s', (operation
   const destination = operation === 'archive' ? former : employees;
   const arrived = (one: Values) => (operation === 'archive' ? one : there(one));
 
-  test('a caller’s delete is never undone', async () => {
+  test('a delete by a caller is never undone', async () => {
     const calls = await interruptEverywhere(
       operation,
       (one) => deleteEntity(engine, employees, one),
@@ -153,7 +153,7 @@ describe.each(['archive', 'move'] as const)('in the middle of an %s', (operation
     expect(calls).toBeGreaterThan(10);
   });
 
-  test('a caller’s change goes along, or is refused', async () => {
+  test('a change by a caller is transferred too, or rejected', async () => {
     await interruptEverywhere(
       operation,
       (one) => patchEntity(engine, employees, one, { phone: '5', email: `p${one.email}` }),
@@ -166,11 +166,11 @@ describe.each(['archive', 'move'] as const)('in the middle of an %s', (operation
   });
 });
 
-describe.each(['archive', 'move'] as const)('an %s whose message comes twice', (operation) => {
+describe.each(['archive', 'move'] as const)('an %s whose message is delivered twice', (operation) => {
   const destination = operation === 'archive' ? former : employees;
   const arrived = (one: Values) => (operation === 'archive' ? one : there(one));
 
-  test('is done once, whenever the second is handled beside the first, and what was written since stays', async () => {
+  test('is done once, however the two deliveries interleave, and keeps later writes', async () => {
     await interruptEverywhere(
       operation,
       async (one, transfer) => {
@@ -186,7 +186,7 @@ describe.each(['archive', 'move'] as const)('an %s whose message comes twice', (
     );
   });
 
-  test('does not bring back one that was deleted in between', async () => {
+  test('does not restore an entity that was deleted in between', async () => {
     await interruptEverywhere(
       operation,
       async (one, transfer) => {
@@ -201,7 +201,7 @@ describe.each(['archive', 'move'] as const)('an %s whose message comes twice', (
     );
   });
 
-  test('leaves alone who comes after under the same key with the same email', async () => {
+  test('leaves a later entity with the same key and email unchanged', async () => {
     const heirs = new Map<unknown, Values>();
     await interruptEverywhere(
       operation,
@@ -229,7 +229,7 @@ describe.each(['archive', 'move'] as const)('an %s whose message comes twice', (
 });
 
 describe('a move', () => {
-  test('is not taken for a delete when a caller creates one of the key that it leaves', async () => {
+  test('is not mistaken for a delete when a caller creates an entity with the old key', async () => {
     await interruptEverywhere(
       'move',
       async (one) => createEntity(engine, movers, somebody({ department: one.department, employeeId: one.employeeId })),
@@ -238,7 +238,7 @@ describe('a move', () => {
     );
   });
 
-  test('never lets the email go free, nor the new place be written before its time', async () => {
+  test('never releases the email, and does not open the new key for writes too early', async () => {
     await interruptEverywhere(
       'move',
       async (one) => {
@@ -255,7 +255,7 @@ describe('a move', () => {
     );
   });
 
-  test('of one that is not in a unique index yet, or was lost there, takes it in, whoever does so beside it', async () => {
+  test('adds a missing entry of a unique index, also when another process adds it concurrently', async () => {
     const indexEntry = (one: Values) =>
       indexEntriesOf(employees, one).find(({ index }) => index === 'emailCompanyWide');
     await interruptEverywhere(
@@ -275,7 +275,7 @@ describe('a move', () => {
     );
   });
 
-  test('to where the key is taken fails with a reason and changes nothing', async () => {
+  test('fails with a reason and changes nothing when the new key is taken', async () => {
     const one = await hire({ department: 'Mover' }, movers);
     await hire({ department: 'Mover2', employeeId: one.employeeId }, movers);
     const taken = await requestMove(engine, movers, one, { department: 'Mover2' });
@@ -290,7 +290,7 @@ describe('a move', () => {
     await expectIndexesToAgree(world.storage, movers);
   });
 
-  test('keeps the employee number taken in every department, and frees it with the employee', async () => {
+  test('keeps the employee number taken in every department until the employee is deleted', async () => {
     const one = await hire({ department: 'Numbered' });
     const same = { employeeId: one.employeeId };
     const taken = { code: 'duplicate-value', details: { field: 'employeeId' } };
@@ -307,7 +307,7 @@ describe('a move', () => {
     await expectIndexesToAgree(world.storage, employees);
   });
 
-  test('there and back is not repeated by a message that comes twice', async () => {
+  test('there and back is not repeated when a message is delivered twice', async () => {
     const one = await hire({ department: 'Back' });
     const first = await transferOf('move', one);
     await runTransfer(later(engine), employees, first);
@@ -321,7 +321,7 @@ describe('a move', () => {
     await expectIndexesToAgree(world.storage, employees);
   });
 
-  test('of a manager clears the department that it leaves', async () => {
+  test('of a manager clears the copies in the old department', async () => {
     const one = await hire({ department: 'Led' });
     await createEntity(engine, departments, { department: 'Led', managerId: one.employeeId });
     await requestMove(engine, employees, one, { department: 'Led2' });
@@ -358,7 +358,7 @@ test.each(['archive', 'move'] as const)(
   },
 );
 
-test('where a unique value is one of a department, a move takes that of the other, or fails as it is taken there', async () => {
+test('a move claims a unique value of the new partition, or fails if it is taken there', async () => {
   const sit = (department: string, employeeId: string, desk: string) =>
     createEntity(engine, desks, { department, employeeId, desk });
   const status = async (operationId: string) =>
@@ -382,7 +382,7 @@ test('where a unique value is one of a department, a move takes that of the othe
 });
 
 describe('an archive', () => {
-  test('of a second one with a key fails and keeps both', async () => {
+  test('fails and keeps both when the archive already has an entity with the key', async () => {
     const one = await hire({ department: 'Twice' });
     await requestArchive(engine, employees, one);
     await world.settle();
@@ -394,7 +394,7 @@ describe('an archive', () => {
     expect(await valuesOf(employees, second)).toEqual(second);
   });
 
-  test('asked for of one that was created anew since leaves that one alone', async () => {
+  test('does not affect an entity that was deleted and created again since the request', async () => {
     const one = await hire({ department: 'Anew' });
     const transfer = await transferOf('archive', one);
     await deleteEntity(engine, employees, one);
@@ -407,7 +407,7 @@ describe('an archive', () => {
     expect(await statusOf('archive', transfer.operationId)).toMatchObject({ status: 'failed' });
   });
 
-  test('that was never asked for never succeeds', async () => {
+  test('never succeeds without a recorded request', async () => {
     const operationId = '2026-11-20-00000000-0000-0000-0000-000000000000';
     const transfer: Transfer = {
       version: MESSAGE_VERSION,

@@ -12,8 +12,8 @@ const hr = product.as('hr');
 const reader = product.as('reader');
 const nobody = product.as(undefined);
 
-describe('a path or a method that no route has', () => {
-  test('is a problem that names the methods of the path', async () => {
+describe('a path or a method without a route', () => {
+  test('returns a problem that names the methods of the path', async () => {
     for (const path of ['/api/none', '/api/none/', '/api/employees/a/b/c/d/e?x=1', '/api//', '/api/health/x']) {
       const reply = await nobody('GET', path);
       expect(reply).toMatchObject({ status: 404, body: { type: '/api/problems#not-found', status: 404 } });
@@ -33,14 +33,14 @@ describe('a path or a method that no route has', () => {
     }
   });
 
-  test('OPTIONS lists the methods of a path, and is 404 where there is none', async () => {
+  test('returns the methods of a path to OPTIONS, and 404 for an unknown path', async () => {
     const reply = await nobody('OPTIONS', '/api/employees/Sales/1');
     expect(reply).toMatchObject({ status: 204, body: '' });
     expect(reply.headers.get('allow')).toBe('GET, HEAD, PUT, PATCH, DELETE, OPTIONS');
     expect((await nobody('OPTIONS', '/api/none')).status).toBe(404);
   });
 
-  test('HEAD is answered as GET, without the body', async () => {
+  test('returns the headers of GET to HEAD, without the body', async () => {
     const one = somebody({ department: 'R&D / Ünïted' });
     const created = await hr('POST', '/api/employees', { body: one });
     const path = created.headers.get('location') ?? '';
@@ -63,7 +63,7 @@ describe('a path or a method that no route has', () => {
 });
 
 describe('a body', () => {
-  test('that is too large is 413', async () => {
+  test('returns 413 when too large', async () => {
     const body = { lastName: 'x'.repeat(1_100_000) };
     expect(await hr('POST', '/api/departments', { body })).toMatchObject({
       status: 413,
@@ -71,7 +71,7 @@ describe('a body', () => {
     });
   });
 
-  test('of another media type than JSON is 415, and without one is read as JSON', async () => {
+  test('returns 415 for a media type other than JSON, and is read as JSON without one', async () => {
     const body = JSON.stringify({ department: 'Typed' });
     const create = (type: string) => hr('POST', '/api/departments', { body, headers: { 'content-type': type } });
     for (const type of ['text/plain;charset=UTF-8', 'application/x-www-form-urlencoded', 'text/json', 'json'])
@@ -88,7 +88,7 @@ describe('a body', () => {
     }
   });
 
-  test('of undeclared length is 411, as the host delivers it empty', async () => {
+  test('returns 411 without a declared length, because the host delivers it empty', async () => {
     const body = JSON.stringify({ department: 'Chunked' });
     for (const method of ['POST', 'PUT', 'PATCH']) {
       const path = method === 'POST' ? '/api/departments' : '/api/departments/Chunked';
@@ -100,7 +100,7 @@ describe('a body', () => {
   });
 });
 
-test('addresses in response headers are ASCII, whatever the keys are', async () => {
+test('paths in response headers are ASCII, whatever the keys are', async () => {
   const department = 'Ünïted 🙂';
   const created = await hr('POST', '/api/employees', { body: somebody({ department }) });
   expect(created.status).toBe(201);

@@ -114,7 +114,7 @@ const ROLES_OF: Readonly<Record<Attack['who'], readonly string[]>> = {
   operator: ['operator'],
 } as never;
 
-test(`${REQUESTS} hostile requests get described answers, no unexpected 5xx and no secret`, async () => {
+test(`${REQUESTS} hostile requests get described responses, no unexpected 5xx and no secret`, async () => {
   const openapi = (await (await fetch(new URL('/api/openapi.json', product.url))).json()) as OpenApi;
   const checker = openapiChecker(openapi);
   const authorizations = await tokens();

@@ -37,7 +37,7 @@ async function everyLine(): Promise<string[]> {
   return (await Promise.all(blobs)).flat();
 }
 
-test('every change is there once it is answered: who, what, when, and no values', async () => {
+test('records every change before the response: who, what, when, and no values', async () => {
   const from = now();
   const one = somebody({ department: 'Audited', phone: 'a secret number' });
   const path = `/api/employees/Audited/${one.employeeId}`;
@@ -99,7 +99,7 @@ test('every change is there once it is answered: who, what, when, and no values'
   expect(await changesSince(from)).toEqual(changes);
 });
 
-test('what an operator does with poison messages is recorded', async () => {
+test('records what an operator does with poison messages', async () => {
   const from = now();
   const text = 'no JSON either';
   await product.storage.queue('index-changes').sendMessage(text);
@@ -145,7 +145,7 @@ describe('a range of time', () => {
     );
   };
 
-  test('has what was in it, hour by hour, and no other hour is read', async () => {
+  test('returns its changes, and reads no other hour', async () => {
     await prepare();
     const reply = await operator('GET', `${AUDIT}?${query}`);
     expect(reply.body.items.map(({ row }: ChangeRecord) => row)).toEqual(wanted());
@@ -161,7 +161,7 @@ describe('a range of time', () => {
     ]);
   });
 
-  test('comes by pages', async () => {
+  test('is returned page by page', async () => {
     await prepare();
     const found: string[] = [];
     for (let next: string | undefined = `${AUDIT}?${query}&top=4`; next; ) {
@@ -188,12 +188,12 @@ describe('a range of time', () => {
     ['from=2026-03-01T00:00:00Z&to=2026-04-01T00:00:01Z', 'to', /too long after from/],
     [`${query}&top=0`, 'top', /top/],
     [`${query}&by=ann`, 'by', /is unknown/],
-  ])('is refused as %s', async (wrong, field, detail) => {
+  ])('is rejected as %s', async (wrong, field, detail) => {
     const reply = await operator('GET', `${AUDIT}?${wrong}`);
     expect(reply).toMatchObject({ status: 400, body: { field, detail: expect.stringMatching(detail) } });
   });
 
-  test('is empty where nothing was changed, and for operators alone', async () => {
+  test('is empty when nothing changed, and readable by operators only', async () => {
     const empty = 'from=2020-03-01T00:00:00Z&to=2020-04-01T00:00:00Z';
     expect(await operator('GET', `${AUDIT}?${empty}`)).toMatchObject({ status: 200, body: { items: [] } });
     for (const role of ['reader', 'hr'] as const)
@@ -202,7 +202,7 @@ describe('a range of time', () => {
   });
 });
 
-test('an explanation tells of the append, which is none of its transactions, and appends nothing', async () => {
+test('an explanation lists the append, does not count it as a transaction, and appends nothing', async () => {
   const before = await everyLine();
   const { body } = await ann('POST', '/api/logins?explain=true', { body: { employeeId: '000001', succeeded: true } });
   expect(body.transactions).toBe(1);
@@ -210,7 +210,7 @@ test('an explanation tells of the append, which is none of its transactions, and
   expect(await everyLine()).toEqual(before);
 });
 
-test('what cannot be recorded is not acknowledged, nothing more is changed meanwhile, and it is recorded later', async () => {
+test('does not acknowledge a change that cannot be recorded, rejects further changes, and records it later', async () => {
   const [one, other] = [somebody({ department: 'Unrecorded' }), somebody({ department: 'Unrecorded' })];
   await ann('POST', '/api/employees', { body: somebody() });
   const from = now();

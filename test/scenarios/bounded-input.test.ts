@@ -23,7 +23,7 @@ describe('a bound of a range', () => {
     },
   );
 
-  test('that is as long as a key is accepted', async () => {
+  test('is accepted up to the length of a key', async () => {
     const bound = 'x'.repeat(512 - 'empid_'.length);
     expect((await hr('GET', `/api/employees/Sales?from=${bound}&to=${bound}`)).status).toBe(200);
     expect(await hr('GET', `/api/employees/Sales?from=${bound}x`)).toMatchObject({
@@ -33,7 +33,7 @@ describe('a bound of a range', () => {
   });
 });
 
-describe('a day beyond the year 9999', () => {
+describe('a day after the year 9999', () => {
   // Read as UTC, it is a day of the year 10000.
   const at = '9999-12-31T23:59:59-14:00';
   const path = `${encodeURIComponent(at)}/9b2cbe2c-36c6-4b4b-8a2b-0f4a2f0b1a11`;
@@ -47,7 +47,7 @@ describe('a day beyond the year 9999', () => {
     ['GET', `expenses/000001/${path}`, undefined],
     ['POST', 'expenses', { employeeId: '000001', at, amount: 1, category: 'Meals' }],
     ['GET', `logins/000001?to=${encodeURIComponent('+010000-01-01')}`, undefined],
-  ])('is refused: %s %s', async (method, route, body) => {
+  ])('is rejected: %s %s', async (method, route, body) => {
     const answer = await hr(method, `/api/${route}`, body ? { body } : {});
     expect(answer, JSON.stringify(answer.body)).toMatchObject({
       status: 400,
@@ -56,7 +56,7 @@ describe('a day beyond the year 9999', () => {
   });
 });
 
-test('lists few of many errors, with few characters of each', async () => {
+test('lists a bounded number of errors, with a bounded length of each', async () => {
   const unknown = Array.from({ length: 70_000 }, (_, index) => [`f${index}`, 1]);
   for (const body of [
     Object.fromEntries(unknown),

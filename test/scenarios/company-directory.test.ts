@@ -15,7 +15,7 @@ async function hire(over: Record<string, unknown> = {}) {
 }
 
 describe('an employee over HTTP', () => {
-  test('is created, read, not read again while unchanged, and costs what it says', async () => {
+  test('is created, read, not sent again while unchanged, and reports its cost', async () => {
     const values = somebody();
     const created = await hr('POST', '/api/employees', { body: values });
     expect(created.status).toBe(201);
@@ -37,7 +37,7 @@ describe('an employee over HTTP', () => {
     expect(again).toMatchObject({ status: 304, body: '' });
   });
 
-  test('is replaced and patched under its ETag and no other', async () => {
+  test('is replaced and patched only with its current ETag', async () => {
     const { values, path, etag } = await hire();
     const replaced = await hr('PUT', path, { body: { ...values, phone: '1' }, headers: { 'if-match': etag } });
     expect(replaced).toMatchObject({ status: 200, body: { ...values, phone: '1' } });
@@ -57,7 +57,7 @@ describe('an employee over HTTP', () => {
     expect((await hr('DELETE', path)).status).toBe(404);
   });
 
-  test('is not written where If-None-Match names it, and only a reader is told that it is not modified', async () => {
+  test('is not written when If-None-Match names its ETag, and only GET returns 304', async () => {
     const { values, path, etag } = await hire();
     const body = { ...values, firstName: 'Changed' };
     for (const named of [etag, '*'])
@@ -89,13 +89,13 @@ describe('an employee over HTTP', () => {
     ['a key that is lost in a path', { department: '..' }, 'department'],
     ['a key that a slash is taken for', { department: 'a%2fb' }, 'department'],
     ['a key that is too long once it is escaped', { department: '/'.repeat(200) }, 'department'],
-  ])('is refused with %s, naming it', async (_, wrong, field) => {
+  ])('is rejected with %s, which the problem names', async (_, wrong, field) => {
     const values = { ...somebody({ department: 'Refused' }), ...wrong };
     expect(await hr('POST', '/api/employees', { body: values })).toMatchObject({ status: 400, body: { field } });
     expect((await reader('GET', '/api/employees/Refused')).body).toEqual({ items: [] });
   });
 
-  test('is refused as a body that is no JSON object of acceptable size', async () => {
+  test('is rejected when the body is not a JSON object of accepted size', async () => {
     for (const [body, status] of [
       ...['{', '[]', '"text"', '{"__proto__":{"a":1}}'].map((text) => [text, 400] as const),
       [`{"lastName":"${'x'.repeat(1_100_000)}"}`, 413] as const,
@@ -107,7 +107,7 @@ describe('an employee over HTTP', () => {
     expect(await hr('PUT', '/api/employees/Sales/999999', { body: '[1]' })).toMatchObject({ status: 404 });
   });
 
-  test('is refused where its key or its email is taken, without a word about who has it', async () => {
+  test('is rejected when its key or email is taken, without disclosing the other entity', async () => {
     const { values } = await hire({ firstName: 'Secretive' });
     const sameKey = await hr('POST', '/api/employees', { body: somebody({ employeeId: values.employeeId }) });
     expect(sameKey).toMatchObject({ status: 409, body: { type: '/api/problems#duplicate-key', field: 'employeeId' } });
@@ -120,7 +120,7 @@ describe('an employee over HTTP', () => {
     }
   });
 
-  test('is refused where another department has given its number, and found by it', async () => {
+  test('is rejected when another department uses its number, and found by its number', async () => {
     const { values, path } = await hire({ department: 'Numbers' });
     const twice = await hr('POST', '/api/employees', {
       body: somebody({ department: 'Other numbers', employeeId: values.employeeId }),
@@ -136,7 +136,7 @@ describe('an employee over HTTP', () => {
     expect(found.headers.get('content-location')).toBe(path);
   });
 
-  test('is found by its email and name in a department that is named as a route', async () => {
+  test('is found by its email and name in a department with the name of a route', async () => {
     for (const department of ['archive', 'move', 'by', 'photo', 'batch', 'Archive']) {
       const { values, path } = await hire({ department });
       expect((await reader('GET', path)).body).toEqual(values);
@@ -155,7 +155,7 @@ describe('an employee over HTTP', () => {
     }
   });
 
-  test('may be in a department of any name', async () => {
+  test('can be in a department of any name', async () => {
     const { values, path } = await hire({ department: 'R&D / 100% "Ünï"?#\\ +é🙂', lastName: "O'Brien / Söhne" });
     expect((await reader('GET', path)).body).toEqual(values);
     const part = encodeURIComponent(values.department);
@@ -164,7 +164,7 @@ describe('an employee over HTTP', () => {
     expect(byLastName.body).toEqual({ items: [values] });
   });
 
-  test('created twice at once with one email is there once', async () => {
+  test('is created once by two concurrent requests with one email', async () => {
     const one = somebody({ department: 'Race' });
     const other = somebody({ department: 'Race2', email: one.email });
     const replies = await Promise.all([one, other].map((body) => hr('POST', '/api/employees', { body })));
@@ -172,8 +172,8 @@ describe('an employee over HTTP', () => {
   });
 });
 
-describe('many callers at once', () => {
-  test('who change one employee, or hire into one list, are all served', async () => {
+describe('many concurrent callers', () => {
+  test('all succeed in changing one employee, or adding to one list', async () => {
     const { path } = await hire({ department: 'Crowd' });
     // Who is told to try again, as this machine is slow, does so.
     const served = (...request: Parameters<typeof hr>) =>
@@ -197,7 +197,7 @@ describe('many callers at once', () => {
 });
 
 describe('an index', () => {
-  test('answers one entity as an object and several as items', async () => {
+  test('returns one entity as an object and several as items', async () => {
     const { values } = await hire({ lastName: 'Indexed' });
     const { values: other } = await hire({ lastName: 'Indexed', department: 'Marketing' });
     expect((await reader('GET', `/api/employees/by/email/Sales/${values.email}`)).body).toEqual(values);
@@ -235,7 +235,7 @@ describe('a range', () => {
     expect(read).toEqual(ids);
   });
 
-  test('refuses a continuation that was forged or belongs to another query, and what it does not know', async () => {
+  test('rejects a forged continuation, one of another query, and unknown parameters', async () => {
     for (let count = 0; count < 2; count += 1) await hire({ department: 'Forged' });
     const { headers } = await reader('GET', '/api/employees/Forged?top=1');
     const token = /continuation=([^>&]+)/.exec(headers.get('link') ?? '')?.[1] ?? '';
@@ -261,7 +261,7 @@ describe('a range', () => {
 });
 
 describe('a caller', () => {
-  test('without a token, or with one that was tampered with, is told nothing', async () => {
+  test('gets 401 without a token, or with a token that was tampered with', async () => {
     const { path } = await hire();
     const nobody = await product.as(undefined)('GET', path);
     expect(nobody).toMatchObject({ status: 401, body: { type: '/api/problems#unauthenticated' } });
@@ -275,7 +275,7 @@ describe('a caller', () => {
       );
   });
 
-  test('sees and does what its role allows', async () => {
+  test('may read and write what its role allows', async () => {
     const { values, path } = await hire({ nationalId: '123-45-6789', birthDate: '1980-01-02' });
     const { nationalId, birthDate, ...rest } = values;
     expect((await hr('GET', path)).body).toEqual(values);
@@ -294,7 +294,7 @@ describe('a caller', () => {
 });
 
 describe('a department', () => {
-  test('has its manager’s name and email, and keeps them right', async () => {
+  test('has the name and email of its manager, and follows their changes', async () => {
     const { values: manager, path } = await hire({ department: 'Managed', firstName: 'May' });
     const nobody = await hr('POST', '/api/departments', { body: { department: 'Managed', managerId: '999999' } });
     expect(nobody).toMatchObject({ status: 400, body: { field: 'managerId' } });
@@ -326,7 +326,7 @@ describe('a department', () => {
 });
 
 describe('an archive and a move', () => {
-  test('take an employee out of every index and put it where it belongs', async () => {
+  test('remove an employee from every index and add it to the new ones', async () => {
     const { values, path } = await hire({ lastName: 'Leaver' });
     const asked = await hr('POST', `${path}/archive`);
     expect(asked).toMatchObject({ status: 202, body: { operation: 'archive', status: 'running' } });
@@ -350,7 +350,7 @@ describe('an archive and a move', () => {
     expect((await hr('POST', `${path}/archive`)).status).toBe(404);
   });
 
-  test('to another department keeps the email taken', async () => {
+  test('keep the email taken', async () => {
     const { values, path } = await hire({ department: 'Here' });
     const asked = await hr('POST', `${path}/move`, { body: { department: 'There' } });
     const location = asked.headers.get('location') ?? '';

@@ -85,7 +85,7 @@ async function orphans(): Promise<unknown[]> {
 }
 
 describe('an employee and its reviews', () => {
-  test('are read in one query, and one year’s by its key', async () => {
+  test('are read in one query, and one review by its key', async () => {
     const one = await hire('Reviewed');
     const other = await hire('Reviewed');
     const years = [2010, 2011, 2012];
@@ -107,7 +107,7 @@ describe('an employee and its reviews', () => {
     });
   });
 
-  test('of forty years at once are all there', async () => {
+  test('are all stored when forty are written concurrently', async () => {
     const one = await hire('Busy');
     // Each of them touches the employee. The clock stands still, so that nobody gives up where this machine is slow.
     const now = Date.now();
@@ -119,8 +119,8 @@ describe('an employee and its reviews', () => {
   });
 });
 
-describe('reviews go where their employee goes:', () => {
-  test('away with it', async () => {
+describe('reviews are transferred and deleted with their employee:', () => {
+  test('deleted with it', async () => {
     const one = await hire('Leaving');
     for (const year of [2010, 2011]) await review(one, year);
     await deleteEntity(engine, employees, one);
@@ -129,7 +129,7 @@ describe('reviews go where their employee goes:', () => {
     await expectIndexesToAgree(world.storage, employees);
   });
 
-  test('none is left or lost when one is written while the employee is deleted', async () => {
+  test('none is left over or lost when one is written while the employee is deleted', async () => {
     const outcomes = await Promise.all(
       Array.from({ length: 12 }, async () => {
         const one = await hire('Racing');
@@ -208,13 +208,13 @@ describe('a project and its tasks', () => {
   const project = (projectId: string) => ({ ...key(projectId), tasks: [{ ...key(projectId), task: 'plan' }] });
   const rows = async (table: string) => (await rowsOf(world.storage, table)).map(({ rowKey }) => rowKey);
 
-  test('are found whatever the id of the project has in it, and none of another one', async () => {
+  test('are found whatever characters the project id has, without those of another project', async () => {
     for (const projectId of ['road', 'road1', 'road_works', 'road_works_']) await start(projectId);
     for (const projectId of ['road', 'road1', 'road_works', 'road_works_'])
       expect(await withTasks(projects, projectId)).toEqual(project(projectId));
   });
 
-  test('go together, whatever the id of the project has in it', async () => {
+  test('are deleted together, whatever characters the project id has', async () => {
     for (const projectId of ['old_road', 'old_rail']) await start(projectId);
     await deleteEntity(engine, projects, key('old_road'));
     await requestArchive(engine, projects, key('old_rail'));

@@ -61,8 +61,8 @@ async function expectRefusal(write: () => Promise<unknown>): Promise<void> {
   expect(await rows()).toEqual(before);
 }
 
-describe('a value of an index in the partition that another entity has', () => {
-  test.each(['create', 'batch'])('is refused to a new entity (%s) with a 409, and nothing changes', async (how) => {
+describe('a unique value in the partition that another entity has', () => {
+  test.each(['create', 'batch'])('is rejected for a new entity (%s) with a 409, and nothing changes', async (how) => {
     await empty();
     await create('1', 'A');
     await expectRefusal(() => (WRITES[how] ?? create)('2', 'A'));
@@ -80,7 +80,7 @@ describe('a value of an index in the partition that another entity has', () => {
     },
   );
 
-  test('goes to exactly one of many concurrent writers', async () => {
+  test('is given to exactly one of many concurrent writers', async () => {
     await empty();
     const outcomes = await Promise.allSettled(['1', '2', '3', '4', '5', '6'].map((id) => create(id, 'A')));
     expect(outcomes.filter(({ status }) => status === 'fulfilled')).toHaveLength(1);
@@ -90,7 +90,7 @@ describe('a value of an index in the partition that another entity has', () => {
     expect(await expectIndexesToAgree(world.storage, members)).toHaveLength(1);
   });
 
-  test('goes to one of two in a batch, and the other is told', async () => {
+  test('is given to one of two items of a batch, and the other gets the error', async () => {
     await empty();
     const outcomes = await putEntities(world.engine, members, [member('1', 'A'), member('2', 'A'), member('3', 'B')]);
     expect(outcomes).toMatchObject(['created', { code: 'duplicate-value', details: { field: 'badge' } }, 'created']);

@@ -12,7 +12,7 @@ async function costOfCreate(entity: string, body: Readonly<Record<string, unknow
   return Number(/desc="(\d+) transaction/.exec(headers.get('server-timing') ?? '')?.[1]);
 }
 
-test('a create costs what docs/http.md says', async () => {
+test('a create costs the transactions that docs/http.md states', async () => {
   const rows = readFileSync('docs/http.md', 'utf8').matchAll(/^\| Create one of `(\w+)`[^|]*\| (\d+)/gm);
   const said = Object.fromEntries([...rows].map(([, entity, cost]) => [entity, Number(cost)]));
   const { department, employeeId, ...one } = somebody({ department: 'Costs' });

@@ -39,7 +39,7 @@ const hire = (department: string, over = {}, engine = world.engine) =>
   createEntity(engine, employees, somebody({ department, ...over }));
 
 describe('a maintained count', () => {
-  test('follows 32 hires and leaves at once', async () => {
+  test('is right after 32 concurrent creates and deletes', async () => {
     await createEntity(world.engine, departments, { department: 'Crowd' });
     // Its clock stands still, so that nobody gives up where this machine is slow.
     const now = Date.now();
@@ -55,7 +55,7 @@ describe('a maintained count', () => {
     await expectIndexesToAgree(world.storage, employees);
   });
 
-  test('is kept for a department that comes after its people, goes before them, and comes again', async () => {
+  test('survives a department that is created after its employees, deleted before them, and created again', async () => {
     await hire('Late');
     await hire('Late');
     await expect(readEntity(world.engine, departments, { department: 'Late' })).rejects.toMatchObject({
@@ -72,7 +72,7 @@ describe('a maintained count', () => {
     expect(await countOf('Late')).toBe(3);
   });
 
-  test('survives what is written of the department, and cannot be written', async () => {
+  test('survives writes to the department, and cannot be written', async () => {
     const { values } = await hire('Kept');
     await createEntity(world.engine, departments, { department: 'Kept' });
     const key = { department: 'Kept' };
@@ -96,7 +96,7 @@ describe('a maintained count', () => {
     expect(led).toEqual({ department: 'Led', employeeCount: 0 });
   });
 
-  test('goes along with moves, archives and imports', async () => {
+  test('follows moves, archives and imports', async () => {
     const people = Array.from({ length: 40 }, () => somebody({ department: 'From' }));
     expect(await putEntities(world.engine, employees, people)).toEqual(people.map(() => 'created'));
     for (const department of ['From', 'To']) await createEntity(world.engine, departments, { department });
@@ -109,7 +109,7 @@ describe('a maintained count', () => {
     await expectIndexesToAgree(world.storage, employees);
   });
 
-  test('adds no transaction to a create, not even where the last name is there already', async () => {
+  test('adds no transaction to a create, even if the last name exists already', async () => {
     await hire('Cheap', { lastName: 'Same' });
     const again = await measureCost(async (cost) => {
       await hire('Cheap', { lastName: 'Same' });
@@ -118,7 +118,7 @@ describe('a maintained count', () => {
     expect(again).toBe(10);
   });
 
-  test('takes nothing away with a delete of what has changed meanwhile', async () => {
+  test('is not decreased by a delete that is rejected because the entity changed', async () => {
     const box = { place: 'Attic', boxId: '1' };
     const { etag } = await createEntity(world.engine, boxes, { ...box, size: 'small' });
     const grow = () => patchEntity(world.engine, boxes, box, { size: 'large' });

@@ -43,7 +43,7 @@ async function everyRow(): Promise<Record<string, unknown>[]> {
 }
 
 describe('an encrypted property', () => {
-  test('is nowhere stored as it is, and opens through the key and through each copy', async () => {
+  test('is never stored in plain text, and decrypts through the key and through each copy', async () => {
     const one = await hire();
     await world.settle();
     expect(JSON.stringify(await everyRow())).not.toContain(SECRET);
@@ -55,7 +55,7 @@ describe('an encrypted property', () => {
     }
   });
 
-  test('has no two equal ciphertexts, and does not open under another key, field or table', async () => {
+  test('has different ciphertexts for equal values, and does not decrypt for another key, field or table', async () => {
     const texts = fc.string({ unit: 'binary', minLength: 1, maxLength: 40 }).filter((text) => text.isWellFormed());
     await fc.assert(
       fc.asyncProperty(texts, async (text) => {
@@ -84,7 +84,7 @@ describe('an encrypted property', () => {
     );
   });
 
-  test('is refused in a merge, whatever it says, and kept by every other', async () => {
+  test('is rejected in a PATCH, and kept by a PATCH of other fields', async () => {
     const one = await hire();
     for (const nationalId of ['other', null, SECRET])
       await expect(patchEntity(world.engine, employees, one, { nationalId })).rejects.toMatchObject({
@@ -99,7 +99,7 @@ describe('an encrypted property', () => {
     expect(await opened(employees, one)).toBe(SECRET);
   });
 
-  test('is replaced with its entity, and stays as it is where it is the same', async () => {
+  test('is replaced with its entity, and keeps its ciphertext when the value is the same', async () => {
     const one = await hire();
     const plain = { ...one, nationalId: SECRET };
     const same = await replaceEntity(world.engine, employees, one, plain);
@@ -112,7 +112,7 @@ describe('an encrypted property', () => {
     expect(await opened(employees, one)).toBeUndefined();
   });
 
-  test('can be replaced, and taken out, where it does not open', async () => {
+  test('can be replaced and removed when it does not decrypt', async () => {
     for (const nationalId of ['another', undefined]) {
       const one = await hire();
       await world.settle();
@@ -123,7 +123,7 @@ describe('an encrypted property', () => {
     }
   });
 
-  test('goes along with a move and into the archive', async () => {
+  test('is kept by a move and by archiving', async () => {
     const moved = await hire();
     const archived = await hire();
     await world.settle();
@@ -137,7 +137,7 @@ describe('an encrypted property', () => {
 });
 
 describe('a rotation of the key', () => {
-  test('needs no pause: old ones open, new ones are under the new key, and a run wraps the rest', async () => {
+  test('needs no downtime: old values decrypt, new ones use the new key, and a run rewraps the rest', async () => {
     const before = await hire();
     await rotateLocalKey(world.keyFile);
     const after = await hire();
@@ -169,7 +169,7 @@ describe('a rotation of the key', () => {
     expect(new Set(sealed.map(({ nationalId }) => String(nationalId).split('.')[1]))).toEqual(new Set([current]));
   });
 
-  test('passes over one that does not open, and says how many those are', async () => {
+  test('skips values that do not decrypt, and counts them', async () => {
     const [broken, stranger, good] = [await hire(), await hire(), await hire()];
     await world.settle();
     await breakSecret(broken);
@@ -185,7 +185,7 @@ describe('a rotation of the key', () => {
     await world.settle();
   });
 
-  test('leaves what no key opens unread, and says so', async () => {
+  test('keeps values whose key is missing, and reports them', async () => {
     const one = await hire();
     const stranger = { ...world.engine, keys: localKeyRing(`${world.keyFile}.none`) };
     await expect(toPlain(stranger, employees, one)).rejects.toMatchObject({ code: 'wrong-setting' });

@@ -22,7 +22,7 @@ async function settled(): Promise<unknown> {
   return rows.flat().filter(({ EntityType }) => EntityType !== 'verify');
 }
 
-test('an explanation says what would be done, at what cost, and does none of it', async () => {
+test('an explanation lists what a request would do and its cost, and does none of it', async () => {
   const there = somebody({ department: 'Explained' });
   expect((await hr('POST', '/api/employees', { body: there })).status).toBe(201);
   await hr('GET', '/api/employees/Explained?top=1');
@@ -62,7 +62,7 @@ test('an explanation says what would be done, at what cost, and does none of it'
   }
 });
 
-test('what is done beside an explanation is done, and what is explained is not', async () => {
+test('executes requests that run beside an explanation, and not the explained ones', async () => {
   const members = async (explainedFirst: boolean) => {
     const list = { index: '', table: 'employeesbylastname', partition: `Beside${explainedFirst}`, row: 'ids' };
     const join = (member: string) =>
@@ -75,7 +75,7 @@ test('what is done beside an explanation is done, and what is explained is not',
   expect(await members(false)).toEqual(['done']);
 });
 
-test('an explanation names keys, actions and messages, and no values', async () => {
+test('an explanation contains keys, actions and messages, and no values', async () => {
   const one = somebody({ department: 'Named' });
   const { body } = await hr('POST', '/api/employees?explain=true', { body: one });
   expect(body.transactions).toBe(10);

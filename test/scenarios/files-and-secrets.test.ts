@@ -35,7 +35,7 @@ async function send(
 }
 
 describe('a photo over HTTP', () => {
-  test('is put by its owner, read by any reader, and deleted', async () => {
+  test('is written by its owner, read by any reader, and deleted', async () => {
     expect((await hr('GET', `${path}/photo`)).status).toBe(404);
     const put = await send('PUT', `${path}/photo`, {
       email: one.email,
@@ -59,7 +59,7 @@ describe('a photo over HTTP', () => {
     expect((await owner('GET', path)).body.photo).toBeUndefined();
   });
 
-  test('is put and deleted under its own ETag, or where there is none', async () => {
+  test('is written and deleted with its own ETag, or with If-None-Match: *', async () => {
     const put = (headers: Record<string, string>) =>
       send('PUT', `${path}/photo`, { body: new Uint8Array(PNG), headers });
     expect((await put({ 'if-match': '*' })).status).toBe(412);
@@ -78,7 +78,7 @@ describe('a photo over HTTP', () => {
     expect((await remove(etag)).status).toBe(204);
   });
 
-  test('is nobody else’s to write, and takes no other bytes', async () => {
+  test('is rejected from another caller, and with bytes of another type', async () => {
     const body = new Uint8Array(PNG);
     expect((await send('PUT', `${path}/photo`, { email: 'stranger@contoso.com', body })).status).toBe(403);
     expect((await stranger('DELETE', `${path}/photo`)).status).toBe(403);
@@ -100,7 +100,7 @@ describe('a photo over HTTP', () => {
     expect((await hr('GET', `${path}/photo`)).status).toBe(404);
   });
 
-  test('is uploaded straight to storage and taken in', async () => {
+  test('is uploaded directly to storage and accepted', async () => {
     const asked = await owner('POST', `${path}/photo/uploads`, { body: { type: 'image/png', bytes: PNG.length } });
     expect(asked.status).toBe(201);
     const { url, headers } = asked.body;
@@ -119,7 +119,7 @@ describe('a photo over HTTP', () => {
 });
 
 describe('a text of 5 MB over HTTP', () => {
-  test('is written and read back the same, and a longer one is refused', async () => {
+  test('is read back unchanged, and a longer one is rejected', async () => {
     const comments = 'Excellent! '.repeat(500_000).slice(0, 5_242_880);
     const review = { department: 'Pictured', employeeId: one.employeeId, year: 2025, rating: 5, comments };
     expect((await hr('POST', '/api/reviews', { body: review })).status).toBe(201);
@@ -138,7 +138,7 @@ describe('a text of 5 MB over HTTP', () => {
   });
 });
 
-test('a photo or a text that is lost is a problem to who reads it, hides nothing else, and may be put again', async () => {
+test('a lost photo or text returns a problem, hides nothing else, and can be written again', async () => {
   const comments = 'x'.repeat(400_000);
   const review = { department: 'Pictured', employeeId: one.employeeId, year: 2019, rating: 3, comments };
   const made = await hr('POST', '/api/reviews', { body: review });
@@ -166,7 +166,7 @@ test('a photo or a text that is lost is a problem to who reads it, hides nothing
 });
 
 describe('a secret over HTTP', () => {
-  test('is shown to who has the role, by every way, and left out for the others', async () => {
+  test('is returned on every route to callers with the role, and omitted for others', async () => {
     const ways = [
       path,
       '/api/employees/Pictured',
@@ -190,7 +190,7 @@ describe('a secret over HTTP', () => {
     expect((await hr('GET', '/api/employees/Pictured?nationalId=295847284')).status).toBe(400);
   });
 
-  test('that does not open is a problem to who reads it, and null in a list and in the answer to a write', async () => {
+  test('returns a problem when it does not decrypt, and null in a list and in the response to a write', async () => {
     const bad = somebody({ department: 'Broken', nationalId: '1' });
     const good = somebody({ department: 'Broken', nationalId: '2' });
     for (const body of [bad, good]) await hr('POST', '/api/employees', { body });
@@ -210,7 +210,7 @@ describe('a secret over HTTP', () => {
     for (const { employeeId } of [bad, good]) await hr('DELETE', `/api/employees/Broken/${employeeId}`);
   });
 
-  test('is wrapped anew by an operator, page by page', async () => {
+  test('is rewrapped by an operator, page by page', async () => {
     await rotateLocalKey(product.keyFile);
     const operator = product.as('operator');
     expect((await hr('POST', '/api/operations/rewrap/employees')).status).toBe(403);

@@ -106,7 +106,7 @@ function arbitraryIntent() {
     }));
 }
 
-test('a forged intent changes no row of a store that agrees with itself', async () => {
+test('a forged intent changes no row of a consistent store', async () => {
   await fc.assert(
     fc.asyncProperty(arbitraryIntent(), async (intent) => {
       await consumeIntent(consumerOf(world), messageOf('index-changes', intent));
@@ -116,7 +116,7 @@ test('a forged intent changes no row of a store that agrees with itself', async 
   );
 });
 
-test('an intent that names the continuation secret is poison with its reason, and the rest of it is done', async () => {
+test('an intent that names the continuation secret becomes poison, and the rest of the intent is done', async () => {
   const [one = {}] = people;
   const table = 'employeesbylastname';
   const [indexEntry] = indexEntriesOf(employees, one);
@@ -135,7 +135,7 @@ test('an intent that names the continuation secret is poison with its reason, an
   before = await everything();
 });
 
-test('a row that is no copy, claim or list of the entity stays, though an index may have its own there', async () => {
+test('a row that is not a copy, claim or list of the entity is kept, even at the address of an index entry', async () => {
   const [one = {}] = people;
   const row = `empid_${one.employeeId}`;
   const strangers: Record<string, Values> = {

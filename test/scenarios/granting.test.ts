@@ -37,7 +37,7 @@ const statuses = (ask: Client, uploads: string) =>
     ].map(async (reply) => (await reply).status),
   );
 
-test('a grant is in the audit log before it is given: to whom, for what, until when, and never its signature', async () => {
+test('a grant is in the audit log before the response: caller, rows, permissions and expiry, never the signature', async () => {
   const { ask, subject, employeeId, uploads } = await employee();
   const row = await ask('POST', '/api/grants', { body: ROW });
   const partition = await ask('POST', '/api/grants', { body: PARTITION });
@@ -64,7 +64,7 @@ test('a grant is in the audit log before it is given: to whom, for what, until w
   }
 });
 
-test('an identity gets so many grants a minute, of all kinds together, and others theirs', async () => {
+test('an identity gets a limited number of grants a minute, and other identities are not affected', async () => {
   const [busy, other] = [await employee(), await employee()];
   const replies = await Promise.all(
     Array.from({ length: GRANTS_PER_MINUTE + 5 }, (_, index) =>

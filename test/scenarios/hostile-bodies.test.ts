@@ -53,7 +53,7 @@ test.each([
   },
 );
 
-test('a clean-up of an index that is named as what objects inherit is 404', async () => {
+test('a clean-up of an index named like an inherited property returns 404', async () => {
   for (const name of ['constructor', 'toString', '__proto__'])
     expect((await product.as('operator')('POST', `/api/operations/clean-up/employees/${name}`)).status).toBe(404);
 });

@@ -155,7 +155,7 @@ const verify = (repair = false) =>
   all((path) => operator('POST', path), `/api/operations/verify/expenses?top=100&repair=${repair}`, 'findings');
 
 describe('expense claims', () => {
-  test('are shown only where they are honest, break no page, and can be deleted and replaced whatever is in them', async () => {
+  test('are returned only if valid, break no page, and can be deleted and replaced whatever they contain', async () => {
     const written = fc.record({ claim, bag: bagOf(anyName), without: fc.subarray(FIELDS, { maxLength: 2 }) });
     await fc.assert(
       fc.asyncProperty(fc.array(written, { minLength: 1, maxLength: 5 }), async (rows) => {
@@ -217,7 +217,7 @@ describe('expense claims', () => {
     );
   });
 
-  test('are shown whatever system properties they have', async () => {
+  test('are returned whatever system properties they have', async () => {
     await fc.assert(
       fc.asyncProperty(claim, bagOf(ordinary), async (values, bag) => {
         fc.pre(await add('expenses', rowOf(values), { ...honest(values), ...bag }));
@@ -239,7 +239,7 @@ describe('expense claims', () => {
     );
   });
 
-  test('keep their own keys beside properties that are named like keys', async () => {
+  test('keep their keys beside properties with the names of keys', async () => {
     const values = { at: '2026-11-20T08:00:00.000Z', claimId: randomUUID(), amount: 5, category: 'Meals' };
     const names = { partitionKey: { value: '000001' }, rowKey: { value: 'x' }, etag: { value: 'W/"x"' } };
     expect(await add('expenses', rowOf(values), { ...honest(values), ...names })).toBe(true);
@@ -253,7 +253,7 @@ describe('expense claims', () => {
     ['a text field of 64 bits', { description: { type: 'Edm.Int64', value: '9007199254740993' } }],
     ["another employee's id", { employeeId: { value: '000001' } }],
     ['an upgrade of a version that never was', { EntityVersion: { value: -1_000_000_000 }, amount: { value: 'x' } }],
-  ])('are refused by every read path: %s', async (_, bag) => {
+  ])('are rejected by every read path: %s', async (_, bag) => {
     const values = { at: '2026-11-20T08:00:00.000Z', claimId: randomUUID(), amount: 5, category: 'Meals' };
     expect(await add('expenses', rowOf(values), { ...honest(values), ...bag })).toBe(true);
     expect(await rangeOf()).toEqual([]);
@@ -263,7 +263,7 @@ describe('expense claims', () => {
     expect((await hr('DELETE', pathOf(values))).status).toBe(204);
   });
 
-  test('whose keys no claim can have are deleted by the repair', async () => {
+  test('are deleted by the repair when their keys are impossible', async () => {
     const odd = ['x', '0', '9'.repeat(19), `${'9'.repeat(25)}_${randomUUID()}`, '2000000000000000000_no-uuid'];
     for (const row of odd) expect(await add('expenses', row, honest({ amount: 1, category: 'Meals' }))).toBe(true);
     expect(await rangeOf()).toEqual([]);
@@ -285,7 +285,7 @@ describe.each([
     anyName,
   );
 
-  test('is read, counted in and deleted whatever is in its rows', async () => {
+  test('is read, incremented and deleted whatever its rows contain', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(bagOf(names), { minLength: rows.length, maxLength: rows.length }), async (bags) => {
         const added: boolean[] = [];
@@ -307,7 +307,7 @@ describe.each([
     );
   });
 
-  test('that a client has filled up can be deleted', async () => {
+  test('can be deleted when a client has filled it up', async () => {
     const full = Object.fromEntries(Array.from({ length: 250 }, (_, index) => [`P${index}`, { value: index }]));
     expect(await add(entity, rows[0], { ...full, Count001: { value: -5 } })).toBe(true);
     const found = await all((page) => operator('POST', page), `/api/operations/verify/${entity}`, 'findings');

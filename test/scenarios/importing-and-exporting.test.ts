@@ -23,7 +23,7 @@ async function reader() {
 }
 
 describe('npm run import', () => {
-  test('loads what it can, says what it could not, and has nothing to do the second time', async () => {
+  test('loads the valid rows, reports the others, and changes nothing the second time', async () => {
     const header = 'employeeId,firstName,lastName,email,department,age\n';
     const good = Array.from(
       { length: 150 },
@@ -59,7 +59,7 @@ describe('npm run import', () => {
     expect(said).toMatch(/6 read: 1 created, 1 changed, 0 unchanged, 4 rejected/);
   });
 
-  test('writes nothing of a row that is too large or whose file is none, says where, and goes on', async () => {
+  test('writes nothing of a row that is too large or whose file is not valid, reports the line, and continues', async () => {
     const file = join(started.folder, 'files.ndjson');
     const row = (index: number, more: object) =>
       JSON.stringify({
@@ -158,7 +158,7 @@ describe('npm run import', () => {
     },
   );
 
-  test('says that a file has no rows', async () => {
+  test('reports a file without rows', async () => {
     const file = join(started.folder, 'header.csv');
     await writeFile(file, 'department,description\n');
     expect(await importing('departments', file)).toEqual({
@@ -167,7 +167,7 @@ describe('npm run import', () => {
     });
   });
 
-  test('says in one sentence that a file cannot be read', async () => {
+  test('reports an unreadable file in one sentence', async () => {
     const folders = ['dir', 'dir.csv', 'dir.csv.gz', 'dir.ndjson'].map((name) => join(started.folder, name));
     await Promise.all(folders.map((each) => mkdir(each)));
     const packed = gzipSync('\n'.repeat(100_000));
@@ -184,7 +184,7 @@ describe('npm run import', () => {
       });
   });
 
-  test('refuses what it cannot begin with, in one sentence', async () => {
+  test('rejects wrong arguments in one sentence', async () => {
     const file = join(started.folder, 'odd.csv');
     await writeFile(file, 'employeeId,salary\n000001,5\n');
     expect(await importing('robots', file)).toMatchObject({
@@ -203,7 +203,7 @@ describe('npm run import', () => {
 });
 
 describe('npm run export', () => {
-  test('and import make the same file again, in an empty instance, whatever is in it', async () => {
+  test('and import reproduce the same file in an empty instance, whatever it contains', async () => {
     const { folder, process: full } = started;
     const empty = await startCommand(join(folder, 'restored'), '--empty');
     try {
@@ -238,7 +238,7 @@ describe('npm run export', () => {
     }
   });
 
-  test('leaves out what is taken away while it writes', async () => {
+  test('omits entities that are deleted while it writes', async () => {
     const photo = { blob: 'b', type: 'image/png', bytes: 1, sha256: 'x' };
     const one = (employeeId: string) => ({ department: 'Sales', employeeId });
     const answers: Record<string, unknown> = {

@@ -48,7 +48,7 @@ async function customer(over: Values = {}) {
 }
 
 describe('a full copy under a composite key', () => {
-  test('answers all of a city and last name for one transaction, and nobody of a longer name', async () => {
+  test('returns all of a city and last name in one transaction, and none with a longer name', async () => {
     const devons = [await customer(), await customer()];
     await customer({ contactName: 'Ann Devonshire' });
     await customer({ city: 'Paris' });
@@ -66,8 +66,8 @@ describe('a full copy under a composite key', () => {
   });
 });
 
-describe('a field that follows from another', () => {
-  test('is set by nobody, follows each change, and takes the index along', async () => {
+describe('a derived field', () => {
+  test('cannot be set, follows each change, and updates the index', async () => {
     const one = await customer({ contactName: 'Bo Follow' });
     expect(one.lastName).toBe('Follow');
     await expect(patchEntity(world.engine, customers, one, { lastName: 'Mine' })).rejects.toMatchObject({
@@ -91,7 +91,7 @@ describe('a field that follows from another', () => {
 });
 
 describe('a reference only', () => {
-  test('holds the key and no more, takes two lookups, and is never wrong about the rest', async () => {
+  test('holds only the key, takes two lookups, and never returns stale fields', async () => {
     const one = await customer({ phone: '030' });
     await world.settle();
     const row = (await rowsOf(world.storage, 'customersbyid')).find(({ rowKey }) => rowKey === one.customerId);
@@ -107,7 +107,7 @@ describe('a reference only', () => {
 });
 
 describe('a part copy for each element of a list', () => {
-  test('finds a film by each of its actors, with the names of the others, and follows the cast', async () => {
+  test('finds a film by each of its actors, with the names of the others, and follows changes of the cast', async () => {
     const film = {
       title: 'The Kid',
       year: 1921,
@@ -149,7 +149,7 @@ describe('a part copy for each element of a list', () => {
 });
 
 describe('an index spread over buckets', () => {
-  test('puts one day into several partitions and reads it as one list, in order and by pages', async () => {
+  test('spreads one day over several partitions and reads it as one list, in order and by pages', async () => {
     const orderDate = '2026-11-20';
     const written: Values[] = [];
     for (let orderId = 1; orderId <= 40; orderId += 1)
@@ -195,7 +195,7 @@ describe('a copy in the partition', () => {
     await createEntity(world.engine, contacts, ann);
   });
 
-  test('answers by its index, and not as one more of a range', async () => {
+  test('is returned by its index, and not as another entity of a range', async () => {
     const found = await readByCopy(world.engine, contacts, contacts.indexes.email as IntraPartitionIndex, ann);
     expect(found).toEqual(ann);
     const range = (options: object) => readEntities(world.engine, contacts, ann, { top: 10, ...options });

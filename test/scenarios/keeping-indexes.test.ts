@@ -50,7 +50,7 @@ async function costOf(work: () => Promise<unknown>): Promise<number> {
 }
 
 describe('an employee', () => {
-  test('is in every index once it is created, for ten transactions, and read for one', async () => {
+  test('is in every index after a create of ten transactions, and read with one', async () => {
     const ann = somebody();
     // Intent, claims, transaction; list (read, write), unique rows, entity, intent.
     expect(await costOf(() => createEntity(world.engine, entity, ann))).toBe(10);
@@ -69,7 +69,7 @@ describe('an employee', () => {
     await expectIndexesToAgree(world.storage, entity);
   });
 
-  test('is changed by many at once for what each would take by itself', async () => {
+  test('costs each of many concurrent writers no more than a single one', async () => {
     const ann = somebody();
     await createEntity(world.engine, entity, ann);
     const ages = Array.from({ length: 10 }, (_, age) => age);
@@ -87,7 +87,7 @@ describe('an employee', () => {
     },
   );
 
-  test('takes its index entries along when it changes, and away when it goes', async () => {
+  test('updates its index entries when it changes, and removes them when it is deleted', async () => {
     const ann = somebody();
     const { etag } = await createEntity(world.engine, entity, ann);
     const renamed = { ...ann, lastName: 'Renamed', email: `renamed-${ann.email}` };
@@ -109,7 +109,7 @@ describe('an employee', () => {
   });
 });
 
-test('a part of which several copies were lost is changed and deleted all the same', async () => {
+test('an entity with several lost copies can be changed and deleted', async () => {
   const [name, shelf, maker] = ['Nut', 'A1', 'Acme'];
   const [nut, bolt] = [
     { shop: 'North', partId: '1', name, shelf, maker },
@@ -128,7 +128,7 @@ test('a part of which several copies were lost is changed and deleted all the sa
   expect(await expectIndexesToAgree(world.storage, parts)).toMatchObject([{ partId: '2', name: 'Bolt' }]);
 });
 
-test('a row of an index that an older release does not know is left as it is, until the index is built', async () => {
+test('a row of an index that an older release does not know is kept until the index is built', async () => {
   const one = somebody();
   await createEntity(world.queued, entity, one);
   const message = await world.take('index-changes', one.employeeId);
@@ -152,7 +152,7 @@ test('a row of an index that an older release does not know is left as it is, un
 });
 
 describe('concurrent writers', () => {
-  test('of one email give it to exactly one', async () => {
+  test('of one email: exactly one gets it', async () => {
     const one = somebody();
     const others = Array.from({ length: 7 }, () => somebody({ email: one.email, department: 'Marketing' }));
     const outcomes = await Promise.allSettled(
@@ -175,7 +175,7 @@ describe('concurrent writers', () => {
     await expectIndexesToAgree(world.storage, entity);
   });
 
-  test('of one employee all have their say when they change different fields', async () => {
+  test('of one employee lose no change to different fields', async () => {
     const ann = somebody();
     await createEntity(world.engine, entity, ann);
     await Promise.all([

@@ -15,7 +15,7 @@ beforeAll(async () => {
 });
 afterAll(() => killed?.stop());
 
-test('an archive and a move are done or not done, and whoever moves is in exactly one place', async () => {
+test('an archive and a move are done completely or not at all, and the entity is stored exactly once', async () => {
   const hire = (world: KilledHost['world'], one: object) => createEntity(world.engine, employees, one);
   const archives = await killed.visit({
     prepare: hire,

@@ -22,7 +22,7 @@ beforeAll(async () => {
 });
 afterAll(() => killed?.stop());
 
-test('a create, a change, a delete and a photo are done or not done, and everything agrees', async () => {
+test('a create, a change, a delete and a photo are done completely or not at all, and every index agrees', async () => {
   const hire = (world: KilledHost['world'], one: object) => createEntity(world.engine, employees, one);
   const creates = await killed.visit({ act: (call, one) => call('POST', 'employees', one) });
   const changes = await killed.visit({

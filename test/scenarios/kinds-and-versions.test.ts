@@ -21,7 +21,7 @@ const bob = {
 };
 
 describe('people of two kinds', () => {
-  test('are written each with its own fields, and read together by one query', async () => {
+  test('are written with their own fields, and read together by one query', async () => {
     for (const person of [ann, bob]) expect((await hr('POST', '/api/people', { body: person })).status).toBe(201);
     const all = await reader('GET', '/api/people/UK');
     expect(all.body.items).toEqual([bob, ann]);
@@ -37,12 +37,12 @@ describe('people of two kinds', () => {
     ['no kind', { ...ann, personId: 'x', kind: undefined }, 'kind'],
     ['a kind that there is not', { ...ann, personId: 'x', kind: 'supplier' }, 'kind'],
     ['less than its kind needs', { ...bob, personId: 'x', companyName: undefined }, 'companyName'],
-  ])('are refused with %s', async (_, body, field) => {
+  ])('are rejected with %s', async (_, body, field) => {
     expect(await hr('POST', '/api/people', { body })).toMatchObject({ status: 400, body: { field } });
     expect((await reader('GET', '/api/people/UK/x')).status).toBe(404);
   });
 
-  test('change their kind only to what is whole', async () => {
+  test('can change their kind only to a complete one', async () => {
     const body = { kind: 'customer', companyName: 'Own' };
     expect(await hr('PATCH', '/api/people/UK/e-1', { body })).toMatchObject({
       status: 400,
@@ -59,7 +59,7 @@ describe('people of two kinds', () => {
     });
   });
 
-  test('are typed by their kind, and described so', async () => {
+  test('are typed and described by their kind', async () => {
     const person = people.union.parse(bob);
     if (person.kind === 'customer') expectTypeOf(person.companyName).toEqualTypeOf<string>();
     // @ts-expect-error a person that may be an employee has no company
@@ -74,7 +74,7 @@ describe('people of two kinds', () => {
     ).toEqual([expect.arrayContaining(['jobTitle', 'kind']), expect.arrayContaining(['companyName', 'kind'])]);
   });
 
-  test('cannot disagree on what a field is', () => {
+  test('must agree on the type of a field', () => {
     const kinds = { one: z.object({ size: z.number() }), two: z.object({ size: z.string() }) };
     const declaration = {
       schema: z.object({ id: z.string() }),
@@ -89,7 +89,7 @@ describe('people of two kinds', () => {
 });
 
 describe('a row of an earlier version', () => {
-  test('is read as if it had been written today, by itself, in a range and with a projection, and written anew', async () => {
+  test('is upgraded when read by key, in a range and with a projection, and when written', async () => {
     const table = product.storage.table('people');
     const old = {
       partitionKey: 'US',
@@ -124,7 +124,7 @@ describe('a row of an earlier version', () => {
     expect(row.name).toBeUndefined();
   });
 
-  test('is found by a filter on what it has today, page by page, among others that are not', async () => {
+  test('is found by a filter on its upgraded field, page by page, among others that do not match', async () => {
     const person = { country: 'NO', kind: 'customer', companyName: 'Berg' };
     const names = ['Ann Berg', 'Bo Berg', 'Ann Dahl', 'Annika Berg'];
     const system = { EntityType: 'people', EntityVersion: 1, WriteId: 'w', Incarnation: 'i' };

@@ -67,12 +67,12 @@ const text = (length: number) =>
     .slice(0, length)
     .toWellFormed();
 
-describe('a text that may be large', () => {
+describe('a large text', () => {
   test.each([
     ['of 1 KB in the row', 1_024, 1, 'large', 0],
     ['of 200 KB over several properties', 204_800, 1, 'large', 0],
     ['of 5 MB in a blob', 5_242_880, 2, 'large', 1],
-  ])('%s reads back the same', async (_, length, reads, container, blobs) => {
+  ])('is read back unchanged: %s', async (_, length, reads, container, blobs) => {
     const one = await hire();
     const before = (await blobsIn(container)).length;
     const comments = text(length);
@@ -93,7 +93,7 @@ describe('a text that may be large', () => {
     expect((await toPlain(world.engine, reviews, items[0] ?? {})).comments === comments).toBe(true);
   });
 
-  test('goes from the row to a blob and back as it grows and shrinks, and leaves nothing behind', async () => {
+  test('moves from the row to a blob and back as it grows and shrinks, and leaves no blob behind', async () => {
     const one = await hire();
     const before = await blobsIn('large');
     await createEntity(world.engine, reviews, review(one));
@@ -111,7 +111,7 @@ describe('a text that may be large', () => {
     expect(await blobsIn('large')).toEqual(before);
   });
 
-  test('is stored again where its blob is lost, though it be the same', async () => {
+  test('is stored again when its blob is lost, even if the text is unchanged', async () => {
     const one = await hire();
     const comments = text(400_000);
     const { values } = await createEntity(world.engine, reviews, review(one, { comments }));
@@ -120,7 +120,7 @@ describe('a text that may be large', () => {
     expect((await commentsOf(review(one))) === comments).toBe(true);
   });
 
-  test('moves and is archived with its employee, and is collected when it goes with it', async () => {
+  test('is moved and archived with its employee, and its blob is collected after a delete', async () => {
     const one = await hire({ department: 'From' });
     const comments = text(400_000);
     await createEntity(world.engine, reviews, review(one, { comments }));
@@ -147,7 +147,7 @@ describe('a text that may be large', () => {
 });
 
 describe('a photo', () => {
-  test('is put, replaced, read and deleted; the entity and the blob agree', async () => {
+  test('is written, replaced, read and deleted; the entity and the blob agree', async () => {
     const one = await hire();
     const before = await blobsIn('photos');
     const put = await putAttachment(world.engine, photoOf(one), PNG);
@@ -165,7 +165,7 @@ describe('a photo', () => {
     expect((await readEntity(world.engine, employees, one)).values).toEqual(one);
   });
 
-  test('can be put again where its blob is lost, though it be the same', async () => {
+  test('can be written again when its blob is lost, even if the photo is unchanged', async () => {
     const one = await hire();
     const { values } = await putAttachment(world.engine, photoOf(one), PNG);
     await lose('photos', values.photo);
@@ -174,7 +174,7 @@ describe('a photo', () => {
     expect(await readAttachment(world.engine, photoOf(one), found)).toEqual(PNG);
   });
 
-  test('is what its bytes say, and is refused before anything is written', async () => {
+  test('has the type of its bytes, and is rejected before anything is written', async () => {
     const one = await hire();
     const before = await blobsIn('photos');
     const gif = Buffer.from(`GIF89a${'0'.repeat(100)}`);
@@ -194,7 +194,7 @@ describe('a photo', () => {
     expect(await blobsIn('photos')).toEqual(before);
   });
 
-  test('goes along with a move and into the archive, and goes with its entity', async () => {
+  test('is moved and archived with its entity, and deleted with it', async () => {
     const one = await hire({ department: 'Here' });
     await putAttachment(world.engine, photoOf(one), JPEG);
     await requestMove(world.engine, employees, one, { department: 'There' });
@@ -214,7 +214,7 @@ describe('a photo', () => {
     await expect(readAttachment(world.engine, photoOf(there, archive), archived)).rejects.toThrow(BlobGone);
   });
 
-  test('and its entity agree whatever happens at whatever call, and what is left over is collected', async () => {
+  test('and its entity agree after any fault at any call, and leftovers are collected', async () => {
     const counting = faultyHttpClient();
     const first = await hire();
     await putAttachment(world.engine, photoOf(first), PNG);
@@ -257,7 +257,7 @@ describe('a photo', () => {
     expect([...referred].every((name) => name.startsWith('employees/'))).toBe(true);
   });
 
-  test('that another writer has replaced before its own writer learned that it was put is put again', async () => {
+  test('is written again when another writer replaced it before the reply to its writer arrived', async () => {
     const counting = faultyHttpClient();
     await putAttachment(world.engineThrough(counting), photoOf(await hire()), JPEG);
     for (let at = 1; at <= counting.calls; at += 1) {
@@ -272,7 +272,7 @@ describe('a photo', () => {
     await collectOrphans(later(), model.list);
   });
 
-  test('takes no more than the blob, the read and the write of its entity, and is not put twice', async () => {
+  test('takes one blob write, one read and one write of its entity, and is not written twice', async () => {
     const one = await hire();
     const costOf = (bytes: Buffer) =>
       measureCost(async (cost) => {
@@ -283,7 +283,7 @@ describe('a photo', () => {
     expect(await costOf(PNG)).toBe(2);
   });
 
-  test('in the making is not collected, nor is what somebody else has put there', async () => {
+  test('is not collected while it is being written, nor are blobs of others', async () => {
     const one = await hire();
     await putAttachment(world.engine, photoOf(one), PNG);
     const container = world.storage.blobs.getContainerClient('photos');
@@ -297,7 +297,7 @@ describe('a photo', () => {
   });
 });
 
-describe('an upload past the API', () => {
+describe('an upload directly to storage', () => {
   const times = () => ({ startsAt: new Date(Date.now() - 60_000), expiresAt: new Date(Date.now() + 60_000) });
   const upload = async (key: Values, bytes: Uint8Array, said = { type: 'image/jpeg', bytes: bytes.length }) => {
     const { uploadId, blob } = announceFile(employees, key, 'photo', said);
@@ -307,7 +307,7 @@ describe('an upload past the API', () => {
     return { uploadId, url, put, headers };
   };
 
-  test('is taken in once its bytes were looked at, and leaves nothing where it arrived', async () => {
+  test('is accepted after its bytes are checked, and leaves no uploaded blob behind', async () => {
     const one = await hire();
     const { uploadId, put } = await upload(one, JPEG);
     expect(put.status).toBe(201);
@@ -317,7 +317,7 @@ describe('an upload past the API', () => {
     await expect(acceptFile(world.engine, photoOf(one), uploadId)).rejects.toMatchObject({ code: 'not-found' });
   });
 
-  test('can be made once and not read, and its signature opens no other blob', async () => {
+  test('can be written once and not read, and its signature is valid for no other blob', async () => {
     const one = await hire();
     const { url, put, headers } = await upload(one, JPEG);
     expect(put.status).toBe(201);
@@ -329,7 +329,7 @@ describe('an upload past the API', () => {
     expect((await fetch(remote, { method: 'PUT', headers, body: 'other' })).status).toBe(403);
   });
 
-  test('of another type, size or owner than was said is refused and deleted', async () => {
+  test('is rejected and deleted when its type, size or owner is not the announced one', async () => {
     const one = await hire();
     const other = await hire();
     const wrong = [

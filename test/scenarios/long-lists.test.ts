@@ -70,7 +70,7 @@ async function readAll(index: IndexEntity, given: Values): Promise<Values[]> {
 }
 
 describe('a list', () => {
-  test('moves to a blob and back as people come and go, here and elsewhere', async () => {
+  test('moves to a blob and back as it grows and shrinks, in the partition and in another', async () => {
     const all = Array.from({ length: 220 }, (_, number) => person('Here', number, 'Long'));
     await putEntities(world.engine, people, all.slice(0, 100));
     await world.settle();
@@ -90,7 +90,7 @@ describe('a list', () => {
     expect(await blobs()).toBe(0);
   });
 
-  test('in a blob survives every fault at every call, and what is left over is collected', async () => {
+  test('in a blob survives every fault at every call, and leftovers are collected', async () => {
     const town = 'Faulty';
     await putEntities(
       world.engine,
@@ -124,7 +124,7 @@ describe('a list', () => {
     });
   });
 
-  test('is right with 20,000 of one name and 16 writers at once', async () => {
+  test('is right with 20,000 entities of one name and 16 concurrent writers', async () => {
     const writers = Array.from({ length: 16 }, (_, writer) =>
       Array.from({ length: 1_250 }, (_, index) => {
         const number = writer * 1_250 + index;

@@ -21,7 +21,7 @@ async function storageOf(folder: string) {
 }
 
 describe('npm run verify and reindex', () => {
-  test('find what was broken by hand, repair it, and build an index anew', async () => {
+  test('find manual damage, repair it, and rebuild an index', async () => {
     const { folder } = started;
     const { run } = started.process;
     const file = join(folder, 'more.csv');
@@ -67,7 +67,7 @@ describe('npm run verify and reindex', () => {
 });
 
 describe('npm run verify', () => {
-  test('goes on where it was killed, and tells of all', async () => {
+  test('continues where it was killed, and reports all findings', async () => {
     const { folder, process } = started;
     const whole = await process.run('verify', 'employees', '--rate', '5000');
     const [, rows] = /^(\d{3,}) rows/.exec(whole.said) ?? [];
@@ -89,7 +89,7 @@ describe('npm run verify', () => {
     expect(await process.run('verify', 'employees', '--repair', '--rate', '5000')).toMatchObject({ code: 0 });
   });
 
-  test('takes a rate that is one', async () => {
+  test('rejects a rate that is not a number from 1', async () => {
     for (const rate of ['0', '-5', 'fast', 'Infinity'])
       expect(await started.process.run('verify', 'departments', `--rate=${rate}`)).toEqual({
         code: 1,
@@ -99,7 +99,7 @@ describe('npm run verify', () => {
 });
 
 describe('npm run soak', () => {
-  test('has nothing to complain of after some seconds', async () => {
+  test('reports no error after some seconds', async () => {
     const { code, said } = await runCommand('soak', '--seconds', '8', '--callers', '8');
     expect({ code, said }).toEqual({ code: 0, said: expect.stringMatching(/findings {6}0\nviolations {4}0\n$/) });
     expect(Number(/requests +(\d+)/.exec(said)?.[1])).toBeGreaterThan(20);

@@ -14,7 +14,7 @@ function daysAgo(days: number): string {
   return new Date(Date.now() - days * DAY_MS).toISOString();
 }
 
-test('health says that storage answers and the declaration holds, to anyone', async () => {
+test('health reports storage and the model to anyone', async () => {
   const reply = await product.as(undefined)('GET', '/api/health');
   expect(reply).toMatchObject({ status: 200, body: { status: 'ok', storage: 'ok', declaration: 'ok' } });
 });
@@ -42,7 +42,7 @@ describe('a message that cannot be handled', () => {
       JSON.stringify({ version: 1, intent: 'i', entity: 'robots', table: 'robots', items: [] }),
       /does not store/,
     ],
-  ])('as it is %s is listed at once with its reason, replayed, and dropped', async (_, text, reason) => {
+  ])('is listed at once with its reason, replayed and deleted when it is %s', async (_, text, reason) => {
     await product.storage.queue('index-changes').sendMessage(text);
     const mine = (items: Poison[]) => items.filter((item) => item.text === text);
     const listed = await eventually(
@@ -62,7 +62,7 @@ describe('a message that cannot be handled', () => {
     expect(mine((await operator('GET', '/api/operations/poison')).body.items)).toEqual([]);
   });
 
-  test('by the host itself is listed from its poison queue, newest first and by pages', async () => {
+  test('is listed from the poison queue of the host, newest first and page by page', async () => {
     for (const text of ['first', 'second', 'third']) await product.storage.queue('transfers-poison').sendMessage(text);
     expect(await product.runTimer('poison')).toBe(202);
     const items = (reply: { body: { items: { text: string; queue: string }[] } }) =>
@@ -80,7 +80,7 @@ describe('a message that cannot be handled', () => {
     expect(new Set(ids).size).toBe(ids.length);
   });
 
-  test('is sent again with all others of its kind, page by page', async () => {
+  test('is replayed with all others of its kind, page by page', async () => {
     const intent = (text: string) =>
       JSON.stringify({
         version: 1,
@@ -121,7 +121,7 @@ describe('a message that cannot be handled', () => {
 });
 
 describe('logins', () => {
-  test('are kept by the day and read over many', async () => {
+  test('are stored by the day and read over many days', async () => {
     const employeeId = '000777';
     const instants = [0, 1, 20].map(daysAgo);
     for (const at of instants)
@@ -148,7 +148,7 @@ describe('logins', () => {
     expect((await hr('GET', `/api/logins/${employeeId}?from=yesterday`)).status).toBe(400);
   });
 
-  test('of days past keeping are dropped by the timer, and nothing else is', async () => {
+  test('of expired days are dropped by the timer, and nothing else is', async () => {
     const table = (days: number) => `logins${daysAgo(days).slice(0, 10).replaceAll('-', '')}`;
     // What is a day old now may be two days old when the timer runs.
     const [past, longPast, kept] = [table(61), table(90), table(59)];
@@ -164,7 +164,7 @@ describe('logins', () => {
 });
 
 describe('a grant', () => {
-  test('lets a client read its own entity, straight from storage, and nothing more', async () => {
+  test('lets a client read its own entity directly from storage, and nothing more', async () => {
     const own = somebody({ nationalId: '1' });
     await hr('POST', '/api/employees', { body: own });
     const asked = await product.as('reader', own.email)('POST', '/api/grants', {
@@ -196,7 +196,7 @@ describe('a grant', () => {
     expect(write.status).toBe(403);
   });
 
-  test('is not given for another entity, for more than reading, or to somebody unknown', async () => {
+  test('is rejected for another entity, for more than reading, and for an unknown identity', async () => {
     const body = { entity: 'employees', scope: 'own' };
     expect((await product.as('reader')('POST', '/api/grants', { body })).status).toBe(403);
     expect((await product.as('reader', 'nobody@contoso.com')('POST', '/api/grants', { body })).status).toBe(404);
@@ -208,7 +208,7 @@ describe('a grant', () => {
   });
 });
 
-test('a batch writes what it can, says what it could not, and changes nothing the second time', async () => {
+test('a batch writes the valid items, reports the others, and changes nothing the second time', async () => {
   const good = Array.from({ length: 40 }, () => somebody({ department: 'Batch' }));
   const bad = { ...somebody({ department: 'Batch' }), age: -1 };
   const taken = somebody({ department: 'Batch', email: String(good[3]?.email) });

@@ -83,7 +83,7 @@ async function changedEmail() {
 }
 
 describe('a reconciler that is overtaken at any call', () => {
-  test('by a later change and its reconciler leaves nothing of what it saw', async () => {
+  test('by a later change and its reconciler leaves no stale entry', async () => {
     await everywhere(async () => {
       const { one, intent } = await changedEmail();
       return {
@@ -101,7 +101,7 @@ describe('a reconciler that is overtaken at any call', () => {
     });
   });
 
-  test('by a delete and its reconciler leaves nothing behind', async () => {
+  test('by a delete and its reconciler leaves no entry', async () => {
     await everywhere(async () => {
       const { one, intent } = await changedEmail();
       return {
@@ -115,7 +115,7 @@ describe('a reconciler that is overtaken at any call', () => {
     await expectAgreement(employees);
   });
 
-  test('by a writer who takes the value back does not take it away again', async () => {
+  test('by a writer who claims the value again keeps its claim', async () => {
     const takenBack: Values[] = [];
     await everywhere(async () => {
       const { one, intent } = await changedEmail();
@@ -133,7 +133,7 @@ describe('a reconciler that is overtaken at any call', () => {
     await expectAgreement(employees);
   });
 
-  test('by a writer who takes the value back, and its reconciler, does not take it away either', async () => {
+  test('by a writer who claims the value again, and its reconciler, keeps the entry', async () => {
     await everywhere(async () => {
       const { one, intent } = await changedEmail();
       return {
@@ -147,7 +147,7 @@ describe('a reconciler that is overtaken at any call', () => {
     await expectAgreement(employees);
   });
 
-  test('by a writer whose claim was live when it was seen and is over when it is judged leaves the row', async () => {
+  test('by a writer whose claim expires after it was read keeps the row', async () => {
     let skew = 0;
     await everywhere(async () => {
       skew = 0;
@@ -174,7 +174,7 @@ describe('a reconciler that is overtaken at any call', () => {
     await expectAgreement(employees);
   });
 
-  test('by a change that lets the value go to another does not overwrite the row of that one', async () => {
+  test('by a change that releases the value does not overwrite the row of the next owner', async () => {
     await everywhere(async () => {
       const one = somebody();
       await hire(one);
@@ -194,7 +194,7 @@ describe('a reconciler that is overtaken at any call', () => {
     await expectAgreement(employees);
   });
 
-  test('by another who takes the value that went free leaves it to that one', async () => {
+  test('by a writer who claims the released value leaves it to that writer', async () => {
     await everywhere(async () => {
       const { one, intent } = await changedEmail();
       const heir = somebody({ email: one.email });
@@ -211,7 +211,7 @@ describe('a reconciler that is overtaken at any call', () => {
   });
 });
 
-describe('a reconciler that is stalled until another has handled its message, and dies after one more call', () => {
+describe('a reconciler that stalls until another has handled its message, and dies after one more call', () => {
   const meet = () => {
     const customerId = `S${somebody().employeeId}`;
     return createEntity(engine, customers, { city: 'Bern', customerId, companyName: 'A', contactName: 'Ann First' });
@@ -247,8 +247,8 @@ describe('a reconciler that is stalled until another has handled its message, an
   });
 });
 
-describe('a writer that settles its own intent', () => {
-  test('and is overtaken at any call by a later change leaves nothing of its own', async () => {
+describe('a writer that reconciles its own intent', () => {
+  test('and is overtaken at any call by a later change leaves no stale entry', async () => {
     await everywhere(async () => {
       const one = somebody();
       return {
@@ -265,7 +265,7 @@ describe('a writer that settles its own intent', () => {
     await expectIndexesToAgree(world.storage, employees);
   });
 
-  test('and is overtaken at any call by a delete leaves nothing behind', async () => {
+  test('and is overtaken at any call by a delete leaves no entry', async () => {
     await everywhere(async () => {
       const one = somebody();
       await hire(one);
@@ -287,8 +287,8 @@ describe('a writer that settles its own intent', () => {
   });
 });
 
-describe('a writer who is overtaken at any call', () => {
-  test('by whoever handles the messages that can be seen keeps its claim', async () => {
+describe('a writer that is overtaken at any call', () => {
+  test('by a consumer of the visible messages keeps its claim', async () => {
     await everywhere(async () => {
       const one = somebody();
       return { act: (through) => createEntity(through, employees, one), interrupt: () => world.handleVisible() };
@@ -343,7 +343,7 @@ describe('a writer who is overtaken at any call', () => {
       .createEntity({ partitionKey: one.department, rowKey: `lastname_${one.lastName}`, ...list });
     return one;
   }
-  test('while it takes a stranger out of a list, by that one who is hired, leaves whoever is there in it', async () => {
+  test('while it removes an unknown member from a list, by the create of that member, keeps the member', async () => {
     await everywhere(async () => {
       const one = await staleMember();
       return { act: (through) => repairDepartment(through, one.department), interrupt: () => hire(one) };
@@ -352,7 +352,7 @@ describe('a writer who is overtaken at any call', () => {
     await expectAgreement(employees);
   });
 
-  test('who is in a list already, by a repair of that list, is in it still', async () => {
+  test('that adds an existing member of a list, by a repair of that list, keeps the member', async () => {
     await everywhere(async () => {
       const one = await staleMember();
       return {
@@ -364,7 +364,7 @@ describe('a writer who is overtaken at any call', () => {
     await expectAgreement(employees);
   });
 
-  test('while it puts back a copy, by another who takes its place, leaves it to that one', async () => {
+  test('while it restores a copy, by a writer who claims its address, leaves the address to that writer', async () => {
     await everywhere(async () => {
       const one = { ...somebody(), department: `Taken${randomUUID()}` };
       const other = { ...somebody(), department: one.department, email: one.email };
@@ -392,7 +392,7 @@ describe('a writer who is overtaken at any call', () => {
     }, 1);
   });
 
-  test('by another writer of the same entity loses nothing of either', async () => {
+  test('by another writer of the same entity loses neither change', async () => {
     const all: Values[] = [];
     await everywhere(async () => {
       const one = somebody();

@@ -23,7 +23,7 @@ afterAll(async () => {
   for (const stop of stops.reverse()) await stop();
 });
 
-test('storage that is away for 90 seconds under load poisons nothing and loses nothing', async () => {
+test('a storage outage of 90 seconds under load poisons no message and loses no write', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'rowkey-outage-'));
   stops.push(() => rm(folder, { recursive: true, force: true }));
   const account = { name: 'outage', key: randomBytes(64).toString('base64') };

@@ -49,7 +49,7 @@ test.each([
   ['TOKEN_AUDIENCE', { ...usable, TOKEN_AUDIENCE: '' }],
   ['KEY_ENCRYPTION_KEY_URI', usable],
   ['KEY_ENCRYPTION_KEY_FILE', { ...usable, KEY_ENCRYPTION_KEY_FILE: join(inject('folder'), 'there-is-none.json') }],
-])('with a %s that is not usable the app says so, and refuses every request', async (setting, settings) => {
+])('reports a wrong %s, and rejects every request', async (setting, settings) => {
   const { logged, ask } = await startWith(settings);
   const health = await ask('health');
   expect(health).toMatchObject({ status: 503, type: 'application/json' });
@@ -79,7 +79,7 @@ test.each([
   expect(logged).toEqual(expect.arrayContaining([expect.stringMatching(/ start \(.*wrong-setting\)$/)]));
 });
 
-test('with a setting that is not usable a timer fails, and a message stays in its queue', async () => {
+test('fails timers and keeps messages in their queue while a setting is wrong', async () => {
   const { queue, queues } = openStorage({ connectionString: usable.AzureWebJobsStorage });
   for (const name of ['index-changes', 'index-changes-poison']) await queues.createQueue(name);
   const { host, logged } = await startWith({ ...usable, ROWKEY_HOST_KEY: 'a key' });
@@ -96,7 +96,7 @@ test('with a setting that is not usable a timer fails, and a message stays in it
   await queues.deleteQueue('index-changes');
 });
 
-test('without storage the host itself does not start, and names the setting', async () => {
+test('does not start the host without the storage setting, and names it', async () => {
   const env = { ...usable, PATH: process.env.PATH, AzureWebJobsStorage: 's3cret' };
   const started = run(process.execPath, [join(root, 'local/host/main.ts'), '--app', testApp.folder, '--port', '0'], {
     env,

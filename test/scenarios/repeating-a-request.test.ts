@@ -24,7 +24,7 @@ const keyed = (body?: unknown, key: string = randomUUID()) => ({
 });
 
 describe('a create that is repeated', () => {
-  test('answers the same, also after it was changed, and whoever else asks is told that it is taken', async () => {
+  test('returns the same entity, also after a change, and a conflict to another caller', async () => {
     const one = somebody();
     const request = keyed(one);
     const first = await hr('POST', '/api/employees', request);
@@ -58,7 +58,7 @@ describe('a create that is repeated', () => {
     expect(theirs.status).toBe(409);
   });
 
-  test('is one where a part of the key is made up', async () => {
+  test('creates one entity when a part of the key is generated', async () => {
     const request = keyed({ employeeId: '000321', succeeded: true });
     const first = await hr('POST', '/api/logins', request);
     const again = await hr('POST', '/api/logins', request);
@@ -67,7 +67,7 @@ describe('a create that is repeated', () => {
     expect((await hr('POST', '/api/logins', keyed(request.body))).body.loginId).not.toBe(first.body.loginId);
   });
 
-  test('costs nothing more the first time', async () => {
+  test('costs no extra transaction the first time', async () => {
     await createOnce(world.engine, employees, somebody({ department: 'Cheap' }), randomUUID());
     const transactions = await measureCost(async (cost) => {
       await createOnce(world.engine, employees, somebody({ department: 'Cheap' }), randomUUID());
@@ -79,7 +79,7 @@ describe('a create that is repeated', () => {
   test.each<[string, Entity, () => Values]>([
     ['with its whole key', employees, () => somebody()],
     ['with a part that is made up', logins, () => ({ employeeId: somebody().employeeId, succeeded: true })],
-  ])('%s is done once, whatever happened to the first attempt, at whatever call', async (_, entity, make) => {
+  ])('%s is created once, after any fault of the first attempt at any call', async (_, entity, make) => {
     const counting = faultyHttpClient();
     await createOnce(world.engineThrough(counting), entity, make(), randomUUID());
     const calls = Array.from({ length: counting.calls }, (__, index) => index + 1);
@@ -118,7 +118,7 @@ describe('a create that is repeated', () => {
 });
 
 describe('other requests that are repeated', () => {
-  test('add once, and begin one archive', async () => {
+  test('increment once, and start one archive operation', async () => {
     const path = '/api/messagehours/000111/2026-11-20/9/increments';
     const add = keyed({ by: 5 });
     expect([(await hr('POST', path, add)).body, (await hr('POST', path, add)).body]).toEqual([
@@ -143,7 +143,7 @@ describe('other requests that are repeated', () => {
     expect((await hr('POST', archive, keyed())).status).toBe(404);
   });
 
-  test('have a key that can be told', async () => {
+  test('require a valid key', async () => {
     for (const key of ['a b', 'x'.repeat(201)])
       expect(await hr('POST', '/api/employees', keyed(somebody(), key))).toMatchObject({
         status: 400,

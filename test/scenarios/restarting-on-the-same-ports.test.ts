@@ -87,7 +87,7 @@ test('two instances get different ports, and a token and a grant survive a resta
   expect(JSON.parse(await readFile(join(data, 'ports.json'), 'utf8'))).toMatchObject({ table: Number(table) });
 });
 
-test('keeps the data of a folder that an earlier version made, and says that its account key is new', async () => {
+test('keeps the data of a folder of an earlier version, and reports that its account key is new', async () => {
   const data = join(folder, 'older');
   const emulator = await startAzurite({ folder: join(data, 'azurite'), accounts: [emulatorAccount(PUBLISHED_KEY)] });
   const { product: older } = await start(data, { connectionString: emulator.connectionString() });

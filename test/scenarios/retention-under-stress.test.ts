@@ -50,7 +50,7 @@ function beingDeleted(table: string): HttpClient & { isOver: boolean } {
 }
 
 describe('a table that is being deleted', () => {
-  test('is asked for again later: a write is refused for a while, a read leaves it out, and the timer goes on', async () => {
+  test('is created again later: writes are rejected for a while, reads skip it, and the timer continues', async () => {
     const client = beingDeleted(tableOf(0));
     const through = at(world.engineThrough(client), NOON);
     for (const offset of [-1, -70]) await world.storage.table(tableOf(offset)).createTable();
@@ -68,7 +68,7 @@ describe('a table that is being deleted', () => {
     expect((await readEntities(through, logins, { employeeId: '000123' }, { top: 100 })).items).toHaveLength(2);
   });
 
-  test('of a day past keeping is dropped by the next run', async () => {
+  test('of an expired day is dropped by the next run', async () => {
     await world.storage.table(tableOf(-61)).createTable();
     const client = beingDeleted(tableOf(-61));
     const through = at(world.engineThrough(client), NOON);
@@ -80,7 +80,7 @@ describe('a table that is being deleted', () => {
   });
 });
 
-test('a batch into days whose tables are not there yet creates them', async () => {
+test('a batch creates the missing tables of its days', async () => {
   const engine = at(world.engine, NOON);
   const all = [-3, -2, -2].map((offset) => ({ ...login(offset), loginId: randomUUID() }));
   expect(await putEntities(engine, logins, all)).toEqual(['created', 'created', 'created']);
@@ -88,8 +88,8 @@ test('a batch into days whose tables are not there yet creates them', async () =
   expect(items).toHaveLength(3);
 });
 
-describe('a login of the last day that is kept', () => {
-  test('that races the drop of its day is there, gone, or refused; and no day past keeping is left', async () => {
+describe('a login of the last retained day', () => {
+  test('that races the drop of its day is stored, dropped or rejected, and no expired day is left', async () => {
     // The writer's clock is a second before midnight, the timer's a second after.
     const midnight = Date.parse('2026-11-21T00:00:00Z');
     const writer = at(world.engine, midnight - 1_000);
@@ -118,7 +118,7 @@ describe('a login of the last day that is kept', () => {
       await countTried({ what: 'Write that races the retention of its table' }, () => play(round));
   });
 
-  test('comes to the same with a timer that was skipped for ninety days, late and doubled', async () => {
+  test('is handled the same when the timer was skipped for ninety days, late or doubled', async () => {
     for (let offset = 0; offset >= -100; offset -= 1) await world.storage.table(tableOf(offset)).createTable();
     const late = at(world.engine, NOON + 90 * DAY_MS);
     await Promise.all([rollPeriods(late, logins), rollPeriods(late, logins), rollPeriods(late, logins)]);

@@ -18,7 +18,7 @@ function nextOf({ headers }: { headers: Headers }): string {
 }
 
 describe('a log tail', () => {
-  test('answers the newest first, for one transaction, and goes on where it stopped', async () => {
+  test('returns the newest first, in one transaction, and continues where it stopped', async () => {
     const instants = Array.from({ length: 25 }, (_, index) => new Date(Date.UTC(2026, 10, 1 + index, 8)).toISOString());
     for (const at of [...instants].sort(() => Math.random() - 0.5))
       await create('expenses', { employeeId: '000001', at, amount: 10.5, category: 'Meals' });
@@ -42,15 +42,15 @@ describe('a log tail', () => {
     expect((await hr('GET', '/api/expenses/000001?from=lately')).status).toBe(400);
   });
 
-  test('has each claim under a key of its own', async () => {
+  test('stores each claim under its own key', async () => {
     const created = await hr('POST', '/api/expenses', { body: { employeeId: '000003', amount: 7, category: 'Hotel' } });
     const read = await hr('GET', created.headers.get('location') ?? '');
     expect(read).toMatchObject({ status: 200, body: created.body });
   });
 });
 
-describe('details', () => {
-  test('are included in an employee for those who may see them', async () => {
+describe('children', () => {
+  test('are included in an employee for callers who may read them', async () => {
     const one = await create('employees', somebody({ department: 'Included' }));
     const path = `/api/employees/Included/${one.employeeId}`;
     const review = await create('reviews', {
@@ -71,7 +71,7 @@ describe('details', () => {
 });
 
 describe('door events', () => {
-  test('are read by the hour within the partition of one person', async () => {
+  test('are read by the hour within the partition of one employee', async () => {
     for (const hour of ['2026112007', '2026112008', '2026112008', '2026112009', '2026112108'])
       await create('doorevents', { department: 'Sales', employeeId: '000001', hour, door: 'Main' });
     const read = async (query: string) =>
@@ -87,7 +87,7 @@ describe('door events', () => {
 });
 
 describe('a filter', () => {
-  test('looks through a partition by any property, of any type', async () => {
+  test('compares any property of a partition, of any type', async () => {
     const department = "Filter's";
     const one = await create(
       'employees',
@@ -119,14 +119,14 @@ describe('a filter', () => {
     ['logins/000009', 'succeeded', ['perhaps', 'TRUE', '', '1']],
     ['employees/Sales', 'age', ['', '+', '0x10', '010', '+1', '1e1000', '1.5']],
     ['employees/Sales', 'vacationHours', ['', ' ', 'Infinity', '.5', '5.']],
-  ])('of %s is refused where %s is none that JSON would take', async (path, field, texts) => {
+  ])('of %s is rejected when %s is not valid in JSON', async (path, field, texts) => {
     for (const text of texts) {
       const refused = await hr('GET', `/api/${path}?${field}=${encodeURIComponent(text)}`);
       expect(refused, text).toMatchObject({ status: 400, body: { field } });
     }
   });
 
-  test('takes a number in any form of JSON', async () => {
+  test('accepts a number in any form of JSON', async () => {
     const one = await create('employees', somebody({ department: 'Numbers', vacationHours: 250 }));
     for (const text of ['250', '250.0', '2.5e2', '25E+1'])
       expect((await hr('GET', `/api/employees/Numbers?vacationHours=${encodeURIComponent(text)}`)).body.items).toEqual([
@@ -134,12 +134,12 @@ describe('a filter', () => {
       ]);
   });
 
-  test('by a field that the caller may not see is refused', async () => {
+  test('by a field that the caller may not read is rejected', async () => {
     const refused = await reader('GET', '/api/employees/Sales?birthDate=1');
     expect(refused).toMatchObject({ status: 403, body: { field: 'birthDate' } });
   });
 
-  test('and a continuation belong together', async () => {
+  test('is bound to its continuation', async () => {
     for (let count = 0; count < 3; count += 1) await create('employees', somebody({ department: 'Paged', phone: '5' }));
     const page = await hr('GET', '/api/employees/Paged?phone=5&top=2');
     expect((await hr('GET', nextOf(page))).body.items).toHaveLength(1);
@@ -148,7 +148,7 @@ describe('a filter', () => {
 });
 
 describe('a sparse index', () => {
-  test('lists only those of whom its condition holds, as they come to and cease to', async () => {
+  test('lists only entities that meet its condition, as they change', async () => {
     const boss = await create('employees', somebody({ department: 'Sparse', jobTitle: 'Sales Manager' }));
     const clerk = await create('employees', somebody({ department: 'Sparse', jobTitle: 'Management Trainee' }));
     const nobody = somebody({ department: 'Sparse' });
@@ -162,7 +162,7 @@ describe('a sparse index', () => {
 });
 
 describe('a table scan', () => {
-  test('is for operators, pages through all of one kind, and is not to be had by accident', async () => {
+  test('is for operators only, and pages through all entities of one kind', async () => {
     for (let count = 0; count < 5; count += 1) await create('employees', somebody({ department: `Scan${count}` }));
     await create('departments', { department: 'Scan0' });
     for (const one of [hr, product.as('operator')])
@@ -187,7 +187,7 @@ describe('a table scan', () => {
 });
 
 describe('a data series over HTTP', () => {
-  test('is set, added to, charted, and refuses what is none of its slots', async () => {
+  test('is set, incremented and charted, and rejects unknown slots', async () => {
     const path = '/api/messagehours/000001/2026-11-20';
     expect((await hr('GET', path)).status).toBe(404);
     expect((await hr('PUT', `${path}/9`, { body: { count: 4 } })).status).toBe(204);
@@ -216,7 +216,7 @@ describe('a data series over HTTP', () => {
   });
 });
 
-test('departments may be kept by a client for a while, employees are asked for again', async () => {
+test('departments may be cached for a while, employees are revalidated', async () => {
   await create('departments', { department: 'Cached' });
   const { values, path } = {
     values: await create('employees', somebody({ department: 'Cached' })),

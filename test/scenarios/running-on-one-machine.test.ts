@@ -22,7 +22,7 @@ const processesOn = async (data: string) =>
   (await promisify(execFile)('ps', ['-A', '-o', 'args'])).stdout.split('\n').filter((line) => line.includes(data));
 
 describe('npm start', () => {
-  test('prints a token and commands that work as they stand', async () => {
+  test('prints a token and commands that work unchanged', async () => {
     const { process: running } = started;
     const answers = await Promise.all(
       running.commands().map(async (command) => JSON.parse((await shell(command)).stdout)),
@@ -44,7 +44,7 @@ describe('npm start', () => {
     expect(await own.json()).toMatchObject({ employeeId: '000123' });
   });
 
-  test('keeps its folder, its storage and its timers from everybody but its owner', async () => {
+  test('protects its folder, storage and timers from everybody but its owner', async () => {
     const { folder, process: running } = started;
     expect((await stat(folder)).mode & 0o777).toBe(0o700);
     expect((await stat(join(folder, 'secrets.json'))).mode & 0o777).toBe(0o600);
@@ -66,13 +66,13 @@ describe('npm start', () => {
     for (const secret of [storageKey, hostKey]) expect(running.said()).not.toContain(secret);
   });
 
-  test('refuses a second instance on the same data, in one sentence', async () => {
+  test('rejects a second instance on the same data, in one sentence', async () => {
     const { code, said } = await started.process.run('start', '--port', '0');
     expect(code).toBe(1);
     expect(said).toMatch(/^An instance runs on .* already, at http:\S+\.\n$/);
   });
 
-  test('of two that start at once on the same data, one becomes ready', async () => {
+  test('makes one ready of two that start concurrently on the same data', async () => {
     const twice = join(started.folder, 'twice');
     const both = [1, 2].map(() => runCommand('start', '--port', '0', '--empty', '--data', twice));
     expect(await Promise.race(both)).toEqual({
@@ -86,7 +86,7 @@ describe('npm start', () => {
     expect((await Promise.all(both)).map(({ code }) => code).sort()).toEqual([0, 1]);
   });
 
-  test('keeps what it acknowledged, to the last write, and does not load its sample again', async () => {
+  test('keeps every acknowledged write, and does not load the sample again', async () => {
     const { process: running } = started;
     const ask = await running.as('hr');
     expect((await ask('DELETE', 'employees/Sales/000124')).status).toBe(204);
@@ -122,7 +122,7 @@ describe('npm start', () => {
     expect((await askAgain('GET', 'employees/Sales/000124')).status).toBe(404);
   });
 
-  test('allows the origins that it is given, in the API and in storage, and at the next start no longer', async () => {
+  test('allows the given origins, in the API and in storage, and no longer after the next start', async () => {
     const data = join(started.folder, 'origins');
     const origin = 'http://localhost:5173';
     const headers = { origin, 'access-control-request-method': 'GET' };
@@ -140,7 +140,7 @@ describe('npm start', () => {
     }
   });
 
-  test('leaves nothing running when it is killed', async () => {
+  test('leaves no process running when it is killed', async () => {
     const other = join(started.folder, 'killed');
     const victim = await startCommand(other, '--empty');
     const { tables } = JSON.parse(await readFile(join(other, 'instance.json'), 'utf8'));
@@ -155,7 +155,7 @@ describe('npm start', () => {
     });
   });
 
-  test('ends, with all in order, when the npm that started it is asked to', async () => {
+  test('shuts down in order when the npm that started it is terminated', async () => {
     const data = join(started.folder, 'by-npm');
     const line = `"${process.execPath}" local/commands/start.ts --port 0 --empty --data "${data}"; true`;
     const npmShell = spawn('sh', ['-c', line], { cwd: ROOT, env: { ...process.env, npm_lifecycle_event: 'start' } });
@@ -187,7 +187,7 @@ describe('npm start', () => {
     },
   );
 
-  test('ends when its data folder is gone, and says that not all is kept', async () => {
+  test('ends when its data folder is deleted, and reports that data may be lost', async () => {
     const data = join(started.folder, 'gone');
     const orphaned = await startCommand(data);
     const ask = await orphaned.as('hr');
@@ -202,7 +202,7 @@ describe('npm start', () => {
     expect(await processesOn(data)).toEqual([]);
   });
 
-  test('says in one sentence what is in its way', async () => {
+  test('reports in one sentence what prevents the start', async () => {
     const blocker = createServer().listen(0, '127.0.0.1');
     await once(blocker, 'listening');
     const { port } = blocker.address() as { port: number };

@@ -74,7 +74,7 @@ async function open(origin: string, role: Role): Promise<Page> {
 }
 
 describe('a page of an allowed origin', () => {
-  test('writes through the API, and reads the headers and the problems that it answers', async () => {
+  test('writes through the API, and reads the headers and problems of its responses', async () => {
     const page = await open(allowed, 'hr');
     const another = somebody({ department: 'Browsing' });
     const { created, changed, stale, first, second } = await page.evaluate(async (employee) => {
@@ -114,7 +114,7 @@ describe('a page of an allowed origin', () => {
     expect(nobody).toMatchObject({ status: 401, headers: { 'www-authenticate': 'Bearer' } });
   });
 
-  test('reads and writes what is its own straight in storage', async () => {
+  test('reads and writes its own rows directly in storage', async () => {
     const page = await open(allowed, 'reader');
     const done = await page.evaluate(
       async ({ path, png }) => ({
@@ -141,7 +141,7 @@ describe('a page of an allowed origin', () => {
     expect((await hr('GET', path)).body.photo).toMatchObject({ type: 'image/png' });
   });
 
-  test('is told that it may not do what it was not granted', async () => {
+  test('gets an error for what its grant does not allow', async () => {
     const page = await open(allowed, 'reader');
     const refused = await page.evaluate(async (path) => {
       await submitExpense({ amount: 1, category: 'Meals' });
@@ -179,7 +179,7 @@ describe('the cache of a browser', () => {
     expect((await hr('POST', '/api/departments', { body: { department: 'Kept' } })).status).toBe(201);
   });
 
-  test('shows a caller nothing that it keeps from another caller', async () => {
+  test('shows a caller no cached response of another caller', async () => {
     const page = await open(allowed, 'hr');
     const tokens = { hr: await product.token('hr'), reader: await product.token('reader') };
     const bodies = await page.evaluate(
@@ -203,7 +203,7 @@ describe('the cache of a browser', () => {
     expect(bodies.nobody.status).toBe(401);
   });
 
-  test('gives what may be kept for a minute to nobody without a token', async () => {
+  test('returns a cached response to nobody without a token', async () => {
     const page = await open(allowed, 'reader');
     const { kept, nobody } = await page.evaluate(async () => ({
       kept: await call('GET', '/api/departments/Kept'),
@@ -213,7 +213,7 @@ describe('the cache of a browser', () => {
     expect(nobody.status).toBe(401);
   });
 
-  test('is told by every answer that it varies by token, and by each view with an ETag of its own', async () => {
+  test('gets Vary with every response, and an ETag for each view', async () => {
     const [hr, reader] = [product.as('hr'), product.as('reader')];
     const [whole, part] = [await hr('GET', pathOfTwo), await reader('GET', pathOfTwo)];
     const etags = [whole, part].map(({ headers }) => headers.get('etag') ?? '');
@@ -244,7 +244,7 @@ describe('the cache of a browser', () => {
   });
 });
 
-test('a page of another origin is refused by the browser: the API, tables and blobs alike', async () => {
+test('the browser rejects a page of another origin: for the API, tables and blobs', async () => {
   const ask = product.as('reader', one.email);
   const granted = async (entity: string, permissions: string): Promise<Grant> =>
     (await ask('POST', '/api/grants', { body: { entity, scope: 'own', permissions } })).body;

@@ -28,8 +28,8 @@ async function callsOf(act: (engine: World['engine']) => Promise<unknown>): Prom
   return Array.from({ length: counting.calls }, (_, index) => index + 1);
 }
 
-describe('a storage call that takes longer than the writer has', () => {
-  test('at any point of a write ends it before its intent is seen, and everything agrees', async () => {
+describe('a storage call that takes longer than the time limit of the writer', () => {
+  test('ends a write at any point before its intent is visible, and every index agrees', async () => {
     const create = (engine: World['engine']) => createEntity(engine, employees, somebody());
     const change = async (engine: World['engine']) => {
       const { values } = await createEntity(world.engine, employees, somebody());
@@ -60,7 +60,7 @@ describe('a storage call that takes longer than the writer has', () => {
     await countTried({ what, times: 0 }, () => expectIndexesToAgree(world.storage, employees));
   });
 
-  test('before the transaction keeps it from being sent at all', async () => {
+  test('before the transaction prevents the transaction', async () => {
     const one = somebody();
     // The second call of a create claims the email.
     const slow = slowHttpClient(2, TOO_LONG_MS);
@@ -76,7 +76,7 @@ describe('a storage call that takes longer than the writer has', () => {
     ).toEqual(values);
   });
 
-  test('that is the transaction is not waited for', async () => {
+  test('is not awaited when it is the transaction', async () => {
     // The fourth call of a create is its transaction, after the intent and two claims.
     const one = somebody({ department: 'Slow' });
     const lateMs = 4 * HASTY.commitWithinMs;

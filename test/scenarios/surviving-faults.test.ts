@@ -80,8 +80,8 @@ async function stateOf(one: Values): Promise<Values | undefined> {
   );
 }
 
-describe('whatever fails at whichever call,', () => {
-  test.each(Object.entries(DEEDS))('%s is done or not done', async (_, { prepare, act, after }) => {
+describe('any fault at any call', () => {
+  test.each(Object.entries(DEEDS))('leaves %s done completely or not at all', async (_, { prepare, act, after }) => {
     const sample = newcomer();
     await prepare(sample);
     const faults = await points((engine) => act(engine, sample));
@@ -109,7 +109,7 @@ describe('whatever fails at whichever call,', () => {
     );
   });
 
-  test('every index agrees in the end', async () => {
+  test('leaves every index in agreement', async () => {
     await world.settle();
     await countTried({ what: 'Write: indexes agree afterwards' }, () => expectIndexesToAgree(world.storage, employees));
   });

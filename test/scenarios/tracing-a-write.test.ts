@@ -21,7 +21,7 @@ function trees(): { head: string; lines: string[] }[] {
 }
 const treeOf = (what: string) => trees().find(({ lines }) => lines[0]?.includes(what));
 
-test('a write is one trace, from the request to the index that agrees', async () => {
+test('a write is one trace, from the request to the reconciled index', async () => {
   const one = somebody({ department: 'Traced', firstName: 'Personal', lastName: 'Secretive' });
   await hr('POST', '/api/employees', { body: one });
   const request = await vi.waitUntil(() => treeOf('POST /api/employees 201'), PATIENCE);
@@ -39,7 +39,7 @@ test('a write is one trace, from the request to the index that agrees', async ()
   );
 });
 
-test('a request and the work that it leaves to a queue are one trace', async () => {
+test('a request and its queue work are one trace', async () => {
   const one = somebody({ department: 'Traced', firstName: 'Personal', lastName: 'Secretive' });
   await hr('POST', '/api/employees', { body: one });
   await hr('POST', `/api/employees/Traced/${one.employeeId}/archive`);
@@ -51,7 +51,7 @@ test('a request and the work that it leaves to a queue are one trace', async () 
   expect(reconciled.lines).toContain('    archive or move');
 });
 
-test('a trace that a caller has begun goes on', async () => {
+test('a trace that the caller started is continued', async () => {
   const traceId = '0123456789abcdef0123456789abcdef';
   const headers = { traceparent: `00-${traceId}-0123456789abcdef-01` };
   await hr('GET', '/api/employees/Traced', { headers });
@@ -59,7 +59,7 @@ test('a trace that a caller has begun goes on', async () => {
   expect(tree.head).toBe(`trace ${traceId}, continued`);
 });
 
-test('what operators count is counted, and neither keys nor values are told', async () => {
+test('metrics are counted, and contain neither keys nor values', async () => {
   const one = somebody({ department: 'Traced', firstName: 'Personal', lastName: 'Secretive' });
   await hr('POST', '/api/employees', { body: one });
   await hr('GET', `/api/employees/by/email/Traced/${one.email}`);

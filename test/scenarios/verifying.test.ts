@@ -210,7 +210,7 @@ const BREAKS: readonly [string, (one: Values) => Promise<unknown>, Partial<Findi
 ];
 
 describe('a consistency check', () => {
-  test.each(BREAKS)('finds %s, says so, and repairs it', async (name, breakIt, expected, other) => {
+  test.each(BREAKS)('finds, reports and repairs %s', async (name, breakIt, expected, other) => {
     const one = await hire({ department: `Broken ${name}` });
     await world.settle();
     await breakIt(one);
@@ -223,7 +223,7 @@ describe('a consistency check', () => {
     expect(await audit(employees, false)).toEqual([]);
   });
 
-  test('lets those in again whom a list that is lost has kept out, and who were told so', async () => {
+  test('restores a lost list, so that rejected writes succeed again', async () => {
     const one = await hire({ department: 'Lost' });
     await world.settle();
     await table('employees').updateEntity(lostList('Lost', `lastname_${one.lastName}`), 'Replace');
@@ -243,7 +243,7 @@ describe('a consistency check', () => {
     await expectIndexesToAgree(world.storage, employees);
   });
 
-  test('makes a list of numbers whole again in which somebody has put what is none', async () => {
+  test('repairs a list of numbers with an invalid member', async () => {
     for (const year of [2020, 2021]) await createEntity(world.engine, marks, { pupil: 'Ann', year, grade: 'A' });
     const key = { partitionKey: 'Ann', rowKey: 'grade_A' };
     const Members = JSON.stringify(['2020', '20210', 'abcd', '']);
@@ -258,7 +258,7 @@ describe('a consistency check', () => {
     expect(await read()).toHaveLength(2);
   });
 
-  test('finds what was copied from another entity and is of before', async () => {
+  test('finds stale copies of another entity', async () => {
     const one = await hire({ department: 'Led' });
     await createEntity(world.engine, departments, { department: 'Led', managerId: one.employeeId });
     await table('employees').updateEntity(
@@ -272,7 +272,7 @@ describe('a consistency check', () => {
     expect(await audit(departments, false)).toEqual([]);
   });
 
-  test('finds a blob that is lost, and says that it cannot be made again', async () => {
+  test('finds a lost blob, and reports that it cannot be restored', async () => {
     const one = await hire();
     const png = Buffer.from(
       'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==',
@@ -288,7 +288,7 @@ describe('a consistency check', () => {
     await world.settle();
   });
 
-  test('says of one that is archived by half that it is, and leaves it to its operation', async () => {
+  test('reports a half-archived entity, and leaves it to its operation', async () => {
     const one = await hire({ department: 'Half' });
     await requestArchive(world.engine, employees, one);
     await world.settle();
@@ -299,7 +299,7 @@ describe('a consistency check', () => {
     await table('formeremployees').deleteEntity(keys.partitionKey, keys.rowKey);
   });
 
-  test('says who has a value that two want, and leaves it to them', async () => {
+  test('reports a value that two entities have, and changes neither', async () => {
     const [one, other] = [await hire(), await hire()];
     await world.settle();
     const indexEntry = indexEntriesOf(employees, one).find(({ index }) => index === 'emailCompanyWide');
@@ -315,7 +315,7 @@ describe('a consistency check', () => {
     await expectIndexesToAgree(world.storage, employees);
   });
 
-  test('that dies at any storage call leaves nothing that the next one passes over', async () => {
+  test('that dies at any storage call leaves nothing that the next check misses', async () => {
     const one = { office: 'Rome', holder: 'Ann', badge: 'B1', floor: '1' };
     await createEntity(world.engine, badges, one);
     await world.settle();
@@ -339,7 +339,7 @@ describe('a consistency check', () => {
     expect(at).toBeGreaterThan(15);
   });
 
-  test('finds nothing while all is well and writers write, and repairs beside them', async () => {
+  test('finds nothing while writers write, and repairs beside them', async () => {
     const people = await Promise.all(Array.from({ length: 20 }, () => hire({ department: 'Busy' })));
     for (const one of people.slice(0, 5)) await table('employees').deleteEntity('Busy', `email_${one.email}`);
     let isOver = false;
@@ -365,7 +365,7 @@ describe('a consistency check', () => {
 });
 
 describe('a new index', () => {
-  test('is built beside writers, and misses nobody', async () => {
+  test('is built beside concurrent writers, and misses no entity', async () => {
     for (const row of await rowsOf(world.storage, 'employeesbylastname'))
       await table('employeesbylastname').deleteEntity(String(row.partitionKey), String(row.rowKey));
     for (const row of await rowsOf(world.storage, 'employeesbyemail'))

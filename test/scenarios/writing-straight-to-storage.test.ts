@@ -23,7 +23,7 @@ const rowKey = (at: string, claimId: string) =>
   `${String(3_155_378_975_999_999_999n - (BigInt(Date.parse(at)) * 10_000n + 621_355_968_000_000_000n)).padStart(19, '0')}_${claimId}`;
 
 describe('expense claims', () => {
-  test('are added and read straight in storage, and the API lists those that are as they should be', async () => {
+  test('are added and read directly in storage, and the API lists the valid ones', async () => {
     const { url, token, partition, permissions } = await grantFor('expenses', 'ra');
     expect({ partition, permissions }).toEqual({ partition: '000777', permissions: 'ra' });
     const at = '2026-11-20T08:00:00.000Z';
@@ -58,7 +58,7 @@ describe('expense claims', () => {
     expect(changed.status).toBe(403);
   });
 
-  test('are granted as declared, and for nobody else', async () => {
+  test('are granted as declared, to their owner only', async () => {
     for (const permissions of ['u', 'rd', 'raud'])
       expect(
         await own('POST', '/api/grants', { body: { entity: 'expenses', scope: 'own', permissions } }),
@@ -71,7 +71,7 @@ describe('expense claims', () => {
 });
 
 describe('a series', () => {
-  test('is counted straight in storage and charted by the API', async () => {
+  test('is incremented directly in storage and charted by the API', async () => {
     const { url, token, partition } = await grantFor('messagehours', 'rau');
     const row = `${url}(PartitionKey='${partition}',RowKey='2026-11-20')?${token}`;
     const merge = (counts: object) => fetch(row, { method: 'MERGE', headers, body: JSON.stringify(counts) });
