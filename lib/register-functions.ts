@@ -1,4 +1,5 @@
 import type { app as functionsApp, InvocationContext } from '@azure/functions';
+import type { Pattern } from './define/pattern.ts';
 import { consumeIntent, consumeTransfer } from './engine/consume/consume.ts';
 import { toMessage } from './engine/consume/queue-message.ts';
 import { INDEX_CHANGES_QUEUE, TRANSFERS_QUEUE } from './engine/reconcile/intent.ts';
@@ -9,7 +10,7 @@ import { collectOrphans } from './operations/collect-orphans.ts';
 import { drainPoison } from './operations/drain-poison.ts';
 import { canVerify } from './operations/verify.ts';
 import { continueVerifyRun } from './operations/verify-run.ts';
-import { rollPeriods } from './patterns/high-volume-delete.ts';
+import { patterns } from './patterns/patterns.ts';
 import type { Rowkey } from './rowkey.ts';
 import type { Runtime } from './runtime.ts';
 import { traced } from './telemetry/invocation.ts';
@@ -22,6 +23,7 @@ export type FunctionsApp = Pick<typeof functionsApp, 'http' | 'storageQueue' | '
 /** The host stops a function after ten minutes; the next run continues. */
 const VERIFY_FOR_MS = 4 * MINUTE_MS;
 const VERIFY_TRANSACTIONS_A_SECOND = 100;
+const PATTERN_FOR_MS = 4 * 60_000;
 /** A run ends before the next one is due. */
 const DRAIN_FOR_MS = 30_000;
 
@@ -106,15 +108,16 @@ export const TIMERS: Readonly<Record<string, Timer>> = {
       await drainPoison({ engine, entities: runtime.entities, log: context }, { until });
     },
   },
-  /** Daily, at 00:05 UTC: creates the tables of the next period and drops those past retention. */
-  'roll-periods': {
-    schedule: '0 5 0 * * *',
-    async run(runtime, context) {
-      const engine = await runtime.readyEngine(context);
-      for (const entity of [...runtime.entities, operations].filter(({ period }) => period)) {
-        const { dropped } = await rollPeriods(engine, entity);
-        context.log(`${entity.name}: ${dropped.length} tables dropped.`);
-      }
-    },
-  },
+  ...Object.fromEntries(patterns.flatMap((pattern) => timerOf(pattern))),
 };
+
+/** The timer of a pattern, for all entities that use the pattern. */
+function timerOf({ isUsed, timer }: Pattern): [string, Timer][] {
+  if (!timer) return [];
+  const run: Timer['run'] = async (runtime, context) => {
+    const engine = await runtime.readyEngine(context);
+    const entities = [...runtime.entities, operations].filter((entity) => isUsed(entity));
+    await timer.run(engine, entities, { until: Date.now() + PATTERN_FOR_MS, log: (text) => context.log(text) });
+  };
+  return [[timer.name, { schedule: timer.schedule, run }]];
+}

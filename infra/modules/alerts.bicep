@@ -111,7 +111,7 @@ var rules = [
     window: 'P2D'
     query: '''
       let began = toscalar(Metrics | summarize min(TimeGenerated));
-      datatable(Timer: string, within: timespan) ['roll-periods', 26h, 'collect-orphans', 26h, 'verify', 3h, 'poison', 1h]
+      datatable(Timer: string, within: timespan) ['roll-periods', 26h, 'collect-orphans', 26h, 'verify', 3h, 'expire', 3h, 'poison', 1h]
       | join kind=leftouter (
           Metrics
           | where Name == 'rowkey.timer.completed'

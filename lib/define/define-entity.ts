@@ -59,6 +59,11 @@ export interface Declaration<
   readonly movable?: readonly (keyof Shape & string)[];
   /** High volume delete pattern: a table for each day, month or year, dropped as a whole past retention. */
   readonly period?: Period<keyof Shape & string>;
+  /**
+   * Expiry: entities that have not changed for `days` whole days are deleted with their index entries. `clock` is a field,
+   * `z.iso.date()`, that the engine sets to the day (UTC) of each change through the API.
+   */
+  readonly expiry?: { readonly days: number; readonly clock: keyof Shape & string };
   readonly denormalized?: readonly DenormalizedDeclaration<keyof Shape & string>[];
   /**
    * Compound key pattern: this entity's row key begins with that one's, in its table and partition. It is read with it, cannot
@@ -133,6 +138,7 @@ function compile<
     archive,
     movable: declaration.movable ?? [],
     period: declaration.period,
+    expiry: declaration.expiry,
     denormalized: denormalized.map((link) => ({ ...link, copies: given(link.copies) })),
     derived: given<(values: Values) => unknown>(declaration.derived ?? {}),
     counts: given<DeclaredEntity>(declaration.counts ?? {}),

@@ -1,4 +1,5 @@
 import type { DeclaredEntity, Entity, Linked } from './entity.ts';
+import { indexTables, remoteTables } from './index-entries.ts';
 import { linkEntities } from './link-entities.ts';
 import type { Pattern } from './pattern.ts';
 import { type Reserved, validateModel } from './validate-model.ts';
@@ -29,13 +30,24 @@ export function linkModel<const Declared extends readonly DeclaredEntity[]>(
   const errors = validateModel(entities, reserved);
   refuse(errors);
   const list = linkEntities(entities, patterns);
-  refuse(list.flatMap((entity) => [...patternErrors(entity)]));
+  refuse([...list.flatMap((entity) => [...patternErrors(entity)]), ...tableErrors(list)]);
   return Object.freeze({ entities: byName<Declared>(list), list });
 }
 
 function* patternErrors(entity: Entity): Generator<string> {
   for (const { validate } of entity.patterns)
     for (const error of validate?.(entity) ?? []) yield `Entity "${entity.name}": ${error}`;
+}
+
+/** The tables of declared indexes are checked with the declarations; these are tables that a pattern adds. */
+function* tableErrors(entities: readonly Entity[]): Generator<string> {
+  for (const entity of entities)
+    for (const table of remoteTables(entity).filter((name) => !indexTables(entity).includes(name))) {
+      const isUsed = ({ table: own, archive }: Entity) => own === table || archive?.table === table;
+      const other = entities.find((one) => isUsed(one) || (one !== entity && remoteTables(one).includes(table)));
+      if (other)
+        yield `Entity "${entity.name}": a pattern stores rows in the table "${table}", which "${other.name}" uses; that table needs another name.`;
+    }
 }
 
 function refuse(errors: readonly string[]): void {

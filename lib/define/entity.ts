@@ -66,6 +66,8 @@ export interface DeclaredEntity<
   readonly period: Period | undefined;
   /** Fields of this entity that are copied from another one in its partition. */
   readonly denormalized: readonly Copied[];
+  /** Entities that have not changed for so many days are deleted; `clock` is the field with the day of the last change. */
+  readonly expiry: { readonly days: number; readonly clock: string } | undefined;
   /** Fields that follow from others of the same entity. */
   readonly derived: Readonly<Record<string, (values: Values) => unknown>>;
   /** Fields that count the entities of another declaration in the partition. */

@@ -94,6 +94,7 @@ function archiveOf(entity: Entity, table: string, patterns: readonly Pattern[]):
     indexes: Object.freeze(withoutPrototype<Index>({})),
     archive: undefined,
     movable: Object.freeze([]),
+    expiry: undefined,
     denormalized: [],
     dependents: [],
     countedBy: [],

@@ -35,6 +35,8 @@ export interface Pattern {
   store?(engine: Engine, entity: Entity, values: Values, current: Values): Promise<Values>;
   /** Called for each read: the text that a reference stands for. Throws `ReferenceBroken` if there is none. */
   load?(engine: Engine, entity: Entity, values: Values, field: string): Promise<string | undefined>;
+  /** Called before an entity is created. Throws `invalid-input` for values that cannot be stored now (milliseconds). */
+  check?(entity: Entity, values: Values, now: number): void;
   /** Why a merge cannot change these fields, as an error to throw. */
   refusePatch?(entity: Entity, fields: readonly string[]): Error | undefined;
   /** The blobs that a state of the entity refers to. The engine deletes those that a write no longer refers to. */
@@ -81,6 +83,9 @@ export interface Pattern {
     types(entity: Entity): readonly string[];
     check(engine: Engine, entity: Entity, partition: Pick<Row, 'table' | 'partition'>): Promise<readonly Suspicion[]>;
   };
+
+  /** Work that a timer of the app does for all entities that use the pattern. */
+  readonly timer?: PatternTimer;
 
   /** How rows are judged that clients write straight to storage, if an entity is not one row of its fields. */
   readonly rowForm?: RowForm;
@@ -161,4 +166,20 @@ export interface VerifySubject {
   readonly address: Address;
   readonly snapshot: Live;
   readonly only: string | undefined;
+}
+
+export interface PatternTimer {
+  /** Unique within the app. */
+  readonly name: string;
+  /** Six fields, as Azure Functions reads them, in UTC. */
+  readonly schedule: string;
+  /**
+   * Must be safe to run late, twice or beside itself. A run begins nothing after `until`, in milliseconds; the next run
+   * continues.
+   */
+  run(
+    engine: Engine,
+    entities: readonly Entity[],
+    options: { readonly until: number; log(text: string): void },
+  ): Promise<void>;
 }

@@ -1,8 +1,8 @@
 import { requireRole } from '../access/token.ts';
 import type { Entity, Values } from '../define/entity.ts';
 import { validateTexts } from '../define/validation.ts';
-import { indexFields, readByReference } from '../engine/read/read-through-index.ts';
 import { RowkeyError } from '../errors.ts';
+import { indexFields, readByReference } from '../patterns/read-through-index.ts';
 import type { RequestContext } from './route.ts';
 
 /**

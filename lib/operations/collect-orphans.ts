@@ -1,8 +1,8 @@
 import pMap from 'p-map';
 import type { Entity } from '../define/entity.ts';
 import type { Engine } from '../engine/engine.ts';
+import { unlessTableMissing } from '../engine/period-tables.ts';
 import { ARRIVALS_CONTAINER } from '../patterns/attachment.ts';
-import { unlessTableMissing } from '../patterns/high-volume-delete.ts';
 import { LARGE_CONTAINER, referrerOf } from '../patterns/large-entities.ts';
 import { deleteBlob, type ListedBlob, listContainer } from '../storage/blobs.ts';
 import { type Address, readRow } from '../storage/rows.ts';

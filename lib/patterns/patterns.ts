@@ -3,6 +3,8 @@ import { compoundKey } from './compound-key.ts';
 import { dataSeries } from './data-series.ts';
 import { denormalization } from './denormalization.ts';
 import { encryptedProperties } from './encrypted-properties.ts';
+import { expiry } from './expiry.ts';
+import { highVolumeDelete } from './high-volume-delete.ts';
 import { indexEntities } from './index-entities.ts';
 import { interPartitionIndexes } from './inter-partition-index.ts';
 import { intraPartitionIndexes } from './intra-partition-index.ts';
@@ -20,4 +22,6 @@ export const patterns: readonly Pattern[] = [
   encryptedProperties,
   largeEntities,
   dataSeries,
+  highVolumeDelete,
+  expiry,
 ];

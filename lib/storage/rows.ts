@@ -156,8 +156,9 @@ export interface RowRange {
  * says so in its name.
  */
 export async function scanTable(storage: Storage, scan: TableScan): Promise<{ rows: Row[]; more: boolean }> {
-  const { table, type, after, limit, bound } = scan;
+  const { table, type, after, beforePartition, limit, bound } = scan;
   const conditions = type === undefined ? [] : [typeCondition(type)];
+  if (beforePartition !== undefined) conditions.push(`PartitionKey lt ${literal(beforePartition)}`);
   if (after) {
     const [partition, row] = [literal(after.partition), literal(after.row)];
     // The service starts reading at a bound that is a condition of its own. It starts at the first row of the table where
@@ -173,6 +174,8 @@ export interface TableScan {
   /** Rows of this `EntityType` only. */
   readonly type?: string | undefined;
   readonly after?: { readonly partition: string; readonly row: string } | undefined;
+  /** Partitions before this one only: storage reads no others. */
+  readonly beforePartition?: string | undefined;
   readonly limit: number;
   readonly bound?: ReadBound | undefined;
 }

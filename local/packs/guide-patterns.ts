@@ -29,7 +29,7 @@ export const GUIDE_PATTERNS: readonly GuidePattern[] = [
     modules: [
       'lib/patterns/inter-partition-index.ts',
       'lib/engine/write/unique-claim.ts',
-      'lib/engine/read/read-through-index.ts',
+      'lib/patterns/read-through-index.ts',
     ],
     tests: ['test/scenarios/keeping-indexes.test.ts', 'test/scenarios/overtaken-reconcilers.test.ts'],
   },
@@ -37,7 +37,7 @@ export const GUIDE_PATTERNS: readonly GuidePattern[] = [
     name: 'The three index-table shapes, and composite keys',
     about:
       "An index holds full copies, references (a second lookup per read), or some fields. A composite key finds by two values at once. A list produces one row per element. A date is spread over buckets, so that no partition has all of today's writes.",
-    modules: ['lib/define/indexes.ts', 'lib/define/index-entries.ts', 'lib/engine/read/read-through-index.ts'],
+    modules: ['lib/define/indexes.ts', 'lib/define/index-entries.ts', 'lib/patterns/read-through-index.ts'],
     tests: ['test/scenarios/index-table-shapes.test.ts'],
   },
   {

@@ -2,7 +2,6 @@ import { randomUUID } from 'node:crypto';
 import fc from 'fast-check';
 import { beforeAll, describe, expect, test } from 'vitest';
 import type { Entity, Values } from '../../lib/define/entity.ts';
-import { readByCopy } from '../../lib/engine/read/read-through-index.ts';
 import { readEntity } from '../../lib/engine/read/retrieve.ts';
 import { requestArchive, requestMove } from '../../lib/engine/transfer/transfer.ts';
 import { putEntities } from '../../lib/engine/write/entity-batch.ts';
@@ -10,6 +9,7 @@ import { createEntity, deleteEntity, patchEntity, replaceEntity } from '../../li
 import { toPlain } from '../../lib/engine/write/stored-values.ts';
 import { rewrapEntities } from '../../lib/operations/rewrap.ts';
 import { open, seal } from '../../lib/patterns/encrypted-properties.ts';
+import { readByCopy } from '../../lib/patterns/read-through-index.ts';
 import { localKeyRing, rotateLocalKey } from '../../lib/storage/local-key-ring.ts';
 import { departments, employees } from '../fixtures/model.ts';
 import { expectIndexesToAgree, openWorld, rowsOf, somebody, type World } from '../world.ts';

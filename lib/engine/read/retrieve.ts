@@ -5,7 +5,6 @@ import { fieldsToProperties, storedNames, storedVersion } from '../../define/ent
 import { addressOf } from '../../define/index-entries.ts';
 import { buildKey, keyRange, prefixOfChildren, rangeOfPrefix } from '../../define/key-template.ts';
 import { RowkeyError } from '../../errors.ts';
-import { periodsToRead, readPeriods } from '../../patterns/high-volume-delete.ts';
 import { type Row, readRange, readRow, scanTable } from '../../storage/rows.ts';
 import { inPattern } from '../../telemetry/span.ts';
 import type { Engine } from '../engine.ts';
@@ -13,6 +12,7 @@ import { notFound, readLive, type Stored } from '../write/entity-store.ts';
 import type { Position } from './continuation.ts';
 import { entityIn } from './judge-row.ts';
 import { PAGE_LENGTH, readBound, rowLength, valuesLength, withinPage } from './page-length.ts';
+import { periodsToRead, readPeriods } from './read-periods.ts';
 
 /** Reading by key and by range. Only what is called a scan reads a whole table. */
 

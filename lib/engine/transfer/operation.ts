@@ -7,9 +7,9 @@ import { toProperties } from '../../define/entity-codec.ts';
 import { addressIfAny, addressOf } from '../../define/index-entries.ts';
 import { linkEntity } from '../../define/link-entities.ts';
 import { RowkeyError } from '../../errors.ts';
-import { withPeriodTable } from '../../patterns/high-volume-delete.ts';
 import { submit } from '../../storage/rows.ts';
 import type { Engine } from '../engine.ts';
+import { withPeriodTable } from '../period-tables.ts';
 import { readLive } from '../write/entity-store.ts';
 
 export const Operation = z.strictObject({

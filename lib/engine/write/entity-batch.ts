@@ -7,11 +7,11 @@ import { addressOf } from '../../define/index-entries.ts';
 import { keptFields } from '../../define/kept-fields.ts';
 import { validate } from '../../define/validation.ts';
 import { busy, entityError, RowkeyError } from '../../errors.ts';
-import { checkPeriod, unlessTableMissing, withPeriodTable } from '../../patterns/high-volume-delete.ts';
 import { readRow } from '../../storage/rows.ts';
 import type { Engine } from '../engine.ts';
+import { unlessTableMissing, withPeriodTable } from '../period-tables.ts';
 import { judgeRow } from '../read/judge-row.ts';
-import { droppingBlobs } from './entity-store.ts';
+import { checkWritable, droppingBlobs } from './entity-store.ts';
 import { commit, EntityChanged } from './eventual-transaction.ts';
 import { toStored } from './stored-values.ts';
 
@@ -42,7 +42,7 @@ export async function putEntities(engine: Engine, entity: Entity, inputs: readon
   for (const [index, input] of inputs.entries()) {
     try {
       const values = validate(entity, input);
-      checkPeriod(entity, values, engine.now());
+      checkWritable(entity, values, engine.now());
       const { table, partition, row } = addressOf(entity, values);
       const key = JSON.stringify([table, partition, row]);
       const earlier = seen.get(key);

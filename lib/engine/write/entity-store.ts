@@ -8,10 +8,10 @@ import { decidedFields, keptFields, referenceFields } from '../../define/kept-fi
 import { isReference } from '../../define/reference.ts';
 import { validate } from '../../define/validation.ts';
 import { busy, entityError, RowkeyError } from '../../errors.ts';
-import { checkPeriod, unlessTableMissing, withPeriodTable } from '../../patterns/high-volume-delete.ts';
 import { readRow } from '../../storage/rows.ts';
 import { backOff } from '../../time.ts';
 import type { Engine } from '../engine.ts';
+import { unlessTableMissing, withPeriodTable } from '../period-tables.ts';
 import { type Judged, judgeRow } from '../read/judge-row.ts';
 import { runExclusive } from '../run-exclusive.ts';
 import { dropBlobs } from './blobs.ts';
@@ -46,7 +46,7 @@ export async function createEntity(
   incarnation?: string,
 ): Promise<Stored> {
   const plain = validate(entity, input);
-  checkPeriod(entity, plain, engine.now());
+  checkWritable(entity, plain, engine.now());
   const values = await toStored(engine, entity, plain);
   const address = addressOf(entity, values);
   // Copies have to be read before they are taken; lists may be taken as not there yet.
@@ -203,6 +203,11 @@ export async function droppingBlobs<Result>(
   const result = await run();
   for (const { before, after } of changes) await dropBlobs(storage, entity, { of: liveValues(before), but: after });
   return result;
+}
+
+/** Throws if a pattern cannot store these values now. */
+export function checkWritable(entity: Entity, values: Values, now: number): void {
+  for (const pattern of entity.patterns) pattern.check?.(entity, values, now);
 }
 
 function refusePatch(entity: Entity, fields: readonly string[]): void {

@@ -1,24 +1,17 @@
 import pMap from 'p-map';
-import { type Entity, omit, type Values } from '../../define/entity.ts';
-import { storedNames, toValues } from '../../define/entity-codec.ts';
-import {
-  addressIfAny,
-  type IndexEntry,
-  indexEntriesOf,
-  isCopy,
-  isIndexed,
-  isUnique,
-} from '../../define/index-entries.ts';
-import type { CopyIndex, Index, IndexEntity } from '../../define/indexes.ts';
-import { buildKey, buildKeys, parseKey, prefixRange } from '../../define/key-template.ts';
-import { membersOf, readList } from '../../patterns/member-list.ts';
-import { type Row, readRange, readRow } from '../../storage/rows.ts';
-import { inPattern } from '../../telemetry/span.ts';
-import type { Engine } from '../engine.ts';
-import { notFound, readLive } from '../write/entity-store.ts';
-import { isConfirmed } from '../write/unique-claim.ts';
-import { readBound, valuesLength, withinPage } from './page-length.ts';
-import type { Page, PageOptions } from './retrieve.ts';
+import { type Entity, omit, type Values } from '../define/entity.ts';
+import { storedNames, toValues } from '../define/entity-codec.ts';
+import { addressIfAny, type IndexEntry, indexEntriesOf, isCopy, isIndexed, isUnique } from '../define/index-entries.ts';
+import type { CopyIndex, Index, IndexEntity } from '../define/indexes.ts';
+import { buildKey, buildKeys, parseKey, prefixRange } from '../define/key-template.ts';
+import type { Engine } from '../engine/engine.ts';
+import { readBound, valuesLength, withinPage } from '../engine/read/page-length.ts';
+import type { Page, PageOptions } from '../engine/read/retrieve.ts';
+import { notFound, readLive } from '../engine/write/entity-store.ts';
+import { isConfirmed } from '../engine/write/unique-claim.ts';
+import { type Row, readRange, readRow } from '../storage/rows.ts';
+import { inPattern } from '../telemetry/span.ts';
+import { membersOf, readList } from './member-list.ts';
 
 /**
  * Reading through an index: by a copy of the entity, which answers for itself or says where the rest is, or by a list of

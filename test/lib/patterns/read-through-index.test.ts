@@ -1,21 +1,21 @@
 import { createDefaultHttpClient, type PipelineRequest } from '@azure/core-rest-pipeline';
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import { defineEntity } from '../../../../lib/define/define-entity.ts';
-import { toProperties } from '../../../../lib/define/entity-codec.ts';
+import { defineEntity } from '../../../lib/define/define-entity.ts';
+import { toProperties } from '../../../lib/define/entity-codec.ts';
 import {
   type IndexEntity,
   type IntraPartitionIndex,
   indexEntity,
   intraPartitionIndex,
-} from '../../../../lib/define/indexes.ts';
-import type { Engine } from '../../../../lib/engine/engine.ts';
-import { type IndexPageOptions, readByCopies, readByList } from '../../../../lib/engine/read/read-through-index.ts';
-import type { Page } from '../../../../lib/engine/read/retrieve.ts';
-import { createEntity } from '../../../../lib/engine/write/entity-store.ts';
-import { submit } from '../../../../lib/storage/rows.ts';
-import { deploy } from '../../../fixtures/deploy.ts';
-import { openWorld } from '../../../world.ts';
+} from '../../../lib/define/indexes.ts';
+import type { Engine } from '../../../lib/engine/engine.ts';
+import type { Page } from '../../../lib/engine/read/retrieve.ts';
+import { createEntity } from '../../../lib/engine/write/entity-store.ts';
+import { type IndexPageOptions, readByCopies, readByList } from '../../../lib/patterns/read-through-index.ts';
+import { submit } from '../../../lib/storage/rows.ts';
+import { deploy } from '../../fixtures/deploy.ts';
+import { openWorld } from '../../world.ts';
 
 test.each(['everything', 'keys'] as const)('an entity is not taken for a copy of %s under its key', async (copies) => {
   const { things } = deploy(

@@ -1,0 +1,98 @@
+import { pMapIterable } from 'p-map';
+import { keptPeriods, periodOf, periodsBetween, tableOfPeriod } from '../../define/calendar.ts';
+import { type Entity, isWrittenByClients, type Values } from '../../define/entity.ts';
+import type { KeyRange } from '../../define/key-template.ts';
+import { RowkeyError } from '../../errors.ts';
+import { type Properties, type ReadBound, type Row, readRange, textLength } from '../../storage/rows.ts';
+import type { Engine } from '../engine.ts';
+import { unlessTableMissing } from '../period-tables.ts';
+
+const PERIODS_CONCURRENCY = 8;
+
+export interface PeriodsQuery {
+  readonly partition: string;
+  /** In the order of their rows. */
+  readonly periods: readonly string[];
+  /** The key of the last row already read. */
+  readonly after?: { readonly period: string; readonly row: string } | undefined;
+  readonly bounds: KeyRange;
+  readonly where?: Properties | undefined;
+  readonly orVersionBefore?: number | undefined;
+  readonly select?: readonly string[] | undefined;
+  readonly limit: number;
+  readonly bound: ReadBound;
+}
+
+/**
+ * The periods that a range query reads, in the order of the rows. The key of the partition may contain the period; bounds
+ * limit the periods if they are bounds of the field that chooses the period.
+ */
+export function periodsToRead(
+  entity: Entity,
+  {
+    key,
+    from,
+    to,
+    now,
+  }: {
+    readonly key: Values;
+    readonly from?: string | undefined;
+    readonly to?: string | undefined;
+    readonly now: number;
+  },
+): string[] {
+  if (!entity.period) return [];
+  const { field, per } = entity.period;
+  const kept = keptPeriods(entity.period, now);
+  const ofBound = (name: 'from' | 'to', bound: string) => {
+    const period = periodOf(per, bound);
+    if (period !== undefined) return period;
+    throw new RowkeyError('invalid-input', `"${name}" is not a date.`, {
+      field: name,
+      accepted: 'an ISO date, such as 2026-11-20',
+    });
+  };
+  const isInPartition = entity.partition.fields.includes(field);
+  const isBounded = entity.row.parts[0]?.field === field;
+  const own = isInPartition ? periodOf(per, String(key[field])) : undefined;
+  const firstRead = own ?? (isBounded && from !== undefined ? ofBound('from', from) : kept.first);
+  const lastRead = own ?? (isBounded && to !== undefined ? ofBound('to', to) : kept.last);
+  const periods = periodsBetween(
+    per,
+    firstRead > kept.first ? firstRead : kept.first,
+    lastRead < kept.last ? lastRead : kept.last,
+  );
+  return isBounded && entity.row.parts[0]?.newestFirst ? periods.toReversed() : periods;
+}
+
+/** Reads a partition through the tables of several periods: one query a period, several concurrently. */
+export async function readPeriods(
+  { storage }: Engine,
+  entity: Entity,
+  query: PeriodsQuery,
+): Promise<{ rows: Row[]; more: boolean }> {
+  const { partition, after, bounds, where, orVersionBefore, select, limit, bound } = query;
+  // The period of the last row may have been dropped since.
+  const isDescending = (query.periods[0] ?? '') > (query.periods.at(-1) ?? '');
+  const periods = query.periods.filter(
+    (period) => !after || (isDescending ? period <= after.period : period >= after.period),
+  );
+  const readPeriod = async (period: string) => {
+    const table = tableOfPeriod(entity.table, period);
+    const read = after?.period === period ? after.row : undefined;
+    const filter = { type: isWrittenByClients(entity) ? undefined : entity.name, where, orVersionBefore };
+    const range = { table, partition, ...bounds, after: read, ...filter, select, limit, bound };
+    return { period, ...(await unlessTableMissing(readRange(storage, range), { rows: [], more: false })) };
+  };
+  const rows: Row[] = [];
+  let length = 0;
+  for await (const result of pMapIterable(periods, readPeriod, { concurrency: PERIODS_CONCURRENCY })) {
+    rows.push(...result.rows);
+    const isLast = result.period === periods.at(-1);
+    length += result.rows.reduce((sum, { properties }) => sum + textLength(properties), 0);
+    // A period with more rows ends the page, even if the page has room for rows of later periods.
+    if (result.more || rows.length >= limit || length >= bound.length)
+      return { rows: rows.slice(0, limit), more: rows.length > limit || result.more || !isLast };
+  }
+  return { rows, more: false };
+}

@@ -1,0 +1,150 @@
+import { addPeriods, periodOf } from '../define/calendar.ts';
+import type { Engine } from '../define/engine.ts';
+import { type Entity, isWrittenByClients, pick } from '../define/entity.ts';
+import { toValues } from '../define/entity-codec.ts';
+import { fieldSchemas } from '../define/field-schema.ts';
+import { addressIfAny, copyProperties, type IndexEntry, indexEntriesOf, isSameEntry } from '../define/index-entries.ts';
+import { compileTemplate } from '../define/key-template.ts';
+import type { Pattern, RemoteIndex } from '../define/pattern.ts';
+import { repairEntry } from '../engine/reconcile/repair.ts';
+import { deleteEntity, readLive } from '../engine/write/entity-store.ts';
+import { RowkeyError } from '../errors.ts';
+import { type Row, scanTable } from '../storage/rows.ts';
+import { inPattern } from '../telemetry/span.ts';
+
+/**
+ * Expiry: entities that have not changed for a number of days are deleted by a timer, with their index entries, children and
+ * blobs; their unique values are free again.
+ *
+ * The clock is a field with the day (UTC) of the last change. Each change through the API sets it; a request that changes
+ * nothing does not, nor does a write of a child. An index of its own, in the table `{table}expiry`, has an entry under that
+ * day, so that the timer reads the entries of due days alone and not the table. The entry moves when the day changes: a
+ * second change on one day costs nothing more. The entity decides, not the entry: it is deleted under the ETag with which
+ * its clock was read, so an entity that changes meanwhile stays.
+ */
+export const expiry: Pattern = {
+  name: 'expiry',
+  isUsed: (entity) => entity.expiry !== undefined,
+  validate: validationErrors,
+  keptFields: ({ expiry: declared }) => (declared ? [declared.clock] : []),
+  leavesTombstone: true,
+
+  complete: ({ expiry: declared }, { after }, { now }) =>
+    declared ? { ...after, [declared.clock]: periodOf('day', now) } : after,
+
+  remoteIndexes: (entity) => (entity.expiry ? [toRemoteIndex(entity, entity.expiry.clock)] : []),
+
+  timer: {
+    name: 'expire',
+    // Hourly, so that the next run soon continues what a run leaves.
+    schedule: '0 50 * * * *',
+    async run(engine, entities, { until, log }) {
+      for (const entity of entities) {
+        const { deleted, failed } = await expireEntities(engine, entity, { until });
+        log(`${entity.name}: ${deleted} expired entities deleted, ${failed} not.`);
+      }
+    },
+  },
+};
+
+const INDEX = 'expiry';
+const MAX_DAYS = 36_500;
+/** All changes of a day would otherwise go to one partition. */
+const BUCKETS = 16;
+const PAGE_ROWS = 100;
+
+function toRemoteIndex(entity: Entity, clock: string): RemoteIndex {
+  return {
+    name: INDEX,
+    table: `${entity.table}${INDEX}`,
+    partition: compileTemplate(`{${clock}}_{${entity.keyFields.at(-1)}%${BUCKETS}}`),
+    row: compileTemplate(`${entity.partition.template}_${entity.row.template}`),
+    isContested: false,
+    // An entity that was stored before expiry was declared has no clock until it changes.
+    selections: (values) => (typeof values[clock] === 'string' ? [values] : []),
+    properties: (values) => copyProperties(entity, values, 'keys'),
+  };
+}
+
+function* validationErrors(entity: Entity): Generator<string> {
+  if (!entity.expiry) return;
+  const { days, clock } = entity.expiry;
+  if (!Number.isInteger(days) || days < 1 || days > MAX_DAYS)
+    yield `expiry.days is ${days}; it must be a whole number of days from 1 to ${MAX_DAYS}.`;
+  const type = fieldSchemas(entity.schema)[clock];
+  if (type?.format !== 'date') yield `expiry.clock "${clock}" is not a date; it must be z.iso.date().`;
+  const set = [entity.derived, entity.counts, entity.attachments, ...entity.denormalized.map(({ copies }) => copies)];
+  if (entity.keyFields.includes(clock) || set.some((fields) => Object.hasOwn(fields, clock)))
+    yield `expiry.clock "${clock}" is in the key, or set by another part of the declaration; it must be a field of its own.`;
+  if (entity.encrypted.includes(clock) || entity.large.includes(clock))
+    yield `expiry.clock "${clock}" is encrypted or large; it must be stored as it is.`;
+  if (Object.hasOwn(entity.indexes, INDEX))
+    yield `an index has the name "${INDEX}"; with expiry it needs another name.`;
+  if (entity.childOf) yield `a child of "${entity.childOf.name}" is deleted with its parent; leave out expiry.`;
+  if (entity.period) yield 'its tables are dropped as a whole (period); leave out expiry.';
+  if (isWrittenByClients(entity))
+    yield 'clients may write it straight to storage (access.own), where nothing sets the clock; leave out expiry, or grant only r.';
+}
+
+export interface Expired {
+  readonly deleted: number;
+  /** Entities that could not be deleted now, for example because they are being moved. The next run tries again. */
+  readonly failed: number;
+}
+
+/** Deletes entities that are due, oldest first, and stale entries of entities that have changed since. */
+export const expireEntities = inPattern(
+  'expiry',
+  async (engine: Engine, entity: Entity, { until }: { readonly until: number }): Promise<Expired> => {
+    if (!entity.expiry) return { deleted: 0, failed: 0 };
+    const { days, clock } = entity.expiry;
+    // A change late on a day leaves `days` whole days.
+    const firstKept = addPeriods('day', periodOf('day', engine.now()), -days);
+    const { table } = toRemoteIndex(entity, clock);
+    let deleted = 0;
+    let failed = 0;
+    let after: { partition: string; row: string } | undefined;
+    for (;;) {
+      const { rows, more } = await scanTable(engine.storage, {
+        table,
+        after,
+        beforePartition: firstKept,
+        limit: PAGE_ROWS,
+      });
+      for (const row of rows) {
+        if (engine.now() >= until) return { deleted, failed };
+        const outcome = await expireOne(engine, entity, row);
+        if (outcome === 'deleted') deleted += 1;
+        if (outcome === 'failed') failed += 1;
+      }
+      after = rows.at(-1);
+      if (!more || !after) return { deleted, failed };
+    }
+  },
+);
+
+async function expireOne(
+  engine: Engine,
+  entity: Entity,
+  { table, partition, row, properties }: Row,
+): Promise<'deleted' | 'kept' | 'failed'> {
+  const key = pick(toValues(entity, properties), entity.keyFields);
+  const address = addressIfAny(entity, key);
+  // The consistency check reports a row that no entity could have written.
+  if (!address) return 'kept';
+  const entry: IndexEntry = { index: INDEX, table, partition, row };
+  try {
+    const found = await readLive(engine, entity, address);
+    const hasEntry = indexEntriesOf(entity, found?.values).some((each) => isSameEntry(each, entry));
+    if (!found || !hasEntry) {
+      await repairEntry(engine, entity, address, entry);
+      return 'kept';
+    }
+    await deleteEntity(engine, entity, key, { ifMatch: found.etag });
+    return 'deleted';
+  } catch (error) {
+    if (!(error instanceof RowkeyError) || error.code === 'storage-unavailable') throw error;
+    // Changed or deleted meanwhile: its own write settles the entry.
+    return error.code === 'etag-mismatch' || error.code === 'not-found' ? 'kept' : 'failed';
+  }
+}

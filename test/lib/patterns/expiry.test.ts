@@ -1,0 +1,268 @@
+import { beforeAll, describe, expect, test } from 'vitest';
+import { z } from 'zod';
+import { defineEntity } from '../../../lib/define/define-entity.ts';
+import type { Entity, Values } from '../../../lib/define/entity.ts';
+import { indexEntity, interPartitionIndex, intraPartitionIndex } from '../../../lib/define/indexes.ts';
+import { defineModel } from '../../../lib/define-model.ts';
+import type { Engine } from '../../../lib/engine/engine.ts';
+import { readEntity } from '../../../lib/engine/read/retrieve.ts';
+import { requestArchive, requestMove } from '../../../lib/engine/transfer/transfer.ts';
+import { putEntities } from '../../../lib/engine/write/entity-batch.ts';
+import { createEntity, patchEntity, replaceEntity } from '../../../lib/engine/write/entity-store.ts';
+import { verifyPage } from '../../../lib/operations/verify.ts';
+import { expireEntities } from '../../../lib/patterns/expiry.ts';
+import { measureCost } from '../../../lib/storage/cost.ts';
+import { faultyHttpClient, interruptedHttpClient } from '../../faulty-http-client.ts';
+import { deploy } from '../../fixtures/deploy.ts';
+import { openWorld, QUICK, rowsOf, type World } from '../../world.ts';
+
+const DAY_MS = 24 * 60 * 60_000;
+const text = z.string().min(1);
+
+const declared = defineEntity('notes', {
+  schema: z.object({ board: text, noteId: text, slug: text, tag: text, changedOn: z.iso.date() }),
+  table: 'notes',
+  key: { partition: '{board}', row: 'note_{noteId}' },
+  indexes: {
+    slug: interPartitionIndex({ table: 'notesbyslug', partition: '{slug#}', row: '{slug}', unique: true }),
+    tag: intraPartitionIndex({ row: 'tag_{tag}_{noteId}' }),
+    board: indexEntity({ table: 'notesbytag', partition: '{tag}', row: 'notes', holds: '{board}/{noteId}' }),
+  },
+  archive: { table: 'oldnotes' },
+  movable: ['board'],
+  expiry: { days: 2, clock: 'changedOn' },
+  access: { read: [], write: [] },
+});
+const declaredChild = defineEntity('remarks', {
+  schema: z.object({ board: text, noteId: text, number: z.int32().min(0).max(99), words: text }),
+  table: 'notes',
+  key: { partition: '{board}', row: 'note_{noteId}_{number:2}' },
+  childOf: declared,
+  access: { read: [], write: [] },
+});
+const { notes, remarks } = deploy(declared, declaredChild);
+
+let world: World;
+beforeAll(async () => {
+  world = await openWorld(import.meta.url, [notes, remarks]);
+});
+
+/** The engine as it would have worked so many days ago. */
+const daysAgo = (days: number): Engine => ({ ...world.engine, now: () => Date.now() - days * DAY_MS });
+const dayOf = (days: number) => new Date(Date.now() - days * DAY_MS).toISOString().slice(0, 10);
+const expire = (engine = world.engine) => expireEntities(engine, notes, { until: Number.POSITIVE_INFINITY });
+
+let count = 0;
+function note(board: string): { board: string; noteId: string; slug: string; tag: string } {
+  count += 1;
+  return { board, noteId: `n${count}`, slug: `${board}-${count}`, tag: `of ${board}` };
+}
+
+async function expectNothingLeft(one: Values): Promise<void> {
+  await world.settle();
+  for (const table of ['notes', 'notesbyslug', 'notesbytag', 'notesexpiry'])
+    expect(JSON.stringify(await rowsOf(world.storage, table))).not.toContain(String(one.noteId));
+}
+
+async function entriesOf(one: Values): Promise<string[]> {
+  const rows = await rowsOf(world.storage, 'notesexpiry');
+  return rows
+    .filter(({ rowKey }) => String(rowKey).endsWith(`note_${one.noteId}`))
+    .map(({ partitionKey }) => String(partitionKey).slice(0, 10));
+}
+
+async function entryOf(one: Values) {
+  const rows = await rowsOf(world.storage, 'notesexpiry');
+  const found = rows.find(({ rowKey }) => String(rowKey).endsWith(`note_${one.noteId}`));
+  return { ...found, partitionKey: String(found?.partitionKey), rowKey: String(found?.rowKey) };
+}
+
+describe('an entity with expiry', () => {
+  test('is deleted after its days with its index entries and children, and its unique value is free again', async () => {
+    const one = note('Gone');
+    const stored = await createEntity(daysAgo(3), notes, one);
+    expect(stored.values.changedOn).toBe(dayOf(3));
+    await createEntity(daysAgo(3), remarks, { board: one.board, noteId: one.noteId, number: 1, words: 'w' });
+    expect(await entriesOf(one)).toEqual([dayOf(3)]);
+    expect(await expire()).toEqual({ deleted: 1, failed: 0 });
+    await expect(readEntity(world.engine, notes, one)).rejects.toMatchObject({ code: 'not-found' });
+    await expectNothingLeft(one);
+    const next = { ...note('Gone'), slug: one.slug };
+    await createEntity(world.engine, notes, next);
+  });
+
+  test('stays for its whole days after a change', async () => {
+    const one = note('Stays');
+    await createEntity(daysAgo(2), notes, one);
+    expect(await expire()).toEqual({ deleted: 0, failed: 0 });
+    await readEntity(world.engine, notes, one);
+  });
+
+  test('is kept by a change, and not by a write that changes nothing', async () => {
+    const [changed, unchanged] = [note('Changed'), note('Changed')];
+    for (const one of [changed, unchanged]) await createEntity(daysAgo(5), notes, one);
+    await patchEntity(daysAgo(1), notes, changed, { tag: 'another' });
+    await replaceEntity(daysAgo(1), notes, unchanged, unchanged);
+    expect(await entriesOf(changed)).toEqual([dayOf(1)]);
+    expect(await entriesOf(unchanged)).toEqual([dayOf(5)]);
+    expect(await expire()).toEqual({ deleted: 1, failed: 0 });
+    await expectNothingLeft(unchanged);
+    expect((await readEntity(world.engine, notes, changed)).values.changedOn).toBe(dayOf(1));
+  });
+
+  test('refuses a clock that a caller sets, and accepts the stored one', async () => {
+    const one = note('Clock');
+    const created = createEntity(world.engine, notes, { ...one, changedOn: '2099-01-01' });
+    await expect(created).rejects.toMatchObject({ code: 'invalid-input', details: { field: 'changedOn' } });
+    const { values } = await createEntity(world.engine, notes, one);
+    await replaceEntity(world.engine, notes, one, { ...values, tag: 'new' });
+    const replaced = replaceEntity(world.engine, notes, one, { ...values, changedOn: '2099-01-01' });
+    await expect(replaced).rejects.toMatchObject({ code: 'invalid-input' });
+  });
+
+  test('has a clock and an entry when a batch writes it, and changes neither when the batch changes nothing', async () => {
+    const one = note('Batch');
+    expect(await putEntities(daysAgo(1), notes, [one])).toEqual(['created']);
+    expect(await putEntities(world.engine, notes, [one])).toEqual(['unchanged']);
+    expect(await entriesOf(one)).toEqual([dayOf(1)]);
+  });
+
+  test('stays when it changes while a run deletes it', async () => {
+    const one = note('Race');
+    await createEntity(daysAgo(3), notes, one);
+    let isOver = false;
+    for (let at = 1; !isOver; at += 1) {
+      await patchEntity(daysAgo(3), notes, one, { tag: `before ${at}` });
+      let isChanged = false;
+      const client = interruptedHttpClient(at, async () => {
+        const changed = patchEntity(world.engine, notes, one, { tag: `during ${at}` });
+        isChanged = await changed.then(() => true).catch(() => false);
+      });
+      await expire(world.engineThrough(client, QUICK));
+      isOver = client.calls < at;
+      await world.settle();
+      if (isChanged) {
+        const { values } = await readEntity(world.engine, notes, one);
+        expect(values, `a change at call ${at}`).toMatchObject({ tag: `during ${at}`, changedOn: dayOf(0) });
+        expect(await entriesOf(one)).toEqual([dayOf(0)]);
+      } else {
+        await expectNothingLeft(one);
+        await createEntity(daysAgo(3), notes, one);
+      }
+    }
+  });
+
+  test.each(['refused', 'reply lost', 'crash before', 'crash after'] as const)(
+    'is deleted by the next run whatever storage call meets: %s',
+    async (fault) => {
+      const one = note(fault.replaceAll(' ', ''));
+      let isOver = false;
+      for (let at = 1; !isOver; at += 1) {
+        await createEntity(daysAgo(3), notes, one);
+        const client = faultyHttpClient(fault, at);
+        await expire(world.engineThrough(client, QUICK)).catch(() => undefined);
+        isOver = client.calls < at;
+        await world.settle();
+        expect((await expire()).failed).toBe(0);
+        await expectNothingLeft(one);
+      }
+    },
+  );
+});
+
+describe('a run', () => {
+  test('takes one storage transaction when nothing is due, however many entities there are', async () => {
+    for (let index = 0; index < 5; index += 1) await createEntity(world.engine, notes, note('Cheap'));
+    await expire();
+    const transactions = await measureCost(async (cost) => {
+      await expire();
+      return cost.transactions;
+    });
+    expect(transactions).toBe(1);
+  });
+
+  test('stops at its time, and the next run continues', async () => {
+    const all = Array.from({ length: 3 }, () => note('Slow'));
+    for (const one of all) await createEntity(daysAgo(4), notes, one);
+    expect(await expireEntities(world.engine, notes, { until: 0 })).toEqual({ deleted: 0, failed: 0 });
+    let calls = 0;
+    // The clock is read for each entity: it passes the end after some of them.
+    const hurried = { ...world.engine, now: () => Date.now() + (calls++ < 4 ? 0 : DAY_MS / 100) };
+    const first = await expireEntities(hurried, notes, { until: Date.now() + DAY_MS / 200 });
+    expect(first.deleted).toBeLessThan(3);
+    expect(first.deleted + (await expire()).deleted).toBe(3);
+    for (const one of all) await expectNothingLeft(one);
+  });
+
+  test('two concurrent runs delete each entity once', async () => {
+    const all = Array.from({ length: 6 }, () => note('Twice'));
+    for (const one of all) await createEntity(daysAgo(3), notes, one);
+    const runs = await Promise.all([expire(), expire()]);
+    for (const one of all) await expectNothingLeft(one);
+    expect(runs.reduce((sum, { deleted }) => sum + deleted, 0)).toBe(6);
+  });
+
+  test('removes a stale entry and leaves the entity', async () => {
+    const one = note('Stale');
+    await createEntity(daysAgo(1), notes, one);
+    const entry = await entryOf(one);
+    const stale = { ...entry, partitionKey: `2020-01-01${entry.partitionKey.slice(10)}` };
+    await world.storage.table('notesexpiry').createEntity(stale);
+    expect(await expire()).toEqual({ deleted: 0, failed: 0 });
+    expect(await entriesOf(one)).toEqual([dayOf(1)]);
+  });
+});
+
+describe('beside the other patterns', () => {
+  test('an archived entity does not expire, and a moved one has one entry', async () => {
+    const [archived, moved] = [note('Here'), note('Here')];
+    for (const one of [archived, moved]) await createEntity(daysAgo(3), notes, one);
+    await requestArchive(world.engine, notes, archived);
+    await requestMove(world.engine, notes, moved, { board: 'There' });
+    await world.settle();
+    expect(await expire()).toEqual({ deleted: 0, failed: 0 });
+    expect((await readEntity(world.engine, notes.archive as Entity, archived)).values.noteId).toBe(archived.noteId);
+    expect(await entriesOf(archived)).toEqual([]);
+    expect(await entriesOf(moved)).toEqual([dayOf(0)]);
+  });
+
+  test('the consistency check finds and restores a missing entry', async () => {
+    const one = note('Lost');
+    await createEntity(world.engine, notes, one);
+    const { partitionKey, rowKey } = await entryOf(one);
+    await world.storage.table('notesexpiry').deleteEntity(partitionKey, rowKey);
+    const options = { position: undefined, top: 1_000, patience: 0 };
+    const found = await verifyPage(world.engine, notes, { ...options, repair: true });
+    expect(found.findings).toContainEqual(expect.objectContaining({ what: 'missing', of: 'expiry', repaired: true }));
+    expect(await entriesOf(one)).toEqual([dayOf(0)]);
+    expect((await verifyPage(world.engine, notes, { ...options, repair: false })).findings).toEqual([]);
+  });
+
+  test('an entry that only the queue settles is kept as well', async () => {
+    const one = note('Queued');
+    const queued = { ...world.queued, now: () => Date.now() - 3 * DAY_MS };
+    await createEntity(queued, notes, one);
+    await world.settle();
+    expect(await entriesOf(one)).toEqual([dayOf(3)]);
+    await expireEntities(world.queued, notes, { until: Number.POSITIVE_INFINITY });
+    await expectNothingLeft(one);
+  });
+});
+
+describe('a declaration of expiry', () => {
+  const base = {
+    schema: z.object({ id: text, day: z.iso.date(), other: text }),
+    table: 'things',
+    key: { partition: '{id}', row: 'thing' },
+    access: { read: [], write: [] },
+  } as const;
+  test.each([
+    ['a fraction of a day', { days: 0.5, clock: 'day' }, 'expiry.days is 0.5'],
+    ['no day', { days: 0, clock: 'day' }, 'expiry.days is 0'],
+    ['a clock that is no date', { days: 1, clock: 'other' }, 'is not a date'],
+    ['a clock in the key', { days: 1, clock: 'id' }, 'is in the key'],
+  ] as const)('is refused with %s', (_, expiry, message) => {
+    const entities = [defineEntity('things', { ...base, expiry })];
+    expect(() => defineModel({ entities })).toThrow(message);
+  });
+});
