@@ -1,7 +1,7 @@
 /** A failure with a stable code that a caller can act on; `lib/http/problem.ts` maps codes to statuses. */
 export class RowkeyError extends Error {
   readonly code: ErrorCode;
-  /** The offending field and what would be accepted, where there is one; safe to show to a caller. */
+  /** Includes the rejected field and what is accepted, if the failure is about a field. Safe to show to a caller. */
   readonly details: ErrorDetails;
 
   constructor(code: ErrorCode, message: string, details: ErrorDetails = {}, cause?: unknown) {
@@ -15,12 +15,12 @@ export class RowkeyError extends Error {
 export interface ErrorDetails {
   readonly field?: string;
   readonly accepted?: string;
-  /** What the caller is told in place of `message`. It may hold a key, which may be personal data, so it is never logged. */
+  /** Shown to the caller instead of `message`. It may contain a key, which may be personal data, so it is never logged. */
   readonly detail?: string;
-  /** The ETag that storage holds now, with `etag-mismatch`. */
+  /** The current ETag, with `etag-mismatch`. */
   readonly etag?: string;
   readonly errors?: { readonly field: string; readonly message: string }[];
-  /** Seconds after which trying again makes sense. */
+  /** Seconds to wait before a retry. */
   readonly retryAfter?: number;
 }
 
@@ -36,19 +36,19 @@ export type ErrorCode =
   | 'too-large'
   /** The body's media type is not accepted. */
   | 'unsupported-media-type'
-  /** The request has a body of undeclared length, which the Functions host does not pass on. */
+  /** The request has a body without Content-Length, which the Functions host does not pass on. */
   | 'length-required'
   | 'method-not-allowed'
   | 'too-many-requests'
   | 'storage-unavailable'
   | 'identity-unavailable'
   | 'wrong-setting'
-  /** What is stored was lost, or changed from outside, so that an operator has to look at it. */
+  /** Stored data is lost or was changed from outside; an operator has to look at it. */
   | 'needs-repair'
-  /** A message or request that no retry can help: it goes to the poison queue at once. */
+  /** No retry can help: the message goes to the poison list immediately. */
   | 'never-succeeds';
 
-/** About one entity: `detail` names its key, or the values that it was asked for by, and `message` leaves them out. */
+/** An error about one entity. `detail` names the key or the values of the request; `message`, which is logged, omits them. */
 export function entityError(
   code: ErrorCode,
   { name, keyFields }: { readonly name: string; readonly keyFields: readonly string[] },
@@ -64,12 +64,12 @@ export function entityError(
   return new RowkeyError(code, `${name} "…" ${what}`, { ...details, detail: `${name} ${subject} ${what}` });
 }
 
-/** Others write the same at this moment: the caller is told to try again. */
+/** Other writers change the same rows now; a retry helps. */
 export function busy(why: string): RowkeyError {
   return new RowkeyError('busy', `${why} Try again.`, { retryAfter: 1 });
 }
 
-/** Storage, or the vault, does not answer. Of a write that fails so it is not known whether it was done. */
+/** Storage or the key vault is unreachable. It is unknown whether a write that fails this way was done. */
 export function unavailable(why: string, cause: unknown): RowkeyError {
   return new RowkeyError('storage-unavailable', why, { retryAfter: 5 }, cause);
 }

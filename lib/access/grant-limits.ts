@@ -10,12 +10,12 @@ import { isoInstant } from '../time.ts';
 import { VALID_FOR_MS } from './validity.ts';
 
 /**
- * Who gets a grant, and how often. Storage checks a signature without asking anybody, so a grant cannot be taken back by itself:
- * a revocation stops new grants, and grants that exist expire within `VALID_FOR_MS`. Cutting off at once would
- * take a stored access policy for each grant, of which a table has five, and none with user delegation keys.
+ * Limits and revokes grants. Storage verifies a signature on its own, so an issued grant cannot be revoked: a revocation
+ * stops new grants, and existing ones expire within `VALID_FOR_MS`. Revoking immediately would need a stored access policy
+ * for each grant; a table has five at most, and user delegation keys do not support them.
  */
 
-/** For each identity, in each process: so many instances of the app allow as many times more. */
+/** For each identity in each process, so several instances of the app allow a multiple of this. */
 export const GRANTS_PER_MINUTE = 60;
 /** The entity that the audit log names for a revocation. */
 const GRANTS = 'grants';
@@ -29,9 +29,9 @@ function limiterOf(storage: Storage): RateLimiterMemory {
 }
 
 /**
- * Admits one more grant for the identity, and returns the instant (milliseconds) at which it begins. That instant is before the look
- * at the revocations, so that a grant issued while they change ends with those issued before. One storage transaction.
- * Throws `too-many-requests`, `forbidden`.
+ * Admits one more grant for the identity and returns the instant (milliseconds) at which the grant begins. This instant
+ * precedes the check for a revocation, so a grant issued during a revocation expires with the earlier ones. One storage
+ * transaction. Throws `too-many-requests`, `forbidden`.
  */
 export async function admitGrant({ storage, now }: Engine, subject: string): Promise<number> {
   const at = now();
@@ -48,7 +48,7 @@ export async function admitGrant({ storage, now }: Engine, subject: string): Pro
   return at;
 }
 
-/** Ends the issuing of grants to an identity. Returns the instant (milliseconds) at which the last grant it has ends. */
+/** Stops grants for an identity. Returns the instant (milliseconds) at which its last grant expires. */
 export async function revokeGrants(engine: Engine, subject: string): Promise<number> {
   const address = addressOf(subject);
   const properties = { EntityType: 'revoked', Subject: subject, RevokedAt: isoInstant(engine.now()) };
@@ -58,7 +58,7 @@ export async function revokeGrants(engine: Engine, subject: string): Promise<num
   return engine.now() + VALID_FOR_MS;
 }
 
-/** Lifts a revocation. Throws `not-found`. */
+/** Ends a revocation. Throws `not-found`. */
 export async function restoreGrants(engine: Engine, subject: string): Promise<void> {
   const address = addressOf(subject);
   await noted(engine, { operation: 'restore', entity: GRANTS, address, subject }, async () => {
@@ -67,7 +67,7 @@ export async function restoreGrants(engine: Engine, subject: string): Promise<vo
   });
 }
 
-/** A subject may have any characters and any length; a key may not. */
+/** Hashed, because a subject may contain characters and lengths that keys cannot have. */
 function addressOf(subject: string): Address {
   const row = createHash('sha256').update(subject).digest('hex');
   return { table: SYSTEM_TABLE, partition: 'revoked-grants', row };

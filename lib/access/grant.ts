@@ -6,13 +6,13 @@ import type { TableSasRequest } from '../storage/table-sas-signer.ts';
 import { validityAt } from './validity.ts';
 
 /**
- * Shared access signatures pattern: what a client may do straight with storage, for a while. A grant is for one row, the
- * caller's own, or for one partition in which all is the caller's own. Its holder sees rows as they are stored, fields of
- * `access.restricted` included: the record is about them. What is encrypted stays so.
+ * Shared access signatures pattern: a client accesses storage directly for a while. A grant covers one row, the caller's
+ * own, or one partition whose rows are all the caller's own. Its holder sees rows as stored, including the fields of
+ * `access.restricted`, because the rows are about the holder. Encrypted fields stay encrypted.
  */
 export type Grant = TableSasRequest;
 
-/** What a client asks for. */
+/** The body of a request for a grant. */
 export const GrantRequest = z.strictObject({
   entity: z.string().min(1),
   scope: z.literal('own').describe("The caller's own entity"),
@@ -22,16 +22,15 @@ export const GrantRequest = z.strictObject({
     .default('r'),
 });
 
-/** What is granted for: a row, or all rows of a partition. */
+/** A row, or all rows of a partition. */
 export type Granted = Omit<Address, 'row'> & { readonly row?: string };
 
-/** A grant for exactly this. */
 export function grantFor(
   entity: Entity,
   { table, partition, row }: Granted,
   { permissions = 'r', now }: { readonly permissions?: string; readonly now: number },
 ): Grant {
-  // An empty bound is left out of a signature, and a bound left out is no bound.
+  // The signature omits an empty bound, and would then cover more than the row or partition.
   if (partition === '' || row === '')
     throw new RowkeyError(
       'forbidden',
@@ -46,7 +45,7 @@ export function grantFor(
   };
 }
 
-/** Throws `forbidden`, with the reason, where more is asked for than is given. */
+/** Throws `forbidden` if the permissions exceed those that the entity grants. */
 export function requireGrantable(entity: Entity, permissions: string): void {
   const { own } = entity.access;
   const accepted = own && 'through' in own ? own.permissions : 'r';

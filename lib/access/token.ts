@@ -3,15 +3,14 @@ import { z } from 'zod';
 import { ROLES, type Role } from '../define/entity.ts';
 import { RowkeyError } from '../errors.ts';
 
-/** Who makes a request. */
 export interface Caller {
   readonly subject: string;
   readonly roles: readonly Role[];
-  /** The claims of the token that are texts, by name; `email` only where the issuer says that it is verified. */
+  /** The text claims of the token by name; `email` only if the issuer has verified it. */
   readonly claims: Readonly<Record<string, string>>;
 }
 
-/** Says whose token the `Authorization` header carries. Throws `unauthenticated`. */
+/** Verifies the token in an `Authorization` header and returns its caller. Throws `unauthenticated`. */
 export type Authenticate = (authorization: string | undefined) => Promise<Caller>;
 
 export interface IdentityProvider {
@@ -20,7 +19,7 @@ export interface IdentityProvider {
   readonly jwksUri: string;
 }
 
-/** The clocks of the identity provider and of this machine may differ by so much. */
+/** How much the clocks of the identity provider and of this machine may differ. */
 const CLOCK_TOLERANCE_SECONDS = 30;
 const RETRY_AFTER_SECONDS = 5;
 
@@ -29,7 +28,7 @@ const Claims = z.looseObject({
   roles: z.array(z.unknown()).catch([]),
 });
 
-/** As Entra ID writes that the owner of the domain was verified. https://learn.microsoft.com/entra/identity-platform/migrate-off-email-claim-authorization */
+/** The values of `xms_edov` in Entra ID for a verified domain owner. https://learn.microsoft.com/entra/identity-platform/migrate-off-email-claim-authorization */
 const VERIFIED_DOMAIN: readonly unknown[] = [true, 1, '1', 'true'];
 
 /** Throws `forbidden` unless the caller has one of the roles. */
@@ -45,8 +44,8 @@ export function requireRole(caller: Caller, roles: readonly Role[]): void {
 }
 
 /**
- * Validates bearer tokens of one identity provider, whose keys are fetched at first use and kept. RS256 is the one
- * algorithm, so neither `none` nor a public key taken for a shared secret gets through.
+ * Verifies bearer tokens of one identity provider. Its keys are fetched at first use and cached. Only RS256 is accepted,
+ * which excludes `none` and a public key used as a shared secret.
  */
 export function createAuthenticator({ issuer, audience, jwksUri }: IdentityProvider): Authenticate {
   const key = keysOf(jwksUri);
@@ -65,7 +64,7 @@ export function createAuthenticator({ issuer, audience, jwksUri }: IdentityProvi
       return toCaller(Claims.parse(payload));
     } catch (error) {
       if (error instanceof RowkeyError) throw error;
-      // Without the cause, which holds the claims; a signature that is wrong is found before an expiry.
+      // Without the cause, which contains the claims. The signature is checked before the expiry.
       const expired = error instanceof errors.JWTExpired;
       throw new RowkeyError('unauthenticated', expired ? 'The token has expired.' : 'The token is not valid.');
     }
@@ -82,14 +81,14 @@ function toCaller(payload: z.infer<typeof Claims>): Caller {
 }
 
 /**
- * Anybody can give an unverified address at some issuers, another person's too. An issuer that sends neither claim has
- * verified nothing.
+ * Some issuers accept any unverified address, also that of another person. An issuer that sends neither claim has verified
+ * nothing.
  */
 function isEmailVerified({ email_verified, xms_edov }: z.infer<typeof Claims>): boolean {
   return email_verified === undefined ? VERIFIED_DOMAIN.includes(xms_edov) : email_verified === true;
 }
 
-/** The provider's keys; that they cannot be had is not the caller's fault. */
+/** The provider's keys. If they are unavailable, the error is `identity-unavailable`, because the token may be valid. */
 function keysOf(jwksUri: string): JWTVerifyGetKey {
   const keys = createRemoteJWKSet(new URL(jwksUri));
   return async (header, token) => {

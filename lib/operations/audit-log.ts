@@ -5,7 +5,7 @@ import { unavailable } from '../errors.ts';
 import { appendBlock, createAppendBlob, listBlobs, setBlobMetadata } from '../storage/append-blobs.ts';
 import { blobLength } from '../storage/blobs.ts';
 import { StorageConflict } from '../storage/errors.ts';
-import { isExplained } from '../storage/explain.ts';
+import { recordIfExplaining } from '../storage/explain.ts';
 import { inPattern } from '../telemetry/span.ts';
 
 /**
@@ -167,7 +167,7 @@ export function createAuditLog(engine: Engine, { maxBlocks = MAX_BLOCKS } = {}):
 
   return {
     async append(changes) {
-      if (isExplained(() => ({ write: 'blob', container: AUDIT_CONTAINER, does: 'append' }))) return;
+      if (recordIfExplaining(() => ({ write: 'blob', container: AUDIT_CONTAINER, does: 'append' }))) return;
       waiting.push(...changes.map(toLine));
       received += changes.length;
       await untilStored(received);

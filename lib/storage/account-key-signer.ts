@@ -2,17 +2,17 @@ import { AzureNamedKeyCredential, generateTableSas } from '@azure/data-tables';
 import { RowkeyError } from '../errors.ts';
 import type { TableSasSigner } from './table-sas-signer.ts';
 
-/** What `UseDevelopmentStorage=true` stands for; published by Microsoft, so no secret. */
+/** The account that `UseDevelopmentStorage=true` means. Microsoft publishes its key, so the key is not a secret. */
 const EMULATOR =
   'AccountName=devstoreaccount1;AccountKey=Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==';
 
 export interface AccountKeyOptions {
   readonly connectionString: string;
-  /** Of the tables: plain HTTP is allowed to signatures only where the account itself speaks it, as the emulator does. */
+  /** Of the table service. A signature allows plain HTTP only if the account uses it, as the emulator does. */
   readonly endpoint: string;
 }
 
-/** Signs as a service shared access signature, with the key in a connection string. */
+/** Signs service shared access signatures with the account key of a connection string. */
 export function accountKeySigner({ connectionString, endpoint }: AccountKeyOptions): TableSasSigner {
   const parts = /UseDevelopmentStorage=true/i.test(connectionString) ? EMULATOR : connectionString;
   const credential = new AzureNamedKeyCredential(partOf(parts, 'AccountName'), partOf(parts, 'AccountKey'));
@@ -39,6 +39,6 @@ export function accountKeySigner({ connectionString, endpoint }: AccountKeyOptio
 
 function partOf(connectionString: string, name: string): string {
   const value = new RegExp(`(?:^|;)\\s*${name}=([^;]+)`, 'i').exec(connectionString)?.[1];
-  if (!value) throw new RowkeyError('wrong-setting', `No grant can be signed: the connection string has no ${name}.`);
+  if (!value) throw new RowkeyError('wrong-setting', `Cannot sign a grant: the connection string has no ${name}.`);
   return value;
 }

@@ -1,14 +1,14 @@
 import type { HttpClient } from '@azure/core-rest-pipeline';
 
 /**
- * Writes JSON bodies in ASCII, with escapes, for the emulator alone: Azurite decodes a request in pieces of 64 KiB and
- * spoils a character that lies across two of them. The service does not.
+ * Writes JSON bodies in ASCII with escapes, for the emulator only: Azurite decodes a request in chunks of 64 KiB and
+ * corrupts a character that spans two chunks. The service does not.
  */
 export function withAsciiJson(client: HttpClient): HttpClient {
   return {
     sendRequest(request) {
       if (typeof request.body === 'string') {
-        request.body = request.body.replace(/[\u0080-\uffff]/g, escaped);
+        request.body = request.body.replace(/[\u0080-\uffff]/g, escapeUnit);
         if (request.headers.has('content-length')) request.headers.set('content-length', request.body.length);
       }
       return client.sendRequest(request);
@@ -16,6 +16,6 @@ export function withAsciiJson(client: HttpClient): HttpClient {
   };
 }
 
-function escaped(unit: string): string {
+function escapeUnit(unit: string): string {
   return `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`;
 }

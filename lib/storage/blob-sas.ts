@@ -8,18 +8,18 @@ import {
 import { HOUR_MS } from '../time.ts';
 import type { BlobAddress } from './blobs.ts';
 import { storageCall } from './errors.ts';
-import { unexplained } from './explain.ts';
+import { runUnexplained } from './explain.ts';
 import type { Storage } from './storage.ts';
 
-/** To create a blob that is not there yet. */
+/** Permission to create a blob that does not exist yet. */
 export const UPLOAD_PERMISSIONS = 'c';
-/** The service allows 7 days; a key that ends sooner does less harm. */
+/** The service allows 7 days; a key with a shorter life does less harm if it leaks. */
 const KEY_VALID_FOR_MS = 6 * HOUR_MS;
 
 /**
- * The URL at which a client may create this one blob, which is not there yet, and do nothing else: neither read it nor
- * write it again. Signed with the account key where one is in use (the emulator), and else with a key delegated to
- * the app's identity, which has to have the role Storage Blob Delegator.
+ * Returns a URL at which a client may create this blob, once: the client can neither read nor overwrite it. The signature
+ * uses the account key if there is one (the emulator), else a key delegated to the app's identity, which needs the role
+ * Storage Blob Delegator.
  */
 export async function blobUploadUrl(
   storage: Storage,
@@ -45,12 +45,12 @@ export async function blobUploadUrl(
 
 const keys = new WeakMap<Storage, UserDelegationKey>();
 
-/** Kept until a signature would outlive it. */
+/** The key is kept until it would expire before the signature. */
 async function keyFor(storage: Storage, startsAt: Date, expiresAt: Date): Promise<UserDelegationKey> {
   const kept = keys.get(storage);
   if (kept && kept.signedStartsOn <= startsAt && expiresAt <= kept.signedExpiresOn) return kept;
   const until = new Date(startsAt.getTime() + KEY_VALID_FOR_MS);
-  const key = await unexplained(() => storageCall(storage.blobs.getUserDelegationKey(startsAt, until)));
+  const key = await runUnexplained(() => storageCall(storage.blobs.getUserDelegationKey(startsAt, until)));
   keys.set(storage, key);
   return key;
 }

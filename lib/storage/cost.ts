@@ -1,10 +1,10 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { createDefaultHttpClient, type HttpClient } from '@azure/core-rest-pipeline';
 
-/** What one request has cost so far: each HTTP call to storage is one billed transaction, retries included. */
+/** The cost of a request so far. Each HTTP call to storage is a billed transaction, retries included. */
 export interface Cost {
   transactions: number;
-  /** Milliseconds during which at least one storage call was under way; parallel calls are not added up. */
+  /** Milliseconds during which at least one storage call was in progress; concurrent calls count once. */
   milliseconds: number;
 }
 
@@ -15,20 +15,20 @@ interface Meter extends Cost {
 
 const meters = new AsyncLocalStorage<Meter>();
 
-/** The storage transactions so far of the work that is measured; 0 where none is. */
+/** Storage transactions of the measured work so far; 0 outside `measureCost`. */
 export function transactionsSoFar(): number {
   return meters.getStore()?.transactions ?? 0;
 }
 
-/** Runs `work` and counts the storage transactions it causes, across awaits. */
+/** Runs `work` and counts its storage transactions, across awaits. */
 export function measureCost<Result>(work: (cost: Cost) => Promise<Result>): Promise<Result> {
   const meter: Meter = { transactions: 0, milliseconds: 0, underWay: 0, since: 0 };
   return meters.run(meter, () => work(meter));
 }
 
 /**
- * The one HTTP client of all storage SDKs: below their retries, so that each attempt is seen. Plain HTTP is refused
- * unless `insecure`, as for the emulator.
+ * The HTTP client of all storage SDKs. It is below their retries, so it counts each attempt. It rejects plain HTTP unless
+ * `insecure`, as for the emulator.
  */
 export function countingHttpClient(inner: HttpClient = createDefaultHttpClient(), insecure = false): HttpClient {
   return {

@@ -1,14 +1,14 @@
 import { isRestError } from '@azure/core-rest-pipeline';
 import { RowkeyError, unavailable } from '../errors.ts';
 
-/** Storage said no, for a reason that a caller of this layer can act on. */
+/** Storage rejected an action for a reason that the caller can act on. */
 export class StorageConflict extends Error {
   readonly reason: Reason;
-  /** Which action of an entity group transaction was refused. */
+  /** The index of the rejected action in its entity group transaction. */
   readonly action: number;
 
   constructor(reason: Reason, action: number, cause: unknown) {
-    super(`Storage refused action ${action}: ${reason}.`, { cause });
+    super(`Storage rejected action ${action}: ${reason}.`, { cause });
     this.name = 'StorageConflict';
     this.reason = reason;
     this.action = action;
@@ -17,7 +17,7 @@ export class StorageConflict extends Error {
 
 export type Reason = 'exists' | 'changed' | 'missing' | 'table-missing' | 'table-being-deleted';
 
-/** Storage's error codes, and what each means here. This table is the only place that knows them. */
+/** The only place that knows the error codes of storage. */
 const REASONS: Readonly<Record<string, Reason>> = {
   EntityAlreadyExists: 'exists',
   UpdateConditionNotSatisfied: 'changed',
@@ -39,9 +39,9 @@ const TOO_LARGE = new Set([
   'ContentLengthExceeded',
   'TooManyProperties',
 ]);
-const NO_ANSWER = 'Storage does not answer now.';
+const NO_ANSWER = 'Storage is unavailable.';
 
-/** Runs one storage call and translates its failure; what is not understood is rethrown as it is. */
+/** Translates the failure of a storage call; rethrows an unknown failure unchanged. */
 export async function storageCall<Result>(call: Promise<Result>): Promise<Result> {
   try {
     return await call;
@@ -50,7 +50,7 @@ export async function storageCall<Result>(call: Promise<Result>): Promise<Result
   }
 }
 
-/** The same for what comes piece by piece: the pages of a listing, the bytes of a blob. */
+/** As `storageCall`, for streams: the pages of a listing, the bytes of a blob. */
 export async function* storageCalls<Piece>(pieces: AsyncIterable<Piece>): AsyncGenerator<Piece> {
   try {
     yield* pieces;
@@ -59,7 +59,7 @@ export async function* storageCalls<Piece>(pieces: AsyncIterable<Piece>): AsyncG
   }
 }
 
-/** As `storageCall`, with undefined in place of a refusal for one of these reasons. */
+/** As `storageCall`, but returns undefined for a conflict with one of these reasons. */
 export async function unlessRefused<Result>(
   reasons: readonly Reason[],
   call: Promise<Result>,
@@ -86,16 +86,16 @@ function translate(error: unknown): unknown {
   if (TOO_LARGE.has(code) || error.statusCode === 413)
     return new RowkeyError(
       'too-large',
-      'The entity is larger than Table storage holds (1 MiB; 64 KiB a property).',
+      'The entity exceeds the limits of Table storage: 1 MiB, and 64 KiB for each property.',
       {},
       error,
     );
   const status = error.statusCode;
-  // A filter goes in the address of a request. Its values are checked against the declaration, which may set no length.
+  // The filter is part of the URL, and the declaration may allow values of any length.
   if (status === 414 || status === 431)
     return new RowkeyError(
       'invalid-input',
-      'The query is too long for Table storage.',
+      'The filter is too long for Table storage.',
       { accepted: 'shorter values' },
       error,
     );
@@ -112,7 +112,7 @@ function storageCode(details: unknown): string | undefined {
   return 'errorCode' in details && typeof details.errorCode === 'string' ? details.errorCode : undefined;
 }
 
-/** A transaction names the action it failed at only as a prefix of the message, `2:The specified entity…`. */
+/** The service names the failed action of a transaction only as a prefix of the message: `2:The specified entity…`. */
 function actionIndex(message: string): number {
   return Number(/(?:^|")(\d+):/.exec(message)?.[1] ?? 0);
 }

@@ -7,14 +7,14 @@ const row = { table: z.string(), partition: z.string(), row: z.string() };
 const ExplainedAction = z.object({
   kind: z.enum(['insert', 'upsert', 'upsert-merge', 'replace', 'merge', 'delete']),
   row: z.string(),
-  conditional: z.boolean().describe('Under the ETag that was read'),
+  conditional: z.boolean().describe('Only if the ETag is the one that was read'),
   properties: z.array(z.string()).readonly().describe('Names without values'),
 });
 export type ExplainedAction = z.infer<typeof ExplainedAction>;
 
 /**
- * Explaining runs the same code as doing: what would be read is read, as it decides what follows, and what would be
- * written is noted in place of being written. So an explanation cannot differ from what is done.
+ * An explanation runs the same code as the request itself, so the two cannot differ: reads are done, because they decide
+ * what follows, and writes are recorded instead of sent.
  */
 export const Step = z.union([
   z.object({ read: z.literal('row'), ...row }),
@@ -44,32 +44,31 @@ export type Step = z.infer<typeof Step>;
 
 const explanations = new AsyncLocalStorage<Step[]>();
 
-/** Runs `work` without its writes, and answers the steps that it would have taken, each one storage transaction. */
+/** Runs `work` without its writes and returns its steps, each of which is one storage transaction. */
 export async function explain(work: () => Promise<unknown>): Promise<Step[]> {
   const steps: Step[] = [];
   await explanations.run(steps, work);
   return steps;
 }
 
-/** Runs what belongs to the process and not to the request: it is done in earnest and not told of. */
-export function unexplained<Result>(work: () => Result): Result {
+/** Runs work of the process, not of the request: executed for real and left out of the explanation. */
+export function runUnexplained<Result>(work: () => Result): Result {
   return explanations.exit(work);
 }
 
-/** Whether this is an explanation. */
 export function isExplaining(): boolean {
   return explanations.getStore() !== undefined;
 }
 
-/** Notes a step where this is an explanation, and says whether it is: then nothing is to be written. */
-export function isExplained(step: () => Step): boolean {
+/** In an explanation, records the step and returns true: the caller must then write nothing. */
+export function recordIfExplaining(step: () => Step): boolean {
   const steps = explanations.getStore();
   steps?.push(step());
   return steps !== undefined;
 }
 
-/** An action without what is in its properties. */
-export function explainedAction(action: Action): ExplainedAction {
+/** Describes an action without the values of its properties. */
+export function describeAction(action: Action): ExplainedAction {
   const properties = action.kind === 'delete' ? [] : Object.keys(action.properties);
   return { kind: action.kind, row: action.row, conditional: 'etag' in action && action.etag !== undefined, properties };
 }

@@ -7,16 +7,16 @@ import { MINUTE_MS } from '../time.ts';
 import { type KeyRing, UnwrapFailed } from './key-ring.ts';
 
 const ALGORITHM = 'RSA-OAEP-256';
-/** After this long the vault is asked anew which version is the current one. */
+/** How long the current version of the key is cached. */
 const LOOK_AGAIN_AFTER_MS = 5 * MINUTE_MS;
 const TIMEOUT_MS = 10_000;
 const RETRIES = { maxRetries: 3, retryDelayInMs: 200, maxRetryDelayInMs: 2_000 };
-const NO_ANSWER = 'The key vault does not answer now.';
+const NO_ANSWER = 'The key vault is unavailable.';
 
 export interface KeyVaultOptions {
-  /** `https://{vault}.vault.azure.net/keys/{name}`, of an RSA key and without its version. */
+  /** The URL of an RSA key without a version: `https://{vault}.vault.azure.net/keys/{name}`. */
   readonly keyUri: string;
-  /** Of an identity with the role Key Vault Crypto Service Encryption User. */
+  /** Its identity needs the role Key Vault Crypto Service Encryption User. */
   readonly credential: TokenCredential;
   readonly httpClient?: HttpClient;
 }
@@ -33,8 +33,8 @@ interface Version {
 }
 
 /**
- * Wraps with a key in Azure Key Vault, whose private part stays there. Wrapping needs the public part only and is done
- * here; unwrapping asks the vault, one request for each data key. Throws `wrong-setting` when `keyUri` is no such address.
+ * Uses a key in Azure Key Vault; the private key stays there. Wrapping needs only the public key and is done in process.
+ * Unwrapping is one request to the vault for each data key. Throws `wrong-setting` if `keyUri` is not the URL of a key.
  */
 export function keyVaultKeyRing({ keyUri, credential, httpClient }: KeyVaultOptions): KeyRing {
   const { vaultUrl, name, id } = parseKeyUri(keyUri);
@@ -43,7 +43,7 @@ export function keyVaultKeyRing({ keyUri, credential, httpClient }: KeyVaultOpti
   let kept: CurrentKey | undefined;
   let asked: Promise<CurrentKey> | undefined;
 
-  /** New for each client, since a client changes what it is given. */
+  /** New for each client, because a client changes its options. */
   const clientOptions = () => ({ retryOptions: RETRIES, ...(httpClient ? { httpClient } : {}) });
 
   async function current(): Promise<CurrentKey> {
@@ -56,13 +56,13 @@ export function keyVaultKeyRing({ keyUri, credential, httpClient }: KeyVaultOpti
   }
 
   async function lookUp(): Promise<CurrentKey> {
-    // Loaded at first use, as it takes long: most instances that start open nothing that is encrypted.
+    // Loaded at first use, because loading is slow and most instances decrypt nothing.
     vault ??= import('@azure/keyvault-keys').then(
       ({ KeyClient }) => new KeyClient(vaultUrl, credential, clientOptions()),
     );
     const client = await vault;
     const key = await vaultCall(client.getKey(name, { abortSignal: AbortSignal.timeout(TIMEOUT_MS) }));
-    return { ...usable(key, id), until: Date.now() + LOOK_AGAIN_AFTER_MS };
+    return { ...requireUsable(key, id), until: Date.now() + LOOK_AGAIN_AFTER_MS };
   }
 
   async function open(version: string): Promise<Version> {
@@ -83,7 +83,7 @@ export function keyVaultKeyRing({ keyUri, credential, httpClient }: KeyVaultOpti
     },
     async unwrap(keyId, wrapped) {
       const opened = await open(versionIn(keyId, id));
-      // The first call authenticates, and has the client to itself: calls that meet it there can lose their body.
+      // The first call authenticates, alone: concurrent calls can lose their body during authentication.
       if (opened.first) await Promise.allSettled([opened.first]);
       const call = opened.client.unwrapKey(ALGORITHM, wrapped, { abortSignal: AbortSignal.timeout(TIMEOUT_MS) });
       opened.first ??= call;
@@ -94,35 +94,35 @@ export function keyVaultKeyRing({ keyUri, credential, httpClient }: KeyVaultOpti
   };
 }
 
-/** Names of vaults and of keys mean the same in upper and lower case, so the id is kept in the latter. */
+/** Names of vaults and keys are case-insensitive; the id is in lower case. */
 function parseKeyUri(keyUri: string): { vaultUrl: string; name: string; id: string } {
   const { origin, pathname, href } = new URL(URL.canParse(keyUri) ? keyUri : 'none:');
   const name = /^\/keys\/([0-9a-z-]+)$/i.exec(pathname)?.[1];
   if (!name || !origin.startsWith('https:') || href !== origin + pathname)
     throw new RowkeyError(
       'wrong-setting',
-      'KEY_ENCRYPTION_KEY_URI has to be https://{vault}.vault.azure.net/keys/{name}, without a version.',
+      'KEY_ENCRYPTION_KEY_URI must be https://{vault}.vault.azure.net/keys/{name}, without a version.',
     );
   return { vaultUrl: origin, name, id: href.toLowerCase() };
 }
 
-/** What is stored may not choose whom the app's identity talks to: nothing but a version of this very key is accepted. */
+/** Only a version of this key is accepted: stored data must not choose the hosts that get the app's token. */
 function versionIn(keyId: string, id: string): string {
   const version = /^([0-9a-f]+)$/.exec(keyId.toLowerCase().slice(id.length + 1))?.[1];
   if (!version || keyId.toLowerCase() !== `${id}/${version}`)
     throw new RowkeyError(
       'wrong-setting',
-      'The data key was wrapped with a key other than that of KEY_ENCRYPTION_KEY_URI.',
+      'The data key was wrapped with another key than that of KEY_ENCRYPTION_KEY_URI.',
     );
   return version;
 }
 
-/** The public part of a key with which the vault would wrap now; data wrapped with another could not be read again. */
-function usable({ key, properties }: KeyVaultKey, id: string): Pick<CurrentKey, 'keyId' | 'publicKey'> {
+/** Throws unless the vault would wrap with this key now: data wrapped with another key could not be read again. */
+function requireUsable({ key, properties }: KeyVaultKey, id: string): Pick<CurrentKey, 'keyId' | 'publicKey'> {
   const { version, enabled, notBefore, expiresOn } = properties;
   const now = new Date();
   if (!key?.n || !key.e || !version)
-    throw new RowkeyError('wrong-setting', 'The key at KEY_ENCRYPTION_KEY_URI has to be an RSA key.');
+    throw new RowkeyError('wrong-setting', 'The key at KEY_ENCRYPTION_KEY_URI must be an RSA key.');
   if (enabled === false || (notBefore && now < notBefore) || (expiresOn && expiresOn <= now))
     throw new RowkeyError('wrong-setting', 'The key at KEY_ENCRYPTION_KEY_URI is disabled, expired or not valid yet.');
   const jwk = { kty: 'RSA', n: base64url(key.n), e: base64url(key.e) };
@@ -133,12 +133,12 @@ function base64url(bytes: Uint8Array): string {
   return Buffer.from(bytes).toString('base64url');
 }
 
-/** The vault answers 400 when the bytes are not what the key has wrapped. */
+/** The vault returns 400 for bytes that this key has not wrapped. */
 function refuseBytes(error: unknown): never {
   throw isRestError(error) && error.statusCode === 400 ? new UnwrapFailed(error) : error;
 }
 
-/** Runs one call to the vault and translates its failure; what is not understood is rethrown as it is. */
+/** Translates the failure of a call to the vault; rethrows an unknown failure unchanged. */
 async function vaultCall<Result>(call: Promise<Result>): Promise<Result> {
   try {
     return await call;
@@ -159,6 +159,12 @@ function translate(error: unknown): unknown {
       {},
       error,
     );
-  if (status === 404) return new RowkeyError('wrong-setting', 'The key vault has no such key.', {}, error);
+  if (status === 404)
+    return new RowkeyError(
+      'wrong-setting',
+      'The key vault does not have the key at KEY_ENCRYPTION_KEY_URI.',
+      {},
+      error,
+    );
   return error;
 }

@@ -1,7 +1,7 @@
 import { toCompatResponse, type WebResourceLike } from '@azure/core-http-compat';
 import { createHttpHeaders, createPipelineRequest, type HttpClient } from '@azure/core-rest-pipeline';
 
-/** The form of an HTTP client that the queue and blob SDKs still take; the table SDK takes the newer one as it is. */
+/** Adapts an HTTP client to the older interface that the queue and blob SDKs accept; the table SDK accepts the newer one. */
 export function toLegacyHttpClient(client: HttpClient) {
   return {
     async sendRequest(given: WebResourceLike) {
@@ -11,10 +11,10 @@ export function toLegacyHttpClient(client: HttpClient) {
         url: rest.url,
         ...Object.fromEntries(defined),
         headers: createHttpHeaders(headers.toJson({ preserveCase: true })),
-        // The older form has this the wrong way round: its own conversion copies one to the other.
+        // Microsoft's own conversion copies one to the other, although the two are opposites.
         disableKeepAlive: keepAlive === true,
       });
-      // The SDK for blobs knows by the very request it gave what was asked, and without it takes a refusal for an answer.
+      // The blob SDK looks up the operation by the request object. With another object it takes an error for a result.
       return { ...toCompatResponse(await client.sendRequest(request)), request: given };
     },
   };

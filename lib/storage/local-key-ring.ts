@@ -20,14 +20,14 @@ type KeyFile = z.infer<typeof KeyFile>;
 
 /**
  * Keys in a file, `{ "current": "<id>", "keys": { "<id>": "<base64 of 32 bytes>" } }`, for one machine and for tests.
- * It is read at first use and again when it has changed, so that a rotation needs no restart. Every call throws
- * `wrong-setting` while the file is missing or not usable.
+ * The file is read at first use and after each change, so a rotation needs no restart. Every call throws `wrong-setting`
+ * while the file is missing or invalid.
  */
 export function localKeyRing(file: string): KeyRing {
   let kept: { readonly version: string; readonly content: KeyFile } | undefined;
 
   async function read(): Promise<KeyFile> {
-    // The version is taken before the content: what changes between the two is read again at the next call.
+    // Reads the version before the content: a change between the two is read at the next call.
     const version = await versionOf(file);
     if (kept?.version !== version) kept = { version, content: await readKeyFile(file) };
     return kept.content;
@@ -48,10 +48,9 @@ export function localKeyRing(file: string): KeyRing {
 }
 
 /**
- * Adds a fresh key to the file and makes it the current one; what earlier keys have wrapped stays readable. Makes the
- * file, for its owner only, where there is none. Readers see the file before or after, never in between. Throws
- * `wrong-setting` when the file is there and not usable, and `busy` when another rotation is under way: it would
- * lose the key of this one.
+ * Adds a new key to the file and makes it the current one; data keys of earlier keys stay readable. Creates the file, for
+ * its owner only, if it does not exist. The change is atomic. Throws `wrong-setting` if the file is invalid, and `busy`
+ * during another rotation, which would lose the key of this one.
  */
 export async function rotateLocalKey(file: string): Promise<string> {
   const beside = `${file}.new`;
@@ -62,7 +61,7 @@ export async function rotateLocalKey(file: string): Promise<string> {
     keys.set(current, randomBytes(KEY_BYTES));
     const texts = Object.fromEntries(Array.from(keys, ([id, key]) => [id, key.toString('base64')]));
     await handle.writeFile(`${JSON.stringify({ current, keys: texts }, undefined, 2)}\n`);
-    // On disk before it takes the place of the old one: a lost key is lost data.
+    // Flushed before it replaces the old file: a lost key is lost data.
     await handle.sync();
     await rename(beside, file);
     return current;
@@ -76,12 +75,12 @@ export async function rotateLocalKey(file: string): Promise<string> {
 
 function keyIn(keys: KeyFile['keys'], keyId: string): Buffer {
   const key = keys.get(keyId);
-  if (!key) throw new RowkeyError('wrong-setting', `The file that KEY_ENCRYPTION_KEY_FILE names has no key ${keyId}.`);
+  if (!key) throw new RowkeyError('wrong-setting', `The file at KEY_ENCRYPTION_KEY_FILE has no key "${keyId}".`);
   return key;
 }
 
 function unwrapWith(key: Buffer, wrapped: Uint8Array): Uint8Array {
-  // The cipher takes no bytes at all for an empty key, not for a broken one.
+  // The cipher unwraps no bytes to an empty key instead of failing.
   if (wrapped.length === 0) throw new UnwrapFailed();
   try {
     const decipher = createDecipheriv(ALGORITHM, key, INITIAL_VALUE);
@@ -92,7 +91,7 @@ function unwrapWith(key: Buffer, wrapped: Uint8Array): Uint8Array {
 }
 
 async function versionOf(file: string): Promise<string> {
-  const { ino, mtimeNs, size } = await stat(file, { bigint: true }).catch(refuse);
+  const { ino, mtimeNs, size } = await stat(file, { bigint: true }).catch(throwInvalidFile);
   return `${ino} ${mtimeNs} ${size}`;
 }
 
@@ -100,15 +99,15 @@ async function readKeyFile(file: string): Promise<KeyFile> {
   try {
     return KeyFile.parse(JSON.parse(await readFile(file, 'utf8')));
   } catch {
-    return refuse();
+    return throwInvalidFile();
   }
 }
 
-/** Without a cause, since a parser quotes what it cannot read. */
-function refuse(): never {
+/** Without a cause, because a parser quotes the keys that it cannot read. */
+function throwInvalidFile(): never {
   throw new RowkeyError(
     'wrong-setting',
-    'KEY_ENCRYPTION_KEY_FILE has to name a readable file of the form {"current": "<id>", "keys": {"<id>": "<base64 of 32 bytes>"}}.',
+    'KEY_ENCRYPTION_KEY_FILE must be a readable file of the form {"current": "<id>", "keys": {"<id>": "<base64 of 32 bytes>"}}.',
   );
 }
 
@@ -117,7 +116,10 @@ async function openNew(path: string) {
     return await open(path, 'wx', 0o600);
   } catch (error) {
     if (!hasCode(error, 'EEXIST')) throw error;
-    throw new RowkeyError('busy', `Another rotation is under way, or was cut short and left ${path} to be deleted.`);
+    throw new RowkeyError(
+      'busy',
+      `Another rotation is running. If none is, delete ${path}, which an interrupted rotation left.`,
+    );
   }
 }
 

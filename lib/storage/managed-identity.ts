@@ -1,6 +1,6 @@
 import { ManagedIdentityCredential, type TokenCredential } from '@azure/identity';
 
-/** The identity of the app in Azure: the one with the client id, or else the one that the system assigned. */
+/** The app's identity in Azure: user-assigned with this client id, else system-assigned. */
 export function managedIdentity(clientId: string | undefined): TokenCredential {
   return clientId ? new ManagedIdentityCredential({ clientId }) : new ManagedIdentityCredential();
 }

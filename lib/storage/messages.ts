@@ -1,8 +1,8 @@
 import { storageCall, unlessRefused } from './errors.ts';
-import { isExplained } from './explain.ts';
+import { recordIfExplaining } from './explain.ts';
 import type { Storage } from './storage.ts';
 
-/** A message that was sent and may be hidden for longer, or taken back, by its sender. */
+/** A sent message, which its sender may hide for longer or delete. */
 export interface SentMessage {
   readonly queue: string;
   readonly id: string;
@@ -10,33 +10,34 @@ export interface SentMessage {
   readonly text: string;
 }
 
-/** A message that was taken from its queue, and comes back unless it is deleted. */
+/** A received message, which becomes visible again unless it is deleted. */
 export interface ReceivedMessage extends SentMessage {
-  /** Milliseconds. */
+  /** In milliseconds. */
   readonly insertedAt: number;
 }
 
-/** Queue storage takes 64 KiB a message: https://learn.microsoft.com/rest/api/storageservices/put-message */
+/** The limit of Queue storage: https://learn.microsoft.com/rest/api/storageservices/put-message */
 export const MAX_MESSAGE_BYTES = 65_536;
-/** Kept until handled: a message that expired would be an acknowledged change lost. */
+/** Never expires: an expired message would lose an acknowledged change. */
 const NEVER_EXPIRES = -1;
-/** Somebody has taken it, or is done with it. */
+/** Another receiver has the message, or has deleted it. */
 const GONE = ['missing', 'changed'] as const;
-/** What XML cannot write, in which messages travel, and JSON.stringify leaves as it is: https://www.w3.org/TR/xml/#charsets */
+/** Messages travel in XML, which cannot contain these characters; JSON.stringify does not escape them: https://www.w3.org/TR/xml/#charsets */
 const NOT_XML = /[\ufffe\uffff]/g;
 
 /** Sends plain JSON (host.json says `messageEncoding: none`), hidden for `hiddenFor` seconds. */
 export async function sendMessage(storage: Storage, queue: string, body: unknown, hiddenFor = 0): Promise<SentMessage> {
   const text = toText(body);
-  if (isExplained(() => ({ write: 'message', queue, does: 'send' }))) return { queue, id: '', popReceipt: '', text };
+  if (recordIfExplaining(() => ({ write: 'message', queue, does: 'send' })))
+    return { queue, id: '', popReceipt: '', text };
   const options = { visibilityTimeout: hiddenFor, messageTimeToLive: NEVER_EXPIRES };
   const sent = await storageCall(storage.queue(queue).sendMessage(text, options));
   return { queue, id: sent.messageId, popReceipt: sent.popReceipt, text };
 }
 
 /**
- * Hides a message for `seconds` from now and returns it with its new receipt. Undefined when somebody else has received
- * it meanwhile, or it is deleted.
+ * Hides a message for `seconds` from now and returns it with its new receipt, or undefined if another receiver has it or
+ * it is deleted.
  */
 export async function hideMessage(
   storage: Storage,
@@ -49,7 +50,7 @@ export async function hideMessage(
   return hidden && { ...message, popReceipt: hidden.popReceipt ?? popReceipt };
 }
 
-/** Up to `limit` messages (32 at most), the oldest first, hidden for `hiddenFor` seconds. */
+/** Receives up to `limit` messages (at most 32), oldest first, and hides them for `hiddenFor` seconds. */
 export async function receiveMessages(
   storage: Storage,
   queue: string,
@@ -62,13 +63,13 @@ export async function receiveMessages(
   });
 }
 
-/** Deletes a message that was sent or received, unless somebody else has received it meanwhile. */
+/** Deletes a message, unless another receiver has it. */
 export async function deleteMessage(storage: Storage, { queue, id, popReceipt }: SentMessage): Promise<void> {
-  if (isExplained(() => ({ write: 'message', queue, does: 'delete' }))) return;
+  if (recordIfExplaining(() => ({ write: 'message', queue, does: 'delete' }))) return;
   await unlessRefused(GONE, storage.queue(queue).deleteMessage(id, popReceipt));
 }
 
-/** What travels in XML: a string as it is, anything else as JSON. */
+/** A string as it is, anything else as JSON. */
 function toText(body: unknown): string {
   const json = typeof body === 'string' ? body : JSON.stringify(body);
   return json.replace(NOT_XML, (unit) => `\\u${unit.charCodeAt(0).toString(16)}`);

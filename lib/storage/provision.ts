@@ -1,6 +1,6 @@
 import pMap from 'p-map';
 import { storageCall, storageCalls, unlessMissing } from './errors.ts';
-import { isExplained } from './explain.ts';
+import { recordIfExplaining } from './explain.ts';
 import type { Storage } from './storage.ts';
 
 export interface Resources {
@@ -11,7 +11,7 @@ export interface Resources {
 
 const CONCURRENCY = 8;
 
-/** Creates what is not there yet. In Azure the template does this; on one machine and in tests this does. */
+/** Creates missing resources on one machine and in tests; in Azure the template does. */
 export async function provision(storage: Storage, { tables, queues, containers }: Resources): Promise<void> {
   await pMap(tables, (table) => createTable(storage, table), { concurrency: CONCURRENCY });
   await pMap(queues, (queue) => storageCall(storage.queue(queue).createIfNotExists()), { concurrency: CONCURRENCY });
@@ -20,19 +20,19 @@ export async function provision(storage: Storage, { tables, queues, containers }
   });
 }
 
-/** Creates a table; one that is there is left as it is. */
+/** Creates a table unless it exists. */
 export async function createTable(storage: Storage, table: string): Promise<void> {
-  if (isExplained(() => ({ write: 'table', table, does: 'create' }))) return;
+  if (recordIfExplaining(() => ({ write: 'table', table, does: 'create' }))) return;
   await storageCall(storage.table(table).createTable());
 }
 
-/** Drops a table with everything in it: one storage operation. */
+/** Deletes a table with all its rows in one storage operation. */
 export async function dropTable(storage: Storage, table: string): Promise<void> {
-  if (isExplained(() => ({ write: 'table', table, does: 'drop' }))) return;
+  if (recordIfExplaining(() => ({ write: 'table', table, does: 'drop' }))) return;
   await unlessMissing(storage.table(table).deleteTable());
 }
 
-/** The names of the tables that begin with `prefix`, in order. */
+/** Lists the names of the tables that begin with `prefix`, in order. */
 export async function listTables(storage: Storage, prefix: string): Promise<string[]> {
   const filter = `TableName ge '${prefix}' and TableName lt '${prefix}~'`;
   const tables = storageCalls(storage.tables.listTables({ queryOptions: { filter } }));

@@ -1,9 +1,9 @@
 import type { TableClient, TableEntity, TransactionAction } from '@azure/data-tables';
 import { storageCall, unlessMissing, unlessRefused } from './errors.ts';
-import { explainedAction, isExplained } from './explain.ts';
+import { describeAction, recordIfExplaining } from './explain.ts';
 import type { Storage } from './storage.ts';
 
-/** A row of a table as it is stored. Its properties are in the form that the tables SDK takes and gives. */
+/** A stored row. Its properties have the types of the tables SDK. */
 export interface Row extends Address {
   readonly etag: string;
   readonly properties: Properties;
@@ -17,30 +17,30 @@ export interface Address {
   readonly row: string;
 }
 
-/** One change of one row. `replace` and `merge` need the row to exist, under `etag` where one is given. */
+/** One change of one row. `replace` and `merge` require that the row exists, with `etag` if given. */
 export type Action =
   | { readonly kind: 'insert'; readonly row: string; readonly properties: Properties }
-  /** Replaces, or merges into, what is there, or inserts. */
+  /** Replaces or merges into the row, or inserts it. */
   | { readonly kind: 'upsert'; readonly row: string; readonly properties: Properties }
   | { readonly kind: 'upsert-merge'; readonly row: string; readonly properties: Properties }
   | { readonly kind: 'replace' | 'merge'; readonly row: string; readonly properties: Properties; readonly etag: string }
-  /** The ETag counts only where this is the one action: a delete inside a transaction is unconditional. */
+  /** The ETag applies only to a single action: a delete in a transaction is unconditional. */
   | { readonly kind: 'delete'; readonly row: string; readonly etag?: string };
 
 /** https://learn.microsoft.com/rest/api/storageservices/performing-entity-group-transactions */
 export const MAX_TRANSACTION_ACTIONS = 100;
 const PAGE_SIZE = 1_000;
-/** The names under which the SDK gives what is no property. A property with one of these names takes the place of the key. */
+/** The SDK's names for keys, ETag and time stamp. A stored property with such a name would hide them. */
 const SYSTEM = new Set(['partitionKey', 'rowKey', 'etag', 'timestamp', 'odata.metadata']);
-/** A row of a page as the service sent it. The cases of these names differ from those of the SDK. */
+/** A row of a page as the service sent it; the SDK's names differ in case. */
 type SentRow = Readonly<Record<'PartitionKey' | 'RowKey' | 'odata.etag', string>>;
 
-/** A point query: one transaction. With `select`, only these properties. */
+/** A point query, of only the `select` properties if given: one transaction. */
 export async function readRow(
   storage: Storage,
   { table, partition, row, select }: Address & { readonly select?: readonly string[] | undefined },
 ): Promise<Row | undefined> {
-  isExplained(() => ({ read: 'row', table, partition, row }));
+  recordIfExplaining(() => ({ read: 'row', table, partition, row }));
   let etag = '';
   const onResponse = ({ headers }: { headers: { get(name: string): string | undefined } }) => {
     etag = headers.get('etag') ?? '';
@@ -50,7 +50,7 @@ export async function readRow(
   return found && { table, partition, row, etag, properties: toRowProperties(found) };
 }
 
-/** Reads rows of one partition in the order of their keys, `limit` at most, and says whether there may be more. */
+/** Reads at most `limit` rows of one partition in key order; `more` is true if there may be more. */
 export async function readRange(storage: Storage, range: RowRange): Promise<{ rows: Row[]; more: boolean }> {
   const { table, partition, from, after, before, without, type, select, limit = Number.POSITIVE_INFINITY } = range;
   const { where = {}, orVersionBefore, bound } = range;
@@ -71,9 +71,9 @@ function typeCondition(type: string | readonly string[]): string {
   return conditions.length === 1 ? String(conditions[0]) : `(${conditions.join(' or ')})`;
 }
 
-/** Bounds what is in memory at a time, where rows may be long. Lengths are in characters of text. */
+/** Bounds memory use for long rows. Lengths are in characters of text. */
 export interface ReadBound {
-  /** Reading ends with the row that reaches this length in total. */
+  /** Reading ends with the row at which the total reaches this length. */
   readonly length: number;
   readonly rowsPerCall: number;
 }
@@ -90,7 +90,7 @@ async function collect(
   storage: Storage,
   { table, filter, select, limit, bound }: Query,
 ): Promise<{ rows: Row[]; more: boolean }> {
-  isExplained(() => ({ read: 'rows', table, filter, ...(select ? { select } : {}) }));
+  recordIfExplaining(() => ({ read: 'rows', table, filter, ...(select ? { select } : {}) }));
   const queryOptions = {
     ...(filter ? { filter } : {}),
     ...(select ? { select: ['PartitionKey', 'RowKey', ...select] } : {}),
@@ -103,7 +103,7 @@ async function collect(
   const perCall = Math.max(1, Math.min(bound?.rowsPerCall ?? PAGE_SIZE, PAGE_SIZE));
   const rows: Row[] = [];
   let length = 0;
-  // The service may answer a short or empty page with a continuation token: only its absence is the end.
+  // The service may return a short or empty page with a continuation token; only a missing token means the end.
   for (let continuationToken: string | undefined; ; ) {
     const maxPageSize = Math.min(limit - rows.length, perCall);
     const settings = { maxPageSize, ...(continuationToken === undefined ? {} : { continuationToken }) };
@@ -121,7 +121,7 @@ async function collect(
   }
 }
 
-/** How many characters or bytes the properties hold, apart from numbers and the like. */
+/** Total length of the texts (characters) and binaries (bytes) in the properties. */
 export function textLength(properties: Properties): number {
   return Object.values(properties).reduce<number>(
     (sum, value) => sum + (typeof value === 'string' || value instanceof Uint8Array ? value.length : 0),
@@ -134,17 +134,17 @@ export interface RowRange {
   readonly partition: string;
   /** Inclusive. */
   readonly from: string;
-  /** Takes the place of `from`, exclusive: the last row already read. */
+  /** The last row already read; replaces `from`, exclusive. */
   readonly after?: string | undefined;
   /** Exclusive. */
   readonly before?: string | undefined;
-  /** Leaves out the rows between these two keys, both exclusive. */
+  /** Omits the rows between these two keys, both exclusive. */
   readonly without?: { readonly after: string; readonly before: string } | undefined;
-  /** Rows of this `EntityType`, or of one of these, only. */
+  /** Only rows of this `EntityType`, or of one of these. */
   readonly type?: string | readonly string[] | undefined;
-  /** Values of properties, in the form in which they are written: storage looks at every row of the range. */
+  /** Only rows with these properties, typed as stored. Storage reads every row of the range. */
   readonly where?: Properties | undefined;
-  /** With `where`, rows of an `EntityVersion` before this one as well, whatever they hold. */
+  /** With `where`, also every row of an earlier `EntityVersion`. */
   readonly orVersionBefore?: number | undefined;
   readonly select?: readonly string[] | undefined;
   readonly limit?: number | undefined;
@@ -152,8 +152,7 @@ export interface RowRange {
 }
 
 /**
- * Reads rows of a whole table in the order of their keys: every row of it is looked at, so nothing does this but what
- * says so in its name.
+ * Reads rows of a whole table in key order. Storage reads every row, so only functions whose name says scan call this.
  */
 export async function scanTable(storage: Storage, scan: TableScan): Promise<{ rows: Row[]; more: boolean }> {
   const { table, type, after, beforePartition, limit, bound } = scan;
@@ -161,8 +160,8 @@ export async function scanTable(storage: Storage, scan: TableScan): Promise<{ ro
   if (beforePartition !== undefined) conditions.push(`PartitionKey lt ${literal(beforePartition)}`);
   if (after) {
     const [partition, row] = [literal(after.partition), literal(after.row)];
-    // The service starts reading at a bound that is a condition of its own. It starts at the first row of the table where
-    // the whole condition is an `or`.
+    // The service starts reading at a bound only if the bound is a condition of its own. With an `or` as the whole
+    // condition, it starts at the first row of the table.
     conditions.push(`PartitionKey ge ${partition} and (PartitionKey gt ${partition} or RowKey gt ${row})`);
   }
   const filter = conditions.join(' and ');
@@ -171,7 +170,7 @@ export async function scanTable(storage: Storage, scan: TableScan): Promise<{ ro
 
 export interface TableScan {
   readonly table: string;
-  /** Rows of this `EntityType` only. */
+  /** Only rows of this `EntityType`. */
   readonly type?: string | undefined;
   readonly after?: { readonly partition: string; readonly row: string } | undefined;
   /** Partitions before this one only: storage reads no others. */
@@ -180,7 +179,7 @@ export interface TableScan {
   readonly bound?: ReadBound | undefined;
 }
 
-/** A value as a filter has it. The SDK's own template renders a Double and an Int64 as if they were an Int32. */
+/** Formats a value for a filter. The SDK's own template formats a Double and an Int64 as an Int32. */
 function literal(value: unknown): string {
   if (typeof value === 'string') return `'${value.replaceAll("'", "''")}'`;
   if (typeof value !== 'object' || value === null || !('type' in value) || !('value' in value)) return String(value);
@@ -190,13 +189,14 @@ function literal(value: unknown): string {
 }
 
 /**
- * Does all the actions on one partition or none, and answers the new ETag of each row (none for a delete).
- * One action goes as a plain operation. Throws `StorageConflict` with the index of the action refused, and
- * `storage-unavailable` when the outcome is unknown.
+ * Executes the actions on one partition atomically and returns the new ETag of each row (none for a delete). A single
+ * action is sent as a plain operation. Throws `StorageConflict` with the index of the rejected action, and
+ * `storage-unavailable` if the outcome is unknown.
  */
 export async function submit(storage: Storage, transaction: Transaction): Promise<Map<string, string>> {
   const { table, partition, actions, signal } = transaction;
-  if (isExplained(() => ({ write: 'rows', table, partition, actions: actions.map(explainedAction) }))) return new Map();
+  if (recordIfExplaining(() => ({ write: 'rows', table, partition, actions: actions.map(describeAction) })))
+    return new Map();
   const client = storage.table(table);
   const options = signal ? { abortSignal: signal } : {};
   const [only] = actions;
@@ -238,16 +238,16 @@ export interface Transaction {
   readonly table: string;
   readonly partition: string;
   readonly actions: readonly Action[];
-  /** Gives up on waiting; the outcome is then unknown. */
+  /** Stops waiting. The outcome is then unknown. */
   readonly signal?: AbortSignal;
 }
 
-/** Does the same, with undefined in place of a refusal for a condition that did not hold; another failure is thrown. */
+/** As `submit`, but returns undefined if a condition did not hold. */
 export async function trySubmit(storage: Storage, transaction: Transaction): Promise<Map<string, string> | undefined> {
   return unlessRefused(['exists', 'changed', 'missing'], submit(storage, transaction));
 }
 
-/** Does one conditional action and answers whether its condition held; another failure is thrown. */
+/** Executes one conditional action and returns whether its condition held. */
 export async function tryAction(
   storage: Storage,
   { table, partition, signal }: Pick<Transaction, 'table' | 'partition' | 'signal'>,
@@ -272,7 +272,7 @@ function toTransactionAction(partition: string, action: Action): TransactionActi
   return ['update', entity, action.kind === 'merge' ? 'Merge' : 'Replace', { etag: action.etag }];
 }
 
-/** Keys and ETag are those that the service sent: whoever may write a row may give it a property named `rowKey` or `etag`. */
+/** Takes keys and ETag as the service sent them: a client may have stored a property named `rowKey` or `etag`. */
 function toRow(table: string, entity: object, sent: SentRow | undefined): Row {
   const { PartitionKey: partition = '', RowKey: row = '', 'odata.etag': etag = '' } = sent ?? {};
   return { table, partition, row, etag, properties: toRowProperties(entity) };

@@ -10,17 +10,17 @@ import { toLegacyHttpClient } from './legacy-http-client.ts';
 import { managedIdentity } from './managed-identity.ts';
 import { tracingHttpClient } from './trace-calls.ts';
 
-/** The clients of one storage account, each made once so that its connections stay open. */
+/** The clients of one storage account, each created once to keep its connections open. */
 export interface Storage {
-  /** The client of a table; the one place where an account is chosen, should there be several. */
+  /** Returns the client of a table. With several accounts, this would choose one. */
   table(name: string): TableClient;
   readonly tables: TableServiceClient;
   queue(name: string): QueueClient;
   readonly queues: QueueServiceClient;
   readonly blobs: BlobServiceClient;
-  /** Set where an account key is in use (the emulator), and undefined where an identity is. */
+  /** Set with an account key (the emulator); undefined with an identity. */
   readonly connectionString: string | undefined;
-  /** The other way round. */
+  /** Set with an identity; undefined with an account key. */
   readonly credential: TokenCredential | undefined;
 }
 
@@ -33,7 +33,7 @@ export type StorageOptions =
       readonly clientId?: string | undefined;
     };
 
-/** The emulator speaks plain HTTP. */
+/** The emulator uses plain HTTP. */
 const INSECURE = /DefaultEndpointsProtocol=http(;|$)|UseDevelopmentStorage=true/;
 const RETRIES = 3;
 const FIRST_RETRY_MS = 200;
@@ -79,7 +79,7 @@ function throttledAsBusy(inner: HttpClient): HttpClient {
   };
 }
 
-/** Opens an account as `openStorage` does. Throws `wrong-setting` without the SDK's reason, which may quote the connection string. */
+/** As `openStorage`, but throws `wrong-setting` without the SDK's reason, which may quote the connection string. */
 export function openUsableStorage(options: StorageOptions): Storage {
   try {
     return openStorage(options);

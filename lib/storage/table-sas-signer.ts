@@ -3,13 +3,13 @@ import type { Address } from './rows.ts';
 import type { Storage } from './storage.ts';
 import { userDelegationSigner } from './user-delegation-signer.ts';
 
-/** The rows of one partition, all or from `firstRow` to `lastRow` inclusive, and what may be done with them until when. */
+/** Permissions for the rows of one partition, all or from `firstRow` to `lastRow` inclusive, for a while. */
 export interface TableSasRequest {
   readonly table: string;
   readonly partition: string;
   readonly firstRow?: string;
   readonly lastRow?: string;
-  /** Of `raud`, in this order. */
+  /** A subset of `raud`, in this order. */
   readonly permissions: string;
   readonly startsAt: Date;
   readonly expiresAt: Date;
@@ -20,23 +20,23 @@ export interface TableSasSigner {
   sign(request: TableSasRequest): Promise<string>;
 }
 
-/** Signs with the account key where one is in use (the emulator), and else with a key delegated to the app's identity. */
+/** Signs with the account key if there is one (the emulator), else with a key delegated to the app's identity. */
 export function tableSasSigner({ connectionString, tables }: Storage): TableSasSigner {
   return connectionString
     ? accountKeySigner({ connectionString, endpoint: tables.url })
     : userDelegationSigner({ tables });
 }
 
-/** Where a row is read with the signature as the query. */
+/** The URL of a row; the signature goes into its query. */
 export function rowUrl(storage: Storage, { table, partition, row }: Address): string {
-  return `${tableUrl(storage, table)}(PartitionKey='${quoted(partition)}',RowKey='${quoted(row)}')`;
+  return `${tableUrl(storage, table)}(PartitionKey='${quote(partition)}',RowKey='${quote(row)}')`;
 }
 
-/** Where the rows of a partition are read, with the signature and a filter in the query, or one is added. */
+/** The URL of a table, to read or add rows; the signature and a filter go into its query. */
 export function tableUrl({ tables }: Storage, table: string): string {
   return `${tables.url.replace(/\/$/, '')}/${table}`;
 }
 
-function quoted(key: string): string {
+function quote(key: string): string {
   return encodeURIComponent(key.replaceAll("'", "''"));
 }

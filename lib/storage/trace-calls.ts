@@ -11,20 +11,20 @@ const PERIOD_SUFFIX = /\d{4}(0[1-9]|1[0-2])(\d{2})?$/;
 const BATCH = '$batch';
 
 /**
- * A span and the counts of each storage transaction, retries included. They contain only the table, queue or
- * container of the URL: the path segment after that of the service (`endpoint`). The segments after it hold keys.
+ * Records a span and counts for each storage transaction, retries included. Of the URL they contain only the table, queue
+ * or container, which is the path segment after that of the service (`endpoint`). Later segments contain keys.
  */
 export function tracingHttpClient(
   inner: HttpClient,
   service: 'table' | 'queue' | 'blob',
   endpoint: () => string,
 ): HttpClient {
-  // An emulator has the name of the account in its path, or in its host name.
+  // The account name of an emulator is in the path or in the host name.
   const depthOf = (url: string) => new URL(url).pathname.split('/').filter(Boolean).length + 1;
   let depth: number | undefined;
   const resourceOf = (url: string) => {
     depth ??= depthOf(endpoint());
-    // The first two parts are the scheme and the empty text before the host. This runs for every call, so it parses no URL.
+    // The first two parts are the scheme and the empty text before the host. Parsing a URL for each call would be slow.
     return /^\$?[\w-]*/.exec(url.split('/', depth + 3)[depth + 2] ?? '')?.[0] || 'none';
   };
   return {
@@ -53,7 +53,7 @@ export function tracingHttpClient(
   };
 }
 
-/** A transaction is sent to `$batch`. Its table is only in the request lines of its actions, the first of which precedes all data. */
+/** A transaction goes to `$batch`. Only the request lines of its actions name the table; the first precedes all data. */
 function batchUrl({ body, url }: PipelineRequest): string {
   return (typeof body === 'string' && /^[A-Z]+ (\S+) HTTP\/1\.1/m.exec(body)?.[1]) || url;
 }

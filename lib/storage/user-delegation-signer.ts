@@ -8,12 +8,12 @@ import { countingHttpClient } from './cost.ts';
 import { storageCall } from './errors.ts';
 import type { TableSasRequest, TableSasSigner } from './table-sas-signer.ts';
 
-/** The first version with user delegation for tables; the tables SDK has no method for it. */
+/** The first service version with user delegation for tables. The tables SDK has no method for it. */
 const VERSION = '2025-07-05';
-/** The service allows 7 days; a key that ends sooner does less harm, and one request every six hours is nothing. */
+/** The service allows 7 days; a key with a shorter life does less harm if it leaks. */
 const KEY_VALID_FOR_MS = 6 * HOUR_MS;
 
-/** The times stay the texts that the service wrote, since they are signed. */
+/** The times stay texts as the service wrote them, because the signature covers them. */
 const UserDelegationKey = z.object({
   SignedOid: z.string(),
   SignedTid: z.string(),
@@ -26,14 +26,14 @@ const UserDelegationKey = z.object({
 type UserDelegationKey = z.infer<typeof UserDelegationKey>;
 
 export interface UserDelegationOptions {
-  /** Opened with an identity, as which its pipeline asks for the key, with the retries of every storage call. */
+  /** Opened with an identity. Its pipeline requests the key, with the usual retries. */
   readonly tables: TableServiceClient;
   readonly httpClient?: HttpClient;
 }
 
 /**
- * Signs as a user delegation shared access signature: with a key that storage gives to the app's identity, which has
- * to have the role Storage Table Delegator. The key is kept until a signature would outlive it.
+ * Signs user delegation shared access signatures with a key that storage gives to the app's identity, which needs the role
+ * Storage Table Delegator. The key is kept until it would expire before the signature.
  */
 export function userDelegationSigner({ tables, httpClient = countingHttpClient() }: UserDelegationOptions) {
   const account = new URL(tables.url).hostname.split('.')[0] ?? '';
@@ -41,7 +41,7 @@ export function userDelegationSigner({ tables, httpClient = countingHttpClient()
   let asked: Promise<UserDelegationKey> | undefined;
 
   async function keyFor(request: TableSasRequest): Promise<UserDelegationKey> {
-    if (kept && lastsFor(kept, request)) return kept;
+    if (kept && isValidFor(kept, request)) return kept;
     asked ??= storageCall(askForKey(tables, httpClient, request.startsAt)).finally(() => {
       asked = undefined;
     });
@@ -55,7 +55,7 @@ export function userDelegationSigner({ tables, httpClient = countingHttpClient()
   return signer;
 }
 
-function lastsFor(key: UserDelegationKey, { startsAt, expiresAt }: TableSasRequest): boolean {
+function isValidFor(key: UserDelegationKey, { startsAt, expiresAt }: TableSasRequest): boolean {
   return Date.parse(key.SignedStart) <= startsAt.getTime() && expiresAt.getTime() <= Date.parse(key.SignedExpiry);
 }
 
@@ -74,10 +74,11 @@ async function askForKey(tables: TableServiceClient, httpClient: HttpClient, fro
   if (status === 401 || status === 403)
     throw new RowkeyError(
       'wrong-setting',
-      'No grant can be signed: the identity of the app needs the role Storage Table Delegator.',
+      'Cannot sign a grant: the identity of the app needs the role Storage Table Delegator.',
     );
-  if (status !== 200) throw new RestError(`A user delegation key was refused with ${status}.`, { statusCode: status });
-  // The pipeline of an SDK client parses what comes as XML.
+  if (status !== 200)
+    throw new RestError(`Storage rejected the request for a user delegation key: ${status}.`, { statusCode: status });
+  // The pipeline of the SDK client parses XML.
   return z.object({ parsedBody: UserDelegationKey }).parse(response).parsedBody;
 }
 
@@ -104,7 +105,7 @@ function signWith(key: UserDelegationKey, account: string, request: TableSasRequ
     epk: partition,
     erk: lastRow ?? '',
   };
-  // The order of the lines is the service's; an empty field keeps its line, and is left out of the URL.
+  // The service defines the order of the lines. An empty field has a line and is omitted from the URL.
   const signature = createHmac('sha256', Buffer.from(key.Value, 'base64'))
     .update(Object.values(fields).join('\n'))
     .digest('base64');

@@ -2,10 +2,10 @@ import { AggregationTemporality, type PushMetricExporter } from '@opentelemetry/
 import type { ReadableSpan, SpanExporter } from '@opentelemetry/sdk-trace-node';
 import { LRUCache } from 'lru-cache';
 
-/** A span that nobody waited for may end after the tree that it belongs to was printed, and would be kept for good. */
+/** A span that ends after its tree was printed would otherwise stay in memory forever. */
 const TRACES_KEPT = 1_000;
 
-/** Prints a trace as a tree, once the span that began it here has ended: what a queue brought on is printed on its own. */
+/** Prints a trace as a tree when its first span in this process ends. The work of a queue message is a tree of its own. */
 export function consoleSpans(print: (line: string) => void = console.log): SpanExporter {
   const waiting = new LRUCache<string, ReadableSpan[]>({ max: TRACES_KEPT });
   return {
@@ -16,7 +16,7 @@ export function consoleSpans(print: (line: string) => void = console.log): SpanE
         ended.push(span);
         waiting.set(traceId, ended);
         if (span.parentSpanContext && !span.parentSpanContext.isRemote) continue;
-        // What else of the trace is under way belongs to another tree.
+        // Other spans of the trace belong to another tree.
         const mine = descendantsOf(span, ended);
         const rest = ended.filter((other) => !mine.includes(other));
         if (rest.length > 0) waiting.set(traceId, rest);
@@ -30,7 +30,7 @@ export function consoleSpans(print: (line: string) => void = console.log): SpanE
   };
 }
 
-/** Prints a line for each metric that has grown since the last time, by how much. */
+/** Prints each metric that has grown since the last time, and its growth. */
 export function consoleMetrics(print: (line: string) => void = console.log): PushMetricExporter {
   return {
     export({ scopeMetrics }, done) {

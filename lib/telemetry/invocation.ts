@@ -3,19 +3,19 @@ import { SpanKind, trace } from '@opentelemetry/api';
 import { countTimer } from './metrics.ts';
 import { contextOf, inSpan } from './span.ts';
 
-/** The same handler with a span: of the host's trace where it has one, and else the beginning of one. Timers are counted. */
+/** Wraps a handler in a span of the host's trace, or of a new trace if the host has none. Counts timer runs. */
 export function traced(
   handler: FunctionHandler,
   { functionName, options, traceContext }: InvocationContext,
 ): FunctionHandler {
   const { trigger } = options;
   const isHttp = trigger.type === 'httpTrigger';
-  // HEAD comes with every route, and the function for all other requests has many methods.
+  // Every route also has HEAD, and the function for unknown requests has many methods.
   const methods = isHttp ? [trigger.methods].flat().filter((method) => String(method).toUpperCase() !== 'HEAD') : [];
   const route = `${methods.length === 1 ? `${String(methods[0]).toUpperCase()} ` : ''}/api/${trigger.route}`;
   const name = isHttp ? route : functionName;
   const parent = contextOf(traceContext?.traceParent);
-  // The host has a span for the request itself, which this one is a part of.
+  // The host has a span for the request itself; this one is its child.
   const isPart = trace.getSpanContext(parent) !== undefined;
   const kind = isPart ? SpanKind.INTERNAL : isHttp ? SpanKind.SERVER : SpanKind.CONSUMER;
   return (...parameters) =>

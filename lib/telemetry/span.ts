@@ -12,20 +12,20 @@ import {
 import { RowkeyError } from '../errors.ts';
 
 /**
- * Traces: a span for each call of a function, for each pattern at work in it, and for each storage transaction. They name
- * routes, patterns, tables and status codes; never a key, a value, a token or an address, as those are somebody's.
- * Where no telemetry was started all of this does nothing.
+ * Traces have a span for each function call, each pattern it uses, and each storage transaction. Spans name routes,
+ * patterns, tables and status codes. They never contain a key, a value, a token or an address, which may be personal data.
+ * Without telemetry these functions do nothing.
  */
 
 const tracer = trace.getTracer('rowkey');
 const PATTERN = createContextKey('rowkey.pattern');
 
 export interface InSpanOptions extends SpanOptions {
-  /** What it is a part of; else of what is under way. */
+  /** The active context unless given. */
   readonly parent?: Context;
 }
 
-/** Runs `work` in a span of its own, which is an error where `work` throws. */
+/** Runs `work` in a span, which has the status error if `work` throws. */
 export function inSpan<Result>(
   name: string,
   work: (span: Span) => Promise<Result>,
@@ -35,7 +35,7 @@ export function inSpan<Result>(
     try {
       return await work(span);
     } catch (error) {
-      // The code and not the message, which may say what was sent.
+      // Not the message, which may contain parts of the request.
       const message = error instanceof RowkeyError ? error.code : error instanceof Error ? error.name : 'unknown';
       span.setStatus({ code: SpanStatusCode.ERROR, message });
       throw error;
@@ -45,7 +45,7 @@ export function inSpan<Result>(
   });
 }
 
-/** The same function, as one of a pattern: with a span, and its storage transactions counted as the pattern's. */
+/** Wraps a function of a pattern: with a span, and with its storage transactions counted for the pattern. */
 export function inPattern<Parameters extends unknown[], Result>(
   name: string,
   work: (...parameters: Parameters) => Promise<Result>,
@@ -54,19 +54,19 @@ export function inPattern<Parameters extends unknown[], Result>(
     inSpan(name, () => work(...parameters), { parent: context.active().setValue(PATTERN, name) });
 }
 
-/** The innermost pattern at work. */
+/** The innermost active pattern. */
 export function currentPattern(): string {
   return String(context.active().getValue(PATTERN) ?? 'none');
 }
 
-/** What a message carries of the trace in which it was sent: `traceparent` (https://www.w3.org/TR/trace-context/), or nothing. */
+/** The `traceparent` (https://www.w3.org/TR/trace-context/) for a message, or nothing outside a trace. */
 export function traceContext(): { traceparent?: string } {
   const carrier: { traceparent?: string } = {};
   propagation.inject(context.active(), carrier);
   return carrier.traceparent ? { traceparent: carrier.traceparent } : {};
 }
 
-/** The context of a trace that began elsewhere; that of none where there is no such one. */
+/** The context of a trace that began elsewhere; an empty context without one. */
 export function contextOf(traceparent: string | undefined): Context {
   return traceparent ? propagation.extract(ROOT_CONTEXT, { traceparent }) : ROOT_CONTEXT;
 }

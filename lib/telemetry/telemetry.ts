@@ -6,7 +6,7 @@ import type { RowkeyError } from '../errors.ts';
 import { managedIdentity } from '../storage/managed-identity.ts';
 import { MINUTE_MS } from '../time.ts';
 
-/** Metrics are sent this often; the alerts look at some minutes. */
+/** How often metrics are sent; the alerts evaluate a few minutes. */
 const EXPORT_EVERY_MS = MINUTE_MS;
 const CONSOLE_EVERY_MS = 10_000;
 const SEND_WITHIN_MS = 10_000;
@@ -18,20 +18,20 @@ interface Running {
 
 /** Where traces and metrics go. */
 export interface TelemetryOptions {
-  /** Print them. */
+  /** Print traces and metrics. */
   readonly console?: boolean | undefined;
-  /** Send them to this Application Insights, under an identity: its local authentication may be off. */
+  /** Send traces and metrics to this Application Insights, with an identity: its local authentication may be off. */
   readonly connectionString?: string | undefined;
-  /** The client id of that identity; the one that the system assigned unless given. */
+  /** The client id of that identity; system-assigned unless given. */
   readonly clientId?: string | undefined;
   /** The name under which the app appears. */
   readonly serviceName?: string | undefined;
 }
 
-/** The providers of OpenTelemetry are global, so a process has one telemetry, whatever number of instances it runs. */
+/** OpenTelemetry providers are global, so all instances in a process share one telemetry. */
 let started: Promise<Running> | undefined;
 
-/** Begins to print or send traces and metrics. The first options in a process decide; without any nothing is loaded. */
+/** Starts to print or send traces and metrics. The first options in a process win; without a target nothing is loaded. */
 export async function startTelemetry(options: TelemetryOptions): Promise<void> {
   if (!options.console && !options.connectionString) return;
   started ??= start(options);
@@ -51,13 +51,13 @@ async function start(options: TelemetryOptions): Promise<Running> {
   return running;
 }
 
-/** Sends what has not been sent yet, as far as the service can be reached. */
+/** Sends pending traces and metrics if the service is reachable. */
 export async function stopTelemetry(): Promise<void> {
   const running = await started;
   await Promise.allSettled([running?.spans.forceFlush(), running?.metrics.forceFlush()]);
 }
 
-/** Sends the reason why the app could not start, as an exception of a span `start`, if telemetry can be sent at all. */
+/** Sends the reason for a failed start as an exception of the span `start`, if telemetry is reachable. */
 export async function reportStartFailure({ code, message }: RowkeyError, options: TelemetryOptions): Promise<void> {
   const send = async () => {
     await startTelemetry(options);
@@ -67,7 +67,7 @@ export async function reportStartFailure({ code, message }: RowkeyError, options
     span.end();
     await stopTelemetry();
   };
-  // The reason is on the console already; the start does not wait for a service that is away.
+  // The reason is on the console already, so the start does not wait for an unreachable service.
   await Promise.race([send().catch(() => undefined), sleep(SEND_WITHIN_MS, undefined, { ref: false })]);
 }
 
@@ -90,7 +90,7 @@ async function openExporters(settings: TelemetryOptions): Promise<Running> {
     import('@opentelemetry/sdk-metrics'),
     import('@azure/monitor-opentelemetry-exporter'),
   ]);
-  // Local authentication of Application Insights is off, so the key in the connection string opens nothing.
+  // Local authentication of Application Insights is off, so the key in the connection string is useless.
   const options = { connectionString, credential: managedIdentity(clientId) };
   return {
     spans: new BatchSpanProcessor(new azure.AzureMonitorTraceExporter(options)),

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { errors, jwtVerify, SignJWT } from 'jose';
 import { z } from 'zod';
 import { RowkeyError } from '../../errors.ts';
-import { unexplained } from '../../storage/explain.ts';
+import { runUnexplained } from '../../storage/explain.ts';
 import { readRow, tryAction } from '../../storage/rows.ts';
 import type { Storage } from '../../storage/storage.ts';
 
@@ -49,7 +49,7 @@ const secrets = new WeakMap<Storage, Promise<Uint8Array>>();
 function secretOf(storage: Storage): Promise<Uint8Array> {
   const known = secrets.get(storage);
   if (known) return known;
-  const secret = unexplained(() => readOrMakeSecret(storage));
+  const secret = runUnexplained(() => readOrMakeSecret(storage));
   secrets.set(storage, secret);
   // A failure is not remembered.
   secret.catch(() => secrets.delete(storage));

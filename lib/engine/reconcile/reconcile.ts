@@ -116,11 +116,11 @@ async function reconcileEntity(
     }
     for (const indexEntry of contested) await settleContested(work, address, indexEntry, committed);
     const after = await readSnapshot(work, address);
-    const isExplained = committed !== undefined && isExplaining();
+    const recordIfExplaining = committed !== undefined && isExplaining();
     committed = undefined;
-    if (toCommitted(after).etag !== before.etag && !isExplained) continue;
+    if (toCommitted(after).etag !== before.etag && !recordIfExplaining) continue;
     // The tombstone of an entity that moves is deleted by the move.
-    const isDeleted = isExplained ? before.values === undefined : after.state === 'tombstone' && !after.movedTo;
+    const isDeleted = recordIfExplaining ? before.values === undefined : after.state === 'tombstone' && !after.movedTo;
     if (isDeleted) {
       const where = { ...address, signal: await hold.keep() };
       await tryAction(engine.storage, where, { kind: 'delete', row, etag: before.etag });

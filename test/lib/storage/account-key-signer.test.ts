@@ -62,7 +62,7 @@ describe('a signature with an account key', () => {
     const connectionString = 'AccountName=contoso;SharedAccessSignature=sv=1';
     const endpoint = 'https://contoso.table.core.windows.net';
     expect(() => accountKeySigner({ connectionString, endpoint })).toThrow(
-      'No grant can be signed: the connection string has no AccountKey.',
+      'Cannot sign a grant: the connection string has no AccountKey.',
     );
   });
 });
