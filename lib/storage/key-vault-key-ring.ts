@@ -112,7 +112,7 @@ function versionIn(keyId: string, id: string): string {
   if (!version || keyId.toLowerCase() !== `${id}/${version}`)
     throw new RowkeyError(
       'wrong-setting',
-      'The data key was wrapped with another key than that of KEY_ENCRYPTION_KEY_URI.',
+      'The data key was wrapped with a key other than that of KEY_ENCRYPTION_KEY_URI.',
     );
   return version;
 }
