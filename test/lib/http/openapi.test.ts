@@ -21,7 +21,7 @@ function taking(header: string): string[] {
     .sort();
 }
 
-test('describes conditions of the operations that heed them, and of no others', () => {
+test('describes conditions for the operations that support them, and for no others', () => {
   const heeding = ['delete', 'file-photo-delete', 'file-photo-put', 'patch', 'replace'].map(
     (verb) => `employees-${verb}`,
   );
@@ -29,7 +29,7 @@ test('describes conditions of the operations that heed them, and of no others', 
   expect(taking('If-None-Match')).toEqual([...heeding, 'employees-get', 'employees-file-photo-get'].sort());
 });
 
-describe('the description and an answer', () => {
+describe('the description and a response', () => {
   const { disagreement } = openapiChecker(openapi);
   const problem = {
     type: '/api/problems#not-found',

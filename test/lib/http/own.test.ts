@@ -42,7 +42,7 @@ const own = (claims: Record<string, string>, entity: Entity = employees) =>
     entity,
   );
 
-test('the own entity is read from the entity, for two transactions', async () => {
+test('reads the own entity with two transactions', async () => {
   const one = somebody();
   await createEntity(world.engine, employees, one);
   await world.settle();
@@ -52,7 +52,7 @@ test('the own entity is read from the entity, for two transactions', async () =>
   });
 });
 
-test('a given-up email owns nothing, though its index row is still there', async () => {
+test('finds nothing by a former email, even while its index entry exists', async () => {
   const one = somebody();
   await createEntity(world.engine, employees, one);
   await world.settle();
@@ -63,7 +63,7 @@ test('a given-up email owns nothing, though its index row is still there', async
   expect(await own({ email })).toMatchObject({ employeeId: one.employeeId });
 });
 
-test("a deleted entity is nobody's own, though its index row is still there", async () => {
+test('finds nothing after a delete, even while the index entry exists', async () => {
   const one = somebody();
   await createEntity(world.engine, employees, one);
   await world.settle();
@@ -71,7 +71,7 @@ test("a deleted entity is nobody's own, though its index row is still there", as
   await expect(own({ email: one.email })).rejects.toMatchObject({ code: 'not-found' });
 });
 
-test('a claim is compared in the form in which the field is stored', async () => {
+test('compares a claim in the form in which the field is stored', async () => {
   const one = somebody({ email: `Kim.${randomUUID()}@contoso.com` });
   await createEntity(world.engine, employees, one);
   expect(await own({ email: one.email.toUpperCase() })).toMatchObject({ employeeId: one.employeeId });
@@ -81,7 +81,7 @@ test('a claim is compared in the form in which the field is stored', async () =>
   await expect(own({ sub: one.email })).rejects.toMatchObject({ code: 'forbidden', details: { field: 'email' } });
 });
 
-test('an entity may be bound by another claim than the email', async () => {
+test('finds the own entity by another claim than the email', async () => {
   const holder = randomUUID();
   await createEntity(world.engine, badges, { site: 's', badge: '1', holder });
   expect(await own({ oid: holder, email: 'ann@contoso.com' }, badges)).toMatchObject({ badge: '1' });
