@@ -5,6 +5,7 @@ import { frozenCopy } from './frozen-copy.ts';
 import type { Index } from './indexes.ts';
 import { compileTemplate, type FieldsOf } from './key-template.ts';
 import { Attachment, type AttachmentDeclaration } from './reference.ts';
+import type { Typed } from './typed.ts';
 import { validationErrors } from './validate-entity.ts';
 import { withoutPrototype } from './without-prototype.ts';
 
@@ -79,6 +80,27 @@ export interface Declaration<
   readonly maxAge?: number;
 }
 
+/** The parts of a declaration whose names the typed store needs; each is declared, with its rules, in `Declaration`. */
+export interface NamedParts<
+  Large extends string,
+  Attached extends string,
+  Derived extends string,
+  Counting extends string,
+  Copied extends string,
+  Parent extends DeclaredEntity,
+> {
+  readonly large?: readonly Large[];
+  readonly attachments?: Readonly<Record<Attached, AttachmentDeclaration>>;
+  readonly derived?: Partial<Readonly<Record<Derived, (values: Values) => unknown>>>;
+  readonly counts?: Partial<Readonly<Record<Counting, DeclaredEntity>>>;
+  readonly denormalized?: readonly {
+    readonly source: DeclaredEntity;
+    readonly reference: unknown;
+    readonly copies: Partial<Readonly<Record<Copied, (source: Values) => unknown>>>;
+  }[];
+  readonly childOf?: Parent;
+}
+
 /**
  * Declares what is stored and returns the declaration compiled and frozen; `defineModel` links it with the others. Throws a
  * plain error with a sentence for everything that is wrong with the declaration.
@@ -90,11 +112,27 @@ export function defineEntity<
   const Encrypted extends keyof Shape & string = never,
   const Name extends string = string,
   Indexes extends IndexesOf<Exclude<keyof Shape & string, Encrypted>> = Record<never, never>,
+  Large extends string = never,
+  Attached extends string = never,
+  Derived extends string = never,
+  Counting extends string = never,
+  Copied extends string = never,
+  Parent extends DeclaredEntity = never,
 >(
   name: Name,
-  declaration: Declaration<Shape, Partition, Row, Encrypted, Indexes>,
-): DeclaredEntity<Shape, Name, FieldsOf<Partition> | FieldsOf<Row>, Indexes> {
-  const entity = naming(name, () => compile(name, declaration));
+  declaration: Declaration<Shape, Partition, Row, Encrypted, Indexes> &
+    NamedParts<Large, Attached, Derived, Counting, Copied, Parent>,
+): DeclaredEntity<Shape, Name, FieldsOf<Partition> | FieldsOf<Row>, Indexes> &
+  Typed<{
+    readonly partition: Partition;
+    readonly row: Row;
+    readonly encrypted: Encrypted;
+    readonly large: Large;
+    readonly attachments: Attached;
+    readonly decided: Derived | Counting | Copied;
+    readonly parent: Parent['name'];
+  }> {
+  const entity = naming(name, () => compile<Shape, Partition, Row, Encrypted, Name, Indexes>(name, declaration));
   const errors = naming(name, () => validationErrors(entity, declaration.schema));
   if (errors.length > 0) throw new Error(errors.join('\n'));
   return entity;

@@ -1,4 +1,5 @@
 import { compileTemplate, type FieldsOf, type KeyTemplate } from './key-template.ts';
+import type { IndexTypes, Typed } from './typed.ts';
 
 /** What a copy carries besides the key of its entity: everything, nothing, or the named fields. */
 export type Copies<Field extends string> = 'everything' | 'keys' | readonly Field[];
@@ -59,6 +60,22 @@ export type Index<Field extends string = string> = CopyIndex<Field> | IndexEntit
 /** A sparse index takes in only entities of which this holds; without it, all that have the fields of its keys. */
 export type Condition = (values: Readonly<Record<string, unknown>>) => boolean;
 
+/** The types of an index by the options that declare it. */
+type TypesBy<Options> = Typed<
+  Options extends { readonly row: infer Row extends string }
+    ? {
+        readonly partition: Options extends { readonly partition: infer Partition extends string }
+          ? Partition
+          : undefined;
+        readonly row: Row;
+        readonly unique: Options extends { readonly unique: true } ? true : false;
+        readonly copies: Options extends { readonly copies: readonly (infer Field extends string)[] }
+          ? Field
+          : undefined;
+      }
+    : IndexTypes
+>;
+
 type CopiedBy<Options> = Options extends { readonly copies: readonly (infer Field extends string)[] } ? Field : never;
 
 interface IntraPartitionOptions {
@@ -70,7 +87,7 @@ interface IntraPartitionOptions {
 /** Declares a copy beside the entity: see `IntraPartitionIndex`. Throws a plain error on a template that cannot work. */
 export function intraPartitionIndex<const Options extends IntraPartitionOptions>(
   options: Options,
-): IntraPartitionIndex<FieldsOf<Options['row']> | CopiedBy<Options>> {
+): IntraPartitionIndex<FieldsOf<Options['row']> | CopiedBy<Options>> & TypesBy<Options> {
   const row = compileTemplate(options.row);
   const copies = options.copies ?? 'everything';
   const { when } = options;
@@ -86,7 +103,8 @@ interface InterPartitionOptions extends IntraPartitionOptions {
 /** Declares a copy in another partition: see `InterPartitionIndex`. Throws a plain error on a template that cannot work. */
 export function interPartitionIndex<const Options extends InterPartitionOptions>(
   options: Options,
-): InterPartitionIndex<FieldsOf<Options['partition']> | FieldsOf<Options['row']> | CopiedBy<Options>> {
+): InterPartitionIndex<FieldsOf<Options['partition']> | FieldsOf<Options['row']> | CopiedBy<Options>> &
+  TypesBy<Options> {
   const partition = compileTemplate(options.partition);
   const row = compileTemplate(options.row);
   const copies = options.copies ?? 'everything';
@@ -116,7 +134,7 @@ type PartitionFields<Options> = Options extends { readonly partition: infer Part
 /** Declares a list of entities: see `IndexEntity`. Throws a plain error on a template that cannot work. */
 export function indexEntity<const Options extends IndexEntityOptions>(
   options: Options,
-): IndexEntity<FieldsOf<Options['row']> | FieldsOf<Options['holds']> | PartitionFields<Options>> {
+): IndexEntity<FieldsOf<Options['row']> | FieldsOf<Options['holds']> | PartitionFields<Options>> & TypesBy<Options> {
   const row = compileTemplate(options.row);
   const holds = compileTemplate(options.holds);
   const remote =

@@ -1,9 +1,10 @@
 import { isDeepStrictEqual } from 'node:util';
 import { z } from 'zod';
-import { type Declaration, defineEntity, type IndexesOf } from './define-entity.ts';
+import { type Declaration, defineEntity, type IndexesOf, type NamedParts } from './define-entity.ts';
 import type { DeclaredEntity } from './entity.ts';
 import { frozenCopy } from './frozen-copy.ts';
 import type { FieldsOf } from './key-template.ts';
+import type { Typed } from './typed.ts';
 
 /**
  * Inheritance pattern: several kinds of one thing in one table, told apart by the field `kind`. They share the fields of
@@ -37,12 +38,30 @@ export function defineUnion<
   Of extends Kinds,
   const Name extends string = string,
   Indexes extends IndexesOf<keyof Shape & string> = Record<never, never>,
+  Attached extends string = never,
+  Derived extends string = never,
+  Counting extends string = never,
+  Copied extends string = never,
+  Parent extends DeclaredEntity = never,
 >(
   name: Name,
-  { kinds, schema, ...declaration }: UnionDeclaration<Shape, Partition, Row, Of, Indexes>,
+  {
+    kinds,
+    schema,
+    ...declaration
+  }: UnionDeclaration<Shape, Partition, Row, Of, Indexes> &
+    NamedParts<never, Attached, Derived, Counting, Copied, Parent>,
 ): DeclaredEntity<Shape, Name, FieldsOf<Partition> | FieldsOf<Row>, Indexes> & {
   readonly union: z.ZodType<KindOf<Shape, Of>>;
-} {
+} & Typed<{
+    readonly partition: Partition;
+    readonly row: Row;
+    readonly encrypted: never;
+    readonly large: never;
+    readonly attachments: Attached;
+    readonly decided: Derived | Counting | Copied;
+    readonly parent: Parent['name'];
+  }> {
   const own: Record<string, z.ZodType> = {};
   for (const [kind, { shape }] of Object.entries(kinds))
     for (const [field, type] of Object.entries<z.ZodType>(shape)) {
@@ -59,10 +78,21 @@ export function defineUnion<
   const optional = Object.fromEntries(Object.entries(own).map(([field, type]) => [field, type.optional()]));
   // A table has columns for the fields of all kinds.
   const whole = schema.extend({ ...optional, kind: z.enum(Object.keys(kinds)) }) as unknown as z.ZodObject<Shape>;
-  const entity = defineEntity<Shape, Partition, Row, never, Name, Indexes>(name, {
-    ...declaration,
-    schema: whole,
-  } as Declaration<Shape, Partition, Row, never, Indexes>);
+  const entity = defineEntity<
+    Shape,
+    Partition,
+    Row,
+    never,
+    Name,
+    Indexes,
+    never,
+    Attached,
+    Derived,
+    Counting,
+    Copied,
+    Parent
+  >(name, { ...declaration, schema: whole } as Declaration<Shape, Partition, Row, never, Indexes> &
+    NamedParts<never, Attached, Derived, Counting, Copied, Parent>);
   return frozenCopy({ ...entity, union: union as unknown as z.ZodType<KindOf<Shape, Of>> });
 }
 

@@ -63,7 +63,7 @@ export function defineSeries<
 >(
   name: Name,
   { slots, ...declaration }: SeriesDeclaration<Shape, Partition, Row>,
-): DeclaredEntity<Shape, Name, FieldsOf<Partition> | FieldsOf<Row>> {
+): DeclaredEntity<Shape, Name, FieldsOf<Partition> | FieldsOf<Row>, Record<never, never>> & { readonly series: Slots } {
   const { first, last, perRow = last - first + 1 } = slots;
   const refuse = (why: string) => new Error(`Entity "${name}": ${why}`);
   for (const error of inheritedNameErrors('slot', [slots.name])) throw refuse(error);

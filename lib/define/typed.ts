@@ -1,0 +1,34 @@
+/**
+ * Types that a declaration carries for the typed store and client. No value has the property: the compiler alone reads it.
+ */
+declare const types: unique symbol;
+
+export interface Typed<Types> {
+  readonly [types]?: Types;
+}
+
+export type TypesOf<Declared> = Declared extends Typed<infer Types> ? NonNullable<Types> : never;
+
+/** What the compiler knows of an entity besides its schema, name and indexes. */
+export interface EntityTypes {
+  /** The templates of its key. */
+  readonly partition: string;
+  readonly row: string;
+  readonly encrypted: string;
+  readonly large: string;
+  readonly attachments: string;
+  /** The fields that nobody writes: derived fields, counts and copies. */
+  readonly decided: string;
+  /** The name of the parent entity. */
+  readonly parent: string;
+}
+
+/** What the compiler knows of an index besides its kind. */
+export interface IndexTypes {
+  /** The template of a partition key of the index's own; undefined in the partition of the entity. */
+  readonly partition: string | undefined;
+  readonly row: string;
+  readonly unique: boolean;
+  /** The fields of a part copy; undefined if a read returns whole entities. */
+  readonly copies: string | undefined;
+}
