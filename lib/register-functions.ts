@@ -28,7 +28,7 @@ const PATTERN_FOR_MS = 4 * 60_000;
 const DRAIN_FOR_MS = 30_000;
 
 /** Registers everything that the model needs: HTTP routes, queue functions, timers and hooks. It opens nothing. */
-export function registerFunctions(app: FunctionsApp, { runtime }: Rowkey): void {
+export function registerFunctions(app: FunctionsApp, { runtime }: Pick<Rowkey, 'runtime'>): void {
   registerHooks(app, runtime);
   registerRoutes(app, runtime);
   registerQueues(app, runtime);

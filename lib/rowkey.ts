@@ -2,13 +2,23 @@ import type { Authenticate } from './access/token.ts';
 import type { Model } from './define/define-model.ts';
 import { createRuntime, type Runtime } from './runtime.ts';
 import type { RowkeySettings, UnusableSettings } from './settings.ts';
+import { createStore } from './store/store.ts';
+import type { Entities, Store } from './store/store-types.ts';
 
-export type RowkeyOptions = { readonly model: Model } & (RowkeySettings | UnusableSettings);
+/** A model whose entities are known by name. */
+type AnyModel<All extends Entities> = Pick<Model, 'list'> & { readonly entities: All };
+
+export type RowkeyOptions<All extends Entities> = { readonly model: AnyModel<All> } & (
+  | RowkeySettings
+  | UnusableSettings
+);
 
 /** One model on one storage account. A process may have several. */
-export interface Rowkey {
-  readonly model: Model;
-  /** Says who calls a function of the app's own: see `Caller`. Throws `unauthenticated`. */
+export interface Rowkey<All extends Entities = Entities> {
+  readonly model: AnyModel<All>;
+  /** Reads and writes the entities of the model in process, typed by their declarations and without access rules. */
+  readonly store: Store<All>;
+  /** Returns the caller whose token the `Authorization` header carries. Throws `unauthenticated`. */
   readonly authenticate: Authenticate;
   /**
    * Creates the tables, queues and containers of the model that do not exist, for development and tests. In Azure a template
@@ -23,10 +33,11 @@ export interface Rowkey {
  * Makes an instance. Everything is opened at its first use, so this cannot fail: with settings that are not usable, every
  * request and every call of the store fails with `wrong-setting`.
  */
-export function createRowkey({ model, ...settings }: RowkeyOptions): Rowkey {
+export function createRowkey<All extends Entities>({ model, ...settings }: RowkeyOptions<All>): Rowkey<All> {
   const runtime = createRuntime(model.list, settings);
   return {
     model,
+    store: createStore<All>(model.list, { engine: () => runtime.readyEngine(console), record: runtime.record }),
     authenticate: async (authorization) => runtime.app().authenticate(authorization),
     provision: runtime.provision,
     runtime,

@@ -5,6 +5,7 @@ import type { Entity } from './define/entity.ts';
 import type { Consumer } from './engine/consume/consume.ts';
 import type { Log } from './engine/consume/poison.ts';
 import { createEngine, type Engine } from './engine/engine.ts';
+import { collectChanges } from './engine/note-change.ts';
 import { RowkeyError } from './errors.ts';
 import type { App } from './http/route.ts';
 import { createAuditLog } from './operations/audit-log.ts';
@@ -31,6 +32,8 @@ export interface Runtime {
   readyEngine(log: Log): Promise<Engine>;
   /** Creates the tables, queues and containers of the model that do not exist. */
   provision(): Promise<void>;
+  /** Runs a write and records its changes in the audit log before it returns or throws. */
+  record<Result>(by: string, write: () => Promise<Result>): Promise<Result>;
   /** For the HTTP functions. It sends no request to storage. Throws `wrong-setting` if a setting is not usable. */
   app(): App;
   /** For the queue functions. Throws as `readyEngine` does; if a setting is not usable, after some minutes. */
@@ -105,6 +108,10 @@ export function createRuntime(
       }
     },
     provision: async () => provision(storage(), resourcesOf(entities, Date.now())),
+    async record(by, write) {
+      await audit().catchUp();
+      return collectChanges(by, write, (changes) => audit().append(changes));
+    },
     app() {
       if (refusal) throw refusal;
       return {

@@ -1,0 +1,226 @@
+import type { z } from 'zod';
+import type { Conditions } from '../define/conditions.ts';
+import type { Slots } from '../define/entity.ts';
+import type { Index } from '../define/indexes.ts';
+import type { FieldsOf } from '../define/key-template.ts';
+import type { Attachment } from '../define/reference.ts';
+import type { EntityTypes, IndexTypes, TypesOf } from '../define/typed.ts';
+import type { Position } from '../engine/read/continuation.ts';
+
+/** The types of the store, inferred from the declarations of a model: nobody writes them by hand. */
+
+/** What the types are inferred from: a declaration, or an entity of a model. */
+export interface Declared {
+  readonly name: string;
+  readonly schema: z.ZodObject;
+  readonly union: z.ZodType | undefined;
+  readonly keyFields: readonly string[];
+  readonly indexes: Readonly<Record<string, Index>>;
+  readonly series: Slots | undefined;
+}
+
+export type Entities = Readonly<Record<string, Declared>>;
+
+/** Shown by an editor as the fields and not as the types that they were made of. */
+type Plain<Of> = { [Field in keyof Of]: Of[Field] } & {};
+
+type Types<Of> = TypesOf<Of> extends infer Known extends EntityTypes ? Known : never;
+type KeyField<Of extends Declared> = Of['keyFields'][number];
+/** Each member of a union by itself, as an entity of several kinds is one. */
+type OmitEach<Of, Field extends PropertyKey> = Of extends unknown ? Plain<Omit<Of, Field>> : never;
+type PickEach<Of, Field extends PropertyKey> = Of extends unknown ? Plain<Pick<Of, Field & keyof Of>> : never;
+type FieldsOfEach<Of> = Of extends unknown ? keyof Of & string : never;
+
+/** The fields of an entity, as its schema parses them. */
+export type Output<Of extends Declared> = Of['union'] extends z.ZodType
+  ? z.output<Of['union']>
+  : Plain<z.output<Of['schema']> & { [Field in Types<Of>['attachments']]?: Attachment }>;
+
+/**
+ * An entity in a list or as a write returns it: a large field is left out unless it is selected, and a field that cannot be
+ * opened is null, so that it hides neither the others nor that the write was done.
+ */
+export type Listed<Of extends Declared> = [Types<Of>['large'] | Types<Of>['encrypted']] extends [never]
+  ? Output<Of>
+  : Plain<
+      Omit<Output<Of>, Types<Of>['large'] | Types<Of>['encrypted']> & {
+        [Field in (Types<Of>['large'] | Types<Of>['encrypted']) & keyof Output<Of>]?: Output<Of>[Field] | null;
+      }
+    >;
+
+/** What a caller writes: fields with a default may be left out, and fields that others decide are not among them. */
+export type Input<Of extends Declared> = Of['union'] extends z.ZodType
+  ? OmitEach<z.output<Of['union']>, Types<Of>['decided']>
+  : Plain<Omit<z.input<Of['schema']>, Types<Of>['decided']>>;
+
+/** The same for an entity that exists, whose key is given. */
+export type Replacement<Of extends Declared> = OmitEach<Input<Of>, KeyField<Of>>;
+
+/** Fields to change; null removes a field. An encrypted field is only replaced with its entity. */
+export type Patch<Of extends Declared> =
+  Replacement<Of> extends infer Each
+    ? Each extends unknown
+      ? { readonly [Field in Exclude<keyof Each, Types<Of>['encrypted']>]?: Each[Field] | null }
+      : never
+    : never;
+
+type Whole<Of extends Declared> = z.output<Of['schema']>;
+/** One value of a field: of a list, one element. */
+type OneValue<Value> = NonNullable<Value> extends readonly (infer Element)[] ? Element : NonNullable<Value>;
+type Given<Of extends Declared, Field> = Plain<{
+  readonly [Name in Field & keyof Whole<Of>]: OneValue<Whole<Of>[Name]>;
+}>;
+
+export type Key<Of extends Declared> = Given<Of, KeyField<Of>>;
+export type PartitionKey<Of extends Declared> = Given<Of, FieldsOf<Types<Of>['partition']>>;
+
+/** A template's fields in order. */
+type FieldList<Template> = Template extends `${string}{${infer Inner}}${infer Rest}`
+  ? [FieldsOf<`{${Inner}}`>, ...FieldList<Rest>]
+  : [];
+/** The fields that a read has to give for a partition key: all buckets are read. */
+type AskedFields<Template> = Template extends `${string}{${infer Inner}}${infer Rest}`
+  ? (Inner extends `${string}%${number}` ? never : FieldsOf<`{${Inner}}`>) | AskedFields<Rest>
+  : never;
+/** Without the fields of the key at its end, which tell entities of one value apart. */
+type WithoutKey<Fields extends readonly unknown[], KeyFields> = Fields extends readonly [...infer Rest, infer Last]
+  ? Last extends KeyFields
+    ? WithoutKey<Rest, KeyFields>
+    : Fields[number]
+  : never;
+type LastOf<Fields extends readonly unknown[]> = Fields extends readonly [...unknown[], infer Last] ? Last : never;
+
+type TypesOfIndex<By> = TypesOf<By> extends infer Known extends IndexTypes ? Known : never;
+
+/** Whether several entities may have the value that an index is read by. */
+export type IsOfMany<Of extends Declared, By extends Index> = By['kind'] extends 'index-entity'
+  ? true
+  : TypesOfIndex<By>['unique'] extends true
+    ? false
+    : LastOf<FieldList<TypesOfIndex<By>['row']>> extends KeyField<Of>
+      ? true
+      : false;
+
+type RowFields<Of extends Declared, By extends Index> =
+  IsOfMany<Of, By> extends true
+    ? WithoutKey<FieldList<TypesOfIndex<By>['row']>, KeyField<Of>>
+    : FieldList<TypesOfIndex<By>['row']>[number];
+type PartitionOf<Of extends Declared, By extends Index> = TypesOfIndex<By>['partition'] extends string
+  ? TypesOfIndex<By>['partition']
+  : Types<Of>['partition'];
+
+/** What a read through an index gives. */
+export type Asked<Of extends Declared, By extends Index> = Given<
+  Of,
+  AskedFields<PartitionOf<Of, By>> | RowFields<Of, By>
+>;
+
+/** An entity as an index lists it: as a whole, or the fields of a part copy. */
+export type ListedBy<Of extends Declared, By extends Index> = TypesOfIndex<By>['copies'] extends infer Copy extends
+  string
+  ? PickEach<Listed<Of>, KeyField<Of> | Copy>
+  : Listed<Of>;
+
+/** An entity as it is stored now; `etag` goes with `ifMatch` of a write. */
+export interface Stored<Fields> {
+  readonly etag: string;
+  readonly values: Fields;
+}
+
+export interface Page<Item> {
+  readonly items: readonly Item[];
+  /** Pass it as `after` to read the next page; undefined after the last one. */
+  readonly next: Position | undefined;
+}
+
+export interface PageOptions {
+  /** The most items that the page may have; a page may have fewer, as its bytes are limited too. */
+  readonly top?: number;
+  readonly after?: Position | undefined;
+}
+
+/** A list that is read page by page as it is iterated, or one page at a time. */
+export interface Listing<Item> extends AsyncIterable<Item> {
+  page(options?: PageOptions): Promise<Page<Item>>;
+}
+
+/** What a write requires of the entity that it changes, as an ETag, a list of ETags or `*`, and who makes it. */
+export interface WriteOptions extends Conditions {
+  /** The subject in the audit log; `app` unless given. */
+  readonly by?: string;
+}
+
+export interface CreateOptions {
+  readonly by?: string;
+  /** An id of the request, up to 64 letters, digits, `-` and `_`: a repetition returns the entity that the first one created. */
+  readonly requestId?: string;
+}
+
+export interface SelectOptions<Field extends string> {
+  readonly select?: readonly Field[];
+}
+
+export interface RangeOptions<Of extends Declared, Field extends string> extends SelectOptions<Field> {
+  /** The first value of the first field of the row key; a prefix is accepted. */
+  readonly from?: string;
+  /** The last value; all that begin with it are included. */
+  readonly to?: string;
+  /** Only entities with these values; storage looks at the whole range. */
+  readonly where?: Partial<Given<Of, Exclude<keyof Whole<Of>, Types<Of>['large'] | Types<Of>['encrypted']>>>;
+}
+
+type Selected<Item, Field extends string> = [Field] extends [never] ? Item : PickEach<Item, Field>;
+type Selectable<Of extends Declared> = FieldsOfEach<Output<Of>>;
+
+type ChildName<Of extends Declared, All extends Entities> = {
+  [Name in keyof All & string]: Of['name'] extends Types<All[Name]>['parent'] ? Name : never;
+}[keyof All & string];
+
+export interface EntityStore<Of extends Declared, All extends Entities> {
+  /** Reads one entity, with its children of the names in `include` in the same query. Undefined if it does not exist. */
+  get<const Name extends ChildName<Of, All> = never>(
+    key: Key<Of>,
+    options?: { readonly include?: readonly Name[] },
+  ): Promise<Stored<Plain<Output<Of> & { [Child in Name]: readonly Listed<All[Child]>[] }>> | undefined>;
+  /** Throws `invalid-input`, `duplicate-key`, `duplicate-value`, `too-large`. */
+  create(values: Input<Of>, options?: CreateOptions): Promise<Stored<Listed<Of>>>;
+  /** Replaces a whole entity. Throws `not-found`, `etag-mismatch`, and as `create` does. */
+  replace(key: Key<Of>, values: Replacement<Of>, options?: WriteOptions): Promise<Stored<Listed<Of>>>;
+  /** Changes some fields. Throws as `replace` does. */
+  update(key: Key<Of>, patch: Patch<Of>, options?: WriteOptions): Promise<Stored<Listed<Of>>>;
+  /** Throws `not-found`, `etag-mismatch`. */
+  delete(key: Key<Of>, options?: WriteOptions): Promise<void>;
+  /** The entities of a partition, in the order of their row keys. */
+  range<const Field extends Selectable<Of> = never>(
+    partition: PartitionKey<Of>,
+    options?: RangeOptions<Of, Field>,
+  ): Listing<Selected<Listed<Of>, Field>>;
+  /** Reads through an index: the one entity if there is at most one, else a listing. */
+  readonly by: { readonly [Name in keyof Of['indexes'] & string]: ReadThrough<Of, Of['indexes'][Name]> };
+}
+
+type ReadThrough<Of extends Declared, By extends Index> =
+  IsOfMany<Of, By> extends true
+    ? <const Field extends FieldsOfEach<ListedBy<Of, By>> = never>(
+        given: Asked<Of, By>,
+        options?: SelectOptions<Field>,
+      ) => Listing<Selected<ListedBy<Of, By>, Field>>
+    : (given: Asked<Of, By>) => Promise<Output<Of> | undefined>;
+
+export interface SeriesStore<Of extends Declared> {
+  /** The counts in the order of the slots. Undefined if nothing was counted. */
+  get(key: Key<Of>): Promise<{ readonly values: Key<Of>; readonly counts: readonly number[] } | undefined>;
+  /** Sets counts by slot, all in one transaction. */
+  set(key: Key<Of>, counts: Readonly<Record<number, number>>, options?: { readonly by?: string }): Promise<void>;
+  /** Adds to the count of a slot and returns the new count; concurrent increments are all counted. */
+  increment(key: Key<Of>, slot: number, by: number, options?: CreateOptions): Promise<number>;
+  /** Throws `not-found`. */
+  delete(key: Key<Of>, options?: { readonly by?: string }): Promise<void>;
+}
+
+/** A store for each entity of a model, by name. */
+export type Store<All extends Entities> = {
+  readonly [Name in keyof All & string]: All[Name]['series'] extends Slots
+    ? SeriesStore<All[Name]>
+    : EntityStore<All[Name], All>;
+};

@@ -1,0 +1,192 @@
+import { createHash } from 'node:crypto';
+import type { Conditions } from '../define/conditions.ts';
+import type { Entity, Values } from '../define/entity.ts';
+import type { Index } from '../define/indexes.ts';
+import { maskOf, parse } from '../define/validation.ts';
+import type { Engine } from '../engine/engine.ts';
+import { indexFields } from '../engine/read/read-through-index.ts';
+import { type Page, type PageOptions, readEntity } from '../engine/read/retrieve.ts';
+import { createOnce } from '../engine/write/create-once.ts';
+import { deleteEntity, patchEntity, replaceEntity, type Stored } from '../engine/write/entity-store.ts';
+import { RowkeyError } from '../errors.ts';
+import { deleteSeries, increment, readSeries, setCounts, toSlot } from '../patterns/data-series.ts';
+import { isListing, readIndexPage, readOneWithChildren, readRangePage, readThroughIndex } from './read.ts';
+import type { Entities, Store } from './store-types.ts';
+import { openValues, openWithGaps, rereadIfBlobGone, type View } from './view.ts';
+
+const PAGE_TOP = 100;
+
+/** What the store works with. */
+export interface StoreSource {
+  /** Throws `wrong-setting` while a setting is not usable, or the model does not match what is stored. */
+  engine(): Promise<Engine>;
+  /** Runs a write and records its changes in the audit log before it returns or throws. */
+  record<Result>(by: string, write: () => Promise<Result>): Promise<Result>;
+}
+
+interface Write extends Conditions {
+  readonly by?: string;
+  readonly requestId?: string;
+}
+
+/** Who writes in the audit log, where the caller does not say. */
+const THE_APP = 'app';
+
+/** The typed store of a model: reads and writes in process, with no access rules, through the engine that serves HTTP. */
+export function createStore<All extends Entities>(list: readonly Entity[], source: StoreSource): Store<All> {
+  const stores = list.map((entity) => [
+    entity.name,
+    entity.series ? seriesStore(entity, source) : entityStore(entity, source),
+  ]);
+  // The methods take and return any values; the types are those of the declarations of the same entities.
+  const store: unknown = Object.freeze(Object.fromEntries(stores));
+  return store as Store<All>;
+}
+
+function entityStore(entity: Entity, source: StoreSource) {
+  const read = <Result>(work: (view: View) => Promise<Result>) => reading(source, entity, work);
+  const write = async ({ by = THE_APP }: Write, work: (engine: Engine) => Promise<Stored>) => {
+    const engine = await source.engine();
+    const { etag, values } = await source.record(by, () => work(engine));
+    return { etag, values: await openWithGaps({ ...view(engine), isLastAttempt: true }, entity, values) };
+  };
+  return {
+    get: (key: Values, { include = [] }: { include?: readonly string[] } = {}) =>
+      read(async (view) => {
+        const kinds = include.map((name) => childOf(entity, name));
+        const checked = checkFields(entity, key, entity.keyFields);
+        if (kinds.length > 0) return readOneWithChildren(view, entity, checked, { kinds });
+        const { etag, values } = await readEntity(view.engine, entity, checked);
+        return { etag, values: await openValues(view, entity, values) };
+      }).catch(undefinedIfNotFound),
+    create: (values: Values, options: Write = {}) =>
+      write(options, (engine) => createOnce(engine, entity, values, idOf(entity, 'create', options.requestId))),
+    replace: (key: Values, values: Values, options: Write = {}) =>
+      write(options, (engine) => replaceEntity(engine, entity, keyOf(entity, key), values, conditionsOf(options))),
+    update: (key: Values, patch: Values, options: Write = {}) =>
+      write(options, (engine) => patchEntity(engine, entity, keyOf(entity, key), patch, conditionsOf(options))),
+    delete: async (key: Values, options: Write = {}) => {
+      const engine = await source.engine();
+      const remove = () => deleteEntity(engine, entity, keyOf(entity, key), conditionsOf(options));
+      await source.record(options.by ?? THE_APP, remove);
+    },
+    range: (key: Values, options: { from?: string; to?: string; where?: Values; select?: readonly string[] } = {}) =>
+      listing((page) =>
+        read((view) => {
+          const checked = checkFields(entity, key, entity.partition.fields);
+          return readRangePage(view, entity, checked, { ...options, ...page });
+        }),
+      ),
+    by: Object.freeze(
+      Object.fromEntries(
+        Object.entries(entity.indexes).map(([name, index]) => [name, readerOf(entity, index, source)]),
+      ),
+    ),
+  };
+}
+
+function readerOf(entity: Entity, index: Index, source: StoreSource) {
+  const fields = indexFields(entity, index);
+  if (isListing(entity, index))
+    return (given: Values, { select }: { select?: readonly string[] } = {}) =>
+      listing((page) =>
+        reading(source, entity, (view) =>
+          readIndexPage(view, entity, index, { ...page, given: checkFields(entity, given, fields), select }),
+        ),
+      );
+  return (given: Values) =>
+    reading(source, entity, (view) => readThroughIndex(view, entity, index, checkFields(entity, given, fields))).catch(
+      undefinedIfNotFound,
+    );
+}
+
+function seriesStore(entity: Entity, { engine, record }: StoreSource) {
+  return {
+    get: async (key: Values) => readSeries(await engine(), entity, keyOf(entity, key)).catch(undefinedIfNotFound),
+    set: async (key: Values, counts: Readonly<Record<string, number>>, { by = THE_APP }: Write = {}) => {
+      const at = await engine();
+      const bySlot = Object.entries(counts).map(([slot, count]) => [toSlot(entity, slot), count] as const);
+      await record(by, () => setCounts(at, entity, keyOf(entity, key), new Map(bySlot)));
+    },
+    increment: async (key: Values, slot: number, by: number, options: Write = {}) => {
+      const at = await engine();
+      const change = { slot: toSlot(entity, String(slot)), by, id: idOf(entity, 'increment', options.requestId) };
+      return record(options.by ?? THE_APP, () => increment(at, entity, keyOf(entity, key), change));
+    },
+    delete: async (key: Values, { by = THE_APP }: Write = {}) => {
+      const at = await engine();
+      await record(by, () => deleteSeries(at, entity, keyOf(entity, key)));
+    },
+  };
+}
+
+async function reading<Result>(
+  source: StoreSource,
+  entity: Entity,
+  read: (view: View) => Promise<Result>,
+): Promise<Result> {
+  const engine = await source.engine();
+  return rereadIfBlobGone(`a read of ${entity.name}`, (isLastAttempt) => read({ ...view(engine), isLastAttempt }));
+}
+
+/** Code of the app itself may see every field. */
+function view(engine: Engine): Omit<View, 'isLastAttempt'> {
+  return { engine, hiddenOf: () => [] };
+}
+
+function listing(readPage: (options: PageOptions) => Promise<Page>) {
+  const page = ({ top = PAGE_TOP, after }: Partial<PageOptions> = {}) => readPage({ top, after });
+  return {
+    page,
+    async *[Symbol.asyncIterator]() {
+      for (let after: PageOptions['after'], isFirst = true; isFirst || after; isFirst = false) {
+        const { items, next } = await page({ after });
+        yield* items;
+        after = next;
+      }
+    },
+  };
+}
+
+function childOf(entity: Entity, name: string): Entity {
+  const child = entity.children.find((kind) => kind.name === name);
+  if (child) return child;
+  throw new RowkeyError('invalid-input', `"${name}" is not a child of ${entity.name}.`, {
+    field: 'include',
+    accepted: entity.children.map((kind) => kind.name).join(', '),
+  });
+}
+
+function keyOf(entity: Entity, key: Values): Values {
+  return checkFields(entity, key, entity.keyFields);
+}
+
+/** Checks the values of fields as a path over HTTP would be. Throws `invalid-input` naming the field. */
+function checkFields(entity: Entity, values: Values, fields: readonly string[]): Values {
+  // An index by the elements of a list is asked for one element.
+  const isElement = (field: string) => entity.columns[field] === 'Json' && !Array.isArray(values[field]);
+  const given = Object.fromEntries(
+    Object.entries(values).map(([field, value]) => [field, isElement(field) ? [value] : value]),
+  );
+  const checked = parse(entity.schema.pick(maskOf(fields)).required().strict(), given);
+  return Object.fromEntries(
+    Object.entries(checked).map(([field, value]) => [field, Array.isArray(value) ? value[0] : value]),
+  );
+}
+
+function conditionsOf({ ifMatch, ifNoneMatch }: Write): Conditions {
+  return { ifMatch, ifNoneMatch };
+}
+
+/** The form in which the engine keeps ids of requests. */
+function idOf({ name }: Entity, operation: string, requestId: string | undefined): string | undefined {
+  if (requestId === undefined) return undefined;
+  const hash = createHash('sha256').update([name, operation, requestId].join('\0')).digest('hex');
+  const [, ...groups] = /^(.{8})(.{4})(.{4})(.{4})(.{12})/.exec(hash) ?? [];
+  return groups.join('-');
+}
+
+function undefinedIfNotFound(error: unknown): undefined {
+  if (error instanceof RowkeyError && error.code === 'not-found') return undefined;
+  throw error;
+}

@@ -1,0 +1,42 @@
+import { app } from '@azure/functions';
+import {
+  createRowkey,
+  defineEntity,
+  defineModel,
+  fromEnvironment,
+  interPartitionIndex,
+  RowkeyError,
+  registerFunctions,
+} from 'rowkey';
+import { z } from 'zod';
+
+const vehicles = defineEntity('vehicles', {
+  schema: z.object({ depot: z.string(), vehicleId: z.string(), plate: z.string(), model: z.string().optional() }),
+  table: 'vehicles',
+  key: { partition: '{depot}', row: '{vehicleId}' },
+  indexes: {
+    plate: interPartitionIndex({ table: 'vehiclesbyplate', partition: '{plate#}', row: '{plate}', unique: true }),
+  },
+  access: { read: ['reader'], write: ['hr'] },
+});
+
+export const rowkey = createRowkey({ model: defineModel({ entities: [vehicles] }), ...fromEnvironment(process.env) });
+registerFunctions(app, rowkey);
+
+app.http('check-in', {
+  methods: ['POST'],
+  route: 'check-in/{plate}',
+  authLevel: 'anonymous',
+  handler: async (request) => {
+    const plate = request.params.plate ?? '';
+    try {
+      const known = await rowkey.store.vehicles.by.plate({ plate });
+      if (known) return { jsonBody: known };
+      const { values } = await rowkey.store.vehicles.create({ depot: 'north', vehicleId: crypto.randomUUID(), plate });
+      return { status: 201, jsonBody: values };
+    } catch (error) {
+      if (error instanceof RowkeyError && error.code === 'invalid-input') return { status: 400, body: error.message };
+      throw error;
+    }
+  },
+});

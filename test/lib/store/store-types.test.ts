@@ -1,0 +1,198 @@
+import { expectTypeOf, test } from 'vitest';
+import { z } from 'zod';
+import { defineEntity } from '../../../lib/define/define-entity.ts';
+import { indexEntity, interPartitionIndex, intraPartitionIndex } from '../../../lib/define/indexes.ts';
+import { defineUnion } from '../../../lib/define/inheritance.ts';
+import { defineModel } from '../../../lib/define-model.ts';
+import { defineSeries } from '../../../lib/patterns/data-series.ts';
+import { createRowkey } from '../../../lib/rowkey.ts';
+import type { Listing, Stored } from '../../../lib/store/store-types.ts';
+
+const access = { read: ['reader'], write: ['hr'] } as const;
+
+const writers = defineEntity('writers', {
+  schema: z.object({
+    country: z.string(),
+    writerId: z.string().regex(/^[a-z0-9]+$/),
+    email: z.string(),
+    age: z.int32().optional(),
+    tags: z.array(z.string()).default([]),
+    initials: z.string().optional(),
+    bookCount: z.int32().optional(),
+    iban: z.string().optional(),
+    biography: z.string().optional(),
+  }),
+  table: 'writers',
+  key: { partition: '{country}', row: 'w_{writerId}' },
+  derived: { initials: () => 'AB' },
+  encrypted: ['iban'],
+  large: ['biography'],
+  attachments: { portrait: { container: 'portraits', maxBytes: 1_000, types: ['image/png'] } },
+  indexes: {
+    email: interPartitionIndex({
+      table: 'writersbyemail',
+      partition: '{email#}',
+      row: '{email}',
+      unique: true,
+      copies: 'keys',
+    }),
+    byAge: intraPartitionIndex({ row: 'age_{age:3}_{writerId}', copies: ['email'] }),
+    nickname: intraPartitionIndex({ row: 'email_{email}', copies: 'keys' }),
+    tag: interPartitionIndex({
+      table: 'writersbytag',
+      partition: '{tags[]}',
+      row: '{country}_{writerId}',
+      copies: 'keys',
+    }),
+    bucketed: interPartitionIndex({
+      table: 'writersbyemails',
+      partition: '{email}_{writerId%8}',
+      row: '{writerId}_{country}',
+      copies: 'keys',
+    }),
+    list: indexEntity({ row: 'list_{email}', holds: '{writerId}' }),
+  },
+  access: { ...access, restricted: { iban: ['hr'] } },
+});
+
+const books = defineEntity('books', {
+  schema: z.object({ country: z.string(), writerId: z.string().regex(/^[a-z0-9]+$/), year: z.int32().min(0).max(9999), title: z.string() }),
+  table: 'writers',
+  key: { partition: '{country}', row: 'w_{writerId}_{year:4}' },
+  childOf: writers,
+  access,
+});
+
+const media = defineUnion('media', {
+  schema: z.object({ shelf: z.string(), mediaId: z.string() }),
+  kinds: { film: z.object({ minutes: z.int32() }), song: z.object({ band: z.string() }) },
+  table: 'media',
+  key: { partition: '{shelf}', row: '{mediaId}' },
+  access,
+});
+
+const visits = defineSeries('visits', {
+  schema: z.object({ page: z.string(), day: z.iso.date() }),
+  table: 'visits',
+  key: { partition: '{page}', row: '{day}' },
+  slots: { name: 'hour', first: 0, last: 23 },
+  access,
+});
+
+const model = defineModel({ entities: [writers, books, media, visits] });
+const { store } = createRowkey({
+  model,
+  storage: { connectionString: 'UseDevelopmentStorage=true' },
+  auth: { issuer: 'https://a/', audience: 'a', jwksUri: 'https://a/keys' },
+});
+type Store = typeof store;
+type Values<Call> = Call extends (...parameters: never[]) => Promise<infer Result>
+  ? NonNullable<Result> extends Stored<infer Fields>
+    ? Fields
+    : Result
+  : never;
+
+test('has an entity store for each name of the model, and no other', () => {
+  expectTypeOf<keyof Store>().toEqualTypeOf<'writers' | 'books' | 'media' | 'visits'>();
+  // @ts-expect-error no entity has this name
+  void store.writer;
+});
+
+test('reads the output of the schema by every field of the key', () => {
+  expectTypeOf<Parameters<Store['writers']['get']>[0]>().toEqualTypeOf<{
+    readonly country: string;
+    readonly writerId: string;
+  }>();
+  type Read = Values<Store['writers']['get']>;
+  expectTypeOf<Read['tags']>().toEqualTypeOf<string[]>();
+  expectTypeOf<Read['iban']>().toEqualTypeOf<string | undefined>();
+  expectTypeOf<NonNullable<Read['portrait']>['bytes']>().toEqualTypeOf<number>();
+  // @ts-expect-error no field has this name
+  expectTypeOf<Read['emial']>();
+  // @ts-expect-error the key has another field
+  void (() => store.writers.get({ country: 'NO' }));
+  // @ts-expect-error the key has no such field
+  void (() => store.writers.get({ country: 'NO', writerId: '1', writer: '2' }));
+  // @ts-expect-error the year is a number
+  void (() => store.books.get({ country: 'NO', writerId: '1', year: '2026' }));
+});
+
+test('includes children by name', () => {
+  const read = () => store.writers.get({ country: 'NO', writerId: '1' }, { include: ['books'] });
+  expectTypeOf<Values<typeof read>['books'][number]['year']>().toEqualTypeOf<number>();
+  // @ts-expect-error media are no children of writers
+  void (() => store.writers.get({ country: 'NO', writerId: '1' }, { include: ['media'] }));
+});
+
+test('creates from the input of the schema without the fields that nobody writes', () => {
+  type Create = Parameters<Store['writers']['create']>[0];
+  expectTypeOf<Create['tags']>().toEqualTypeOf<string[] | undefined>();
+  expectTypeOf<keyof Create>().toEqualTypeOf<
+    'country' | 'writerId' | 'email' | 'age' | 'tags' | 'bookCount' | 'iban' | 'biography'
+  >();
+  // @ts-expect-error a required field is missing
+  void (() => store.writers.create({ country: 'NO', writerId: '1' }));
+  // @ts-expect-error a derived field is not written
+  void (() => store.writers.create({ country: 'NO', writerId: '1', email: 'a', initials: 'AB' }));
+});
+
+test('updates any field but those of the key and encrypted ones, and removes with null', () => {
+  type Patch = Parameters<Store['writers']['update']>[1];
+  expectTypeOf<Patch['age']>().toEqualTypeOf<number | null | undefined>();
+  expectTypeOf<keyof Patch>().toEqualTypeOf<'email' | 'age' | 'tags' | 'bookCount' | 'biography'>();
+  // @ts-expect-error no option has this name
+  void (() => store.writers.update({ country: 'NO', writerId: '1' }, { age: 1 }, { ifmatch: '*' }));
+});
+
+test('lists large and encrypted fields as optional and nullable, and selected fields alone', () => {
+  type Item<Of> = Of extends Listing<infer Each> ? Each : never;
+  const whole = () => store.writers.range({ country: 'NO' });
+  expectTypeOf<Item<ReturnType<typeof whole>>['biography']>().toEqualTypeOf<string | null | undefined>();
+  const some = () => store.writers.range({ country: 'NO' }, { from: 'a', select: ['email', 'age'] });
+  expectTypeOf<Item<ReturnType<typeof some>>>().toEqualTypeOf<{ email: string; age?: number | undefined }>();
+  // @ts-expect-error no field has this name
+  void (() => store.writers.range({ country: 'NO' }, { select: ['emial'] }));
+  // @ts-expect-error the partition is chosen by another field
+  void (() => store.writers.range({ writerId: '1' }));
+  // @ts-expect-error storage does not compare encrypted fields
+  void (() => store.writers.range({ country: 'NO' }, { where: { iban: '1' } }));
+});
+
+test('reads through each index by the fields that it needs', () => {
+  type By = Store['writers']['by'];
+  const read = () => store.writers.get({ country: 'NO', writerId: '1' });
+  expectTypeOf<Parameters<By['email']>[0]>().toEqualTypeOf<{ readonly email: string }>();
+  expectTypeOf<Awaited<ReturnType<By['email']>>>().toEqualTypeOf<Values<typeof read> | undefined>();
+  expectTypeOf<Parameters<By['nickname']>[0]>().toEqualTypeOf<{ readonly country: string; readonly email: string }>();
+  expectTypeOf<ReturnType<By['nickname']>>().toEqualTypeOf<ReturnType<By['email']>>();
+  expectTypeOf<Parameters<By['byAge']>[0]>().toEqualTypeOf<{ readonly country: string; readonly age: number }>();
+  expectTypeOf<Parameters<By['tag']>[0]>().toEqualTypeOf<{ readonly tags: string }>();
+  expectTypeOf<Parameters<By['bucketed']>[0]>().toEqualTypeOf<{ readonly email: string }>();
+  expectTypeOf<Parameters<By['list']>[0]>().toEqualTypeOf<{ readonly country: string; readonly email: string }>();
+  const aged = () => store.writers.by.byAge({ country: 'NO', age: 40 });
+  expectTypeOf<ReturnType<typeof aged>>().toEqualTypeOf<
+    Listing<{ country: string; writerId: string; email: string }>
+  >();
+  // @ts-expect-error no index has this name
+  void store.writers.by.emial;
+  // @ts-expect-error the index is asked by another field
+  void (() => store.writers.by.email({ mail: 'a' }));
+});
+
+test('narrows an entity of several kinds by its kind', () => {
+  const titleOf = async () => {
+    const found = await store.media.get({ shelf: 'a', mediaId: '1' });
+    return found?.values.kind === 'film' ? found.values.minutes : found?.values.band;
+  };
+  expectTypeOf<ReturnType<typeof titleOf>>().toEqualTypeOf<Promise<string | number | undefined>>();
+  void (() => store.media.create({ shelf: 'a', mediaId: '1', kind: 'film', minutes: 90 }));
+  // @ts-expect-error a film has no band
+  void (() => store.media.create({ shelf: 'a', mediaId: '1', kind: 'film', band: 'a' }));
+});
+
+test('counts in a series', () => {
+  expectTypeOf<keyof Store['visits']>().toEqualTypeOf<'get' | 'set' | 'increment' | 'delete'>();
+  void (() => store.visits.increment({ page: 'a', day: '2026-11-22' }, 9, 1));
+  // @ts-expect-error a series has no such key
+  void (() => store.visits.get({ page: 'a' }));
+});

@@ -1,0 +1,200 @@
+import { randomUUID } from 'node:crypto';
+import { join } from 'node:path';
+import { beforeAll, describe, expect, inject, test } from 'vitest';
+import { z } from 'zod';
+import { defineEntity } from '../../../lib/define/define-entity.ts';
+import { indexEntity, interPartitionIndex, intraPartitionIndex } from '../../../lib/define/indexes.ts';
+import { defineModel } from '../../../lib/define-model.ts';
+import { readChanges } from '../../../lib/operations/read-audit-log.ts';
+import { defineSeries } from '../../../lib/patterns/data-series.ts';
+import { createRowkey } from '../../../lib/rowkey.ts';
+import { rotateLocalKey } from '../../../lib/storage/local-key-ring.ts';
+import { testStorage } from '../../storage.ts';
+
+const access = { read: ['reader'], write: ['hr'] } as const;
+const writers = defineEntity('writers', {
+  schema: z.object({
+    country: z.string().min(1),
+    writerId: z.string().regex(/^[a-z0-9]+$/),
+    email: z.string(),
+    age: z.int32().optional(),
+    tags: z.array(z.string()).default([]),
+    iban: z.string().optional(),
+    biography: z.string().optional(),
+  }),
+  table: 'writers',
+  key: { partition: '{country}', row: 'w_{writerId}' },
+  encrypted: ['iban'],
+  large: ['biography'],
+  indexes: {
+    email: interPartitionIndex({
+      table: 'writersbyemail',
+      partition: '{email#}',
+      row: '{email}',
+      unique: true,
+      copies: 'keys',
+    }),
+    age: intraPartitionIndex({ row: 'age_{age:3}_{writerId}', copies: ['email'] }),
+    mailList: indexEntity({ row: 'list_{email}', holds: '{writerId}' }),
+    tag: interPartitionIndex({
+      table: 'writersbytag',
+      partition: '{tags[]}',
+      row: '{country}_{writerId}',
+      copies: 'keys',
+    }),
+  },
+  access: { ...access, restricted: { iban: ['hr'] } },
+});
+const books = defineEntity('books', {
+  schema: z.object({ country: z.string(), writerId: z.string().regex(/^[a-z0-9]+$/), year: z.int32().min(0).max(9999), title: z.string() }),
+  table: 'writers',
+  key: { partition: '{country}', row: 'w_{writerId}_{year:4}' },
+  childOf: writers,
+  access,
+});
+const notes = defineEntity('notes', {
+  schema: z.object({ topic: z.string(), noteId: z.uuid().default(() => randomUUID()), text: z.string() }),
+  table: 'notes',
+  key: { partition: '{topic}', row: '{noteId}' },
+  access,
+});
+const visits = defineSeries('visits', {
+  schema: z.object({ page: z.string(), day: z.iso.date() }),
+  table: 'visits',
+  key: { partition: '{page}', row: '{day}' },
+  slots: { name: 'hour', first: 0, last: 23 },
+  access,
+});
+
+const file = join(inject('folder'), `${randomUUID()}.json`);
+const rowkey = createRowkey({
+  model: defineModel({ entities: [writers, books, notes, visits] }),
+  storage: { connectionString: testStorage(import.meta.url) },
+  auth: { issuer: 'https://issuer.example/', audience: 'rowkey', jwksUri: 'https://issuer.example/keys' },
+  keys: { file },
+});
+const { store } = rowkey;
+beforeAll(async () => {
+  await rotateLocalKey(file);
+  await rowkey.provision();
+});
+
+const ann = { country: 'NO', writerId: 'ann' };
+const annWhole = { ...ann, email: 'ann@example.com', age: 40, tags: ['crime', 'sea'] };
+const secrets = { iban: 'NO93 8601 1117 947', biography: 'Ann writes. '.repeat(30_000) };
+
+describe('the store of an entity', () => {
+  test('creates, reads, updates, replaces and deletes under ETags', async () => {
+    expect(await store.writers.get(ann)).toBeUndefined();
+    const created = await store.writers.create({ ...annWhole, ...secrets });
+    expect(created.values).toEqual({ ...annWhole, ...secrets });
+    expect(await store.writers.get(ann)).toEqual(created);
+
+    const updated = await store.writers.update(ann, { age: 41 }, { ifMatch: created.etag });
+    expect(updated.values).toEqual({ ...annWhole, ...secrets, age: 41 });
+    await expect(store.writers.update(ann, { age: 42 }, { ifMatch: created.etag })).rejects.toMatchObject({
+      code: 'etag-mismatch',
+    });
+    const replaced = await store.writers.replace(ann, { email: 'ann@example.com' });
+    expect(replaced.values).toEqual({ ...ann, email: 'ann@example.com', tags: [] });
+
+    await store.writers.delete(ann, { ifMatch: replaced.etag });
+    expect(await store.writers.get(ann)).toBeUndefined();
+    await expect(store.writers.delete(ann)).rejects.toMatchObject({ code: 'not-found' });
+  });
+
+  test('rejects a key and an entity that the schema rejects, and a unique value that is taken', async () => {
+    await expect(store.writers.get({ country: '', writerId: 'x' })).rejects.toMatchObject({
+      code: 'invalid-input',
+      details: { field: 'country' },
+    });
+    await store.writers.create({ country: 'SE', writerId: 'bo', email: 'bo@example.com' });
+    const other = store.writers.create({ country: 'SE', writerId: 'bob', email: 'bo@example.com' });
+    await expect(other).rejects.toMatchObject({ code: 'duplicate-value' });
+  });
+
+  test('reads through each kind of index', async () => {
+    await store.writers.create({ country: 'DK', writerId: 'eva', email: 'eva@example.com', age: 7, tags: ['a', 'b'] });
+    await store.writers.create({ country: 'DK', writerId: 'ida', email: 'ida@example.com', age: 7, tags: ['b'] });
+    const { by } = store.writers;
+    expect(await by.email({ email: 'eva@example.com' })).toMatchObject({ writerId: 'eva', tags: ['a', 'b'] });
+    expect(await by.email({ email: 'nobody@example.com' })).toBeUndefined();
+    expect(await Array.fromAsync(by.age({ country: 'DK', age: 7 }))).toEqual([
+      { country: 'DK', writerId: 'eva', email: 'eva@example.com' },
+      { country: 'DK', writerId: 'ida', email: 'ida@example.com' },
+    ]);
+    const listed = await by.mailList({ country: 'DK', email: 'ida@example.com' }).page();
+    expect(listed).toMatchObject({ items: [{ writerId: 'ida' }], next: undefined });
+    const tagged = await Array.fromAsync(by.tag({ tags: 'b' }), ({ writerId }) => writerId);
+    expect(tagged).toEqual(['eva', 'ida']);
+  });
+
+  test('iterates over a range across its pages, with the fields that are selected', async () => {
+    const { writerId: _, ...fields } = { ...annWhole, country: 'FI', age: 1 };
+    for (const id of ['a1', 'a2', 'a3', 'b1'])
+      await store.writers.create({ ...fields, writerId: id, email: `${id}@example.com`, biography: id });
+    const first = await store.writers.range({ country: 'FI' }).page({ top: 3 });
+    expect(first.items.map(({ writerId }) => writerId)).toEqual(['a1', 'a2', 'a3']);
+    expect(first.items[0]).not.toHaveProperty('biography');
+    const second = await store.writers.range({ country: 'FI' }).page({ after: first.next });
+    expect(second.items.map(({ writerId }) => writerId)).toEqual(['b1']);
+    const some = store.writers.range({ country: 'FI' }, { from: 'a2', to: 'a', select: ['writerId', 'biography'] });
+    expect(await Array.fromAsync(some)).toEqual([
+      { writerId: 'a2', biography: 'a2' },
+      { writerId: 'a3', biography: 'a3' },
+    ]);
+    const where = { email: 'b1@example.com' };
+    expect(await Array.fromAsync(store.writers.range({ country: 'FI' }, { where }))).toHaveLength(1);
+  });
+
+  test('includes the children of an entity', async () => {
+    const key = { country: 'IS', writerId: 'jon' };
+    await store.writers.create({ ...key, email: 'jon@example.com' });
+    await store.books.create({ ...key, year: 2001, title: 'One' });
+    await store.books.create({ ...key, year: 2002, title: 'Two' });
+    const found = await store.writers.get(key, { include: ['books'] });
+    expect(found?.values).toMatchObject({ email: 'jon@example.com', books: [{ title: 'One' }, { title: 'Two' }] });
+  });
+
+  test('creates an entity once for requests of one id, though its key is made up', async () => {
+    const text = 'Buy milk.';
+    const [one, other] = [
+      await store.notes.create({ topic: 'home', text }, { requestId: 'r1' }),
+      await store.notes.create({ topic: 'home', text }, { requestId: 'r1' }),
+    ];
+    expect(other).toEqual(one);
+    expect(await Array.fromAsync(store.notes.range({ topic: 'home' }))).toHaveLength(1);
+  });
+});
+
+test('the store of a series counts by slot', async () => {
+  const key = { page: 'start', day: '2026-11-22' };
+  expect(await store.visits.get(key)).toBeUndefined();
+  expect(await store.visits.increment(key, 9, 2, { requestId: 'r1' })).toBe(2);
+  expect(await store.visits.increment(key, 9, 2, { requestId: 'r1' })).toBe(2);
+  await store.visits.set(key, { 0: 5, 23: 7 });
+  const found = await store.visits.get(key);
+  expect([found?.counts[0], found?.counts[9], found?.counts[23]]).toEqual([5, 2, 7]);
+  await expect(store.visits.increment(key, 24, 1)).rejects.toMatchObject({ code: 'invalid-input' });
+  await store.visits.delete(key);
+  expect(await store.visits.get(key)).toBeUndefined();
+});
+
+test('records its writes in the audit log, for the subject that is given', async () => {
+  const from = Date.now() - 60_000;
+  await store.notes.create({ topic: 'audit', text: 'a' }, { by: 'ann' });
+  const { items } = await readChanges(await rowkey.runtime.readyEngine(console), {
+    from,
+    to: Date.now() + 60_000,
+    limit: 1_000,
+  });
+  expect(items.filter(({ partition }) => partition === 'audit')).toMatchObject([
+    { by: 'ann', operation: 'create', entity: 'notes' },
+  ]);
+});
+
+test('fails with wrong-setting where no setting is usable', async () => {
+  const { refusal } = { refusal: new (await import('../../../lib/errors.ts')).RowkeyError('wrong-setting', 'None.') };
+  const refused = createRowkey({ model: rowkey.model, refusal });
+  await expect(refused.store.writers.get(ann)).rejects.toMatchObject({ code: 'wrong-setting' });
+});

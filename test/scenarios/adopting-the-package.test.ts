@@ -1,0 +1,94 @@
+import { execFile } from 'node:child_process';
+import { cp, mkdir, mkdtemp, readFile, rm, symlink } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest';
+import { buildLibrary } from '../../local/commands/build-library.ts';
+import { endChild, spawnScript } from '../../local/instance/spawn-child.ts';
+import { PATIENCE_MS } from '../patience.ts';
+import { testStorage } from '../storage.ts';
+
+/** Another Functions app in another folder, with a model and an HTTP function of its own: test/adopter. */
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+const connectionString = testStorage(import.meta.url);
+const environment = {
+  AzureWebJobsStorage: connectionString,
+  SECOND_STORAGE: connectionString,
+  TOKEN_ISSUER: 'http://127.0.0.1:1',
+  TOKEN_AUDIENCE: 'api://fleet',
+  TOKEN_JWKS_URI: 'http://127.0.0.1:1/keys',
+};
+const run = promisify(execFile);
+
+let folder: string;
+let packed: string[];
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'rowkey-adopter-'));
+  await cp(join(ROOT, 'test', 'adopter'), folder, { recursive: true });
+  const library = join(folder, 'library');
+  await buildLibrary(library);
+  const { stdout } = await run('npm', ['pack', library, '--json', '--pack-destination', folder]);
+  const [{ filename, files }] = JSON.parse(stdout);
+  packed = files.map(({ path }: { path: string }) => path);
+  const installed = join(folder, 'node_modules', 'rowkey');
+  await mkdir(installed, { recursive: true });
+  await run('tar', ['xzf', join(folder, filename), '-C', installed, '--strip-components=1']);
+  await rm(library, { recursive: true });
+  // Without a registry: what the package declares, and nothing else, is where npm would install it.
+  const { dependencies, peerDependencies } = JSON.parse(await readFile(join(installed, 'package.json'), 'utf8'));
+  for (const name of Object.keys({ ...dependencies, ...peerDependencies, '@types/node': '' })) await link(name);
+});
+afterAll(() => rm(folder, { recursive: true, force: true }));
+
+async function link(name: string): Promise<void> {
+  const path = join(folder, 'node_modules', name);
+  await mkdir(dirname(path), { recursive: true });
+  await symlink(join(ROOT, 'node_modules', name), path, 'junction');
+}
+
+test('packs JavaScript and declarations without the examples, the app and its tools', () => {
+  expect(packed).toEqual(
+    expect.arrayContaining(['package.json', 'README.md', 'LICENSE', 'lib/index.js', 'lib/index.d.ts']),
+  );
+  expect(packed.filter((path) => !/^lib\/.*\.(js|d\.ts)$|^(package\.json|README\.md|LICENSE)$/.test(path))).toEqual([]);
+  expect(packed.filter((path) => path.startsWith('lib/model/'))).toEqual([]);
+});
+
+test('type-checks under strict, with every declaration of the package, and rejects misspelt names', async () => {
+  const compiler = join(ROOT, 'node_modules', 'typescript', 'bin', 'tsc');
+  const checked = run(process.execPath, [compiler, '--project', folder]);
+  await expect(checked.catch(({ stdout }: { stdout: string }) => ({ stdout }))).resolves.toMatchObject({ stdout: '' });
+});
+
+test('serves two models in one process, and the function of the adopter under the host', async () => {
+  const env = { ...environment, PATH: process.env.PATH };
+  const { stdout } = await run(process.execPath, [join(folder, 'second.ts')], { env, cwd: folder });
+  expect(stdout.trim().split('\n').slice(-2)).toEqual([
+    'AB 12345 none',
+    JSON.stringify({ region: 'no', depot: 'north', places: 3 }),
+  ]);
+
+  const script = join(ROOT, 'local', 'host', 'main.ts');
+  const host = spawnScript(script, ['--app', folder, '--port', '0'], { cwd: folder, env: environment });
+  onTestFinished(() => endChild(host));
+  let output = '';
+  host.stdout.on('data', (chunk) => {
+    output += chunk;
+  });
+  const port = await vi.waitFor(() => Number(/"port":(\d+)/.exec(output)?.[1] ?? expect.fail(output)), {
+    timeout: PATIENCE_MS,
+  });
+  const send = async (path: string, method: string) => {
+    const response = await fetch(`http://127.0.0.1:${port}/api/${path}`, { method });
+    return { status: response.status, body: await response.json() };
+  };
+  expect(await send('check-in/AB%2012345', 'POST')).toMatchObject({ status: 200, body: { vehicleId: '1' } });
+  const created = await send('check-in/CD%2012345', 'POST');
+  expect(created).toMatchObject({ status: 201, body: { depot: 'north', plate: 'CD 12345' } });
+  expect(await send('check-in/CD%2012345', 'POST')).toEqual({ status: 200, body: created.body });
+  expect(await send('vehicles/north/1', 'GET')).toMatchObject({ status: 401 });
+  expect(await send('health', 'GET')).toMatchObject({ status: 200 });
+});
