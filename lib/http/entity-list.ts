@@ -1,9 +1,8 @@
 import { z } from 'zod';
-import { type Entity, pick } from '../define/entity.ts';
+import type { Entity } from '../define/entity.ts';
 import { partialSchema, schemaWithGaps } from '../define/validation.ts';
 import type { Page } from '../engine/read/retrieve.ts';
 import { toNextLink } from './paging.ts';
-import { presentList } from './present.ts';
 import { queryError, readList } from './query.ts';
 import type { RequestContext, Route, RouteResult } from './route.ts';
 
@@ -28,11 +27,8 @@ export function readSelect(entity: Entity, query: URLSearchParams): string[] | u
 /** A page of entities, with the link to the next page. */
 export async function presentPage(
   context: RequestContext,
-  entity: Entity,
-  page: Page,
-  { path, bound, select }: { path: string; bound: string; select?: readonly string[] | undefined },
+  { items, next }: Page,
+  { path, bound }: { readonly path: string; readonly bound: string },
 ): Promise<RouteResult> {
-  const list = await presentList(context, entity, page.items);
-  const body = { items: select ? list.map((values) => pick(values, select)) : list };
-  return { status: 200, body, headers: await toNextLink(context, page.next, { path, bound }) };
+  return { status: 200, body: { items }, headers: await toNextLink(context, next, { path, bound }) };
 }

@@ -1,5 +1,5 @@
-import { createHash } from 'node:crypto';
 import { RowkeyError } from '../errors.ts';
+import { toRequestId } from '../store/request-id.ts';
 import type { RequestContext } from './route.ts';
 
 const MAX_KEY_LENGTH = 200;
@@ -17,9 +17,5 @@ export async function readRequestId(context: RequestContext, route: string): Pro
       field: 'Idempotency-Key',
       accepted: `1 to ${MAX_KEY_LENGTH} printable ASCII characters without spaces`,
     });
-  const hash = createHash('sha256');
-  for (const part of [context.caller.subject, route, JSON.stringify(context.params), key, await context.bytes()])
-    hash.update(part).update('\0');
-  const [, ...groups] = /^(.{8})(.{4})(.{4})(.{4})(.{12})/.exec(hash.digest('hex')) ?? [];
-  return groups.join('-');
+  return toRequestId([context.caller.subject, route, JSON.stringify(context.params), key, await context.bytes()]);
 }

@@ -3,9 +3,9 @@ import { requireWholeReader } from '../access/rule.ts';
 import { type Caller, requireRole } from '../access/token.ts';
 import { collectChanges } from '../engine/note-change.ts';
 import { RowkeyError } from '../errors.ts';
-import { BlobGone } from '../patterns/large-entities.ts';
 import { type Cost, measureCost } from '../storage/cost.ts';
 import { explain } from '../storage/explain.ts';
+import { rereadIfBlobGone } from '../store/view.ts';
 import { FOR_OPERATORS, INTERNAL_PROBLEM, PROBLEM_TYPE, toProblem } from './problem.ts';
 import { queryError, readBoolean } from './query.ts';
 import { parseJson, readBytes, requireJson } from './request-body.ts';
@@ -16,7 +16,6 @@ import type { App, RequestContext, Route, RouteResult } from './route.ts';
  * cannot expose headers.
  */
 const EXPOSED_HEADERS = 'Content-Location, ETag, Link, Location, Retry-After, Server-Timing, WWW-Authenticate';
-const READ_ATTEMPTS = 4;
 const NOBODY: Caller = { subject: '', roles: [], claims: {} };
 
 /** The handler that the Functions runtime calls for a route. */
@@ -121,17 +120,10 @@ async function explainRoute(handle: () => Promise<RouteResult>): Promise<RouteRe
   return { status: 200, body: { steps, transactions: own.length }, headers: { 'cache-control': 'no-store' } };
 }
 
-/** A reader may have a stale row, whose blob was replaced since, so the row is read again. On the last attempt the blob is lost. */
-async function handleWithRereads(route: Route, context: FirstContext): Promise<RouteResult> {
-  for (let attempt = 1; ; attempt += 1) {
-    const isLastAttempt = route.method !== 'GET' || attempt === READ_ATTEMPTS;
-    try {
-      return await route.handle({ ...context, isLastAttempt });
-    } catch (error) {
-      if (!(error instanceof BlobGone)) throw error;
-      if (isLastAttempt) throw new RowkeyError('needs-repair', `Route ${route.name}: a blob is lost.`, {}, error);
-    }
-  }
+/** A write is not repeated: its row is not stale, so a blob that is missing is lost. */
+function handleWithRereads(route: Route, context: FirstContext): Promise<RouteResult> {
+  const handle = (isLastAttempt: boolean) => route.handle({ ...context, isLastAttempt });
+  return rereadIfBlobGone(`Route ${route.name}`, handle, { attempts: route.method === 'GET' ? undefined : 1 });
 }
 
 function checkParameter({ query = {} }: Route, name: string, values: readonly string[]): void {

@@ -1,7 +1,6 @@
 import pMap from 'p-map';
 import { type Entity, pick, type Values } from '../define/entity.ts';
 import type { Index } from '../define/indexes.ts';
-import { isOfMany, readByCopies, readByCopy, readByList } from '../engine/read/read-through-index.ts';
 import type { Page } from '../engine/read/retrieve.ts';
 import {
   type ChildrenOptions,
@@ -12,6 +11,7 @@ import {
   smallFields,
 } from '../engine/read/retrieve.ts';
 import type { Stored } from '../engine/write/entity-store.ts';
+import { isOfMany, readByCopies, readByCopy, readByList } from '../patterns/read-through-index.ts';
 import { openList, openValues, type View } from './view.ts';
 
 /** Reads as a caller gets them, over HTTP or in process: opened, and without the fields that the caller may not see. */
@@ -66,11 +66,12 @@ export async function readThroughIndex(view: View, entity: Entity, index: Index,
   return openValues(view, entity, await readByCopy(view.engine, entity, index, given));
 }
 
+/** A page that was read from storage, opened, with the selected fields alone. */
 export async function openPage(
   view: View,
   entity: Entity,
   { items, next }: Page,
-  select: readonly string[] | undefined,
+  select?: readonly string[],
 ): Promise<Page> {
   const list = await openList(view, entity, items);
   return { items: select ? list.map((values) => pick(values, select)) : list, next };

@@ -1,16 +1,16 @@
-import { createHash } from 'node:crypto';
 import type { Conditions } from '../define/conditions.ts';
 import type { Entity, Values } from '../define/entity.ts';
 import type { Index } from '../define/indexes.ts';
 import { maskOf, parse } from '../define/validation.ts';
 import type { Engine } from '../engine/engine.ts';
-import { indexFields } from '../engine/read/read-through-index.ts';
 import { type Page, type PageOptions, readEntity } from '../engine/read/retrieve.ts';
 import { createOnce } from '../engine/write/create-once.ts';
 import { deleteEntity, patchEntity, replaceEntity, type Stored } from '../engine/write/entity-store.ts';
 import { RowkeyError } from '../errors.ts';
 import { deleteSeries, increment, readSeries, setCounts, toSlot } from '../patterns/data-series.ts';
+import { indexFields } from '../patterns/read-through-index.ts';
 import { isListing, readIndexPage, readOneWithChildren, readRangePage, readThroughIndex } from './read.ts';
+import { toRequestId } from './request-id.ts';
 import type { Entities, Store } from './store-types.ts';
 import { openValues, openWithGaps, rereadIfBlobGone, type View } from './view.ts';
 
@@ -126,7 +126,7 @@ async function reading<Result>(
   read: (view: View) => Promise<Result>,
 ): Promise<Result> {
   const engine = await source.engine();
-  return rereadIfBlobGone(`a read of ${entity.name}`, (isLastAttempt) => read({ ...view(engine), isLastAttempt }));
+  return rereadIfBlobGone(`Entity of ${entity.name}`, (isLastAttempt) => read({ ...view(engine), isLastAttempt }));
 }
 
 /** Code of the app itself may see every field. */
@@ -178,12 +178,8 @@ function conditionsOf({ ifMatch, ifNoneMatch }: Write): Conditions {
   return { ifMatch, ifNoneMatch };
 }
 
-/** The form in which the engine keeps ids of requests. */
 function idOf({ name }: Entity, operation: string, requestId: string | undefined): string | undefined {
-  if (requestId === undefined) return undefined;
-  const hash = createHash('sha256').update([name, operation, requestId].join('\0')).digest('hex');
-  const [, ...groups] = /^(.{8})(.{4})(.{4})(.{4})(.{12})/.exec(hash) ?? [];
-  return groups.join('-');
+  return requestId === undefined ? undefined : toRequestId([name, operation, requestId]);
 }
 
 function undefinedIfNotFound(error: unknown): undefined {

@@ -20,7 +20,7 @@ const READ_ATTEMPTS = 4;
 /** Decrypts the encrypted fields and loads the texts that are in blobs. Throws `needs-repair` naming the first field that fails. */
 export function openValues(view: View, entity: Entity, values: Values): Promise<Values> {
   return open(view, entity, values, (field) => {
-    throw new RowkeyError('needs-repair', `The field "${field}" of an entity of ${entity.name} cannot be read.`, {
+    throw new RowkeyError('needs-repair', `"${field}" of an entity of ${entity.name} cannot be read.`, {
       field,
     });
   });
@@ -57,9 +57,9 @@ function open(
  * if a blob is missing every time.
  */
 export async function rereadIfBlobGone<Result>(
-  what: string,
+  subject: string,
   read: (isLastAttempt: boolean) => Promise<Result>,
-  attempts = READ_ATTEMPTS,
+  { attempts = READ_ATTEMPTS }: { readonly attempts?: number | undefined } = {},
 ): Promise<Result> {
   for (let attempt = 1; ; attempt += 1) {
     const isLastAttempt = attempt >= attempts;
@@ -67,7 +67,7 @@ export async function rereadIfBlobGone<Result>(
       return await read(isLastAttempt);
     } catch (error) {
       if (!(error instanceof BlobGone)) throw error;
-      if (isLastAttempt) throw new RowkeyError('needs-repair', `A blob is lost, as ${what} found.`, {}, error);
+      if (isLastAttempt) throw new RowkeyError('needs-repair', `${subject}: a blob is lost.`, {}, error);
     }
   }
 }

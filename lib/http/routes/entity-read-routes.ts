@@ -1,13 +1,14 @@
-import pMap from 'p-map';
 import { checkMentions, hiddenFields, requireReader } from '../../access/rule.ts';
-import { type Entity, pick, type Values } from '../../define/entity.ts';
+import type { Entity, Values } from '../../define/entity.ts';
 import { schemaWithDetails, validateTexts } from '../../define/validation.ts';
-import { readEntities, readEntity, readWithChildren, smallFields } from '../../engine/read/retrieve.ts';
+import { readEntity } from '../../engine/read/retrieve.ts';
+import { readOneWithChildren, readRangePage } from '../../store/read.ts';
+import { openValues } from '../../store/view.ts';
 import { isNotModified, toEntityHeaders, toViewEtag } from '../conditions.ts';
 import { readKey, toEntityTemplate } from '../entity-key.ts';
 import { describeList, presentPage, readSelect, SELECT } from '../entity-list.ts';
 import { PAGE_QUERY, readPageQuery } from '../paging.ts';
-import { presentEntity, presentList } from '../present.ts';
+import { toView } from '../present.ts';
 import { queryError, readList } from '../query.ts';
 import { pathTo, type RequestContext, type Route, type RouteResult, toPathTemplate } from '../route.ts';
 
@@ -65,17 +66,10 @@ async function getEntity(entity: Entity, context: RequestContext): Promise<Route
     // Table storage ignores If-None-Match, so the row is read and compared here.
     const headers = toEntityHeaders(entity, caller, stored);
     if (isNotModified(context, String(headers.etag))) return { status: 304, headers };
-    return { status: 200, headers, body: await presentEntity(context, entity, stored.values) };
+    return { status: 200, headers, body: await openValues(toView(context), entity, stored.values) };
   }
-  const { etag, values } = await readWithChildren(app.engine, entity, key, children, { select });
-  const lists = await pMap(children, async (child) => {
-    const list = values[child.name];
-    const fields = select[child.name];
-    const items = await presentList(context, child, Array.isArray(list) ? list : []);
-    return [child.name, fields ? items.map((item) => pick(item, fields)) : items];
-  });
-  const body = { ...(await presentEntity(context, entity, values)), ...Object.fromEntries(lists) };
-  return { status: 200, headers: { etag: toViewEtag(etag, hiddenFields(entity, caller)) }, body };
+  const { etag, values } = await readOneWithChildren(toView(context), entity, key, { kinds: children, select });
+  return { status: 200, headers: { etag: toViewEtag(etag, hiddenFields(entity, caller)) }, body: values };
 }
 
 /** The children to include. Throws `invalid-input`, and `forbidden` if the caller may not read one of them. */
@@ -128,7 +122,7 @@ function isComparable(entity: Entity, field: string): boolean {
 }
 
 async function listRange(entity: Entity, context: RequestContext): Promise<RouteResult> {
-  const { query, params, app } = context;
+  const { query, params } = context;
   const { fields } = entity.partition;
   const key = validateTexts(entity, params, fields);
   const from = query.get('from') || undefined;
@@ -136,10 +130,8 @@ async function listRange(entity: Entity, context: RequestContext): Promise<Route
   const path = pathTo(entity.name, ...fields.map((field) => key[field]));
   const where = readFilter(entity, context);
   const bound = JSON.stringify([path, from, to, query.get('select') || undefined, where]);
-  const select = readSelect(entity, query) ?? smallFields(entity);
-  const options = { from, to, where, select, ...(await readPageQuery(context, bound)) };
-  const page = await readEntities(app.engine, entity, key, options);
-  return presentPage(context, entity, page, { bound, path, select });
+  const options = { from, to, where, select: readSelect(entity, query), ...(await readPageQuery(context, bound)) };
+  return presentPage(context, await readRangePage(toView(context), entity, key, options), { bound, path });
 }
 
 function readFilter(entity: Entity, { caller, query }: RequestContext): Values {

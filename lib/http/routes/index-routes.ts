@@ -2,12 +2,12 @@ import { rolesToReadBy } from '../../access/rule.ts';
 import type { Entity } from '../../define/entity.ts';
 import type { Index } from '../../define/indexes.ts';
 import { readableSchema, validateTexts } from '../../define/validation.ts';
-import { smallFields } from '../../engine/read/retrieve.ts';
-import { indexFields, isOfMany, readByCopies, readByCopy, readByList } from '../../patterns/read-through-index.ts';
+import { indexFields } from '../../patterns/read-through-index.ts';
+import { isListing, readIndexPage, readThroughIndex } from '../../store/read.ts';
 import { toEntityPath } from '../entity-key.ts';
 import { describeList, presentPage, readSelect, SELECT } from '../entity-list.ts';
 import { PAGE_QUERY, readPageQuery } from '../paging.ts';
-import { presentEntity } from '../present.ts';
+import { toView } from '../present.ts';
 import { pathTo, type Route, toPathTemplate } from '../route.ts';
 
 /** A route for each index. It returns an object if the index leads to one entity, else a list. */
@@ -25,7 +25,7 @@ function indexRoute(entity: Entity, indexName: string, index: Index): Route {
   } as const;
   const copied = copiedFields(entity, index);
   const hasLarge = entity.large.some((field) => copied?.includes(field) ?? true);
-  if (index.kind === 'index-entity' || isOfMany(entity, index))
+  if (isListing(entity, index))
     return {
       ...common,
       query: hasLarge ? { select: SELECT, ...PAGE_QUERY } : PAGE_QUERY,
@@ -34,15 +34,10 @@ function indexRoute(entity: Entity, indexName: string, index: Index): Route {
       handle: async (context) => {
         const given = validateTexts(entity, context.params, fields);
         const path = pathTo(entity.name, 'by', indexName, ...fields.map((field) => given[field]));
-        const selected = hasLarge ? readSelect(entity, context.query) : undefined;
-        const select = selected ?? smallFields(entity);
-        const bound = selected ? JSON.stringify([path, selected]) : path;
-        const options = { ...(await readPageQuery(context, bound)), select };
-        const page =
-          index.kind === 'index-entity'
-            ? await readByList(context.app.engine, entity, index, given, options)
-            : await readByCopies(context.app.engine, entity, index, given, options);
-        return presentPage(context, entity, page, { bound, path, select });
+        const select = hasLarge ? readSelect(entity, context.query) : undefined;
+        const bound = select ? JSON.stringify([path, select]) : path;
+        const options = { ...(await readPageQuery(context, bound)), given, select };
+        return presentPage(context, await readIndexPage(toView(context), entity, index, options), { bound, path });
       },
     };
   return {
@@ -56,10 +51,10 @@ function indexRoute(entity: Entity, indexName: string, index: Index): Route {
     },
     handle: async (context) => {
       const given = validateTexts(entity, context.params, fields);
-      const values = await readByCopy(context.app.engine, entity, index, given);
+      const values = await readThroughIndex(toView(context), entity, index, given);
       // No ETag: that of a copy is not the ETag of the entity, which a write compares.
       const headers = { 'content-location': toEntityPath(entity, values) };
-      return { status: 200, headers, body: await presentEntity(context, entity, values) };
+      return { status: 200, headers, body: values };
     },
   };
 }

@@ -1,8 +1,10 @@
 import { requireReader } from '../../access/rule.ts';
 import type { Entity } from '../../define/entity.ts';
 import { scanEntities } from '../../engine/read/retrieve.ts';
+import { openPage } from '../../store/read.ts';
 import { describeList, presentPage } from '../entity-list.ts';
 import { PAGE_QUERY, readPageQuery } from '../paging.ts';
+import { toView } from '../present.ts';
 import type { Route } from '../route.ts';
 
 /** The only route that reads a whole table, for operators who may read the entity. */
@@ -19,7 +21,7 @@ export function scanRoute(entity: Entity): Route {
     handle: async (context) => {
       requireReader(entity, context.caller);
       const page = await scanEntities(context.app.engine, entity, await readPageQuery(context, path));
-      return presentPage(context, entity, page, { path: `/api/${path}`, bound: path });
+      return presentPage(context, await openPage(toView(context), entity, page), { path: `/api/${path}`, bound: path });
     },
   };
 }

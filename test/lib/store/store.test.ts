@@ -46,7 +46,12 @@ const writers = defineEntity('writers', {
   access: { ...access, restricted: { iban: ['hr'] } },
 });
 const books = defineEntity('books', {
-  schema: z.object({ country: z.string(), writerId: z.string().regex(/^[a-z0-9]+$/), year: z.int32().min(0).max(9999), title: z.string() }),
+  schema: z.object({
+    country: z.string(),
+    writerId: z.string().regex(/^[a-z0-9]+$/),
+    year: z.int32().min(0).max(9999),
+    title: z.string(),
+  }),
   table: 'writers',
   key: { partition: '{country}', row: 'w_{writerId}_{year:4}' },
   childOf: writers,

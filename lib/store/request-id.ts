@@ -1,0 +1,9 @@
+import { createHash } from 'node:crypto';
+
+/** An id of a request in the form in which the engine keeps it: the same for a repetition, as it follows from the parts alone. */
+export function toRequestId(parts: readonly (string | Uint8Array)[]): string {
+  const hash = createHash('sha256');
+  for (const part of parts) hash.update(part).update('\0');
+  const [, ...groups] = /^(.{8})(.{4})(.{4})(.{4})(.{12})/.exec(hash.digest('hex')) ?? [];
+  return groups.join('-');
+}
