@@ -1,9 +1,31 @@
-export { defineEntity } from './define/define-entity.ts';
+/** The public entry of the package: what an app declares, opens and registers. Everything else may change without notice. */
+
+export type { Caller, IdentityProvider } from './access/token.ts';
+export { type Declaration, defineEntity } from './define/define-entity.ts';
+export type { Model } from './define/define-model.ts';
+export type { Access, Values } from './define/entity.ts';
 export { indexEntity, interPartitionIndex, intraPartitionIndex } from './define/indexes.ts';
 export { defineUnion } from './define/inheritance.ts';
 export { defineModel } from './define-model.ts';
 export { type ErrorCode, type ErrorDetails, RowkeyError } from './errors.ts';
 export { defineSeries } from './patterns/data-series.ts';
-export { registerFunctions } from './register-functions.ts';
-export { createRowkey, type Rowkey } from './rowkey.ts';
-export { fromEnvironment, type RowkeySettings } from './settings.ts';
+export { type FunctionsApp, registerFunctions } from './register-functions.ts';
+export { createRowkey, type Rowkey, type RowkeyOptions } from './rowkey.ts';
+export { fromEnvironment, type RowkeySettings, type UnusableSettings } from './settings.ts';
+export type {
+  CreateOptions,
+  EntityStore,
+  Input,
+  Key,
+  Listed,
+  Listing,
+  Output,
+  Page,
+  PageOptions,
+  Patch,
+  RangeOptions,
+  SeriesStore,
+  Store,
+  Stored,
+  WriteOptions,
+} from './store/store-types.ts';

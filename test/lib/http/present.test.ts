@@ -5,9 +5,10 @@ import type { Role, Values } from '../../../lib/define/entity.ts';
 import { readEntity } from '../../../lib/engine/read/retrieve.ts';
 import { createEntity } from '../../../lib/engine/write/entity-store.ts';
 import { readSelect } from '../../../lib/http/entity-list.ts';
-import { presentEntity, presentList, presentToWriter, presentWithGaps } from '../../../lib/http/present.ts';
+import { presentToWriter, toView } from '../../../lib/http/present.ts';
 import type { App } from '../../../lib/http/route.ts';
 import { BlobGone } from '../../../lib/patterns/large-entities.ts';
+import { openList, openValues, openWithGaps } from '../../../lib/store/view.ts';
 import { deploy } from '../../fixtures/deploy.ts';
 import { openWorld, type World } from '../../world.ts';
 import { testApp, testContext } from './request.ts';
@@ -49,12 +50,12 @@ const withoutOwner = { site: vault.site, vaultId: vault.vaultId, code: vault.cod
 describe('an entity', () => {
   test('is presented with its encrypted and large fields, which are stored as references', async () => {
     expect(typeof stored.code).toBe('object');
-    expect(await presentEntity(as('hr'), vaults, stored)).toEqual(vault);
+    expect(await openValues(toView(as('hr')), vaults, stored)).toEqual(vault);
   });
 
   test('is presented without the restricted fields that no role of the caller may read', async () => {
-    expect(await presentEntity(as('reader'), vaults, stored)).toEqual(withoutOwner);
-    expect(await presentList(as('reader'), vaults, [stored, stored])).toEqual([withoutOwner, withoutOwner]);
+    expect(await openValues(toView(as('reader')), vaults, stored)).toEqual(withoutOwner);
+    expect(await openList(toView(as('reader')), vaults, [stored, stored])).toEqual([withoutOwner, withoutOwner]);
   });
 
   test('is presented by its key alone to a writer who may not read it', async () => {
@@ -68,7 +69,7 @@ describe('a field that cannot be read', () => {
   const broken = () => ({ ...stored, vaultId: '2' });
 
   test('fails a read of the entity, naming the field and no value', async () => {
-    await expect(presentEntity(as('hr'), vaults, broken())).rejects.toMatchObject({
+    await expect(openValues(toView(as('hr')), vaults, broken())).rejects.toMatchObject({
       code: 'needs-repair',
       message: '"code" of an entity of vaults cannot be read.',
       details: { field: 'code' },
@@ -77,16 +78,16 @@ describe('a field that cannot be read', () => {
 
   test('is null in a list and in the response to a write', async () => {
     const gap = { ...vault, vaultId: '2', code: null };
-    expect(await presentWithGaps(as('hr'), vaults, broken())).toEqual(gap);
-    expect(await presentList(as('hr'), vaults, [stored, broken()])).toEqual([vault, gap]);
+    expect(await openWithGaps(toView(as('hr')), vaults, broken())).toEqual(gap);
+    expect(await openList(toView(as('hr')), vaults, [stored, broken()])).toEqual([vault, gap]);
     expect(await presentToWriter(as('hr'), vaults, broken())).toEqual(gap);
   });
 
   test('asks for another read when only its blob is missing, until the last attempt', async () => {
     const lost = { ...stored, note: { ...Object(stored.note), blob: 'vaults/none' } };
-    await expect(presentWithGaps(as('hr', false), vaults, lost)).rejects.toBeInstanceOf(BlobGone);
-    expect(await presentWithGaps(as('hr'), vaults, lost)).toEqual({ ...vault, note: null });
-    await expect(presentEntity(as('hr'), vaults, lost)).rejects.toMatchObject({ details: { field: 'note' } });
+    await expect(openWithGaps(toView(as('hr', false)), vaults, lost)).rejects.toBeInstanceOf(BlobGone);
+    expect(await openWithGaps(toView(as('hr')), vaults, lost)).toEqual({ ...vault, note: null });
+    await expect(openValues(toView(as('hr')), vaults, lost)).rejects.toMatchObject({ details: { field: 'note' } });
   });
 });
 
