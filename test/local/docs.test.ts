@@ -96,3 +96,13 @@ test('docs/infrastructure.md names every alert and every saved query', () => {
   expect(titles.length).toBeGreaterThan(10);
   expect(titles.filter((title) => !text.includes(title))).toEqual([]);
 });
+
+test('docs/architecture.md names functions that exist', () => {
+  const named = [...readFileSync('docs/architecture.md', 'utf8').matchAll(/`([\w/.-]+\.ts):(\w+)`/g)];
+  expect(named.length).toBeGreaterThan(10);
+  const missing = named.filter(([, file = '', name]) => {
+    const source = existsSync(file) ? readFileSync(file, 'utf8') : '';
+    return !new RegExp(`(function|const) ${name}\\b`).test(source);
+  });
+  expect(missing.map(([text]) => text)).toEqual([]);
+});
