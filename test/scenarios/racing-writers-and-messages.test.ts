@@ -135,8 +135,10 @@ async function act(
 /** Throws what no caller may be told. */
 function outcomeOf(error: unknown): 'refused' | 'unknown' {
   if (error instanceof RowkeyError && error.code === 'storage-unavailable') return 'unknown';
-  if (error instanceof RowkeyError && (EXPECTED.includes(error.code) || error.message.includes('there already')))
-    return 'refused';
+  if (!(error instanceof RowkeyError)) throw error;
+  // A move to the department where the entity is.
+  const isMoveToItself = error.code === 'invalid-input' && error.details.field === 'department';
+  if (EXPECTED.includes(error.code) || isMoveToItself) return 'refused';
   throw error;
 }
 
