@@ -30,7 +30,7 @@ export interface Rowkey<All extends Entities = Entities> {
 }
 
 /**
- * Makes an instance. Everything is opened at its first use, so this cannot fail: with settings that are not usable, every
+ * Makes an instance. Everything is opened at its first use, so this cannot fail: with invalid settings, every
  * request and every call of the store fails with `wrong-setting`.
  */
 export function createRowkey<All extends Entities>({ model, ...settings }: RowkeyOptions<All>): Rowkey<All> {

@@ -23,7 +23,7 @@ import { MINUTE_MS } from './time.ts';
 export interface Runtime {
   readonly entities: readonly Entity[];
   /**
-   * Checks every setting and starts telemetry. If a setting is not usable, reports the reason to the console and to
+   * Checks every setting and starts telemetry. If a setting is invalid, reports the reason to the console and to
    * Application Insights, and from then on every function refuses to work. It does not throw: the real host would go on with
    * no function at all, answer each request with an empty 404, and log no reason.
    */
@@ -34,9 +34,9 @@ export interface Runtime {
   provision(): Promise<void>;
   /** Runs a write and records its changes in the audit log before it returns or throws. */
   record<Result>(by: string, write: () => Promise<Result>): Promise<Result>;
-  /** For the HTTP functions. It sends no request to storage. Throws `wrong-setting` if a setting is not usable. */
+  /** For the HTTP functions. It sends no request to storage. Throws `wrong-setting` if a setting is invalid. */
   app(): App;
-  /** For the queue functions. Throws as `readyEngine` does; if a setting is not usable, after some minutes. */
+  /** For the queue functions. Throws as `readyEngine` does; if a setting is invalid, after some minutes. */
   consumer(log: Log): Promise<Consumer>;
 }
 
@@ -75,7 +75,7 @@ export function createRuntime(
     if (secret && !keysAt)
       throw new RowkeyError(
         'wrong-setting',
-        `The settings are not usable: KEY_ENCRYPTION_KEY_URI: it is not set, and ${secret.name} have encrypted fields`,
+        `Invalid settings: KEY_ENCRYPTION_KEY_URI is required, as ${secret.name} has encrypted fields.`,
       );
     if (keysAt && 'file' in keysAt) await keys.currentKeyId();
     await startTelemetry(telemetry);

@@ -7,12 +7,12 @@ import type { TelemetryOptions } from './telemetry/telemetry.ts';
 
 /** Keys to trust, and requests with tokens, must not be read or changed on the way. */
 const SecureUrl = z
-  .url({ protocol: /^https?$/, error: 'a URL that begins with https:// is needed', abort: true })
+  .url({ protocol: /^https?$/, error: 'must be a URL that begins with https://', abort: true })
   .regex(
     /^https:|^http:\/\/(127\.0\.0\.1|localhost|\[::1\])(:\d+)?([/?#]|$)/i,
-    'https is needed, except on this machine',
+    'must use https, except on this machine',
   );
-const Word = z.string().min(1, 'leave it out, or give it a value');
+const Word = z.string().min(1, 'must not be empty');
 
 /**
  * Every setting of the app as an environment variable; docs/configuration.md describes each.
@@ -26,26 +26,26 @@ const Settings = z
     AzureWebJobsStorage__tableServiceUri: SecureUrl.optional(),
     AzureWebJobsStorage__queueServiceUri: SecureUrl.optional(),
     AzureWebJobsStorage__blobServiceUri: SecureUrl.optional(),
-    AzureWebJobsStorage__clientId: z.guid('the client id of a managed identity is needed').optional(),
+    AzureWebJobsStorage__clientId: z.guid('must be the client id of a managed identity').optional(),
     /** The word with which an operator agrees to a change of the model that was refused. */
     AGREED_MODEL_CHANGES: z.string().optional(),
     /** Set by the template. It names Application Insights, and opens nothing where local authentication is off. */
     APPLICATIONINSIGHTS_CONNECTION_STRING: z
       .string()
-      .regex(/(^|;)InstrumentationKey=[0-9a-f-]{36}(;|$)/i, 'this is no connection string of Application Insights')
+      .regex(/(^|;)InstrumentationKey=[0-9a-f-]{36}(;|$)/i, 'must be a connection string of Application Insights')
       .optional(),
     /** Set by Azure: the name of the app. */
     WEBSITE_SITE_NAME: z.string().optional(),
-    TELEMETRY: z.literal('console', 'set it to console, or leave it out').optional(),
+    TELEMETRY: z.literal('console', 'must be console, or not be set').optional(),
     TOKEN_ISSUER: SecureUrl,
-    TOKEN_AUDIENCE: z.string().min(1, 'it is not set'),
+    TOKEN_AUDIENCE: z.string().min(1, 'is required'),
     TOKEN_JWKS_URI: SecureUrl,
     KEY_ENCRYPTION_KEY_FILE: Word.optional(),
     KEY_ENCRYPTION_KEY_URI: z
       .string()
       .regex(
         /^https:\/\/[\w.-]+(:\d+)?\/keys\/[0-9a-z-]+$/i,
-        'the https:// id of a key in Key Vault, without a version, is needed',
+        'must be the https:// id of a key in Key Vault, without a version',
       )
       .optional(),
   })
@@ -57,12 +57,12 @@ const Settings = z
     if (!settings.AzureWebJobsStorage && given.length < services.length)
       refuse(
         'AzureWebJobsStorage',
-        `set this to a connection string, or all of ${services.map((service) => `AzureWebJobsStorage__${service}`).join(', ')}`,
+        `must be a connection string, or all of ${services.map((service) => `AzureWebJobsStorage__${service}`).join(', ')} must be set`,
       );
     if (settings.AzureWebJobsStorage && given.length > 0)
-      refuse('AzureWebJobsStorage', `set this or AzureWebJobsStorage__${given[0]}, not both`);
+      refuse('AzureWebJobsStorage', `must not be set together with AzureWebJobsStorage__${given[0]}`);
     if (settings.KEY_ENCRYPTION_KEY_FILE && settings.KEY_ENCRYPTION_KEY_URI)
-      refuse('KEY_ENCRYPTION_KEY_FILE', 'set this or KEY_ENCRYPTION_KEY_URI, not both');
+      refuse('KEY_ENCRYPTION_KEY_FILE', 'must not be set together with KEY_ENCRYPTION_KEY_URI');
   });
 
 type Environment = Readonly<Record<string, string | undefined>>;
@@ -83,7 +83,7 @@ export interface RowkeySettings {
   readonly agreedModelChanges?: string | undefined;
 }
 
-/** Settings that are not usable: nothing is opened with them, and the reason is reported when the app starts. */
+/** Invalid settings: nothing is opened with them, and the reason is reported when the app starts. */
 export interface UnusableSettings {
   readonly refusal: RowkeyError;
   readonly telemetry?: TelemetryOptions | undefined;
@@ -97,8 +97,8 @@ export function fromEnvironment(environment: Environment): RowkeySettings | Unus
   const telemetry = telemetryIn(environment);
   const { data: settings, error } = Settings.safeParse(environment);
   if (error) {
-    const list = error.issues.map((issue) => `${issue.path.join('.')}: ${messageOf(issue)}`).join('; ');
-    return { refusal: new RowkeyError('wrong-setting', `The settings are not usable: ${list}`), telemetry };
+    const list = error.issues.map((issue) => `${issue.path.join('.')} ${messageOf(issue)}`).join('; ');
+    return { refusal: new RowkeyError('wrong-setting', `Invalid settings: ${list}.`), telemetry };
   }
   const { TOKEN_ISSUER: issuer, TOKEN_AUDIENCE: audience, TOKEN_JWKS_URI: jwksUri } = settings;
   return {
@@ -133,5 +133,5 @@ function telemetryIn(environment: Environment): TelemetryOptions {
 }
 
 function messageOf({ code, message, input }: z.core.$ZodIssue): string {
-  return code === 'invalid_type' && input === undefined ? 'it is not set' : message;
+  return code === 'invalid_type' && input === undefined ? 'is required' : message;
 }

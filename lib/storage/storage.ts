@@ -86,7 +86,7 @@ export function openUsableStorage(options: StorageOptions): Storage {
   } catch {
     throw new RowkeyError(
       'wrong-setting',
-      'The settings are not usable: AzureWebJobsStorage: this is no connection string of a storage account',
+      'Invalid settings: AzureWebJobsStorage must be a connection string of a storage account.',
     );
   }
 }

@@ -18,7 +18,7 @@ const PAGE_TOP = 100;
 
 /** What the store works with. */
 export interface StoreSource {
-  /** Throws `wrong-setting` while a setting is not usable, or the model does not match what is stored. */
+  /** Throws `wrong-setting` while a setting is invalid, or the model does not match what is stored. */
   engine(): Promise<Engine>;
   /** Runs a write and records its changes in the audit log before it returns or throws. */
   record<Result>(by: string, write: () => Promise<Result>): Promise<Result>;

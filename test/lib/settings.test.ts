@@ -72,58 +72,70 @@ describe('settings', () => {
 
   const secret = 's3cret';
   test.each([
-    ['nothing', { ...local, TOKEN_AUDIENCE: undefined }, 'TOKEN_AUDIENCE: it is not set'],
-    ['an empty word', { ...local, TOKEN_AUDIENCE: '' }, 'TOKEN_AUDIENCE: it is not set'],
-    ['an issuer that is no URL', { ...local, TOKEN_ISSUER: secret }, 'TOKEN_ISSUER: a URL that begins with https'],
+    ['nothing', { ...local, TOKEN_AUDIENCE: undefined }, 'TOKEN_AUDIENCE is required'],
+    ['an empty word', { ...local, TOKEN_AUDIENCE: '' }, 'TOKEN_AUDIENCE is required'],
+    [
+      'an issuer that is no URL',
+      { ...local, TOKEN_ISSUER: secret },
+      'TOKEN_ISSUER must be a URL that begins with https',
+    ],
     [
       'keys that anyone on the way may change',
       { ...local, TOKEN_JWKS_URI: `http://a.b/${secret}` },
-      'TOKEN_JWKS_URI: https',
+      'TOKEN_JWKS_URI must use https',
     ],
     [
       'another machine behind the name of this one',
       { ...local, TOKEN_JWKS_URI: `http://localhost:${secret}@a.b/keys` },
-      'TOKEN_JWKS_URI: https',
+      'TOKEN_JWKS_URI must use https',
     ],
-    [
-      'no storage',
-      { ...local, AzureWebJobsStorage: undefined },
-      'AzureWebJobsStorage: set this to a connection string',
-    ],
+    ['no storage', { ...local, AzureWebJobsStorage: undefined }, 'AzureWebJobsStorage must be a connection string'],
     [
       'a part of the storage',
       { ...inAzure, AzureWebJobsStorage__queueServiceUri: undefined },
-      'AzureWebJobsStorage: set this to a connection string',
+      'AzureWebJobsStorage must be a connection string',
     ],
-    ['two storages', { ...inAzure, AzureWebJobsStorage: `AccountKey=${secret}` }, 'AzureWebJobsStorage: set this or'],
+    [
+      'two storages',
+      { ...inAzure, AzureWebJobsStorage: `AccountKey=${secret}` },
+      'AzureWebJobsStorage must not be set together',
+    ],
     [
       'a storage that is told tokens in plain',
       { ...inAzure, AzureWebJobsStorage__blobServiceUri: 'http://a.b' },
-      '__blobServiceUri: https',
+      '__blobServiceUri must use https',
     ],
-    ['an identity that is none', { ...inAzure, AzureWebJobsStorage__clientId: secret }, '__clientId: the client id'],
-    ['two keys', { ...inAzure, KEY_ENCRYPTION_KEY_FILE: secret }, 'KEY_ENCRYPTION_KEY_FILE: set this or'],
+    [
+      'an identity that is none',
+      { ...inAzure, AzureWebJobsStorage__clientId: secret },
+      '__clientId must be the client id',
+    ],
+    ['two keys', { ...inAzure, KEY_ENCRYPTION_KEY_FILE: secret }, 'KEY_ENCRYPTION_KEY_FILE must not be set together'],
     [
       'one version of a key, which would never be rotated',
       { ...inAzure, KEY_ENCRYPTION_KEY_URI: `https://v.vault.azure.net/keys/rowkey/${secret}` },
-      'KEY_ENCRYPTION_KEY_URI: the https:// id of a key in Key Vault, without a version',
+      'KEY_ENCRYPTION_KEY_URI must be the https:// id of a key in Key Vault, without a version',
     ],
-    ['a key that is no URL', { ...inAzure, KEY_ENCRYPTION_KEY_URI: secret }, 'KEY_ENCRYPTION_KEY_URI: the https:// id'],
+    [
+      'a key that is no URL',
+      { ...inAzure, KEY_ENCRYPTION_KEY_URI: secret },
+      'KEY_ENCRYPTION_KEY_URI must be the https:// id',
+    ],
     [
       'a version of a key',
       { ...inAzure, KEY_ENCRYPTION_KEY_URI: `https://v.vault.azure.net/keys/rowkey/${secret}` },
-      'KEY_ENCRYPTION_KEY_URI: the https:// id',
+      'KEY_ENCRYPTION_KEY_URI must be the https:// id',
     ],
-    ['telemetry to nowhere', { ...local, TELEMETRY: secret }, 'TELEMETRY: set it to console'],
+    ['telemetry to nowhere', { ...local, TELEMETRY: secret }, 'TELEMETRY must be console'],
     [
       'Application Insights with a key that is none',
       { ...inAzure, APPLICATIONINSIGHTS_CONNECTION_STRING: `InstrumentationKey=${secret}` },
-      'APPLICATIONINSIGHTS_CONNECTION_STRING: this is no',
+      'APPLICATIONINSIGHTS_CONNECTION_STRING must be',
     ],
     [
       'no Application Insights',
       { ...local, APPLICATIONINSIGHTS_CONNECTION_STRING: secret },
-      'APPLICATIONINSIGHTS_CONNECTION_STRING: this is no',
+      'APPLICATIONINSIGHTS_CONNECTION_STRING must be',
     ],
   ])('that name %s are refused, without what was set', (_, settings, why) => {
     const refused = fromEnvironment(settings);

@@ -30,7 +30,7 @@ const connectionString =
   'InstrumentationKey=11111111-2222-3333-4444-555555555555;IngestionEndpoint=https://ingestion.example/';
 
 test('the reason why the app does not start reaches Application Insights', async () => {
-  const reason = 'The settings are not usable: TOKEN_ISSUER: a URL that begins with https:// is needed';
+  const reason = 'Invalid settings: TOKEN_ISSUER must be a URL that begins with https://.';
   await reportStartFailure(new RowkeyError('wrong-setting', reason), { connectionString });
   const tracks = sent.filter(({ url }) => url.startsWith('https://ingestion.example/'));
   expect(tracks.map(({ body }) => body).join('\n')).toContain(reason);
