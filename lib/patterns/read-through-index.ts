@@ -14,40 +14,40 @@ import { inPattern } from '../telemetry/span.ts';
 import { membersOf, readList } from './member-list.ts';
 
 /**
- * Reading through an index: by a copy of the entity, which answers for itself or says where the rest is, or by a list of
- * its kind. What an index says of an entity that has moved on meanwhile is never answered in its place.
+ * Reads through an index: by a copy, which holds the entity or refers to it, or by a list of members. An index row that the
+ * entity has left behind never stands in for the entity.
  */
 
 const POINT_READS_CONCURRENCY = 16;
-/** A page takes no more entities than this where each is a point read. */
+/** The most entities of a page if each takes a point read. */
 const MAX_LOOKUPS = 256;
 const PARTITIONS_CONCURRENCY = 16;
 
 export interface IndexPageOptions extends PageOptions {
-  /** The large fields that are not among these are left out; without it none is. */
+  /** Large fields that are not selected are omitted; without `select` all are read. */
   readonly select?: readonly string[] | undefined;
 }
 
-/** The fields that a read through an index gives, partition first, in the order of its path. */
+/** The fields that a read through an index requires, partition first, in the order of its path. */
 export function indexFields(entity: Entity, index: Index): string[] {
   const { partition } = index.remote ?? entity;
-  // A bucket is found by reading all of them.
+  // A read queries all buckets.
   const inPartition = partition.parts.filter(({ buckets }) => buckets === undefined).map(({ field }) => field);
   const inRow = [...index.row.fields];
-  // The end of a row key that tells entities of one value apart is what is asked for, and not given.
+  // The end of a row key, which tells entities with one value apart, is part of the result.
   if (isOfMany(entity, index)) while (entity.keyFields.includes(inRow.at(-1) ?? '')) inRow.pop();
   return [...new Set([...inPartition, ...inRow])];
 }
 
-/** Whether several entities may have what the index is read by: then its rows end in their keys. */
+/** Whether several entities may have one value of the index. The row keys then end in the keys of the entities. */
 export function isOfMany(entity: Entity, index: Index): boolean {
   if (index.kind === 'index-entity') return true;
   return !isUnique(index) && entity.keyFields.includes(index.row.fields.at(-1) ?? '');
 }
 
 /**
- * Through an index of which several rows have what is given: a range query, or one for each bucket, at once and merged.
- * The rows answer themselves where they are full or part copies; where they only refer, each entity is a second lookup.
+ * Reads an index with several rows for one value: a range query, or one for each bucket, run concurrently and merged. Full
+ * and partial copies are returned as they are; for references, each entity is a second lookup.
  */
 export const readByCopies = inPattern(
   'secondary index',
@@ -68,11 +68,11 @@ export const readByCopies = inPattern(
     const answers = await pMap(partitions, (partition) => readRange(engine.storage, { ...range, partition }), {
       concurrency: PARTITIONS_CONCURRENCY,
     });
-    // Behind the last row that was read of a bucket there may be one before the rows of another bucket.
+    // After the last row read from a bucket, a row may follow that precedes rows of other buckets.
     const ends = answers.flatMap(({ rows, more }) => (more ? (rows.at(-1)?.row ?? '') : []));
     const all = answers.flatMap(({ rows }) => rows).filter(({ row }) => ends.every((end) => row <= end));
     const rows = all.sort((one, other) => (one.row < other.row ? -1 : 1)).slice(0, limit);
-    // An entity may be under a key that would be that of a copy.
+    // An entity may have a key of the form of a copy.
     const entityOf = (row: Row) => {
       if (!isCopy(row)) return undefined;
       return isReference
@@ -85,7 +85,7 @@ export const readByCopies = inPattern(
   },
 );
 
-/** The entities that are found for some keys of an index, in order, until the page is full; `last` is the last key. */
+/** Follows keys of an index, in order, until the page is full. `last` is the last key that was followed. */
 async function pageOf<Key>(
   keys: readonly Key[],
   entityOf: (key: Key) => Promise<Values | undefined> | Values | undefined,
@@ -102,7 +102,7 @@ async function pageOf<Key>(
   return { items: [], last: undefined };
 }
 
-/** The entity that a row of an index refers to; undefined where it has moved on. */
+/** Returns the entity that an index row refers to, or undefined if the entity no longer matches. */
 async function follow(
   engine: Engine,
   entity: Entity,
@@ -114,15 +114,15 @@ async function follow(
   const found = await readLive(engine, entity, { ...source, select: projection(entity, index, select) });
   const isRow = (indexEntry: IndexEntry) =>
     indexEntry.table === row.table && indexEntry.partition === row.partition && indexEntry.row === row.row;
-  // A copy in the partition changes with its entity.
+  // A copy in the partition changes in the same transaction as its entity.
   const isHere = !index.remote || indexEntriesOf(entity, found?.values).some(isRow);
   return isHere && found ? withSelected(entity, found.values, select) : undefined;
 }
 
-/** The properties to read of an entity for a list, without the large fields that are not selected; undefined for all. */
+/** The properties to read for a list, without large fields that are not selected; undefined for all. */
 function projection(entity: Entity, index: Index, select: readonly string[] | undefined): string[] | undefined {
   const large = entity.large.filter((field) => !select?.includes(field) && !index.uses.includes(field));
-  // An older version is upgraded as a whole, and a condition may look at any field.
+  // An upgrade needs the whole row, and a condition may use any field.
   if (!select || large.length === 0 || entity.version > 1) return undefined;
   if (Object.values(entity.indexes).some(({ when }) => when)) return undefined;
   return storedNames(
@@ -131,7 +131,7 @@ function projection(entity: Entity, index: Index, select: readonly string[] | un
   );
 }
 
-/** The values without the large fields that are not selected. The others may be needed to show the selected ones. */
+/** Omits large fields that are not selected. Other fields may be needed to present the selected ones. */
 function withSelected(entity: Entity, values: Values, select: readonly string[] | undefined): Values {
   return select
     ? omit(
@@ -141,14 +141,14 @@ function withSelected(entity: Entity, values: Values, select: readonly string[] 
     : values;
 }
 
-/** Through an index whose every row is one entity. One lookup where the row holds a full copy, else two. Throws `not-found`. */
+/** Reads an index with one entity per row: one lookup for a full copy, else two. Throws `not-found`. */
 export const readByCopy = inPattern(
   'secondary index',
   async (engine: Engine, entity: Entity, index: CopyIndex, given: Values): Promise<Values> => {
     const copy = await readCopy(engine, entity, index, given);
     const isData = !isUnique(index) || isConfirmed(copy);
     if (isData && index.copies === 'everything') return toValues(entity, copy.properties);
-    // A claim is no data: whether its writer has committed is in the entity itself.
+    // A claim is not data: only the entity shows whether the writer has committed.
     const found = await follow(engine, entity, index, { row: copy });
     if (!found) throw notFound(entity, given);
     return found;
@@ -156,8 +156,8 @@ export const readByCopy = inPattern(
 );
 
 /**
- * The same, and never from a copy: the row of the index only says which entity to read, and the entity decides whether it has
- * what is given. For decisions about access, for which a copy that lags is too old. Two lookups. Throws `not-found`.
+ * As `readByCopy`, but never from the copy: the entity itself decides whether it has the given values. For access decisions,
+ * for which a stale copy is not good enough. Two lookups. Throws `not-found`.
  */
 export const readByReference = inPattern(
   'secondary index',
@@ -168,7 +168,7 @@ export const readByReference = inPattern(
   },
 );
 
-/** The row of an index whose every row is one entity. Throws `not-found`. */
+/** Reads a row of an index with one entity per row. Throws `not-found`. */
 async function readCopy({ storage }: Engine, entity: Entity, index: CopyIndex, given: Values): Promise<Row> {
   const { table, partition } = index.remote ?? entity;
   const address = { table, partition: buildKey(partition, given), row: buildKey(index.row, given) };
@@ -178,8 +178,8 @@ async function readCopy({ storage }: Engine, entity: Entity, index: CopyIndex, g
 }
 
 /**
- * Index entities pattern: the list, and a point query for each of its members; one that has moved on is left out. The whole
- * list is read for each page.
+ * Index entities pattern: reads the list, then each member with a point query, and omits members that no longer match. Each
+ * page reads the whole list.
  */
 export const readByList = inPattern(
   'index entities',

@@ -14,19 +14,19 @@ import { failTransfer, runTransfer, Transfer } from '../transfer/transfer.ts';
 import { handleMessage, isTooOld, type Log, type Message, recordPoison, type TakeHold } from './poison.ts';
 import { replacedMetadata } from './trigger-metadata.ts';
 
-/** What the queue functions call: a message becomes the work that it asks for, or poison. */
+/** The queue functions call this. It does the work of a message, or records the message as poison. */
 export interface Consumer {
   readonly engine: Engine;
   readonly entities: readonly Entity[];
   readonly log: Log;
 }
 
-/** Messages of ours are nested 6 deep; from about 2,000 on, @azure/functions runs out of stack before a queue function is called. */
+/** The app's messages have 6 levels. From about 2,000, @azure/functions exceeds the stack before it calls a queue function. */
 const MAX_NESTING = 1_000;
 
 const Sender = z.object({ traceparent: z.string() });
 
-/** A message of `index-changes`. */
+/** Handles a message of `index-changes`. */
 export async function consumeIntent({ engine, entities, log }: Consumer, message: Message): Promise<void> {
   await handle(engine, message, log, async (take) => {
     const intent = read(Intent, message.body);
@@ -38,7 +38,7 @@ export async function consumeIntent({ engine, entities, log }: Consumer, message
     if (refused !== undefined)
       throw new RowkeyError(
         'never-succeeds',
-        `Part of the message is refused: ${refused}. The message is forged, or of another declaration; the rest of it is done.`,
+        `Part of the message is rejected: ${refused}. The message is forged, or of another declaration. The rest is done.`,
       );
     recordReconcileLag(engine.now() - unwrap(message).history.since);
   });
@@ -59,26 +59,26 @@ export async function consumeTransfer({ engine, entities, log }: Consumer, messa
 }
 
 /**
- * A message that the host itself moved to a poison queue: storage was unavailable at every attempt, or the process died over
- * it. Nobody has found that it cannot succeed, so it goes back until it is too old.
+ * Handles a message that the host moved to a poison queue: storage was unavailable at every attempt, or the process died.
+ * The message may still succeed, so it is sent again until it is too old.
  */
 export async function consumePoison({ engine, entities, log }: Consumer, message: Message): Promise<void> {
   const queue = message.queue.replace(/-poison$/, '');
   const { body, history } = unwrap({ ...message, queue });
-  const unreadable = whyNever(queue, body, entities);
+  const unreadable = reasonNever(queue, body, entities);
   if (unreadable === undefined && !isTooOld(engine, history)) {
     const later = { ...history, attempts: history.attempts - message.attempts, waits: history.waits + 1 };
     await sendWork(engine, queue, { ...(body as object), history: later });
-    log.warn(`The message ${message.id} of ${queue} failed at every attempt of the host and is sent again.`);
+    log.warn(`The message ${message.id} of ${queue} failed at every attempt of the host. It is sent again.`);
     return;
   }
-  const reason = unreadable ?? 'It failed at every attempt; the log of that time says why.';
+  const reason = unreadable ?? 'Every attempt failed. See the log of that time for the reasons.';
   await recordPoison(engine, { ...message, queue }, reason);
   log.error(`The message ${message.id} of ${queue} is poison: ${reason}`);
 }
 
-/** Why a message can never be handled, or undefined for one that can. */
-function whyNever(queue: string, body: unknown, entities: readonly Entity[]): string | undefined {
+/** Returns why a message can never succeed, or undefined. */
+function reasonNever(queue: string, body: unknown, entities: readonly Entity[]): string | undefined {
   try {
     entityOf(entities, read(queue === TRANSFERS_QUEUE ? Transfer : Intent, body).entity);
     return undefined;
@@ -88,7 +88,7 @@ function whyNever(queue: string, body: unknown, entities: readonly Entity[]): st
   }
 }
 
-/** In the trace of whoever sent the message, with a link to the invocation that handles it. */
+/** Handles a message in the trace of its sender, with a link to this invocation. */
 function handle(...handling: Parameters<typeof handleMessage>): Promise<void> {
   const [, message] = handling;
   const sender = Sender.safeParse(message.body).data?.traceparent;
@@ -123,8 +123,8 @@ function whyUnreadable(body: unknown, error: z.ZodError): string {
 }
 
 function entityOf(entities: readonly Entity[], name: string): Entity {
-  // An archive is written too: what is deleted there has details, and leaves a tombstone.
+  // Archives too: an archived entity has children, and its deletion leaves a tombstone.
   const entity = withArchives(entities).find((candidate) => candidate.name === name);
   if (entity) return entity;
-  throw new RowkeyError('never-succeeds', 'The message is about an entity that this deployment does not store.');
+  throw new RowkeyError('never-succeeds', 'The message names an entity that the model does not declare.');
 }

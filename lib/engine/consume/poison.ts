@@ -14,52 +14,52 @@ import { type NotedChange, noted } from '../note-change.ts';
 import { type HeldWork, type History, holdWork, unlessUnavailable, unwrap } from '../reconcile/hold.ts';
 
 /**
- * A message that cannot succeed is taken off its queue and recorded, newest first, with its reason and its text, so that
- * an operator can send it again or drop it: at once if it never can succeed, or after its last attempt. That storage is
- * unavailable, or that others are writing, is no failure of the message: it is put off, for longer each time, for a day.
+ * A message that cannot succeed is removed from its queue and recorded, newest first, with its reason and its text, so an
+ * operator can send it again or drop it. This happens immediately if no retry can help, else after the last attempt. If
+ * storage is unavailable or other writers are in the way, the message is delayed instead, longer each time, for up to a day.
  */
 
 export const POISON_TABLE = 'poison';
-/** As `maxDequeueCount` in host.json: the host itself would move the message away after this attempt. */
+/** Equals `maxDequeueCount` in host.json: after this attempt the host would move the message to its poison queue. */
 export const MAX_ATTEMPTS = 5;
-/** Failures that have nothing to do with the message, and the least seconds to the next attempt. */
+/** Failures that are not the message's own, and the minimum delay in seconds. */
 const TEMPORARY = new Map<string, number>([
   ['busy', 5],
   ['identity-unavailable', 5],
-  // The service works on one request for 30 s at most: a write whose reply was lost has landed by then.
+  // The service spends at most 30 s on a request, so a write whose reply was lost is done by then.
   ['storage-unavailable', 30],
 ]);
 const LONGEST_DELAY_SECONDS = 300;
-/** A message that waits for longer is recorded, for an operator to look at. */
+/** A message that is delayed for longer is recorded for an operator. */
 const PATIENCE_MS = DAY_MS;
-/** After a failure, as `visibilityTimeout` in host.json. */
+/** Equals `visibilityTimeout` in host.json. */
 const RETRY_AFTER_SECONDS = 5;
-/** Failures that another attempt meets again. */
+/** Failures that every retry repeats. */
 const POINTLESS = new Set<string>(['never-succeeds', 'too-large', 'invalid-input']);
-/** Messages fail in crowds, all of one moment, so the newest rows must not all be in one partition. */
+/** Many messages fail at the same time, so the newest rows must not share one partition. */
 const PARTITION = compileTemplate('poison_{id%16}');
-/** With the one partition in which earlier releases recorded every message. */
+/** Includes the single partition of earlier releases. */
 const PARTITIONS = ['poison', ...buildKeys(PARTITION, {})];
 const READING = { concurrency: PARTITIONS.length };
 const REPLAYS_CONCURRENCY = 8;
-/** Nothing but what this module makes, so that no character needs escaping. */
+/** The form of ids that this module creates; no character needs escaping. */
 const ID = /^\d{16}_[\w-]+$/;
-/** Whoever sends a message again has it for so long; where that one dies, another may. */
+/** How long one request may take to replay a message. If the request dies, another may replay the message afterwards. */
 const REPLAY_FOR_MS = MINUTE_MS;
-/** One string property holds 32 Ki code units; a message has 64 Ki at the most. */
+/** A string property holds 32 Ki code units; a message has at most 64 Ki. */
 const PART_LENGTH = 32_000;
 const MAX_PARTS = 5;
-/** The greatest instant that a date can be: what is subtracted from it sorts newest first. */
+/** The greatest instant of a Date. The difference to it sorts newest first. */
 const LAST_INSTANT = 8_640_000_000_000_000;
 
 export interface Message {
   readonly queue: string;
   readonly id: string;
-  /** How often it was taken from its queue, this time included. */
+  /** How often the message was received, including this time. */
   readonly attempts: number;
-  /** Milliseconds. */
+  /** In milliseconds. */
   readonly insertedAt: number;
-  /** As the host gave it: parsed where it is JSON. */
+  /** As the host delivered it: parsed if it is JSON. */
   readonly body: unknown;
 }
 
@@ -79,14 +79,13 @@ export interface Log {
   error(text: string): void;
 }
 
-/** Takes the hold on the work of a message; undefined when another message has the work, or it is done. */
+/** Takes the hold on the work of a message; undefined if another message has the work, or the work is done. */
 export type TakeHold = () => Promise<Hold | undefined>;
 
 /**
- * Does the work of a message. After a failure the work goes on with another message (hold.ts), until the last attempt or
- * until the work says that a retry is pointless: then `giveUp` is called and the message is recorded. Throws when none of
- * that can be done: then the host retries, and moves the message to its own poison queue at last. The record comes last, so
- * that a message is recorded once.
+ * Does the work of a message. After a failure the work continues with another message (hold.ts) until the last attempt, or
+ * until a retry is pointless: then `giveUp` is called and the message is recorded. Throws if that fails too: then the host
+ * retries, and finally moves the message to its own poison queue. Recording comes last, so a message is recorded once.
  */
 export async function handleMessage(
   engine: Engine,
@@ -102,9 +101,9 @@ export async function handleMessage(
   try {
     await work(async () => {
       held = await holdWork(engine, message);
-      // An attempt that nobody has reported as failed: its process died, or could not reach storage.
+      // The attempts before ended without a report: their processes died, or could not reach storage.
       if (held && attempts > MAX_ATTEMPTS)
-        throw new RowkeyError('never-succeeds', 'The message stopped its process at every attempt.');
+        throw new RowkeyError('never-succeeds', 'The process stopped at every attempt to handle the message.');
       return held;
     });
     await held?.release();
@@ -114,11 +113,11 @@ export async function handleMessage(
     const wait = TEMPORARY.get(code);
     const isRetried = wait === undefined ? !POINTLESS.has(code) && attempts < MAX_ATTEMPTS : !isTooOld(engine, history);
     if (isRetried) {
-      log.warn(`The message ${id} of ${queue} failed, attempt ${attempts}, put off ${waits} times: ${reason}`);
+      log.warn(`The message ${id} of ${queue} failed at attempt ${attempts}, after ${waits} delays: ${reason}`);
       const later = wait === undefined ? history : { ...history, attempts: attempts - 1, waits: waits + 1 };
       const delaySeconds = wait === undefined ? RETRY_AFTER_SECONDS : delayOf(wait, waits);
       if (await tryPutOff(held, later, delaySeconds)) return;
-      // The host logs what is thrown, and an error of an SDK may hold a key.
+      // The host logs the error, and an SDK error may contain a key.
       throw new Error(reason);
     }
     await giveUp(reason);
@@ -128,17 +127,17 @@ export async function handleMessage(
   }
 }
 
-/** Whether a message has waited for so long that it is recorded whatever it waits for. */
+/** Whether a message was delayed for so long that it is recorded in any case. */
 export function isTooOld({ now }: Pick<Engine, 'now'>, { since }: History): boolean {
   return now() - since > PATIENCE_MS;
 }
 
-/** Seconds, longer after each wait, and never the same for many messages. */
+/** Returns seconds: more after each delay, and random, so that messages do not return together. */
 export function delayOf(least: number, waits: number): number {
   return Math.round(Math.min(least * 2 ** Math.min(waits, 10), LONGEST_DELAY_SECONDS) * (1 + Math.random() / 2));
 }
 
-/** False without a hold, or after an unknown error. If storage is unavailable, the reminder becomes visible as it is. */
+/** Returns false without a hold or after an unknown error. If storage is unavailable, the reminder stays as it is. */
 async function tryPutOff(held: HeldWork | undefined, history: History, delaySeconds: number): Promise<boolean> {
   if (!held) return false;
   try {
@@ -149,7 +148,7 @@ async function tryPutOff(held: HeldWork | undefined, history: History, delaySeco
   }
 }
 
-/** Records a message; once more for the same work changes nothing but the reason. */
+/** Records a message. Recording the same work again changes only the reason. */
 export async function recordPoison(engine: Engine, message: Message, reason: string): Promise<void> {
   const { queue } = message;
   const { body, history } = unwrap(message);
@@ -157,7 +156,7 @@ export async function recordPoison(engine: Engine, message: Message, reason: str
   const text = typeof body === 'string' ? body : jsonText(body);
   const parts = splitText(text, PART_LENGTH);
   const row = `${String(LAST_INSTANT - insertedAt).padStart(16, '0')}_${id}`;
-  if (!ID.test(row)) throw new TypeError('A message of this id or age cannot be recorded.');
+  if (!ID.test(row)) throw new TypeError('A message with this id or age cannot be recorded.');
   const properties = {
     EntityType: POISON_TABLE,
     Queue: queue,
@@ -176,8 +175,8 @@ export async function recordPoison(engine: Engine, message: Message, reason: str
 }
 
 /**
- * Newest first, over all partitions. First the ids of a page are read from each, then the rows of the page, so that no more
- * texts are read than are returned: at most two range queries a partition.
+ * Lists messages newest first, over all partitions. Reads the ids of a page from each partition, then the rows of the page,
+ * so texts are read only if they are returned: at most two range queries per partition.
  */
 export async function listPoison(
   { storage }: Engine,
@@ -192,7 +191,7 @@ export async function listPoison(
   const lasts = new Map([...page.values()].map(({ partition, row }) => [partition, row]));
   const readPage = async ([partition, last]: [string, string]) => {
     const { rows } = await readRange(storage, { table, partition, from: '', after, before: `${last}~` });
-    // Others may have been recorded meanwhile.
+    // Other messages may have been recorded meanwhile.
     return rows.filter(({ row }) => page.has(row));
   };
   const rows = (await pMap(lasts, readPage, READING)).flat().sort(byRow);
@@ -204,8 +203,8 @@ function byRow({ row: one }: Row, { row: other }: Row): number {
 }
 
 /**
- * Sends the message to its queue once more and takes it off the list; safe to repeat, as handlers are idempotent. Throws `busy`
- * where somebody else is at it: what still fails would come back once for each of them.
+ * Sends the message to its queue again and removes it from the list. Safe to repeat, because handlers are idempotent. Throws
+ * `busy` while another request replays the message: a message that still fails would be recorded once for each request.
  */
 export async function replayPoison(engine: Engine, id: string): Promise<Poison> {
   const { storage, now } = engine;
@@ -221,10 +220,10 @@ export async function replayPoison(engine: Engine, id: string): Promise<Poison> 
   return poison;
 }
 
-/** Which messages are sent again together: of this queue, and with this in their reason. */
+/** Selects messages of this queue, whose reason contains this text. */
 export const PoisonFilter = z.strictObject({ queue: z.string().optional(), reason: z.string().optional() });
 
-/** Sends those of a page again that the filter takes in. Answers their ids; one that another operator took is left out. */
+/** Replays the messages of a page that match the filter. Returns their ids, without those that another request replays. */
 export async function replayPage(
   engine: Engine,
   { queue, reason, ...page }: z.infer<typeof PoisonFilter> & { after?: string | undefined; limit: number },
@@ -249,7 +248,7 @@ export async function replayPage(
   return { replayed: replayed.filter((id) => id !== undefined), last: items.at(-1)?.id, more };
 }
 
-/** Takes a message off the list for good. */
+/** Removes a message from the list without replaying it. */
 export async function dropPoison(engine: Engine, id: string): Promise<void> {
   const address = await findPoison(engine, id);
   if (!address) throw notListed();
@@ -266,7 +265,7 @@ function notListed(): RowkeyError {
   return new RowkeyError('not-found', 'Poison message not found.');
 }
 
-/** The row of a message, be it in its own partition or in that of earlier releases. */
+/** Finds the row of a message in its partition or in that of earlier releases. */
 async function findPoison({ storage }: Engine, id: string): Promise<Row | undefined> {
   if (!ID.test(id)) return undefined;
   const [earlier = ''] = PARTITIONS;
@@ -288,7 +287,7 @@ function toPoison({ row, properties }: Row): Poison {
   };
 }
 
-/** Of an error of ours the message, which is made to be shown; of another only its kind, as it may hold anything. */
+/** The message of a RowkeyError, which is safe to show; of any other error only the name, because its message may contain data. */
 export function reasonOf(error: unknown): string {
   if (error instanceof RowkeyError) return error.message;
   return error instanceof Error ? `an unexpected ${error.name}` : 'an unexpected failure';

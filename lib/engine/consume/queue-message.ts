@@ -4,7 +4,7 @@ import { jsonText } from '../json-text.ts';
 import { MAX_ATTEMPTS, type Message } from './poison.ts';
 import { replacedMetadata } from './trigger-metadata.ts';
 
-/** What the queue trigger gives of a message. What the body replaces is not believed. */
+/** Reads a message from the queue trigger. Ignores metadata that the body may have replaced. */
 export function toMessage(queue: string, body: unknown, { triggerMetadata = {} }: InvocationContext): Message {
   const replaced = new Set(replacedMetadata(body));
   const given = (name: string) => (replaced.has(name.toLowerCase()) ? undefined : triggerMetadata[name]);

@@ -1,7 +1,6 @@
 /**
- * The names under which the Functions host gives a function what it knows of a message. The host puts the top-level
- * properties of a JSON body over them, ignoring case, so a body that has such a property hides what the host knows. No
- * message of this app has one.
+ * The names of the metadata that the Functions host passes with a message. Top-level properties of a JSON body replace
+ * metadata of the same name, ignoring case. No message of the app has such a property.
  */
 const TRIGGER_METADATA = new Set([
   'queuetrigger',
@@ -13,7 +12,7 @@ const TRIGGER_METADATA = new Set([
   'popreceipt',
 ]);
 
-/** The names of trigger metadata that a message body replaces, in lower case. */
+/** Returns the names of the metadata that a message body replaces, in lower case. */
 export function replacedMetadata(body: unknown): string[] {
   if (typeof body !== 'object' || body === null || Array.isArray(body)) return [];
   return Object.keys(body)

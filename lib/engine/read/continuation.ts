@@ -7,11 +7,11 @@ import { readRow, tryAction } from '../../storage/rows.ts';
 import type { Storage } from '../../storage/storage.ts';
 
 /**
- * Continuation tokens name the last row that was read, so that they stay good however the data changes; they are
- * signed and bound to their query, so that they cannot be made up or used to read what another query would not give.
+ * A continuation token names the last row that was read, so it stays valid when data changes. It is signed and bound to its
+ * query, so a caller can neither forge one nor use it to read what another query would not return.
  */
 
-/** What all instances of a deployment share and nobody writes by hand. */
+/** The table of the engine's own state, shared by all instances of a deployment. */
 export const SYSTEM_TABLE = 'system';
 const SECRET_ADDRESS = { table: SYSTEM_TABLE, partition: 'secrets', row: 'continuation' };
 const SECRET_BYTES = 32;
@@ -20,7 +20,7 @@ const Position = z.object({ row: z.string(), period: z.string().optional(), part
 /** The last row read, with its period if each period has a table, and its partition if a whole table is read. */
 export type Position = z.infer<typeof Position>;
 
-/** Makes a token for `position` within `query`, any text that names what is asked and for whom. */
+/** Creates a token for `position` in `query`, a text that identifies the query and its caller. */
 export async function toContinuation(storage: Storage, query: string, position: Position): Promise<string> {
   return new SignJWT({ ...position })
     .setProtectedHeader({ alg: 'HS256' })
@@ -28,7 +28,7 @@ export async function toContinuation(storage: Storage, query: string, position: 
     .sign(await secretOf(storage));
 }
 
-/** The position in a token. Throws `invalid-input` when it was not made here for this query. */
+/** Returns the position in a token. Throws `invalid-input` unless the token was created for this query. */
 export async function fromContinuation(storage: Storage, query: string, token: string): Promise<Position> {
   const secret = await secretOf(storage);
   try {
@@ -45,13 +45,13 @@ export async function fromContinuation(storage: Storage, query: string, token: s
 
 const secrets = new WeakMap<Storage, Promise<Uint8Array>>();
 
-/** Read once a process; made by whoever needs it first. */
+/** Read once per process, and created by the first process that needs it. */
 function secretOf(storage: Storage): Promise<Uint8Array> {
   const known = secrets.get(storage);
   if (known) return known;
   const secret = runUnexplained(() => readOrMakeSecret(storage));
   secrets.set(storage, secret);
-  // A failure is not remembered.
+  // Failures are not cached.
   secret.catch(() => secrets.delete(storage));
   return secret;
 }

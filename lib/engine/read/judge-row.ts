@@ -10,11 +10,12 @@ import { RowkeyError } from '../../errors.ts';
 import type { Row } from '../../storage/rows.ts';
 
 /**
- * Decides whether a row is an entity. Every read path, every write and the consistency check ask here.
+ * Decides whether a row is an entity, for every read, every write and the consistency check.
  *
- * The type of a row decides where only the API writes the entity. Clients with a grant write some entities straight to
- * storage, and a grant limits the keys alone: any property of such a row may have any value. There, no system property
- * counts, the keys of the row decide the values of the key fields, and all other fields must be as the entity is declared.
+ * If only the API writes an entity, the type of the row decides. Clients with a grant write some entities directly to
+ * storage, and a grant limits only the keys: any property of such a row may have any value. For these entities, system
+ * properties are ignored, the keys of the row decide the values of the key fields, and all other fields must match the
+ * schema.
  */
 export type Judged =
   | { readonly is: 'entity'; readonly snapshot: Live }
@@ -30,23 +31,23 @@ export function judgeRow(entity: Entity, row: Row): Judged {
   if (snapshot?.state !== 'live') return { is: 'other' };
   if (!isClients) return { is: 'entity', snapshot };
   const key = keyOf(entity, row, snapshot.values);
-  const judged = key ? valuesOf(entity, row, key) : { reason: 'No entity can have these keys.' };
+  const judged = key ? valuesOf(entity, row, key) : { reason: 'No entity has keys of this form.' };
   if ('values' in judged) return { is: 'entity', snapshot: { ...snapshot, values: judged.values } };
   return { is: 'refused', ...judged, snapshot: { ...snapshot, values: {} }, isReachable: key !== undefined };
 }
 
-/** The entity that a row is, for a reader. */
+/** Returns the entity in a row, or undefined if the row is no entity. */
 export function entityIn(entity: Entity, row: Row): Live | undefined {
   const judged = judgeRow(entity, row);
   return judged.is === 'entity' ? judged.snapshot : undefined;
 }
 
-/** The fields of the key as the keys of the row give them, or undefined where the API never makes these keys. */
+/** Returns the key fields as read from the keys of the row, or undefined if the API never writes such keys. */
 function keyOf(entity: Entity, row: Row, stored: Values): Values | undefined {
   const inPartition = parseKey(entity.partition, row.partition);
   const inRow = parseKey(entity.row, entityRow(entity, row));
   if (!inPartition || !inRow) return undefined;
-  // A field that is in a key as a hash alone cannot be read back.
+  // A field that a key contains only as a hash cannot be read back.
   const parsed: Values = { ...pick(stored, entity.keyFields), ...inPartition, ...inRow };
   const texts = Object.entries(pick(parsed, entity.keyFields)).map(([field, value]) => [field, String(value)]);
   try {
@@ -80,26 +81,26 @@ function valuesOf(entity: Entity, row: Row, key: Values): { values: Values } | {
     return reason === undefined ? { values: key } : { reason };
   }
   const other = Object.entries(entity.columns).find(([name, type]) => !isOfType(type, row.properties[name]));
-  // An earlier version may have declared another type.
+  // An earlier version may have had another type.
   if (other && storedVersion(entity, row.properties) === entity.version)
-    return { reason: `The property ${other[0]} is not stored as ${other[1]}.` };
+    return { reason: `The property "${other[0]}" has the wrong type; ${other[1]} is expected.` };
   try {
     const values: Values = { ...key, ...toValues(entity, row.properties) };
     const field = entity.keyFields.find((name) => !hasKeys(entity, row, { ...key, [name]: values[name] }));
-    if (field) return { reason: `The field ${field} does not agree with the keys of the row.` };
+    if (field) return { reason: `The field "${field}" differs from the keys of the row.` };
     const checked = validate(entity, omit(values, decidedFields(entity)));
     const derived = Object.keys(entity.derived).find((name) => !isDeepStrictEqual(values[name], checked[name]));
-    if (derived) return { reason: `The field ${derived} does not follow from the others.` };
-    // A field that is not stored has no value, although the schema may have a default for it.
+    if (derived) return { reason: `The derived field "${derived}" differs from its computed value.` };
+    // A field that is not stored has no value, even if the schema has a default.
     return { values: pick(checked, Object.keys(values)) };
   } catch (error) {
     if (error instanceof RowkeyError) return { reason: error.message };
-    // An upgrade throws on what no earlier version of the API has stored.
-    return { reason: 'The row is not as an earlier version of the declaration made rows.' };
+    // An upgrade throws on rows that no earlier version of the API has written.
+    return { reason: 'The row cannot be upgraded: no earlier version of the declaration writes such rows.' };
   }
 }
 
-/** Whether a property is as the API stores a field of this type. A number has the type that its value has in JSON. */
+/** Whether a property has the form in which the API stores a field of this type. A number has the type of its JSON value. */
 function isOfType(type: ColumnType, property: unknown): boolean {
   if (property === undefined) return true;
   if (type === 'String' || type === 'Json') return typeof property === 'string';

@@ -4,29 +4,29 @@ import { fieldSchemas } from '../../define/field-schema.ts';
 import { BLOB_PREFIX, isInBlob } from '../../define/reference.ts';
 import { type ReadBound, type Row, textLength } from '../../storage/rows.ts';
 
-/** How long a page may become, and how much of it is in memory meanwhile. All lengths are in characters. */
+/** Bounds the length of a page and the memory that reading it takes. All lengths are in characters. */
 
-/** A page ends with the item that reaches this length; it has one item at least. */
+/** A page ends with the item that reaches this length; it has at least one item. */
 export const PAGE_LENGTH = 4_194_304;
-/** The rows of one storage call are not longer than this in total. */
+/** The total length of the rows of one storage call. */
 const CALL_LENGTH = 8 * PAGE_LENGTH;
-/** 1 MiB, in which a character takes two bytes. */
+/** 1 MiB at two bytes per character. */
 const LONGEST_ROW = 524_288;
 const LONGEST_PROPERTY = 32_768;
-/** Keys, and what all rows have of our own. */
+/** Keys and system properties. */
 const SYSTEM_LENGTH = 4_096;
 
-/** The bound for reading rows of which nothing is known. */
+/** The bound for rows of unknown length. */
 export const ANY_ROWS: ReadBound = { length: PAGE_LENGTH, rowsPerCall: CALL_LENGTH / LONGEST_ROW };
 
-/** The bound for reading rows of these entities, with these of their fields: the declaration says how long a row can be. */
+/** The bound for rows of these entities with these fields, from the longest row that the declarations allow. */
 export function readBound(entities: readonly Entity[], select?: readonly string[]): ReadBound {
   const longest = Math.max(...entities.map((entity) => longestRow(entity, select ?? Object.keys(entity.columns))));
   return { length: PAGE_LENGTH, rowsPerCall: Math.floor(CALL_LENGTH / longest) };
 }
 
 function longestRow(entity: Entity, select: readonly string[]): number {
-  // Clients may write properties that nobody declared.
+  // Clients may write undeclared properties.
   if (isWrittenByClients(entity)) return LONGEST_ROW;
   const fields = fieldSchemas(entity.schema);
   const lengths = select.map((field) => {
@@ -42,7 +42,7 @@ function longestRow(entity: Entity, select: readonly string[]): number {
   );
 }
 
-/** The first items, up to the one with which the page is full. */
+/** Returns the first items, up to the one that fills the page. */
 export function withinPage<Item>(items: readonly Item[], lengthOf: (item: Item) => number): readonly Item[] {
   let length = 0;
   const end = items.findIndex((item) => {
@@ -52,14 +52,14 @@ export function withinPage<Item>(items: readonly Item[], lengthOf: (item: Item) 
   return end < 0 ? items : items.slice(0, end + 1);
 }
 
-/** A text in a blob counts, as it is fetched with its row. */
+/** Includes a text in a blob, which is fetched with its row. */
 export function rowLength({ properties }: Row): number {
   const inBlobs = Object.entries(properties).filter(([name]) => name.startsWith(BLOB_PREFIX));
   const length = (text: unknown) => Number(/"length":(\d+)/.exec(String(text))?.[1] ?? 0);
   return inBlobs.reduce((sum, [, text]) => sum + length(text), textLength(properties));
 }
 
-/** The same for the fields of an entity. */
+/** As `rowLength`, for the fields of an entity. */
 export function valuesLength(values: Values): number {
   const inBlobs = Object.values(values).filter(isInBlob);
   return inBlobs.reduce((sum, { length }) => sum + length, JSON.stringify(values).length);

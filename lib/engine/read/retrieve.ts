@@ -14,15 +14,15 @@ import { entityIn } from './judge-row.ts';
 import { PAGE_LENGTH, readBound, rowLength, valuesLength, withinPage } from './page-length.ts';
 import { periodsToRead, readPeriods } from './read-periods.ts';
 
-/** Reading by key and by range. Only what is called a scan reads a whole table. */
+/** Reads by key and by range. Only functions whose name says scan read a whole table. */
 
 export interface Page {
   readonly items: readonly Values[];
-  /** Where the next page begins, when there is more. */
+  /** The start of the next page, if there is one. */
   readonly next: Position | undefined;
 }
 
-/** As many as a page of a range can hold. */
+/** The most items of a page of a range. */
 const MAX_CHILDREN = 1_000;
 
 export interface PageOptions {
@@ -31,11 +31,11 @@ export interface PageOptions {
 }
 
 export interface RangeOptions extends PageOptions {
-  /** Bounds of the first field of the row key, inclusive, read as prefixes. */
+  /** Inclusive bounds of the first field of the row key; each is a prefix. */
   readonly from?: string | undefined;
   readonly to?: string | undefined;
   readonly select?: readonly string[] | undefined;
-  /** Only those with these values: storage looks at every row of the range for them. */
+  /** Only entities with these values. Storage reads every row of the range. */
   readonly where?: Values | undefined;
 }
 
@@ -50,13 +50,13 @@ export const readEntity = inPattern(
 );
 
 export interface ChildrenOptions {
-  /** The fields of each kind, by its name; without it all but the large ones. */
+  /** The fields of each kind by its name; without it all except large fields. */
   readonly select?: Readonly<Record<string, readonly string[] | undefined>>;
 }
 
 /**
- * An entity with its children of the kinds that are named, by kind: one range query. Throws `not-found`, and `too-large` where
- * the children are more than a page holds: a part of them could be taken for all.
+ * Reads an entity with its children of these kinds in one range query. Throws `not-found`, and `too-large` if the children
+ * exceed a page, because a caller could mistake a part of them for all.
  */
 export const readWithChildren = inPattern(
   'compound key',
@@ -72,19 +72,19 @@ export const readWithChildren = inPattern(
     const { before } = rangeOfPrefix(prefix);
     const fields = new Map(kinds.map((kind) => [kind, withKeyOfSealed(kind, select[kind.name] ?? smallFields(kind))]));
     const all = [entity, ...kinds];
-    // An older version is upgraded as a whole.
+    // An upgrade needs the whole row.
     const isWhole =
       all.some(({ version }) => version > 1) || [...fields.values()].every((names) => names === undefined);
     const columns = ({ columns }: Entity) => Object.keys(columns);
     const stored = all.flatMap((kind) => storedNames(kind, fields.get(kind) ?? columns(kind)));
-    // Where they escape a `_` of its key, they are not right behind it: it takes a read of its own.
+    // If the children's keys escape a `_` of the parent's key, the children do not follow the parent, which takes its own read.
     const isBeside = prefix.startsWith(row);
     const { rows, more } = await readRange(storage, {
       table,
       partition,
       from: isBeside ? row : prefix,
       before,
-      // The keys of other entities may be between the two.
+      // Keys of other entities may lie between the two.
       without: isBeside ? { after: row, before: prefix } : undefined,
       type: all.map(({ name }) => name),
       select: isWhole ? undefined : [...new Set(stored)],
@@ -112,12 +112,12 @@ export const readWithChildren = inPattern(
   },
 );
 
-/** The fields that a list has unless others are selected: all but the large ones. Undefined where none is large. */
+/** The default fields of a list: all except large ones. Undefined if no field is large. */
 export function smallFields({ columns, large }: Entity): string[] | undefined {
   return large.length === 0 ? undefined : Object.keys(columns).filter((field) => !large.includes(field));
 }
 
-/** Fields to read for those that are asked for: what is encrypted is bound to the key. */
+/** The fields to read for the selected ones. Decryption needs the key fields, because a ciphertext is bound to its key. */
 function withKeyOfSealed(entity: Entity, select: readonly string[] | undefined): readonly string[] | undefined {
   return select?.some((field) => entity.encrypted.includes(field)) ? [...entity.keyFields, ...select] : select;
 }
@@ -131,14 +131,14 @@ export const readEntities = inPattern(
     const bounds = keyRange(entity.row, { from, to });
     const isClients = isWrittenByClients(entity);
     const type = typeOf(entity);
-    // A row that a client wrote may leave the fields of its key to its keys.
+    // In a row that a client wrote, only the keys may contain the key fields.
     const asked = isClients ? omit(options.where ?? {}, entity.keyFields) : options.where;
     const where = fieldsToProperties(entity, asked ?? {});
     const wanted = withKeyOfSealed(entity, options.select);
-    // An older version is upgraded as a whole, and what a client wrote is checked as a whole.
+    // An upgrade, and the check of a row that a client wrote, need the whole row.
     const isWhole = entity.version > 1 || isClients;
     const select = wanted && !isWhole ? storedNames(entity, wanted) : undefined;
-    // Storage sees an older version as it lies there: such rows are read all the same, and judged once they are upgraded.
+    // Storage compares rows of older versions as they are stored. So all of them are read, and compared after the upgrade.
     const orVersionBefore = entity.version > 1 ? entity.version : undefined;
     const bound = readBound([entity], isWhole ? undefined : wanted);
     const common = { partition, where, orVersionBefore, select, limit: top, bound };
@@ -154,7 +154,7 @@ export const readEntities = inPattern(
   },
 );
 
-/** A table scan: reads every row of the table, and is asked for by its name or not at all. */
+/** A table scan: reads every row of the table. Nothing else calls this implicitly. */
 export const scanEntities = inPattern(
   'table scan',
   async (engine: Engine, entity: Entity, { top, after }: PageOptions): Promise<Page> => {
@@ -174,7 +174,7 @@ export const scanEntities = inPattern(
   },
 );
 
-/** The type of row to ask storage for: any, where a client may have written another. */
+/** The `EntityType` to filter by; undefined if clients write the rows, which may then have any type. */
 function typeOf(entity: Entity): string | undefined {
   return isWrittenByClients(entity) ? undefined : entity.name;
 }
@@ -187,7 +187,7 @@ function toPage(
 ): Page {
   const rows = withinPage(read, rowLength);
   const more = hasMore || rows.length < read.length;
-  // Storage has compared the others.
+  // Storage has compared the other rows.
   const isToCompare = ({ properties }: Row) =>
     isWrittenByClients(entity) || storedVersion(entity, properties) < entity.version;
   const items = rows

@@ -13,20 +13,20 @@ import { withPeriodTable } from '../period-tables.ts';
 import { readLive } from '../write/entity-store.ts';
 
 export const Operation = z.strictObject({
-  /** Begins with its day, which names its table. */
+  /** Begins with the date that chooses the table. */
   operationId: z.string().regex(/^\d{4}-\d{2}-\d{2}-[0-9a-f-]{36}$/, 'an id of an operation is needed'),
   operation: z.enum(['archive', 'move', 'create']),
   entity: z.string(),
   status: z.enum(['running', 'succeeded', 'failed']),
   reason: z.string().optional(),
-  /** The key of the entity when the operation was asked for. */
+  /** The key of the entity at the time of the request. */
   key: z.record(z.string(), z.unknown()),
-  /** Where a move takes it. */
+  /** The new values of a move. */
   to: z.record(z.string(), z.unknown()).optional(),
 });
 
 /**
- * What became of a request that was answered before it was done: an archive or a move; and the key that was made up for one
+ * The state of a request that returned before its work was done (an archive or a move), and the generated key of a create
  * that may be repeated. Each day has a table.
  */
 export const operations = linkEntity(
@@ -42,12 +42,12 @@ export const operations = linkEntity(
 export type Operation = z.infer<typeof Operation>;
 type OperationKey = Pick<Operation, 'operation' | 'entity' | 'operationId'>;
 
-/** The id of an operation that begins at `now`, in milliseconds; the same for the same `id` on the same day, UTC. */
+/** Returns the id of an operation that begins at `now` (milliseconds): the same for one `id` on one day (UTC). */
 export function newOperationId(now: number, id: string = randomUUID()): string {
   return `${periodOf('day', now)}-${id}`;
 }
 
-/** Records where the operation stands, over what was recorded before; or, with `insert`, if nothing was. */
+/** Records the state of an operation. With `insert`, throws if there is one. */
 export async function writeOperation(
   engine: Engine,
   operation: Operation,
@@ -60,16 +60,16 @@ export async function writeOperation(
   await withPeriodTable(engine, table, write);
 }
 
-/** Undefined where there is none, or none of this entity: an id alone opens nothing. */
+/** Returns undefined if the operation does not exist or is of another entity: the id alone gives no access. */
 export async function findOperation(engine: Engine, of: OperationKey): Promise<Values | undefined> {
   const known = Operation.shape.operationId.safeParse(of.operationId).success;
-  // An id of the right form may begin with a date that no calendar has.
+  // An id of the right form may begin with an invalid date.
   const address = known ? addressIfAny(operations, of) : undefined;
   const found = address && (await readLive(engine, operations, address));
   return found?.values.entity === of.entity && found.values.operation === of.operation ? found.values : undefined;
 }
 
-/** The same. Throws `not-found`. */
+/** As `findOperation`. Throws `not-found`. */
 export async function readOperation(engine: Engine, of: OperationKey): Promise<Operation> {
   const found = await findOperation(engine, of);
   if (found) return Operation.parse(found);

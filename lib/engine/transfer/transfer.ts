@@ -27,25 +27,25 @@ import { findOperation, newOperationId, type Operation, writeOperation } from '.
  *
  *   request    read the source -> record the operation -> send the message: 202
  *   consumer   insert or replace at the destination, closed to writers
- *              -> a move: hand the rows of unique indexes over
- *              -> the source becomes a tombstone that names the operation, if unchanged; else over again
- *              -> open the destination -> take the tombstone away
- *   refused    a move hands the rows back -> the destination goes: the source is as it was
+ *              -> a move: hand over the rows of unique indexes
+ *              -> if the source is unchanged, turn it into a tombstone that names the operation; else start over
+ *              -> open the destination -> delete the tombstone
+ *   rejected   a move hands the rows back -> delete the destination: the source is as before
  *
- * At every instant the entity is in at least one of the two. The tombstone is the point of no return: a source that is
- * gone without one was deleted by a caller, and then the destination goes too, as nothing acknowledged may be undone.
- * A message names one life of the entity (its incarnation), and the entity begins another where it arrives, so that a
- * doubled or late message finds nothing to do.
+ * The entity always exists in at least one of the two places. The tombstone is the point of no return: a source that
+ * disappeared without one was deleted by a caller, and then the destination is deleted too, because an acknowledged
+ * deletion must last. A message names one incarnation of the entity, and the entity gets another at the destination, so a
+ * duplicate or late message finds nothing to do.
  */
 
-/** Not strict, as `Intent` is not. */
+/** Not strict, for the same reason as `Intent`. */
 export const Transfer = z.object({
   ...MESSAGE,
   operation: z.enum(['archive', 'move']),
   operationId: z.string().min(1),
   entity: z.string().min(1),
   key: z.record(z.string(), z.unknown()),
-  /** The fields of the key that a move changes. */
+  /** The key fields that a move changes. */
   to: z.record(z.string(), z.unknown()).optional(),
   incarnation: z.string().min(1),
 });
@@ -54,14 +54,14 @@ export type Transfer = z.infer<typeof Transfer>;
 const CLAIM_WAIT_MS = 250;
 
 /**
- * Asks for an entity to be put into its archive. Answers the id of the operation, which follows from `id` where that is given,
- * so that a request that is repeated on the same day is done once. Throws `not-found`.
+ * Requests that an entity be archived and returns the id of the operation. A given `id` determines that id, so a request
+ * that is repeated on the same day is executed once. Throws `not-found`.
  */
 export async function requestArchive(engine: Engine, entity: Entity, key: Values, id?: string): Promise<string> {
   return request(engine, entity, { operation: 'archive', key }, id);
 }
 
-/** Asks for an entity to be moved: `input` gives new values of its movable fields. Throws `not-found`, `invalid-input`. */
+/** Requests a move; `input` has new values of movable fields. Throws `not-found`, `invalid-input`. */
 export async function requestMove(
   engine: Engine,
   entity: Entity,
@@ -83,7 +83,7 @@ export async function requestMove(
   return request(engine, entity, { operation: 'move', key, to }, id);
 }
 
-/** What the body of a move says. */
+/** Returns the schema of the body of a move. */
 export function moveSchema(entity: Entity): z.ZodObject {
   return entity.schema.pick(maskOf(entity.movable)).required().strict();
 }
@@ -100,7 +100,7 @@ async function request(
   if (earlier && earlier.status !== 'running') return operationId;
   const address = addressOf(entity, asked.key);
   const source = await readLive(engine, entity, address);
-  // One that runs may be about to be done; one whose process died before it was sent is sent now.
+  // A running operation may be in progress. If its process died before sending the message, the message is sent now.
   if (!source && earlier) return operationId;
   if (!source) throw notFound(entity, asked.key);
   const transfer: Transfer = {
@@ -117,7 +117,7 @@ async function request(
   return operationId;
 }
 
-/** Does what a message of the queue `transfers` asks for, however often and late it comes. Throws to be tried again. */
+/** Executes a message of the queue `transfers`, which may be a duplicate or late. Throws to be retried. */
 export const runTransfer = inPattern(
   'archive or move',
   async (
@@ -127,10 +127,13 @@ export const runTransfer = inPattern(
     { hold }: { readonly hold: Hold } = { hold: holdFor(engine, UNHELD_MS) },
   ): Promise<void> => {
     const destination = transfer.operation === 'archive' ? entity.archive : entity;
-    if (!destination) throw new RowkeyError('never-succeeds', `The entity ${entity.name} has no archive.`);
+    if (!destination) throw new RowkeyError('never-succeeds', `"${entity.name}" has no archive.`);
     const recorded = await recordOf(engine, transfer);
     if (!recorded)
-      throw new RowkeyError('never-succeeds', 'No such operation is recorded with this key, or it ended too long ago.');
+      throw new RowkeyError(
+        'never-succeeds',
+        'Operation not found: the message does not match a recorded operation, or the operation ended too long ago.',
+      );
     if (recorded.status === 'succeeded') return;
     const from = addressOf(entity, transfer.key);
     const to = addressOf(destination, { ...transfer.key, ...transfer.to });
@@ -141,8 +144,7 @@ export const runTransfer = inPattern(
 );
 
 /**
- * Records that an operation came to nothing, unless a double of its message has done it meanwhile, or no such operation is
- * recorded.
+ * Records that an operation failed, unless a duplicate of its message has succeeded or no such operation is recorded.
  */
 export async function failTransfer(engine: Engine, transfer: Transfer, reason: string): Promise<void> {
   const recorded = await recordOf(engine, transfer);
@@ -150,8 +152,8 @@ export async function failTransfer(engine: Engine, transfer: Transfer, reason: s
 }
 
 /**
- * The operation as it was recorded when it was asked for, with a key and new values that were checked then. Undefined for a
- * message that says otherwise: whoever can write to the queue can name any key.
+ * Returns the operation as recorded at the time of the request, when its key and new values were checked. Undefined if the
+ * message differs from the record: anyone who can write to the queue can name any key.
  */
 async function recordOf(engine: Engine, transfer: Transfer): Promise<Values | undefined> {
   const recorded = await findOperation(engine, transfer);
@@ -169,12 +171,12 @@ interface Work {
   readonly hold: Hold;
 }
 
-const GONE = 'It was deleted, or changed its key, before its turn came.';
-const TAKEN = 'There is another one with this key already.';
-/** Why an entity cannot be where it is to go, or its children not go along, however often that is tried. */
+const GONE = 'The entity was deleted, or its key changed, before the operation ran.';
+const TAKEN = 'Another entity has this key at the destination.';
+/** Reasons why the entity or its children can never be written at the destination. */
 const REFUSALS = new Set<string>(['duplicate-value', 'too-large', 'invalid-input']);
 
-/** Goes on from whatever state the two are in; answers why it cannot be done, or undefined when it is. */
+/** Continues from any state of the two rows. Returns why the transfer cannot be done, or undefined once it is done. */
 async function carry(work: Work): Promise<string | undefined> {
   const { engine, entity, destination, transfer, from, to, hold } = work;
   const dropArrived = (before: Snapshot) => tryCommit(work, destination, { address: to, before, after: undefined });
@@ -183,16 +185,16 @@ async function carry(work: Work): Promise<string | undefined> {
   let refused: string | undefined;
   for (;;) {
     await hold.keep();
-    // In this order: where the source is still there, a double of this message had not opened the destination before.
+    // In this order: if the source still exists, no duplicate of this message has opened the destination before.
     const reached = await readDestination(work);
     const source = toSnapshot(entity, await readRow(engine.storage, from));
     if (source.state === 'tombstone' && source.movedTo === transfer.operationId) {
-      await open(work);
+      await openDestination(work);
       await tryAction(engine.storage, from, { kind: 'delete', row: from.row, etag: source.etag });
       return undefined;
     }
     if (source.state !== 'live' || source.system.Incarnation !== transfer.incarnation) {
-      // And in this one: a source that a double took away had reached the destination before.
+      // In this order: a source that a duplicate has deleted had been written to the destination before.
       const { ours } = await readDestination(work);
       if (ours && !ours.system.MovingFrom) return undefined;
       if (!ours || (await dropArrived(ours))) return GONE;
@@ -209,10 +211,10 @@ async function carry(work: Work): Promise<string | undefined> {
     }
     const arrival = { incarnation: transfer.operationId, movingFrom: JSON.stringify([from.partition, from.row]) };
     try {
-      // The source's ETag stands for the rows that go with it as well: each write of such a row touches the source.
+      // The source's ETag covers its children too: each write of a child touches the source.
       if (copiedFrom !== source.etag) {
         after = await toPlaced(engine, entity, source.values, { entity: destination, to: transfer.to ?? {} });
-        const carried = await carriedRows(work);
+        const carried = await readCarriedRows(work);
         const change = { address: to, before: arrived, after, arrival, carried };
         if (!(await tryCommit(work, destination, change))) continue;
         copiedFrom = source.etag;
@@ -221,7 +223,7 @@ async function carry(work: Work): Promise<string | undefined> {
       if (destination === entity && !(await handOver(work, after, life))) continue;
       await tryCommit(work, entity, { address: from, before: source, after: undefined, movedTo: transfer.operationId });
     } catch (error) {
-      // One of this key has just come there: it may be ours, by a double of this message.
+      // Another writer has just inserted this key, perhaps a duplicate of this message.
       if (error instanceof RowkeyError && error.code === 'duplicate-key') continue;
       if (!(error instanceof RowkeyError && REFUSALS.has(error.code))) throw error;
       refused = error.message;
@@ -229,8 +231,8 @@ async function carry(work: Work): Promise<string | undefined> {
   }
 }
 
-/** The rows that go with the entity. */
-async function carriedRows({ engine, entity, destination, transfer, from, to }: Work): Promise<CarriedRows> {
+/** Reads the rows that move with the entity. */
+async function readCarriedRows({ engine, entity, destination, transfer, from, to }: Work): Promise<CarriedRows> {
   const put: CarriedRows['put'][number][] = [];
   const drop: string[] = [];
   for (const pattern of entity.patterns) {
@@ -242,14 +244,14 @@ async function carriedRows({ engine, entity, destination, transfer, from, to }: 
   return { put, drop };
 }
 
-/** What is at the destination, and whether it is there by this very operation. */
+/** Reads the destination and whether this operation has written it. */
 async function readDestination({ engine, destination, transfer, to }: Work) {
   const arrived = toSnapshot(destination, await readRow(engine.storage, to));
   const ours = arrived.state === 'live' && arrived.system.Incarnation === transfer.operationId ? arrived : undefined;
   return { arrived, ours };
 }
 
-/** False when another writer came between; what both are now has to be read again. */
+/** Returns false if another writer was faster; both rows must then be read again. */
 async function tryCommit({ engine }: Work, entity: Entity, change: Change): Promise<boolean> {
   try {
     await droppingBlobs(engine, entity, [change], () => commit(engine, entity, [change]));
@@ -262,18 +264,18 @@ async function tryCommit({ engine }: Work, entity: Entity, change: Change): Prom
 
 interface HandOver {
   readonly from: Address;
-  /** The life of the giver. */
+  /** The incarnation of the giver. */
   readonly incarnation: string;
   readonly to: Address;
-  /** Of the giver when it was copied; without it, it is handed back what may be handed back. */
+  /** The giver's ETag when it was copied. Without it, rows are handed back as far as possible. */
   readonly etag?: string;
 }
 
 /**
- * Gives the rows of unique indexes that belong to one of the two to the other, which is committed: each under its ETag,
- * and none while a writer has a live claim on it. The giver is read after the row, so that nothing is taken from one that
- * came under its key later: false when it is gone, or has changed. A row that is not there, as its index is new or its key has
- * a part that moves, is claimed for who gets it. Throws `duplicate-value` where it is another's.
+ * Hands the rows of unique indexes from the giver to the taker, which is committed: each under its ETag, and none while a
+ * writer has a live claim on it. Reads the giver after the row, so nothing is taken from a later entity with the same key;
+ * returns false if the giver is deleted or has changed. A missing row (a new index, or a key with a part that moves) is
+ * claimed for the taker. Throws `duplicate-value` if the row belongs to another entity.
  */
 async function handOver(
   { engine, entity, transfer, hold }: Pick<Work, 'engine' | 'entity' | 'transfer' | 'hold'>,
@@ -289,7 +291,7 @@ async function handOver(
       if (row && isOwnedBy(row, to) && !isClaimed) break;
       const giver = await readLive(engine, entity, from);
       if (giver?.system.Incarnation !== incarnation) {
-        // By a double of this message, for one that has gone on since.
+        // A duplicate of this message handed it over, to a taker that has changed since.
         if (row && isClaimed)
           await tryAction(engine.storage, indexEntry, { kind: 'delete', row: indexEntry.row, etag: row.etag });
         return false;
@@ -320,22 +322,22 @@ async function handOver(
   return true;
 }
 
-/** Where a move that has begun cannot be: what the source wants is its own again. */
+/** Undoes a move that cannot be completed: returns the rows that the source needs. */
 async function handBack(work: Work, values: Values): Promise<void> {
   const { engine, entity, transfer, from, to } = work;
   await handOver(work, values, { from: to, incarnation: transfer.operationId, to: from });
-  // What it has let go of meanwhile has to be seen to.
+  // The source may have given up values meanwhile, so its indexes are reconciled.
   const { table, partition, row } = from;
   const items = [{ partition, row, indexEntries: indexEntriesOf(entity, values) }];
   const intent: Intent = { version: MESSAGE_VERSION, intent: randomUUID(), entity: entity.name, table, items };
   await sendWork(engine, INDEX_CHANGES_QUEUE, { ...intent, ...traceContext() });
 }
 
-/** The destination is an entity like any other from here on. */
-async function open({ engine, destination, transfer, to }: Work): Promise<void> {
+/** Opens the destination: from here on it is an ordinary entity. */
+async function openDestination({ engine, destination, transfer, to }: Work): Promise<void> {
   for (;;) {
     const found = await readLive(engine, destination, to);
-    // It may have gone on since, and another one be arriving there.
+    // The entity may have moved on since, and another transfer may be arriving there.
     if (found?.system.Incarnation !== transfer.operationId || !found.system.MovingFrom) return;
     const properties = { MovingFrom: '' };
     if (await tryAction(engine.storage, to, { kind: 'merge', row: to.row, properties, etag: found.etag })) return;
