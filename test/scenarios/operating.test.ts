@@ -40,7 +40,7 @@ describe('a message that cannot be handled', () => {
     [
       'of an unknown entity',
       JSON.stringify({ version: 1, intent: 'i', entity: 'robots', table: 'robots', items: [] }),
-      /does not store/,
+      /does not declare/,
     ],
   ])('is listed at once with its reason, replayed and deleted when it is %s', async (_, text, reason) => {
     await product.storage.queue('index-changes').sendMessage(text);

@@ -68,7 +68,7 @@ test('a transfer without a recorded operation is one poison message, however oft
   for (let round = 1; round <= 4; round += 1) {
     const all = await listed();
     expect(all.map(({ reason }) => reason)).toEqual([
-      'No such operation is recorded with this key, or it ended too long ago.',
+      'Operation not found: the message does not match a recorded operation, or the operation ended too long ago.',
     ]);
     for (const { id } of all) await replayPoison(engine, id);
     const { receivedMessageItems } = await engine.storage
