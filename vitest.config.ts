@@ -3,7 +3,7 @@ import { PATIENCE_MS } from './test/patience.ts';
 
 export default defineConfig({
   test: {
-    include: ['test/**/*.test.ts'],
+    include: ['test/**/*.test.ts', 'lib/model/**/*.test.ts'],
     globalSetup: ['test/global-setup.ts'],
     // For what hangs, and not for what is slow: beside much other work there are tests that take four minutes.
     testTimeout: 600_000,

@@ -1,5 +1,5 @@
 import { app } from '@azure/functions';
-import { model } from '../lib/model/deployment.ts';
+import { model } from '../lib/model/model.ts';
 import { registerFunctions } from '../lib/register-functions.ts';
 import { createRowkey } from '../lib/rowkey.ts';
 import { fromEnvironment } from '../lib/settings.ts';

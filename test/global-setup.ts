@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import type { TestProject } from 'vitest/node';
 import { startAzurite } from '../local/instance/azurite.ts';
+import { buildFixtures } from './fixtures/build.ts';
 import { reportTried } from './tried-faults.ts';
 
 declare module 'vitest' {
@@ -18,8 +19,8 @@ declare module 'vitest' {
 }
 
 /**
- * Builds dist/app.js, so that no test runs a stale one (about a second). Starts one Azurite for the whole run, with a
- * storage account for each test file so that files run in parallel.
+ * Builds dist/app.js and the fixtures' app, so that no test runs a stale one (some seconds). Starts one Azurite for the whole
+ * run, with a storage account for each test file so that files run in parallel.
  */
 export default async function setup(project: TestProject) {
   await build();
@@ -46,4 +47,5 @@ export default async function setup(project: TestProject) {
 
 async function build(): Promise<void> {
   await promisify(execFile)(process.execPath, ['local/commands/build.ts']);
+  await buildFixtures();
 }

@@ -8,7 +8,7 @@ import { openStorage, type Storage } from '../lib/storage/storage.ts';
 import { signToken } from '../local/instance/identity-provider.ts';
 import { secretsIn } from '../local/instance/secrets.ts';
 import { startProduct } from '../local/instance/start-product.ts';
-import { testApp } from './app.ts';
+import { deployedApp as testApp } from './fixtures/deployed-app.ts';
 import { type OpenApi, type OpenApiChecker, openapiChecker } from './openapi.ts';
 import { PATIENCE_MS } from './patience.ts';
 import { testStorage } from './storage.ts';

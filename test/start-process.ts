@@ -17,6 +17,17 @@ afterAll(() => {
 });
 
 export const ROOT = fileURLToPath(new URL('..', import.meta.url));
+const SERVE_FIXTURES = new URL('fixtures/serve-fixtures.mjs', import.meta.url).href;
+
+export interface AppOptions {
+  /** Runs the app of the repository, with its packs, instead of the fixtures' app. */
+  readonly deployed?: boolean | undefined;
+}
+
+/** The environment in which a command of `local/` works with that app. */
+export function envFor({ deployed = false }: AppOptions = {}): NodeJS.ProcessEnv {
+  return deployed ? process.env : { ...process.env, NODE_OPTIONS: `--import=${SERVE_FIXTURES}` };
+}
 
 export type Ask = (method: string, path: string, body?: object) => Promise<Response>;
 
@@ -44,11 +55,11 @@ export interface FilesProcess {
 }
 
 /** `npm start` on a data folder of its own; for the whole file. */
-export function useStartProcess(): FilesProcess {
+export function useStartProcess(app: AppOptions = {}): FilesProcess {
   let folder: string;
   let process: StartProcess;
   const startAgain = async () => {
-    process = await startCommand(folder);
+    process = await startCommand(folder, [], app);
   };
   beforeAll(async () => {
     folder = await mkdtemp(join(tmpdir(), 'rowkey-start-'));
@@ -71,15 +82,13 @@ export function useStartProcess(): FilesProcess {
 }
 
 /** Runs `npm start` without npm, on any free port, and answers when it says that it is ready. */
-export async function startCommand(data: string, ...words: readonly string[]): Promise<StartProcess> {
-  const { child, said } = spawnCommand('start', [
-    '--port',
-    '0',
-    '--data',
-    data,
-    ...words,
-    ...(UNDER_FUNC ? ['--func'] : []),
-  ]);
+export async function startCommand(
+  data: string,
+  words: readonly string[] = [],
+  app: AppOptions = {},
+): Promise<StartProcess> {
+  const start = ['--port', '0', '--data', data, ...words, ...(UNDER_FUNC ? ['--func'] : [])];
+  const { child, said } = spawnCommand('start', start, app);
   await vi.waitFor(() => expect(said()).toContain('Rowkey is ready'), {
     timeout: PATIENCE_MS,
     interval: 50,
@@ -94,12 +103,12 @@ export async function startCommand(data: string, ...words: readonly string[]): P
         .filter((line) => line.startsWith('curl')),
     url,
     async as(role) {
-      const { stdout: token } = await shell(`npm run -s token -- --role ${role} --data '${data}'`);
+      const { said: token } = await runCommand('token', ['--role', role, '--data', data], app);
       const headers = { authorization: `Bearer ${token.trim()}`, 'content-type': 'application/json' };
       return (method, path, body) =>
         fetch(`${url}/api/${path}`, { method, headers, ...(body ? { body: JSON.stringify(body) } : {}) });
     },
-    run: (script, ...others) => runCommand(script, ...others, '--data', data),
+    run: (script, ...others) => runCommand(script, [...others, '--data', data], app),
     async end(signal = 'SIGTERM') {
       child.kill(signal);
       const [code] = await once(child, 'exit');
@@ -109,21 +118,31 @@ export async function startCommand(data: string, ...words: readonly string[]): P
 }
 
 /** Runs a command of `local/` to its end. */
-export async function runCommand(script: string, ...words: readonly string[]) {
-  const { child, said } = spawnCommand(script, words);
+export function runCommand(script: string, words: readonly string[], app: AppOptions = {}) {
+  return runScript(`local/commands/${script}.ts`, words, app);
+}
+
+/** Runs a script to its end. */
+export async function runScript(path: string, words: readonly string[], app: AppOptions = {}) {
+  const { child, said } = spawnScript(path, words, app);
   const [code] = await once(child, 'close');
   return { code, said: said() };
 }
 
 /** Runs a line as a user types it. */
-export function shell(line: string) {
-  return promisify(execFile)('sh', ['-c', line], { cwd: ROOT });
+export function shell(line: string, app: AppOptions = {}) {
+  return promisify(execFile)('sh', ['-c', line], { cwd: ROOT, env: envFor(app) });
 }
 
 /** Starts a command of `local/`. */
-export function spawnCommand(script: string, words: readonly string[]) {
-  const child = spawn(process.execPath, [join(ROOT, 'local/commands', `${script}.ts`), ...words], {
+export function spawnCommand(script: string, words: readonly string[], app: AppOptions = {}) {
+  return spawnScript(`local/commands/${script}.ts`, words, app);
+}
+
+function spawnScript(path: string, words: readonly string[], app: AppOptions) {
+  const child = spawn(process.execPath, [join(ROOT, path), ...words], {
     cwd: ROOT,
+    env: envFor(app),
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   children.push(child);

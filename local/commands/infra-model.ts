@@ -1,6 +1,6 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { pathToFileURL } from 'node:url';
-import { model } from '../../lib/model/deployment.ts';
+import { model } from '../../lib/model/model.ts';
 import { resourcesOf } from '../../lib/operations/resources.ts';
 
 export const MODEL_FILE = new URL('../../infra/model.json', import.meta.url);

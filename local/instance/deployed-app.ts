@@ -1,6 +1,6 @@
 import { fileURLToPath } from 'node:url';
 import type { Model } from '../../lib/define/define-model.ts';
-import { model } from '../../lib/model/deployment.ts';
+import { model } from '../../lib/model/model.ts';
 
 /** A built app and the model that it serves. */
 export interface LocalApp {

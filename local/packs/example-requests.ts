@@ -20,8 +20,8 @@ export interface ExampleRequest {
 }
 
 /**
- * Requests for the first entity of the sample data, or else for the first entity of the model for which values can be made
- * from its schema; such an entity is created first. Returns undefined for a model without such an entity.
+ * Requests for the first entity of the sample data. Without sample data, values are made from the schemas, for the entity that
+ * allows the most requests, the first of which creates it. Returns undefined if no entity allows any.
  */
 export function exampleRequests(model: readonly Entity[], samples: readonly SampleRequest[]): Examples | undefined {
   // A child needs a parent that exists.
@@ -30,11 +30,12 @@ export function exampleRequests(model: readonly Entity[], samples: readonly Samp
     const entity = storable.find(({ name }) => method === 'POST' && name === path);
     if (entity && !(body instanceof Uint8Array)) return examplesOf(model, entity, body, { isStored: true });
   }
-  for (const entity of storable) {
+  const all = storable.flatMap((entity) => {
     const values = exampleValues(entity);
-    if (values) return examplesOf(model, entity, values, { isStored: false });
-  }
-  return undefined;
+    return values ? [examplesOf(model, entity, values, { isStored: false })] : [];
+  });
+  const most = Math.max(...all.map(({ requests }) => requests.length));
+  return all.find(({ requests }) => requests.length === most);
 }
 
 function examplesOf(

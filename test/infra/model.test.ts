@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import { model } from '../../lib/model/deployment.ts';
+import { model } from '../../lib/model/model.ts';
 import { AUDIT_CONTAINER } from '../../lib/operations/audit-log.ts';
 import { resourcesOf } from '../../lib/operations/resources.ts';
 import { ARRIVALS_CONTAINER } from '../../lib/patterns/attachment.ts';

@@ -4,9 +4,9 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, test, vi } from 'vitest';
 import { openStorage } from '../../lib/storage/storage.ts';
-import { runCommand, spawnCommand, useStartProcess } from '../start-process.ts';
+import { runCommand, runScript, spawnCommand, useStartProcess } from '../start-process.ts';
 
-/** With the sample, more than one page of an audit. */
+/** More than one page of a consistency check. */
 const MORE = Array.from(
   { length: 150 },
   (_, index) =>
@@ -16,7 +16,7 @@ const MORE = Array.from(
 const started = useStartProcess();
 
 async function storageOf(folder: string) {
-  const { said } = await runCommand('secret', 'storage', '--data', folder);
+  const { said } = await runCommand('secret', ['storage', '--data', folder]);
   return openStorage({ connectionString: said.trim() });
 }
 
@@ -100,7 +100,7 @@ describe('npm run verify', () => {
 
 describe('npm run soak', () => {
   test('reports no error after some seconds', async () => {
-    const { code, said } = await runCommand('soak', '--seconds', '8', '--callers', '8');
+    const { code, said } = await runScript('test/soak.ts', ['--seconds', '8', '--callers', '8', '--no-build']);
     expect({ code, said }).toEqual({ code: 0, said: expect.stringMatching(/findings {6}0\nviolations {4}0\n$/) });
     expect(Number(/requests +(\d+)/.exec(said)?.[1])).toBeGreaterThan(20);
   });

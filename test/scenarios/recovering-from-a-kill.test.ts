@@ -6,7 +6,7 @@ import { afterAll, expect, test } from 'vitest';
 import { openStorage } from '../../lib/storage/storage.ts';
 import { signToken } from '../../local/instance/identity-provider.ts';
 import { startProduct } from '../../local/instance/start-product.ts';
-import { testApp } from '../app.ts';
+import { deployedApp as testApp } from '../fixtures/deployed-app.ts';
 import { startLoad } from '../load.ts';
 import { testStorage } from '../storage.ts';
 import { countTried } from '../tried-faults.ts';

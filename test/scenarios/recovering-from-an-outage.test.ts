@@ -8,7 +8,7 @@ import { openStorage } from '../../lib/storage/storage.ts';
 import { type Azurite, startAzurite } from '../../local/instance/azurite.ts';
 import { signToken } from '../../local/instance/identity-provider.ts';
 import { type Product, startProduct } from '../../local/instance/start-product.ts';
-import { testApp } from '../app.ts';
+import { deployedApp as testApp } from '../fixtures/deployed-app.ts';
 import { startLoad } from '../load.ts';
 import { countTried } from '../tried-faults.ts';
 import { rowsOf } from '../world.ts';

@@ -9,7 +9,7 @@ import { expect, inject, onTestFinished, test, vi } from 'vitest';
 import { openStorage } from '../../lib/storage/storage.ts';
 import { startFunctionsHost } from '../../local/instance/functions-host.ts';
 import { startProduct } from '../../local/instance/start-product.ts';
-import { testApp } from '../app.ts';
+import { deployedApp as testApp } from '../fixtures/deployed-app.ts';
 import { PATIENCE_MS } from '../patience.ts';
 import { testStorage } from '../storage.ts';
 import { UNDER_FUNC } from '../under-func.ts';

@@ -8,7 +8,7 @@ import type { Role } from '../../lib/define/entity.ts';
 import { emulatorAccount, startAzurite } from '../../local/instance/azurite.ts';
 import { signToken } from '../../local/instance/identity-provider.ts';
 import { type Product, startProduct } from '../../local/instance/start-product.ts';
-import { testApp } from '../app.ts';
+import { deployedApp as testApp } from '../fixtures/deployed-app.ts';
 import { UNDER_FUNC } from '../under-func.ts';
 
 /** Published by Microsoft: earlier versions of this product used it. */

@@ -4,17 +4,20 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
-import { openStorage } from '../../lib/storage/storage.ts';
-import { command, run } from '../cli/command.ts';
-import { walkPages } from '../cli/walk-pages.ts';
-import { connectionStringOf, emulatorAccount } from '../instance/azurite.ts';
-import { signToken } from '../instance/identity-provider.ts';
-import { secretsIn } from '../instance/secrets.ts';
-import { type Product, startProduct } from '../instance/start-product.ts';
+import { openStorage } from '../lib/storage/storage.ts';
+import { command, run } from '../local/cli/command.ts';
+import { walkPages } from '../local/cli/walk-pages.ts';
+import { connectionStringOf, emulatorAccount } from '../local/instance/azurite.ts';
+import { signToken } from '../local/instance/identity-provider.ts';
+import { secretsIn } from '../local/instance/secrets.ts';
+import { type Product, startProduct } from '../local/instance/start-product.ts';
+import { buildFixtures } from './fixtures/build.ts';
+import { deployedApp } from './fixtures/deployed-app.ts';
 
 interface Options {
   readonly seconds: string;
   readonly callers: string;
+  readonly build: boolean;
 }
 
 const PNG = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==';
@@ -25,10 +28,11 @@ const GROWTH = 1.35;
 const WARM_AFTER_SECONDS = 60;
 
 const program = command(
-  'Mixed traffic against a product of its own: what it takes, and whether everything agrees afterwards.',
+  "Runs mixed traffic against the fixtures' app and reports its cost and whether everything agrees afterwards.",
 )
-  .option('--seconds <number>', 'at most 300', '60')
-  .option('--callers <number>', 'at once', '16')
+  .option('--seconds <number>', 'how long, at most 300', '60')
+  .option('--callers <number>', 'concurrent callers', '16')
+  .option('--no-build', 'runs the app that is built')
   .action(soak);
 
 interface Employee {
@@ -73,12 +77,13 @@ const DEEDS: readonly [weight: number, does: (traffic: Traffic) => Promise<void>
 ];
 const TOTAL = DEEDS.reduce((sum, [weight]) => sum + weight, 0);
 
-async function soak({ callers, ...options }: Options): Promise<void> {
+async function soak({ callers, build, ...options }: Options): Promise<void> {
   const seconds = Math.min(300, Number(options.seconds));
+  if (build) await buildFixtures();
   const folder = await mkdtemp(join(tmpdir(), 'rowkey-soak-'));
   const complaints: string[] = [];
   const log = (line: string) => void (/\[error\]|unhandled/i.test(line) && complaints.push(line));
-  const product = await startProduct({ port: 0, data: folder, log });
+  const product = await startProduct({ app: deployedApp, port: 0, data: folder, log });
   try {
     const { issuer, audience } = product.instance;
     const common = { folder, issuer, audience };

@@ -1,0 +1,5 @@
+import { defineModel } from '../define-model.ts';
+import * as entities from './entities.ts';
+
+/** The model of this app: its routes, tables and description follow from it. */
+export const model = defineModel({ entities: Object.values(entities).flat() });
