@@ -1,0 +1,91 @@
+import { execFile } from 'node:child_process';
+import { access, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline/promises';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { Command, InvalidArgumentError } from 'commander';
+import { run } from '../cli/command.ts';
+import { packsIn, removePacks } from '../packs/remove-packs.ts';
+import { entitiesFile, entityFile, entityTestFile, modelFile, readmeFile } from '../packs/starter.ts';
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+const DEFAULT_NAME = 'notes';
+/** The entity gives its name to its table, of which Azure allows 3 to 63 characters; its index needs some of them. */
+const NAME = /^[a-z][a-z0-9]{2,50}$/;
+const execute = promisify(execFile);
+
+const program = new Command()
+  .description('Makes this repository yours: removes the example packs and leaves one small entity of your own.')
+  .option(
+    '--name <name>',
+    `the name of that entity, in the plural; asked for in a terminal, ${DEFAULT_NAME} otherwise`,
+    toName,
+  )
+  .showHelpAfterError()
+  .action(init);
+
+async function init({ name: given }: { readonly name?: string }): Promise<void> {
+  await requireCleanTree();
+  const packs = await packsIn(ROOT);
+  if (packs.length === 0) throw new Error('This repository has no example packs: npm run init has run before.');
+  const name = given ?? (await askForName());
+  const file = join('lib', 'model', `${name}.ts`);
+  if (packs.includes(name) || (await exists(join(ROOT, file)))) throw new Error(`${file} exists: choose another name.`);
+
+  await removePacks(ROOT, packs);
+  await write(file, entityFile(name));
+  await write(join('lib', 'model', `${name}.test.ts`), entityTestFile(name));
+  await write(join('lib', 'model', 'entities.ts'), entitiesFile(name));
+  await write(join('lib', 'model', 'model.ts'), modelFile());
+  await write('README.md', readmeFile(name));
+  // A process of its own, which loads the new model.
+  await execute(process.execPath, [join(ROOT, 'local', 'commands', 'infra-model.ts')]);
+  console.log(`The example packs are gone: ${packs.join(', ')}. Your first entity is in ${file}.
+
+  npm start     runs it; data of the examples stays in .rowkey until you delete that folder
+  npm test      checks everything
+  git diff      shows what changed; commit it when you agree`);
+}
+
+async function requireCleanTree(): Promise<void> {
+  const { stdout } = await execute('git', ['status', '--porcelain'], { cwd: ROOT }).catch(() => {
+    throw new Error(
+      'npm run init needs a git repository, so that you can see and undo what it changes: run git init and commit first.',
+    );
+  });
+  if (stdout !== '')
+    throw new Error(
+      'The git tree has uncommitted changes: commit or discard them first, so that git diff shows what npm run init changes.',
+    );
+}
+
+async function askForName(): Promise<string> {
+  if (!process.stdin.isTTY) return DEFAULT_NAME;
+  const terminal = createInterface({ input: process.stdin, output: process.stdout });
+  try {
+    return toName(
+      (await terminal.question(`Name of your first entity, in the plural (${DEFAULT_NAME}): `)) || DEFAULT_NAME,
+    );
+  } finally {
+    terminal.close();
+  }
+}
+
+function toName(text: string): string {
+  if (NAME.test(text)) return text;
+  throw new InvalidArgumentError('A name is 3 to 51 lower-case letters and digits, and begins with a letter.');
+}
+
+function write(file: string, text: string): Promise<void> {
+  return writeFile(join(ROOT, file), text);
+}
+
+function exists(file: string): Promise<boolean> {
+  return access(file).then(
+    () => true,
+    () => false,
+  );
+}
+
+await run(program);

@@ -1,0 +1,74 @@
+/** The files that `npm run init` writes in the place of the examples, as text. */
+
+export function entityFile(name: string): string {
+  return `import { z } from 'zod';
+import { defineEntity } from '../define/define-entity.ts';
+import { interPartitionIndex } from '../define/indexes.ts';
+
+/** Your first entity: change it, or copy it for the next one. docs/declare-an-entity.md explains every part. */
+export const ${name} = defineEntity('${name}', {
+  schema: z.object({
+    owner: z.string().min(1).max(100),
+    id: z.uuid().default(() => crypto.randomUUID()),
+    title: z.string().min(1).max(200),
+    text: z.string().max(2_000).optional(),
+  }),
+  table: '${name}',
+  key: { partition: '{owner}', row: '{id}' },
+  indexes: {
+    title: interPartitionIndex({ table: '${name}bytitle', partition: '{title}', row: '{owner}_{id}' }),
+  },
+  access: { read: ['reader', 'writer'], write: ['writer'] },
+});
+`;
+}
+
+export function entityTestFile(name: string): string {
+  return `import { expect, test } from 'vitest';
+import { model } from './model.ts';
+
+test('the model has ${name}', () => {
+  expect(model.entities.${name}.keyFields).toEqual(['owner', 'id']);
+});
+`;
+}
+
+/** The list of entities; the line of another entity goes beside the first. */
+export function entitiesFile(name: string): string {
+  return `/** What this app stores: one line for each entity, or for each folder of entities. */
+export { ${name} } from './${name}.ts';
+
+// Keeps this file a module when every line above is deleted.
+export {};
+`;
+}
+
+export function readmeFile(name: string): string {
+  return `# A Rowkey app
+
+What is stored is declared in [lib/model](lib/model): so far [${name}](lib/model/${name}.ts). Keys, indexes, routes, validation, OpenAPI, tables and queues follow
+from the declaration. [docs](docs/README.md) has the rest.
+
+\`\`\`sh
+npm ci
+npm start            # everything on this machine; prints commands to try
+npm test             # lint, types and every test
+npm run infra-model  # after a change of the model: writes its tables to infra/model.json
+\`\`\`
+
+To add an entity, write a file like [${name}.ts](lib/model/${name}.ts) and add its line to [entities.ts](lib/model/entities.ts).
+
+## License
+
+[MIT](LICENSE)
+`;
+}
+
+export function modelFile(): string {
+  return `import { defineModel } from '../define-model.ts';
+import * as entities from './entities.ts';
+
+/** The model of this app: its routes, tables and description follow from it. */
+export const model = defineModel({ entities: Object.values(entities).flat() });
+`;
+}

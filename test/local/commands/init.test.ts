@@ -1,0 +1,142 @@
+import { execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { cp, mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { packsIn, removePacks } from '../../../local/packs/remove-packs.ts';
+import { PATIENCE_MS } from '../../patience.ts';
+import { ROOT } from '../../start-process.ts';
+
+const execute = promisify(execFile);
+
+let folder: string;
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'rowkey-init-'));
+});
+afterAll(() => rm(folder, { recursive: true, force: true }));
+
+/** A clone of the repository as it is in the work tree, with its packages. */
+async function clone(name: string): Promise<string> {
+  const root = join(folder, name);
+  const { stdout } = await execute('git', ['ls-files', '-co', '--exclude-standard', '-z'], { cwd: ROOT });
+  for (const file of stdout.split('\0').filter(Boolean)) {
+    await mkdir(dirname(join(root, file)), { recursive: true });
+    // A file that is deleted in the work tree is still listed.
+    await cp(join(ROOT, file), join(root, file)).catch(() => undefined);
+  }
+  await symlink(join(ROOT, 'node_modules'), join(root, 'node_modules'));
+  await git(root, 'init', '--quiet');
+  // The rule of .gitignore is for a folder, and this is a link.
+  await writeFile(join(root, '.git/info/exclude'), 'node_modules\n');
+  await commit(root);
+  return root;
+}
+
+function git(root: string, ...words: string[]) {
+  return execute('git', ['-c', 'user.name=test', '-c', 'user.email=test@example.com', ...words], { cwd: root });
+}
+
+async function commit(root: string): Promise<void> {
+  await git(root, 'add', '-A');
+  await git(root, 'commit', '--quiet', '-m', 'Commit everything');
+}
+
+/** Without what vitest and the tests' own commands have in the environment. */
+function environment(): NodeJS.ProcessEnv {
+  const mine = Object.entries(process.env).filter(([name]) => !/^(NODE_OPTIONS|NODE_ENV|VITEST|TEST$)/.test(name));
+  return Object.fromEntries(mine);
+}
+
+function run(root: string, file: string, ...words: string[]) {
+  return execute(file, words, { cwd: root, env: environment() }).then(
+    ({ stdout, stderr }) => ({ code: 0, said: stdout + stderr }),
+    ({ code, stdout, stderr }) => ({ code, said: stdout + stderr }),
+  );
+}
+
+const npm = (root: string, ...words: string[]) => run(root, 'npm', 'run', '-s', ...words);
+const vitest = (root: string, ...words: string[]) => run(root, 'node_modules/.bin/vitest', 'run', ...words);
+
+/** Lint, types, the build, and quick tests of the engine and the model. */
+async function expectGreen(root: string): Promise<void> {
+  for (const command of ['lint', 'types', 'build']) expect(await npm(root, command)).toMatchObject({ code: 0 });
+  const { code, said } = await vitest(root, 'test/lib/define', 'test/infra/model.test.ts', 'lib/model');
+  expect(code, said).toBe(0);
+}
+
+/** Starts the product, runs the commands that it prints, and returns their answers. */
+async function tryCommands(root: string): Promise<unknown[]> {
+  const args = ['local/commands/start.ts', '--port', '0', '--data', join(root, '.rowkey')];
+  const child = spawn(process.execPath, args, { cwd: root, env: environment() });
+  const chunks: string[] = [];
+  for (const output of [child.stdout, child.stderr])
+    output.setEncoding('utf8').on('data', (chunk) => chunks.push(chunk));
+  const exited = once(child, 'exit');
+  try {
+    await vi.waitFor(() => expect(chunks.join('')).toContain('Ctrl-C stops'), { timeout: PATIENCE_MS });
+    const answers: unknown[] = [];
+    for (const line of chunks
+      .join('')
+      .split('\n')
+      .filter((each) => each.startsWith('curl')))
+      answers.push(JSON.parse((await run(root, 'sh', '-c', line)).said));
+    return answers;
+  } finally {
+    child.kill('SIGTERM');
+    await exited;
+  }
+}
+
+test('without the packs, every check passes and npm run infra-model is the only command to run', async () => {
+  const root = await clone('emptied');
+  const packs = await packsIn(root);
+  expect(packs.length).toBeGreaterThan(0);
+  await removePacks(root, packs);
+  expect(await readdir(join(root, 'lib/model'))).toEqual(['entities.ts', 'model.ts']);
+  const stale = await vitest(root, 'test/infra/model.test.ts');
+  expect(stale).toMatchObject({ code: 1, said: expect.stringContaining('run npm run infra-model') });
+  expect(await npm(root, 'infra-model')).toMatchObject({ code: 0 });
+  await expectGreen(root);
+  expect(await tryCommands(root)).toEqual([]);
+});
+
+test('npm run init leaves one entity, and every check passes', async () => {
+  const root = await clone('initialised');
+  await writeFile(join(root, 'new.txt'), '');
+  expect(await npm(root, 'init')).toEqual({
+    code: 1,
+    said: expect.stringMatching(/^The git tree has uncommitted changes[^\n]*\n$/),
+  });
+  await rm(join(root, 'new.txt'));
+
+  for (const name of ['Vehicles', 'a', 'vehicle-parts'])
+    expect(await npm(root, 'init', '--', '--name', name)).toMatchObject({
+      code: 1,
+      said: expect.stringContaining('A name is 3 to 51 lower-case letters and digits'),
+    });
+  expect(await npm(root, 'init', '--', '--name', 'vehicles')).toMatchObject({
+    code: 0,
+    said: expect.stringContaining('lib/model/vehicles.ts'),
+  });
+  expect(await readdir(join(root, 'lib/model'))).toEqual([
+    'entities.ts',
+    'model.ts',
+    'vehicles.test.ts',
+    'vehicles.ts',
+  ]);
+  expect(await readFile(join(root, 'infra/model.json'), 'utf8')).toContain('"vehicles"');
+  for (const page of ['README.md', ...(await readdir(join(root, 'docs'))).map((file) => join('docs', file))])
+    expect(await readFile(join(root, page), 'utf8'), page).not.toMatch(/\]\([^)]*lib\/model\/(directory|shop|films)/);
+  await expectGreen(root);
+  const [created, one, range, byTitle] = await tryCommands(root);
+  expect(created).toMatchObject({ owner: 'example', title: 'example' });
+  expect([one, range, byTitle]).toEqual([created, { items: [created] }, { items: [created] }]);
+
+  await commit(root);
+  expect(await npm(root, 'init')).toEqual({
+    code: 1,
+    said: 'This repository has no example packs: npm run init has run before.\n',
+  });
+});
