@@ -5,10 +5,11 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect } from 'vitest';
 import type { Role } from '../lib/define/entity.ts';
 import { openStorage, type Storage } from '../lib/storage/storage.ts';
+import type { LocalApp } from '../local/instance/deployed-app.ts';
 import { signToken } from '../local/instance/identity-provider.ts';
 import { secretsIn } from '../local/instance/secrets.ts';
 import { startProduct } from '../local/instance/start-product.ts';
-import { deployedApp as testApp } from './fixtures/deployed-app.ts';
+import { deployedApp } from './fixtures/deployed-app.ts';
 import { type OpenApi, type OpenApiChecker, openapiChecker } from './openapi.ts';
 import { PATIENCE_MS } from './patience.ts';
 import { testStorage } from './storage.ts';
@@ -42,8 +43,11 @@ export interface Product {
   as(role: Role | readonly Role[] | undefined, email?: string): Client;
 }
 
-/** The compiled app under the functions host, on the test file's own storage; for the whole file. */
-export function useProduct(url: string, { cors }: { readonly cors?: readonly string[] } = {}): Product {
+/** An app under the functions host, the fixtures' app by default, on the test file's own storage; for the whole file. */
+export function useProduct(
+  url: string,
+  { app = deployedApp, cors }: { readonly app?: LocalApp; readonly cors?: readonly string[] } = {},
+): Product {
   const connectionString = testStorage(url);
   let product: Awaited<ReturnType<typeof startProduct>>;
   let folder: string;
@@ -51,7 +55,7 @@ export function useProduct(url: string, { cors }: { readonly cors?: readonly str
   beforeAll(async () => {
     folder = await mkdtemp(join(tmpdir(), 'rowkey-product-'));
     product = await startProduct({
-      app: testApp,
+      app,
       port: 0,
       data: folder,
       cors,

@@ -18,7 +18,7 @@ export const ${name} = defineEntity('${name}', {
   indexes: {
     title: interPartitionIndex({ table: '${name}bytitle', partition: '{title}', row: '{owner}_{id}' }),
   },
-  access: { read: ['reader', 'writer'], write: ['writer'] },
+  access: { read: ['reader', 'hr'], write: ['hr'] },
 });
 `;
 }
@@ -38,8 +38,8 @@ export function entitiesFile(name: string): string {
   return `/** What this app stores: one line for each entity, or for each folder of entities. */
 export { ${name} } from './${name}.ts';
 
-// Keeps this file a module when every line above is deleted.
-export {};
+/** Lets this file compile when every line above is deleted. */
+export const none = [] as const;
 `;
 }
 

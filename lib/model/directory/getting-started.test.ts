@@ -3,11 +3,12 @@ import { readFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { promisify } from 'node:util';
 import { beforeAll, expect, test } from 'vitest';
-import { loadSamples } from '../../local/packs/load-samples.ts';
-import { useProduct } from '../product.ts';
-import { commandsOf } from '../workflows/stand-ins.ts';
+import { deployedApp } from '../../../local/instance/deployed-app.ts';
+import { loadSamples } from '../../../local/packs/load-samples.ts';
+import { useProduct } from '../../../test/product.ts';
+import { commandsOf } from '../../../test/workflows/stand-ins.ts';
 
-const product = useProduct(import.meta.url);
+const product = useProduct(import.meta.url, { app: deployedApp });
 let token: string;
 beforeAll(async () => {
   token = await product.token('hr', 'jonesj@contoso.com');
