@@ -64,7 +64,7 @@ function isEmpty(entity: Entity, field: string, text: string): boolean {
   return (isNumber ? text.trim() : text) === '';
 }
 
-/** What cannot be converted goes as it is: the API says what is wrong with it. */
+/** Text that cannot be converted is sent unchanged: the API reports the error. */
 function toValue(entity: Entity, field: string, text: string): unknown {
   const type = entity.columns[field];
   if (type === 'String') return text;

@@ -22,7 +22,7 @@ const MAX_ATTEMPTS = 6;
 /** A command line that names such an API. */
 export function withTarget(description: string): Command {
   return command(description)
-    .option('--url <url>', 'of an API elsewhere; the local instance unless told')
+    .option('--url <url>', 'the URL of an API elsewhere; the local instance by default')
     .option(
       '--token <token>',
       'for that API; the variable ROWKEY_TOKEN is better, as it shows in no list of processes',

@@ -56,20 +56,20 @@ export async function walkPages(target: Target, { path, bookmark, rate }: Walk):
   return walked;
 }
 
-/** What cannot be read is begun anew. */
+/** Returns undefined for a bookmark that cannot be read: the walk then starts anew. */
 async function readBookmark(file: string): Promise<z.infer<typeof Bookmark> | undefined> {
   const text = await readFile(file, 'utf8').catch(() => '');
   return text.startsWith('{') ? Bookmark.parse(JSON.parse(text)) : undefined;
 }
 
-/** Whole, or as it was: whoever writes it may be killed, or have company. */
+/** Replaces the file as a whole: the process may be killed, or another one may write the same bookmark. */
 async function writeBookmark(file: string, bookmark: z.infer<typeof Bookmark>): Promise<void> {
   const beside = `${file}.${process.pid}`;
   await writeFile(beside, JSON.stringify(bookmark));
   await rename(beside, file);
 }
 
-/** Of a command line. */
+/** Parses the rate of a command line. */
 export function toRate(text: string): number {
   const rate = Number(text);
   if (rate >= 1 && Number.isFinite(rate)) return rate;

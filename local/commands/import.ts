@@ -17,7 +17,7 @@ import { readNdjson } from '../cli/ndjson-rows.ts';
 import { toStoredEntity } from '../cli/stored-entity.ts';
 import { ask, type Target, type TargetOptions, targetOf, withTarget } from '../cli/target.ts';
 
-/** As many as the API takes at once. */
+/** The most entities that the API accepts in a batch. */
 const MAX_BATCH = 100;
 /** The API takes a body of 1 MiB, in which a character has up to three bytes; a row that is longer goes by itself. */
 const MAX_BATCH_CHARACTERS = 250_000;
@@ -184,7 +184,7 @@ function filesOf({ attachments }: Entity, values: Values): [field: string, bytes
   });
 }
 
-/** What is there already stays as it is. Answers why one is not taken. */
+/** Uploads the files of a row. Returns the reason if the API rejects one. */
 async function putFiles(target: Target, entity: Entity, { values }: ImportRow): Promise<string | undefined> {
   for (const [field, body] of filesOf(entity, values)) {
     const path = pathTo(entity.name, ...entity.keyFields.map((key) => values[key]), field);

@@ -3,7 +3,7 @@ import { rotateLocalKey } from '../../lib/storage/local-key-ring.ts';
 import { command, run } from '../cli/command.ts';
 import { readInstance } from '../instance/instance.ts';
 
-/** What an operator does in the vault in Azure: the running instance notices by itself. */
+/** In Azure an operator adds the key in Key Vault. A running instance uses the new key without a restart. */
 async function rotate({ data }: { readonly data: string }): Promise<void> {
   const instance = await readInstance(data);
   await rotateLocalKey(join(data, 'keys.json'));

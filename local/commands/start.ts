@@ -47,7 +47,7 @@ async function start(options: Options): Promise<void> {
   if (!product) return;
   const end = Promise.race([asked, product.broken]);
   try {
-    // What a stop leaves of the sample is loaded at the next start.
+    // A stop may interrupt the loading of sample data; the next start loads the rest.
     const why = await Promise.race([end, greet(options, product).then(() => end)]);
     if (why !== undefined) throw new Error(why);
   } finally {

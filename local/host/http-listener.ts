@@ -10,11 +10,11 @@ import { type CoreCookie, setCookie } from './set-cookie.ts';
 
 const RESERVED = ['admin', 'runtime'];
 const ADMIN_ROUTE = /^\/admin\/functions\/([^/]+)$/i;
-/** What an empty answer has as well. */
+/** Headers that an empty response has too. */
 const OF_THE_HOST = ['connection', 'vary', 'access-control-allow-origin'];
 /** Larger than what `readHead` allows, so that it decides. */
 const MAX_HEAD_BYTES = 65_536;
-/** What the real host can send in a header; with anything else the response is a 500. */
+/** Header values that the real host can send; any other value makes the response a 500. */
 const HEADER_VALUE = /^[\t\x20-\x7e]*$/;
 
 /** What the library answers for an http output; `undefined` for a handler that returned nothing. */

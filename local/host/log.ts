@@ -1,6 +1,6 @@
 export type LogLevel = 'trace' | 'debug' | 'information' | 'warning' | 'error' | 'critical' | 'none';
 
-/** What the real host leaves out at its default level. */
+/** Levels that the real host does not log by default. */
 const QUIET: readonly LogLevel[] = ['trace', 'debug', 'none'];
 
 /** Writes one line; line breaks become ` | `, as whoever started the host reads it line by line. */

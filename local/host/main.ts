@@ -36,7 +36,7 @@ async function main() {
   };
   const functions = await load();
 
-  // The port first: where it is taken, no message may have been received and no timer run.
+  // Listen first: if the port is in use, no message may have been received and no timer run.
   const timers: TimerListener[] = [];
   const http = await startHttpListener(triggeredBy(functions, 'httpTrigger'), {
     port,

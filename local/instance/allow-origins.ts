@@ -2,11 +2,11 @@ import type { Storage } from '../../lib/storage/storage.ts';
 
 const EVERY_RULE = { allowedHeaders: '*', exposedHeaders: 'etag,x-ms-*', maxAgeInSeconds: 3600 };
 
-/** What a page may ask of storage: as infra/modules/storage.bicep has it for Azure, which test/infra sees to. */
+/** The CORS rules of infra/modules/storage.bicep; test/infra compares them. */
 export const TABLE_RULE = { ...EVERY_RULE, allowedMethods: 'GET,HEAD,POST,PUT,PATCH,MERGE,DELETE,OPTIONS' };
 export const BLOB_RULE = { ...EVERY_RULE, allowedMethods: 'GET,HEAD,PUT,OPTIONS' };
 
-/** Lets pages of these origins use tables and blobs with a signature, and those of any other no longer. */
+/** Allows pages of these origins, and of no others, to use tables and blobs with a signature. */
 export async function allowOrigins({ tables, blobs }: Storage, origins: readonly string[]): Promise<void> {
   const rules = <Rule>(rule: Rule) => (origins.length === 0 ? [] : [{ ...rule, allowedOrigins: origins.join(',') }]);
   await Promise.all([

@@ -22,7 +22,7 @@ export interface FunctionsHostOptions {
   readonly settings: Readonly<Record<string, string>>;
   /** Origins of pages that may call it; `*` for any. */
   readonly cors?: readonly string[] | undefined;
-  /** Where the own host keeps when timers ran, so that a run that was missed is made up for; the real one keeps it in storage. */
+  /** The file in which the local host keeps the last run of each timer, to make up for missed runs; the real host uses storage. */
   readonly state?: string | undefined;
   /** Insists on Core Tools. */
   readonly func?: boolean | undefined;
@@ -60,7 +60,7 @@ export async function startFunctionsHost(options: FunctionsHostOptions): Promise
   };
 }
 
-/** Answers a free port where 0 is asked for. Throws one sentence where the port is taken. */
+/** Returns the port, or any free port for 0. Throws one sentence if the port is in use. */
 export async function freePort(port: number): Promise<number> {
   const server = createServer();
   const { promise, resolve, reject } = Promise.withResolvers<void>();

@@ -5,7 +5,7 @@ import { readJsonFile } from './json-file.ts';
 
 const FILE = 'instance.json';
 
-/** Where a running instance is to be reached; kept in its data folder while it runs. */
+/** The addresses of a running instance; its data folder has them while it runs. */
 const Instance = z.object({
   url: z.url(),
   issuer: z.url(),
@@ -18,11 +18,11 @@ const Instance = z.object({
 });
 export type Instance = z.infer<typeof Instance>;
 
-/** To be called once it serves: whoever finds the file may use it. */
+/** Call this once the instance serves: other processes use it as soon as the file exists. */
 export async function writeInstance(folder: string, instance: Instance): Promise<void> {
   await mkdir(folder, { recursive: true });
   const file = join(folder, FILE);
-  // Whoever waits for the file must not find half of it.
+  // A process that waits for the file must not read half of it.
   await writeFile(`${file}.new`, JSON.stringify(instance, null, 2));
   await rename(`${file}.new`, file);
 }

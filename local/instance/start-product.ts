@@ -21,7 +21,7 @@ import { makePrivate, secretsIn } from './secrets.ts';
 export interface ProductOptions {
   /** The app to run; the app of this repository by default. */
   readonly app?: LocalApp | undefined;
-  /** Where the API listens; 0 for any free port. The port of the last start unless given, and 7071 before. */
+  /** Where the API listens; 0 for any free port. Default: the port of the last start, or 7071. */
   readonly port?: number | undefined;
   /** The folder in which everything is kept. */
   readonly data: string;
