@@ -106,3 +106,9 @@ test('docs/architecture.md names functions that exist', () => {
   });
   expect(missing.map(([text]) => text)).toEqual([]);
 });
+
+test('docs/use-as-a-package.md shows the app that the tests install the package in', () => {
+  expect(readFileSync('docs/use-as-a-package.md', 'utf8')).toContain(
+    `\`\`\`ts\n${readFileSync('test/adopter/app.ts', 'utf8')}\`\`\`\n`,
+  );
+});
