@@ -3,12 +3,12 @@
 export type { Caller, IdentityProvider } from './access/token.ts';
 export { type Declaration, defineEntity } from './define/define-entity.ts';
 export type { Model } from './define/define-model.ts';
+export { defineSeries } from './define/define-series.ts';
 export type { Access, Values } from './define/entity.ts';
 export { indexEntity, interPartitionIndex, intraPartitionIndex } from './define/indexes.ts';
 export { defineUnion } from './define/inheritance.ts';
 export { defineModel } from './define-model.ts';
 export { type ErrorCode, type ErrorDetails, RowkeyError } from './errors.ts';
-export { defineSeries } from './patterns/data-series.ts';
 export { type FunctionsApp, registerFunctions } from './register-functions.ts';
 export { createRowkey, type Rowkey, type RowkeyOptions } from './rowkey.ts';
 export { fromEnvironment, type RowkeySettings, type UnusableSettings } from './settings.ts';

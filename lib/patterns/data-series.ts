@@ -1,13 +1,8 @@
 import { randomBytes } from 'node:crypto';
-import type { z } from 'zod';
-import { type Declaration, defineEntity } from '../define/define-entity.ts';
-import type { DeclaredEntity, Entity, Slots, Values } from '../define/entity.ts';
+import type { Entity, Slots, Values } from '../define/entity.ts';
 import { fieldsToProperties } from '../define/entity-codec.ts';
-import { frozenCopy } from '../define/frozen-copy.ts';
 import { addressOf } from '../define/index-entries.ts';
-import type { FieldsOf } from '../define/key-template.ts';
 import type { Pattern } from '../define/pattern.ts';
-import { inheritedNameErrors } from '../define/validate-entity.ts';
 import type { Engine } from '../engine/engine.ts';
 import { isUnknown, type NotedChange, noteChange, noted } from '../engine/note-change.ts';
 import { runExclusive } from '../engine/run-exclusive.ts';
@@ -35,53 +30,13 @@ export const dataSeries: Pattern = {
   },
 };
 
-type SlotsOptions = Omit<Slots, 'perRow'> & { readonly perRow?: number };
-
-type SeriesDeclaration<Shape extends z.ZodRawShape, Partition extends string, Row extends string> = Pick<
-  Declaration<Shape, Partition, Row>,
-  'schema' | 'table' | 'key' | 'access'
-> & { readonly slots: SlotsOptions };
-
 const MAX_COUNT = 2_147_483_647;
-/** A row has 252 properties beside its keys; some are for the key's fields and for our own. */
-const MAX_SLOTS_IN_ROW = 240;
-/** As `toSlot` reads one from a path. */
-const MAX_SLOT = 9_999;
 /** The last writers of a row, so that one whose reply was lost finds that its increment is there. */
 const WRITERS_KEPT = 64;
 const WRITER = /^[\w-]{1,64}$/;
 const PATIENCE_MS = 15_000;
 const BACK_OFF_MS = 20;
 const LONGEST_BACK_OFF_MS = 400;
-
-/** Declares a series; its schema has the fields of the key and no others. Throws a plain error on what cannot work. */
-export function defineSeries<
-  Shape extends z.ZodRawShape,
-  const Partition extends string,
-  const Row extends string,
-  const Name extends string = string,
->(
-  name: Name,
-  { slots, ...declaration }: SeriesDeclaration<Shape, Partition, Row>,
-): DeclaredEntity<Shape, Name, FieldsOf<Partition> | FieldsOf<Row>, Record<never, never>> & { readonly series: Slots } {
-  const { first, last, perRow = last - first + 1 } = slots;
-  const refuse = (why: string) => new Error(`Entity "${name}": ${why}`);
-  for (const error of inheritedNameErrors('slot', [slots.name])) throw refuse(error);
-  if (!/^[a-z][A-Za-z0-9]{0,49}$/.test(slots.name))
-    throw refuse(`the slot name "${slots.name}" is not accepted; 1 to 50 letters and digits are.`);
-  if (![first, last].every(Number.isInteger) || first < 0 || last < first || last > MAX_SLOT)
-    throw refuse(
-      `the slots run from ${first} to ${last}; whole numbers from 0 to ${MAX_SLOT}, in order, are accepted.`,
-    );
-  if (!Number.isInteger(perRow) || perRow < 1 || perRow > MAX_SLOTS_IN_ROW)
-    throw refuse(`a row would hold ${perRow} slots; perRow must be a whole number from 1 to ${MAX_SLOTS_IN_ROW}.`);
-  const entity = defineEntity<Shape, Partition, Row, never, Name>(name, declaration);
-  const keyFields: readonly string[] = entity.keyFields;
-  const other = Object.keys(entity.columns).find((field) => !keyFields.includes(field));
-  if (other)
-    throw refuse(`the field ${other} is not in the key; the schema of a series has the fields of its key alone.`);
-  return frozenCopy({ ...entity, series: { ...slots, perRow } });
-}
 
 export interface Series {
   readonly values: Values;

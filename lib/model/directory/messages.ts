@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { defineSeries } from '../../patterns/data-series.ts';
+import { defineSeries } from '../../define/define-series.ts';
 import { employees } from './employees.ts';
 import { employeeId } from './fields.ts';
 

@@ -1,7 +1,8 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
+import { defineSeries } from '../../../lib/define/define-series.ts';
 import { createEngine } from '../../../lib/engine/engine.ts';
-import { defineSeries, increment, readSeries, setCounts } from '../../../lib/patterns/data-series.ts';
+import { increment, readSeries, setCounts } from '../../../lib/patterns/data-series.ts';
 import { measureCost } from '../../../lib/storage/cost.ts';
 import { createTable } from '../../../lib/storage/provision.ts';
 import { openStorage } from '../../../lib/storage/storage.ts';

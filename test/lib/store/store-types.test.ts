@@ -1,10 +1,10 @@
 import { expectTypeOf, test } from 'vitest';
 import { z } from 'zod';
 import { defineEntity } from '../../../lib/define/define-entity.ts';
+import { defineSeries } from '../../../lib/define/define-series.ts';
 import { indexEntity, interPartitionIndex, intraPartitionIndex } from '../../../lib/define/indexes.ts';
 import { defineUnion } from '../../../lib/define/inheritance.ts';
 import { defineModel } from '../../../lib/define-model.ts';
-import { defineSeries } from '../../../lib/patterns/data-series.ts';
 import { createRowkey } from '../../../lib/rowkey.ts';
 import type { Listing, Stored } from '../../../lib/store/store-types.ts';
 
