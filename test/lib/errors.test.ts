@@ -4,7 +4,7 @@ import { entityError } from '../../lib/errors.ts';
 const employees = { name: 'employees', keyFields: ['department', 'employeeId'] };
 const ann = { department: 'Sales', employeeId: '000123', email: 'ann@contoso.com' };
 
-test('names an entity to the caller by its key alone, and leaves the key out of the message that is logged', () => {
+test('names an entity by its key in the response only, and leaves the key out of the logged message', () => {
   const { message, details } = entityError('not-found', employees, ann, 'not found.');
   expect(details.detail).toBe('employees "Sales/000123" not found.');
   expect(message).toBe('employees "…" not found.');

@@ -23,7 +23,7 @@ const inAzure = {
 };
 
 describe('settings', () => {
-  test('of one machine give a connection string and a file of keys', () => {
+  test('for a local machine contain a connection string and a key file', () => {
     expect(fromEnvironment({ ...local, KEY_ENCRYPTION_KEY_FILE: 'keys.json', TELEMETRY: 'console' })).toEqual({
       storage: { connectionString: 'UseDevelopmentStorage=true' },
       auth: {
@@ -36,7 +36,7 @@ describe('settings', () => {
     });
   });
 
-  test('of Azure give addresses under one identity', () => {
+  test('for Azure contain addresses and one identity', () => {
     const clientId = inAzure.AzureWebJobsStorage__clientId;
     const { APPLICATIONINSIGHTS_CONNECTION_STRING: connectionString } = inAzure;
     const environment = { ...inAzure, WEBSITE_SITE_NAME: 'app', AGREED_MODEL_CHANGES: '0123456789ab' };
@@ -54,12 +54,12 @@ describe('settings', () => {
     });
   });
 
-  test('that are not usable leave the usable ones of telemetry, which reports the reason', () => {
+  test('that are not valid keep the valid settings of telemetry, which reports the reason', () => {
     const environment = { TELEMETRY: 'file', WEBSITE_SITE_NAME: 'app', AzureWebJobsStorage__clientId: 'x' };
     expect(fromEnvironment(environment).telemetry).toEqual({ console: false, serviceName: 'app' });
   });
 
-  test('are all documented, and so are those that the template sets', async () => {
+  test('are documented, and the template sets only documented ones', async () => {
     const documentation = await readFile(new URL('../../docs/configuration.md', import.meta.url), 'utf8');
     const told = documentation
       .match(/`[\w.]+`/g)
@@ -72,52 +72,48 @@ describe('settings', () => {
 
   const secret = 's3cret';
   test.each([
-    ['nothing', { ...local, TOKEN_AUDIENCE: undefined }, 'TOKEN_AUDIENCE is required'],
-    ['an empty word', { ...local, TOKEN_AUDIENCE: '' }, 'TOKEN_AUDIENCE is required'],
+    ['a missing value', { ...local, TOKEN_AUDIENCE: undefined }, 'TOKEN_AUDIENCE is required'],
+    ['an empty value', { ...local, TOKEN_AUDIENCE: '' }, 'TOKEN_AUDIENCE is required'],
     [
-      'an issuer that is no URL',
+      'an issuer that is not a URL',
       { ...local, TOKEN_ISSUER: secret },
       'TOKEN_ISSUER must be a URL that begins with https',
     ],
+    ['signing keys over HTTP', { ...local, TOKEN_JWKS_URI: `http://a.b/${secret}` }, 'TOKEN_JWKS_URI must use https'],
     [
-      'keys that anyone on the way may change',
-      { ...local, TOKEN_JWKS_URI: `http://a.b/${secret}` },
-      'TOKEN_JWKS_URI must use https',
-    ],
-    [
-      'another machine behind the name of this one',
+      'a host that begins like localhost over HTTP',
       { ...local, TOKEN_JWKS_URI: `http://localhost:${secret}@a.b/keys` },
       'TOKEN_JWKS_URI must use https',
     ],
     ['no storage', { ...local, AzureWebJobsStorage: undefined }, 'AzureWebJobsStorage must be a connection string'],
     [
-      'a part of the storage',
+      'one of the storage addresses only',
       { ...inAzure, AzureWebJobsStorage__queueServiceUri: undefined },
       'AzureWebJobsStorage must be a connection string',
     ],
     [
-      'two storages',
+      'two storage accounts',
       { ...inAzure, AzureWebJobsStorage: `AccountKey=${secret}` },
       'AzureWebJobsStorage must not be set together',
     ],
     [
-      'a storage that is told tokens in plain',
+      'a storage address over HTTP',
       { ...inAzure, AzureWebJobsStorage__blobServiceUri: 'http://a.b' },
       '__blobServiceUri must use https',
     ],
     [
-      'an identity that is none',
+      'an identity that is not valid',
       { ...inAzure, AzureWebJobsStorage__clientId: secret },
       '__clientId must be the client id',
     ],
     ['two keys', { ...inAzure, KEY_ENCRYPTION_KEY_FILE: secret }, 'KEY_ENCRYPTION_KEY_FILE must not be set together'],
     [
-      'one version of a key, which would never be rotated',
+      'a key id with a version, which would prevent rotation',
       { ...inAzure, KEY_ENCRYPTION_KEY_URI: `https://v.vault.azure.net/keys/rowkey/${secret}` },
       'KEY_ENCRYPTION_KEY_URI must be the https:// id of a key in Key Vault, without a version',
     ],
     [
-      'a key that is no URL',
+      'a key that is not a URL',
       { ...inAzure, KEY_ENCRYPTION_KEY_URI: secret },
       'KEY_ENCRYPTION_KEY_URI must be the https:// id',
     ],
@@ -126,18 +122,18 @@ describe('settings', () => {
       { ...inAzure, KEY_ENCRYPTION_KEY_URI: `https://v.vault.azure.net/keys/rowkey/${secret}` },
       'KEY_ENCRYPTION_KEY_URI must be the https:// id',
     ],
-    ['telemetry to nowhere', { ...local, TELEMETRY: secret }, 'TELEMETRY must be console'],
+    ['an unknown telemetry exporter', { ...local, TELEMETRY: secret }, 'TELEMETRY must be console'],
     [
-      'Application Insights with a key that is none',
+      'Application Insights with an instrumentation key that is not valid',
       { ...inAzure, APPLICATIONINSIGHTS_CONNECTION_STRING: `InstrumentationKey=${secret}` },
       'APPLICATIONINSIGHTS_CONNECTION_STRING must be',
     ],
     [
-      'no Application Insights',
+      'Application Insights with a text that is not a connection string',
       { ...local, APPLICATIONINSIGHTS_CONNECTION_STRING: secret },
       'APPLICATIONINSIGHTS_CONNECTION_STRING must be',
     ],
-  ])('that name %s are refused, without what was set', (_, settings, why) => {
+  ])('with %s are rejected without showing the values', (_, settings, why) => {
     const refused = fromEnvironment(settings);
     expect(refused).toMatchObject({ refusal: { code: 'wrong-setting', message: expect.stringContaining(why) } });
     expect(inspect(refused)).not.toContain(secret);

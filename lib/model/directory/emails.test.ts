@@ -11,7 +11,7 @@ const FIELDS = [employees, people].flatMap(({ name, schema }) =>
     .map(([field, type]) => [`${name}.${field}`, type as z.ZodType<unknown>] as const),
 );
 const isAscii = (text: string) => /^[\0-\x7f]*$/.test(text);
-/** Letters that fold into ASCII or into several characters, invisible ones, and any other. */
+/** Letters that fold into ASCII or into several characters, invisible characters, and arbitrary ones. */
 const character = fc.oneof(
   fc.constantFrom('k', 'K', '\u212a', 'i', '\u0130', '\u017f', '\u00e5', '\u212b', '\u1fef', '\u037e', 'e\u0301'),
   fc.constantFrom('\0', '\x1b', '\x7f', '\x85', '\u200b', '\u200e', '\u202e', '\u2066', '\u2069', '\ufeff', '\u061c'),
@@ -21,11 +21,11 @@ const address = fc
   .tuple(fc.array(character, { minLength: 1, maxLength: 4 }), fc.array(character, { maxLength: 2 }))
   .map(([local, domain]) => `${local.join('')}@${domain.join('')}contoso.com`);
 
-test('finds the fields', () => {
+test('finds every email field of the sample', () => {
   expect(FIELDS.map(([name]) => name)).toEqual(['employees.email', 'people.email']);
 });
 
-test.each(FIELDS)('%s accepts no address that becomes an ASCII address and is none', (_, type) => {
+test.each(FIELDS)('%s accepts no address that normalizes to a different ASCII address', (_, type) => {
   fc.assert(
     fc.property(address, (text) => {
       const { success, data } = type.safeParse(text);
@@ -42,7 +42,7 @@ test.each(FIELDS)('%s accepts no control, bidi or other invisible character', (_
   );
 });
 
-test.each(FIELDS)('%s stores an address in the form in which it is accepted again unchanged', (_, type) => {
+test.each(FIELDS)('%s accepts its stored form again and leaves it unchanged', (_, type) => {
   fc.assert(
     fc.property(address, (text) => {
       const { success, data } = type.safeParse(text);

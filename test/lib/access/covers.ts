@@ -2,9 +2,9 @@ import type { Grant } from '../../../lib/access/grant.ts';
 import type { Address } from '../../../lib/storage/rows.ts';
 
 /**
- * Whether the service would allow an operation on a row at a moment: the first and the last key are inclusive and
- * compared character by character, partition first; the table's name is compared without regard to case.
- * Azurite checks no key, so it is by this function that the isolation of callers is tested.
+ * Returns whether the service would allow an operation on a row at an instant. The bounds are inclusive and compared
+ * character by character, partition first; table names are compared without regard to case. Azurite checks no key
+ * bounds, so the tests of isolation between callers use this function.
  */
 export function covers(
   grant: Grant,
@@ -24,7 +24,7 @@ export function covers(
 
 type Key = readonly [partition: string, row: string];
 
-/** The order of keys in Table storage: by UTF-16 code units, as JavaScript compares. */
+/** The key order of Table storage: by UTF-16 code units, as JavaScript compares. */
 function comesBefore(one: Key, other: Key): boolean {
   return one[0] === other[0] ? one[1] < other[1] : one[0] < other[0];
 }

@@ -6,17 +6,17 @@ import { openWorld } from '../../world.ts';
 const NOON = Date.parse('2026-11-20T12:00:00Z');
 const HOUR = 3_600_000;
 
-test('a grant admitted just before the revocation ends as that says, however long its request takes', async () => {
+test('a grant admitted just before a revocation ends by the instant that the revocation returns, even for a slow request', async () => {
   const { engine } = await openWorld(import.meta.url);
   const clock = [NOON];
-  // The clock of the request: it looks at the revocations, and an hour has passed.
+  // The request reads the revocations at noon, and its clock is an hour later when it signs.
   const slow = { ...engine, now: () => clock.shift() ?? NOON + HOUR };
   const admitted = await admitGrant(slow, 'ann');
   const grantsEndAt = await revokeGrants({ ...engine, now: () => NOON + 1 }, 'ann');
   expect(validityAt(admitted).expiresAt.getTime()).toBeLessThanOrEqual(grantsEndAt);
 });
 
-test('the subject of an identity may be any text', async () => {
+test('accepts any text as the subject of an identity', async () => {
   const { engine } = await openWorld(import.meta.url);
   for (const subject of ['a/b#c?', 'x'.repeat(5_000), '\u0000', 'Bob']) {
     await revokeGrants(engine, subject);

@@ -10,8 +10,8 @@ const MINUTES = 60_000;
 const own = { table: 'employees', partition: 'Sales', row: 'empid_000123' };
 const grant = grantFor(employee, own, { now: NOW });
 
-describe('a grant', () => {
-  test('is for one row, to read, for fifteen minutes, and allows for clocks that are behind', () => {
+describe('a grant for one row', () => {
+  test('allows reading for fifteen minutes, with tolerance for slow clocks', () => {
     expect(grant).toEqual({
       table: 'employees',
       partition: 'Sales',
@@ -25,18 +25,18 @@ describe('a grant', () => {
     expect(covers(grant, { ...own, table: 'Employees' }, 'r', NOW)).toBe(true);
   });
 
-  test('is for no other operation', () => {
+  test('allows no other operation', () => {
     for (const permission of ['a', 'u', 'd'] as const) expect(covers(grant, own, permission, NOW)).toBe(false);
   });
 
-  test('is for no other time', () => {
+  test('allows nothing before it begins or after it ends', () => {
     expect(covers(grant, own, 'r', NOW + 14 * MINUTES)).toBe(true);
     expect(covers(grant, own, 'r', NOW + 15 * MINUTES)).toBe(false);
     expect(covers(grant, own, 'r', NOW - 15 * MINUTES - 1000)).toBe(false);
   });
 
-  test('covers no row but its own, whatever the keys are', () => {
-    // Few characters, so that keys are often prefixes of one another or differ in case alone.
+  test('covers no other row, for any keys', () => {
+    // An alphabet of few characters yields many keys that are prefixes of one another or differ only in case.
     const near = fc.string({
       unit: fc.constantFrom('a', 'b', 'A', '!', '_', '0', '\u00e9', '\u{1f600}'),
       maxLength: 4,
@@ -56,16 +56,16 @@ describe('a grant', () => {
 
   test.each([
     ['the next row', { ...own, row: 'empid_000124' }],
-    ['the row before', { ...own, row: 'empid_000122' }],
-    ['a row that begins like it', { ...own, row: 'empid_0001230' }],
-    ['a row that it begins with', { ...own, row: 'empid_00012' }],
-    ['a row of other case', { ...own, row: 'Empid_000123' }],
-    ['the copy of another row', { ...own, row: 'email_ann@contoso.com' }],
-    ['the same row key elsewhere', { ...own, partition: 'Sales2' }],
-    ['the same keys in the archive', { ...own, table: 'formeremployees' }],
+    ['the previous row', { ...own, row: 'empid_000122' }],
+    ['a row whose key begins with the key of the row', { ...own, row: 'empid_0001230' }],
+    ['a row whose key is a prefix of the key of the row', { ...own, row: 'empid_00012' }],
+    ['a row whose key differs in case', { ...own, row: 'Empid_000123' }],
+    ['a copy of another row', { ...own, row: 'email_ann@contoso.com' }],
+    ['the same row key in another partition', { ...own, partition: 'Sales2' }],
+    ['the same keys in the archive table', { ...own, table: 'formeremployees' }],
   ])('does not cover %s', (_, other) => expect(covers(grant, other, 'r', NOW)).toBe(false));
 
-  test('is refused where a part of the key is empty: the bound would be left out and be no bound', () => {
+  test('is rejected for an empty part of the key, which storage would read as no bound', () => {
     for (const address of [
       { ...own, partition: '' },
       { ...own, row: '' },
@@ -78,7 +78,7 @@ describe('a grant for a partition', () => {
   const mine = { table: 'expenses', partition: '000123' };
   const given = grantFor(expenses, mine, { permissions: 'ar', now: NOW });
 
-  test('has no row bounds, and covers every row of it, to do what was asked for', () => {
+  test('has no row bounds and allows the requested operations on every row of the partition', () => {
     expect(given).toMatchObject({ ...mine, permissions: 'ra' });
     expect(Object.keys(given)).not.toContain('firstRow');
     fc.assert(
@@ -90,7 +90,7 @@ describe('a grant for a partition', () => {
     );
   });
 
-  test('covers no row of another', () => {
+  test('covers no row of another partition', () => {
     const digits = fc.string({ unit: fc.constantFrom('0', '1', '2', '3', '~', ' '), maxLength: 7 });
     fc.assert(
       fc.property(digits, digits, (partition, row) => {
@@ -101,7 +101,7 @@ describe('a grant for a partition', () => {
     );
   });
 
-  test('gives what is declared and no more', () => {
+  test('allows only declared permissions', () => {
     for (const permissions of ['r', 'a', 'ra', 'ar']) expect(requireGrantable(expenses, permissions)).toBeUndefined();
     for (const permissions of ['u', 'd', 'rau'])
       expect(() => requireGrantable(expenses, permissions)).toThrow(
@@ -110,8 +110,8 @@ describe('a grant for a partition', () => {
   });
 });
 
-describe('writing through a grant', () => {
-  test('could be right only where nothing depends on the entity', () => {
+describe('write permissions of a grant', () => {
+  test('are possible only for an entity without indexes, copies or other dependents', () => {
     expect(canWriteThroughGrant(employee)).toBe(false);
     expect(canWriteThroughGrant(departments)).toBe(false);
     expect(canWriteThroughGrant(logins)).toBe(true);
@@ -119,7 +119,7 @@ describe('writing through a grant', () => {
     expect(canWriteThroughGrant(archived)).toBe(false);
   });
 
-  test.each(['u', 'ru', 'ra', 'd', 'raud'])('is refused when %s is asked for, with the reason', (permissions) => {
+  test.each(['u', 'ru', 'ra', 'd', 'raud'])('are rejected with the reason: %s', (permissions) => {
     expect(() => requireGrantable(employee, permissions)).toThrow(
       expect.objectContaining({
         code: 'forbidden',
@@ -131,10 +131,10 @@ describe('writing through a grant', () => {
     );
   });
 
-  test('is not what reading is', () => expect(requireGrantable(employee, 'r')).toBeUndefined());
+  test('are not needed to read', () => expect(requireGrantable(employee, 'r')).toBeUndefined());
 });
 
-test('a request names its entity, its scope and some permissions', () => {
+test('validates the entity, scope and permissions of a request for a grant', () => {
   const request = { entity: 'employees', scope: 'own' };
   expect(GrantRequest.parse(request)).toEqual({ ...request, permissions: 'r' });
   expect(GrantRequest.parse({ ...request, permissions: 'ru' })).toMatchObject({ permissions: 'ru' });

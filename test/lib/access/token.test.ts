@@ -42,7 +42,7 @@ afterAll(async () => {
 
 const now = () => Math.floor(Date.now() / 1000);
 
-/** A good token but for what `over` says. */
+/** The claims of a valid token, changed by `over`. */
 function claims(over: Record<string, unknown> = {}): JWTPayload {
   const { issuer: iss, audience: aud } = provider;
   return { iss, aud, sub: 'somebody', roles: ['hr'], iat: now(), exp: now() + 60, ...over };
@@ -67,8 +67,8 @@ async function expectInvalid(token: string, message = 'The token is not valid.')
   expect(JSON.stringify({ ...error, message: error.message })).not.toContain(token.slice(-20));
 }
 
-describe('a good token', () => {
-  test('gives the subject, the known roles and the claims that are texts', async () => {
+describe('a valid token', () => {
+  test('returns the subject, the known roles and the text claims', async () => {
     const token = await sign(claims({ roles: ['hr', 'emperor', 7, 'reader'], oid: 'an id' }));
     const { issuer: iss, audience: aud } = provider;
     expect(await authenticate(`Bearer ${token}`)).toEqual({
@@ -79,7 +79,7 @@ describe('a good token', () => {
     expect(await authenticate(`bearer   ${token}`)).toMatchObject({ subject: 'somebody' });
   });
 
-  test('need not have roles or an address', async () => {
+  test('needs neither roles nor an address', async () => {
     const token = await sign(claims({ roles: undefined }));
     expect(await authenticate(`Bearer ${token}`)).toMatchObject({ subject: 'somebody', roles: [] });
     const odd = await authenticate(`Bearer ${await sign(claims({ roles: 'hr', email: 5, email_verified: true }))}`);
@@ -117,21 +117,26 @@ describe('a good token', () => {
     },
   );
 
-  test('may be a little early or late, as clocks differ', async () => {
+  test('is accepted slightly before or after its validity, because clocks differ', async () => {
     const token = await sign(claims({ nbf: now() + 20, exp: now() - 20 }));
     expect(await authenticate(`Bearer ${token}`)).toMatchObject({ subject: 'somebody' });
   });
 });
 
-describe('refused as unauthenticated is', () => {
-  test.each([undefined, '', 'Bearer', 'Bearer ', 'Basic YTpi', 'Bearer a b'])('no token: %j', async (authorization) => {
-    const error = await refusal(authorization);
-    expect([error.code, error.message]).toEqual(['unauthenticated', 'The request has no bearer token.']);
-  });
+describe('rejects as unauthenticated', () => {
+  test.each([undefined, '', 'Bearer', 'Bearer ', 'Basic YTpi', 'Bearer a b'])(
+    'a missing token: %j',
+    async (authorization) => {
+      const error = await refusal(authorization);
+      expect([error.code, error.message]).toEqual(['unauthenticated', 'The request has no bearer token.']);
+    },
+  );
 
-  test.each(['x', 'a.b.c', '..', `${'a'.repeat(10_000)}.b.c`])('what is no token', (text) => expectInvalid(text));
+  test.each(['x', 'a.b.c', '..', `${'a'.repeat(10_000)}.b.c`])('text that is not a token', (text) =>
+    expectInvalid(text),
+  );
 
-  test('a signature by another key', async () => {
+  test('a signature of another key', async () => {
     const other = await generateKeyPair('RS256');
     await expectInvalid(await sign(claims(), {}, other.privateKey));
   });
@@ -148,17 +153,17 @@ describe('refused as unauthenticated is', () => {
     ['no expiry', () => ({ exp: undefined })],
     ['no subject', () => ({ sub: undefined })],
     ['an empty subject', () => ({ sub: '' })],
-    ['a validity that has not begun', () => ({ nbf: now() + 120 })],
+    ['a token that is not valid yet', () => ({ nbf: now() + 120 })],
   ])('%s', async (_, over) => expectInvalid(await sign(claims(over()))));
 
-  test('an expired token, which says so', async () => {
+  test('an expired token, with a message that says so', async () => {
     await expectInvalid(await sign(claims({ exp: now() - 120 })), 'The token has expired.');
     const nineHoursAgo = Date.now() - 9 * 3_600_000;
     const old = await signToken({ ...provider, folder, role: 'hr', now: nineHoursAgo });
     await expectInvalid(old, 'The token has expired.');
   });
 
-  test('an expired token with a wrong signature, which does not say so', async () => {
+  test('an expired token with a wrong signature, with a message that does not mention the expiry', async () => {
     const other = await generateKeyPair('RS256');
     await expectInvalid(await sign(claims({ exp: now() - 120 }), {}, other.privateKey));
   });
@@ -184,7 +189,7 @@ describe('refused as unauthenticated is', () => {
   test('an unknown key', async () => expectInvalid(await sign(claims(), { kid: 'unknown' })));
 });
 
-test('keys that cannot be had are not the fault of the caller', async () => {
+test('returns identity-unavailable if the keys of the provider cannot be read', async () => {
   const good = `Bearer ${await sign(claims())}`;
   const gone = createAuthenticator({ ...provider, jwksUri: 'http://127.0.0.1:1/keys' });
   await expect(gone(good)).rejects.toMatchObject({ code: 'identity-unavailable', details: { retryAfter: 5 } });
@@ -193,7 +198,7 @@ test('keys that cannot be had are not the fault of the caller', async () => {
   await expect(gone('Bearer x')).rejects.toMatchObject({ code: 'unauthenticated' });
 });
 
-test('a role is needed where one is', () => {
+test('requires at least one of the listed roles', () => {
   const caller = { subject: 'somebody', roles: ['reader'] as const, claims: {} };
   expect(() => requireRole(caller, ['hr', 'reader'])).not.toThrow();
   expect(() => requireRole(caller, ['hr', 'operator'])).toThrow(

@@ -18,7 +18,7 @@ const unit = fc.constantFrom<CalendarUnit>(...CALENDAR_UNITS);
 const anyInstant = fc
   .date({ min: new Date('1300-01-01'), max: new Date('8700-12-31'), noInvalidDate: true })
   .map((date) => date.getTime());
-/** Around the ends of months and years, leap years among them, where a calendar can be wrong. */
+/** Instants near the ends of months and years, including leap years, where calendar arithmetic fails first. */
 const edge = fc
   .record({
     year: fc.constantFrom(1900, 1999, 2000, 2024, 2025, 2026, 2028, 2099, 2100),
@@ -60,7 +60,7 @@ describe('a period', () => {
     );
   });
 
-  test('is the same for an instant as a number and as a text', () => {
+  test('is the same for an instant as a number and as text', () => {
     fc.assert(
       fc.property(unit, instant, (per, at) => {
         expect(periodOf(per, new Date(at).toISOString())).toBe(periodOf(per, at));
@@ -68,7 +68,7 @@ describe('a period', () => {
     );
   });
 
-  test('sorts as time does', () => {
+  test('sorts chronologically', () => {
     fc.assert(
       fc.property(unit, instant, instant, (per, one, other) => {
         const [earlier, later] = [Math.min(one, other), Math.max(one, other)];
@@ -77,7 +77,7 @@ describe('a period', () => {
     );
   });
 
-  test('is reached again by as many steps back, and lies as many steps away', () => {
+  test('has inverse addition and subtraction', () => {
     fc.assert(
       fc.property(unit, instant, count, (per, at, by) => {
         const period = periodOf(per, at);
@@ -105,30 +105,30 @@ describe('a period', () => {
     ['month', '2026 11'],
     ['year', '20-6'],
     ['year', 'next'],
-  ] as const)('of a %s is not read from %s', (per, text) => {
+  ] as const)('of a %s is not parsed from %s', (per, text) => {
     expect(periodOf(per, text)).toBeUndefined();
   });
 
-  test('range ends with the last year of four digits', () => {
+  test('range ends with the last four-digit year', () => {
     expect(periodsBetween('day', '9999-12-30', '9999-12-31')).toEqual(['9999-12-30', '9999-12-31']);
     expect(periodsBetween('year', '9998', '9999')).toEqual(['9998', '9999']);
   });
 });
 
 describe('kept periods', () => {
-  test('are the current one, those before, and the next one', () => {
+  test('are the current, the previous and the next ones', () => {
     const now = Date.parse('2026-11-20T12:00:00Z');
     expect(keptPeriods({ per: 'day', keep: 60 }, now)).toEqual({ first: '2026-09-21', last: '2026-11-21' });
     expect(keptPeriods({ per: 'month', keep: 12 }, now)).toEqual({ first: '2025-11', last: '2026-12' });
     expect(keptPeriods({ per: 'year', keep: 7 }, now)).toEqual({ first: '2019', last: '2027' });
   });
 
-  test('are never fewer as the clock goes on by less than a period, and a row is kept for at least as long as said', () => {
+  test('keep each row for at least the declared retention, and the number of periods is constant', () => {
     const keep = fc.integer({ min: 1, max: 100 });
     fc.assert(
       fc.property(unit, instant, keep, (per, written, kept) => {
         const period = periodOf(per, written);
-        // One instant before `keep` whole periods have passed since the period of the row ended.
+        // The last instant before `keep` whole periods have passed since the end of the period of the row.
         const later = Date.parse(boundsOf(per, addPeriods(per, period, kept)).last);
         expect(keptPeriods({ per, keep: kept }, later).first <= period).toBe(true);
         expect(keptPeriods({ per, keep: kept }, later + 1).first > period).toBe(true);
@@ -139,7 +139,7 @@ describe('kept periods', () => {
 });
 
 describe('the table of a period', () => {
-  test('is named by its digits', () => {
+  test('is named by the digits of the period', () => {
     expect(CALENDAR_UNITS.map((per) => tableOfPeriod('logins', periodOf(per, Date.UTC(2026, 10, 20))))).toEqual([
       'logins20261120',
       'logins202611',
@@ -147,7 +147,7 @@ describe('the table of a period', () => {
     ]);
   });
 
-  test('leads back to its period, and is no table of another unit or name', () => {
+  test('parses back to its period and not to another unit or name', () => {
     fc.assert(
       fc.property(unit, instant, (per, at) => {
         const period = periodOf(per, at);
@@ -161,7 +161,7 @@ describe('the table of a period', () => {
     );
   });
 
-  test('sorts as time does', () => {
+  test('sorts chronologically', () => {
     fc.assert(
       fc.property(unit, instant, fc.integer({ min: 1, max: 40 * 366 }), (per, at, days) => {
         const [one, other] = [at, at + days * DAY_MS].map((each) => tableOfPeriod('t', periodOf(per, each)));

@@ -21,7 +21,7 @@ test.each<[Conditions, string | undefined, boolean]>([
   [{ ifNoneMatch: '*' }, undefined, true],
   [{ ifMatch: '*', ifNoneMatch: '"other"' }, ETAG, true],
   [{ ifMatch: '*', ifNoneMatch: ETAG }, ETAG, false],
-])('%j holds of %s: %s', (conditions, etag, holds) => {
+])('evaluates %j on %s to %s', (conditions, etag, holds) => {
   const check = () => checkConditions(conditions, etag);
   if (holds) expect(check).not.toThrow();
   else expect(check).toThrow(expect.objectContaining({ code: 'etag-mismatch', details: etag ? { etag } : {} }));

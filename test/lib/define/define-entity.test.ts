@@ -11,7 +11,7 @@ const access = { read: [], write: [] };
 const key = { partition: '{city}', row: 'id_{id}' } as const;
 const common = { schema, table: 'things', key, access } as const;
 
-/** In the table of `common`, so that others may be details of them, count them or copy from them. */
+/** Shares the table of `common`, so that other entities can be its children, count it or copy from it. */
 const things = () => defineEntity('things', common);
 const partOf = (things: DeclaredEntity) =>
   ({ ...common, key: { partition: '{city}', row: 'id_{id}_{at}' }, childOf: things }) as const;
@@ -26,8 +26,8 @@ const misspeltPartition = interPartitionIndex({ table: 'byname', partition: '{na
 const misspeltMember = indexEntity({ row: 'n_{name}', holds: '{idd}' });
 
 describe('a misspelt field is a compile error', () => {
-  // Each of these lines is an error to the compiler, or the comment above it is: `npm run types` fails either way.
-  test('wherever a declaration names one', () => {
+  // `npm run types` fails if a marked line compiles: an unused `@ts-expect-error` is an error too.
+  test('in each part of a declaration that names a field', () => {
     expectTypeOf<FieldsOf<'a_{city}_{id#}_{year:4}_{at~}_{n%8}'>>().toEqualTypeOf<
       'city' | 'id' | 'year' | 'at' | 'n'
     >();
@@ -55,10 +55,10 @@ describe('a misspelt field is a compile error', () => {
   });
 });
 
-describe('a declaration that cannot work is refused when it is made:', () => {
+describe('defineEntity rejects', () => {
   test.each([
     [
-      'a detail whose key does not begin with that of its master',
+      'a child whose key does not begin with the key of its parent',
       () =>
         defineEntity('parts', {
           ...common,
@@ -68,7 +68,7 @@ describe('a declaration that cannot work is refused when it is made:', () => {
       /the key of a child must begin with that of its parent "things"/,
     ],
     [
-      'a detail with an index',
+      'a child with an index',
       () =>
         defineEntity('parts', {
           ...partOf(things()),
@@ -77,7 +77,7 @@ describe('a declaration that cannot work is refused when it is made:', () => {
       /a child of "things" can have no index/,
     ],
     [
-      'a detail with a copied field',
+      'a child with a copied field',
       () =>
         defineEntity('parts', {
           ...partOf(things()),
@@ -86,7 +86,7 @@ describe('a declaration that cannot work is refused when it is made:', () => {
       /a child of "things" can have no index/,
     ],
     [
-      'a detail of a detail',
+      'a child of a child',
       () =>
         defineEntity('screws', {
           ...common,
@@ -107,12 +107,12 @@ describe('a declaration that cannot work is refused when it is made:', () => {
       /the count "thingCount" must be declared as z\.int32\(\)/,
     ],
     [
-      'a count of details',
+      'a count of children',
       () => defineEntity('cities', { ...common, ...beside, counts: { partCount: part() } }),
       /counts "parts", which are children of "things"/,
     ],
     [
-      'a copy of a detail',
+      'a copy of a child',
       () =>
         defineEntity('cities', {
           ...common,
@@ -122,12 +122,12 @@ describe('a declaration that cannot work is refused when it is made:', () => {
       /copy from "parts", which are children/,
     ],
     [
-      'a copy of what several of a partition could copy',
+      'a copied field that several rows of a partition could provide',
       () => defineEntity('teams', { ...common, key: { partition: '{city}', row: 'team_{id}' }, ...copyOf(things()) }),
       /only one row of a partition may/,
     ],
     [
-      'what clients write, and is archived',
+      'an archive of an entity that clients write',
       () => {
         const own = { claim: 'email', index: 'byName' } as const;
         const byName = interPartitionIndex({ table: 'byname', partition: '{name#}', row: '{name}', unique: true });
@@ -142,7 +142,7 @@ describe('a declaration that cannot work is refused when it is made:', () => {
     ],
     ['a table name with capitals', () => defineEntity('things', { ...common, table: 'Things' }), /lower-case/],
     [
-      'an index elsewhere that is not unique and does not tell entities apart',
+      'a non-unique inter-partition index whose key does not distinguish entities',
       () =>
         defineEntity('things', {
           ...common,
@@ -151,7 +151,7 @@ describe('a declaration that cannot work is refused when it is made:', () => {
       /lacks city, id/,
     ],
     [
-      'a list elsewhere that does not say where its members are',
+      'an inter-partition list without the partition of its members',
       () =>
         defineEntity('things', {
           ...common,
@@ -160,7 +160,7 @@ describe('a declaration that cannot work is refused when it is made:', () => {
       /city/,
     ],
     [
-      'a move that leaves the partition as it is',
+      'a move that keeps the partition',
       () => defineEntity('things', { ...common, movable: ['name'] }),
       /partition key/,
     ],
@@ -176,12 +176,12 @@ describe('a declaration that cannot work is refused when it is made:', () => {
       /"id" is part of the key/,
     ],
     [
-      'a template whose fields run into each other',
+      'a template with adjacent fields and no separator',
       () => defineEntity('things', { ...common, key: { partition: '{city}', row: '{id}{name}' } }),
       /separator/,
     ],
     [
-      'a separator that an escape could be taken for',
+      'a separator that is also an escape character',
       () => defineEntity('things', { ...common, key: { partition: '{city}', row: '{id}a{name}' } }),
       /punctuation/,
     ],
@@ -189,7 +189,7 @@ describe('a declaration that cannot work is refused when it is made:', () => {
     expect(declare).toThrow(reason);
   });
 
-  test('and leaves no trace in those that it names', () => {
+  test('a rejected declaration changes none of the entities that it names', () => {
     const counted = things();
     const before = Object.entries(counted);
     const remote = defineEntity('others', { ...common, table: 'others' });
@@ -201,7 +201,7 @@ describe('a declaration that cannot work is refused when it is made:', () => {
 });
 
 describe('a declaration', () => {
-  /** Every object below `value` that is not frozen, without schemas and the like, which keep caches. */
+  /** Lists every object below `value` that is not frozen. Schemas keep caches and are left out. */
   function* unfrozen(value: unknown, path: string, seen = new Set<unknown>()): Generator<string> {
     if (typeof value !== 'object' || value === null || seen.has(value)) return;
     seen.add(value);
@@ -212,7 +212,7 @@ describe('a declaration', () => {
       if (name !== 'patterns') yield* unfrozen(member, `${path}.${name}`, seen);
   }
 
-  test('is frozen at every depth, and so is its linked form', () => {
+  test('is frozen at every depth, also in its linked form', () => {
     const name = intraPartitionIndex({ row: 'n_{name}', copies: ['at'] });
     const digits = schema.extend({ id: z.string().regex(/^\d+$/) });
     const source = defineEntity('things', {
@@ -230,7 +230,7 @@ describe('a declaration', () => {
     expect([...unfrozen([...list, source, mayor, parts], 'list')]).toEqual(['list']);
   });
 
-  test('does not freeze what it is given', () => {
+  test('does not freeze its arguments', () => {
     const read: 'hr'[] = ['hr'];
     const given = { ...common, access: { read, write: [] } };
     defineEntity('things', given);

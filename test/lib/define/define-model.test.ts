@@ -5,7 +5,7 @@ import type { Entity } from '../../../lib/define/entity.ts';
 import { indexEntity, interPartitionIndex } from '../../../lib/define/indexes.ts';
 import { defineModel } from '../../../lib/define-model.ts';
 
-/** A pet that is found by its name in a table of names, and goes to an archive. */
+/** A pet with an index by name in a table of names, and with an archive. */
 const pet = (name: 'cats' | 'dogs', tables: { table?: string; names?: string; archive?: string } = {}) =>
   defineEntity(name, {
     schema: z.object({ home: z.string(), id: z.string(), name: z.string() }),
@@ -23,7 +23,7 @@ const pet = (name: 'cats' | 'dogs', tables: { table?: string; names?: string; ar
     access: { read: [], write: [] },
   });
 
-test('has its entities by name and in the order of the declaration, also if two share a table', () => {
+test('a model lists its entities by name and in the order of the declaration, also if two share a table', () => {
   const { entities, list } = defineModel({
     entities: [pet('cats', { table: 'pets' }), pet('dogs', { table: 'pets' })],
   });
@@ -69,14 +69,14 @@ describe('the entities of a model', () => {
     expect(mayors?.denormalized.map(({ source, target }) => [source, target()])).toEqual([[linked, mayors]]);
   });
 
-  test('know nothing of entities that are in another model', () => {
+  test('have no references to entities of another model', () => {
     defineModel({ entities: [parts, mayor, things] });
     const { entities } = defineModel({ entities: [things] });
     const { children, dependents, countedBy } = entities.things;
     expect({ children, dependents, countedBy }).toEqual({ children: [], dependents: [], countedBy: [] });
   });
 
-  test('are not what defineEntity returns', () => {
+  test('have another type than the result of defineEntity', () => {
     expectTypeOf(things).not.toExtend<Entity>();
     const { entities } = defineModel({ entities: [things] });
     expectTypeOf(entities.things).toExtend<Entity>();
@@ -105,7 +105,7 @@ describe('a model is rejected', () => {
     return [holders, notes] as const;
   };
 
-  test('if an entity refers to one that is not in it', () => {
+  test('if an entity refers to an entity outside the model', () => {
     expect(() => defineModel({ entities: [parts] })).toThrow(
       'Entity "parts" is a child of "things", which is not in the model; add "things", or leave "parts" out.',
     );
@@ -147,7 +147,7 @@ test.each([
   ],
   ['the table of an archive', { archive: 'formercats' }, /"formercats", which "dogs" uses/],
   [
-    'the table of an index, of which one stores its rows there',
+    'the table of indexes, where only one entity stores its rows',
     { table: 'catsbyname' },
     /"catsbyname", which "dogs" uses/,
   ],
@@ -156,7 +156,7 @@ test.each([
   expect(() => defineModel({ entities: [pet('dogs', tables), pet('cats')] })).toThrow('The model is not valid');
 });
 
-/** One that is listed by its name beside it. */
+/** An entity whose list by name is stored in its own partition. */
 const listed = (name: string, row: '{name}' | 'named_{name}' | 'called_{name}') =>
   defineEntity(name, {
     schema: z.object({ home: z.string(), id: z.string(), name: z.string() }),

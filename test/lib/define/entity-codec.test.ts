@@ -40,8 +40,8 @@ async function roundTrip(fields: Record<string, unknown>) {
   return values;
 }
 
-describe('what is stored', () => {
-  test('is stored as the type that its schema asks for', () => {
+describe('a stored value', () => {
+  test('has the storage type that its schema requires', () => {
     expect(things.columns).toEqual({
       id: 'Int64',
       small: 'Int32',
@@ -54,7 +54,7 @@ describe('what is stored', () => {
     });
   });
 
-  test('comes back from storage as it was', async () => {
+  test('is read back unchanged', async () => {
     const fields = fc.record(
       {
         small: fc.integer(),
@@ -75,7 +75,7 @@ describe('what is stored', () => {
     );
   });
 
-  test('may be as long as a property is, and is refused when longer', async () => {
+  test('can be as long as a property allows, and is rejected if it is longer', async () => {
     const text = 'ä'.repeat(32_768);
     expect(await roundTrip({ text })).toMatchObject({ text });
     await expect(roundTrip({ text: `${text}x` })).rejects.toMatchObject({
@@ -85,7 +85,7 @@ describe('what is stored', () => {
     await expect(readEntity(engine, things, { id })).rejects.toMatchObject({ code: 'not-found' });
   });
 
-  test('must be of the declared type and in its range', async () => {
+  test('must have the declared type and range', async () => {
     for (const [field, value] of [
       ['small', 2 ** 31],
       ['whole', 1.5],
@@ -102,7 +102,7 @@ describe('what is stored', () => {
   });
 });
 
-test('gives what JSON can hold, whatever types the properties of a row have', () => {
+test('is returned as valid JSON for every type of a stored property', () => {
   const stored = fc.oneof(
     fc.string(),
     fc.boolean(),

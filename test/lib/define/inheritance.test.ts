@@ -14,7 +14,7 @@ const { things } = deploy(
   }),
 );
 
-test('a kind has the defaults of its own fields and of those that all share, and not those of another', () => {
+test('gives an entity the defaults of its own kind and of the shared fields only', () => {
   const key = { shelf: 's', id: '1' };
   const toy = { ...key, kind: 'toy', colour: 'red', note: 'none' };
   expect(validate(things, { ...key, kind: 'toy', colour: 'Red' })).toEqual(toy);

@@ -14,7 +14,7 @@ const things = defineEntity('things', {
     dashed: z.string().regex(/^x-?[\d#]+$/),
     number: z.int32().min(0).max(99),
     kind: z.literal('a_1'),
-    // What is stored does not match these patterns.
+    // Stored values never match these patterns.
     folded: z
       .string()
       .regex(/^[A-C]+$/)
@@ -28,7 +28,7 @@ const things = defineEntity('things', {
 const meet = (one: string, other: string) =>
   canMeet(stepsOf(things, compileTemplate(one)), stepsOf(things, compileTemplate(other)));
 
-/** Values that the schema stores, out of few characters, so that keys of two templates often are the same. */
+/** Generates values that the schema accepts from few characters, so that keys of two templates are often equal. */
 const few = (characters: string, [minLength, maxLength]: [number, number]) =>
   fc.string({ unit: fc.constantFrom(...characters), minLength, maxLength });
 const values = fc.record({
@@ -62,14 +62,14 @@ const template = fc
   .map(([head, parts, last]) => head + parts.flat().join('') + last);
 
 describe('two templates', () => {
-  test('that have one key are found to meet', () => {
+  test('overlap if one key matches both', () => {
     let met = 0;
     fc.assert(
       fc.property(template, template, values, (one, other, of) => {
         const key = buildKey(compileTemplate(one), of);
         const parsed = parseKey(compileTemplate(other), key);
         if (!parsed) return;
-        // What was parsed back may not be what the schema accepts, or not what makes this key.
+        // A parsed value can be one that the schema rejects, or one that builds another key.
         const read = { ...of, ...parsed };
         const isStored = z.object({ ...things.schema.shape, folded: z.string() }).safeParse(read).success;
         if (!isStored || buildKey(compileTemplate(other), read) !== key) return;
@@ -90,7 +90,7 @@ describe('two templates', () => {
     ['{number:2}', '{number:3}'],
     ['{text}_1', '{text}_2'],
     ['{kind}', 'a_2'],
-  ])('%s and %s are apart', (one, other) => {
+  ])('%s and %s do not overlap', (one, other) => {
     expect(meet(one, other)).toBe(false);
     expect(meet(other, one)).toBe(false);
   });
@@ -102,7 +102,7 @@ describe('two templates', () => {
     ['{ignoring}', 'A'],
     ['{text#}', '{digits}'],
     ['é', '{text}'],
-  ])('%s and %s meet', (one, other) => {
+  ])('%s and %s overlap', (one, other) => {
     expect(meet(one, other)).toBe(true);
     expect(meet(other, one)).toBe(true);
   });

@@ -6,16 +6,16 @@ const text = fc.string({ unit: 'binary', minLength: 1, maxLength: 30 });
 const two = compileTemplate('{department}_{employeeId}');
 
 describe('a key template', () => {
-  test.each(['{department', 'department}', '{a}_{b', '{{a}}'])('rejects a brace without its pair: %s', (template) => {
+  test.each(['{department', 'department}', '{a}_{b', '{{a}}'])('rejects an unpaired brace: %s', (template) => {
     expect(() => compileTemplate(template)).toThrow('a brace without its pair');
   });
 
-  test('gives back every text it was built from, whatever characters the texts have', () => {
+  test('parses every text that it built a key from', () => {
     fc.assert(
       fc.property(text, text, (department, employeeId) => {
         const key = buildKey(two, { department, employeeId });
         expect(parseKey(two, key)).toEqual({ department, employeeId });
-        // biome-ignore lint/suspicious/noControlCharactersInRegex: what the service refuses
+        // biome-ignore lint/suspicious/noControlCharactersInRegex: the service rejects these characters
         expect(key).not.toMatch(/[/\\#?\u0000-\u001f\u007f-\u009f]/);
       }),
     );
@@ -53,11 +53,11 @@ describe('a key template', () => {
     expect(() => buildKey(year, { year: 10_000 })).toThrow('at most 4 digits');
   });
 
-  test('hashes a field into two hexadecimal digits, always the same', () => {
+  test('always hashes a field to the same two hexadecimal digits', () => {
     expect(buildKey(compileTemplate('email_{email#}'), { email: 'jonesj@contoso.com' })).toMatch(/^email_[0-9a-f]{2}$/);
   });
 
-  test('knows what the keys of details begin with, whatever characters those of their master have', () => {
+  test('returns a prefix that the keys of all children begin with, for any characters in the key of the parent', () => {
     for (const master of ['{department}_{employeeId}', 'e_{employeeId}', 'e_{employeeId}_x', '{employeeId#}', 'e'])
       fc.assert(
         fc.property(text, text, text, (department, employeeId, detail) => {
@@ -68,7 +68,7 @@ describe('a key template', () => {
       );
   });
 
-  test('takes both ends of a range as prefixes', () => {
+  test('treats both bounds of a range as prefixes', () => {
     const template = compileTemplate('{at}_{loginId}');
     const range = keyRange(template, { from: '2026-11-01', to: '2026-11-20' });
     const inside = (at: string) => {
@@ -81,7 +81,7 @@ describe('a key template', () => {
     expect(inside('2026-11-21T00:00:00.000Z')).toBe(false);
   });
 
-  test.each([[''], [undefined], ['\ud800'], ['x'.repeat(600)]])('refuses %j and names the field', (employeeId) => {
+  test.each([[''], [undefined], ['\ud800'], ['x'.repeat(600)]])('rejects %j and names the field', (employeeId) => {
     expect(() => buildKey(two, { department: 'Sales', employeeId })).toThrow(
       expect.objectContaining({
         code: 'invalid-input',

@@ -4,18 +4,18 @@ import { buildKey, compileTemplate, keyRange, parseKey } from '../../../lib/defi
 import { instantOf, invertedTicks } from '../../../lib/define/log-tail.ts';
 
 describe('inverted ticks', () => {
-  // Printed by .NET 10: (DateTime.MaxValue.Ticks - at.Ticks).ToString("D19").
+  // Output of .NET 10: (DateTime.MaxValue.Ticks - at.Ticks).ToString("D19").
   test.each([
     ['0001-01-01T00:00:00.000Z', '3155378975999999999'],
     ['2026-11-20T00:00:00.000Z', '2516071679999999999'],
     ['2026-11-20T08:30:15.1234567Z', '2516071373848765432'],
     ['9999-12-31T23:59:59.9999999Z', '0000000000000000000'],
-  ])('of %s are those of .NET', (instant, digits) => {
+  ])('of %s equal those of .NET', (instant, digits) => {
     expect(invertedTicks(instant)).toBe(digits);
     expect(instantOf(digits)).toBe(instant);
   });
 
-  test('come back as the instant they were made from, and sort the newest first', () => {
+  test('parse back to their instant and sort the newest first', () => {
     const instants = fc.date({
       min: new Date('0001-01-01T00:00:00Z'),
       max: new Date('9999-12-31T23:59:59Z'),
@@ -30,7 +30,7 @@ describe('inverted ticks', () => {
     );
   });
 
-  test('make a key that is read back, and a range whose days are whole', () => {
+  test('make a key that parses back, and a range of whole days', () => {
     const template = compileTemplate('{at~}_{claimId}');
     const key = (at: string) => buildKey(template, { at, claimId: 'x' });
     expect(parseKey(template, key('2026-11-20T08:00:00.000Z'))).toEqual({

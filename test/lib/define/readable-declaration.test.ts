@@ -9,14 +9,14 @@ const declaration = {
   access: { read: ['reader'], write: ['reader'] },
 } as const;
 
-test('names the entity and the field of a type that JSON does not have', () => {
+test('reports the entity and the field of a type that JSON does not have', () => {
   const schema = declaration.schema.extend({ boughtOn: z.date() });
   expect(() => defineEntity('vehicles', { ...declaration, schema })).toThrow(
     /^Entity "vehicles": the field "boughtOn" has a type that JSON does not have: .*z\.iso\.date\(\)/,
   );
 });
 
-test('names the entity of a key template that cannot be read', () => {
+test('reports the entity of a key template that cannot be parsed', () => {
   const key = { partition: '{depot', row: '{vehicleId}' } as const;
   expect(() => defineEntity('vehicles', { ...declaration, key })).toThrow(/^Entity "vehicles": .*\{depot has a brace/);
 });

@@ -28,13 +28,13 @@ const photo = { container: 'photos', maxBytes: 1_000, types: ['image/png'] };
 type Shape = typeof shape;
 type Parts = Partial<Declaration<Shape, string, string>> & { readonly row?: string; readonly partition?: string };
 
-/** A good entity, but for what `over` says; the compiler would refuse some of that. */
+/** A valid entity, changed by `over`. The compiler would reject some of the changes. */
 function entity(name: string, { row = `${name}_{id}`, partition = '{city}', ...over }: Parts = {}): DeclaredEntity {
   const declaration = { schema: z.object(shape), table: 'things', key: { partition, row }, access, ...over };
   return defineEntity(name, declaration as never) as unknown as DeclaredEntity;
 }
 
-/** What happens when an app starts. */
+/** Does with the model what the start of an app does. */
 const load = (...entities: DeclaredEntity[]) => createRoutes(defineModel({ entities }).list);
 
 const byName = (over: object = {}) =>
@@ -47,7 +47,7 @@ const ofOne = {
 };
 const owned = (over: Parts = {}) =>
   entity('things', { ...ofOne, ...over, access: { ...access, own: { claim: 'email', index: 'email' } } } as Parts);
-/** Written by clients: the city and the id are the whole key of whoever may write it. */
+/** An entity that clients write. The city and the id of its owner are the whole partition key. */
 const handedIn = (through: DeclaredEntity, over: Parts = {}) =>
   entity('claims', {
     table: 'claims',
@@ -74,7 +74,6 @@ const series = (slots: { name: string; first: number; last: number; perRow?: num
   } as never) as unknown as DeclaredEntity;
 
 const BAD: readonly [title: string, model: () => unknown, sentence: RegExp][] = [
-  // Reserved names
   ...resourcesOf([]).tables.map((table): (typeof BAD)[number] => [
     `a table named ${table}`,
     () => load(entity('things', { table })),
@@ -86,12 +85,12 @@ const BAD: readonly [title: string, model: () => unknown, sentence: RegExp][] = 
     /"things": the table name "operations" is reserved/,
   ],
   [
-    'a table that could be a day of the operations',
+    'a table whose name could be a day of the table "operations"',
     () => load(entity('things', { table: 'operations20261120' })),
     /"operations20261120" could be a day of "operations"/,
   ],
   [
-    'a table that the service reserves',
+    'a table name that the service reserves',
     () => load(entity('things', { table: 'tables' })),
     /the table name "tables" is reserved/,
   ],
@@ -116,35 +115,38 @@ const BAD: readonly [title: string, model: () => unknown, sentence: RegExp][] = 
     /"azure-webjobs-hosts" of the attachment "photo" is reserved/,
   ],
   [
-    'an entity with the type of a list',
+    'an entity with the type name of a list',
     () => load(entity('list')),
     /Entity "list": the engine's own rows have this type/,
   ],
-  ['an entity with the type of a tombstone', () => load(entity('tombstone')), /"tombstone": the engine's own rows/],
+  [
+    'an entity with the type name of a tombstone',
+    () => load(entity('tombstone')),
+    /"tombstone": the engine's own rows/,
+  ],
   ...['grants', 'health'].map((name): (typeof BAD)[number] => [
     `an entity named ${name}`,
     () => load(entity(name)),
     new RegExp(`Entity "${name}": the API itself has a route /api/${name};`),
   ]),
   [
-    'an entity that begins with admin',
+    'an entity whose name begins with admin',
     () => load(entity('administrators')),
     /"administrators": the Functions host reserves routes that begin with "admin"/,
   ],
-  ['an entity that begins with runtime', () => load(entity('runtimes')), /begin with "runtime"/],
-  // Names
+  ['an entity whose name begins with runtime', () => load(entity('runtimes')), /begin with "runtime"/],
   [
     'an entity name with a hyphen',
     () => load(entity('my-things', { row: '{id}' })),
     /Entity "my-things": the name is not accepted; a name is 1 to 60/,
   ],
   [
-    'two entities of one name',
+    'two entities with the same name',
     () => load(entity('things'), entity('things', { table: 'others' })),
     /Entity "things" is declared twice/,
   ],
   [
-    'an entity named as an archive',
+    'an entity with the name of an archive',
     () => load(entity('things', { archive: { table: 'former' } }), entity('former', { table: 'others' })),
     /Entity "former" is declared twice, or is also an archive's table/,
   ],
@@ -164,12 +166,12 @@ const BAD: readonly [title: string, model: () => unknown, sentence: RegExp][] = 
     /"my--photos", which is not accepted/,
   ],
   [
-    'an index name that a path cannot have',
+    'an index name that is not valid in a path',
     () => load(entity('things', { indexes: { 'by/name': byName() } })),
     /the index name "by\/name" is not accepted/,
   ],
   [
-    'a field that the tables SDK reserves',
+    'a field name that the tables SDK reserves',
     () => load(entity('things', { schema: z.object({ ...shape, timestamp: text }) as never })),
     /the field name "timestamp" is reserved by the tables SDK/,
   ],
@@ -192,16 +194,15 @@ const BAD: readonly [title: string, model: () => unknown, sentence: RegExp][] = 
     ];
   }),
   [
-    'two indexes whose names differ in case',
+    'two indexes whose names differ only in case',
     () => load(entity('things', { indexes: { name: byName(), Name: byName() } })),
     /Entity "things": the index name "Name" is not accepted/,
   ],
   [
-    'indexes whose names differ in case within',
+    'index names that differ only in the case of an inner letter',
     () => load(entity('things', { indexes: { byName: byName(), byname: byName({ table: 'othernames' }) } })),
     /another route has the function name "things-by-byname"/,
   ],
-  // Periods
   [
     'periods that are kept for -1 days',
     () => load(entity('logins', { period: { per: 'day', field: 'day', keep: -1 }, row: '{day}_{id}' })),
@@ -223,7 +224,7 @@ const BAD: readonly [title: string, model: () => unknown, sentence: RegExp][] = 
     /period.field "day" is not in the key/,
   ],
   [
-    'a period of a field that is no instant',
+    'a period of a field that is not an instant',
     () => load(entity('logins', { period: { per: 'day', field: 'id', keep: 3 } })),
     /period.field "id" is not an instant/,
   ],
@@ -261,7 +262,7 @@ const BAD: readonly [title: string, model: () => unknown, sentence: RegExp][] = 
     /the table "logins2011" could be a day of "logins"/,
   ],
   [
-    'a table that is a day of another entity',
+    'a table whose name is a day of another entity',
     () =>
       load(
         entity('logins', { table: 'logins', period: { per: 'day', field: 'day', keep: 3 }, row: '{day}_{id}' }),
@@ -270,7 +271,7 @@ const BAD: readonly [title: string, model: () => unknown, sentence: RegExp][] = 
     /Entity "things": the table "logins20261120" could be a day of "logins"/,
   ],
   [
-    'an index table that is a day of another entity',
+    'an index table whose name is a day of another entity',
     () =>
       load(
         entity('logins', { table: 'logins', period: { per: 'day', field: 'day', keep: 3 }, row: '{day}_{id}' }),
@@ -288,7 +289,6 @@ const BAD: readonly [title: string, model: () => unknown, sentence: RegExp][] = 
       ),
     /the table "logins" could be a day of "logouts"/,
   ],
-  // Keys
   [
     'an optional field in the key',
     () => load(entity('things', { row: 'x_{name}' })),
@@ -296,12 +296,12 @@ const BAD: readonly [title: string, model: () => unknown, sentence: RegExp][] = 
   ],
   ['a list in the key', () => load(entity('things', { row: 'x_{tags[]}' })), /the key has a list in it/],
   [
-    'a list in the key as it is',
+    'a list in the key without conversion',
     () => load(entity('things', { row: 'x_{tags}' })),
     /the field "tags", which is neither a text nor a number/,
   ],
   [
-    'a truth value in the key',
+    'a Boolean in the key',
     () => load(entity('things', { schema: z.object({ ...shape, isOn: z.boolean() }) as never, row: 'x_{isOn}' })),
     /the field "isOn", which is neither a text nor a number/,
   ],
@@ -321,7 +321,7 @@ const BAD: readonly [title: string, model: () => unknown, sentence: RegExp][] = 
     /"town", which the schema does not have/,
   ],
   [
-    'a field that is in the key as a hash alone',
+    'a field that the key contains only as a hash',
     () => load(entity('things', { row: 'x_{id#}' })),
     /the key has the field "id" only as a hash/,
   ],
@@ -347,36 +347,35 @@ const BAD: readonly [title: string, model: () => unknown, sentence: RegExp][] = 
   ],
   ['a large field in the key', () => load(entity('things', { large: ['id'] })), /the key field "id" is large/],
   [
-    'a move that leaves the partition as it is',
+    'a move that keeps the partition',
     () => load(entity('things', { movable: ['id'] })),
     /"id" is movable and is not in the partition key/,
   ],
   ['a key without a field', () => load(entity('things', { partition: 'all', row: 'one' })), /the key has no field/],
-  // Versions, numbers
   [
-    'a version that nothing upgrades',
+    'a version without an upgrade from the previous one',
     () => load(entity('things', { version: 3, upgrades: { 1: (values) => values } })),
     /nothing upgrades version 2/,
   ],
   [
-    'an upgrade of a version to come',
+    'an upgrade from a future version',
     () => load(entity('things', { upgrades: { 1: (values) => values } })),
     /a function for version 1, which is not before version 1/,
   ],
   ['a version 0', () => load(entity('things', { version: 0 })), /version is 0/],
   ['a negative maxAge', () => load(entity('things', { maxAge: -1 })), /maxAge is -1/],
   [
-    'files of no byte',
+    'files of zero bytes',
     () => load(entity('things', { attachments: { photo: { ...photo, maxBytes: 0 } } })),
     /maxBytes 0; it must be a whole number from 1/,
   ],
   [
-    'files of more bytes than a body holds',
+    'files that are larger than a request body',
     () => load(entity('things', { attachments: { photo: { ...photo, maxBytes: 1e9 } } })),
     /the largest body of the Functions host/,
   ],
   [
-    'files of a type that their bytes do not tell',
+    'files of a type that cannot be detected from their bytes',
     () => load(entity('things', { attachments: { photo: { ...photo, types: ['text/csv'] } } })),
     /accepts text\/csv, which cannot be told/,
   ],
@@ -385,15 +384,18 @@ const BAD: readonly [title: string, model: () => unknown, sentence: RegExp][] = 
     () => load(series({ name: 'hour', first: 5, last: 4 })),
     /Entity "hours": the slots run from 5 to 4; whole numbers from 0/,
   ],
-  ['slots named as a key field', () => load(series({ name: 'id', first: 0, last: 4 })), /has the parameter "id" twice/],
-  // References
+  [
+    'slots with the name of a key field',
+    () => load(series({ name: 'id', first: 0, last: 4 })),
+    /has the parameter "id" twice/,
+  ],
   [
     'a child without its parent',
     () => load(entity('parts', { row: 'things_{id}_{day}', childOf: entity('things') })),
     /Entity "parts" is a child of "things", which is not in the model; add "things", or leave "parts" out/,
   ],
   [
-    'a count of what is not in the model',
+    'a count of an entity outside the model',
     () =>
       load(
         entity('cities', {
@@ -405,7 +407,7 @@ const BAD: readonly [title: string, model: () => unknown, sentence: RegExp][] = 
     /Entity "cities" counts "things", which is not in the model/,
   ],
   [
-    'a copy of what is not in the model',
+    'a copy of an entity outside the model',
     () =>
       load(
         entity('cities', {
@@ -418,12 +420,12 @@ const BAD: readonly [title: string, model: () => unknown, sentence: RegExp][] = 
     /"cities" copies fields from "things", which is not in the model/,
   ],
   [
-    'a grant through what is not in the model',
+    'a grant through an entity outside the model',
     () => load(granted(owned(), { partition: '{city}_{id}' })),
     /"claims" is granted through "things", which is not in the model; add "things"/,
   ],
   [
-    'a copy of what is in another partition',
+    'a copy of an entity in another partition',
     () =>
       load(
         entity('cities', {
@@ -438,7 +440,7 @@ const BAD: readonly [title: string, model: () => unknown, sentence: RegExp][] = 
     /which is in another table or partition/,
   ],
   [
-    'a reference to what is no key field',
+    'a reference to a field that is not in the key',
     () =>
       load(
         entity('cities', {
@@ -451,7 +453,7 @@ const BAD: readonly [title: string, model: () => unknown, sentence: RegExp][] = 
     /by the reference name to email/,
   ],
   [
-    'a child named as a field of its parent',
+    'a child with the name of a field of its parent',
     () =>
       load(
         ...[entity('things', { schema: z.object({ ...shape, parts: text }) as never })].flatMap((parent) => [
@@ -474,7 +476,6 @@ const BAD: readonly [title: string, model: () => unknown, sentence: RegExp][] = 
       ),
     /the index "count" uses "count", which changes with another entity/,
   ],
-  // Own
   [
     'an own index that is not declared',
     () => load(entity('things', { access: { ...access, own: { claim: 'email', index: 'mail' } } })),
@@ -497,7 +498,7 @@ const BAD: readonly [title: string, model: () => unknown, sentence: RegExp][] = 
     /"email", which may lead to several entities; it must be a unique index of one field/,
   ],
   [
-    'a grant of a partition that two may share',
+    'a grant of a partition that two entities can share',
     () => load(...[owned()].flatMap((through) => [through, granted(through)])),
     /Entity "claims": access.own grants the partition by id, which two of "things" may share, so one could open the other's; "things" needs a unique/,
   ],
@@ -517,7 +518,7 @@ const BAD: readonly [title: string, model: () => unknown, sentence: RegExp][] = 
     /which two of "things" may share/,
   ],
   [
-    'a grant by a field that is unique of some',
+    'a grant by a field that is unique only for some entities',
     () =>
       load(
         ...[
@@ -538,7 +539,7 @@ const BAD: readonly [title: string, model: () => unknown, sentence: RegExp][] = 
     /which two of "things" may share/,
   ],
   [
-    'a table that clients write and another entity uses',
+    'a table that clients write and that another entity uses',
     () => load(...[owned()].flatMap((own) => [own, handedIn(own), entity('notes', { table: 'claims' })])),
     /clients may write its table "claims" .*which "notes" uses too/,
   ],
@@ -553,7 +554,7 @@ const BAD: readonly [title: string, model: () => unknown, sentence: RegExp][] = 
     /is unique and has "name" only as a hash/,
   ],
   [
-    'a list of what is no list',
+    'a list index of a field that is not a list',
     () =>
       load(
         entity('things', {
@@ -562,14 +563,13 @@ const BAD: readonly [title: string, model: () => unknown, sentence: RegExp][] = 
       ),
     /"name", of which \{…\[\]\} needs a list of texts/,
   ],
-  // Rows with one key
   [
-    'two entities with one key',
+    'two entities with the same key',
     () => load(entity('cats', { row: '{id}' }), entity('dogs', { row: '{id}' })),
     /Entity "dogs": its row \(\{city\} \/ \{id\}\) can have the same key as its row \(\{city\} \/ \{id\}\) of "cats" in the table "things"/,
   ],
   [
-    'a key that another one may begin with',
+    'a key that is a prefix of another key',
     () =>
       load(
         entity('cats', { row: 'pet_{id}_{day}' }),
@@ -578,7 +578,7 @@ const BAD: readonly [title: string, model: () => unknown, sentence: RegExp][] = 
     /"dogs": its row .* can have the same key as its row .* of "cats"/,
   ],
   [
-    'a copy that may be where an entity is',
+    'a copy that can have the key of an entity',
     () =>
       load(
         entity('cats', { row: 'cat_{id}' }),
@@ -587,7 +587,7 @@ const BAD: readonly [title: string, model: () => unknown, sentence: RegExp][] = 
     /the rows of its index "name" \(\{city\} \/ \{name\}\) can have the same key as its row/,
   ],
   [
-    'a list that may be where an entity is',
+    'a list that can have the key of an entity',
     () =>
       load(
         entity('cats', { row: 'cat_{id}' }),
@@ -596,7 +596,7 @@ const BAD: readonly [title: string, model: () => unknown, sentence: RegExp][] = 
     /the rows of its index "name"/,
   ],
   [
-    'two indexes with one key',
+    'two indexes with the same key',
     () =>
       load(
         entity('things', {
@@ -606,7 +606,7 @@ const BAD: readonly [title: string, model: () => unknown, sentence: RegExp][] = 
     /the rows of its index "email".* can have the same key as the rows of its index "name"/,
   ],
   [
-    'a child that may have the key of a parent',
+    'a child that can have the key of a parent',
     () =>
       load(
         ...[entity('areas', { row: 'a_{name}', schema: z.object(shape).required() as never })].flatMap((parent) => [
@@ -616,9 +616,13 @@ const BAD: readonly [title: string, model: () => unknown, sentence: RegExp][] = 
       ),
     /"parts": its row .* can have the same key as its row .* of "areas"/,
   ],
-  ['an archive in its own table', () => load(entity('things', { archive: { table: 'things' } })), /its archived row/],
   [
-    'a second row of a series that may be a first one',
+    'an archive in the table of its own entity',
+    () => load(entity('things', { archive: { table: 'things' } })),
+    /its archived row/,
+  ],
+  [
+    'a second row of a series that can have the key of a first row',
     () =>
       load(
         defineSeries('hours', {
@@ -636,9 +640,8 @@ const BAD: readonly [title: string, model: () => unknown, sentence: RegExp][] = 
     () => load(entity('cats'), entity('dogs', { table: 'dogs', indexes: { name: byName({ table: 'things' }) } })),
     /its index or archive is in the table "things", which "cats" uses/,
   ],
-  // Routes
   [
-    'a key that hides behind an index',
+    'a key that the route of an index hides',
     () =>
       load(
         entity('things', {
@@ -651,7 +654,7 @@ const BAD: readonly [title: string, model: () => unknown, sentence: RegExp][] = 
     /GET \/api\/things\/by\/name\/\{name\} hides GET \/api\/things\/\{city\}\/\{name\}\/\{id\} where city is "by" and name is "name"; rename the index/,
   ],
   [
-    'a file that hides behind an index',
+    'a file that the route of an index hides',
     () =>
       load(
         entity('things', {
@@ -676,24 +679,24 @@ const BAD: readonly [title: string, model: () => unknown, sentence: RegExp][] = 
   ],
 ];
 
-describe('a model is refused with a sentence:', () => {
+describe('rejects a model with a message:', () => {
   test.each(BAD)('%s', (_, model, sentence) => {
     expect(model).toThrow(sentence);
   });
 
-  test('at least forty of them', () => {
+  test('in at least forty cases', () => {
     expect(BAD.length).toBeGreaterThanOrEqual(40);
   });
 
-  test('for everything that is wrong with it', () => {
+  test('with every error in one message', () => {
     expect(() => load(entity('things', { table: 'poison' }), entity('list', { table: 'system' }))).toThrow(
       /^The model is not valid\.\nEntity "list": the engine.*\nEntity "things": the table name "poison".*\nEntity "list": the table name "system"[^\n]*$/,
     );
   });
 });
 
-describe('a model is accepted:', () => {
-  test('the one that is shipped, and its packs alone', () => {
+describe('accepts a model', () => {
+  test('with all sample entities, and with each pack alone', () => {
     expect(() => load(...model.list)).not.toThrow();
     const names = (...list: string[]) => model.list.filter(({ name }) => list.includes(name));
     for (const pack of [
@@ -705,7 +708,7 @@ describe('a model is accepted:', () => {
       expect(() => load(...pack)).not.toThrow();
   });
 
-  test('a partition that is granted by a unique field, or by the whole key', () => {
+  test('with a partition that is granted by a unique field or by the whole key', () => {
     const id = interPartitionIndex({ table: 'thingsbyid', partition: '{id#}', row: '{id}', unique: true });
     const through = owned({ indexes: { ...ofOne.indexes, id } as never });
     expect(() => load(through, granted(through))).not.toThrow();
@@ -714,7 +717,7 @@ describe('a model is accepted:', () => {
     expect(() => load(other, handedIn(other))).not.toThrow();
   });
 
-  test('whatever is left out of, or added to, a good one', () => {
+  test('with any combination of the optional parts', () => {
     const options: Parts[] = [
       { archive: { table: 'former' } },
       { movable: ['city'] },

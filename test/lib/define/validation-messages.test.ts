@@ -20,6 +20,6 @@ test.each([
   ],
   [{ plate: 'A', color: 'red' }, 'The field color is not valid: the field does not exist, or cannot be written.'],
   [[], 'The body is not valid: Invalid input: expected object, received array.'],
-])('says what a field needs: %j', (input, detail) => {
+])('names the field and the expected value: %j', (input, detail) => {
   expect(() => parse(schema, input)).toThrow(detail);
 });

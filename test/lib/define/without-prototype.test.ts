@@ -5,7 +5,7 @@ import { model } from '../../fixtures/model.ts';
 const INHERITED = Object.getOwnPropertyNames(Object.prototype);
 
 test.each(withArchives(model.list).map((entity) => [entity.name, entity] as const))(
-  'no compiled record of %s finds a name that is inherited by objects',
+  'no compiled record of %s returns a property inherited from Object',
   (_, entity) => {
     const { columns, indexes, derived, counts, attachments, upgrades } = entity;
     const records: Record<string, Record<string, unknown>> = {

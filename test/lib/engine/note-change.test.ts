@@ -27,10 +27,10 @@ async function collected(work: () => Promise<unknown>): Promise<{ changes: Chang
   return { changes, failure };
 }
 
-describe('collecting', () => {
+describe('collectChanges', () => {
   const engineOf = (): Engine => createEngine(world.storage, { now: () => 0 });
 
-  test('keeps what was noted within, also where the work fails, and nothing of others', async () => {
+  test('returns the changes of its own work only, also if the work fails', async () => {
     noteChange(engineOf(), change);
     const [one, other, none] = await Promise.all([
       collected(async () => {
@@ -46,14 +46,14 @@ describe('collecting', () => {
     expect(none?.changes).toEqual([]);
   });
 
-  test('fails where what was noted cannot be kept', async () => {
+  test('fails if the changes cannot be stored', async () => {
     const work = async () => noteChange(engineOf(), change);
     const keep = () => Promise.reject(new Error('not kept'));
     await expect(collectChanges('ann', work, keep)).rejects.toThrow('not kept');
   });
 });
 
-test('a write is noted once, whichever of its replies is lost', async () => {
+test('notes a write once, whichever reply is lost', async () => {
   const counting = faultyHttpClient();
   await createEntity(world.engineThrough(counting), employees, somebody());
   for (let at = 1; at <= counting.calls; at += 1) {
@@ -67,11 +67,11 @@ test('a write is noted once, whichever of its replies is lost', async () => {
   }
 });
 
-test('a write of which it is not known whether it was done is noted as such', async () => {
+test('notes a write with an unknown outcome as unknown', async () => {
   const one = somebody();
   await createEntity(world.engine, employees, one);
   let isLost = false;
-  // The line breaks while the transaction is under way.
+  // The connection breaks during the transaction.
   const httpClient: HttpClient = {
     async sendRequest(request) {
       if (!isLost) {

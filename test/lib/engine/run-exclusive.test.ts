@@ -7,7 +7,7 @@ import { testStorage } from '../../storage.ts';
 
 const storage = openStorage({ connectionString: testStorage(import.meta.url) });
 
-test('runs work of one key in order, also after work that fails', async () => {
+test('runs the work of a key in order, also after failed work', async () => {
   const done: string[] = [];
   const work = (name: string, ms: number, error?: Error) => () =>
     sleep(ms).then(() => {
@@ -25,7 +25,7 @@ test('runs work of one key in order, also after work that fails', async () => {
   expect(results.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled', 'fulfilled']);
 });
 
-test('runs each work in the async context of its caller', async () => {
+test('runs each piece of work in the async context of its caller', async () => {
   const caller = new AsyncLocalStorage<number>();
   const seen = await Promise.all(
     [1, 2, 3].map((number) =>

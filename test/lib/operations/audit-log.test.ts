@@ -23,7 +23,7 @@ beforeAll(async () => {
   await storage.blobs.getContainerClient(container).create();
 });
 
-/** An hour that no other test has: its beginning, in milliseconds. */
+/** Returns the first millisecond of an hour that no other test uses. */
 function newHour(): number {
   hours += 1;
   return Date.UTC(2026, 0, 1) + hours * HOUR_MS;
@@ -35,7 +35,7 @@ function changeAt(at: number): ChangeRecord {
   return { ...change, ...address, at: new Date(at).toISOString(), fields: ['phone'] };
 }
 
-/** Another process, whose clock stands still. */
+/** Creates a process with its own log and a constant clock. */
 function processAt(now: number, httpClient?: HttpClient): { log: AuditLog; engine: Engine } {
   const opened = openStorage({ connectionString, ...(httpClient ? { httpClient } : {}) });
   const engine = createEngine(opened, { now: () => now });
@@ -60,7 +60,7 @@ function codeOf(error: unknown): string {
   return error instanceof RowkeyError ? error.code : String(error);
 }
 
-test('what many append at once is there once each, in few blocks of one blob', async () => {
+test('stores each of many concurrent appends once, in few blocks of one blob', async () => {
   const hour = newHour();
   const { log } = processAt(hour);
   const changes = Array.from({ length: 500 }, (_, second) => changeAt(hour + second * 1_000));
@@ -73,11 +73,11 @@ test('what many append at once is there once each, in few blocks of one blob', a
   expect(await readHour(hour)).toEqual(changes.map(({ id }) => id));
 });
 
-test('a block is no larger than storage takes, and a blob has no more of them', async () => {
+test('keeps each block and the number of blocks of a blob within the limits of storage', async () => {
   const hour = newHour();
   const { engine } = processAt(hour);
   const log = createAuditLog(engine, { maxBlocks: 2 });
-  // Two such fit into a block, and three do not.
+  // Two of these changes fit into a block, three do not.
   const fields = ['x'.repeat(1_500_000)];
   const changes = Array.from({ length: 7 }, () => ({ ...changeAt(hour), fields }));
   await Promise.all(changes.map((change) => log.append([change])));
@@ -89,7 +89,7 @@ test('a block is no larger than storage takes, and a blob has no more of them', 
   expect(await readHour(hour)).toEqual(changes.map(({ id }) => id));
 });
 
-test('an hour has blobs of its own, and one that is late still comes into its own hour', async () => {
+test('writes each hour to its own blobs, including a late change of a previous hour', async () => {
   const hour = newHour();
   const next = newHour();
   let now = next - 1;
@@ -114,7 +114,7 @@ test('an hour has blobs of its own, and one that is late still comes into its ow
   expect([await blobsOf(hour), await blobsOf(next)].map((blobs) => blobs.length)).toEqual([1, 1]);
 });
 
-test('the metadata has the first time, and the last one with some delay', async () => {
+test('stores the first instant in the metadata, and the last one with a delay', async () => {
   const hour = newHour();
   let now = hour;
   const log = createAuditLog(createEngine(storage, { now: () => now }));
@@ -133,7 +133,7 @@ test('the metadata has the first time, and the last one with some delay', async 
   await expect.poll(metadata).toEqual({ first: instant(0), last: instant(6_000) });
 });
 
-test('two processes never share a blob', async () => {
+test('gives each process its own blob', async () => {
   const hour = newHour();
   const changes = await pMap([1, 2, 3, 4], async () => {
     const { log } = processAt(hour);
@@ -146,8 +146,8 @@ test('two processes never share a blob', async () => {
   expect(found.toSorted()).toEqual(changes.toSorted());
 });
 
-describe('whatever fails at whichever call,', () => {
-  /** One into a fresh blob, then some at once into the open one. */
+describe('with a fault at any storage call', () => {
+  /** Appends one change to a fresh blob and then three concurrently to the open one. */
   async function work(httpClient: HttpClient, hour: number): Promise<{ acknowledged: string[]; outcomes: string[] }> {
     const { log } = processAt(hour, httpClient);
     const changes = Array.from({ length: 4 }, () => changeAt(hour));
@@ -162,7 +162,7 @@ describe('whatever fails at whichever call,', () => {
     return { outcomes, acknowledged: ids.filter((_, index) => outcomes[index] === 'done') };
   }
 
-  test('what was acknowledged is there, once', async () => {
+  test('stores every acknowledged change once', async () => {
     const counting = faultyHttpClient();
     await work(counting, newHour());
     const points = FAULTS.flatMap((fault) =>
@@ -179,7 +179,7 @@ describe('whatever fails at whichever call,', () => {
         const found = await readHour(hour);
         expect(found, label).toEqual(expect.arrayContaining(acknowledged));
         expect(new Set(found).size, label).toBe(found.length);
-        // A lost reply is recognised: nothing is written twice.
+        // The retry recognizes its own block, so a lost reply duplicates nothing.
         const lines = (await blobsOf(hour)).flatMap((blob) => blob.lines);
         if (fault === 'reply lost') expect(lines, label).toHaveLength(4);
       },
@@ -187,7 +187,7 @@ describe('whatever fails at whichever call,', () => {
     );
   });
 
-  test('a block of which it is never known whether it is there goes into a fresh blob, and shows once', async () => {
+  test('appends a block with an unknown outcome to a fresh blob again, and returns its change once', async () => {
     const hour = newHour();
     let isLost = false;
     const httpClient: HttpClient = {
@@ -218,7 +218,7 @@ describe('whatever fails at whichever call,', () => {
     expect(rest.next).toBeUndefined();
   });
 
-  test('what could not be appended is caught up on before anything else', async () => {
+  test('appends failed changes first once storage is available', async () => {
     const hour = newHour();
     let isDown = true;
     const httpClient: HttpClient = {

@@ -33,7 +33,7 @@ const listed = async () => (await listPoison(createEngine(storage), { limit: 1_0
 const send = (text: string) => storage.queue(QUEUE).sendMessage(text);
 const left = async () => (await storage.queue(QUEUE).getProperties()).approximateMessagesCount;
 
-/** A run on this storage. What it cannot handle is visible again after a second. */
+/** Runs the timer on this storage. A message that it cannot handle is visible again after a second. */
 function run(over: Partial<Storage> = {}, client: Partial<QueueClient> = {}, until = Date.now() + 60_000) {
   const queue = (name: string): QueueClient => {
     const inner = storage.queue(name);
@@ -50,7 +50,7 @@ const away = () => {
   throw new Error('AccountKey=s3cret');
 };
 
-test('an idle run costs one transaction a queue', async () => {
+test('an idle run costs one transaction per queue', async () => {
   const { transactions } = await measureCost(async (cost) => {
     await run();
     return { ...cost };
@@ -58,14 +58,14 @@ test('an idle run costs one transaction a queue', async () => {
   expect(transactions).toBe(2);
 });
 
-test('a message is recorded with its text and deleted', async () => {
+test('records a message with its text and deletes it', async () => {
   await send('nonsense');
   await run();
   expect(await listed()).toMatchObject([{ queue: INDEX_CHANGES_QUEUE, text: 'nonsense', attempts: MAX_ATTEMPTS }]);
   expect(await left()).toBe(0);
 });
 
-test('a message that may succeed goes back to its queue', async () => {
+test('returns a message that may succeed to its queue', async () => {
   await send(JSON.stringify({ version: 1, intent: 'back', entity: 'employees', table: 'employees', items: [] }));
   await run();
   expect(await listed()).toEqual([]);
@@ -76,7 +76,7 @@ test('a message that may succeed goes back to its queue', async () => {
   ]);
 });
 
-test('a message that is nested too deeply to be sent again is recorded, even if the rest of it can be read', async () => {
+test('records a message with too many levels of nesting to be sent again, even if the rest of it is readable', async () => {
   const intent = { version: 1, intent: 'deep', entity: 'employees', table: 'employees', items: [], later: 0 };
   const text = JSON.stringify(intent).replace('0}', `${'['.repeat(20_000)}${']'.repeat(20_000)}}`);
   await send(text);
@@ -86,9 +86,10 @@ test('a message that is nested too deeply to be sent again is recorded, even if 
   expect(poison?.text === text).toBe(true);
 });
 
-test('whatever text a message has, it is recorded with it', async () => {
+test('records the exact text of any message', async () => {
   const unit = fc.oneof(fc.string({ unit: 'binary' }), fc.json(), fc.base64String(), fc.constantFrom('"\\ud800"', ' '));
-  // XML, in which messages travel, has no other characters, and its parser trims: https://www.w3.org/TR/xml/#charsets
+  // The queue service uses XML, which has no other characters, and its parser trims:
+  // https://www.w3.org/TR/xml/#charsets
   const texts = unit
     .map((text) => text.replaceAll(/[^\t\n\x20-\ud7ff\ue000-\ufffd\u{10000}-\u{10ffff}]/gu, '').trim())
     .filter((text) => text !== '');
@@ -113,7 +114,7 @@ test('whatever text a message has, it is recorded with it', async () => {
   );
 });
 
-test('a message that cannot be recorded stays, fails the run without a secret, and is recorded by the next one', async () => {
+test('leaves a message that cannot be recorded, fails without printing a secret, and records it in the next run', async () => {
   await send('nonsense');
   await expect(run({ table: away })).rejects.toThrow('1 messages of index-changes-poison could not be handled');
   expect(warned).toEqual([expect.stringMatching(/stays for the next run: an unexpected Error$/)]);
@@ -124,14 +125,14 @@ test('a message that cannot be recorded stays, fails the run without a secret, a
   expect(await left()).toBe(0);
 });
 
-test('a queue that cannot be read does not keep the other from being drained', async () => {
+test('drains the other queue if one cannot be read', async () => {
   await storage.queue(`${TRANSFERS_QUEUE}-poison`).sendMessage('nonsense');
   const queue = (name: string) => (name === QUEUE ? away() : storage.queue(name));
   await expect(run({ queue })).rejects.toThrow();
   expect(await listed()).toMatchObject([{ queue: TRANSFERS_QUEUE }]);
 });
 
-test('a crash between the record and the deletion leaves one record', async () => {
+test('leaves one record after a crash between the record and the deletion', async () => {
   await send('nonsense');
   await expect(run({}, { deleteMessage: away })).rejects.toThrow();
   const [first] = await listed();
@@ -149,7 +150,7 @@ test('two concurrent runs record each message once', async () => {
   expect(await left()).toBe(0);
 });
 
-test('a run begins no batch after its time', async () => {
+test('starts no batch after its time limit', async () => {
   await Promise.all(Array.from({ length: 40 }, (_, count) => send(`nonsense ${count}`)));
   await run({}, {}, Date.now() - 1);
   expect(await left()).toBe(8);

@@ -53,8 +53,8 @@ async function cleanUpAll(index: string): Promise<number> {
   }
 }
 
-describe('the clean-up of an index that is declared no more', () => {
-  test('deletes what it kept, and nothing else, and is offered until that is done', async () => {
+describe('the clean-up of a removed index', () => {
+  test('deletes only the rows of that index and is offered until it has finished', async () => {
     const keys = async () => (await rowsOf(world.storage, 'things')).map(({ rowKey }) => String(rowKey)).sort();
     const all = await keys();
     expect(all).toHaveLength(30);
@@ -79,7 +79,7 @@ describe('the clean-up of an index that is declared no more', () => {
     expect(await guardModel(world.engine, [after], undefined)).toEqual([]);
   });
 
-  test('leaves the list of another entity in the same table that could be one of its rows', async () => {
+  test('keeps the list of another entity in the same table that could be a row of the removed index', async () => {
     const list = { list: indexEntity({ row: '{c}', holds: '{b}' }) };
     const table = 'sharing';
     const { sharing: then } = deploy(defineEntity('sharing', { ...declaration, table, indexes: list }));
@@ -97,7 +97,7 @@ describe('the clean-up of an index that is declared no more', () => {
   });
 });
 
-test('ends a page of a clean-up that takes too many transactions, and goes on in the next', async () => {
+test('ends a page that takes too many transactions, and continues in the next one', async () => {
   const declared = { ...declaration, table: 'many' } as const;
   const copy = interPartitionIndex({ table: 'many', partition: 'of_{c}', row: 'copy_{a}_{b}' });
   const { many: then } = deploy(defineEntity('many', { ...declared, indexes: { copy } }));
@@ -123,7 +123,7 @@ test('ends a page of a clean-up that takes too many transactions, and goes on in
     position = page.next;
   }
   expect(pages.reduce((sum, { looked }) => sum + looked, 0)).toBe(40);
-  // Eight rows are begun at once, each of which takes some reads and a delete.
+  // Eight rows run concurrently, and each takes some reads and a delete.
   expect(Math.max(...pages.map(({ cost }) => cost))).toBeLessThan(30 + 8 * 8);
   expect(await rowsOf(storage, 'many')).toEqual([]);
 });

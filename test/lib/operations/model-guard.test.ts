@@ -12,7 +12,7 @@ import { openStorage } from '../../../lib/storage/storage.ts';
 import { deploy } from '../../fixtures/deploy.ts';
 import { testStorage } from '../../storage.ts';
 
-/** A declaration is compared with the one that was in use before. */
+/** Compares a declaration with the one that was in use before. */
 
 const storage = openStorage({ connectionString: testStorage(import.meta.url) });
 const engine = createEngine(storage);
@@ -53,8 +53,8 @@ describe('guardModel', () => {
     ['another key', first, { ...first, row: kept(1).row }, /the row changed from b_\{b\}/],
     ['another table', first, { ...first, table: 'others' }, /the table changed from things/],
     ['no archive', first, { ...first, archive: undefined }, /the archive changed from oldthings/],
-    ['a field that is encrypted now', first, { ...first, encrypted: ['c'] }, /the field c was not declared encrypted/],
-    ['a text that is not large any more', { ...first, large: ['c'] }, first, /the field c was declared large/],
+    ['a field that becomes encrypted', first, { ...first, encrypted: ['c'] }, /the field c was not declared encrypted/],
+    ['a text that is no longer large', { ...first, large: ['c'] }, first, /the field c was declared large/],
     [
       'a field of another type',
       first,
@@ -62,13 +62,13 @@ describe('guardModel', () => {
       /the type of the field c changed from String to Int32/,
     ],
     [
-      'another container of its files',
+      'another container for its files',
       { ...first, attachments: photo('photos') },
       { ...first, attachments: photo('pictures') },
       /the container of the attachment photo changed from photos/,
     ],
     [
-      'no files any more',
+      'no files any longer',
       { ...first, attachments: photo('photos') },
       first,
       /the container of the attachment photo changed from photos/,
@@ -84,7 +84,7 @@ describe('guardModel', () => {
     ],
     ['one table instead of days', kept(60), { ...kept(60), period: undefined }, /of "at" to one table;/],
     [
-      'an index that is unique now',
+      'an index that becomes unique',
       { ...first, indexes: { b: interPartitionIndex(email) } },
       { ...first, indexes: { b: interPartitionIndex(unique) } },
       /the index b became unique/,
@@ -101,7 +101,7 @@ describe('guardModel', () => {
     await guard(after);
   });
 
-  test('reads a shape that a release without months and years stored', async () => {
+  test('reads shapes stored by releases without months and years', async () => {
     await guard(kept(60));
     const address = { table: 'system', partition: 'model', row: 'days' };
     const row = await readRow(storage, address);
@@ -128,7 +128,7 @@ describe('guardModel', () => {
     expect(await guard({ ...first, large: ['c'], indexes })).toEqual([]);
   });
 
-  test('reports the rows of an index that was removed or changed', async () => {
+  test('reports the rows of a removed or changed index', async () => {
     await guard(first);
     const former = 'former index here of things still exist: npm run reindex -- things here --clean-up';
     expect(await guard({ ...first, indexes: {} })).toEqual([expect.stringContaining(former)]);
@@ -165,7 +165,7 @@ describe('guardModel', () => {
     await expect(guard({ ...upgraded, columns: first.columns })).rejects.toMatchObject({ code: 'wrong-setting' });
   });
 
-  test('reads shapes of releases that stored neither types nor containers', async () => {
+  test('reads shapes stored by releases without types and containers', async () => {
     await guard(first);
     const system = storage.table('system');
     const { Shape } = await system.getEntity<{ Shape: string }>('model', 'things');

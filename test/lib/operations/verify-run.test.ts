@@ -16,14 +16,14 @@ beforeAll(async () => {
   await world.settle();
 });
 
-/** A process whose clock has time for so many pages. */
+/** An engine whose clock allows this many pages. */
 const patientFor = (pages: number) => {
   let left = pages;
   const start = Date.now();
   return { engine: { ...world.engine, now: () => (left-- > 0 ? start : start + DAY_MS) }, until: start + 1 };
 };
 
-test('an audit goes on where the process before was cut off, and is over for the week once it is done', async () => {
+test('a check continues after an interruption and runs once a week', async () => {
   const { partitionKey, rowKey } = { partitionKey: 'D1', rowKey: 'department' };
   await world.storage.table('employees').updateEntity({ partitionKey, rowKey, employeeCount: 7 }, 'Merge');
   expect(await readVerifyRun(world.engine, employees)).toBeUndefined();
@@ -39,7 +39,7 @@ test('an audit goes on where the process before was cut off, and is over for the
   expect(done).toMatchObject({ found: 1, findings: [{ what: 'count', partition: 'D1', repaired: false }] });
   expect(await readVerifyRun(world.engine, employees)).toEqual(done);
 
-  // At every run of the week, so that the alert on it stays up.
+  // Every run of the week counts the finding, so that its alert stays active.
   const once = [{ by: { entity: 'employees' }, much: 1 }];
   expect(await counted('rowkey.verify.found')).toEqual(once);
   expect(await continueVerifyRun(world.engine, employees, { until: Date.now() + DAY_MS, ...pace })).toEqual(done);
@@ -50,7 +50,7 @@ test('an audit goes on where the process before was cut off, and is over for the
   expect(again.found).toBe(1);
 });
 
-test('an audit takes no more transactions a second than it may', async () => {
+test('a check stays below its transaction rate', async () => {
   const later = { ...world.engine, now: () => Date.now() + 20 * DAY_MS };
   const since = performance.now();
   const { looked } = await continueVerifyRun(later, employees, {
@@ -58,11 +58,11 @@ test('an audit takes no more transactions a second than it may', async () => {
     rate: 500,
     patience: 0,
   });
-  // Each row takes one at the least.
+  // Each row takes at least one transaction.
   expect(performance.now() - since).toBeGreaterThan((looked / 500) * 1_000);
 });
 
-test('an audit that finds much under long keys tells of as much as can be kept, and comes to its end', async () => {
+test('a check with many findings under long keys stores as many findings as fit and finishes', async () => {
   const long = (name: string) => name.padStart(200, '"');
   const people = Array.from({ length: 60 }, (_, index) =>
     somebody({ department: long('D'), lastName: long(String(index)) }),

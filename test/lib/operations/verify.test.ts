@@ -14,7 +14,7 @@ import { tryAction } from '../../../lib/storage/rows.ts';
 import { deploy } from '../../fixtures/deploy.ts';
 import { expectIndexesToAgree, openWorld, type World } from '../../world.ts';
 
-test('a repair that is explained is told of once, as it would be made', async () => {
+test('an explained repair lists each write once', async () => {
   const { things } = deploy(
     defineEntity('things', {
       schema: z.object({ a: z.string(), b: z.string(), c: z.string() }),
@@ -33,10 +33,10 @@ test('a repair that is explained is told of once, as it would be made', async ()
   ]);
 });
 
-describe('a page with work beyond its bound', () => {
+describe('a page with more work than its limit', () => {
   const MAX = 60;
 
-  /** Audits to the end and returns the cost of each page with its findings. */
+  /** Verifies every page and returns the cost and the findings of each. */
   async function pagesOf(world: World, entity: Entity, options: Partial<VerifyOptions>) {
     const pages: { cost: number; looked: number; findings: readonly Finding[] }[] = [];
     for (let next: VerifyPosition | undefined, isFirst = true; next || isFirst; isFirst = false) {
@@ -63,7 +63,7 @@ describe('a page with work beyond its bound', () => {
     }),
   );
 
-  test('ends early among entities with many index rows, and the pages find and build all of them', async () => {
+  test('ends early among entities with many index rows, and the pages together find and build all of them', async () => {
     const world = await openWorld(import.meta.url, [films]);
     for (let film = 0; film < FILMS; film += 1) {
       const cast = Array.from({ length: ACTORS }, (_, actor) => `actor ${actor}`);
@@ -77,13 +77,13 @@ describe('a page with work beyond its bound', () => {
     expect(new Set(found).size).toBe(FILMS * ACTORS);
     expect(found).toHaveLength(FILMS * ACTORS);
     expect(pages.reduce((sum, { looked }) => sum + looked, 0)).toBe(FILMS);
-    // Eight films are looked at side by side, and one is repaired at a time.
+    // Eight films are compared concurrently, and one is repaired at a time.
     const ofFilm = ACTORS + 4;
     expect(Math.max(...pages.map(({ cost }) => cost))).toBeLessThan(2 * MAX + 8 * ofFilm + 3 * ofFilm);
     await expectIndexesToAgree(world.storage, films);
   });
 
-  test('ends within a long list, and the next page goes on there', async () => {
+  test('ends within a long list, and the next page continues there', async () => {
     const { marks } = deploy(
       defineEntity('marks', {
         schema: z.object({ pupil: z.string(), year: z.int32().min(0).max(9999), grade: z.string() }),
@@ -103,11 +103,11 @@ describe('a page with work beyond its bound', () => {
     for (const repair of [false, true]) {
       const pages = await pagesOf(world, marks, { repair });
       const findings = pages.flatMap((page) => page.findings);
-      // All members but one name nothing.
+      // All members except one have no entity.
       expect(findings).toHaveLength(MEMBERS - 1);
       expect(findings.every(({ what, repaired }) => what === 'left over' && repaired === repair)).toBe(true);
       expect(pages.reduce((sum, { looked }) => sum + looked, 0)).toBe(2);
-      // 8 times 16 members are looked at side by side; 16 are repaired before the bound counts again.
+      // 8 × 16 members are compared concurrently; 16 are repaired before the next check of the limit.
       expect(Math.max(...pages.map(({ cost }) => cost))).toBeLessThan(2 * MAX + 8 * 16 + 5 * 16);
     }
     await expectIndexesToAgree(world.storage, marks);

@@ -18,7 +18,7 @@ const FIRST_BYTES = {
   'video/MP1S': '000001ba21',
 };
 
-test('takes in an uploaded file of every type that a declaration may name', async () => {
+test('accepts an uploaded file of every type that a declaration can list', async () => {
   const { papers } = deploy(
     defineEntity('papers', {
       schema: z.object({ shelf: z.string(), paperId: z.string() }),

@@ -32,9 +32,9 @@ describe('a data series', () => {
     expect(counts).toEqual([5, ...Array.from({ length: 22 }, () => 0), 7]);
   });
 
-  test('loses no increment of fifty callers at once', async () => {
+  test('keeps every increment of fifty concurrent callers', async () => {
     const key = { employeeId: '000002', day: '2026-11-20' };
-    // Its clock stands still, so that nobody gives up where this machine is slow.
+    // The constant clock keeps callers from timing out on a slow machine.
     const patient = createEngine(storage, { now: () => 0 });
     const answers = await Promise.all(
       Array.from({ length: 50 }, () => increment(patient, hours, key, { slot: 9, by: 1 })),
@@ -43,13 +43,13 @@ describe('a data series', () => {
     expect((await readSeries(engine, hours, key)).counts[9]).toBe(50);
   });
 
-  test('is counted in by many at once for what each would take by itself', async () => {
+  test('costs no more for concurrent increments than for the same number of sequential ones', async () => {
     const key = { employeeId: '000009', day: '2026-11-20' };
     const count = () => increment(engine, hours, key, { slot: 9, by: 1 });
     expect(await costOf(() => Promise.all(Array.from({ length: 10 }, count)))).toBe(20);
   });
 
-  test('counts an increment once, whatever reply is lost', async () => {
+  test('counts an increment once, whichever reply is lost', async () => {
     const key = { employeeId: '000003', day: '2026-11-20' };
     for (let at = 1; at <= 6; at += 1) {
       const client = faultyHttpClient('reply lost', at);
@@ -62,7 +62,7 @@ describe('a data series', () => {
     }
   });
 
-  test('refuses a count that leaves its range', async () => {
+  test('rejects a count outside its range', async () => {
     const key = { employeeId: '000004', day: '2026-11-20' };
     await expect(increment(engine, hours, key, { slot: 1, by: -1 })).rejects.toMatchObject({ code: 'invalid-input' });
     await expect(readSeries(engine, hours, key)).rejects.toMatchObject({ code: 'not-found' });
@@ -70,7 +70,7 @@ describe('a data series', () => {
 });
 
 describe('a wide entity', () => {
-  test('lies in two rows, each within the limit, read at once and changed together', async () => {
+  test('is stored in two rows within the limits, which are read concurrently and changed in one transaction', async () => {
     const key = { employeeId: '000001', year: 2024 };
     const every = new Map(Array.from({ length: 366 }, (_, index) => [index + 1, index * 2]));
     expect(await costOf(() => setCounts(engine, years, key, every))).toBe(1);
@@ -83,7 +83,7 @@ describe('a wide entity', () => {
     expect(await increment(engine, years, key, { slot: 366, by: 4 })).toBe(5);
   });
 
-  test('that would not fit into its rows, or has a field that none of them has, is refused when it is declared', () => {
+  test('is rejected at declaration if it does not fit into its rows or declares a field that no row has', () => {
     const { schema } = years;
     const common = { table: 'years', access: { read: [], write: [] } };
     const slots = { name: 'day', first: 1, last: 366 };

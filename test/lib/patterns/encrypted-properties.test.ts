@@ -5,12 +5,12 @@ import { open, seal } from '../../../lib/patterns/encrypted-properties.ts';
 import type { KeyRing } from '../../../lib/storage/key-ring.ts';
 import { employees } from '../../fixtures/model.ts';
 
-test('data keys that are kept keep nothing else in memory', async () => {
+test('cached data keys retain no larger buffers', async () => {
   const SECRETS = 300;
   const pools: WeakRef<ArrayBufferLike>[] = [];
   const keys: KeyRing = {
     wrap: async (dataKey) => ({ keyId: '1', wrapped: Uint8Array.from(dataKey) }),
-    // As key rings answer: a slice of the pool from which small buffers come.
+    // Key rings return slices of the pool for small buffers.
     unwrap: async (_, wrapped) => {
       const pool = Buffer.alloc(65_536);
       pools.push(new WeakRef(pool.buffer));
@@ -26,13 +26,13 @@ test('data keys that are kept keep nothing else in memory', async () => {
   }
   setFlagsFromString('--expose-gc');
   const collectGarbage: () => void = runInNewContext('gc');
-  // Which pools can still be reached, and not how many bytes are allocated: V8 gives buffers back some time after it has collected them.
+  // Counts reachable pools and not allocated bytes: V8 returns buffers some time after it collected them.
   const reachable = () => {
     collectGarbage();
     return pools.filter((pool) => pool.deref()).length;
   };
   await expect.poll(reachable).toBeLessThan(SECRETS / 10);
   expect(pools).toHaveLength(SECRETS);
-  // And until here the ring, and with it what is kept, is in use.
+  // Keeps the ring and its cache reachable up to this line.
   expect(await keys.currentKeyId()).toBe('1');
 });

@@ -47,7 +47,7 @@ beforeAll(async () => {
   world = await openWorld(import.meta.url, [notes, remarks]);
 });
 
-/** The engine as it would have worked so many days ago. */
+/** An engine whose clock is this many days behind. */
 const daysAgo = (days: number): Engine => ({ ...world.engine, now: () => Date.now() - days * DAY_MS });
 const dayOf = (days: number) => new Date(Date.now() - days * DAY_MS).toISOString().slice(0, 10);
 const expire = (engine = world.engine) => expireEntities(engine, notes, { until: Number.POSITIVE_INFINITY });
@@ -78,7 +78,7 @@ async function entryOf(one: Values) {
 }
 
 describe('an entity with expiry', () => {
-  test('is deleted after its days with its index entries and children, and its unique value is free again', async () => {
+  test('is deleted after its days with its index entries and children, and its unique value becomes free', async () => {
     const one = note('Gone');
     const stored = await createEntity(daysAgo(3), notes, one);
     expect(stored.values.changedOn).toBe(dayOf(3));
@@ -91,14 +91,14 @@ describe('an entity with expiry', () => {
     await createEntity(world.engine, notes, next);
   });
 
-  test('stays for its whole days after a change', async () => {
+  test('stays for its full days after a change', async () => {
     const one = note('Stays');
     await createEntity(daysAgo(2), notes, one);
     expect(await expire()).toEqual({ deleted: 0, failed: 0 });
     await readEntity(world.engine, notes, one);
   });
 
-  test('is kept by a change, and not by a write that changes nothing', async () => {
+  test('stays after a change, and does not stay longer after a write that changes nothing', async () => {
     const [changed, unchanged] = [note('Changed'), note('Changed')];
     for (const one of [changed, unchanged]) await createEntity(daysAgo(5), notes, one);
     await patchEntity(daysAgo(1), notes, changed, { tag: 'another' });
@@ -110,7 +110,7 @@ describe('an entity with expiry', () => {
     expect((await readEntity(world.engine, notes, changed)).values.changedOn).toBe(dayOf(1));
   });
 
-  test('refuses a clock that a caller sets, and accepts the stored one', async () => {
+  test('rejects a clock set by a caller and accepts the stored one', async () => {
     const one = note('Clock');
     const created = createEntity(world.engine, notes, { ...one, changedOn: '2099-01-01' });
     await expect(created).rejects.toMatchObject({ code: 'invalid-input', details: { field: 'changedOn' } });
@@ -120,14 +120,14 @@ describe('an entity with expiry', () => {
     await expect(replaced).rejects.toMatchObject({ code: 'invalid-input' });
   });
 
-  test('has a clock and an entry when a batch writes it, and changes neither when the batch changes nothing', async () => {
+  test('gets a clock and an entry from a batch, and a batch without changes changes neither', async () => {
     const one = note('Batch');
     expect(await putEntities(daysAgo(1), notes, [one])).toEqual(['created']);
     expect(await putEntities(world.engine, notes, [one])).toEqual(['unchanged']);
     expect(await entriesOf(one)).toEqual([dayOf(1)]);
   });
 
-  test('stays when it changes while a run deletes it', async () => {
+  test('stays if it changes while a run deletes it', async () => {
     const one = note('Race');
     await createEntity(daysAgo(3), notes, one);
     let isOver = false;
@@ -153,7 +153,7 @@ describe('an entity with expiry', () => {
   });
 
   test.each(['refused', 'reply lost', 'crash before', 'crash after'] as const)(
-    'is deleted by the next run whatever storage call meets: %s',
+    'is deleted by the next run after any fault: %s',
     async (fault) => {
       const one = note(fault.replaceAll(' ', ''));
       let isOver = false;
@@ -171,7 +171,7 @@ describe('an entity with expiry', () => {
 });
 
 describe('a run', () => {
-  test('takes one storage transaction when nothing is due, however many entities there are', async () => {
+  test('takes one storage transaction if nothing is due, for any number of entities', async () => {
     for (let index = 0; index < 5; index += 1) await createEntity(world.engine, notes, note('Cheap'));
     await expire();
     const transactions = await measureCost(async (cost) => {
@@ -181,12 +181,12 @@ describe('a run', () => {
     expect(transactions).toBe(1);
   });
 
-  test('stops at its time, and the next run continues', async () => {
+  test('stops at its time limit, and the next run continues', async () => {
     const all = Array.from({ length: 3 }, () => note('Slow'));
     for (const one of all) await createEntity(daysAgo(4), notes, one);
     expect(await expireEntities(world.engine, notes, { until: 0 })).toEqual({ deleted: 0, failed: 0 });
     let calls = 0;
-    // The clock is read for each entity: it passes the end after some of them.
+    // Each entity reads the clock once, so that the limit passes after some of them.
     const hurried = { ...world.engine, now: () => Date.now() + (calls++ < 4 ? 0 : DAY_MS / 100) };
     const first = await expireEntities(hurried, notes, { until: Date.now() + DAY_MS / 200 });
     expect(first.deleted).toBeLessThan(3);
@@ -213,7 +213,7 @@ describe('a run', () => {
   });
 });
 
-describe('beside the other patterns', () => {
+describe('expiry with other patterns', () => {
   test('an archived entity does not expire, and a moved one has one entry', async () => {
     const [archived, moved] = [note('Here'), note('Here')];
     for (const one of [archived, moved]) await createEntity(daysAgo(3), notes, one);
@@ -238,7 +238,7 @@ describe('beside the other patterns', () => {
     expect((await verifyPage(world.engine, notes, { ...options, repair: false })).findings).toEqual([]);
   });
 
-  test('an entry that only the queue settles is kept as well', async () => {
+  test('keeps an entry that only the queue settles', async () => {
     const one = note('Queued');
     const queued = { ...world.queued, now: () => Date.now() - 3 * DAY_MS };
     await createEntity(queued, notes, one);
@@ -258,10 +258,10 @@ describe('a declaration of expiry', () => {
   } as const;
   test.each([
     ['a fraction of a day', { days: 0.5, clock: 'day' }, 'expiry.days is 0.5'],
-    ['no day', { days: 0, clock: 'day' }, 'expiry.days is 0'],
-    ['a clock that is no date', { days: 1, clock: 'other' }, 'is not a date'],
+    ['zero days', { days: 0, clock: 'day' }, 'expiry.days is 0'],
+    ['a clock that is not a date', { days: 1, clock: 'other' }, 'is not a date'],
     ['a clock in the key', { days: 1, clock: 'id' }, 'is in the key'],
-  ] as const)('is refused with %s', (_, expiry, message) => {
+  ] as const)('is rejected with %s', (_, expiry, message) => {
     const entities = [defineEntity('things', { ...base, expiry })];
     expect(() => defineModel({ entities })).toThrow(message);
   });

@@ -31,7 +31,7 @@ const table = (offset: number) => `logins${day(offset).replaceAll('-', '')}`;
 describe('the daily timer', () => {
   test('creates the tables of today and tomorrow, and drops only the days past retention', async () => {
     const kept = [table(0), table(-1), table(-59), table(-60)];
-    // Not a day: too short, too long, no such date, a month, a year, another name.
+    // Not days of this entity: too short, too long, an invalid date, a month, a year, another name.
     const others = [
       'logins',
       'logins2020',
@@ -82,7 +82,7 @@ describe('rows of many days', () => {
       await expect(write(offset, 0)).rejects.toMatchObject({ code: 'invalid-input', details: { field: 'at' } });
   });
 
-  test('are read in order and by pages, each once, even if the tables of some days do not exist', async () => {
+  test('are read in order, page by page and once each, even if the tables of some days do not exist', async () => {
     const written: string[] = [];
     for (const offset of [-50, -20, -19, -1, 0])
       for (const minute of [0, 1, 2]) written.push(String((await write(offset, minute)).values.at));
@@ -121,14 +121,14 @@ const paid = (keep: number, per: CalendarUnit) =>
     }),
   ).payments;
 
-describe('tables by the month and by the year', () => {
+describe('monthly and yearly tables', () => {
   const roll = async (entity: Entity, at: string) => {
     now = Date.parse(at);
     await rollPeriods(engine, entity);
     return listTables(storage, 'lpayments');
   };
 
-  test('exist before their period begins and are dropped after the last kept one', async () => {
+  test('are created before their period begins and dropped after their retention', async () => {
     const monthly = paid(1, 'month');
     expect(await roll(monthly, '2024-01-31T23:59:59.999Z')).toEqual(['lpayments202401', 'lpayments202402']);
     expect(await roll(monthly, '2024-02-29T23:59:59.999Z')).toEqual([
@@ -146,7 +146,7 @@ describe('tables by the month and by the year', () => {
     );
   });
 
-  test('accept the instants of the kept periods and of the next one, and no others', async () => {
+  test('accept instants of the kept periods and of the next one only', async () => {
     const monthly = paid(2, 'month');
     now = Date.parse('2026-01-31T12:00:00Z');
     for (const at of ['2025-11-01T00:00:00.000Z', '2026-01-31T12:00:00.000Z', '2026-02-28T23:59:59.999Z'])
@@ -166,7 +166,7 @@ describe('tables by the month and by the year', () => {
   });
 });
 
-test('reads rows that sort newest first from the newest period to the oldest', async () => {
+test('list rows that sort newest first from the newest period to the oldest', async () => {
   const { visits: newest } = deploy(
     defineEntity('visits', {
       schema,
@@ -195,7 +195,7 @@ test('reads rows that sort newest first from the newest period to the oldest', a
   expect(some.items.map(({ at }) => at)).toEqual([written[2], written[1]]);
 });
 
-test('reads one table if the partition key contains the period, and all if bounds are of another field', async () => {
+test('are read alone if the partition key contains the period, and all if the bounds are of another field', async () => {
   const common = { schema, access, period: { per: 'day', field: 'at', keep: 3 } } as const;
   const { byday: byDay } = deploy(
     defineEntity('byday', { ...common, table: 'lbyday', key: { partition: '{at}', row: '{id}' } }),

@@ -17,23 +17,26 @@ import { submit } from '../../../lib/storage/rows.ts';
 import { deploy } from '../../fixtures/deploy.ts';
 import { openWorld } from '../../world.ts';
 
-test.each(['everything', 'keys'] as const)('an entity is not taken for a copy of %s under its key', async (copies) => {
-  const { things } = deploy(
-    defineEntity('things', {
-      schema: z.object({ a: z.string(), b: z.string(), c: z.string() }),
-      table: 'things',
-      key: { partition: '{a}', row: '{b}' },
-      indexes: { c: intraPartitionIndex({ row: 'c_{c}_{b}', copies }) },
-      access: { read: ['hr'], write: ['hr'] },
-    }),
-  );
-  const { engine } = await openWorld(import.meta.url, [things]);
-  const found = { a: copies, b: '2', c: 'x' };
-  for (const values of [found, { a: copies, b: 'c_x_1', c: 'another' }]) await createEntity(engine, things, values);
-  const index = things.indexes.c as IntraPartitionIndex;
-  const { items } = await readByCopies(engine, things, index, { a: copies, c: 'x' }, { top: 10 });
-  expect(items).toEqual([found]);
-});
+test.each(['everything', 'keys'] as const)(
+  'an entity whose key looks like the key of a copy of %s is not returned as a copy',
+  async (copies) => {
+    const { things } = deploy(
+      defineEntity('things', {
+        schema: z.object({ a: z.string(), b: z.string(), c: z.string() }),
+        table: 'things',
+        key: { partition: '{a}', row: '{b}' },
+        indexes: { c: intraPartitionIndex({ row: 'c_{c}_{b}', copies }) },
+        access: { read: ['hr'], write: ['hr'] },
+      }),
+    );
+    const { engine } = await openWorld(import.meta.url, [things]);
+    const found = { a: copies, b: '2', c: 'x' };
+    for (const values of [found, { a: copies, b: 'c_x_1', c: 'another' }]) await createEntity(engine, things, values);
+    const index = things.indexes.c as IntraPartitionIndex;
+    const { items } = await readByCopies(engine, things, index, { a: copies, c: 'x' }, { top: 10 });
+    expect(items).toEqual([found]);
+  },
+);
 
 describe.each(['list', 'keys'] as const)('a page through an index of %s', (kind) => {
   const { texts } = deploy(
@@ -65,10 +68,10 @@ describe.each(['list', 'keys'] as const)('a page through an index of %s', (kind)
   }
   const sizes = (pages: readonly Page[]) => pages.map(({ items }) => items.length);
 
-  test('ends at about 4 million characters, and leaves large fields out unless they are selected', async () => {
+  test('ends at about 4 million characters and omits large fields unless they are selected', async () => {
     const world = await openWorld(import.meta.url, [texts]);
     for (const b of ['1', '2', '3', '4', '5']) {
-      // In a blob, and in the row.
+      // The large text is stored in a blob and in the row.
       const text = 'x'.repeat(b < '4' ? 3_000_000 : 200_000);
       await createEntity(world.engine, texts, { a: kind, b, c: 'long', text });
     }

@@ -15,7 +15,7 @@ const REQUEST: TableSasRequest = {
 };
 
 describe('a signature with an account key', () => {
-  // Written out from https://learn.microsoft.com/rest/api/storageservices/create-service-sas
+  // Copied from https://learn.microsoft.com/rest/api/storageservices/create-service-sas
   const signed = [
     'r',
     '2026-11-20T09:45:00Z',
@@ -32,7 +32,7 @@ describe('a signature with an account key', () => {
   ].join('\n');
   const azure = `DefaultEndpointsProtocol=https;AccountName=contoso;AccountKey=${KEY};EndpointSuffix=core.windows.net`;
 
-  test('is the documented one, and allows HTTPS alone in Azure', async () => {
+  test('equals the documented one and allows only HTTPS in Azure', async () => {
     const endpoint = 'https://contoso.table.core.windows.net';
     const sas = new URLSearchParams(await accountKeySigner({ connectionString: azure, endpoint }).sign(REQUEST));
     const signature = createHmac('sha256', 'the key of an account').update(signed).digest('base64');
@@ -52,13 +52,13 @@ describe('a signature with an account key', () => {
     });
   });
 
-  test('gives the permissions that are asked for', async () => {
+  test('grants only the requested permissions', async () => {
     const signer = accountKeySigner({ connectionString: azure, endpoint: 'https://contoso.table.core.windows.net' });
     for (const permissions of ['a', 'u', 'd', 'raud'])
       expect(new URLSearchParams(await signer.sign({ ...REQUEST, permissions })).get('sp')).toBe(permissions);
   });
 
-  test('needs the key in the connection string, which is not shown', () => {
+  test('requires a key in the connection string, which the error does not show', () => {
     const connectionString = 'AccountName=contoso;SharedAccessSignature=sv=1';
     const endpoint = 'https://contoso.table.core.windows.net';
     expect(() => accountKeySigner({ connectionString, endpoint })).toThrow(

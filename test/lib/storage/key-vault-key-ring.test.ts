@@ -23,7 +23,7 @@ afterEach(() => {
   vi.restoreAllMocks();
 });
 
-test('every data key comes back as it was', async () => {
+test('unwraps every data key that it wrapped', async () => {
   await fc.assert(
     fc.asyncProperty(fc.uint8Array({ minLength: 32, maxLength: 32 }), async (dataKey) => {
       const { keyId, wrapped } = await ring.wrap(dataKey);
@@ -34,7 +34,7 @@ test('every data key comes back as it was', async () => {
   );
 });
 
-test('the vault is asked once for the current key, and once for each unwrapping', async () => {
+test('requests the current key once, and makes one request for each unwrapping', async () => {
   const many = await Promise.all(Array.from({ length: 10 }, () => ring.wrap(randomBytes(32))));
   expect(await ring.currentKeyId()).toBe(FIRST);
   expect(vault.requests.splice(0)).toEqual([`GET ${KEY}/ without token`, `GET ${KEY}/`]);
@@ -45,7 +45,7 @@ test('the vault is asked once for the current key, and once for each unwrapping'
   ]);
 });
 
-test('many unwrappings at once by an app that has just started', async () => {
+test('unwraps many keys concurrently in an app that has just started', async () => {
   const dataKeys = Array.from({ length: 20 }, () => randomBytes(32));
   const wrapped = await Promise.all(dataKeys.map((dataKey) => ring.wrap(dataKey)));
   const started = keyVaultKeyRing({ keyUri: KEY, credential, httpClient: vault.httpClient });
@@ -53,7 +53,7 @@ test('many unwrappings at once by an app that has just started', async () => {
   expect(unwrapped.map((one) => Buffer.from(one))).toEqual(dataKeys);
 });
 
-test('a rotation is noticed after five minutes, and what earlier versions have wrapped stays readable', async () => {
+test('uses a rotated key within five minutes and still unwraps with earlier versions', async () => {
   vi.useFakeTimers({ toFake: ['Date'], now: Date.now() });
   const dataKey = randomBytes(32);
   const old = await ring.wrap(dataKey);
@@ -68,7 +68,7 @@ test('a rotation is noticed after five minutes, and what earlier versions have w
   await expect(ring.unwrap(old.keyId, fresh.wrapped)).rejects.toThrow(UnwrapFailed);
 });
 
-test('a version that has expired unwraps and does not wrap', async () => {
+test('an expired version unwraps but does not wrap', async () => {
   const dataKey = randomBytes(32);
   const { keyId, wrapped } = await ring.wrap(dataKey);
   vault.attributes = { enabled: true, exp: 1_000_000_000 };
@@ -77,7 +77,7 @@ test('a version that has expired unwraps and does not wrap', async () => {
   await expect(later.wrap(dataKey)).rejects.toMatchObject({ code: 'wrong-setting' });
 });
 
-test('a key that is disabled, not valid yet or no RSA key does not wrap', async () => {
+test('a disabled key, a key that is not valid yet and a key of another type do not wrap', async () => {
   vault.attributes = { enabled: false };
   await expect(ring.wrap(randomBytes(32))).rejects.toMatchObject({ code: 'wrong-setting' });
   vault.attributes = { enabled: true, nbf: 10_000_000_000 };
@@ -109,12 +109,12 @@ test.each([
   '0000000000000000000000000000000a',
   'local',
   '',
-])('the foreign key id %j is refused without any request', async (keyId) => {
+])('rejects the foreign key id %j without a request', async (keyId) => {
   await expect(ring.unwrap(keyId, randomBytes(256))).rejects.toMatchObject({ code: 'wrong-setting' });
   expect(vault.requests).toEqual([]);
 });
 
-test('upper and lower case name the same key', async () => {
+test('treats key ids as case-insensitive', async () => {
   const keyUri = 'https://Contoso.vault.azure.net/keys/data-keys';
   const other = keyVaultKeyRing({ keyUri, credential, httpClient: vault.httpClient });
   const { keyId, wrapped } = await other.wrap(randomBytes(32));
@@ -122,20 +122,20 @@ test('upper and lower case name the same key', async () => {
   await ring.unwrap(keyId.toUpperCase().replace('HTTPS', 'https'), wrapped);
 });
 
-test('bytes that the key has not wrapped do not unwrap', async () => {
+test('does not unwrap bytes that the key did not wrap', async () => {
   const { keyId, wrapped } = await ring.wrap(randomBytes(32));
   const changed = Uint8Array.from(wrapped, (byte, index) => (index === 7 ? byte ^ 1 : byte));
   for (const bytes of [changed, wrapped.subarray(1), new Uint8Array()])
     await expect(ring.unwrap(keyId, bytes)).rejects.toThrow(UnwrapFailed);
 });
 
-test('a version that the vault does not have is a wrong setting', async () => {
+test('reports a missing version of a key as a wrong setting', async () => {
   await expect(ring.unwrap(`${KEY}/${'f'.repeat(32)}`, randomBytes(256))).rejects.toMatchObject({
     code: 'wrong-setting',
   });
 });
 
-test.each([401, 403])('a vault that answers %i is a wrong setting that names the role', async (status) => {
+test.each([401, 403])('reports status %i of the vault as a wrong setting that names the role', async (status) => {
   const refusal = {
     code: 'wrong-setting',
     message: expect.stringContaining('Key Vault Crypto Service Encryption User'),
@@ -149,7 +149,7 @@ test.each([401, 403])('a vault that answers %i is a wrong setting that names the
 });
 
 test.each([429, 500, 503, 'reset'] as const)(
-  'after %s it is tried again, and said to be unavailable in the end',
+  'retries after %s and then reports the vault as unavailable',
   async (fault) => {
     const unavailable = { code: 'storage-unavailable', details: { retryAfter: 5 } };
     vault.faults = Array(4).fill(fault);
@@ -163,7 +163,7 @@ test.each([429, 500, 503, 'reset'] as const)(
   },
 );
 
-test('a vault that never answers is unavailable', async () => {
+test('reports a vault that does not respond as unavailable', async () => {
   const { timeout } = AbortSignal;
   vi.spyOn(AbortSignal, 'timeout').mockImplementation(() => timeout.call(AbortSignal, 50));
   vault.faults = ['silence'];
@@ -178,7 +178,7 @@ test.each([
   'https://user@contoso.vault.azure.net/keys/data-keys',
   FIRST,
   'data-keys',
-])('%s is no address of a key', (keyUri) => {
+])('rejects %s as the address of a key', (keyUri) => {
   expect(() => keyVaultKeyRing({ keyUri, credential })).toThrow(
     expect.objectContaining({ code: 'wrong-setting', message: expect.stringContaining('KEY_ENCRYPTION_KEY_URI') }),
   );

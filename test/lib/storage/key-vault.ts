@@ -10,8 +10,8 @@ import {
 type Fault = number | 'reset' | 'silence';
 
 /**
- * Stands in for Azure Key Vault with the RSA key `data-keys` of the vault `contoso`: as the service does, it challenges
- * what comes without a token, and refuses a request whose body is missing.
+ * A stand-in for Azure Key Vault with the RSA key `data-keys` of the vault `contoso`. Like the service, it challenges
+ * a request without a token and rejects one without its body.
  */
 export function keyVault() {
   const versions = new Map<string, ReturnType<typeof newVersion>>();
@@ -19,14 +19,14 @@ export function keyVault() {
   let current = '';
 
   const vault = {
-    /** What came, as `GET <url>`, with ` without token` where there was none. */
+    /** The requests, as `GET <url>`, with ` without token` if the token was missing. */
     requests,
-    /** How each request with a token is answered in turn, before any is answered well. */
+    /** The responses to the next requests with a token, before the stand-in returns success. */
     faults: [] as Fault[],
-    /** Of the current version. */
+    /** The attributes of the current version. */
     attributes: { enabled: true } as { enabled: boolean; exp?: number; nbf?: number },
     kty: 'RSA',
-    /** Makes a new version the current one. */
+    /** Creates a version and makes it the current one. */
     rotate(): string {
       current = (versions.size + 10).toString(16).padStart(32, '0');
       versions.set(current, newVersion());
@@ -41,7 +41,7 @@ export function keyVault() {
     const token = request.headers.get('authorization');
     const url = new URL(request.url);
     requests.push(`${request.method} ${url.origin}${url.pathname}${token ? '' : ' without token'}`);
-    // The order in which calls are answered is not the one in which they came.
+    // Delays vary, so that responses do not arrive in the order of the requests.
     await new Promise((resolve) => setTimeout(resolve, Math.random() * 5));
     if (!token) return answer(request, 401, { error: { code: 'Unauthorized' } });
     const fault = vault.faults.shift();

@@ -24,7 +24,7 @@ test('wraps with the keys of a file', async () => {
   expect(await ring.unwrap(keyId, wrapped)).toEqual(dataKey);
 });
 
-test('unwraps with no other key than the one of its options', async () => {
+test('unwraps only with the key of its options', async () => {
   const ring = lazyKeyRing(() => ({ keyUri }));
   await expect(ring.unwrap('https://fabrikam.vault.azure.net/keys/data-keys/0a', randomBytes(256))).rejects.toThrow(
     'other than that of KEY_ENCRYPTION_KEY_URI',

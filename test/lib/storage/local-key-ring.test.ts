@@ -19,7 +19,7 @@ afterEach(() => rm(folder, { recursive: true }));
 
 const dataKeys = fc.uint8Array({ minLength: 32, maxLength: 32 });
 
-test('every data key comes back as it was, and none is found in its wrapping', async () => {
+test('unwraps every data key, and no wrapped key contains its data key', async () => {
   await rotateLocalKey(file);
   const ring = localKeyRing(file);
   await fc.assert(
@@ -31,7 +31,7 @@ test('every data key comes back as it was, and none is found in its wrapping', a
   );
 });
 
-test('a data key is wrapped as RFC 3394 has it', async () => {
+test('wraps a data key as RFC 3394 specifies', async () => {
   const key = Buffer.from('000102030405060708090A0B0C0D0E0F101112131415161718191A1B1C1D1E1F', 'hex').toString('base64');
   await writeFile(file, JSON.stringify({ current: 'rfc', keys: { rfc: key } }));
   const dataKey = Buffer.from('00112233445566778899AABBCCDDEEFF000102030405060708090A0B0C0D0E0F', 'hex');
@@ -42,7 +42,7 @@ test('a data key is wrapped as RFC 3394 has it', async () => {
   );
 });
 
-test('a rotation is noticed without a restart, and what earlier keys have wrapped stays readable', async () => {
+test('uses a rotated key without a restart and still unwraps with earlier keys', async () => {
   const first = await rotateLocalKey(file);
   const ring = localKeyRing(file);
   const dataKey = randomBytes(32);
@@ -59,7 +59,7 @@ test('a rotation is noticed without a restart, and what earlier keys have wrappe
   await expect(ring.unwrap(first, fresh.wrapped)).rejects.toThrow(UnwrapFailed);
 });
 
-test('the file is made for its owner only, and nothing is left beside it', async () => {
+test('creates the file for its owner only and leaves no other file', async () => {
   await rotateLocalKey(file);
   await rotateLocalKey(file);
   expect((await stat(file)).mode & 0o777).toBe(0o600);
@@ -67,7 +67,7 @@ test('the file is made for its owner only, and nothing is left beside it', async
   expect(Object.keys(JSON.parse(await readFile(file, 'utf8')).keys).length).toBe(2);
 });
 
-test('of many rotations at a time none loses the key of another', async () => {
+test('keeps the keys of all concurrent rotations', async () => {
   const rotations = await Promise.allSettled(Array.from({ length: 10 }, () => rotateLocalKey(file)));
   const done = rotations.flatMap((rotation) => (rotation.status === 'fulfilled' ? [rotation.value] : []));
   const refused = rotations.flatMap((rotation) => (rotation.status === 'rejected' ? [rotation.reason.code] : []));
@@ -75,7 +75,7 @@ test('of many rotations at a time none loses the key of another', async () => {
   expect(new Set(refused)).toEqual(new Set(refused.length > 0 ? ['busy'] : []));
 });
 
-test('bytes that have been changed, cut or lengthened do not unwrap', async () => {
+test('does not unwrap changed, shortened or extended bytes', async () => {
   await rotateLocalKey(file);
   const ring = localKeyRing(file);
   const { keyId, wrapped } = await ring.wrap(randomBytes(32));
@@ -90,7 +90,7 @@ test('bytes that have been changed, cut or lengthened do not unwrap', async () =
   await expect(ring.unwrap(keyId, Buffer.concat([wrapped, Buffer.alloc(8)]))).rejects.toThrow(UnwrapFailed);
 });
 
-test('a key that the file does not have is a wrong setting', async () => {
+test('reports a key that is missing from the file as a wrong setting', async () => {
   await rotateLocalKey(file);
   const ring = localKeyRing(file);
   const { wrapped } = await ring.wrap(randomBytes(32));
@@ -108,21 +108,24 @@ const UNUSABLE = {
   'no base64': JSON.stringify({ current: 'a', keys: { a: SECRET.replace('=', '*') } }),
 };
 
-test.each(Object.entries(UNUSABLE))('a file with %s is a wrong setting, and is not quoted', async (_name, content) => {
-  await writeFile(file, content);
-  for (const work of [() => localKeyRing(file).currentKeyId(), () => rotateLocalKey(file)]) {
-    const error: unknown = await work().catch((reason: unknown) => reason);
-    expect(error).toMatchObject({
-      code: 'wrong-setting',
-      message: expect.stringContaining('KEY_ENCRYPTION_KEY_FILE'),
-    });
-    expect(inspect(error)).not.toContain(SECRET.slice(0, 4));
-  }
-  expect(await readFile(file, 'utf8')).toBe(content);
-  expect(await readdir(folder)).toEqual(['keys.json']);
-});
+test.each(Object.entries(UNUSABLE))(
+  'reports a file with %s as a wrong setting without quoting it',
+  async (_name, content) => {
+    await writeFile(file, content);
+    for (const work of [() => localKeyRing(file).currentKeyId(), () => rotateLocalKey(file)]) {
+      const error: unknown = await work().catch((reason: unknown) => reason);
+      expect(error).toMatchObject({
+        code: 'wrong-setting',
+        message: expect.stringContaining('KEY_ENCRYPTION_KEY_FILE'),
+      });
+      expect(inspect(error)).not.toContain(SECRET.slice(0, 4));
+    }
+    expect(await readFile(file, 'utf8')).toBe(content);
+    expect(await readdir(folder)).toEqual(['keys.json']);
+  },
+);
 
-test('a missing file is a wrong setting until it is there', async () => {
+test('reports a missing file as a wrong setting until the file exists', async () => {
   const ring = localKeyRing(file);
   await expect(ring.wrap(randomBytes(32))).rejects.toMatchObject({
     code: 'wrong-setting',

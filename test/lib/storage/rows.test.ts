@@ -9,7 +9,7 @@ const PARTITIONS = 6;
 const ROWS = 10;
 const TOTAL = PARTITIONS * ROWS;
 
-/** The filters that were sent, in order, and how many rows each call asked for. */
+/** The sent filters in order, and the number of rows that each call requested. */
 const filters: string[] = [];
 const tops: number[] = [];
 let storage: Storage;
@@ -35,9 +35,8 @@ beforeAll(async () => {
 });
 
 /**
- * The conditions on keys by which the service chooses where to begin: those that every row must meet. It makes no use of an
- * `or`, which it evaluates row by row.
- * https://learn.microsoft.com/azure/storage/tables/table-storage-design-for-query
+ * Returns the conditions on keys that bound the scan of the service: those that every row must meet. The service
+ * evaluates an `or` row by row. https://learn.microsoft.com/azure/storage/tables/table-storage-design-for-query
  */
 function lowerBound(filter: string): { partition: string; row: string } {
   let depth = 0;
@@ -58,7 +57,7 @@ const keys = Array.from({ length: TOTAL }, (_, index) => {
 });
 
 describe('a table scan', () => {
-  test.each([1, 7, 10, 25])('looks at few rows more than once, by pages of %d', async (limit) => {
+  test.each([1, 7, 10, 25])('scans few rows more than once, with pages of %d', async (limit) => {
     filters.length = 0;
     const read: { partition: string; row: string }[] = [];
     let lookedAt = 0;
@@ -74,7 +73,7 @@ describe('a table scan', () => {
     expect(lookedAt).toBeLessThanOrEqual(TOTAL + filters.length * ROWS);
   });
 
-  test('finds each row of a type once, by pages of 7', async () => {
+  test('returns each row of a type once, with pages of 7', async () => {
     const rows: string[] = [];
     let after: { partition: string; row: string } | undefined;
     for (let more = true; more; ) {
@@ -91,7 +90,7 @@ test.each([
   { from: "row'2", before: "row'7", type: 'odd' },
   { from: '', after: "row'4", where: { EntityType: 'odd' } },
   { from: '', after: "row'4", where: { EntityType: 'odd' }, orVersionBefore: 2 },
-])('begins a range of rows at its first row: %o', async (range) => {
+])('starts a range of rows at its first row: %o', async (range) => {
   filters.length = 0;
   await readRange(storage, { table: TABLE, partition: "o'3", ...range });
   expect(filters.map(lowerBound)).toEqual([{ partition: "o'3", row: range.after ?? range.from }]);
@@ -104,7 +103,7 @@ test.each([
       readRange(storage, { table: 'long', partition: 'one', from: '', bound, limit }),
   ],
   ['a scan', (bound: ReadBound, limit: number) => scanTable(storage, { table: 'long', bound, limit })],
-])('%s of long rows is read in parts, and ends with the row that reaches its bound', async (_, read) => {
+])('reads %s of long rows in parts and ends with the row that reaches the limit', async (_, read) => {
   await storage.table('long').createTable();
   const actions = Array.from({ length: 9 }, (_, row) => {
     return { kind: 'upsert', row: `${row}`, properties: { text: 'x'.repeat(10_000) } } as const;

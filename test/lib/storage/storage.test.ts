@@ -16,7 +16,7 @@ test.each([
   [`${key};${endpoints('http')};DefaultEndpointsProtocol=http`, true],
   [`DefaultEndpointsProtocol=https;${key};${endpoints('https')}`, false],
   [`DefaultEndpointsProtocol=https;${key};EndpointSuffix=core.usgovcloudapi.net`, false],
-])('plain HTTP is spoken with %s: %s', async (connectionString, isPlain) => {
+])('uses plain HTTP with %s: %s', async (connectionString, isPlain) => {
   const asked: PipelineRequest[] = [];
   const httpClient = {
     async sendRequest(request: PipelineRequest) {
@@ -37,7 +37,7 @@ test.each<[string, (storage: Storage) => Promise<unknown>]>([
   ['a blob', (storage) => readBlob(storage, { container: 'things', name: 'one' })],
   ['a list of blobs', (storage) => listBlobs(storage, { container: 'things', prefix: '' })],
   ['a container', (storage) => Array.fromAsync(listContainer(storage, 'things'))],
-])('where storage is away, %s is unavailable', async (_, call) => {
+])('reports unavailable storage for %s', async (_, call) => {
   const httpClient = {
     sendRequest: async (request: PipelineRequest) => ({ request, status: 503, headers: createHttpHeaders() }),
   };
@@ -70,7 +70,7 @@ test.each<[string, (storage: Storage) => Promise<unknown>]>([
   }
 });
 
-test.each([414, 431])('refuses a query whose address storage finds too long: %d', async (status) => {
+test.each([414, 431])('rejects a query whose URL is too long for storage: %d', async (status) => {
   const httpClient = {
     sendRequest: async (request: PipelineRequest) => ({ request, status, headers: createHttpHeaders() }),
   };

@@ -5,10 +5,11 @@ import { openStorage } from '../../../lib/storage/storage.ts';
 import { rowUrl, type TableSasRequest, tableSasSigner } from '../../../lib/storage/table-sas-signer.ts';
 import { testStorage } from '../../storage.ts';
 
-describe('on storage', () => {
+describe('a grant sent to storage', () => {
   const storage = openStorage({ connectionString: testStorage(import.meta.url) });
   const signer = tableSasSigner(storage);
-  // What a key made from a template may hold and a URL gives a meaning. It holds no `%`, which Azurite would decode twice.
+  // Characters that a key from a template can contain and that have a meaning in a URL, except `%`, which Azurite
+  // decodes twice.
   const address = { table: 'granted', partition: "O'Neil & Söhne (50+)", row: "empid_1 'a'=b;c,d" };
   const { row, ...indexEntry } = address;
   const headers = { accept: 'application/json;odata=nometadata', 'content-type': 'application/json' };
@@ -30,24 +31,24 @@ describe('on storage', () => {
     await submit(storage, { ...indexEntry, actions: [{ kind: 'insert', row, properties: { Name: 'Ann' } }] });
   });
 
-  test('a grant to read reads its row with nothing but the URL', async () => {
+  test('reads its row by its URL alone', async () => {
     const response = await call(await sign());
     expect(response.status).toBe(200);
     expect(await response.json()).toMatchObject({ PartitionKey: address.partition, RowKey: row, Name: 'Ann' });
   });
 
-  test('a grant to read is refused for a write, which changes nothing', async () => {
+  test('does not allow a write', async () => {
     const query = await sign();
     for (const method of ['MERGE', 'PUT', 'DELETE']) expect((await call(query, method)).status).toBe(403);
     expect(await (await call(query)).json()).not.toHaveProperty('Age');
   });
 
-  test('a grant that has ended or not begun is refused', async () => {
+  test('is rejected before it begins and after it ends', async () => {
     expect((await call(await sign({ expiresAt: minutesFromNow(-1) }))).status).toBe(403);
     expect((await call(await sign({ startsAt: minutesFromNow(1) }))).status).toBe(403);
   });
 
-  test('a grant that was changed after it was signed is refused', async () => {
+  test('is rejected if its query was altered', async () => {
     const query = await sign();
     const longer = query.replace(/se=[^&]+/, `se=${encodeURIComponent('2099-01-01T00:00:00Z')}`);
     const more = query.replace('sp=r', 'sp=raud');
@@ -58,19 +59,19 @@ describe('on storage', () => {
     }
   });
 
-  test('a grant for another table is refused', async () => {
+  test('is rejected for another table', async () => {
     expect((await call(await sign({ table: 'another' }))).status).toBe(403);
   });
 });
 
-test('the address of a row doubles quotes and encodes the rest', () => {
+test('has a row address with doubled quotes and encoded characters', () => {
   const storage = openStorage({ connectionString: 'UseDevelopmentStorage=true' });
   expect(rowUrl(storage, { table: 'employees', partition: "O'Neil & Co", row: 'a/b%é' })).toBe(
     "http://127.0.0.1:10002/devstoreaccount1/employees(PartitionKey='O''Neil%20%26%20Co',RowKey='a%2Fb%25%C3%A9')",
   );
 });
 
-test('the short name of the emulator is signed for, over HTTP', async () => {
+test('is signed for the short name of the emulator, over HTTP', async () => {
   const startsAt = new Date();
   const rows = { table: 'employees', partition: 'Sales', firstRow: 'a', lastRow: 'a' };
   const signer = tableSasSigner(openStorage({ connectionString: 'UseDevelopmentStorage=true' }));

@@ -31,7 +31,7 @@ test.each([
   ['an emulator with a certificate', at('https', () => '127.0.0.1:10000/me/')],
   ['an emulator that has the account in its host name', at('http', (service) => `me.${service}.localhost:10000`)],
   ['an account', at('https', (service) => `me.${service}.core.windows.net/`)],
-])('the span of a call of %s names the table or the container, and no key', async (_, connectionString) => {
+])('the span of a call of %s names the table or the container but no key', async (_, connectionString) => {
   const httpClient = {
     sendRequest: async (request: object) =>
       ({ request, status: 404, headers: createHttpHeaders(), bodyAsText: '' }) as never,
@@ -46,7 +46,7 @@ const counted = countedMetrics();
 const connectionString = testStorage(import.meta.url);
 const row = { table: 'responses', partition: 'secret', row: 'secret' };
 
-/** How many responses were counted since the last time, by `service resource status`. */
+/** Counts the responses since the previous call, by `service resource status`. */
 async function responses(): Promise<Record<string, unknown>> {
   const points = await counted('rowkey.storage.responses');
   return Object.fromEntries(points.map(({ by, much }) => [`${by.service} ${by.resource} ${by.status}`, much]));

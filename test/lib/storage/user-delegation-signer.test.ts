@@ -8,7 +8,7 @@ import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import type { TableSasRequest, TableSasSigner } from '../../../lib/storage/table-sas-signer.ts';
 import { userDelegationSigner } from '../../../lib/storage/user-delegation-signer.ts';
 
-/** A key endpoint as the documentation describes it, as which the account's own address is answered. */
+/** A key endpoint as documented. The client resolves the address of the account to this server. */
 const received: { url: string; headers: Record<string, unknown>; body: string }[] = [];
 let statuses: number[] = [];
 let server: Server;
@@ -46,7 +46,7 @@ beforeEach(() => {
       request.headers.set('x-address', url);
       request.url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
       request.allowInsecureConnection = true;
-      // A second attempt has to begin with the account's own address.
+      // A retry must start again at the address of the account.
       return inner.sendRequest(request).finally(() => {
         request.url = url;
       });
@@ -66,7 +66,7 @@ beforeEach(() => {
 const START = Date.parse('2026-11-20T09:45:00.900Z');
 const HOUR = 3_600_000;
 
-/** A request for half an hour that begins so long after the first one. */
+/** A request for a grant of half an hour that starts `after` the first one. */
 function requestAfter(milliseconds: number): TableSasRequest {
   return {
     table: 'Employees',
@@ -102,7 +102,7 @@ const SIGNED = [
   'empid_000124', // erk
 ].join('\n');
 
-test('the signature is the documented one', async () => {
+test('the signature equals the documented one', async () => {
   const query = await signer.sign(requestAfter(0));
   const signature = createHmac('sha256', 'a delegated key').update(SIGNED).digest('base64');
   expect(signature).toBe('ro5uTEJ7wP9uQyAcYjdS3PvlA/BYqO/wYZw8aM8GQPQ=');
@@ -128,7 +128,7 @@ test('the signature is the documented one', async () => {
   expect(query).not.toMatch(/[+ \n]/);
 });
 
-test('the key is asked for as the identity, as the documentation has it', async () => {
+test('requests the key as the identity, as documented', async () => {
   await signer.sign(requestAfter(0));
   expect(received).toEqual([
     {
@@ -144,7 +144,7 @@ test('the key is asked for as the identity, as the documentation has it', async 
   expect(scopes.flat()).toContain('https://storage.azure.com/.default');
 });
 
-test('the key is asked for once by many at a time, and kept until a signature would outlive it', async () => {
+test('requests the key once for concurrent callers and renews it before a signature would outlive it', async () => {
   const many = await Promise.all(Array.from({ length: 20 }, () => signer.sign(requestAfter(0))));
   expect(new Set(many).size).toBe(1);
   await signer.sign(requestAfter(5 * HOUR));
@@ -158,14 +158,14 @@ test('the key is asked for once by many at a time, and kept until a signature wo
   expect(new URLSearchParams(other).get('ske')).toBe('2026-11-20T21:21:00Z');
 });
 
-test('a failure to get the key is passed on and not kept', async () => {
+test('returns a failure to get the key and does not cache it', async () => {
   statuses = [503, 503];
   await expect(signer.sign(requestAfter(0))).rejects.toMatchObject({ code: 'storage-unavailable' });
   expect(received.length).toBe(2);
   await expect(signer.sign(requestAfter(0))).resolves.toContain('sig=');
 });
 
-test('an identity that may not have a key is a wrong setting that names the role', async () => {
+test('reports an identity without access to the key as a wrong setting that names the role', async () => {
   statuses = [403];
   await expect(signer.sign(requestAfter(0))).rejects.toMatchObject({
     code: 'wrong-setting',

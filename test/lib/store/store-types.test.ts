@@ -97,13 +97,13 @@ type Values<Call> = Call extends (...parameters: never[]) => Promise<infer Resul
     : Result
   : never;
 
-test('has an entity store for each name of the model, and no other', () => {
+test('has an entity store for each name of the model and no others', () => {
   expectTypeOf<keyof Store>().toEqualTypeOf<'writers' | 'books' | 'media' | 'visits'>();
   // @ts-expect-error no entity has this name
   void store.writer;
 });
 
-test('reads the output of the schema by every field of the key', () => {
+test('reads the output of the schema by the full key', () => {
   expectTypeOf<Parameters<Store['writers']['get']>[0]>().toEqualTypeOf<{
     readonly country: string;
     readonly writerId: string;
@@ -125,11 +125,11 @@ test('reads the output of the schema by every field of the key', () => {
 test('includes children by name', () => {
   const read = () => store.writers.get({ country: 'NO', writerId: '1' }, { include: ['books'] });
   expectTypeOf<Values<typeof read>['books'][number]['year']>().toEqualTypeOf<number>();
-  // @ts-expect-error media are no children of writers
+  // @ts-expect-error media are not children of writers
   void (() => store.writers.get({ country: 'NO', writerId: '1' }, { include: ['media'] }));
 });
 
-test('creates from the input of the schema without the fields that nobody writes', () => {
+test('creates from the input of the schema without derived fields', () => {
   type Create = Parameters<Store['writers']['create']>[0];
   expectTypeOf<Create['tags']>().toEqualTypeOf<string[] | undefined>();
   expectTypeOf<keyof Create>().toEqualTypeOf<
@@ -141,7 +141,7 @@ test('creates from the input of the schema without the fields that nobody writes
   void (() => store.writers.create({ country: 'NO', writerId: '1', email: 'a', initials: 'AB' }));
 });
 
-test('updates any field but those of the key and encrypted ones, and removes with null', () => {
+test('updates every field except key fields and encrypted ones, and removes a field with null', () => {
   type Patch = Parameters<Store['writers']['update']>[1];
   expectTypeOf<Patch['age']>().toEqualTypeOf<number | null | undefined>();
   expectTypeOf<keyof Patch>().toEqualTypeOf<'email' | 'age' | 'tags' | 'bookCount' | 'biography'>();
@@ -149,7 +149,7 @@ test('updates any field but those of the key and encrypted ones, and removes wit
   void (() => store.writers.update({ country: 'NO', writerId: '1' }, { age: 1 }, { ifmatch: '*' }));
 });
 
-test('lists large and encrypted fields as optional and nullable, and selected fields alone', () => {
+test('lists large and encrypted fields as optional and nullable, and returns only selected fields', () => {
   type Item<Of> = Of extends Listing<infer Each> ? Each : never;
   const whole = () => store.writers.range({ country: 'NO' });
   expectTypeOf<Item<ReturnType<typeof whole>>['biography']>().toEqualTypeOf<string | null | undefined>();
@@ -159,11 +159,11 @@ test('lists large and encrypted fields as optional and nullable, and selected fi
   void (() => store.writers.range({ country: 'NO' }, { select: ['emial'] }));
   // @ts-expect-error the partition is chosen by another field
   void (() => store.writers.range({ writerId: '1' }));
-  // @ts-expect-error storage does not compare encrypted fields
+  // @ts-expect-error storage cannot compare encrypted fields
   void (() => store.writers.range({ country: 'NO' }, { where: { iban: '1' } }));
 });
 
-test('reads through each index by the fields that it needs', () => {
+test('reads through each index by its fields', () => {
   type By = Store['writers']['by'];
   const read = () => store.writers.get({ country: 'NO', writerId: '1' });
   expectTypeOf<Parameters<By['email']>[0]>().toEqualTypeOf<{ readonly email: string }>();
@@ -180,7 +180,7 @@ test('reads through each index by the fields that it needs', () => {
   >();
   // @ts-expect-error no index has this name
   void store.writers.by.emial;
-  // @ts-expect-error the index is asked by another field
+  // @ts-expect-error the index reads by another field
   void (() => store.writers.by.email({ mail: 'a' }));
 });
 

@@ -89,7 +89,7 @@ const annWhole = { ...ann, email: 'ann@example.com', age: 40, tags: ['crime', 's
 const secrets = { iban: 'NO93 8601 1117 947', biography: 'Ann writes. '.repeat(30_000) };
 
 describe('the store of an entity', () => {
-  test('creates, reads, updates, replaces and deletes under ETags', async () => {
+  test('creates, reads, updates, replaces and deletes with ETags', async () => {
     expect(await store.writers.get(ann)).toBeUndefined();
     const created = await store.writers.create({ ...annWhole, ...secrets });
     expect(created.values).toEqual({ ...annWhole, ...secrets });
@@ -108,7 +108,7 @@ describe('the store of an entity', () => {
     await expect(store.writers.delete(ann)).rejects.toMatchObject({ code: 'not-found' });
   });
 
-  test('rejects a key and an entity that the schema rejects, and a unique value that is taken', async () => {
+  test('rejects an invalid key, an invalid entity and a unique value of another entity', async () => {
     await expect(store.writers.get({ country: '', writerId: 'x' })).rejects.toMatchObject({
       code: 'invalid-input',
       details: { field: 'country' },
@@ -134,7 +134,7 @@ describe('the store of an entity', () => {
     expect(tagged).toEqual(['eva', 'ida']);
   });
 
-  test('iterates over a range across its pages, with the fields that are selected', async () => {
+  test('iterates over all pages of a range, with the selected fields', async () => {
     const { writerId: _, ...fields } = { ...annWhole, country: 'FI', age: 1 };
     for (const id of ['a1', 'a2', 'a3', 'b1'])
       await store.writers.create({ ...fields, writerId: id, email: `${id}@example.com`, biography: id });
@@ -161,7 +161,7 @@ describe('the store of an entity', () => {
     expect(found?.values).toMatchObject({ email: 'jon@example.com', books: [{ title: 'One' }, { title: 'Two' }] });
   });
 
-  test('creates an entity once for requests of one id, though its key is made up', async () => {
+  test('creates one entity for requests with the same id, even with a generated key', async () => {
     const text = 'Buy milk.';
     const [one, other] = [
       await store.notes.create({ topic: 'home', text }, { requestId: 'r1' }),
@@ -185,7 +185,7 @@ test('the store of a series counts by slot', async () => {
   expect(await store.visits.get(key)).toBeUndefined();
 });
 
-test('records its writes in the audit log, for the subject that is given', async () => {
+test('records its writes in the audit log with the given subject', async () => {
   const from = Date.now() - 60_000;
   await store.notes.create({ topic: 'audit', text: 'a' }, { by: 'ann' });
   const { items } = await readChanges(await rowkey.runtime.readyEngine(console), {
@@ -198,7 +198,7 @@ test('records its writes in the audit log, for the subject that is given', async
   ]);
 });
 
-test('fails with wrong-setting where no setting is usable', async () => {
+test('fails with wrong-setting if no setting is valid', async () => {
   const { refusal } = { refusal: new (await import('../../../lib/errors.ts')).RowkeyError('wrong-setting', 'None.') };
   const refused = createRowkey({ model: rowkey.model, refusal });
   await expect(refused.store.writers.get(ann)).rejects.toMatchObject({ code: 'wrong-setting' });

@@ -14,7 +14,7 @@ const start = (name: string) => {
   return { root, child, head: `trace ${root.spanContext().traceId}` };
 };
 
-test('a trace is printed as a tree, and what ends after its tree is kept for so many traces only', () => {
+test('prints a trace as a tree, and drops spans that end after their tree once enough traces followed', () => {
   const first = start('first');
   first.child.end();
   const before = start('before');

@@ -5,13 +5,13 @@ import { countedMetrics } from '../../metrics.ts';
 
 const counted = countedMetrics();
 
-/** Runs a handler as a function of this name, with a trigger of this type. */
+/** Runs a handler as a function with this name and trigger type. */
 const run = (functionName: string, type: string, handler: FunctionHandler) => {
   const context = { functionName, options: { trigger: { type, methods: ['GET'], route: 'things' } } };
   return traced(handler, context as unknown as InvocationContext)(undefined, context as never);
 };
 
-test('a run of a timer is counted when it comes to its end, and what is no timer is not', async () => {
+test('counts a timer run when it ends, and counts no other trigger', async () => {
   await run('sweep', 'timerTrigger', () => undefined);
   await run('things-list', 'httpTrigger', () => ({ status: 200 }));
   await run('changes', 'queueTrigger', () => undefined);

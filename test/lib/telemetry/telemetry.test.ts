@@ -6,7 +6,7 @@ import { reportStartFailure } from '../../../lib/telemetry/telemetry.ts';
 
 const sent: { url: string; body: string }[] = [];
 
-// The real exporter, whose requests go nowhere: it would ask the platform for a token first.
+// The real exporter without a network. It would request a token from the platform first.
 vi.mock('@azure/monitor-opentelemetry-exporter', async (importOriginal) => {
   const { AzureMonitorTraceExporter, ...rest } =
     await importOriginal<typeof import('@azure/monitor-opentelemetry-exporter')>();
@@ -29,7 +29,7 @@ vi.mock('@azure/monitor-opentelemetry-exporter', async (importOriginal) => {
 const connectionString =
   'InstrumentationKey=11111111-2222-3333-4444-555555555555;IngestionEndpoint=https://ingestion.example/';
 
-test('the reason why the app does not start reaches Application Insights', async () => {
+test('sends the reason for a failed start to Application Insights', async () => {
   const reason = 'Invalid settings: TOKEN_ISSUER must be a URL that begins with https://.';
   await reportStartFailure(new RowkeyError('wrong-setting', reason), { connectionString });
   const tracks = sent.filter(({ url }) => url.startsWith('https://ingestion.example/'));

@@ -6,7 +6,7 @@ import { openStorage } from '../../../../lib/storage/storage.ts';
 import { employees } from '../../../fixtures/model.ts';
 import { testStorage } from '../../../storage.ts';
 
-test('a message of a later release, with a field that this one does not know, is handled and no poison', async () => {
+test('handles a message of a later release that has an unknown field', async () => {
   const engine = createEngine(openStorage({ connectionString: testStorage(import.meta.url) }));
   await engine.storage.queue('index-changes').createIfNotExists();
   const logged: string[] = [];

@@ -37,7 +37,7 @@ beforeEach(async () => {
 const listed = async () => (await listPoison(engine, { limit: 1_000 })).items;
 
 let sent = 0;
-/** As the host hands a message over: at most five times, then from the poison queue under another id. */
+/** Delivers a message as the host does: at most five times, then from the poison queue under another id. */
 async function deliver(queue: keyof typeof consumers, body: unknown, metadata: Record<string, unknown> = {}) {
   sent += 1;
   const given = { id: `message-${sent}`, insertionTime: new Date().toISOString(), ...metadata };
@@ -63,7 +63,7 @@ const transfer = {
 };
 const intent = { version: 1, intent: 'one', entity: 'employees', table: 'employees', items: [] };
 
-test('a transfer without a recorded operation is one poison message, however often it is replayed', async () => {
+test('a transfer without a recorded operation becomes one poison message, however often it is replayed', async () => {
   await deliver(TRANSFERS_QUEUE, transfer);
   for (let round = 1; round <= 4; round += 1) {
     const all = await listed();
@@ -83,7 +83,7 @@ test('a transfer without a recorded operation is one poison message, however oft
   expect(await listed()).toHaveLength(1);
 });
 
-describe('a body that is nested 20,000 deep', () => {
+describe('a body with 20,000 levels of nesting', () => {
   const DEPTH = 20_000;
   const list: unknown = JSON.parse('['.repeat(DEPTH) + ']'.repeat(DEPTH));
   const object: unknown = JSON.parse(`${'{"a":'.repeat(DEPTH)}1${'}'.repeat(DEPTH)}`);
@@ -93,7 +93,7 @@ describe('a body that is nested 20,000 deep', () => {
     ['as an object', TRANSFERS_QUEUE, object],
     ['in the items of an intent', INDEX_CHANGES_QUEUE, { ...intent, items: list }],
     [
-      'in a place of an intent',
+      'in an index entry of an intent',
       INDEX_CHANGES_QUEUE,
       { ...intent, items: [{ partition: 'a', row: 'b', indexEntries: list }] },
     ],
@@ -101,7 +101,7 @@ describe('a body that is nested 20,000 deep', () => {
     ['in the trace of an intent', INDEX_CHANGES_QUEUE, { ...intent, traceparent: object }],
     ['in the key of a transfer', TRANSFERS_QUEUE, { ...transfer, key: { department: object } }],
     ['in the new values of a transfer', TRANSFERS_QUEUE, { ...transfer, to: { department: list } }],
-  ])('is recorded once and whole: %s', async (_, queue, body) => {
+  ])('is recorded once and in full: %s', async (_, queue, body) => {
     await deliver(queue, body);
     const all = await listed();
     expect(all).toHaveLength(1);
@@ -110,7 +110,7 @@ describe('a body that is nested 20,000 deep', () => {
     await dropPoison(engine, all[0]?.id ?? '');
   });
 
-  test('is written as JSON.stringify would write it', () => {
+  test('is serialized as JSON.stringify would do it', () => {
     fc.assert(
       fc.property(fc.jsonValue(), fc.string(), (value, name) => {
         let deep: unknown = value;
@@ -123,8 +123,8 @@ describe('a body that is nested 20,000 deep', () => {
   });
 });
 
-describe('a body with the name of trigger metadata', () => {
-  test('is none of ours', () => {
+describe('a body that replaces trigger metadata', () => {
+  test('is never a message of this app', () => {
     expect(replacedMetadata({ ...Intent.shape, ...Transfer.shape })).toEqual([]);
   });
 
@@ -133,7 +133,7 @@ describe('a body with the name of trigger metadata', () => {
     ['dequeueCount', { DequeueCount: -1_000 }],
     ['insertionTime', { insertiontime: '+275760-09-13T00:00:00Z' }],
     ['popReceipt', { popReceipt: 'x' }],
-  ])('is poison at once under an id of our own: %s', async (name, over) => {
+  ])('becomes poison immediately under a generated id: %s', async (name, over) => {
     await deliver(INDEX_CHANGES_QUEUE, { ...intent, ...over }, { [name]: Object.values(over)[0] });
     const all = await listed();
     expect(all.map(({ reason }) => reason)).toEqual([

@@ -42,8 +42,8 @@ const message = (over: Partial<Message> = {}): Message => ({
 });
 const fail = (error: Error) => () => Promise.reject(error);
 
-describe('a message whose work fails', () => {
-  test('comes back until its last attempt, and is then recorded with the reason', async () => {
+describe('a failing message', () => {
+  test('returns to the queue until its last attempt and is then recorded with the reason', async () => {
     for (let attempts = 1; attempts < MAX_ATTEMPTS; attempts += 1)
       await expect(
         handleMessage(engine, message({ attempts }), log, fail(new RowkeyError('needs-repair', 'A list is lost.'))),
@@ -60,12 +60,12 @@ describe('a message whose work fails', () => {
     ]);
   });
 
-  test('is recorded at once where another attempt is pointless', async () => {
+  test('is recorded immediately if another attempt is pointless', async () => {
     await handleMessage(engine, message(), log, fail(new RowkeyError('never-succeeds', 'It is nonsense.')));
     expect((await listPoison(engine, { limit: 10 })).items).toHaveLength(1);
   });
 
-  test('leaves neither what it holds nor what an SDK says of it in the log, nor in what the host will log', async () => {
+  test('leaves no value and no SDK message in the log or in the error that the host logs', async () => {
     const error = new Error('RestError about PartitionKey=Ann');
     await expect(handleMessage(engine, message(), log, fail(error))).rejects.not.toThrow(/Ann/);
     await handleMessage(engine, message({ attempts: MAX_ATTEMPTS }), log, fail(error));
@@ -73,7 +73,7 @@ describe('a message whose work fails', () => {
     expect(logged.join()).not.toContain('Ann');
   });
 
-  test('is not taken for done where it cannot be recorded', async () => {
+  test('is not acknowledged if it cannot be recorded', async () => {
     const attempt = handleMessage(
       unprovisioned,
       message({ attempts: MAX_ATTEMPTS }),
@@ -84,7 +84,7 @@ describe('a message whose work fails', () => {
   });
 });
 
-test('the record keeps any message whole, lists the newest first, and has each once', async () => {
+test('keeps the full text of every message, lists the newest first and records each message once', async () => {
   const text = `x${'ß🙂"\\'.repeat(5_000)}`;
   await recordPoison(engine, message({ id: 'old', insertedAt: 1_000, body: text }), 'a');
   await recordPoison(engine, message({ id: 'new', insertedAt: 2_000 }), 'b');
@@ -94,14 +94,14 @@ test('the record keeps any message whole, lists the newest first, and has each o
   expect(items[1]?.text === text).toBe(true);
 });
 
-describe('the list', () => {
+describe('the list of poison messages', () => {
   const COUNT = 60;
   const earlier = `${String(8_640_000_000_000_000 - 500).padStart(16, '0')}_earlier`;
 
   beforeEach(async () => {
     const all = Array.from({ length: COUNT }, (_, age) => message({ id: `one-${age}`, insertedAt: 1_000 + age }));
     await pMap(all, (one) => recordPoison(engine, one, one.id), { concurrency: 8 });
-    // As earlier releases recorded all of them.
+    // Earlier releases recorded every message in this partition.
     const table = engine.storage.table(POISON_TABLE);
     const [newest] = (await listPoison(engine, { limit: 1 })).items;
     const row = (await Array.fromAsync(table.listEntities())).find(({ rowKey }) => rowKey === newest?.id);
@@ -109,7 +109,7 @@ describe('the list', () => {
     await table.createEntity({ ...row, partitionKey: 'poison', rowKey: earlier, InsertedAt, Reason: 'earlier' });
   });
 
-  test('is spread over partitions, and read page by page newest first over all of them', async () => {
+  test('is spread over partitions and pages through all of them, newest first', async () => {
     const rows = await Array.fromAsync(engine.storage.table(POISON_TABLE).listEntities());
     expect(new Set(rows.map(({ partitionKey }) => partitionKey)).size).toBeGreaterThan(10);
     const newestFirst = [...Array.from({ length: COUNT }, (_, age) => `one-${COUNT - 1 - age}`), 'earlier'];
@@ -125,7 +125,7 @@ describe('the list', () => {
     }
   });
 
-  test('has messages of earlier releases, which can be sent again and dropped', async () => {
+  test('contains messages of earlier releases, which can be replayed and dropped', async () => {
     await engine.storage.queue('index-changes').createIfNotExists();
     const [one] = (await listPoison(engine, { limit: COUNT + 1 })).items.slice(-1);
     expect(one).toMatchObject({ id: earlier, reason: 'earlier', insertedAt: '1970-01-01T00:00:00.500Z' });
@@ -134,11 +134,11 @@ describe('the list', () => {
   });
 });
 
-describe('a message that is sent again', () => {
+describe('a replayed message', () => {
   const queue = engine.storage.queue('again');
   const idOf = async () => (await listPoison(engine, { limit: 1 })).items[0]?.id ?? '';
 
-  test('by several at once is sent once', async () => {
+  test('is sent once by concurrent replays', async () => {
     await queue.createIfNotExists();
     await recordPoison(engine, message({ queue: 'again' }), 'a');
     const id = await idOf();
@@ -150,7 +150,7 @@ describe('a message that is sent again', () => {
     expect(await idOf()).toBe('');
   });
 
-  test('stays on the list where that fails, and may be sent again after a while', async () => {
+  test('stays on the list if the replay fails, and can be replayed after a delay', async () => {
     await recordPoison(engine, message({ queue: 'nowhere' }), 'a');
     const id = await idOf();
     await expect(replayPoison(engine, id)).rejects.not.toMatchObject({ code: 'busy' });
@@ -161,7 +161,7 @@ describe('a message that is sent again', () => {
   });
 });
 
-test('the limits that lie in different places are in the order that the protocol needs', async () => {
+test('the limits of code and host.json are in the order that the protocol requires', async () => {
   const { extensions } = JSON.parse(await readFile(new URL('../../../../host.json', import.meta.url), 'utf8'));
   expect(extensions.queues.maxDequeueCount).toBe(MAX_ATTEMPTS);
   expect(extensions.queues.messageEncoding).toBe('none');

@@ -7,7 +7,7 @@ const inserted = '2026-11-20T08:00:00.000Z';
 const given = { id: 'host', dequeueCount: 2, insertionTime: inserted };
 const contextOf = (triggerMetadata: Record<string, unknown>) => ({ triggerMetadata }) as unknown as InvocationContext;
 
-test('takes from the trigger metadata what the body does not replace', () => {
+test('reads the trigger metadata that the body does not replace', () => {
   const body = { intent: 'one', key: { id: 'nested' } };
   expect(toMessage('index-changes', body, contextOf(given))).toEqual({
     queue: 'index-changes',
@@ -18,7 +18,7 @@ test('takes from the trigger metadata what the body does not replace', () => {
   });
 });
 
-test('does not believe metadata that the body replaces', () => {
+test('ignores trigger metadata that the body replaces', () => {
   const body = { ID: '../x', DequeueCount: -1_000, insertiontime: '+275760-09-13T00:00:00Z' };
   const replaced = { id: body.ID, dequeueCount: body.DequeueCount, insertionTime: body.insertiontime };
   const { id, attempts, insertedAt } = toMessage('index-changes', body, contextOf(replaced));

@@ -8,8 +8,8 @@ const connectionString = testStorage(import.meta.url);
 const storage = openStorage({ connectionString });
 beforeAll(() => createTable(storage, SYSTEM_TABLE));
 
-describe('a continuation', () => {
-  test('made by one process is good in every other, even where all made the secret at once', async () => {
+describe('a continuation token', () => {
+  test('is valid in every process, even if all created the secret concurrently', async () => {
     const processes = Array.from({ length: 6 }, () => openStorage({ connectionString }));
     const tokens = await Promise.all(
       processes.map((process, index) => toContinuation(process, 'query', { row: `row ${index}` })),
@@ -19,7 +19,7 @@ describe('a continuation', () => {
         expect(await fromContinuation(process, 'query', token)).toEqual({ row: `row ${index}` });
   });
 
-  test('is refused when it was altered, is of another query, or was made by somebody else', async () => {
+  test('is rejected if it was altered, belongs to another query or has another signature', async () => {
     const token = await toContinuation(storage, 'query', { row: 'a', period: '2026-11-20' });
     expect(await fromContinuation(storage, 'query', token)).toEqual({ row: 'a', period: '2026-11-20' });
     const [head = '', payload = '', signature = ''] = token.split('.');

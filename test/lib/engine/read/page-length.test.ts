@@ -5,7 +5,7 @@ import { verifyPage } from '../../../../lib/operations/verify.ts';
 import { employees, expenses, reviews } from '../../../fixtures/model.ts';
 import { openWorld, somebody } from '../../../world.ts';
 
-test('reads no more rows in one storage call than fit into 32 million characters at their longest', async () => {
+test('reads no more rows in a storage call than 32 million characters allow at maximum row length', async () => {
   const world = await openWorld(import.meta.url);
   const inner = createDefaultHttpClient();
   const asked: number[] = [];
@@ -21,9 +21,9 @@ test('reads no more rows in one storage call than fit into 32 million characters
   await readEntities(engine, reviews, one, { top, select });
   await scanEntities(engine, reviews, { top });
   await readWithChildren(engine, employees, one, [reviews]).catch(() => undefined);
-  // A text that is large has 262,144 characters in its row.
+  // The row of a large text holds 262,144 of its characters.
   expect(asked.map((rows) => rows <= 128 && rows > 64)).toEqual([true, true, true]);
-  // A client may write 524,288 characters.
+  // Clients may write rows of 524,288 characters.
   await readEntities(engine, expenses, one, { top });
   await verifyPage(engine, expenses, { top, repair: false });
   expect(asked.slice(3)).toEqual([64, 64]);

@@ -41,7 +41,7 @@ async function receive(): Promise<Message> {
 const recorded = async (name: string) =>
   (await listPoison(world.engine, { limit: 100 })).items.filter(({ id }) => id.includes(name));
 
-/** An engine that records the requests it sends to the queue service. */
+/** Creates an engine that records its requests to the queue service. */
 function recording(): { engine: Engine; requests: { method: string; path: string; body: string }[] } {
   const requests: { method: string; path: string; body: string }[] = [];
   const client = createDefaultHttpClient();
@@ -56,8 +56,8 @@ function recording(): { engine: Engine; requests: { method: string; path: string
   return { engine, requests };
 }
 
-// First, as the tests below leave poison.
-test('a writer that stalls at any call until its intent is settled, and then dies, leaves nothing behind', async () => {
+// Runs first, because the tests below leave poison messages.
+test('a writer that stalls at any call until its intent is settled, and then dies, leaves no difference', async () => {
   const play = async (at: number) => {
     const overtake = async () => {
       await sleep((QUICK.hideIntentForSeconds + 1) * 1_000);
@@ -74,7 +74,7 @@ test('a writer that stalls at any call until its intent is settled, and then die
   await expectIndexesToAgree(world.storage, employees);
 });
 
-test('a reconciler that fails at one entity has stopped writing all of them when it throws', async () => {
+test('a reconciler that fails at one entity has stopped all its writes when it throws', async () => {
   const entities = await Promise.all(
     ['R1', 'R2', 'R3'].map((customerId) =>
       createEntity(world.engine, customers, { city: 'Bern', customerId, companyName: 'A', contactName: 'Ann First' }),
@@ -101,7 +101,7 @@ test('a reconciler that fails at one entity has stopped writing all of them when
   expect(late).toBe(0);
 });
 
-test('a reconciler throws "storage-unavailable" if any of its writes may still land', async () => {
+test('a reconciler throws "storage-unavailable" if a write may still arrive', async () => {
   const items = ['U1', 'U2'].map((row) => ({ partition: 'Bern', row, indexEntries: [] }));
   let calls = 0;
   const hold = { keep: () => Promise.reject(new Error('No write is due.')) };
@@ -127,14 +127,14 @@ test.each(['', '.', '..'])('a reminder with the forged id "%s" makes no request 
   await handleMessage(engine, await receive(), log, async (take: TakeHold) => {
     await take();
   });
-  // A copy is sent to be the reminder, and deleted by its id.
+  // A copy becomes the reminder and is deleted by its id.
   expect(requests.map(({ method, path }) => `${method} ${path.replace(/^.*messages\/?/, '')}`)).toEqual([
     'POST ',
     expect.stringMatching(/^DELETE [\w-]{36}$/),
   ]);
 });
 
-test('hides a message without characters that XML cannot express', async () => {
+test('hides a message without characters that XML cannot represent', async () => {
   const { engine, requests } = recording();
   await sendWork(world.engine, QUEUE, { ...work, intent: 'a\uffffb\ufffe' });
   let hold: unknown;
@@ -146,7 +146,7 @@ test('hides a message without characters that XML cannot express', async () => {
   expect(requests[0]?.body).toContain('a\\uffffb\\ufffe');
 });
 
-test('a message whose history begins in the future is recorded after a day', async () => {
+test('a message with a first attempt in the future is recorded after a day', async () => {
   const history = { id: 'future', since: LAST_INSTANT, attempts: 0, waits: 0 };
   await sendWork(world.engine, QUEUE, { ...work, history });
   const tomorrow = { ...world.engine, now: () => Date.now() + 25 * 3_600_000 };
@@ -157,7 +157,7 @@ test('a message whose history begins in the future is recorded after a day', asy
   expect(await recorded('future')).toHaveLength(1);
 });
 
-test('a message that ended its process at every attempt is recorded and not begun again', async () => {
+test('a message that ended its process at every attempt is recorded and not started again', async () => {
   const history = { id: 'deadly', since: Date.now(), attempts: MAX_ATTEMPTS, waits: 0 };
   await sendWork(world.engine, QUEUE, { ...work, history });
   let isBegun = false;

@@ -37,7 +37,7 @@ beforeAll(async () => {
 });
 beforeEach(() => queue.clearMessages());
 
-/** What a host receives: hidden for ten minutes, whatever happens to the host. */
+/** Receives a message as a host does: hidden for ten minutes, whatever happens to the host. */
 async function receive(): Promise<Message | undefined> {
   const { receivedMessageItems } = await queue.receiveMessages({ visibilityTimeout: 600 });
   const [message] = receivedMessageItems;
@@ -46,7 +46,7 @@ async function receive(): Promise<Message | undefined> {
   return { queue: QUEUE, id, attempts, insertedAt: insertedOn.getTime(), body: JSON.parse(messageText) };
 }
 
-/** The next message, which has to be visible within so many seconds, and the milliseconds that it took. */
+/** Returns the next message, which must become visible within `seconds`, and the elapsed milliseconds. */
 async function receiveWithin(seconds: number): Promise<{ message: Message; after: number }> {
   const since = Date.now();
   for (;;) {
@@ -64,14 +64,14 @@ const fail = (error: Error) => async (take: () => Promise<Hold | undefined>) => 
   throw error;
 };
 
-/** Whatever became of its reminder. */
+/** Returns the body without the reminder, which differs between copies. */
 const bodyOf = ({ body }: Message) => {
   const { reminder: _, ...rest } = body as Record<string, unknown>;
   return rest;
 };
 
-describe('work that an instance held when it died', () => {
-  test('is visible again within the time that its reminder is hidden, and the held message is then dropped', async () => {
+describe('work held by an instance that died', () => {
+  test('is visible again once its reminder is, and the held message is then dropped', async () => {
     await sendWork(engine, QUEUE, work);
     const { message } = await receiveWithin(1);
     expect(await holdWork(engine, message)).toBeDefined();
@@ -80,20 +80,20 @@ describe('work that an instance held when it died', () => {
     expect(bodyOf(again)).toMatchObject(work);
     const held = await holdWork(engine, again);
     expect(held).toBeDefined();
-    // Ten minutes later the host shows what the dead instance held.
+    // After ten minutes the host delivers the message that the dead instance held.
     expect(await holdWork(engine, message)).toBeUndefined();
     await held?.release();
     expect(await holdWork(engine, message)).toBeUndefined();
   });
 
-  test('is visible again also where the instance dies before it has begun', async () => {
+  test('is visible again even if the instance dies before the work starts', async () => {
     await sendWork(engine, QUEUE, work);
     await receiveWithin(1);
     const { message } = await receiveWithin(HIDDEN_SECONDS + 5);
     expect(bodyOf(message)).toMatchObject(work);
   });
 
-  test('and that kills every instance is recorded after as many attempts as any other', async () => {
+  test('is recorded after the usual number of attempts if it kills every instance', async () => {
     await queue.sendMessage(JSON.stringify({ ...work, intent: 'deadly' }));
     for (let attempt = 1; attempt < MAX_ATTEMPTS; attempt += 1) {
       const { message } = await receiveWithin(HIDDEN_SECONDS + 5);
@@ -105,7 +105,7 @@ describe('work that an instance held when it died', () => {
   });
 });
 
-test('a hold that is kept is nobody else’s, however long the work takes', async () => {
+test('an extended hold excludes other consumers for as long as the work takes', async () => {
   await sendWork(engine, QUEUE, work);
   const { message } = await receiveWithin(1);
   const held = await holdWork(engine, message);
@@ -118,7 +118,7 @@ test('a hold that is kept is nobody else’s, however long the work takes', asyn
   expect(await receive()).toBeUndefined();
 });
 
-test('a hold that another has taken over is noticed before the next write', async () => {
+test('a hold that another consumer took over is detected before the next write', async () => {
   await sendWork(engine, QUEUE, work);
   const { message } = await receiveWithin(1);
   const stalled = await holdWork(engine, message);
@@ -130,21 +130,21 @@ test('a hold that another has taken over is noticed before the next write', asyn
 describe('a message that fails because storage is unavailable', () => {
   const outage = unavailable('Storage does not answer now.', undefined);
 
-  test('is put off as often as needed, and none of it counts as an attempt', async () => {
+  test('is postponed without limit and without counting an attempt', async () => {
     let body: object = work;
     for (let wait = 1; wait <= 3 * MAX_ATTEMPTS; wait += 1) {
       await queue.clearMessages();
       await sendWork(engine, QUEUE, body);
       const { message } = await receiveWithin(1);
       await handleMessage(engine, message, log, fail(outage));
-      // The message is done; another one and its reminder go on.
+      // The message itself is deleted; a copy and its reminder remain.
       expect(await count()).toBe(3);
       body = { ...work, history: { id: 'outage', since: Date.now(), attempts: 0, waits: wait } };
     }
     expect((await poison()).filter(({ id }) => id.includes('outage'))).toEqual([]);
   });
 
-  test('is put off for longer each time, up to some minutes, and not for the same time as others', () => {
+  test('is postponed with increasing delays of up to some minutes, with jitter', () => {
     const delays = Array.from({ length: 12 }, (_, waits) => delayOf(30, waits));
     expect(delays[0]).toBeGreaterThanOrEqual(30);
     expect(delays[2]).toBeGreaterThanOrEqual(120);
@@ -152,7 +152,7 @@ describe('a message that fails because storage is unavailable', () => {
     expect(new Set(Array.from({ length: 50 }, () => delayOf(300, 9))).size).toBeGreaterThan(10);
   });
 
-  test('is recorded once a day has passed', async () => {
+  test('is recorded after a day', async () => {
     const since = Date.now() - 25 * 3_600_000;
     await sendWork(engine, QUEUE, { ...work, history: { id: 'old', since, attempts: 0, waits: 300 } });
     const { message } = await receiveWithin(1);
@@ -161,7 +161,7 @@ describe('a message that fails because storage is unavailable', () => {
   });
 });
 
-test('a message that fails by itself is retried soon, and recorded once after its last attempt', async () => {
+test('a message that fails on its own is retried soon and recorded once after its last attempt', async () => {
   await sendWork(engine, QUEUE, { ...work, intent: 'broken' });
   for (let attempt = 1; attempt < MAX_ATTEMPTS; attempt += 1) {
     const { message } = await receiveWithin(10);
@@ -173,7 +173,7 @@ test('a message that fails by itself is retried soon, and recorded once after it
   expect(found).toMatchObject([{ attempts: MAX_ATTEMPTS, text: JSON.stringify({ ...work, intent: 'broken' }) }]);
 });
 
-describe('what the host itself moved to its poison queue', () => {
+describe('a message that the host moved to its poison queue', () => {
   const moved = (body: unknown): Message => ({
     queue: `${QUEUE}-poison`,
     id: `moved-${JSON.stringify(body).length}`,
@@ -183,7 +183,7 @@ describe('what the host itself moved to its poison queue', () => {
   });
   const consumer = { engine, entities: [employees], log };
 
-  test('goes back to its queue, as nobody has found that it cannot succeed', async () => {
+  test('returns to its queue, because nothing shows that it can never succeed', async () => {
     await consumePoison(consumer, moved({ ...work, intent: 'back' }));
     const { message } = await receiveWithin(1);
     expect(bodyOf(message)).toMatchObject({ ...work, intent: 'back', history: { attempts: 0, waits: 1 } });
@@ -192,9 +192,9 @@ describe('what the host itself moved to its poison queue', () => {
 
   test.each([
     ['is not JSON', 'nonsense'],
-    ['is of another deployment', { ...work, entity: 'others' }],
+    ['belongs to another deployment', { ...work, entity: 'others' }],
     ['is older than a day', { ...work, history: { id: 'aged', since: 1, attempts: 0, waits: 9 } }],
-  ])('is recorded where it %s', async (_, body) => {
+  ])('is recorded if it %s', async (_, body) => {
     const before = (await poison()).length;
     await consumePoison(consumer, moved(body));
     expect(await poison()).toHaveLength(before + 1);

@@ -15,7 +15,7 @@ const thing = <const Name extends string>(name: Name, row: '{b}' | 'own_{b}') =>
     access: { read: ['hr'], write: ['hr'] },
   });
 
-test('an item of a batch does not replace another kind of entity that is under its key', async () => {
+test('rejects a batch item that would replace another kind of entity under the same key', async () => {
   const { things, others } = deploy(thing('things', '{b}'), thing('others', 'own_{b}'));
   const { engine } = await openWorld(import.meta.url, [things, others]);
   const other = { a: 'one', b: '1' };

@@ -20,7 +20,7 @@ const person = (employeeId: string) =>
 const state = (employeeId: string) => fc.option(person(employeeId), { nil: undefined });
 const MARK = { writeId: 'write', now: 0 };
 const IDS = ['000001', '000002', '000003'];
-/** What each of three employees was and is to be. */
+/** The states of three employees before and after a change. */
 const changesOfThree = fc.tuple(
   ...IDS.map((employeeId) => fc.record({ before: state(employeeId), after: state(employeeId) })),
 );
@@ -36,7 +36,7 @@ function change(entity: Entity, partition: Partition, before: Values | undefined
   return { address, before: toSnapshot(entity, partition.get(address.row)), after };
 }
 
-/** Does to a partition what storage would, with the same refusals. */
+/** Applies the actions to a partition and rejects what storage would reject. */
 function apply(partition: Partition, plan: ReturnType<typeof planPartition>): void {
   const rows = plan.actions.map(({ action }) => action.row);
   expect(new Set(rows).size, 'a row twice in one transaction').toBe(rows.length);
@@ -83,7 +83,7 @@ function expectToAgree(partition: Partition, live: readonly Values[]): void {
 }
 
 describe('a plan', () => {
-  test('of several changes of a partition makes its copies and lists agree in one transaction', () => {
+  test('of several changes in a partition updates copies and lists in one transaction', () => {
     fc.assert(
       fc.property(changesOfThree, (three) => {
         const partition: Partition = new Map();
@@ -106,7 +106,7 @@ describe('a plan', () => {
     );
   });
 
-  test('names every place outside the partition that the entity leaves or enters, and claims those it enters', () => {
+  test('lists every index entry outside the partition before and after the change, and claims the new unique ones', () => {
     fc.assert(
       fc.property(state('000001'), state('000001'), (before, after) => {
         fc.pre(before !== undefined || after !== undefined);
@@ -166,7 +166,7 @@ describe('a plan', () => {
     );
   });
 
-  test('of two entities that swap a value is refused before storage would refuse it', () => {
+  test('of two entities that swap a value is rejected before storage would reject it', () => {
     const partition: Partition = new Map();
     const [one, other] = IDS.map(
       (employeeId): Values => ({
@@ -190,7 +190,7 @@ describe('a plan', () => {
     expect(() => commit(partition, employees, swapped)).toThrow('same row');
   });
 
-  test('for an entity that is still arriving is made by its own move alone', () => {
+  test('for an entity that is still arriving is accepted only from its own move', () => {
     const one = { department: 'Sales', employeeId: '000001', email: 'a@contoso.com', firstName: 'F', lastName: 'Xu' };
     const system = { WriteId: 'w', Incarnation: 'operation', MovingFrom: '["Here","empid_000001"]' };
     const before = toSnapshot(employees, row('empid_000001', toProperties(employees, one, system)));
@@ -205,7 +205,7 @@ describe('a plan', () => {
     expect(planPartition(employees, [gone], new Map(), MARK).actions[0]?.action.kind).toBe('replace');
   });
 
-  test('keeps what an entity is known by through its changes', () => {
+  test('keeps the incarnation of an entity', () => {
     const one = { department: 'Sales', employeeId: '000001', email: 'a@contoso.com', firstName: 'F', lastName: 'Xu' };
     const before = row(
       'empid_000001',
