@@ -1,29 +1,29 @@
 import fc from 'fast-check';
 import type { JsonSchema, OpenApi, Operation } from './openapi.ts';
 
-/** Requests made up from the description of an API: valid ones, nearly valid ones, and such as an attacker sends. */
+/** Generates requests from the OpenAPI description of an API: valid, nearly valid and hostile ones. */
 
 export interface AttackOptions {
-  /** Values of these fields are told from all others by their text, as `secretOf` makes them. */
+  /** Fields whose generated values match `SECRET`, so that a response that leaks them is detected. */
   readonly restricted: readonly string[];
 }
 
-/** A request whose placeholders are replaced as it is sent. */
+/** A request with placeholders, which are replaced when it is sent. */
 export interface Attack {
   readonly operationId: string;
   readonly method: string;
-  /** Encoded, with its query. */
+  /** URL-encoded, including the query. */
   readonly path: string;
   readonly who: (typeof WHO)[number];
   readonly headers: Readonly<Record<string, string>>;
-  /** Undefined for none. */
+  /** Undefined if the request has no body. */
   readonly body: string | Uint8Array | undefined;
   readonly isChunked: boolean;
-  /** Fields of the body that get the values of the path, which begins with them. */
+  /** Body fields that repeat the key values at the start of the path. */
   readonly keyFields: readonly string[];
 }
 
-/** Whose token a request carries: of a role, of the employee with the email, or none that is valid. */
+/** The caller whose token a request carries: a role, the owner of an entity, or a caller without a valid token. */
 export const WHO = [
   'reader',
   'hr',
@@ -36,14 +36,14 @@ export const WHO = [
   'garbage',
 ] as const;
 
-/** Stands for something seen in an earlier answer, the number modulo how many were seen. */
+/** A placeholder for a value of an earlier response; the number is taken modulo the number of such values. */
 const seen = (kind: 'etag' | 'continuation' | 'id') => fc.nat(1_000).map((number) => `@@${kind}:${number}@@`);
-/** Stands for the first segments of the path of an entity that was created. */
+/** A placeholder for the first segments of the path of a created entity. */
 const placeOf = (entity: string, segments: number) =>
   fc.nat(1_000).map((number) => `@@/api/${entity} ${segments}:${number}@@`);
 export const SEEN = /@@([^:]+):(\d+)@@/g;
 
-/** What no answer to others may contain. */
+/** Restricted values, which only permitted callers may receive. */
 export const SECRET = /SECRET-\d|1903-03-0\d/;
 const secretOf = (schema: JsonSchema) =>
   fc
@@ -132,7 +132,7 @@ const hostileBody = fc.oneof(
   { weight: 2, arbitrary: fc.json({ maxDepth: 4 }) },
 );
 
-/** Values that fit a schema, few of them where a field is part of a path, so that requests meet. */
+/** Generates values that fit a schema. Path fields have few values, so that requests address the same entities. */
 function valuesOf(schema: JsonSchema, context: Context, name = ''): fc.Arbitrary<unknown> {
   const { type, anyOf, oneOf, enum: choices, const: only } = schema as Record<string, never>;
   if (context.restricted.includes(name)) return secretOf(schema);
@@ -188,13 +188,13 @@ function objectOf(schema: JsonSchema, context: Context): fc.Arbitrary<unknown> {
 }
 
 interface Context extends AttackOptions {
-  /** By the name of a path parameter. */
+  /** Values by the name of a path parameter. */
   readonly pools: Readonly<Record<string, readonly unknown[]>>;
   /** Entities that a POST creates. */
   readonly created: readonly string[];
 }
 
-/** A few values for each name in a path, as the bodies describe the field of that name. */
+/** Samples a few values for each path parameter from the body field with the same name. */
 function poolsOf(operations: readonly { operation: Operation }[], options: AttackOptions): Context['pools'] {
   const schemas = new Map<string, JsonSchema>();
   for (const { operation } of operations) {
@@ -219,10 +219,10 @@ function poolsOf(operations: readonly { operation: Operation }[], options: Attac
   );
 }
 
-/** Part of a path or query: encoded, or as an attacker writes it. */
+/** Encodes a part of a path or query. */
 const encoded = (value: unknown) => {
   const text = String(value).toWellFormed();
-  // What is put in its place was encoded by the API.
+  // The API has already encoded the value that replaces a placeholder.
   return text.includes('@@') ? text : encodeURIComponent(text);
 };
 const hostilePart = fc.oneof(
@@ -237,7 +237,7 @@ export function attacksOn(openapi: OpenApi, options: AttackOptions): fc.Arbitrar
   );
   const created = operations.flatMap(({ operation: { operationId } }) => /^(\w+)-create$/.exec(operationId)?.[1] ?? []);
   const context: Context = { ...options, pools: poolsOf(operations, options), created };
-  // Creates come more often, so that there is something to read, change and delete.
+  // Creates are more frequent, so that other requests find entities to read, change and delete.
   const weighted = operations.map((one) => ({
     weight: one.method === 'POST' && one.operation.requestBody ? 3 : 1,
     arbitrary: attackOn(one, context),
@@ -284,7 +284,7 @@ function attackOn(
     }));
 }
 
-/** The first, and once in so many times the second. */
+/** Generates `usual`, and `other` once in `onceIn` times. */
 function often<Value, Other>(usual: fc.Arbitrary<Value>, other: fc.Arbitrary<Other>, onceIn: number) {
   return fc.oneof({ weight: onceIn - 1, arbitrary: usual }, { weight: 1, arbitrary: other });
 }
@@ -298,7 +298,7 @@ function pathOf(template: string, { pools, created }: Context): fc.Arbitrary<str
   return isCreated ? fc.oneof(existing, pathFrom(template, pools)) : existing;
 }
 
-/** The fields of the key with which a path begins. */
+/** Returns the key fields at the start of a path. */
 function keyOf(template: string): string[] {
   const [, key = ''] = /^\/api\/\w+((?:\/\{\w+\})+)/.exec(template) ?? [];
   return key
@@ -355,7 +355,7 @@ function queryOf(parameters: Operation['parameters'], { pools }: Context): fc.Ar
 }
 
 function headersOf(parameters: Operation['parameters']): fc.Arbitrary<Record<string, string>> {
-  // What a client can send: a header has no line breaks, and bytes only.
+  // HTTP headers contain single bytes and no line breaks.
   const hostile = hostileText.map((text) => Buffer.from(text.replace(/\p{Cc}/gu, '')).toString('latin1'));
   const etag = fc.oneof(
     seen('etag'),
@@ -407,7 +407,7 @@ const imageOrNot = fc.oneof(
   fc.uint8Array({ maxLength: 100 }),
 );
 
-/** A valid body with one thing wrong: a field with another value, one left out, or one too many. */
+/** A valid body with one error: a field with another value, a missing field or an additional field. */
 function spoilt([value, hostile, at, how]: [unknown, unknown, number, number]): string {
   if (typeof value !== 'object' || value === null) return JSON.stringify(hostile);
   const fields = Object.keys(value);

@@ -8,7 +8,7 @@ import { brotliDecompressSync, createBrotliDecompress } from 'node:zlib';
 import { type Browser, chromium } from 'playwright-core';
 
 const PACKAGE = fileURLToPath(new URL('..', import.meta.resolve('@sparticuz/chromium')));
-/** Nothing but what is asked of it. Not the arguments that the package recommends, which turn off the checks of origins. */
+/** Only flags that reduce background traffic. The arguments that the package recommends turn off origin checks. */
 const ARGS = [
   '--disable-sync',
   '--disable-quic',
@@ -19,8 +19,8 @@ const ARGS = [
 const IS_PACKAGED = process.platform === 'linux' && process.arch === 'x64';
 
 /**
- * A browser: the Chromium of the package, which runs on Linux on x64 with nothing else installed, and elsewhere the Google
- * Chrome of the machine. Answers a sentence that says what is missing where there is none of both.
+ * Launches the packaged Chromium on Linux x64, where it needs no other software, and the installed Google Chrome
+ * elsewhere. Returns a message if Google Chrome is missing.
  */
 export async function launchBrowser(): Promise<Browser | string> {
   if (IS_PACKAGED)
@@ -33,11 +33,11 @@ export async function launchBrowser(): Promise<Browser | string> {
   });
 }
 
-/** The package holds it compressed; it stays unpacked beside it, for as long as the package is of this version. */
+/** The package contains a compressed browser, which is unpacked once per version of the package. */
 async function unpacked() {
   const folder = join(PACKAGE, 'unpacked');
   if (!existsSync(folder)) {
-    // Others that run at the same time find the whole or nothing.
+    // A rename is atomic, so that concurrent runs never find a partial file.
     const part = await mkdtemp(`${folder}-`);
     const program = createWriteStream(join(part, 'chromium'), { mode: 0o755 });
     await pipeline(createReadStream(join(PACKAGE, 'bin/chromium.br')), createBrotliDecompress(), program);

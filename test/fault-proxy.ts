@@ -3,17 +3,17 @@ import { Agent, createServer, type IncomingMessage, type ServerResponse, request
 import { buffer } from 'node:stream/consumers';
 
 /**
- * A loopback proxy between a functions host and its storage, which lets go of nothing: it counts the storage calls that are
- * about one entity, and may have the host killed right after storage has done one of them, before its reply is passed on.
- * Paths, queries and headers go through untouched, so that signatures hold.
+ * A loopback proxy between a functions host and its storage. The proxy counts the storage calls about one entity, and
+ * can kill the host after storage completed a call and before the host receives the response. Paths, queries and
+ * headers stay unchanged, so that signatures remain valid.
  */
 export interface FaultProxy {
   readonly connectionString: string;
-  /** From now on counts calls that mention `about`, or an id that came up with it; at the `at`-th calls `kill`. */
+  /** Starts to count calls that mention `about` or an id from a call that did; calls `kill` at the `at`-th call. */
   watch(about: string, at?: number, kill?: () => void): void;
-  /** Of what is watched. */
+  /** The number of watched calls. */
   readonly calls: number;
-  /** Milliseconds since the last of them. */
+  /** Milliseconds since the last watched call. */
   readonly quietFor: number;
   stop(): Promise<void>;
 }
@@ -36,14 +36,15 @@ export async function startFaultProxy(connectionString: string): Promise<FaultPr
   async function pass(target: URL, incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> {
     const body = await buffer(incoming);
     const { method, url = '', headers } = incoming;
-    // A blob says in its metadata whose it is.
+    // Metadata names the owner of a blob.
     const metadata = Object.entries(headers).filter(([name]) => name.startsWith('x-ms-meta-'));
     const asked = `${decodeURIComponent(url)} ${metadata.join(' ')} ${body}`;
     const upstream = send({ agent, host: target.hostname, port: target.port, method, path: url, headers });
     upstream.end(body);
     const [reply] = (await once(upstream, 'response')) as [IncomingMessage];
     const answer = await buffer(reply);
-    // Looking whether there are messages is no step of anything; the ids of those that are there are.
+    // A poll is a step of the watched work only if its response contains a related message, whose ids are then
+    // related too.
     const isPoll = method === 'GET' && /\/messages\?/.test(url);
     if (known.size > 0 && mentions(isPoll ? String(answer) : asked)) {
       learn(isPoll ? messagesWith(String(answer), mentions) : asked);
@@ -99,7 +100,7 @@ export async function startFaultProxy(connectionString: string): Promise<FaultPr
   };
 }
 
-/** Those of a list of messages that are about it: what else was received with them is another's. */
+/** Returns the related messages of a list; a batch can contain messages of other work. */
 function messagesWith(answer: string, isAbout: (text: string) => boolean): string {
   return (answer.match(/<QueueMessage>[\s\S]*?<\/QueueMessage>/g) ?? []).filter(isAbout).join('\n');
 }

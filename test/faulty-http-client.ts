@@ -2,8 +2,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { createDefaultHttpClient, createHttpHeaders, type HttpClient, RestError } from '@azure/core-rest-pipeline';
 
 /**
- * What may go wrong at a storage call. The process that crashed makes no call that succeeds any more; the others are
- * over after the one call.
+ * The faults that can be injected at a storage call. After a crash every further call fails; the other faults affect
+ * one call.
  */
 export const FAULTS = [
   'refused',
@@ -18,13 +18,15 @@ export type Fault = (typeof FAULTS)[number];
 const REFUSALS: Partial<Record<Fault, number>> = { refused: 503, 'server error': 500, throttled: 429 };
 
 export interface FaultyHttpClient extends HttpClient {
-  /** Calls so far. */
+  /** The number of calls so far. */
   readonly calls: number;
 }
 
 const shared = createDefaultHttpClient();
 
-/** A client at whose `at`-th call, counted from 1, the fault happens; without a fault it only counts. */
+/**
+ * Creates a client that injects a fault at its `at`-th call, counted from 1. Without a fault the client only counts.
+ */
 export function faultyHttpClient(fault?: Fault, at = 0): FaultyHttpClient {
   let calls = 0;
   let crashed = false;
@@ -53,7 +55,7 @@ export function faultyHttpClient(fault?: Fault, at = 0): FaultyHttpClient {
   };
 }
 
-/** A client that lets something else happen right before, or after, its `at`-th call, counted from 1; that goes to `next`. */
+/** Creates a client that runs `happen` right before or after its `at`-th call to `next`, counted from 1. */
 export function interruptedHttpClient(
   at: number,
   happen: () => Promise<unknown>,
@@ -76,7 +78,7 @@ export function interruptedHttpClient(
   };
 }
 
-/** A client whose `at`-th call reaches storage so much later, whether or not the caller still waits for it. */
+/** Creates a client whose `at`-th call reaches storage after a delay, even if the caller has timed out. */
 export function slowHttpClient(at: number, milliseconds: number): FaultyHttpClient {
   let calls = 0;
   return {
@@ -87,7 +89,7 @@ export function slowHttpClient(at: number, milliseconds: number): FaultyHttpClie
       calls += 1;
       if (calls !== at) return shared.sendRequest(request);
       const { abortSignal } = request;
-      // The caller gives up; what is on its way arrives all the same.
+      // The caller times out, but the request still arrives.
       const arriving = sleep(milliseconds).then(() =>
         shared.sendRequest(Object.assign(request, { abortSignal: undefined })),
       );

@@ -11,9 +11,9 @@ import { reportTried } from './tried-faults.ts';
 
 declare module 'vitest' {
   export interface ProvidedContext {
-    /** Connection string of the storage account that belongs to each test file, by the file's path. */
+    /** The connection string of the storage account of each test file, by path. */
     storage: Record<string, string>;
-    /** Removed after the run. */
+    /** The temporary folder of the run, which the teardown deletes. */
     folder: string;
   }
 }

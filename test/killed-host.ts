@@ -16,10 +16,13 @@ import { PATIENCE_MS } from './patience.ts';
 import { testStorage } from './storage.ts';
 import { openWorld, somebody, type World } from './world.ts';
 
-/** The compiled app under a host that is killed between any two storage calls of a deed, and of what follows from it. */
+/**
+ * Runs the compiled app under a host that is killed between any two storage calls of a request and of its follow-up
+ * work.
+ */
 
 export interface Deed {
-  /** What has to be there before, made faultlessly and settled. */
+  /** Creates the prerequisites without faults, and settles them. */
   readonly prepare?: (world: World, one: Values) => Promise<unknown>;
   readonly act: (call: Call, one: Values) => Promise<Response>;
 }
@@ -28,25 +31,31 @@ export type Call = (method: string, path: string, body?: object | Uint8Array<Arr
 
 export interface Visited {
   readonly one: Values;
-  /** What the caller was told, or 0 where the host died first. */
+  /** The status that the caller received, or 0 if the host died first. */
   readonly status: number;
 }
 
 export interface KilledHost {
   readonly world: World;
-  /** Visits every kill point of a deed, each with an entity of its own. */
+  /** Repeats a deed once for every kill point, with a new entity each time. */
   visit(deed: Deed): Promise<Visited[]>;
-  /** A host that lives, until no message is left. */
+  /** Runs a host until the queues are empty. */
   settle(): Promise<void>;
   stop(): Promise<void>;
 }
 
-/** Messages come back to a new host after this long, and not after ten minutes; a slow machine has to keep them so long. */
+/**
+ * How long a killed host holds a message, instead of ten minutes. A slow machine must be able to finish its work in
+ * this time.
+ */
 const HOLD_SECONDS = 15;
-/** As long as nothing more follows, a deed is over: the host looks at its queues every second, and a busy machine more slowly. */
+/**
+ * A deed has ended after this long without a call: the host polls its queues every second, and less often on a slow
+ * machine.
+ */
 const QUIET_MS = 5_000;
 const POLL_MS = 25;
-/** An intent of a dead writer is seen after a minute. */
+/** The intent of a dead writer becomes visible after a minute. */
 const SETTLE_WITHIN_MS = 240_000;
 
 export async function openKilledHost(url: string): Promise<KilledHost> {
@@ -77,7 +86,7 @@ export async function openKilledHost(url: string): Promise<KilledHost> {
       log: () => undefined,
     });
     const until = Date.now() + PATIENCE_MS;
-    // The first request that needs a token has the process look at its model and its keys.
+    // The first request with a token loads the model and the keys.
     const answer = () => fetch(`${started.url}/api/departments/none`, withToken('GET')).catch(() => undefined);
     while (!(started.url && (await answer()))) {
       if (Date.now() > until) throw new Error('The host does not start.');
@@ -94,7 +103,7 @@ export async function openKilledHost(url: string): Promise<KilledHost> {
 
   const isLive = () => host !== undefined && host.process.exitCode === null && host.process.signalCode === null;
 
-  /** Does a deed with a host that dies at the `at`-th call; without one, counts the calls. */
+  /** Runs a deed with a host that dies at the `at`-th call, or counts the calls if `at` is missing. */
   async function run({ prepare, act }: Deed, at?: number): Promise<Visited & { calls: number }> {
     if (!isLive()) host = await start();
     const living = host;
@@ -102,7 +111,7 @@ export async function openKilledHost(url: string): Promise<KilledHost> {
     const one = newcomer();
     if (prepare) {
       await prepare(world, one);
-      // The host sees to what follows from that.
+      // The host does the follow-up work.
       await settled(one);
     }
     proxy.watch(String(one.employeeId), at, () => living.process.kill('SIGKILL'));
@@ -122,7 +131,7 @@ export async function openKilledHost(url: string): Promise<KilledHost> {
     return { one, status, calls };
   }
 
-  /** Its email company-wide is confirmed: the last that is done for one that is new. */
+  /** Waits until the company-wide email is confirmed, which is the last step of a create. */
   async function settled(one: Values): Promise<void> {
     const indexEntry = indexEntriesOf(employees, one).find(({ index }) => index === 'emailCompanyWide');
     const until = Date.now() + PATIENCE_MS;
@@ -159,7 +168,7 @@ export async function openKilledHost(url: string): Promise<KilledHost> {
   };
 }
 
-/** Each key of which names the employee, so that a call that is about it can be told. */
+/** Returns an employee whose keys all contain the employee number, so that the proxy recognizes related calls. */
 function newcomer(): Values {
   const { employeeId, ...one } = somebody();
   const id = `9${employeeId.slice(1)}`;

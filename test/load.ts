@@ -5,13 +5,13 @@ import type { Storage } from '../lib/storage/storage.ts';
 import { customers, employees } from './fixtures/model.ts';
 import { expectIndexesToAgree, rowsOf } from './world.ts';
 
-/** Writers over HTTP, with work for the queues, against a product that may be down at times. */
+/** Writers over HTTP that also cause queue work, against a product that may be down at times. */
 export interface Load {
-  /** How many requests were acknowledged. */
+  /** The number of acknowledged requests. */
   readonly acknowledged: number;
   /** Stops writing. */
   stop(): Promise<void>;
-  /** Waits until storage agrees with everything that was acknowledged, and returns the seconds that took from `since`. */
+  /** Waits until storage agrees with every acknowledged write, and returns the seconds since `since`. */
   agreed(storage: Storage, options: { since: number; withinSeconds: number }): Promise<number>;
 }
 
@@ -22,7 +22,7 @@ let counter = 0;
 export function startLoad(call: (method: string, path: string, body?: object) => Promise<number>, writers = 6): Load {
   let stopped = false;
   let acknowledged = 0;
-  /** By employee id: where each that was acknowledged has to be in the end; undefined for nowhere. */
+  /** The expected location of each acknowledged employee, by id; undefined if the employee is deleted. */
   const wanted = new Map<string, { table: string; department: string } | undefined>();
   const unsure = new Set<string>();
 

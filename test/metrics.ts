@@ -6,7 +6,10 @@ import {
   PeriodicExportingMetricReader,
 } from '@opentelemetry/sdk-metrics';
 
-/** Takes over what this process counts; answers what a counter has grown by since the last time it was asked for any. */
+/**
+ * Collects the metrics of this process. The returned function returns the growth of a counter since its last call for
+ * any counter.
+ */
 export function countedMetrics() {
   const exporter = new InMemoryMetricExporter(AggregationTemporality.DELTA);
   const reader = new PeriodicExportingMetricReader({ exporter, exportIntervalMillis: 1_000_000 });

@@ -1,7 +1,7 @@
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
 import formats from 'ajv-formats';
 
-/** What the description says of an API, as far as the tests read it. */
+/** The parts of the OpenAPI description that the tests read. */
 export interface OpenApi {
   readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>;
   readonly components: { readonly responses: Readonly<Record<string, ResponseObject>> };
@@ -9,7 +9,7 @@ export interface OpenApi {
 
 export interface Operation {
   readonly operationId: string;
-  /** Any one of them is enough. */
+  /** Alternatives: one satisfied requirement is enough. */
   readonly security: readonly { readonly token: readonly string[] }[];
   readonly parameters: readonly Parameter[];
   readonly requestBody?: { readonly content: Readonly<Record<string, { readonly schema?: JsonSchema }>> };
@@ -31,26 +31,29 @@ export type JsonSchema = Readonly<Record<string, unknown>>;
 
 export interface Exchange {
   readonly method: string;
-  /** With its query. */
+  /** Includes the query. */
   readonly path: string;
   readonly status: number;
   readonly headers: Headers;
-  /** As it was received. */
+  /** The response body as received. */
   readonly text: string;
 }
 
 export interface OpenApiChecker {
-  /** The ids of the operations that a request may mean: a key may look like a word of another route. */
+  /** Returns the ids of all operations that match a request, because a key can equal a literal of another route. */
   operationsOf(request: Pick<Exchange, 'method' | 'path'>): string[];
-  /** Why an answer is not as any of these operations describes it; undefined if it is, or if there is no operation. */
+  /**
+   * Returns the reason why a response matches none of these operations; undefined if one matches or no operation
+   * exists.
+   */
   disagreement(exchange: Exchange): string | undefined;
 }
 
-/** Compares answers with the description: status, required headers, media type, and the body with its schema. */
+/** Compares responses with the description: status, required headers, media type, and the body with its schema. */
 export function openapiChecker(openapi: OpenApi): OpenApiChecker {
   const ajv = new Ajv2020({ strict: false, allErrors: true });
   formats.default(ajv);
-  // Described by its pattern as well.
+  // A header is validated against its pattern, too.
   ajv.addFormat('idn-email', true);
   ajv.addSchema(openapi, 'api');
   const validators = new Map<string, ValidateFunction>();
@@ -114,7 +117,7 @@ export function openapiChecker(openapi: OpenApi): OpenApiChecker {
 
 function patternOf(template: string): RegExp {
   const parts = template.split(/\{\w+\}/).map((literal) => literal.replace(/[.*+?^${}()|[\]\\]/g, '\\$&'));
-  // As the host reads paths: in any case, and with or without a slash at the end.
+  // The host matches paths in any case and with or without a trailing slash.
   return new RegExp(`^${parts.join('[^/]+')}/?$`, 'i');
 }
 

@@ -1,5 +1,5 @@
 /**
- * How long a test waits for what is to come by itself: moments, and on a busy machine some seconds. The limit is for what
- * never comes, so that being far above what is needed costs nothing.
+ * How long a test waits for an event that takes moments, or some seconds on a busy machine. Only an event that never
+ * happens reaches the limit, so a generous one costs nothing.
  */
 export const PATIENCE_MS = 120_000;

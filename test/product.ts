@@ -18,7 +18,7 @@ import { UNDER_FUNC } from './under-func.ts';
 export interface Reply {
   readonly status: number;
   readonly headers: Headers;
-  /** Parsed where there is any. */
+  /** Undefined or empty without a body. */
   // biome-ignore lint/suspicious/noExplicitAny: each test knows what it asked for
   readonly body: any;
 }
@@ -32,14 +32,14 @@ export type Client = (
 export interface Product {
   readonly url: string;
   readonly storage: Storage;
-  /** Where the key-encryption keys are. */
+  /** The file of the key-encryption keys. */
   readonly keyFile: string;
-  /** What the host has logged so far. */
+  /** The log of the host so far. */
   readonly logged: readonly string[];
-  /** Runs a timer function now, as an operator does, and returns the status of the host's answer. */
+  /** Runs a timer function through the admin route and returns the status. */
   runTimer(name: string): Promise<number>;
   token(role: Role | readonly Role[], email?: string): Promise<string>;
-  /** A client whose requests carry a token of this role, and whose answers must be as the OpenAPI describes them. */
+  /** A client with a token of this role. Every response must match the OpenAPI description. */
   as(role: Role | readonly Role[] | undefined, email?: string): Client;
 }
 
@@ -119,7 +119,7 @@ export function useProduct(
   };
 }
 
-/** Asks again until the answer is as wanted; fails with the last answer. */
+/** Repeats a request until the reply matches; fails with the last reply. */
 export async function eventually(ask: () => Promise<Reply>, wanted: (reply: Reply) => boolean): Promise<Reply> {
   const until = Date.now() + PATIENCE_MS;
   for (;;) {

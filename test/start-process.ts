@@ -10,7 +10,7 @@ import type { Role } from '../lib/define/entity.ts';
 import { PATIENCE_MS } from './patience.ts';
 import { UNDER_FUNC } from './under-func.ts';
 
-/** None is left of a test that failed: what it started itself ends when it is gone. */
+/** Ends the processes of a failed test; each process ends its own children. */
 const children: ChildProcess[] = [];
 afterAll(() => {
   for (const child of children) if (child.exitCode === null) child.kill('SIGKILL');
@@ -33,28 +33,28 @@ export type Ask = (method: string, path: string, body?: object) => Promise<Respo
 
 export interface StartProcess {
   readonly child: ChildProcess;
-  /** Everything said so far, on both outputs. */
+  /** Both outputs so far. */
   said(): string;
-  /** The lines that begin with `curl`. */
+  /** The printed lines that begin with `curl`. */
   commands(): string[];
   readonly url: string;
-  /** Asks its API with a token of this role, as `npm run token` prints one. */
+  /** Returns a client with a token of this role, as `npm run token` prints it. */
   as(role: Role): Promise<Ask>;
-  /** Runs a command of `local/` on its data folder to its end. */
+  /** Runs a command of `local/` on the data folder of the instance and waits for its end. */
   run(script: string, ...words: readonly string[]): ReturnType<typeof runCommand>;
-  /** Ends it and answers its exit code. */
+  /** Ends the instance and returns its exit code. */
   end(signal?: NodeJS.Signals): Promise<number | null>;
 }
 
 export interface FilesProcess {
   readonly folder: string;
-  /** The one that runs now. */
+  /** The running instance. */
   readonly process: StartProcess;
-  /** To be called once it has ended: another one on the same folder. */
+  /** Starts another instance on the same folder. Call it after the previous one has ended. */
   startAgain(): Promise<void>;
 }
 
-/** `npm start` on a data folder of its own; for the whole file. */
+/** Runs `npm start` on its own data folder for all tests of the file. */
 export function useStartProcess(app: AppOptions = {}): FilesProcess {
   let folder: string;
   let process: StartProcess;
@@ -66,7 +66,7 @@ export function useStartProcess(app: AppOptions = {}): FilesProcess {
     await startAgain();
   });
   afterAll(async () => {
-    // Before the folder goes: the emulator writes its data out at its end.
+    // Awaited before the folder is deleted, because the emulator writes its data when it ends.
     if (process && process.child.exitCode === null) await process.end();
     await rm(folder, { recursive: true, force: true, maxRetries: 5 });
   });
@@ -81,7 +81,7 @@ export function useStartProcess(app: AppOptions = {}): FilesProcess {
   };
 }
 
-/** Runs `npm start` without npm, on any free port, and answers when it says that it is ready. */
+/** Runs `npm start` without npm, on free ports, and returns when the instance is ready. */
 export async function startCommand(
   data: string,
   words: readonly string[] = [],
@@ -117,7 +117,7 @@ export async function startCommand(
   };
 }
 
-/** Runs a command of `local/` to its end. */
+/** Runs a command of `local/` and waits for its end. */
 export function runCommand(script: string, words: readonly string[], app: AppOptions = {}) {
   return runScript(`local/commands/${script}.ts`, words, app);
 }
@@ -129,7 +129,7 @@ export async function runScript(path: string, words: readonly string[], app: App
   return { code, said: said() };
 }
 
-/** Runs a line as a user types it. */
+/** Runs a shell command line. */
 export function shell(line: string, app: AppOptions = {}) {
   return promisify(execFile)('sh', ['-c', line], { cwd: ROOT, env: envFor(app) });
 }

@@ -1,7 +1,7 @@
 import { fileURLToPath } from 'node:url';
 import { inject } from 'vitest';
 
-/** The connection string of the storage account that belongs to this test file alone; pass `import.meta.url`. */
+/** Returns the connection string of the storage account of a test file; pass `import.meta.url`. */
 export function testStorage(url: string): string {
   const connection = inject('storage')[fileURLToPath(url)];
   if (!connection) throw new Error(`No storage account was made for ${url}: is it a test file?`);

@@ -7,7 +7,9 @@ import { describe, expect, inject, test } from 'vitest';
 
 const PAGE = 'Before\n<!-- tried: written by `npm run faults` -->\nold\n<!-- /tried -->After\n';
 
-/** A vitest run of test/fixture/tried.ts in which `broken` fails; its output, and the page that it may write. */
+/**
+ * Runs test/fixture/tried.ts with vitest and a failing part; returns its output and the page that the run may write.
+ */
 async function runBroken(broken: 'nothing' | 'trials' | 'other' | 'hook') {
   const page = join(inject('folder'), `tried-${broken}.md`);
   writeFileSync(page, PAGE);
@@ -18,8 +20,8 @@ async function runBroken(broken: 'nothing' | 'trials' | 'other' | 'hook') {
   return { output, exitCode: child.exitCode, page: readFileSync(page, 'utf8') };
 }
 
-describe('the table of what was tried', () => {
-  test('counts trials, and is written after a green run', async () => {
+describe('the table of trials', () => {
+  test('counts trials and is written after a green run', async () => {
     const { output, exitCode, page } = await runBroken('nothing');
     expect(exitCode).toBe(0);
     expect(output).toContain('| each | 3 | 0 |\n| many | 1,000 | 0 |\n');

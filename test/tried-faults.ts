@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import pMap from 'p-map';
 import { inject } from 'vitest';
 
-/** What a test run tried to break and what broke: counted where it is checked, summed up after the run. */
+/** The trials of a test run and their violations, counted at each check and summed up after the run. */
 
 const FILE = 'tried-faults.ndjson';
 const [BEGIN, END] = ['<!-- tried: written by `npm run faults` -->\n', '<!-- /tried -->'];
@@ -37,7 +37,7 @@ export async function countTried<Result>({ what, times = 1 }: Trial, check: () =
   }
 }
 
-/** Counts a trial for each item, and goes on after one that fails. Throws an `AggregateError` of what failed. */
+/** Counts a trial for each item and continues after a failed one. Throws an `AggregateError` of the failures. */
 export function countEach<Item, Result>(
   items: readonly Item[],
   check: (item: Item) => Promise<Result>,
@@ -48,8 +48,9 @@ export function countEach<Item, Result>(
 }
 
 /**
- * Prints the sums of a run. WRITE_FAULTS names a page to write them into as well; a run that is not green is never written.
- * Call it after vitest has set the exit code: failed tests, failed hooks, unhandled errors and interruptions all set it.
+ * Prints the sums of a run. WRITE_FAULTS names a page to write them to; the page stays unchanged if the run is red.
+ * Call this after vitest has set the exit code: failed tests, failed hooks, unhandled errors and interruptions all
+ * set it.
  */
 export function reportTried(folder: string): void {
   const file = join(folder, FILE);

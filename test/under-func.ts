@@ -1,2 +1,2 @@
-/** Whether products of the tests run under Azure Functions Core Tools, and not under the project's own host. */
+/** Whether the tests run the app under Azure Functions Core Tools instead of the host of this project. */
 export const UNDER_FUNC = process.env.ROWKEY_HOST === 'func';

@@ -22,7 +22,7 @@ const disagreement = () =>
     (error: { actual?: unknown }) => error.actual,
   );
 
-test('fails with a leftover index row, and with nothing else, as long as the row is there', async () => {
+test('reports a leftover index row, and nothing else, as long as the row exists', async () => {
   await createEntity(world.engine, employees, somebody());
   await world.settle();
   expect(await disagreement()).toBeUndefined();
@@ -32,7 +32,7 @@ test('fails with a leftover index row, and with nothing else, as long as the row
   expect(await disagreement()).toEqual(difference);
 });
 
-test('does not fail with a difference that an earlier test has reported', async () => {
+test('does not report a difference again that an earlier test has reported', async () => {
   expect(await disagreement()).toBeUndefined();
   await leave('2');
   expect(await disagreement()).toEqual([expect.stringContaining('["employeesbyemail","left","2"]')]);

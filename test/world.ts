@@ -20,7 +20,7 @@ import { openStorage, type Storage } from '../lib/storage/storage.ts';
 import { model } from './fixtures/model.ts';
 import { testStorage } from './storage.ts';
 
-/** In the order of production. Whoever is to succeed has more time than it takes on a busy machine. */
+/** The proportions of production, with enough time for a writer on a busy machine to succeed. */
 const PATIENT: Timing = {
   commitWithinMs: 10_000,
   claimForMs: 13_000,
@@ -28,7 +28,7 @@ const PATIENT: Timing = {
   settleWithinMs: 12_000,
 };
 /**
- * For a process that is to die, or of which no more is asked than that it is done or not done: that is looked at after five
+ * Short limits, for a process that dies or whose outcome does not matter. Its intent becomes visible after five
  * seconds.
  */
 export const QUICK: Timing = {
@@ -37,34 +37,34 @@ export const QUICK: Timing = {
   hideIntentForSeconds: 5,
   settleWithinMs: 4_000,
 };
-/** Longer than an intent is hidden, in production too. */
+/** Longer than an intent is hidden, also with the timing of production. */
 const SETTLE_WITHIN_MS = 180_000;
 const POLL_MS = 20;
-/** As the host holds a message. */
+/** How long the host holds a message. */
 const HELD_FOR_SECONDS = 600;
-/** After a failure, as with the host, which waits for five: what was in the way has the time to go. */
+/** The delay after a failure; the host waits for five seconds. */
 const BACK_AFTER_SECONDS = 1;
 
 export interface World {
   readonly storage: Storage;
   readonly engine: Engine;
-  /** As `engine`, with every intent left to the queue. */
+  /** An engine that leaves every intent to the queue. */
   readonly queued: Engine;
-  /** Where the engine has its key-encryption keys from. */
+  /** The file of the key-encryption keys. */
   readonly keyFile: string;
-  /** Another process on the same storage, whose calls go through `httpClient`. */
+  /** Creates an engine for another process on the same storage, whose calls go through `httpClient`. */
   engineThrough(httpClient: HttpClient, timing?: Timing): Engine;
-  /** What the queue functions logged. */
+  /** The log of the queue functions. */
   readonly logged: string[];
-  /** Handles the messages that can be seen now, a batch of each queue, and answers how many there were. */
+  /** Handles a batch of visible messages of each queue, and returns their number. */
   handleVisible(): Promise<number>;
-  /** Handles messages, hidden ones when their time comes, until no queue holds one. */
+  /** Handles messages until the queues are empty, hidden ones when they become visible. */
   settle(): Promise<void>;
-  /** Takes the message of a queue that has `text` in it away, for a consumer of the test's own. */
+  /** Removes the message that contains `text` from a queue, so that the test can consume it. */
   take(queue: string, text: string): Promise<Message>;
 }
 
-/** The fixtures' model, and more entities if a test wants them, on the test file's own storage account. */
+/** Opens the model of the fixtures, with additional entities, on the storage account of the test file. */
 export async function openWorld(url: string, more: readonly Entity[] = []): Promise<World> {
   const entities = [...model.list, ...more];
   const connectionString = testStorage(url);
@@ -78,9 +78,9 @@ export async function openWorld(url: string, more: readonly Entity[] = []): Prom
   const consumers = { 'index-changes': consumeIntent, transfers: consumeTransfer };
   const consumer = { engine: createEngine(storage, { timing: PATIENT, keys }), entities, log };
 
-  // By the id of a message: how often it was tried here. What a test has done with it before does not count.
+  // Attempts by message id, counted here, because a test may have received a message before.
   const attempts = new Map<string, number>();
-  // Taken off a queue by `take` in search of another one.
+  // Messages that `take` received while it searched for another one.
   let held: (Message & { text: string })[] = [];
 
   async function putBack() {
@@ -121,7 +121,7 @@ export async function openWorld(url: string, more: readonly Entity[] = []): Prom
     for (let left = 1; left > 0; ) {
       if ((await handleVisible()) > 0) continue;
       left = 0;
-      // Counted after all were handled: an archive sends intents.
+      // Counted after all messages were handled, because an archive sends intents.
       for (const queue of Object.keys(consumers))
         left += (await storage.queue(queue).getProperties()).approximateMessagesCount ?? 0;
       if (Date.now() > until) throw new Error(`The queues do not become empty: ${logged.slice(-3).join(' | ')}`);
@@ -145,7 +145,7 @@ export async function openWorld(url: string, more: readonly Entity[] = []): Prom
           await client.deleteMessage(id, popReceipt);
           const insertedAt = insertedOn.getTime();
           const { reminder, ...body } = Object(parsed(messageText));
-          // Whoever takes the message is the one who has it.
+          // The test takes over the hold, so the reminder is deleted.
           if (reminder) await client.deleteMessage(reminder.id, reminder.popReceipt).catch(() => undefined);
           held.push({ queue, id, attempts: dequeueCount, insertedAt, body, text: JSON.stringify(body) });
         }),
@@ -176,15 +176,15 @@ function parsed(text: string): unknown {
   }
 }
 
-/** All rows of a table as plain objects, in key order. */
+/** Returns all rows of a table as plain objects in key order. */
 export async function rowsOf(storage: Storage, table: string): Promise<Record<string, unknown>[]> {
   return Array.fromAsync(storage.table(table).listEntities<Record<string, unknown>>());
 }
 
 /**
- * Compares every index of an entity with its entities: no entry is missing, different or left over, and there is no claim,
- * tombstone or poison message. The expectation is computed from the declaration alone. Returns the entities. Fails with the
- * differences; one that an earlier test of the file has failed with is not reported again.
+ * Compares every index of an entity with its entities: no entry is missing, different or left over, and no claim,
+ * tombstone or poison message exists. The expectation is computed from the declaration alone. Returns the entities.
+ * Fails with the differences, without those that an earlier test of the file reported.
  */
 export async function expectIndexesToAgree(storage: Storage, entity: Entity): Promise<Values[]> {
   const poison = await rowsOf(storage, POISON_TABLE);
@@ -223,7 +223,7 @@ export async function expectIndexesToAgree(storage: Storage, entity: Entity): Pr
   return values;
 }
 
-/** The entries that the declaration asks for: what each row holds, by its address. */
+/** Returns the expected index entries: the content of each row by its address. */
 function wantedEntries(entity: Entity, values: readonly Values[]): Map<string, Set<string>> {
   const wanted = new Map<string, Set<string>>();
   const want = (table: string, partition: unknown, row: unknown, content: string) => {
@@ -269,7 +269,7 @@ function entryDifferences(wanted: Entries, found: Entries): string[] {
 const reportedBy = new Map<string, string | undefined>();
 const MAX_DIFFERENCE_LENGTH = 1_000;
 
-/** Fails with the differences that no earlier test of the file has failed with. */
+/** Fails with the differences that no earlier test of the file reported. */
 function reportDifferences(differences: readonly string[]): void {
   const test = expect.getState().currentTestName;
   const unreported = differences.filter((difference) => {
@@ -279,7 +279,7 @@ function reportDifferences(differences: readonly string[]): void {
   expect(unreported.map((difference) => difference.slice(0, MAX_DIFFERENCE_LENGTH))).toEqual([]);
 }
 
-/** All properties of a copy as a text, to compare them as a whole. */
+/** Serializes a copy, so that copies compare as text. */
 function textOf(values: Values): string {
   const there = Object.entries(values).filter(([, value]) => value !== undefined && value !== null);
   return inspect(Object.fromEntries(there.sort(([one], [other]) => (one < other ? -1 : 1))), {
@@ -290,7 +290,7 @@ function textOf(values: Values): string {
   });
 }
 
-/** The count in each partition must be the number of its entities. */
+/** Compares the count of each partition with the number of its entities. */
 function countDifferences(
   rows: readonly Record<string, unknown>[],
   values: readonly Values[],
@@ -314,7 +314,7 @@ function countDifferences(
 
 let counter = 0;
 
-/** A made-up employee that no other test has. */
+/** Returns an employee that no other test uses. */
 export function somebody(
   over: Values = {},
 ): Values & { department: string; employeeId: string; email: string; lastName: string } {

@@ -4,7 +4,7 @@ import { rowkey } from './app.ts';
 void rowkey.store.vehicle;
 // @ts-expect-error no index has this name
 void rowkey.store.vehicles.by.plates;
-// @ts-expect-error no field of the key has this name
+// @ts-expect-error the key has no field of this name
 void (() => rowkey.store.vehicles.get({ depot: 'north', vehicle: '1' }));
 // @ts-expect-error no field has this name
 void (() => rowkey.store.vehicles.update({ depot: 'north', vehicleId: '1' }, { colour: 'red' }));

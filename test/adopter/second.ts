@@ -2,7 +2,7 @@ import { createRowkey, defineEntity, defineModel } from 'rowkey';
 import { z } from 'zod';
 import { rowkey } from './app.ts';
 
-/** A second model on a second account, in the process of the first. */
+/** A second model with another storage account, in the process of the first. */
 const connectionString = process.env.SECOND_STORAGE ?? '';
 const auth = { issuer: 'https://issuer.example/', audience: 'second', jwksUri: 'https://issuer.example/keys' };
 const depots = defineEntity('depots', {

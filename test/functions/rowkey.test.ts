@@ -13,7 +13,7 @@ vi.mock('@azure/functions', () => ({
 }));
 await import('../../functions/rowkey.ts');
 
-test('puts the function with the catch-all route last, however names are compared', () => {
+test('sorts the function with the catch-all route last, whatever the collation', () => {
   const names = [...registered.keys()];
   expect(names.length).toBeGreaterThan(100);
   expect(names.toSorted().at(-1)).toBe(OTHER_REQUESTS);
@@ -22,7 +22,7 @@ test('puts the function with the catch-all route last, however names are compare
   expect(catching).toEqual([[OTHER_REQUESTS, expect.objectContaining({ route: ANY_PATH })]]);
 });
 
-test('accepts HEAD on every function, so that no host returns 405 before the app runs', () => {
+test('accepts HEAD on every function, because the host returns 405 for a missing method before the app runs', () => {
   const without = [...registered].filter(([, { methods = [] }]) => !methods.includes('HEAD'));
   expect(without).toEqual([]);
 });

@@ -7,7 +7,7 @@ import { TIMERS } from '../../lib/register-functions.ts';
 
 const pages = globSync(['*.md', 'docs/*.md']);
 
-/** The anchors that GitHub gives the headings of a page. */
+/** Returns the anchors that GitHub gives the headings of a page. */
 function anchorsOf(page: string): string[] {
   const text = readFileSync(page, 'utf8').replaceAll(/^ *```.*?^ *```/gms, '');
   return [...text.matchAll(/^#+ (.+)$/gm)].map(([, heading = '']) =>
@@ -34,7 +34,7 @@ describe.each(pages)('%s', (page) => {
     expect(named.filter((script) => !Object.hasOwn(scripts, script))).toEqual([]);
     const sources = /(?<![\w/.])(?:lib|local|test|infra)\/[\w/.-]+\.(?:ts|mjs|json|bicep|bicepparam)\b/g;
     const files = [...text.matchAll(sources)].map(([file]) => file).filter((file) => !file.endsWith('.test.ts'));
-    // A snippet that begins with the name of its file is a file to be written.
+    // A snippet whose first line names a file shows a file to create.
     expect(files.filter((file) => !existsSync(file) && !text.includes(`\`\`\`ts\n// ${file}\n`))).toEqual([]);
   });
 
@@ -47,7 +47,7 @@ describe.each(pages)('%s', (page) => {
   });
 });
 
-test('every page is reached from docs/README.md', () => {
+test('docs/README.md leads to every page', () => {
   const index = readFileSync('docs/README.md', 'utf8');
   expect(
     globSync('*.md', { cwd: 'docs' }).filter((page) => page !== 'README.md' && !index.includes(`](${page})`)),

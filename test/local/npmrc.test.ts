@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 
 let folder: string;
-/** A project with the .npmrc of this one, and one dependency for an engine that nobody has. */
+/** Creates a project with the .npmrc of this repository and a dependency on an engine version that does not exist. */
 const project = { name: 'project', version: '1.0.0', dependencies: { tool: 'file:tool' } };
 const tool = { name: 'tool', version: '1.0.0', engines: { node: '>=9999' } };
 
@@ -19,7 +19,7 @@ beforeAll(async () => {
 });
 afterAll(() => rm(folder, { recursive: true, force: true }));
 
-/** Runs npm as a user does: without what an npm that started this test handed down. */
+/** Runs npm as a user does, without the environment of an npm that started this test. */
 function npm(...words: readonly string[]): Promise<{ code: unknown; stdout: string; stderr: string }> {
   const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith('npm_')));
   return new Promise((resolve) =>

@@ -7,8 +7,8 @@
 // prompt  as lease, and a message that the host of a dead process holds never comes back (ten minutes count as never):
 //         whatever is repaired is repaired by hidden messages, which come back after a minute
 //
-// As designed, no violation is expected but in plain zombie: an insert by a stalled process cannot be refused, so such an index
-// entry needs one live holder for each message. Whole scripts take minutes (FUNCTIONS=1 SCRIPT=Q) or hours (two functions);
+// As designed, only plain zombie violates the rules: storage cannot reject an insert by a stalled process, so such an index
+// entry needs one live holder for each message. Complete scripts take minutes (FUNCTIONS=1 SCRIPT=Q) or hours (two functions);
 // protocol.test.ts visits the first states of each.
 //
 // Broken rules: norecheck, early, inlinenorecheck (plain), rowlast (unique), noreminder, releasefirst (prompt), straggler (plain), which the test finds;
@@ -59,7 +59,8 @@ const init = (script) => ({
 const over = (w) => ['done', 'dead'].includes(w.pc);
 // A claim is live while its writer may still commit.
 const live = (s, id) => s.w.some((w) => w.id === id && ['claim', 'egt'].includes(w.pc));
-// Holders: a writer holds its intent until it has sent the work or is over; a function holds what its host received, and the reminder.
+// Holders: a writer holds its intent until it has sent the work or has ended; a function holds the message of its
+// host and the reminder.
 const isHeld = (s, m) =>
   s.w.some((w) => w.intent === m.u && !over(w)) ||
   s.r.some((r) => r.pc !== 'idle' && (r.host === m.u || r.hold === m.u));
@@ -68,7 +69,7 @@ const remove = (t, u) => {
   t.msg = t.msg.filter((m) => m.u !== u);
 };
 
-// The steps of a reconciler; `at` finds it in a state, `finish` is what it does at its end.
+// The steps of a reconciler; `at` returns its state, `finish` is its last step.
 function reconcile(s, at, add, finish, inline) {
   const r = at(s);
   if (r.pc === 'start')
@@ -233,7 +234,8 @@ function next(s) {
         }
         const v = ++t.n;
         t.ent[w.k] = { v, email: w.e };
-        // The writer settles inline: what it committed stands for the first read of the entity, its claim for the read of the row.
+        // The writer settles inline: its commit replaces the first read of the entity, and its claim replaces the
+        // read of the row.
         const touched = find(t, w.intent)?.touched ?? [w.be, w.e].filter(Boolean);
         const todo = [...touched].sort((x, y) => (y === w.e) - (x === w.e));
         const known = kind === 'unique' && w.claimed ? { pc: 'act', q: w.claimed, seen: w.claimed.ver } : { pc: 'row' };
@@ -250,7 +252,7 @@ function next(s) {
         },
         true,
       );
-      // There is too much to do, or an error between two writes.
+      // Too much work, or an error between two writes.
       add(sendWork);
       // Broken: another entity of the same intent is still being written when the work is sent.
       if (broken === 'straggler' && !w.sent)
@@ -295,7 +297,7 @@ function next(s) {
         }
         if (host.ref) {
           const kept = find(t, host.ref);
-          // Another one has it, or it is done.
+          // Another function holds the message, or the work is done.
           if (!kept || kept.rec !== host.refRec) {
             remove(t, r.host);
             t.r[i] = { pc: 'idle' };
@@ -353,7 +355,7 @@ const numbers = (t) =>
       [r.q ?? {}, ['ver']],
     ]),
   ].flatMap(([o, names]) => names.filter((n) => o[n] !== undefined && o[n] !== 0).map((n) => [o, n]));
-// The same state whatever its numbers: they are replaced by their ranks.
+// States that differ only in their numbers are equal, so numbers are replaced by their ranks.
 const norm = (t) => {
   for (const w of t.w)
     if (over(w)) {

@@ -3,8 +3,8 @@ import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';
 
 /**
- * Visits the first states of the model of docs/consistency.md, with one queue function. A rule that is broken shows in so few
- * states; `FUNCTIONS=1 SCRIPT=Q node test/model/protocol.mjs plain prompt` visits all of one script.
+ * Visits the first states of the model in docs/consistency.md, with one queue function. A broken rule shows in these
+ * few states; `FUNCTIONS=1 SCRIPT=Q node test/model/protocol.mjs plain prompt` visits all states of a script.
  */
 const STATES = 6_000;
 const MODEL = fileURLToPath(new URL('protocol.mjs', import.meta.url));
@@ -14,8 +14,8 @@ function visit(...words: string[]): string {
   return spawnSync(process.execPath, [MODEL, ...words], { encoding: 'utf8', env }).stdout;
 }
 
-describe.each(['plain', 'unique'])('index entries that are %s', (kind) => {
-  test.each(['lease', 'prompt'])('agree in the end as designed: %s', (mode) => {
+describe.each(['plain', 'unique'])('%s index entries', (kind) => {
+  test.each(['lease', 'prompt'])('agree with the entities in the end: %s', (mode) => {
     const found = visit(kind, mode);
     expect(found.match(/ ok /g)).toHaveLength(5);
     expect(found).not.toContain('VIOLATION');
@@ -24,12 +24,12 @@ describe.each(['plain', 'unique'])('index entries that are %s', (kind) => {
 
 test.each([
   ['without the second read of the entity', 'plain lease norecheck'],
-  ['without that read in a writer that settles its own intent', 'plain lease inlinenorecheck'],
+  ['without the second read of the entity in a writer that settles its own intent', 'plain lease inlinenorecheck'],
   ['with an intent that is visible before the commit', 'plain lease early'],
   ['with a row of a unique index that is read after its entity', 'unique prompt rowlast'],
-  ['without a reminder, as the host holds a message for ten minutes', 'plain prompt noreminder'],
-  ['with a reminder that is deleted before the work is done', 'plain prompt releasefirst'],
-  ['with a writer that goes on settling after it has sent the work', 'plain lease straggler'],
-])('a protocol %s leaves something behind', (_, words) => {
+  ['without a reminder, because the host holds a message for ten minutes', 'plain prompt noreminder'],
+  ['with a reminder that is deleted before the work ends', 'plain prompt releasefirst'],
+  ['with a writer that continues to settle after it sent the work', 'plain lease straggler'],
+])('a protocol %s leaves a difference', (_, words) => {
   expect(visit(...words.split(' '))).toContain('VIOLATION');
 });

@@ -9,7 +9,7 @@ import { callsOf, commandsOf, optionOf, rehearse } from './stand-ins.ts';
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const page = readFileSync(new URL('../../docs/deploy.md', import.meta.url), 'utf8');
 
-// Stands for the clone, with the folder that npm run package creates.
+// Stands for the clone, with the folder that `npm run package` creates.
 const folder = mkdtempSync(join(tmpdir(), 'rowkey-deploy-'));
 mkdirSync(join(folder, 'rowkey', 'out'), { recursive: true });
 afterAll(() => rmSync(folder, { recursive: true, force: true }));

@@ -17,28 +17,25 @@ test.each([
   ['1,000', '1,000'],
   ['1 000', '1 000'],
   ['old', 'old'],
-])('a number is a decimal one, and anything else is left to be refused: %j', async (text, age) => {
+])('parses decimal numbers only and leaves other text for validation: %j', async (text, age) => {
   expect(await read('employeeId,age', `000001,"${text}"`)).toEqual([
     { line: 2, values: { employeeId: '000001', age } },
   ]);
 });
 
-test('a blank cell is no number, but may be a text', async () => {
+test('reads a blank cell as text but not as a number', async () => {
   expect(await read('employeeId,age,firstName', '000001, \t , ', '000002,,')).toEqual([
     { line: 2, values: { employeeId: '000001', firstName: ' ' } },
     { line: 3, values: { employeeId: '000002' } },
   ]);
 });
 
-test('a header that names a column more than once is refused', async () => {
+test('rejects a header with a duplicate column', async () => {
   await expect(read('employeeId,age,firstName,age,employeeId', '000001,20,Ann,21,000001')).rejects.toThrow(
     /^The header names age, employeeId more than once\.$/,
   );
 });
 
-test.each(['constructor', 'toString', '__proto__'])(
-  'a header that names %s is refused, as it is no field',
-  async (name) => {
-    await expect(read(`employeeId,${name}`, '000001,x')).rejects.toThrow(`employees has no field ${name}`);
-  },
-);
+test.each(['constructor', 'toString', '__proto__'])('rejects a header with %s, which is not a field', async (name) => {
+  await expect(read(`employeeId,${name}`, '000001,x')).rejects.toThrow(`employees has no field ${name}`);
+});

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { readNdjson } from '../../../local/cli/ndjson-rows.ts';
 import { employees } from '../../fixtures/model.ts';
 
-test('a row is a line, however the file is cut into chunks', async () => {
+test('reads one row per line, whatever the chunks of the file', async () => {
   const bytes = Buffer.from('{"firstName":"Zoë"}\r\n\n[]\n{"firstName":"A\u2028B"}\n{"firstName":"C"}');
   const chunks = Array.from(bytes, (_, index) => bytes.subarray(index, index + 1));
   const bad: number[] = [];

@@ -1,7 +1,7 @@
 import { globSync, statSync } from 'node:fs';
 import { expect, test } from 'vitest';
 
-test('the app under test is not older than its sources', () => {
+test('dist/app.js is not older than its sources', () => {
   const sources = globSync('{lib,functions}/**/*.ts');
   expect(sources.length).toBeGreaterThan(100);
   const built = statSync('dist/app.js').mtimeMs;

@@ -8,7 +8,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type PackagedFile, packageApp } from '../../../local/commands/package.ts';
 import { measureLoad } from '../../../local/package/measure-load.ts';
 
-/** Published by Microsoft: what `UseDevelopmentStorage=true` stands for. */
+/** The published key that `UseDevelopmentStorage=true` stands for. */
 const EMULATOR_KEY = 'Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==';
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
 const read = (path: string) => readFileSync(join(ROOT, path), 'utf8');
@@ -16,18 +16,18 @@ const read = (path: string) => readFileSync(join(ROOT, path), 'utf8');
 let folder: string;
 let files: readonly PackagedFile[];
 beforeAll(async () => {
-  // Outside the project, where nothing that is installed here can be found.
+  // Outside the project, so that the app cannot load installed packages.
   folder = await mkdtemp(join(tmpdir(), 'rowkey-package-'));
   files = await packageApp(folder);
 });
 afterAll(() => rm(folder, { recursive: true, force: true }));
 
-test('the package is the app in one file, and what tells the host of it', () => {
+test('the package contains the app in one file and the files that the host needs', () => {
   expect(files.map(({ path }) => path).toSorted()).toEqual(['dist/app.js', 'host.json', 'package.json']);
   expect(JSON.parse(read('package.json'))).toMatchObject({ main: 'dist/app.js', type: 'module' });
 });
 
-test('with nothing installed it registers every function that the sources register', async () => {
+test('the package registers every function of the sources without installed dependencies', async () => {
   const sources = globSync('functions/*.ts', { cwd: ROOT }).map((file) => join(ROOT, file));
   const [packaged, unbundled] = await Promise.all([
     measureLoad([join(folder, 'dist', 'app.js')]),
@@ -37,20 +37,20 @@ test('with nothing installed it registers every function that the sources regist
   expect(packaged.functions).toEqual(unbundled.functions);
 });
 
-test('nothing of the product is bundled but functions/ and lib/, and nothing that only develops it', () => {
+test('the package bundles only functions/ and lib/, and no development dependency', () => {
   const { sources } = JSON.parse(read('dist/app.js.map')) as { sources: string[] };
   const own = sources.filter((source) => !source.includes('node_modules/'));
   expect(own).toContain('../lib/rowkey.ts');
   expect(own.filter((source) => !/^\.\.\/(functions|lib)\//.test(source))).toEqual([]);
   const manifest: Record<string, Record<string, string>> = JSON.parse(read('package.json'));
-  // Peers of the library are installed as development dependencies here.
+  // Peer dependencies of the library are installed as development dependencies in this repository.
   const developing = Object.keys(manifest.devDependencies ?? {})
     .filter((name) => !(name in (manifest.peerDependencies ?? {})))
     .map((name) => `/node_modules/${name}/`);
   expect(sources.filter((source) => developing.some((name) => source.includes(name)))).toEqual([]);
 });
 
-test('it holds no key, but for the published one of the emulators that the SDKs hold, and no token', () => {
+test('the package contains no token, and no key except the published emulator key of the SDKs', () => {
   for (const { path } of files) {
     const text = readFileSync(join(folder, path), 'utf8');
     const keys = text.match(/(?<![\w+/])[A-Za-z0-9+/]{86}==/g) ?? [];
@@ -59,7 +59,7 @@ test('it holds no key, but for the published one of the emulators that the SDKs 
   }
 });
 
-test('azd takes it as it is: it refuses remoteBuild: false with a .funcignore that leaves out node_modules', () => {
+test('azure.yaml and .funcignore meet the conditions of azd: remoteBuild: false needs a .funcignore that keeps node_modules', () => {
   expect(read('azure.yaml')).toMatch(/^ {4}remoteBuild: false$/m);
   const rules = ignore().add(read('.funcignore'));
   expect(rules.ignores('node_modules/')).toBe(false);

@@ -11,7 +11,10 @@ afterEach(() => {
   for (const server of servers.splice(0)) server.close();
 });
 
-/** An API that answers with these statuses by path, 404 elsewhere; where there are several, one after the other. */
+/**
+ * An API that returns these statuses by path, and 404 elsewhere. Successive requests receive the statuses of a list
+ * in order.
+ */
 async function api(statuses: Record<string, readonly number[]>): Promise<string> {
   const left = new Map(Object.entries(statuses).map(([path, list]) => [path, [...list]]));
   const server = createServer((request, response) => {
@@ -34,13 +37,13 @@ function smoke(...args: string[]): Promise<{ code: number; out: string; err: str
 const WELL = { '/api/health': [200], '/api/openapi.json': [200], '/api/operations/poison': [401] };
 
 describe('smoke test of a deployment', () => {
-  test('passes where the API serves, with or without /api in its address', async () => {
+  test('passes if the API works, with or without /api in its address', async () => {
     const url = await api(WELL);
     for (const address of [url, `${url}/`, `${url}/api`, `${url}/api/`])
       expect(await smoke('--url', address, '--patience', '0')).toMatchObject({ code: 0, err: '' });
   });
 
-  test('waits for an app that is being loaded', async () => {
+  test('waits for an app that is still loading', async () => {
     const url = await api({ ...WELL, '/api/health': [503, 200] });
     const { code, out } = await smoke('--url', url, '--patience', '30');
     expect(code).toBe(0);
@@ -49,20 +52,20 @@ describe('smoke test of a deployment', () => {
 
   test.each([
     [
-      'storage does not answer',
+      'storage does not respond',
       { ...WELL, '/api/health': [503] },
       '/api/health did not answer 200 within 0 s; at last: 503',
     ],
-    ['the app is not there', {}, '/api/health did not answer 200 within 0 s; at last: 404'],
-    ['the description fails', { ...WELL, '/api/openapi.json': [500] }, '/api/openapi.json did not answer 200'],
+    ['the app is missing', {}, '/api/health did not answer 200 within 0 s; at last: 404'],
+    ['the OpenAPI description fails', { ...WELL, '/api/openapi.json': [500] }, '/api/openapi.json did not answer 200'],
     ['poison messages are listed without a token', { ...WELL, '/api/operations/poison': [200] }, 'did not answer 401'],
-  ])('fails where %s', async (_, statuses, message) => {
+  ])('fails if %s', async (_, statuses, message) => {
     const { code, err } = await smoke('--url', await api(statuses), '--patience', '0');
     expect(code).toBe(1);
     expect(err).toContain(message);
   });
 
-  test('shows the hint of an app whose settings are refused', async () => {
+  test('prints the hint of an app with invalid settings', async () => {
     const body = JSON.stringify({ status: 'degraded', settings: 'refused', hint: 'A setting is not usable.' });
     const server = createServer((_, response) => response.writeHead(503).end(body));
     servers.push(server);
@@ -73,8 +76,8 @@ describe('smoke test of a deployment', () => {
     expect(err).toContain('at last: 503. A setting is not usable.');
   });
 
-  test('says why where nothing listens', async () => {
-    // No port that is given to who asks for any: one that was let go of may be another's by now.
+  test('prints the reason if no program listens on the port', async () => {
+    // A fixed port: another process could have taken over a released ephemeral port.
     const { code, err } = await smoke('--url', 'http://127.0.0.1:2', '--patience', '0');
     expect(code).toBe(1);
     expect(err).toMatch(/at last: .*ECONNREFUSED/);
@@ -85,7 +88,7 @@ describe('smoke test of a deployment', () => {
     [['--url', 'example.org']],
     [['--url', 'http://127.0.0.1', '--patience', 'long']],
     [['--host', 'x']],
-  ])('explains itself when called with %j', async (args) => {
+  ])('prints its usage when called with %j', async (args) => {
     const { code, err } = await smoke(...args);
     expect(code).toBe(1);
     expect(err).toMatch(/^Usage: /);

@@ -15,7 +15,7 @@ let provider: LocalIdentityProvider;
 
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'rowkey-token-'));
-  // The data folder where none is named is .rowkey in the current one.
+  // The default data folder is .rowkey in the current folder.
   const data = join(folder, '.rowkey');
   provider = await startIdentityProvider({ folder: data, port: 0 });
   const { issuer, jwksUri, audience } = provider;
@@ -46,7 +46,7 @@ test('puts every role into the token', async () => {
   }
 });
 
-test('prints a token of the running instance and nothing else', async () => {
+test('prints only a token of the running instance', async () => {
   const { code, stdout, stderr } = await run('--role', 'hr', '--email', 'Ann@contoso.com');
   expect([code, stderr]).toEqual([0, '']);
   expect(stdout).toMatch(/^[\w-]+\.[\w-]+\.[\w-]+\n$/);
@@ -59,7 +59,7 @@ test('prints a token of the running instance and nothing else', async () => {
   expect((await authenticate(`Bearer ${nobody.stdout.trim()}`)).claims).not.toHaveProperty('email');
 });
 
-test('says in one sentence what is wrong', async () => {
+test('prints an error as one sentence', async () => {
   const role = await run('--role', 'emperor');
   expect([role.code, role.stdout, role.stderr]).toEqual([1, '', expect.stringContaining('reader, hr, operator')]);
   const missing = await run();

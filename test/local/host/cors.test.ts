@@ -17,7 +17,7 @@ beforeAll(async () => {
 });
 afterAll(() => Promise.all([named, any, none].map((host) => host?.stop())));
 
-/** The status of an answer, and all that it says of other origins. */
+/** Returns the status of a response and its headers about origins. */
 async function ask(host: HostProcess, path: string, { method = 'GET', ...headers }: Record<string, string>) {
   const response = await fetch(`${host.url}${path}`, { method, headers });
   const said = [...response.headers].filter(([name]) => /^(access-control-|vary)/.test(name));
@@ -32,7 +32,7 @@ const preflight = (origin: string) => ({
 });
 const granted = { 'access-control-allow-methods': 'PUT', 'access-control-allow-headers': 'authorization,if-match' };
 
-test('a preflight is answered before any function is looked for', async () => {
+test('the host answers a preflight before it looks for a function', async () => {
   for (const path of ['/api/order/1', '/api/none', '/admin/functions/monthly']) {
     const allow = { ...granted, 'access-control-allow-origin': APP, vary: 'Origin' };
     expect(await ask(named, path, preflight(APP))).toEqual({ status: 204, ...allow });
@@ -44,7 +44,7 @@ test('a preflight is answered before any function is looked for', async () => {
   }
 });
 
-test('an answer says which origin may read it, a refusal and a failure as well', async () => {
+test('every response names the allowed origin, including rejections and failures', async () => {
   for (const [path, status] of [
     ['/api/stream', 200],
     ['/api/nothing', 204],
@@ -57,14 +57,14 @@ test('an answer says which origin may read it, a refusal and a failure as well',
   }
 });
 
-test('of an origin that is not allowed nothing is said, which is what makes a browser refuse it', async () => {
+test('a response to an origin that is not allowed has no CORS header, so that browsers block it', async () => {
   for (const origin of [OTHER, `${APP}.evil.example`, 'http://app.contoso.com', 'null']) {
     expect(await ask(named, '/api/order/1', preflight(origin))).toEqual({ status: 204 });
     expect(await ask(named, '/api/order/1', { origin })).toEqual({ status: 200 });
   }
 });
 
-test('the host adds its Vary to that of a function, and only where it allows several origins', async () => {
+test('the host adds Vary to that of a function only if it allows several origins', async () => {
   expect(await ask(named, '/api/varies', { origin: APP })).toMatchObject({ vary: 'Origin, Authorization' });
   const one = await startHost(env, '--cors', APP);
   const allow = { 'access-control-allow-origin': APP };
@@ -72,7 +72,7 @@ test('the host adds its Vary to that of a function, and only where it allows sev
   await one.stop();
 });
 
-test('who comes from no page, and a host that allows no origin, have nothing to do with it', async () => {
+test('a request without an origin, and a host without allowed origins, get no CORS headers', async () => {
   expect(await ask(named, '/api/order/1', {})).toEqual({ status: 200 });
   expect(await ask(named, '/api/order/1', { method: 'OPTIONS', origin: APP })).toMatchObject({ status: 404 });
   expect(await ask(none, '/api/order/1', preflight(APP))).toEqual({ status: 404 });

@@ -8,20 +8,20 @@ import { PATIENCE_MS } from '../../patience.ts';
 const MAIN = fileURLToPath(new URL('../../../local/host/main.ts', import.meta.url));
 export const FIXTURE = fileURLToPath(new URL('fixture', import.meta.url));
 
-/** What the hosts of the tests ask for where a key is needed. */
+/** The host key of the tests. */
 export const HOST_KEY = 'the key of this host';
 
 export interface HostProcess {
   readonly child: ChildProcess;
-  /** Every line of both outputs so far. */
+  /** The lines of both outputs so far. */
   readonly lines: readonly string[];
   readonly url: string;
-  /** Waits until as many lines contain a text and answers them. */
+  /** Waits until at least `count` lines contain a text, and returns these lines. */
   logged(text: string, count?: number): Promise<string[]>;
   stop(): Promise<void>;
 }
 
-/** Starts the host as a child on a free port and answers when it says that it is ready. */
+/** Starts the host as a child process on a free port, and returns when the host is ready. */
 export async function startHost(env: Record<string, string>, ...args: readonly string[]): Promise<HostProcess> {
   const { child, lines } = spawnHost(['--app', FIXTURE, '--port', '0', ...args], env);
   const find = (text: string) => lines.filter((line) => line.includes(text));
@@ -46,7 +46,7 @@ export async function startHost(env: Record<string, string>, ...args: readonly s
   };
 }
 
-/** Runs the host where it is to refuse, and answers how it ended. */
+/** Runs a host that is expected to fail, and returns its exit code and output. */
 export async function runHost(args: readonly string[], env: Record<string, string> = {}) {
   const { child, lines } = spawnHost(args, env);
   const [code] = await once(child, 'close');

@@ -13,12 +13,12 @@ afterAll(() => host.stop());
 
 const call = (path: string, init?: RequestInit) => fetch(`${host.url}${path}`, init);
 
-test('functions are tried in order of name, and their methods count', async () => {
+test('the host matches functions in order of name, by route and method', async () => {
   expect(await (await call('/api/order/fixed')).text()).toBe('a-parameter');
   expect(await (await call('/api/order/fixed', { method: 'PUT' })).text()).toBe('c-put');
 });
 
-test('a wrong method, a missing prefix and an unknown route are 404 with an empty body', async () => {
+test('a wrong method, a missing prefix and an unknown route return 404 with an empty body', async () => {
   for (const response of [
     await call('/api/order/1', { method: 'DELETE' }),
     await call('/order/1'),
@@ -31,19 +31,19 @@ test('a wrong method, a missing prefix and an unknown route are 404 with an empt
   }
 });
 
-test('literals match in any case, parameters keep theirs and are decoded but for %2F', async () => {
+test('literals match in any case; parameters keep their case and are decoded except for %2F', async () => {
   const response = await call('/API/echo/A%20%C3%BC%2Fb%252F/y%2fz/?q=1');
   expect(await response.json()).toEqual({ first: 'A ü%2Fb%2F', rest: 'y%2fz' });
   expect((await call('/api/echo/one')).status).toBe(404);
 });
 
-test('query and url arrive, repeated names joined by commas', async () => {
+test('functions receive the URL and the query, with repeated names joined by commas', async () => {
   const { url, query } = (await (await call('/api/echo-query?a=1&b=%26%20x&a=2&c=')).json()) as Record<string, unknown>;
   expect(query).toEqual({ a: '1,2', b: '& x', c: '' });
   expect(url).toBe(`${host.url}/api/echo-query?a=1&b=%26%20x&a=2&c=`);
 });
 
-test('bytes, headers, status and cookies go through unchanged', async () => {
+test('bytes, headers, status and cookies stay unchanged', async () => {
   const body = Uint8Array.from({ length: 100_000 }, (_, index) => index % 256);
   const response = await call('/api/echo-body', { method: 'POST', body, headers: { 'x-sent': 'Some Value' } });
   expect(response.status).toBe(201);
@@ -53,15 +53,15 @@ test('bytes, headers, status and cookies go through unchanged', async () => {
   expect(new Uint8Array(await response.arrayBuffer())).toEqual(body);
 });
 
-test('a stream is answered as its bytes', async () => {
+test('a stream is sent as its bytes', async () => {
   expect(await (await call('/api/stream')).text()).toBe('one two');
 });
 
-test('a handler that returns nothing is 204', async () => {
+test('a handler that returns nothing sends 204', async () => {
   expect((await call('/api/nothing')).status).toBe(204);
 });
 
-test('a handler that throws is 500 with an empty body, and the log says why', async () => {
+test('a handler that throws sends 500 with an empty body, and the log contains the error', async () => {
   const response = await call('/api/throws');
   expect(response.status).toBe(500);
   expect(await response.text()).toBe('');
@@ -73,7 +73,7 @@ test('hooks change the inputs and the result', async () => {
   expect(await (await call('/api/hooked')).json()).toEqual({ input: 'from the hook', after: true });
 });
 
-test('the admin route runs timers alone, with the key of the host and a JSON body', async () => {
+test('the admin route runs only timers and requires the host key and a JSON body', async () => {
   const json = { 'content-type': 'application/json' };
   const keyed = { ...json, 'x-functions-key': HOST_KEY };
   const post = async (name: string, headers: Record<string, string>, body = '{}') =>
@@ -90,7 +90,7 @@ test('the admin route runs timers alone, with the key of the host and a JSON bod
   expect(await post('Monthly', keyed)).toBe(202);
 });
 
-test('a function whose authLevel is function needs the key', async () => {
+test('a function with authLevel function requires the key', async () => {
   expect((await call('/api/locked')).status).toBe(401);
   expect((await call('/api/locked?code=wrong')).status).toBe(401);
   expect((await call(`/api/locked?code=${HOST_KEY}`)).status).toBe(200);
@@ -98,7 +98,7 @@ test('a function whose authLevel is function needs the key', async () => {
 });
 
 test.each(['reject', 'throw'])(
-  'an unhandled error (%s) answers 500 and restarts the app, and the host lives',
+  'an unhandled error (%s) returns 500 and restarts the app but not the host',
   async (how) => {
     const calls = async () => (await call('/api/counts')).json();
     await calls();
@@ -115,16 +115,16 @@ test.each(['reject', 'throw'])(
   },
 );
 
-test('a body of undeclared length arrives empty', async () => {
+test('functions receive an empty body if its length is not declared', async () => {
   const init = { method: 'POST', body: new Blob(['abc']).stream(), duplex: 'half' } as const;
   expect(await (await call('/api/reads-body', init)).json()).toMatchObject({ text: '' });
   const whole = await call('/api/reads-body', { method: 'POST', body: 'äbc' });
   expect(await whole.json()).toEqual({ text: 'äbc', type: 'text/plain;charset=UTF-8' });
 });
 
-test('a body is read when the function asks for it, and one over 100 MiB never', async () => {
+test('the host reads a body only when the function asks for it, and never a body over 100 MiB', async () => {
   const head = (bytes: number) => ['POST /api/ignores-body HTTP/1.1', 'Host: x', `Content-Length: ${bytes}`];
-  // Nothing of either body is sent.
+  // The client sends no byte of either body.
   expect(await raw(head(100 * 1_048_576))).toMatch(/^HTTP\/1\.1 200 [\s\S]*104857600/);
   expect(await raw(head(100 * 1_048_576 + 1))).toMatch(/^HTTP\/1\.1 500 [\s\S]*\r\n\r\n$/);
 });
@@ -135,12 +135,12 @@ test('a response with a body is chunked', async () => {
   expect(response.headers.get('transfer-encoding')).toBe('chunked');
 });
 
-test('a response header that is not ASCII is a 500', async () => {
+test('a response header outside ASCII returns 500', async () => {
   const response = await call('/api/says-umlaut');
   expect([response.status, await response.text()]).toEqual([500, '']);
 });
 
-test('repeated request headers are joined by commas, and their bytes are UTF-8', async () => {
+test('repeated request headers are joined by commas and decoded as UTF-8', async () => {
   const reply = await raw([
     ...['GET /api/echo-headers HTTP/1.1', 'Host: x', 'Authorization: Bearer a', 'X-Word: \u00e9'],
     ...['authorization: Bearer b', 'X-Word: c'],
@@ -157,7 +157,7 @@ test('a call without a trace has an empty traceParent', async () => {
   });
 });
 
-test('a catch-all route takes the rest of the path, and the URL is built from the decoded path', async () => {
+test('a catch-all route matches the rest of the path, and the URL is built from the decoded path', async () => {
   const seen = async (path: string) => (await call(path)).json();
   expect(await seen('/api/path/a%2Bb/%41%2f%C3%BC%3F?q=%41')).toEqual({
     url: `${host.url}/api/path/a+b/A%2f%C3%BC%3F?q=%41`,
@@ -169,9 +169,9 @@ test('a catch-all route takes the rest of the path, and the URL is built from th
 test.each([
   ['a path that begins with two slashes', ['GET // HTTP/1.1', 'Host: x'], 400],
   ['another host in the path', ['GET //evil.example/api/order/1 HTTP/1.1', 'Host: x'], 400],
-  ['a host that is none', ['GET /api/order/1 HTTP/1.1', 'Host: ['], 400],
+  ['an invalid host', ['GET /api/order/1 HTTP/1.1', 'Host: ['], 400],
   ['a host with a path', ['GET /order/1 HTTP/1.1', 'Host: x/api'], 400],
-  ['a port that is none', ['GET /api/order/1 HTTP/1.1', 'Host: x:99999'], 400],
+  ['an invalid port', ['GET /api/order/1 HTTP/1.1', 'Host: x:99999'], 400],
   ['two Host lines', ['GET /api/order/1 HTTP/1.1', 'Host: x', 'Host: x'], 400],
   ['a NUL in the path', ['GET /api/order/%00 HTTP/1.1', 'Host: x'], 400],
   ['a header that is not UTF-8', ['GET /api/order/1 HTTP/1.1', 'Host: x', 'X-Word: \xff'], 400],
@@ -180,12 +180,12 @@ test.each([
   ['100 header lines', ['GET /api/order/1 HTTP/1.1', 'Host: x', ...Array(98).fill('X-Line: 1')], 200],
   ['101 header lines', ['GET /api/order/1 HTTP/1.1', 'Host: x', ...Array(99).fill('X-Line: 1')], 431],
   ['32 KB of headers', ['GET /api/order/1 HTTP/1.1', 'Host: x', `X-Long: ${'x'.repeat(32_768)}`], 431],
-] as const)('%s is answered as by the real host', async (_, lines, status) => {
+] as const)('%s has the same response as from the real host', async (_, lines, status) => {
   const reply = await raw(lines, lines.includes('X-Word: \xff') ? 'latin1' : 'utf8');
   expect(Number(/^HTTP\/1\.1 (\d{3})/.exec(reply)?.[1])).toBe(status);
 });
 
-/** Sends the head of a request as it stands, with `Connection: close`, and returns all that comes back. */
+/** Sends the head of a request unchanged, with `Connection: close`, and returns the whole response. */
 async function raw(lines: readonly string[], encoding: BufferEncoding = 'utf8'): Promise<string> {
   const socket = connect(Number(new URL(host.url).port), '127.0.0.1');
   await once(socket, 'connect');

@@ -8,7 +8,7 @@ import { FIXTURE, runHost, startHost } from './host-process.ts';
 
 const env = { TEST_STORAGE: testStorage(import.meta.url) };
 
-/** A copy of the fixture without its functions; inside the repository, so that it finds the library. */
+/** A copy of the fixture without its functions, inside the repository so that the app can load the library. */
 let bare: string;
 beforeEach(async () => {
   bare = await mkdtemp(join(FIXTURE, '..', 'bare-'));
@@ -22,7 +22,7 @@ async function runBare(source: string) {
   return runHost(['--app', bare, '--port', '0'], env);
 }
 
-test('SIGTERM waits for the invocation under way, tells the app and ends with 0', async () => {
+test('SIGTERM waits for the running invocation, notifies the app and exits with 0', async () => {
   const host = await startHost(env);
   const slow = fetch(`${host.url}/api/slow`);
   await host.logged('slow has begun');
@@ -34,7 +34,7 @@ test('SIGTERM waits for the invocation under way, tells the app and ends with 0'
   expect(host.lines).toContain('terminated after start: true');
 });
 
-test('a busy port is told in a sentence', async () => {
+test('the host reports a busy port in one sentence', async () => {
   const server = createServer().listen(0, '127.0.0.1');
   await once(server, 'listening');
   const address = server.address();
@@ -47,7 +47,7 @@ test('a busy port is told in a sentence', async () => {
   });
 });
 
-test('a missing build, an app without functions and missing arguments are told in a sentence', async () => {
+test('the host reports a missing build, an app without functions and missing arguments in one sentence', async () => {
   expect(await runHost(['--app', bare, '--port', '0'])).toEqual({
     code: 1,
     lines: [`No file matches functions/*.js in ${bare}: build the app first.`],
@@ -61,7 +61,7 @@ test('a missing build, an app without functions and missing arguments are told i
   expect(await runHost([])).toEqual({ code: 1, lines: ['Start the host with --app FOLDER --port NUMBER.'] });
 });
 
-test('an app that throws while it is loaded is told with its file', async () => {
+test('the host reports an app that throws while it loads, with the name of its file', async () => {
   expect(await runBare("throw new Error('not today');")).toEqual({
     code: 1,
     lines: ['functions/last.js could not be loaded: not today'],
@@ -80,7 +80,7 @@ test.each([
     "app.storageQueue('x', { queueName: 'q', connection: 'NONE', handler() {} });",
     'The function x needs the environment variable NONE: a storage connection string.',
   ],
-])('%s is refused', async (source, sentence) => {
+])('rejects %s', async (source, sentence) => {
   const { code, lines } = await runBare(source);
   expect(code).toBe(1);
   expect(lines).toEqual([expect.stringContaining(sentence)]);

@@ -18,7 +18,7 @@ afterAll(() => host.stop());
 const base64 = (text: string) => Buffer.from(text).toString('base64');
 const count = async (client = queue) => (await client.getProperties()).approximateMessagesCount;
 
-test('a missing queue is polled quietly and not created; once it is there its messages arrive parsed', async () => {
+test('the host polls a missing queue without creating it, and delivers parsed messages once the queue exists', async () => {
   await sleep(300);
   expect(await queue.exists()).toBe(false);
   await queue.create();
@@ -31,7 +31,7 @@ test('a missing queue is polled quietly and not created; once it is there its me
   expect(host.lines.filter((text) => text.startsWith('[warning]'))).toEqual([]);
 });
 
-test('JSON scalars arrive parsed and other text as it is', async () => {
+test('functions receive JSON scalars parsed and other text unchanged', async () => {
   for (const [text, seen] of [
     ['123', '123'],
     ['true', 'true'],
@@ -43,7 +43,7 @@ test('JSON scalars arrive parsed and other text as it is', async () => {
   }
 });
 
-test('a failed message comes back after the delay, and after the last attempt it is copied to the poison queue', async () => {
+test('a failed message returns after the delay, and moves to the poison queue after the last attempt', async () => {
   const started = Date.now();
   const { messageId } = await queue.sendMessage(base64('{"fail":1}'));
   const lines = await host.logged(`"id":"${messageId}"`, 3);
@@ -55,7 +55,7 @@ test('a failed message comes back after the delay, and after the last attempt it
   expect(await count()).toBe(0);
 });
 
-test('what fails in a poison queue stays there, invisible, and gets no poison queue of its own', async () => {
+test('a message that fails in a poison queue stays there, hidden, and creates no second poison queue', async () => {
   await poison.createIfNotExists();
   const before = host.lines.filter((line) => line.includes('poison {"alone":1}')).length;
   await poison.sendMessage(base64('{"alone":1}'));
@@ -67,14 +67,14 @@ test('what fails in a poison queue stays there, invisible, and gets no poison qu
   expect(await service.getQueueClient('work-poison-poison').exists()).toBe(false);
 });
 
-test('what is not base64 goes to the poison queue as it is, without a call', async () => {
+test('a message that is not base64 moves to the poison queue unchanged, without a call of the function', async () => {
   const { messageId } = await queue.sendMessage('{"plain":1}');
   await host.logged(`message ${messageId} moved to work-poison`);
   expect(host.lines.filter((line) => line.includes(`"id":"${messageId}"`))).toEqual([]);
   expect(await count()).toBe(0);
 });
 
-test('many messages are all done with', async () => {
+test('the host handles many messages', async () => {
   const ids = await Promise.all(
     Array.from({ length: 60 }, (_, index) =>
       queue.sendMessage(base64(`{"n":${index}}`)).then((sent) => sent.messageId),
@@ -91,7 +91,7 @@ test('top-level properties of a body replace trigger metadata, ignoring case, as
   expect(line).toContain('"dequeueCount":-7,"id":"mine","inserted":"string"');
 });
 
-test('a body that is nested too deeply for the library fails before the function is called, as on the real host', async () => {
+test('a body with too many levels of nesting for the library fails before the function is called, as on the real host', async () => {
   const { messageId } = await queue.sendMessage(base64('['.repeat(20_000) + ']'.repeat(20_000)));
   await host.logged(`message ${messageId} moved to work-poison`);
   expect(host.lines.filter((line) => line.includes(`"id":"${messageId}"`))).toEqual([]);

@@ -11,7 +11,7 @@ beforeAll(async () => {
 });
 afterAll(() => host.stop());
 
-test('a timer runs by hand through the admin route, one run after another, and knows its last run', async () => {
+test('the admin route runs a timer, one run after another, with the instant of its last run', async () => {
   const headers = { 'content-type': 'application/json', 'x-functions-key': HOST_KEY };
   const run = () => fetch(`${host.url}/admin/functions/Monthly`, { method: 'POST', headers, body: '{"input":""}' });
   const answers = await Promise.all([run(), run(), run()]);
@@ -21,18 +21,18 @@ test('a timer runs by hand through the admin route, one run after another, and k
   for (const line of lines.slice(1)) expect(line).toMatch(/"running":1,"pastDue":false,"last":"20/);
 });
 
-test('a cron expression of six fields and a time span are kept', async () => {
+test('timers run by a cron expression of six fields and by a time span', async () => {
   await host.logged('tick', 2);
   await host.logged('tock', 2);
 });
 
-test('a run that lasts beyond the next time is followed by that at once', async () => {
+test('the next run follows immediately if a run lasts beyond its scheduled time', async () => {
   const lines = await host.logged('overrun {', 2);
   const [first, second] = lines.map((line) => JSON.parse(line.slice(line.indexOf('{'))));
   expect(second.begun - first.ended).toBeLessThan(1_500);
 });
 
-test('a run that was missed while there was no host is made up for at the start, once', async () => {
+test('the host makes up for missed runs once, when it starts', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'rowkey-timers-'));
   const file = join(folder, 'timers.json');
   const start = () => startHost({ TEST_STORAGE: testStorage(import.meta.url) }, '--state', file);
@@ -41,7 +41,7 @@ test('a run that was missed while there was no host is made up for at the start,
     return lines.filter((line) => line.includes('monthly monthly'));
   };
   try {
-    // Nothing is missed by a timer that is new.
+    // A new timer has missed no run.
     expect(await ended(await start())).toEqual([]);
     const statuses = JSON.parse(await readFile(file, 'utf8'));
     expect(Object.keys(statuses)).toEqual(['monthly']);

@@ -14,7 +14,7 @@ beforeAll(async () => {
 });
 afterAll(() => rm(folder, { recursive: true, force: true }));
 
-/** A process that says whether it got the lock, and keeps it until it is killed. */
+/** A process that reports whether it got the lock, and holds the lock until it is killed. */
 async function contender() {
   const script = `import { lockFolder } from '${MODULE}';
     console.log(lockFolder('${folder}') ? 'got' : 'refused');
@@ -32,7 +32,7 @@ async function contender() {
   };
 }
 
-test('one of several at once gets a folder, and again one when the holder was killed', async () => {
+test('one of several concurrent processes locks the folder, and another one after the holder was killed', async () => {
   for (let round = 0; round < 2; round += 1) {
     const all = await Promise.all(Array.from({ length: 5 }, contender));
     const others = all.filter(({ said }) => said === 'refused');
@@ -42,7 +42,7 @@ test('one of several at once gets a folder, and again one when the holder was ki
   }
 });
 
-test('a folder is free once it is released, and one that is gone can be released', async () => {
+test('a released folder can be locked again, and a deleted folder can be released', async () => {
   const release = lockFolder(folder);
   expect(lockFolder(folder)).toBeUndefined();
   release?.();

@@ -13,7 +13,7 @@ let folder: string;
 const providers: LocalIdentityProvider[] = [];
 
 beforeEach(async () => {
-  // Not there yet: the provider makes it.
+  // A folder that does not exist yet, because the provider creates it.
   folder = join(await mkdtemp(join(tmpdir(), 'rowkey-identity-')), 'data');
 });
 afterEach(async () => {
@@ -29,7 +29,7 @@ async function start(port = 0): Promise<LocalIdentityProvider> {
 
 const json = async (url: string) => (await (await fetch(url)).json()) as Record<string, unknown>;
 
-test('describes itself and publishes its key, of which the private half stays in a file for its owner alone', async () => {
+test('publishes its metadata and public key, and keeps the private key in a file for its owner only', async () => {
   const { issuer, jwksUri, audience } = await start();
   expect(audience).toBe('api://rowkey');
   expect(issuer).toMatch(/^http:\/\/127\.0\.0\.1:\d+$/);
@@ -44,7 +44,7 @@ test('describes itself and publishes its key, of which the private half stays in
     expect((await fetch(issuer + path)).status).toBe(404);
 });
 
-test('signs a token of eight hours for one role', async () => {
+test('signs a token with one role that is valid for eight hours', async () => {
   const { issuer, jwksUri, audience } = await start();
   const now = Date.parse('2026-11-20T10:00:00Z');
   const token = await signToken({ folder, issuer, audience, role: 'hr', email: 'ann@contoso.com', now });
@@ -71,7 +71,7 @@ test('keeps its key over a restart', async () => {
   expect(await json(second.jwksUri)).toEqual(published);
 });
 
-test('says in one sentence that its port is taken', async () => {
+test('reports a busy port in one sentence', async () => {
   const port = Number(new URL((await start()).issuer).port);
   await expect(start(port)).rejects.toThrow(
     `The identity provider cannot listen on port ${port}: another program has it.`,

@@ -22,7 +22,7 @@ beforeAll(async () => {
 });
 afterAll(() => rm(folder, { recursive: true, force: true }));
 
-test('an instance is found while it runs, and not after it was removed', async () => {
+test('finds an instance while it runs and not after its removal', async () => {
   const data = join(folder, 'new', 'data');
   expect(await readInstance(data)).toBeUndefined();
   await writeInstance(data, instance);
@@ -33,14 +33,14 @@ test('an instance is found while it runs, and not after it was removed', async (
   await removeInstance(data);
 });
 
-test('an instance whose process is gone is none', async () => {
+test('finds no instance if its process has ended', async () => {
   const { pid } = spawnSync(process.execPath, ['--version']);
   await writeInstance(folder, { ...instance, pid });
   expect(await readInstance(folder)).toBeUndefined();
 });
 
 test.each(['', '{', '[]', '{"url":"http://127.0.0.1:7071"}', JSON.stringify({ ...instance, pid: -1 })])(
-  'a file that describes no instance is a plain error: %j',
+  'reports a file that describes no instance in one sentence: %j',
   async (text) => {
     await writeFile(join(folder, 'instance.json'), text);
     await expect(readInstance(folder)).rejects.toThrow(

@@ -20,15 +20,12 @@ test('remembers the ports of a data folder', async () => {
   expect(await readPorts(folder)).toEqual(ports);
 });
 
-test.each(['', '{}', JSON.stringify({ ...ports, api: 0 })])(
-  'rejects a file of ports that is not valid: %j',
-  async (text) => {
-    await writeFile(join(folder, 'ports.json'), text);
-    await expect(readPorts(folder)).rejects.toThrow(/ports\.json is not valid: delete it/);
-  },
-);
+test.each(['', '{}', JSON.stringify({ ...ports, api: 0 })])('rejects an invalid file of ports: %j', async (text) => {
+  await writeFile(join(folder, 'ports.json'), text);
+  await expect(readPorts(folder)).rejects.toThrow(/ports\.json is not valid: delete it/);
+});
 
-test('waits for a remembered port while the last start ends, and gives up a port that stays taken', async () => {
+test('waits for a remembered port while the previous instance ends, and replaces a port that stays busy', async () => {
   const server = createServer().listen(0, '127.0.0.1');
   await once(server, 'listening');
   const { port } = server.address() as { port: number };

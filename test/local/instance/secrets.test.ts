@@ -6,7 +6,7 @@ import { openStorage } from '../../../lib/storage/storage.ts';
 import { connectionStringOf, emulatorAccount, startAzurite } from '../../../local/instance/azurite.ts';
 import { secretsIn } from '../../../local/instance/secrets.ts';
 
-/** Published by Microsoft: every emulator has it unless told otherwise. */
+/** The published key that every emulator uses by default. */
 const PUBLISHED = 'Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==';
 let folder: string;
 beforeAll(async () => {
@@ -16,7 +16,7 @@ afterAll(() => rm(folder, { recursive: true, force: true }));
 
 const modeOf = async (path: string) => (await stat(path)).mode & 0o777;
 
-test('a data folder keeps random secrets of its own, for its owner alone', async () => {
+test('creates random secrets for each data folder, readable by its owner only', async () => {
   const [one, other] = [join(folder, 'new', 'one'), join(folder, 'other')];
   const secrets = await secretsIn(one);
   expect(await secretsIn(one)).toEqual(secrets);
@@ -28,7 +28,7 @@ test('a data folder keeps random secrets of its own, for its owner alone', async
   expect(await modeOf(join(one, 'secrets.json'))).toBe(0o600);
 });
 
-test('a file of secrets that is not usable is a plain error that does not show it', async () => {
+test('reports an invalid file of secrets without showing it', async () => {
   const data = join(folder, 'broken');
   await secretsIn(data);
   const file = join(data, 'secrets.json');
@@ -38,7 +38,7 @@ test('a file of secrets that is not usable is a plain error that does not show i
   }
 });
 
-test('the emulator refuses the key that is published, and serves the one of the data folder', async () => {
+test('the emulator rejects the published key and accepts the key of the data folder', async () => {
   const { storageKey } = await secretsIn(join(folder, 'served'));
   const azurite = await startAzurite({ folder: join(folder, 'served'), accounts: [emulatorAccount(storageKey)] });
   try {
