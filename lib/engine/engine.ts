@@ -4,17 +4,14 @@ import type { Storage } from '../storage/storage.ts';
 
 export type { Engine, Timing } from '../define/engine.ts';
 
-/**
- * The service works on one request for 30 s at most: a commit that was given up lands within 45 s, and an index write that
- * was given up within 55 s.
- */
+/** The service works on a request for at most 30 s: an aborted commit lands within 45 s, an aborted index write within 55 s. */
 export const TIMING: Timing = {
   commitWithinMs: 15_000,
   claimForMs: 50_000,
   hideIntentForSeconds: 60,
   settleWithinMs: 25_000,
 };
-/** An index entry takes two or three calls, so that a caller waits for some tens of calls at most. */
+/** An index entry takes two or three storage calls, so a caller waits for at most some tens of calls. */
 const SETTLE_INLINE = 16;
 
 /** Without `keys` an engine reads and writes no encrypted field. */

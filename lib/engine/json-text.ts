@@ -1,4 +1,4 @@
-/** The JSON text of a value that came from JSON, however deeply it is nested: `JSON.stringify` runs out of stack. */
+/** The JSON text of a parsed value of any depth. `JSON.stringify` overflows the stack. */
 export function jsonText(value: unknown): string {
   try {
     return JSON.stringify(value);
@@ -8,7 +8,7 @@ export function jsonText(value: unknown): string {
   }
 }
 
-/** Whether a value that came from JSON has more than `levels` lists and objects within each other. */
+/** True if a parsed value nests more than `levels` arrays and objects. */
 export function isDeeperThan(levels: number, value: unknown): boolean {
   let level = [value];
   for (let depth = 0; level.length > 0; depth += 1) {

@@ -7,12 +7,12 @@ import { isoInstant } from '../time.ts';
 import type { Engine } from './engine.ts';
 
 /**
- * Who changed what: the patterns note each change as they make it, and whoever runs a request collects what was noted
- * inside it. Outside a request, as in a queue function, there is no caller and nothing is noted.
+ * Collects the changes of a request for the audit log: the engine notes each change, and the code that runs the request collects
+ * the notes. Outside a request, as in a queue function, there is no caller and nothing is noted.
  */
 
 export const ChangeRecord = z.object({
-  /** One change has one id, however often its record is written. */
+  /** The id of the change, the same in every copy of its record. */
   id: z.string(),
   at: z.iso.datetime(),
   /** The subject of the caller's token. */
@@ -33,17 +33,17 @@ export const ChangeRecord = z.object({
   entity: z.string(),
   table: z.string(),
   partition: z.string(),
-  /** Absent where all rows of a partition are granted. */
+  /** Absent if a grant covers all rows of a partition. */
   row: z.string().optional(),
-  /** Names of the fields that changed, and not what is in them. */
+  /** Names of the changed fields, without their values. */
   fields: z.array(z.string()),
   etag: z.string().optional(),
-  /** Of a grant, and until when it is good; its signature is nowhere. */
+  /** The permissions of a grant and its expiry. Its signature is never recorded. */
   permissions: z.string().optional(),
   until: z.iso.datetime().optional(),
   /** The identity whose grants are revoked or restored. */
   subject: z.string().optional(),
-  /** Storage did not say whether it was done. */
+  /** Set if the outcome is unknown. */
   outcome: z.literal('unknown').optional(),
 });
 export type ChangeRecord = z.infer<typeof ChangeRecord>;
@@ -60,8 +60,8 @@ export type NotedChange = Pick<
 const collections = new AsyncLocalStorage<{ readonly by: string; readonly changes: ChangeRecord[] }>();
 
 /**
- * Runs `work`, and has `keep` keep what was noted inside it before anyone learns how it ended, also where it failed half
- * way. Where it cannot be kept, that is the failure.
+ * Runs `work` and passes the noted changes to `keep` before it returns or throws, also if `work` failed half way. An error of
+ * `keep` replaces the result.
  */
 export async function collectChanges<Result>(
   by: string,
@@ -76,14 +76,14 @@ export async function collectChanges<Result>(
   }
 }
 
-/** Notes a change that was made, or of which that is not known, where somebody collects them. */
+/** Notes a change that was made or whose outcome is unknown. Does nothing outside `collectChanges`. */
 export function noteChange({ now }: Engine, { operation, entity, address, fields = [], ...more }: NotedChange): void {
   const collection = collections.getStore();
   if (!collection) return;
   const { table, partition, row } = address;
   const { by, changes } = collection;
   const at = isoInstant(now());
-  // What is not known is left out.
+  // Undefined fields are left out.
   const known = Object.fromEntries(Object.entries({ row, ...more }).filter(([, value]) => value !== undefined));
   const change = { id: randomUUID(), at, by, operation, entity, table, partition, fields: [...fields], ...known };
   changes.push(ChangeRecord.parse(change));
@@ -101,7 +101,7 @@ export async function noted<Result>(engine: Engine, change: NotedChange, make: (
   }
 }
 
-/** Whether what failed so may have been done all the same. */
+/** True if the failed call may have succeeded. */
 export function isUnknown(error: unknown): boolean {
   return error instanceof RowkeyError && error.code === 'storage-unavailable';
 }

@@ -7,9 +7,9 @@ import type { Storage } from '../storage/storage.ts';
 import { dropList, listAction, membersOf, readList, toStoredList } from './member-list.ts';
 
 /**
- * Index entities pattern, in another partition: who joins and who leaves a list at the same moment is written at once. Each
- * of them has read its entity before, and the list is read after: so what each of them relies on holds for all together.
- * Where the list has changed in between, all of them start over from their entities.
+ * Index entities pattern, remote lists: concurrent changes of one list are written together. Each request has read its entity
+ * before the list is read, so one write serves all of them. If the list changes concurrently, every request starts over from
+ * its entity.
  */
 
 interface Request {
@@ -21,7 +21,7 @@ interface Request {
 
 const waiting = new WeakMap<Storage, Map<string, Request[]>>();
 
-/** Makes a list hold a member or not. Answers false when the list changed meanwhile. */
+/** Adds a member to a list or removes it. False if the list changed concurrently. */
 export function settleMember(
   storage: Storage,
   indexEntry: IndexEntry,
@@ -29,7 +29,7 @@ export function settleMember(
 ): Promise<boolean> {
   const answer = Promise.withResolvers<boolean>();
   const request = { member: indexEntry.member ?? '', wanted, hold, answer };
-  // What is explained is not done along with what others do, nor theirs left undone along with it.
+  // An explanation must not share a write with real requests.
   if (isExplaining()) return write(storage, indexEntry, [request]);
   const lists = waiting.get(storage) ?? new Map<string, Request[]>();
   waiting.set(storage, lists);
@@ -43,7 +43,7 @@ export function settleMember(
   return answer.promise;
 }
 
-/** One write after the other, each for all who have come since the one before began. */
+/** Writes one after the other, each for all requests that arrived during the previous write. */
 async function settleAll(
   storage: Storage,
   indexEntry: IndexEntry,
@@ -85,7 +85,7 @@ async function write(storage: Storage, indexEntry: IndexEntry, requests: readonl
       'needs-repair',
       `A row of the table ${indexEntry.table} is in the place of a list of the index ${indexEntry.index}.`,
     );
-  // The last one out takes the list away.
+  // A list without members is deleted.
   const isEmptied = add.length === 0 && membersOf(row).every((member) => remove.includes(member));
   const changed =
     isEmptied && row
@@ -94,7 +94,7 @@ async function write(storage: Storage, indexEntry: IndexEntry, requests: readonl
   if (!changed) return true;
   const action = await toStoredList(storage, indexEntry, changed);
   const isWritten = await tryAction(storage, { ...indexEntry, signal: AbortSignal.any(signals) }, action);
-  // Of the two, the list that is not there any more.
+  // Deletes the blob of the list that was replaced or not written.
   if (isWritten || (await isOurs(storage, indexEntry, action))) {
     await dropList(storage, row);
     return true;
@@ -103,7 +103,7 @@ async function write(storage: Storage, indexEntry: IndexEntry, requests: readonl
   return false;
 }
 
-/** A refusal may be of a second attempt whose first one was done: then the row refers to the blob of this very write. */
+/** True if the row has this write's blob: the conflict then came from the SDK's retry of a write that was done. */
 async function isOurs(storage: Storage, indexEntry: IndexEntry, action: Action): Promise<boolean> {
   const blob = 'properties' in action ? action.properties.MembersBlob : undefined;
   return blob !== undefined && (await readRow(storage, indexEntry))?.properties.MembersBlob === blob;

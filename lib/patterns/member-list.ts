@@ -5,35 +5,32 @@ import type { Storage } from '../storage/storage.ts';
 import { BlobGone, dropText, loadText, storeText } from './large-entities.ts';
 
 /**
- * Index entities pattern: a row that lists what shares a value. A list that is longer than one property holds is in a blob,
- * written once under a name of its own, and the row says which: so the row's ETag stands for the list wherever it is. In the
- * engine a list's row has its members either way.
+ * Index entities pattern: a row lists the entities that share a value. A list that does not fit into one property is in a blob
+ * with a unique name, and the row refers to the blob, so the row's ETag covers the list. In memory the row always has its
+ * members.
  *
- * A list may be lost: its row was restored and its blob was not, or it was changed by hand. Who only looked would see an empty
- * list, so readers and writers are refused; an audit makes it an empty one first, and then finds who is missing in it.
+ * A list is lost if its row was restored without its blob, or was changed by hand. A lost list must not look empty, so reads and
+ * writes throw. The consistency check first makes it an empty list and then adds the missing members.
  */
 
-/** What `EntityType` is in the row of a list. */
+/** The `EntityType` of a list's row. */
 export const LIST = 'list';
 /** One string property: 64 KiB of UTF-16. */
 const MAX_LIST_LENGTH = 32_768;
 const READ_ATTEMPTS = 8;
 
-/** The members that a list's row holds, in order. */
+/** The members of a list's row, in order. */
 export function membersOf(row: Row | undefined): string[] {
   const members = parsed(row?.properties.Members);
   return Array.isArray(members) ? members.filter((member) => typeof member === 'string') : [];
 }
 
-/** Whether a row is a list whose members cannot be told. */
+/** True if the row is a list whose members cannot be read. */
 export function isLostList({ properties }: Row): boolean {
   return properties.EntityType === LIST && !Array.isArray(parsed(properties.Members));
 }
 
-/**
- * The action that makes a list hold `add` and not `remove`, conditional on the list being as it was read;
- * undefined when it does already.
- */
+/** The action, under the row's ETag, that adds and removes members; undefined if nothing changes. */
 export function listAction(
   row: Row | undefined,
   rowKey: string,
@@ -45,12 +42,12 @@ export function listAction(
   for (const member of change.add) members.add(member);
   if (members.size === before.length && before.every((member) => members.has(member))) return undefined;
   const properties = { EntityType: LIST, Members: JSON.stringify([...members].sort()) };
-  // An emptied list stays as an empty row: a conditional delete inside a transaction does not exist.
+  // An empty list stays as a row, because a delete inside a transaction cannot be conditional.
   if (!row) return { kind: 'insert', row: rowKey, properties };
   return { kind: 'replace', row: rowKey, properties, etag: row.etag };
 }
 
-/** Reads a row that may be a list, with its members where they are in a blob: then two transactions. Throws `needs-repair`. */
+/** Reads a row that may be a list, with its members. A blob takes a second transaction. Throws `needs-repair` for a lost list. */
 export async function readList(storage: Storage, address: Address): Promise<Row | undefined> {
   const row = await readAnyList(storage, address);
   if (!row || !isLostList(row)) return row;
@@ -60,7 +57,7 @@ export async function readList(storage: Storage, address: Address): Promise<Row 
   );
 }
 
-/** The same, of a list that may be lost. */
+/** The same, but returns a lost list without its members. */
 export async function readAnyList(storage: Storage, address: Address): Promise<Row | undefined> {
   let before: string | undefined;
   for (let attempt = 1; ; attempt += 1) {
@@ -71,14 +68,14 @@ export async function readAnyList(storage: Storage, address: Address): Promise<R
       return { ...row, properties: { ...row.properties, Members: await loadText(storage, blob) } };
     } catch (error) {
       if (!(error instanceof BlobGone) || attempt === READ_ATTEMPTS) throw error;
-      // Where a writer has replaced the list since its row was read, the row has another ETag by now.
+      // If a writer replaced the list since its row was read, the row has another ETag.
       if (row.etag === before) return row;
       before = row.etag;
     }
   }
 }
 
-/** Makes a list that is lost an empty one. Answers false where it has changed meanwhile. */
+/** Replaces a lost list by an empty one. False if the list changed concurrently. */
 export async function emptyLostList(storage: Storage, address: Address): Promise<boolean> {
   const row = await readAnyList(storage, address);
   if (!row || !isLostList(row)) return true;
@@ -86,7 +83,7 @@ export async function emptyLostList(storage: Storage, address: Address): Promise
   return tryAction(storage, address, { kind: 'replace', row: address.row, properties, etag: row.etag });
 }
 
-/** The same action, with a list that is too long for the row in a blob. */
+/** The same action; members that do not fit into the row are written to a blob. */
 export async function toStoredList(storage: Storage, address: Address, action: Action): Promise<Action> {
   if (!('properties' in action)) return action;
   const { Members: text, ...properties } = action.properties;
@@ -95,7 +92,7 @@ export async function toStoredList(storage: Storage, address: Address, action: A
   return { ...action, properties: { ...properties, MembersBlob } };
 }
 
-/** Deletes the blob of a list, where it has one, which nothing refers to any more. */
+/** Deletes the blob of a replaced list, if it has one. */
 export async function dropList(storage: Storage, list: Pick<Row, 'properties'> | undefined): Promise<void> {
   const blob = blobIn(list);
   if (blob) await dropText(storage, blob);
@@ -106,7 +103,7 @@ function blobIn(row: Pick<Row, 'properties'> | undefined) {
   return isInBlob(blob) ? blob : undefined;
 }
 
-/** Undefined for what is no JSON. */
+/** Undefined for text that is not JSON. */
 function parsed(text: unknown): unknown {
   try {
     return typeof text === 'string' ? JSON.parse(text) : undefined;

@@ -10,30 +10,30 @@ import type { Engine } from '../engine.ts';
  * instance dies. So every piece of work has a second message, its reminder, which is hidden for a minute at a time:
  *
  *   sender     send the message hidden (the reminder) -> send it again, visible, with the receipt of the reminder
- *   function   hide the reminder for another minute: refused -> somebody else has the work, so do nothing
+ *   function   hide the reminder for another minute; conflict -> another holder has the work, so do nothing
  *              (a message without a reminder, such as the reminder itself: send a hidden copy first)
  *              -> work; hide the reminder again from time to time -> delete the reminder -> the host deletes the message
- *   failed     the reminder takes the delay and the number of attempts along, and a new message is sent for it
+ *   failed     write the delay and the number of attempts into the reminder, and send a new message for it
  *
- * Whoever dies, the reminder becomes visible within a minute. The message that the dead instance held returns after ten
- * minutes, finds its reminder gone, and is dropped. Each holder writes under a message of its own: two live
+ * If a process dies, the reminder becomes visible within a minute. The message that the process held returns after ten
+ * minutes, finds no reminder, and is deleted. Each holder writes under a message of its own: two live
  * reconcilers never hold one message. test/model/protocol.mjs checks this.
  */
 
-/** The greatest instant that a date can be. */
+/** The largest time value of a `Date`. */
 const LAST_INSTANT = 8_640_000_000_000_000;
-/** Far beyond what a day of waiting can reach. */
+/** More than a day of retries can reach. */
 const MAX_COUNT = 1_000_000;
 
-/** What earlier attempts leave in a message for the next one. */
+/** The state that earlier attempts leave in the message. */
 const History = z.object({
   /** The first message of this work, which names its poison record. */
   id: z.string().regex(/^[\w-]{1,64}$/),
   /** Milliseconds: when the first message was inserted. */
   since: z.int().min(0).max(LAST_INSTANT),
-  /** Attempts that failed, or whose process died. */
+  /** Attempts that failed or whose process died. */
   attempts: z.int().min(0).max(MAX_COUNT),
-  /** Times that the work was put off because storage was unavailable or others were writing. */
+  /** How often the work was postponed because storage was unavailable or a writer was active. */
   waits: z.int().min(0).max(MAX_COUNT),
 });
 export type History = z.infer<typeof History>;
@@ -46,12 +46,12 @@ const Envelope = z.object({
   history: History.optional().catch(undefined),
 });
 
-/** For what this module adds to a message. */
+/** Reserved for the fields that this module adds to a message. */
 export const ENVELOPE_BYTES = 1_024;
-/** A part of the hold that may pass before it is renewed. */
+/** The fraction of the hold after which it is renewed. */
 const RENEW_AFTER = 0.4;
 
-/** For work without a message, such as a repair: what it leaves undone is found by the next one. */
+/** For work without a message, such as a repair. The next consistency check finds unfinished work. */
 export const UNHELD_MS = 4 * MINUTE_MS;
 
 /** A hold that ends `milliseconds` from now and cannot be renewed. */
@@ -66,7 +66,7 @@ export function holdFor({ now }: Pick<Engine, 'now'>, milliseconds: number): Hol
   };
 }
 
-/** Sends work to a queue, with its reminder, to be begun after `delaySeconds`. */
+/** Sends work to a queue, with its reminder. The work starts after `delaySeconds`. */
 export async function sendWork(
   engine: Engine,
   queue: string,
@@ -86,7 +86,7 @@ export async function sendWorkOf(
   await sendMessage(storage, queue, { ...JSON.parse(text), reminder: { id, popReceipt } }, delaySeconds);
 }
 
-/** A received message, as far as a hold needs to know it. */
+/** The parts of a received message that a hold needs. */
 export interface ReceivedMessage {
   readonly queue: string;
   readonly id: string;
@@ -96,7 +96,7 @@ export interface ReceivedMessage {
   readonly body: unknown;
 }
 
-/** What a message asks for, without what this module has added, and with the attempts of all messages before it. */
+/** The work of a message, and the history of all its messages. */
 export interface Unwrapped {
   readonly body: unknown;
   readonly history: History;
@@ -109,23 +109,20 @@ export function unwrap({ id, attempts, insertedAt, body }: ReceivedMessage): Unw
   const { reminder: _, history: __, ...work } = body as Record<string, unknown>;
   const { reminder, history } = envelope;
   const earlier = history ?? { id: reminder?.id ?? id, since: insertedAt, attempts: 0, waits: 0 };
-  // A forged history must not keep the message from becoming too old.
+  // A forged history must not make the message younger.
   const since = Math.min(earlier.since, insertedAt);
   return { body: work, history: { ...earlier, since, attempts: earlier.attempts + attempts } };
 }
 
 /** The hold of a queue function on its work. */
 export interface HeldWork extends Hold {
-  /** The work is done, or recorded as poison. */
+  /** Ends the hold of work that is done or recorded as poison. */
   release(): Promise<void>;
-  /** The work goes on later, with this history. False when the hold is lost: then somebody else goes on with it. */
+  /** Postpones the work, with this history. False if the hold is lost: another holder then continues. */
   putOff(history: History, delaySeconds: number): Promise<boolean>;
 }
 
-/**
- * Takes the hold on what a message asks for. Undefined when another message has the work, or it is done. Throws
- * `storage-unavailable`.
- */
+/** Takes the hold on the work of a message. Undefined if another message has the work or the work is done. Throws `storage-unavailable`. */
 export async function holdWork(engine: Engine, message: ReceivedMessage): Promise<HeldWork | undefined> {
   const { storage, now, timing } = engine;
   const { queue } = message;
@@ -157,7 +154,7 @@ export async function holdWork(engine: Engine, message: ReceivedMessage): Promis
       return AbortSignal.timeout(Math.max(0, hiddenAt + timing.settleWithinMs - now()));
     },
     async release() {
-      // What stays is visible in a minute, and finds nothing to do.
+      // A reminder that stays becomes visible in a minute and finds nothing to do.
       if (reminder) await unlessUnavailable(deleteMessage(storage, reminder));
     },
     async putOff(next, delaySeconds) {
@@ -171,7 +168,7 @@ export async function holdWork(engine: Engine, message: ReceivedMessage): Promis
   };
 }
 
-/** A hidden message becomes visible by itself, so a failure here must not turn a change that is done into an error. */
+/** Ignores `storage-unavailable`: hidden messages become visible by themselves, and the change is already committed. */
 export async function unlessUnavailable(call: Promise<unknown>): Promise<void> {
   try {
     await call;

@@ -1,10 +1,10 @@
 import { z } from 'zod';
 
-/** The queue of intents: what a write may have left to do outside its partition. */
+/** The queue of intents: work outside the partition that a write may have left. */
 export const INDEX_CHANGES_QUEUE = 'index-changes';
 /** The queue of archives and moves. */
 export const TRANSFERS_QUEUE = 'transfers';
-/** Messages of an older version are still on the queue while a new one is deployed. */
+/** The queue may still have messages of an older version during a deployment. */
 export const MESSAGE_VERSION = 1;
 
 const IndexEntry = z.strictObject({
@@ -15,16 +15,16 @@ const IndexEntry = z.strictObject({
   member: z.string().optional(),
 });
 
-/** What every message has: its version, and the trace in which it was sent, so that what it brings on is a part of it. */
+/** Fields of every message: its version, and the trace that its handling continues. */
 export const MESSAGE = { version: z.literal(MESSAGE_VERSION), traceparent: z.string().optional() };
 
 /**
- * Not strict: what a later release adds, and an earlier one may leave unread, takes no other version. No name at the top may be
- * one of `trigger-metadata.ts`.
+ * Not strict: a later release may add fields that an earlier one ignores, without a new version. Top-level names must differ from
+ * those in `trigger-metadata.ts`.
  */
 export const Intent = z.object({
   ...MESSAGE,
-  /** The id of the write, which its claims carry. */
+  /** The id of the write, which is in its claims too. */
   intent: z.string().min(1),
   entity: z.string().min(1),
   table: z.string().min(1),

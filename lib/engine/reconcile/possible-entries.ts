@@ -13,7 +13,7 @@ import type { Intent } from './intent.ts';
 
 type IntentItem = Intent['items'][number];
 
-/** The part of an intent that the declaration can produce, and why the rest cannot be, if there is a rest. */
+/** The items of an intent that the declaration can produce, and why other items are rejected. */
 export function possibleItems(entity: Entity, intent: Intent): { items: IntentItem[]; refused: string | undefined } {
   let refused: string | undefined;
   const items = intent.items.flatMap(({ partition, row, indexEntries }) => {
@@ -22,7 +22,7 @@ export function possibleItems(entity: Entity, intent: Intent): { items: IntentIt
       refused ??= `it names a key that no entity of ${entity.name} can have`;
       return [];
     }
-    // A later release may have declared an index that this one does not know, and keeps its entries itself.
+    // An index that only a later release declares is left to that release.
     const known = indexEntries.filter((indexEntry) => remoteIndexOf(entity, indexEntry));
     const possible = known.filter((indexEntry) => isPossible(entity, address, indexEntry));
     const other = known.find((indexEntry) => !possible.includes(indexEntry));
@@ -32,7 +32,7 @@ export function possibleItems(entity: Entity, intent: Intent): { items: IntentIt
   return { items, refused };
 }
 
-/** Whether some field values make an entity with this address, and with this index entry where one is given. */
+/** True if some field values produce this address, and this index entry if there is one. */
 function isPossible(entity: Entity, address: Address, indexEntry?: IndexEntry): boolean {
   const ofEntity: Pair[] = [
     [entity.partition, address.partition],
@@ -42,7 +42,7 @@ function isPossible(entity: Entity, address: Address, indexEntry?: IndexEntry): 
   const key = fieldsOf(entity, ofEntity);
   const others = ofEntry && fieldsOf(entity, ofEntry);
   if (!ofEntry || !key || !others) return false;
-  // One field may be kept in two forms, such as an instant as text and as ticks: either may be the one to build from.
+  // A field may have two forms in keys, such as an instant as text and as ticks: keys may be built from either.
   return [
     { ...others, ...key },
     { ...key, ...others },
@@ -51,7 +51,7 @@ function isPossible(entity: Entity, address: Address, indexEntry?: IndexEntry): 
 
 type Pair = readonly [template: KeyTemplate, key: string];
 
-/** The templates of an index with the keys of an entry, or undefined where the entry is of another shape or table. */
+/** The templates of an index with the keys of an entry; undefined if the entry has another shape or table. */
 function pairsOf(entity: Entity, indexEntry: IndexEntry): Pair[] | undefined {
   const { table, partition, row, member } = indexEntry;
   const remote = remoteIndexOf(entity, indexEntry);
@@ -74,7 +74,7 @@ function fieldsOf({ columns }: Entity, pairs: readonly Pair[]): Values | undefin
   return Object.fromEntries(typed);
 }
 
-/** A key with a hash of a field that no key shows cannot be built again: its shape has to do. */
+/** A key with the hash of a field that is in no key cannot be rebuilt; only its shape is checked. */
 function builds(values: Values, pairs: readonly Pair[]): boolean {
   return unlessRefused(() =>
     pairs.every(

@@ -22,35 +22,35 @@ import { hasLiveClaim, isConfirmed, isOwnedBy } from '../write/unique-claim.ts';
 import type { Intent } from './intent.ts';
 
 /**
- * Eventually consistent transactions pattern, the reconciler's side: makes the places that an intent names agree with
- * their entity as it is now, whatever the order and the number of intents.
+ * Eventually consistent transactions pattern, the reconciler's side: makes the index entries that an intent names agree with
+ * the current state of their entity, in any order and number of intents.
  *
- *   places of its own   read the entity -> each place under that place's ETag, refused: start over
- *                       -> read the entity again, changed: start over
- *   contested rows      read the row -> a live claim of another intent: leave it -> only then read the entity
- *                       -> act under the row's ETag, refused: again from the row; never create the row
- *   a tombstone         goes when every place agrees
+ *   owned entries       read the entity -> write each entry under its own ETag; conflict: start over
+ *                       -> read the entity again; changed: start over
+ *   contested entries   read the row -> a live claim of another intent: leave the row -> only then read the entity
+ *                       -> write under the row's ETag; conflict: read the row again; never create the row
+ *   tombstone           deleted when every entry agrees
  *
- * A writer that has just committed is the reconciler of its own intent, which is hidden still: its commit stands for the
- * first read of the entity, and its claim for the read of the row.
+ * A writer that has just committed reconciles its own intent, which is still hidden: its commit replaces the first read of the
+ * entity, and its claim replaces the read of the row.
  *
- * The second read of the entity is what makes reordered intents safe.
+ * The second read of the entity makes reordered intents safe.
  */
 
 const ENTITIES_CONCURRENCY = 8;
 
 export interface ReconcileOptions {
-  /** On the message that has the intent. */
+  /** The hold on the intent's message. */
   readonly hold: Hold;
-  /** What a writer knows that settles its own intent. */
+  /** What a writer that reconciles its own intent has committed. */
   readonly written?: Written | undefined;
 }
 
-/** An entity group transaction that was committed, and what stands for reads of the reconciler. */
+/** A committed entity group transaction, which replaces the reconciler's first reads. */
 export interface Written {
-  /** By row key, the state of each entity as it was committed. */
+  /** The committed state of each entity, by row key. */
   readonly entities: ReadonlyMap<string, Committed>;
-  /** The rows of unique indexes as they were claimed before it. */
+  /** The claimed rows of unique indexes. */
   readonly claimed: readonly Row[];
 }
 
@@ -60,7 +60,7 @@ export interface Committed {
   readonly values: Values | undefined;
 }
 
-/** Throws to be tried again. */
+/** Reconciles the items of an intent. Throws if it must be retried. */
 export const reconcile = inPattern(
   'reconcile',
   async (
@@ -77,13 +77,13 @@ export const reconcile = inPattern(
         failures.push(error),
       );
     };
-    // A failure is thrown after every item has ended: the caller then gives the hold away.
+    // Every item has ended before an error is thrown, because the caller then gives up the hold.
     await pMap(items, settle, { concurrency: ENTITIES_CONCURRENCY });
     if (failures.length > 0) throw failures.find(mayStillLand) ?? failures[0];
   },
 );
 
-/** Whether a write may have been sent whose outcome is unknown. */
+/** True if a write with an unknown outcome may still land. */
 export function mayStillLand(error: unknown): boolean {
   return error instanceof RowkeyError && error.code === 'storage-unavailable';
 }
@@ -103,7 +103,7 @@ async function reconcileEntity(
   const address = { table, partition, row };
   let committed = work.written?.entities.get(row);
   for (;;) {
-    // A commit stands for the first read: what is written from here on is written after it.
+    // A commit replaces the first read, because every write below comes after it.
     const before = committed ?? toCommitted(await readSnapshot(work, address));
     const indexEntries = unionOfEntries(named, indexEntriesOf(entity, before.values));
     const contested = indexEntries.filter((indexEntry) => isContested(entity, indexEntry));
@@ -119,7 +119,7 @@ async function reconcileEntity(
     const recordIfExplaining = committed !== undefined && isExplaining();
     committed = undefined;
     if (toCommitted(after).etag !== before.etag && !recordIfExplaining) continue;
-    // The tombstone of an entity that moves is deleted by the move.
+    // A move deletes its own tombstone.
     const isDeleted = recordIfExplaining ? before.values === undefined : after.state === 'tombstone' && !after.movedTo;
     if (isDeleted) {
       const where = { ...address, signal: await hold.keep() };
@@ -129,7 +129,7 @@ async function reconcileEntity(
   }
 }
 
-/** An entry that only this entity writes. False when the row changed meanwhile. */
+/** Settles an entry that only this entity writes. False if the row changed concurrently. */
 async function settleOwn(
   { engine, entity, hold }: Work,
   {
@@ -156,8 +156,8 @@ async function settleOwn(
 }
 
 /**
- * A row that several entities compete for: confirmed or removed, never created, and judged before the entity is read. The
- * claim of a writer that has committed since stands for both reads.
+ * Settles a row that several entities may want: confirms or deletes it, never creates it. The row is read before the entity. The
+ * claim of a writer that has committed since replaces both reads.
  */
 async function settleContested(
   work: Work,
@@ -173,7 +173,7 @@ async function settleContested(
     if (!row || !isEntryOf(entity, address, row)) return;
     if (hasLiveClaim(row, work, engine.now())) return;
     const read = claimed ? undefined : await readSnapshot(work, address);
-    // An explanation has committed nothing that could be read.
+    // An explanation has not committed, so there is nothing to read.
     const values = read && !(committed && isExplaining()) ? liveValues(read) : committed?.values;
     claimed = undefined;
     const wanted = indexEntriesOf(entity, values).some((other) => isSameEntry(other, indexEntry));
@@ -189,12 +189,12 @@ async function settleContested(
   }
 }
 
-/** A row of a unique index whose entity is committed. */
+/** The row of a unique index after its entity is committed. */
 export function confirmedRow(entity: Entity, values: Values, indexEntry: IndexEntry): Properties {
   return { ...remoteIndexOf(entity, indexEntry)?.properties?.(values), Confirmed: true };
 }
 
-/** Whether a row is the copy that is wanted, of the entity that it should be of. */
+/** True if the row is the wanted copy and belongs to the wanted entity. */
 export function sameCopy(entity: Entity, row: Row, wanted: Properties): boolean {
   return (
     isOwnedBy(row, { partition: String(wanted.SourcePartition), row: String(wanted.SourceRow) }) &&
@@ -202,13 +202,13 @@ export function sameCopy(entity: Entity, row: Row, wanted: Properties): boolean 
   );
 }
 
-/** Whether a row is a copy or a claim of this very entity: nothing else is deleted. */
+/** True if the row is a copy or a claim of this entity. Nothing else is deleted. */
 function isEntryOf({ name }: Entity, address: Address, row: Row): boolean {
   const { EntityType } = row.properties;
   return (EntityType === name || EntityType === 'claim') && isOwnedBy(row, address);
 }
 
-/** A row of another type, or a copy, is not the entity. */
+/** Reads the entity. A row of another type, or a copy, counts as absent. */
 async function readSnapshot({ engine, entity }: Work, address: Address): Promise<Snapshot> {
   const row = await readRow(engine.storage, address);
   const type = row?.properties.EntityType;

@@ -16,7 +16,7 @@ import { noted } from '../note-change.ts';
 import { holdFor, sendWork, UNHELD_MS } from '../reconcile/hold.ts';
 import { INDEX_CHANGES_QUEUE, type Intent, MESSAGE, MESSAGE_VERSION, TRANSFERS_QUEUE } from '../reconcile/intent.ts';
 import { confirmedRow } from '../reconcile/reconcile.ts';
-import { droppingBlobs, notFound, readLive } from '../write/entity-store.ts';
+import { commitAndDropBlobs, notFound, readLive } from '../write/entity-store.ts';
 import { commit, duplicateValue, EntityChanged } from '../write/eventual-transaction.ts';
 import { toPlaced } from '../write/stored-values.ts';
 import { claimFree, hasLiveClaim, isOwnedBy } from '../write/unique-claim.ts';
@@ -254,7 +254,7 @@ async function readDestination({ engine, destination, transfer, to }: Work) {
 /** Returns false if another writer was faster; both rows must then be read again. */
 async function tryCommit({ engine }: Work, entity: Entity, change: Change): Promise<boolean> {
   try {
-    await droppingBlobs(engine, entity, [change], () => commit(engine, entity, [change]));
+    await commitAndDropBlobs(engine, entity, [change], () => commit(engine, entity, [change]));
     return true;
   } catch (error) {
     if (error instanceof EntityChanged) return false;

@@ -7,10 +7,9 @@ import { findOperation, newOperationId, writeOperation } from '../transfer/opera
 import { createEntity, type Stored } from './entity-store.ts';
 
 /**
- * Creates an entity for a request that may be repeated, once: `id` stands for the request. Where the body has the whole key, the
- * entity itself tells that an earlier attempt has made it, and nothing is recorded. Where a part of the key is made up (an
- * instant, an id), it is recorded first, so that a repetition has the same one, for a day at the least. Throws as
- * `createEntity` does.
+ * Creates an entity once for a request that may be repeated; `id` identifies the request. If the body has the whole key, the
+ * entity itself shows that an earlier attempt created it. If a part of the key is generated (an instant, an id), that part is
+ * recorded first, so that a repetition within a day uses the same key. Throws as `createEntity` does.
  */
 export async function createOnce(
   engine: Engine,
@@ -27,7 +26,7 @@ export async function createOnce(
   return createEntity(engine, entity, { ...given, ...key }, id);
 }
 
-/** That of the first attempt. */
+/** The generated key of the first attempt. */
 async function recordedKey(engine: Engine, entity: Entity, id: string, madeUp: Values): Promise<Values> {
   const now = engine.now();
   const operationId = newOperationId(now, id);
@@ -38,7 +37,7 @@ async function recordedKey(engine: Engine, entity: Entity, id: string, madeUp: V
     await writeOperation(engine, { ...record, key: madeUp }, 'insert');
     return madeUp;
   } catch (error) {
-    // An earlier attempt's, or this one's whose reply was lost: the same either way.
+    // The record of an earlier attempt, or of this one after a lost reply.
     if (!(error instanceof StorageConflict) || error.reason !== 'exists') throw error;
     return (await keyOf(engine, entity, operationId)) ?? madeUp;
   }

@@ -11,17 +11,17 @@ import { readRow } from '../../storage/rows.ts';
 import type { Engine } from '../engine.ts';
 import { unlessTableMissing, withPeriodTable } from '../period-tables.ts';
 import { judgeRow } from '../read/judge-row.ts';
-import { checkWritable, droppingBlobs } from './entity-store.ts';
+import { checkWritable, commitAndDropBlobs } from './entity-store.ts';
 import { commit, EntityChanged } from './eventual-transaction.ts';
 import { toStored } from './stored-values.ts';
 
-/** Writing many entities, as an import does: those of one partition together in entity group transactions. */
+/** Writes many entities, as an import does: entities of one partition share entity group transactions. */
 
 export type BatchOutcome = 'created' | 'replaced' | 'unchanged' | RowkeyError;
 
 const PARTITIONS_CONCURRENCY = 4;
 const READS_CONCURRENCY = 16;
-/** An employee takes three rows: itself, a copy, a list. What does not fit in one transaction after all is halved. */
+/** An entity with a copy and a list takes three rows. A batch that does not fit into one transaction is halved. */
 const ENTITIES_CONCURRENCY = 33;
 const MAX_ATTEMPTS = 8;
 
@@ -31,8 +31,8 @@ interface Item {
 }
 
 /**
- * Makes each entity be as given, and answers for each, in order, what that took or why it could not be: an entity that
- * cannot be written does not keep the others from it. Throws `storage-unavailable` for all; it may then be sent again.
+ * Creates or replaces each entity. Returns an outcome or error for each, in order; an entity that fails does not stop the others.
+ * Throws `storage-unavailable` for the whole batch, which may then be repeated.
  */
 export async function putEntities(engine: Engine, entity: Entity, inputs: readonly unknown[]): Promise<BatchOutcome[]> {
   const outcomes = new Map<number, BatchOutcome>();
@@ -46,7 +46,7 @@ export async function putEntities(engine: Engine, entity: Entity, inputs: readon
       const { table, partition, row } = addressOf(entity, values);
       const key = JSON.stringify([table, partition, row]);
       const earlier = seen.get(key);
-      // Said twice is done once.
+      // A repeated entity is written once.
       if (earlier && isDeepStrictEqual(earlier.values, values)) {
         repeats.set(index, earlier);
         continue;
@@ -61,7 +61,7 @@ export async function putEntities(engine: Engine, entity: Entity, inputs: readon
   }
   const chunks = [...partitions.values()].map((items) => chunksOf(items, ENTITIES_CONCURRENCY));
   let failure: unknown;
-  // After a failure nothing is begun, and what is under way is waited for: it is noted for the audit log.
+  // After a failure no partition is started, and the running ones are awaited, because the audit log needs their changes.
   await pMap(
     chunks,
     async (ofPartition) => {
@@ -89,7 +89,7 @@ interface Batch {
   readonly abandoned: Set<string>;
 }
 
-/** All in one transaction, or, where that is refused, each half by itself until the one that cannot be is alone. */
+/** Writes all in one transaction. If it fails, writes each half, until the entity that fails is alone. */
 async function putTogether(batch: Batch, items: readonly Item[], attempt = 1): Promise<void> {
   const { engine, entity, outcomes, abandoned } = batch;
   const changes = await pMap(items, (item) => changeOf(engine, entity, item), { concurrency: READS_CONCURRENCY });
@@ -99,7 +99,7 @@ async function putTogether(batch: Batch, items: readonly Item[], attempt = 1): P
   if (!first) return;
   try {
     await withPeriodTable(engine, first.address.table, () =>
-      droppingBlobs(engine, entity, needed, () => commit(engine, entity, needed, { abandoned })),
+      commitAndDropBlobs(engine, entity, needed, () => commit(engine, entity, needed, { abandoned })),
     );
     for (const { index, outcome } of needed) outcomes.set(index, outcome);
   } catch (error) {
@@ -118,7 +118,7 @@ async function changeOf(engine: Engine, entity: Entity, { index, values }: Item)
   const row = await unlessTableMissing(readRow(engine.storage, address), undefined);
   const found = toSnapshot(entity, row);
   const judged = row && found.state === 'live' ? judgeRow(entity, row) : undefined;
-  // Under the key of a copy, a list or another kind of entity an insert is refused.
+  // An insert conflicts with a copy, a list or another entity type under the same key.
   const before = judged?.is === 'other' ? toSnapshot(entity, undefined) : (judged?.snapshot ?? found);
   const current = liveValues(before);
   const after = await toStored(engine, entity, { ...pick(current ?? {}, keptFields(entity)), ...values }, current);
@@ -126,7 +126,7 @@ async function changeOf(engine: Engine, entity: Entity, { index, values }: Item)
   return { index, values, address, before, after, outcome } satisfies Change & Item & { outcome: BatchOutcome };
 }
 
-/** What concerns one entity is its outcome; what concerns storage as a whole is thrown. */
+/** Errors of one entity are its outcome; errors of storage are thrown. */
 function asOutcome(error: unknown): RowkeyError {
   if (error instanceof EntityChanged) return busy('Other requests keep changing the same entity.');
   if (error instanceof RowkeyError && error.code !== 'storage-unavailable') return error;

@@ -18,26 +18,26 @@ import { dropBlobs } from './blobs.ts';
 import { type CommitOptions, commit, EntityChanged } from './eventual-transaction.ts';
 import { toStored } from './stored-values.ts';
 
-/** Writing one entity: what a caller sends becomes a change of one partition, made by an eventual transaction. */
+/** Writes one entity: a request becomes a change of one partition, committed by an eventual transaction. */
 
 export interface Stored {
   readonly etag: string;
   readonly values: Values;
 }
 
-/** A caller waits for so long at the most while others write the same entity. */
+/** The longest time to retry while other requests change the same entity. */
 const PATIENCE_MS = 10_000;
 const BACK_OFF_MS = 40;
 const LONGEST_BACK_OFF_MS = 500;
 
 const ABSENT: Snapshot = { state: 'absent' };
 
-/** Refusals of a create that an earlier attempt of the same request may have caused. */
+/** Errors of a create that an earlier attempt of the same request may have caused. */
 const BY_ITSELF = new Set<string>(['duplicate-key', 'duplicate-value', 'busy']);
 
 /**
- * Creates an entity. With `incarnation`, an id of the request, one that an earlier attempt of it has created is answered as
- * it is now. Throws `invalid-input`, `duplicate-key`, `duplicate-value`, `too-large`, `busy`.
+ * Creates an entity. `incarnation` identifies the request: if an earlier attempt of the request created the entity, its
+ * current state is returned. Throws `invalid-input`, `duplicate-key`, `duplicate-value`, `too-large`, `busy`.
  */
 export async function createEntity(
   engine: Engine,
@@ -49,9 +49,9 @@ export async function createEntity(
   checkWritable(entity, plain, engine.now());
   const values = await toStored(engine, entity, plain);
   const address = addressOf(entity, values);
-  // Copies have to be read before they are taken; lists may be taken as not there yet.
+  // Denormalized fields and parents must be read. Lists may be assumed absent.
   const assumeNew = entity.denormalized.length === 0 && !entity.childOf;
-  // Where a placeholder is likely, looking costs less than a refusal.
+  // A placeholder is likely here, and a read costs less than a conflict.
   const found =
     Object.keys(entity.counts).length > 0 ? toSnapshot(entity, await readRow(engine.storage, address)) : ABSENT;
   const change = { address, before: found.state === 'live' ? ABSENT : found, after: values, incarnation };
@@ -66,7 +66,7 @@ export async function createEntity(
   }
 }
 
-/** Replaces an entity as a whole. Throws as `changeEntity` does. */
+/** Replaces all fields of an entity. Throws as `changeEntity` does. */
 export function replaceEntity(
   engine: Engine,
   entity: Entity,
@@ -81,8 +81,8 @@ export function replaceEntity(
 }
 
 /**
- * Changes some fields of an entity, and takes out those that are null (RFC 7396). Throws as `changeEntity` does, and
- * `invalid-input` for an encrypted field, which is only replaced with its entity.
+ * Changes some fields of an entity; null removes a field (RFC 7396). Throws as `changeEntity` does, and `invalid-input` for an
+ * encrypted field, which can only be replaced with the whole entity.
  */
 export function patchEntity(
   engine: Engine,
@@ -96,7 +96,7 @@ export function patchEntity(
     const copies = decidedFields(entity);
     const given = withoutCopies(entity, withKey(entity, key, patch), current);
     refusePatch(entity, Object.keys(given));
-    // What is stored elsewhere stays there, unless it is written anew.
+    // References are kept unless their field is written.
     const references = referenceFields(entity).filter((field) => isReference(current[field]));
     const held = omit(pick(current, references), Object.keys(given));
     const merged = Object.entries({ ...omit(current, [...copies, ...references]), ...given });
@@ -117,10 +117,10 @@ export async function deleteEntity(
 }
 
 /**
- * Reads, changes and writes under the ETag that was read, over again where another writer came between, as long as the
- * conditions hold; those of this process go in turn. What is not changed is not written. `change` gets no values of a row
- * that is refused (see judge-row.ts): it can be deleted or replaced as a whole. Throws `not-found`,
- * `etag-mismatch`, `busy` and what `change` and the write throw.
+ * Reads an entity, calls `change`, and writes under the ETag that was read. Retries after concurrent changes while `conditions`
+ * hold; changes of one process run one after the other. An unchanged entity is not written. For a row that judge-row.ts rejects,
+ * `change` gets no values: such a row can be deleted or replaced as a whole. Throws `not-found`, `etag-mismatch`, `busy`, and the
+ * errors of `change` and of the write.
  */
 export async function changeEntity(
   engine: Engine,
@@ -154,7 +154,7 @@ export async function changeEntity(
   return runExclusive(engine.storage, JSON.stringify(address), untilDone);
 }
 
-/** A point query: one transaction. Undefined where there is none, or only a tombstone. */
+/** A point query: one transaction. Undefined if there is no entity, or only a tombstone. */
 export async function readLive(
   engine: Engine,
   entity: Entity,
@@ -174,15 +174,15 @@ async function readJudged(
   return row && judgeRow(entity, row);
 }
 
-/** For a reader or a writer: of what is there of another kind, or as a tombstone, no more is said. */
+/** The same error for an absent entity, a tombstone and a row of another type. */
 export function notFound(entity: Entity, given: Values): RowkeyError {
   return entityError('not-found', entity, given, 'not found.');
 }
 
 async function commitOne(engine: Engine, entity: Entity, change: Change, options: CommitOptions): Promise<Stored> {
-  const done = await droppingBlobs(engine, entity, [change], () => commit(engine, entity, [change], options));
+  const done = await commitAndDropBlobs(engine, entity, [change], () => commit(engine, entity, [change], options));
   const stored = done.get(change.address.row) ?? { etag: '', values: {} };
-  // The very references that were written, of which what they stand for is still known.
+  // The references of the plan, whose values are still in memory.
   const written = Object.entries(stored.values).map(([field, value]) => {
     const planned = change.after?.[field];
     return [field, isReference(value) && isDeepStrictEqual(value, planned) ? planned : value];
@@ -191,10 +191,10 @@ async function commitOne(engine: Engine, entity: Entity, change: Change, options
 }
 
 /**
- * Runs a commit, and deletes the blobs that its changes refer to no more. What was uploaded for a commit that is refused is
- * left to be collected: it may be that the commit was done, its reply lost, and another writer has gone on from there.
+ * Runs a commit, then deletes the blobs that its changes no longer refer to. Blobs of a failed commit are left to the orphan
+ * timer: the commit may have succeeded with a lost reply, and another writer may have continued from it.
  */
-export async function droppingBlobs<Result>(
+export async function commitAndDropBlobs<Result>(
   { storage }: Engine,
   entity: Entity,
   changes: readonly Change[],
@@ -217,7 +217,7 @@ function refusePatch(entity: Entity, fields: readonly string[]): void {
   }
 }
 
-/** The body may repeat the key of its path and must not change it. */
+/** The body may repeat the key in the path, but not change it. */
 function withKey(entity: Entity, key: Values, input: unknown): Values {
   if (typeof input !== 'object' || input === null || Array.isArray(input))
     throw new RowkeyError('invalid-input', 'The body must be a JSON object.');
@@ -236,7 +236,7 @@ function withKey(entity: Entity, key: Values, input: unknown): Values {
   return { ...given, ...pick(key, own) };
 }
 
-/** A derived field may be part of the key: then what it follows from is, too. */
+/** A change must not change a derived field of the key. */
 function checkKeyKept(entity: Entity, key: Values, after: Values): void {
   const field = entity.keyFields.find((name) => after[name] !== key[name]);
   if (field === undefined) return;
@@ -247,7 +247,7 @@ function checkKeyKept(entity: Entity, key: Values, after: Values): void {
   );
 }
 
-/** What another entity decides may be sent back as it was read, and not otherwise. */
+/** Fields that only the engine writes are accepted in a body if they are unchanged. */
 function withoutCopies(entity: Entity, given: Values, current: Values): Values {
   return omit(
     given,

@@ -18,19 +18,19 @@ import { INDEX_CHANGES_QUEUE, MESSAGE_VERSION } from '../reconcile/intent.ts';
 import { mayStillLand, type ReconcileOptions, reconcile, type Written } from '../reconcile/reconcile.ts';
 import { runExclusive } from '../run-exclusive.ts';
 import { type Plan, planPartition, siblingRowsOf, type WriteMark } from './plan.ts';
-import { planFirst, readSiblings, rememberWritten, replanned, siblingFormOf } from './siblings.ts';
+import { planFirst, readSiblings, rememberWritten, replan, siblingFormOf } from './siblings.ts';
 import { claim } from './unique-claim.ts';
 
 /**
  * Eventually consistent transactions pattern, the writer's side. In this order:
  *
  *   plan -> send the intent, hidden -> claim unique rows -> entity group transaction
- *        -> settle every place that the intent names (reconcile.ts) -> delete the intent
+ *        -> settle every index entry that the intent names (reconcile.ts) -> delete the intent
  *
- * Where much is to be settled, or that fails, the work is sent to the queue (hold.ts) in place of the last two steps.
- * Whoever dies, the intent becomes visible once its hiding time is over, and a queue function settles it. Refused: the
- * intent is deleted, or, if a claim was made, its work is sent, so that the reconciler releases the claim. Outcome unknown:
- * the intent stays hidden until its time is over.
+ * If there are many entries, or settling fails, the work is sent to the queue (hold.ts) instead of the last two steps.
+ * If the process dies, the intent becomes visible after its hiding time, and a queue function settles it. If the write is
+ * rejected, the intent is deleted, or, if a claim was made, its work is sent so that the reconciler releases the claim. If the
+ * outcome is unknown, the intent stays hidden until its hiding time ends.
  */
 
 const CLAIMS_CONCURRENCY = 16;
@@ -38,7 +38,7 @@ const READS_CONCURRENCY = 16;
 const BACK_OFF_MS = 25;
 const LONGEST_BACK_OFF_MS = 250;
 
-/** The entity is no longer as the change was planned from. */
+/** The entity changed since the state that the change was planned from. */
 export class EntityChanged extends Error {
   override readonly name = 'EntityChanged';
 }
@@ -49,16 +49,16 @@ export interface Committed {
 }
 
 export interface CommitOptions {
-  /** Plan as if a list that this process does not remember were not there yet; a refusal reads it. */
+  /** Plans as if sibling rows that this process does not remember were absent. After a conflict they are read. */
   readonly assumeNew?: boolean;
-  /** Earlier writes of the same caller that were refused for certain: their claims may be taken over. Added to here. */
+  /** Earlier writes of the same caller that certainly failed: their claims may be taken over. `commit` adds to the set. */
   readonly abandoned?: Set<string>;
 }
 
 /**
- * Makes changes of one partition together, and answers the new state of each changed entity by row key.
- * Throws `duplicate-key`, `duplicate-value` (naming the field), `too-large`, `busy`, `EntityChanged`: nothing was
- * changed; and `storage-unavailable`: it is wholly done or not at all, and what follows from it will be made to agree.
+ * Commits changes of one partition together. Returns the new state of each changed entity by row key. If it throws
+ * `duplicate-key`, `duplicate-value` (naming the field), `too-large`, `busy` or `EntityChanged`, nothing changed. If it throws
+ * `storage-unavailable`, either all changes are committed or none, and index entries will agree in either case.
  */
 export const commit = inPattern(
   'eventual transaction',
@@ -89,15 +89,14 @@ export const commit = inPattern(
       const hold = holdFor(engine, sentAt + engine.timing.settleWithinMs - engine.now());
       await settle(write, intent, planned.plan.items, { hold, written: { entities: stateOf(changes, done), claimed } });
     }
-    await dropFurther(write, replacedRows(write));
+    await dropStoredParts(write, replacedRows(write));
     return done;
   },
 );
 
 /**
- * The writer is the one holder of its intent while that is hidden, and does the work of the reconciler at once: the caller
- * waits for it, as a serverless host may freeze a process that has returned its response. Never throws: what it cannot do
- * is left to the queue.
+ * Reconciles the writer's own intent. The writer alone holds the intent while it is hidden. The caller waits, because a
+ * serverless host may freeze the process after the response. Never throws: unfinished work goes to the queue.
  */
 async function settle(
   { engine, entity, table, writeId, sentAt }: Write,
@@ -112,7 +111,7 @@ async function settle(
     recordReconcileLag(engine.now() - sentAt);
     await deleteMessage(engine.storage, intent);
   } catch (error) {
-    // A write without a reply may still land: the intent becomes visible once that is over. Anything else is certain.
+    // A write without a reply may still land, so the intent stays hidden until that is impossible.
     if (mayStillLand(error)) return;
     await sendWorkOf(engine, intent).catch(() => undefined);
   }
@@ -127,7 +126,7 @@ function stateOf(changes: readonly Change[], done: ReadonlyMap<string, Committed
   );
 }
 
-/** A commit under way. */
+/** A running commit. */
 interface Write {
   readonly engine: Engine;
   readonly entity: Entity;
@@ -135,22 +134,22 @@ interface Write {
   readonly partition: string;
   readonly writeId: string;
   readonly mark: WriteMark;
-  /** Milliseconds: when the intent was sent, and until when the transaction may be. */
+  /** Milliseconds: when the intent was sent, and the latest time to send the transaction. */
   readonly sentAt: number;
   readonly deadline: number;
   readonly intent: SentMessage | undefined;
   readonly abandoned: Set<string> | undefined;
-  /** From the state that storage was seen to hold last, as is all that is planned. */
+  /** Planned from the state that was last read. */
   changes: readonly Change[];
   siblings: Siblings;
   plan: Plan;
-  /** A copy that drifted away cannot be deleted again; leaving its action out heals the drift. */
+  /** Rows whose delete failed because they are missing. Later plans leave these deletes out. */
   readonly missing: Set<string>;
 }
 
-/** Submits what is planned, over again while rows beside the entities keep changing. */
+/** Submits the plan, and replans while sibling rows keep changing. */
 async function submitUntilDone(write: Write): Promise<Map<string, Committed>> {
-  Object.assign(write, replanned(write.engine, write.entity, write.changes, write));
+  Object.assign(write, replan(write.engine, write.entity, write.changes, write));
   for (let attempt = 1; ; attempt += 1) {
     const done = await submitOnce(write);
     if (done) return done;
@@ -158,12 +157,12 @@ async function submitUntilDone(write: Write): Promise<Map<string, Committed>> {
   }
 }
 
-/** Undefined where it was refused and is planned anew. */
+/** Returns undefined after a conflict for which `write` has a new plan. */
 async function submitOnce(write: Write): Promise<Map<string, Committed> | undefined> {
   const { engine, entity, table, partition, changes, siblings, plan } = write;
   const actions = await toStoredActions(write);
   const left = write.deadline - engine.now();
-  if (left <= 0) throw await refused(write, busy('Other requests keep changing the same rows.'));
+  if (left <= 0) throw await endIntent(write, busy('Other requests keep changing the same rows.'));
   try {
     const etags = await submit(engine.storage, { table, partition, actions, signal: AbortSignal.timeout(left) });
     rememberWritten(engine, { table, partition }, { plan, siblings }, { actions, etags });
@@ -171,53 +170,53 @@ async function submitOnce(write: Write): Promise<Map<string, Committed> | undefi
     noteChanges(write, done);
     return done;
   } catch (error) {
-    if (!(error instanceof StorageConflict)) throw unknown(write, error);
-    return afterRefusal(write, error, actions);
+    if (!(error instanceof StorageConflict)) throw noteUnknownOutcome(write, error);
+    return handleConflict(write, error, actions);
   }
 }
 
-/** What a refusal means: that it was done before, that it cannot be done, or, undefined, that it is planned anew. */
-async function afterRefusal(
+/** Handles a conflict: returns the result of an earlier attempt, throws if the write cannot succeed, or replans and returns undefined. */
+async function handleConflict(
   write: Write,
-  refusal: StorageConflict,
+  storageConflict: StorageConflict,
   actions: readonly Action[],
 ): Promise<Map<string, Committed> | undefined> {
   const { engine, entity, writeId, changes } = write;
-  const { reason } = refusal;
-  if (reason === 'table-missing' || reason === 'table-being-deleted') throw await refused(write, refusal);
-  const { part, action } = write.plan.actions[refusal.action] ?? {};
+  const { reason } = storageConflict;
+  if (reason === 'table-missing' || reason === 'table-being-deleted') throw await endIntent(write, storageConflict);
+  const { part, action } = write.plan.actions[storageConflict.action] ?? {};
   if (reason === 'missing' && action?.kind === 'delete') write.missing.add(action.row);
-  // The actions on the entities come first. Where one after them was refused, they were as planned, and it was not done:
-  // what was stored beside its rows is of no use.
-  if (part?.of === 'sibling') await dropFurther(write, actions);
+  // The actions on entities come first. A conflict of a later action means that the transaction was not committed, so parts of
+  // rows that were stored for it are deleted.
+  if (part?.of === 'sibling') await dropStoredParts(write, actions);
   else {
-    // The refusal may be of a second attempt whose first one was done.
+    // The conflict may come from the SDK's retry of a transaction that was committed.
     const fresh = await readChanged(engine, entity, changes).catch((error: unknown) => {
-      throw unknown(write, error);
+      throw noteUnknownOutcome(write, error);
     });
-    const ours = recognise(fresh, writeId);
+    const ours = findOwnWrite(fresh, writeId);
     if (ours) {
       noteChanges(write, ours);
       return ours;
     }
     const conflict = conflictOf(entity, changes, fresh);
-    if (conflict) throw await refused(write, conflict);
-    if (part?.of === 'copy' && reason === 'exists') throw await refused(write, duplicateValue(entity, part.index));
+    if (conflict) throw await endIntent(write, conflict);
+    if (part?.of === 'copy' && reason === 'exists') throw await endIntent(write, duplicateValue(entity, part.index));
     write.changes = fresh;
   }
   try {
     write.siblings = await readSiblings(engine, entity, write.changes, 'all');
     write.plan = withoutDeletes(planPartition(entity, write.changes, write.siblings, write.mark), write.missing);
   } catch (error) {
-    throw await refused(write, error);
+    throw await endIntent(write, error);
   }
   return undefined;
 }
 
-/** Sees to the intent of a write that was refused for certain, and answers why it was. */
-async function refused<Reason>({ engine, writeId, intent, plan, abandoned }: Write, why: Reason): Promise<Reason> {
+/** Deletes the intent of a write that certainly failed, or sends its work to release claims. Returns `why`, to be thrown. */
+async function endIntent<Reason>({ engine, writeId, intent, plan, abandoned }: Write, why: Reason): Promise<Reason> {
   abandoned?.add(writeId);
-  // The intent that stays is looked at later; why the change was refused matters more than that it could not be shown.
+  // An intent that cannot be deleted now becomes visible later. The reason of the failure matters more to the caller.
   if (intent)
     await unlessUnavailable(
       plan.claims.length > 0 ? sendWorkOf(engine, intent) : deleteMessage(engine.storage, intent),
@@ -225,19 +224,19 @@ async function refused<Reason>({ engine, writeId, intent, plan, abandoned }: Wri
   return why;
 }
 
-/** Notes what may have been done all the same, and answers why that is not known. */
-function unknown<Reason>(write: Write, why: Reason): Reason {
+/** Notes the changes if their outcome is unknown. Returns `why`, to be thrown. */
+function noteUnknownOutcome<Reason>(write: Write, why: Reason): Reason {
   if (isUnknown(why)) noteChanges(write, undefined);
   return why;
 }
 
-/** The sibling rows, as they were, that the plan has replaced. */
+/** The former states of the sibling rows that the plan replaced. */
 function replacedRows({ plan, siblings }: Write): Row[] {
   const replaced = new Set(plan.actions.flatMap(({ action }) => (action.kind === 'merge' ? [] : [action.row])));
   return [...siblings.values()].filter(({ row }) => replaced.has(row));
 }
 
-/** The actions of the plan; a sibling row that is longer than a row is stored in part elsewhere first. */
+/** The actions of the plan. The part of a sibling row that does not fit into the row is stored in a blob first. */
 async function toStoredActions({ engine, entity, table, partition, plan }: Write): Promise<Action[]> {
   const form = siblingFormOf(entity);
   if (!form) return plan.actions.map(({ action }) => action);
@@ -246,8 +245,8 @@ async function toStoredActions({ engine, entity, table, partition, plan }: Write
   return pMap(plan.actions, store, { concurrency: READS_CONCURRENCY });
 }
 
-/** Deletes what these rows have elsewhere. */
-async function dropFurther({ engine, entity }: Write, rows: readonly (Action | Row)[]): Promise<void> {
+/** Deletes the parts of these rows that are stored in blobs. */
+async function dropStoredParts({ engine, entity }: Write, rows: readonly (Action | Row)[]): Promise<void> {
   const form = siblingFormOf(entity);
   if (!form) return;
   const drop = async (row: Action | Row) => 'properties' in row && form.drop(engine.storage, row);
@@ -279,7 +278,7 @@ async function announce(
 
 async function claimAll(write: Write): Promise<Row[]> {
   const { engine, entity, plan, writeId, abandoned, deadline } = write;
-  // A claim that lands after the intent has become visible would have nobody to release it.
+  // No reconciler would release a claim that lands after the intent became visible.
   const signal = AbortSignal.timeout(Math.max(0, deadline - engine.now()));
   const outcomes = await pMap(
     plan.claims,
@@ -290,11 +289,11 @@ async function claimAll(write: Write): Promise<Row[]> {
     { concurrency: CLAIMS_CONCURRENCY },
   );
   const another = outcomes.find(({ outcome }) => outcome === 'held-by-another');
-  if (another) throw await refused(write, duplicateValue(entity, another.index));
+  if (another) throw await endIntent(write, duplicateValue(entity, another.index));
   if (outcomes.some(({ outcome }) => outcome === 'being-claimed')) {
-    // The claim may be of an entity of the same key that is there already: then waiting would not help.
+    // If an entity of the same key exists, the claim may be its own, and waiting would not help.
     const fresh = await readChanged(engine, entity, write.changes);
-    throw await refused(
+    throw await endIntent(
       write,
       conflictOf(entity, write.changes, fresh) ?? busy('Another request is writing the same entity.'),
     );
@@ -311,7 +310,7 @@ export function duplicateValue(entity: Entity, index: string): RowkeyError {
   });
 }
 
-/** The same changes from the state that storage holds now. */
+/** The same changes, from the current state. */
 async function readChanged(engine: Engine, entity: Entity, changes: readonly Change[]): Promise<Change[]> {
   return pMap(
     changes,
@@ -322,8 +321,8 @@ async function readChanged(engine: Engine, entity: Entity, changes: readonly Cha
   );
 }
 
-/** A lost reply that the SDK retried looks like a conflict: the rows then carry this write's own id. */
-function recognise(fresh: readonly Change[], writeId: string): Map<string, Committed> | undefined {
+/** The results, if the rows carry the id of this write: its reply was lost, and the SDK's retry was a conflict. */
+function findOwnWrite(fresh: readonly Change[], writeId: string): Map<string, Committed> | undefined {
   const done = new Map<string, Committed>();
   for (const { address, before, after } of fresh) {
     if (before.state === 'live' && before.system.WriteId === writeId)
@@ -336,7 +335,7 @@ function recognise(fresh: readonly Change[], writeId: string): Map<string, Commi
   return done;
 }
 
-/** A create gives way to a live entity, an update to any other write; a create over a tombstone may go on. */
+/** The error of a create over a live entity, or of an update of an entity that changed. A create over a tombstone continues. */
 function conflictOf(entity: Entity, planned: readonly Change[], fresh: readonly Change[]): Error | undefined {
   for (const [index, { before: now }] of fresh.entries()) {
     const then = planned[index]?.before;
@@ -357,7 +356,7 @@ function withoutDeletes(plan: Plan, rows: ReadonlySet<string>): Plan {
   return { ...plan, actions: plan.actions.filter(({ action: { kind, row } }) => kind !== 'delete' || !rows.has(row)) };
 }
 
-/** For the audit log: each entity with what became of it, which is not known where there are no results. */
+/** Notes each change for the audit log. Without `done` the outcome is unknown. */
 function noteChanges({ engine, entity, changes }: Write, done: ReadonlyMap<string, Committed> | undefined): void {
   for (const { address, before, after } of changes) {
     const then = liveValues(before) ?? {};

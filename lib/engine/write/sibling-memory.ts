@@ -3,12 +3,11 @@ import type { Action, Address, Row } from '../../storage/rows.ts';
 import type { Storage } from '../../storage/storage.ts';
 
 /**
- * The lists and counts that this process wrote last, so that the next write of the same partition plans from them
- * without reading them. Each is written under its ETag: where another process came between, the transaction is
- * refused and they are read. A create so takes the transactions that it must, and no more.
+ * The sibling rows (lists, counts) that this process wrote last. The next write of the same partition plans from them without
+ * a read. Every write uses their ETags: if another process changed one, the transaction conflicts and the rows are read.
  */
 const MAX_CHARACTERS = 8_000_000;
-/** Of a row with its keys and its place in the memory. */
+/** Overhead of a remembered row: keys and cache entry. */
 const OVERHEAD = 1_000;
 
 const memories = new WeakMap<Storage, LRUCache<string, Row>>();
@@ -20,12 +19,12 @@ function memoryOf(storage: Storage): LRUCache<string, Row> {
   return known;
 }
 
-/** The row as it was written last from here; it may have changed since. */
+/** The row as this process last wrote it. It may have changed since. */
 export function recall(storage: Storage, address: Address): Row | undefined {
   return memoryOf(storage).get(keyOf(address));
 }
 
-/** Keeps what an action has made of a row; `before` is the row that a merge was planned from. */
+/** Remembers the state of a row after an action; `before` is the row from which a merge was planned. */
 export function remember(
   storage: Storage,
   address: Address,

@@ -8,7 +8,7 @@ import type { Engine } from '../engine.ts';
 import { type Plan, planPartition, siblingRowsOf, type WriteMark } from './plan.ts';
 import { recall, remember } from './sibling-memory.ts';
 
-/** What a plan must know of its partition besides the entities that change, from memory where that will do, or read. */
+/** Provides the sibling rows of a plan, from memory or by reading them. */
 
 const READS_CONCURRENCY = 16;
 
@@ -18,8 +18,8 @@ export interface Planned {
 }
 
 /**
- * Plans from what this process remembers, where the transaction itself checks all of it: a row that would stay as it
- * is remembered, or a refusal for its sake, has to be looked at.
+ * Plans from remembered sibling rows if the transaction itself checks every one of them by its ETag. If a remembered row would
+ * stay unchecked, or the plan fails because of one, the rows are read.
  */
 export async function planFirst(
   engine: Engine,
@@ -34,8 +34,8 @@ export async function planFirst(
   return { siblings, plan: planPartition(entity, changes, siblings, mark) };
 }
 
-/** The same plan from what was written since by others of this process, where that is known without a read. */
-export function replanned(
+/** Plans again if other writes of this process changed a sibling row since, without reading. */
+export function replan(
   { storage }: Engine,
   entity: Entity,
   changes: readonly Change[],
@@ -51,7 +51,7 @@ export function replanned(
   return planIfChecked(entity, changes, new Map([...siblings, ...newer]), mark) ?? { siblings, plan };
 }
 
-/** A plan whose transaction is refused where any row that it was made from is not as it was taken to be. */
+/** A plan whose transaction conflicts if any of its sibling rows is stale; undefined if there is none. */
 function planIfChecked(
   entity: Entity,
   changes: readonly Change[],
@@ -64,26 +64,26 @@ function planIfChecked(
     const isChecked = siblingRowsOf(entity, changes).every((row) => !siblings.has(row) || checked.has(row));
     return isChecked ? { siblings, plan } : undefined;
   } catch (error) {
-    // It is for storage to refuse, not for what is remembered.
+    // Remembered rows may be stale, so they must not cause an error.
     if (error instanceof RowkeyError) return undefined;
     throw error;
   }
 }
 
-/** Sibling rows are what the next write of the partition plans from, and so is an entity that was one of them before. */
+/** Remembers the written sibling rows for the next write of the partition, and entities that are remembered as sibling rows. */
 export function rememberWritten(
   { storage }: Engine,
   where: Omit<Address, 'row'>,
   { plan, siblings }: Planned,
   { actions, etags }: { readonly actions: readonly Action[]; readonly etags: ReadonlyMap<string, string> },
 ): void {
-  // Nothing is written where this is explained.
+  // An explanation writes nothing.
   if (etags.size === 0) return;
   for (const [index, { action, part }] of plan.actions.entries()) {
     const address = { ...where, row: action.row };
     if (part.of !== 'sibling' && !recall(storage, address)) continue;
     const stored = actions[index];
-    // With the part of the row that is stored elsewhere, and the reference to it.
+    // The planned properties include the part that is stored in a blob.
     const properties = {
       ...(stored && 'properties' in stored ? stored.properties : {}),
       ...('properties' in action ? action.properties : {}),
@@ -93,7 +93,7 @@ export function rememberWritten(
   }
 }
 
-/** Those that this process remembers need no read at first, and those that it does not know may be assumed not there. */
+/** Reads sibling rows: all of them, those that this process does not remember, or none (unknown rows count as absent). */
 export async function readSiblings(
   engine: Engine,
   entity: Entity,
@@ -122,7 +122,7 @@ export async function readSiblings(
   return new Map([...rows, ...further.flat()].flatMap((row) => (row ? [[row.row, row]] : [])));
 }
 
-/** How sibling rows of an entity are stored; undefined where all of them fit their rows. */
+/** How the entity's sibling rows are stored; undefined if each fits into its row. */
 export function siblingFormOf(entity: Entity): SiblingForm | undefined {
   return entity.patterns.find(({ siblingForm }) => siblingForm)?.siblingForm;
 }

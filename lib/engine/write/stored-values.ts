@@ -5,14 +5,11 @@ import { referenceFields } from '../../define/kept-fields.ts';
 import { ReferenceBroken } from '../../define/reference.ts';
 import type { Engine } from '../engine.ts';
 
-/**
- * Between the values that callers write and read and those that a row holds. A pattern may store a reference in place of a
- * value. The engine passes references on as they are.
- */
+/** Converts between the values of callers and those of rows, in which a pattern may store a reference in place of a value. */
 
 const FIELDS_CONCURRENCY = 8;
 
-/** The values as a row holds them. A value that is as in `current`, as it was stored, stays the same. */
+/** The values to store. A value that equals the stored one in `current` keeps its stored form. */
 export async function toStored(engine: Engine, entity: Entity, values: Values, current: Values = {}): Promise<Values> {
   let stored = values;
   for (const pattern of entity.patterns) stored = (await pattern.store?.(engine, entity, stored, current)) ?? stored;
@@ -48,7 +45,7 @@ function rethrow(_field: string, error: Error): never {
   throw error;
 }
 
-/** Undefined where the value is no reference. */
+/** Undefined if the value is not a reference. */
 async function loadField(engine: Engine, entity: Entity, values: Values, field: string): Promise<string | undefined> {
   for (const pattern of entity.patterns) {
     const text = await pattern.load?.(engine, entity, values, field);
@@ -58,8 +55,8 @@ async function loadField(engine: Engine, entity: Entity, values: Values, field: 
 }
 
 /**
- * The same entity for another address, with references of its own there. A broken reference goes along as it is, so that it
- * is found there; if it was only replaced meanwhile, the entity has changed since it was read, and is copied again.
+ * The same entity for another address, with new references. A broken reference is copied unchanged, so that the consistency
+ * check finds it there. If a reference broke because the entity changed since it was read, the entity is copied again.
  */
 export async function toPlaced(
   engine: Engine,

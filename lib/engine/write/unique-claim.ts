@@ -3,39 +3,39 @@ import { type Address, type Row, readRow, trySubmit } from '../../storage/rows.t
 import { isoInstant } from '../../time.ts';
 import type { Engine } from '../engine.ts';
 
-/** Several entities may compete for a row of a unique index: a writer claims it before its entity is written. */
+/** Several entities may want the same row of a unique index. A writer claims the row before it writes its entity. */
 
-/** The row as it was claimed, or why it was not. */
+/** The claimed row, or the reason why it is not claimed. */
 export type ClaimOutcome = Row | 'held-by-another' | 'being-claimed';
 
-/** Who a row of a unique index belongs to. */
+/** True if the row of a unique index belongs to `owner`. */
 export function isOwnedBy(row: Row, owner: Pick<Address, 'partition' | 'row'>): boolean {
   return row.properties.SourcePartition === owner.partition && row.properties.SourceRow === owner.row;
 }
 
-/** Whose claims do not stand in the way of a write or of a reconciler: its own, and those known to have come to nothing. */
+/** Claims that do not block a writer or reconciler: its own, and those of writes that certainly failed. */
 export interface Claimant {
   readonly intent: string;
   readonly abandoned?: ReadonlySet<string> | undefined;
-  /** Gives up a claim that takes longer than its writer has. */
+  /** Aborts a claim at the deadline of its writer. */
   readonly signal?: AbortSignal;
 }
 
-/** Whether another's claim is on the row whose writer may still commit. */
+/** True if the row has another writer's claim and that writer may still commit. */
 export function hasLiveClaim(row: Row, { intent, abandoned }: Claimant, now: number): boolean {
   const { Claim, ClaimExpires } = row.properties;
   if (typeof Claim !== 'string' || Claim === '' || Claim === intent || abandoned?.has(Claim)) return false;
   return Date.parse(String(ClaimExpires)) > now;
 }
 
-/** Whether the entity of a row of a unique index is known to be committed. */
+/** True if the entity of a row of a unique index is committed. */
 export function isConfirmed(row: Row): boolean {
   return row.properties.Confirmed === true;
 }
 
 /**
- * Claims the row for `owner`: a free row, or its own unless another writer's live claim is on it.
- * One transaction when the row is free.
+ * Claims a row for `owner` if the row is free, or if `owner` has it and no other writer's live claim is on it. A free row takes
+ * one transaction.
  */
 export async function claim(
   engine: Engine,
@@ -51,7 +51,7 @@ export async function claim(
     if (inserted) return inserted;
     const row = await readRow(storage, indexEntry);
     if (!row) continue;
-    // The claim of this very write: its reply was lost and the SDK asked again.
+    // This write's own claim: the reply was lost and the SDK retried.
     if (row.properties.Claim === intent) return row;
     if (!isOwnedBy(row, owner)) return 'held-by-another';
     if (hasLiveClaim(row, claimant, now())) return 'being-claimed';
@@ -62,7 +62,7 @@ export async function claim(
   }
 }
 
-/** Claims a row for `owner` that nobody has. False where somebody has it, who may be this very claimant. */
+/** Claims a free row for `owner`. False if the row exists, even if the claim on it is the same. */
 export async function claimFree(
   engine: Engine,
   indexEntry: IndexEntry,
