@@ -9,8 +9,8 @@ import { PATIENCE_MS } from '../patience.ts';
 import { useProduct } from '../product.ts';
 
 /**
- * Every role × route × entity over HTTP. What is expected follows from `access` in the declaration alone: by the method and the
- * path of a route, and by the fields of an entity. Nothing here calls the rule of the product.
+ * Every role × route × entity over HTTP. The expectation follows from `access` in the declaration, the method and
+ * path of the route, and the fields of the entity. No authorization code of the product is called.
  */
 
 const product = useProduct(import.meta.url);
@@ -36,7 +36,7 @@ const CALLERS: readonly Caller[] = [
 ];
 const EVERYTHING: Caller = { name: 'all', roles: ['reader', 'hr', 'operator'] };
 
-/** One of an entity with a value in every field that can be written. Values that are texts are in no other entity. */
+/** A sample of an entity with a value in every writable field. Text values are unique across entities. */
 const SAMPLES: Readonly<Record<string, (n: number) => Values>> = {
   departments: (n) => ({ department: `Zdept${n}`, description: `zdescription${n}` }),
   employees: (n) => ({
@@ -140,8 +140,6 @@ function dayOf(n: number): string {
   return new Date(Date.UTC(1930, 0, n)).toISOString().slice(0, 10);
 }
 
-// What the declaration says.
-
 const has = ({ roles }: Caller, allowed: readonly Role[] = []) => allowed.some((role) => roles.includes(role));
 const fieldsOf = (entity: Entity) => [...Object.keys(entity.schema.shape), ...(entity.series ? ['counts'] : [])];
 
@@ -165,7 +163,7 @@ const TARGETS: readonly Target[] = createRoutes(model.list).map((route) => {
   return { route, parts, entity };
 });
 
-/** The status that a caller gets who is let through, or 401 or 403. */
+/** The expected status: 'open' if the caller is allowed, otherwise 401 or 403. */
 function expected({ route, parts, entity }: Target, caller: Caller, explain: boolean): 'open' | 401 | 403 {
   const { method, path } = route;
   if (['health', 'openapi.json', 'problems'].includes(path)) return 'open';
@@ -189,8 +187,6 @@ function expected({ route, parts, entity }: Target, caller: Caller, explain: boo
   return may(parts.slice(3).every((part) => visible.includes(part.slice(1, -1))));
 }
 
-// What is there.
-
 interface Instance {
   readonly entity: Entity;
   readonly values: Values;
@@ -204,7 +200,7 @@ interface Reply {
   readonly status: number;
   readonly text: string;
   readonly headers: Headers;
-  // biome-ignore lint/suspicious/noExplicitAny: each route answers something else
+  // biome-ignore lint/suspicious/noExplicitAny: each route returns another type
   readonly body: any;
 }
 
@@ -219,7 +215,7 @@ async function send(caller: Caller, method: string, path: string, body?: unknown
     const response = await fetch(new URL(path, product.url), { method, headers, ...init });
     const text = await response.text();
     const isJson = /json/.test(response.headers.get('content-type') ?? '');
-    // A message that is under way makes a writer wait.
+    // A message in progress blocks a writer.
     if (response.status === 503 && attempt < 30 && path !== '/api/health') await sleep(200);
     else
       return { status: response.status, text, headers: response.headers, body: isJson ? JSON.parse(text) : undefined };
@@ -235,7 +231,7 @@ async function must(reply: Promise<Reply>, ...statuses: number[]): Promise<Reply
 const pathOf = (name: string, entity: Entity, values: Values) =>
   ['/api', name, ...entity.keyFields.map((field) => encodeURIComponent(String(values[field])))].join('/');
 
-/** A new one of an entity, as it is read by a caller who may read all of it. */
+/** Creates an entity and returns it as a caller with full access reads it. */
 async function create(entity: Entity, over: Values = {}): Promise<Instance> {
   const n = counter++;
   const sample = { ...SAMPLES[entity.name]?.(n), ...over };
@@ -274,7 +270,7 @@ async function arrived(path: string): Promise<void> {
   }
 }
 
-/** What a message says that was given up on, and a row of an index that no entity has. */
+/** Values of a poison message and of an index row without an entity. */
 const POISON_EMAIL = 'zpoison@contoso.com';
 const LEFT_OVER_EMAIL = 'zleftover@contoso.com';
 
@@ -335,11 +331,11 @@ function fill(path: string, values: Values): string {
 interface Request {
   readonly path: string;
   readonly body?: unknown;
-  /** About which it is, where it is about one. */
+  /** The entity of the request, if the request addresses one. */
   readonly instance?: Instance | undefined;
 }
 
-/** A request that succeeds for a caller who may make it. With `fresh`, what it changes is its own. */
+/** Returns a request that succeeds for an allowed caller. With `fresh`, the request changes an entity of its own. */
 async function requestFor({ route, parts, entity }: Target, fresh: boolean): Promise<Request> {
   const { method, path } = route;
   if (path === 'grants') return { path: '/api/grants', body: { entity: 'employees', scope: 'own' } };
@@ -415,9 +411,9 @@ async function requestFor({ route, parts, entity }: Target, fresh: boolean): Pro
   return { path: at(), instance };
 }
 
-/** The texts that a caller may know: what it may read of any entity, and what it sent. Others must not be in an answer. */
+/** Fails if a response contains a text that the caller neither sent nor may read in any entity. */
 function expectNothingHidden(caller: Caller, { path, body }: Request, { text, headers }: Reply, what: string): void {
-  // The caller of a change is no field of an entity; a kind is one of two words.
+  // The caller of a change is not a field of an entity, and a kind has only two values.
   const answered = `${text.replace(/"by":"[^"]*"/g, '')} ${decodeURIComponent([...headers.values()].join(' ').replace(/%(?![\da-f]{2})/gi, '%25'))}`;
   const sent = `${decodeURIComponent(path)} ${Buffer.isBuffer(body) ? '' : JSON.stringify(body)}`;
   const [known, hidden] = [new Set<string>(), new Set<string>()];
@@ -434,7 +430,10 @@ function expectNothingHidden(caller: Caller, { path, body }: Request, { text, he
   expect(found, what).toEqual([]);
 }
 
-/** An entity that is answered has exactly the fields that its caller may read; to a writer who reads none, its key. */
+/**
+ * Fails if an entity in a response has other fields than the caller may read; a writer without read access gets the
+ * key.
+ */
 function expectFields({ entity, route, parts }: Target, caller: Caller, { path }: Request, reply: Reply): void {
   if (!entity || !reply.body || reply.status >= 300 || path.includes('explain')) return;
   const isEntity = parts[0] === 'operations' ? parts[1] === 'scan' : /^(GET|POST|PUT|PATCH)$/.test(route.method);
@@ -454,9 +453,9 @@ function expectFields({ entity, route, parts }: Target, caller: Caller, { path }
       (one) => one.entity.name === entity.name && entity.keyFields.every((field) => one.values[field] === item[field]),
     );
     if (!whole || visible.length === 0 || route.method !== 'GET') continue;
-    // A photo is put and deleted, and members come; a part copy in an index has some of the fields.
+    // Photos and counts change during the test, and a partial copy in an index contains only some fields.
     const changing = ['photo', 'counts', 'employeeCount'];
-    // A range leaves large fields out unless they are selected.
+    // A range omits large fields unless they are selected.
     const omitted = route.name === `${entity.name}-range` ? [...changing, ...entity.large] : changing;
     const shown = parts[1] === 'by' ? Object.keys(item) : visible;
     const wanted = pick(
@@ -484,7 +483,7 @@ describe.each(CALLERS)('$name', (caller) => {
         if (outcome === 'open') {
           const { success } = target.route;
           const fine = explain ? [200] : [success.status, ...(success.unread ? [204] : [])];
-          // There may have been no weekly check yet, and there is no former index.
+          // A weekly check may not have run yet, and no former index exists.
           if (/^operations-(verify|clean-up)-\w+$/.test(target.route.name)) fine.push(404);
           expect(fine, said).toContain(reply.status);
         } else expect(reply.status, said).toBe(outcome);

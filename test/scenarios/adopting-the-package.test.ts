@@ -10,7 +10,7 @@ import { endChild, spawnScript } from '../../local/instance/spawn-child.ts';
 import { PATIENCE_MS } from '../patience.ts';
 import { testStorage } from '../storage.ts';
 
-/** Another Functions app in another folder, with a model and an HTTP function of its own: test/adopter. */
+/** A Functions app in another folder with its own model and HTTP function: test/adopter. */
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const connectionString = testStorage(import.meta.url);
@@ -37,7 +37,7 @@ beforeAll(async () => {
   await mkdir(installed, { recursive: true });
   await run('tar', ['xzf', join(folder, filename), '-C', installed, '--strip-components=1']);
   await rm(library, { recursive: true });
-  // Without a registry: what the package declares, and nothing else, is where npm would install it.
+  // Without a registry: the declared dependencies, and nothing else, are placed where npm would install them.
   const { dependencies, peerDependencies } = JSON.parse(await readFile(join(installed, 'package.json'), 'utf8'));
   for (const name of Object.keys({ ...dependencies, ...peerDependencies, '@types/node': '' })) await link(name);
 });

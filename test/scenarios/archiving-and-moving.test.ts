@@ -39,7 +39,10 @@ const { desks } = deploy(
   }),
 );
 
-/** As employees, with numbers that two departments may both give: somebody else may come under the key that a move leaves. */
+/**
+ * Like employees, but with numbers that are not unique across departments, so that a move can free a key for another
+ * entity.
+ */
 const { movers } = deploy(
   defineEntity('movers', {
     schema: z.object({
@@ -84,7 +87,7 @@ const statusOf = async (operation: 'archive' | 'move', operationId: string, { na
   return { status, reason };
 };
 
-/** The message that a request sends, for a consumer of the test's own. */
+/** Sends a request and returns its message, so that the test can consume it. */
 async function transferOf(operation: 'archive' | 'move', one: Values, entity: Entity = employees): Promise<Transfer> {
   const operationId = await (operation === 'archive'
     ? requestArchive(engine, entity, one)
@@ -92,16 +95,19 @@ async function transferOf(operation: 'archive' | 'move', one: Values, entity: En
   return (await world.take('transfers', operationId)).body as Transfer;
 }
 
-/** A move waits for the claims of callers who may not be done. Those that are made here are done: by this clock they are over. */
+/**
+ * A move waits for the claims of unfinished writers. The claims of this file are finished, so this clock lets them
+ * expire.
+ */
 const later = (of: Engine): Engine => ({ ...of, now: () => Date.now() + of.timing.claimForMs });
 
-/** Handles the intent of the last change of one employee, and no other message. */
+/** Handles only the intent of the last change of an employee. */
 async function reconciled(one: Values): Promise<void> {
   const consumer = { engine, entities: [employees, movers], log: { warn: () => undefined, error: () => undefined } };
   await consumeIntent(consumer, await world.take('index-changes', String(one.employeeId)));
 }
 
-/** Runs a transfer as often as it has storage calls, with something else happening right before another one each time. */
+/** Repeats a transfer once for each of its storage calls, with an interruption right before that call. */
 async function interruptEverywhere(
   operation: 'archive' | 'move',
   happen: (one: Values, transfer: Transfer) => Promise<unknown>,
@@ -208,7 +214,7 @@ describe.each(['archive', 'move'] as const)('an %s whose message is delivered tw
       async (one, transfer) => {
         await runTransfer(engine, movers, transfer);
         if (operation === 'move') await patchEntity(engine, movers, there(one), { email: `n${one.email}` });
-        // Once for the departure, and, of a move, for the arrival and for the new email.
+        // Once for the departure and, in a move, for the arrival and the new email.
         for (let intents = operation === 'move' ? 3 : 1; intents > 0; intents -= 1) await reconciled(one);
         const heir = { ...one, firstName: 'Heir' };
         await createEntity(engine, movers, heir);

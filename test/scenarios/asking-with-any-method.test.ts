@@ -5,7 +5,7 @@ import { describe, expect, test } from 'vitest';
 import { eventually, useProduct } from '../product.ts';
 import { somebody } from '../world.ts';
 
-/** What a client gets for a method, a path or a body that no route takes. */
+/** The responses to methods, paths and bodies that no route accepts. */
 
 const product = useProduct(import.meta.url);
 const hr = product.as('hr');
@@ -120,7 +120,7 @@ test('paths in response headers are ASCII, whatever the keys are', async () => {
   expect((await reader('GET', next)).body.items).toHaveLength(1);
 });
 
-/** A request whose headers are these and no others. */
+/** Sends a request with exactly these headers. */
 async function ask(method: string, path: string, headers: Record<string, string>, body: string) {
   const authorization = `Bearer ${await product.token('hr')}`;
   const asked = send(new URL(path, product.url), { method, headers: { authorization, ...headers } });

@@ -13,9 +13,9 @@ import { eventually, useProduct } from '../product.ts';
 const REQUESTS = Number(process.env.ATTACK_REQUESTS ?? 1_500);
 const SEED = Number(process.env.ATTACK_SEED ?? Date.now() % 2 ** 31);
 const CONCURRENCY = 8;
-/** No request may take longer, on a busy machine. */
+/** The maximum duration of a request on a busy machine. */
 const ANSWER_WITHIN_MS = 60_000;
-/** Refused by the host, which has no function to ask: the request line or the headers are not HTTP, or too long. */
+/** Statuses of the host itself: the request line or the headers are not valid HTTP, or too long. */
 const REFUSED_BY_HOST = [400, 414, 431];
 const REMEMBERED = 200;
 
@@ -29,7 +29,7 @@ interface Received {
   readonly text: string;
 }
 
-/** Sends bytes as they are given: fetch would tidy the path up. */
+/** Sends raw bytes, because fetch normalizes the path. */
 function send(attack: Attack, headers: Record<string, string>): Promise<Received> {
   const { method, path, body, isChunked } = attack;
   const { hostname, port } = new URL(product.url);
@@ -55,7 +55,8 @@ function send(attack: Attack, headers: Record<string, string>): Promise<Received
       },
     );
     sent.on('error', (error: NodeJS.ErrnoException) => {
-      // The host may close an idle connection just as it is used again: https://nodejs.org/api/http.html#requestreusedsocket
+      // The host may close an idle connection at the moment of its reuse:
+      // https://nodejs.org/api/http.html#requestreusedsocket
       if (sent.reusedSocket && error.code === 'ECONNRESET') resolve(send(attack, headers));
       else reject(error);
     });
@@ -63,13 +64,13 @@ function send(attack: Attack, headers: Record<string, string>): Promise<Received
   });
 }
 
-/** The path without `.` and `..`, as the host reads it. */
+/** Removes `.` and `..` from a path, as the host does. */
 function resolved(path: string): string {
   const url = URL.parse(path, product.url);
   return url ? url.pathname + url.search : path;
 }
 
-/** The body, about the entity that the path names. */
+/** Returns the body with the key values of the path. */
 function aligned({ path, body, keyFields }: Attack): Attack['body'] {
   if (typeof body !== 'string' || keyFields.length === 0) return body;
   try {
@@ -105,7 +106,7 @@ async function tokens(): Promise<Record<Attack['who'], string | undefined>> {
   };
 }
 
-/** The roles that a token of this kind has for sure. */
+/** The roles that a token of this kind certainly has. */
 const ROLES_OF: Readonly<Record<Attack['who'], readonly string[]>> = {
   ...Object.fromEntries(WHO.map((who) => [who, []])),
   reader: ['reader'],
@@ -130,7 +131,7 @@ test(`${REQUESTS} hostile requests get described responses, no unexpected 5xx an
       const [name, segments] = kind.split(' ');
       const all = seen[name] ?? [];
       const found = all[Number(number) % Math.max(1, all.length)];
-      // Of the path of an entity, as many parts of its key as are asked for.
+      // The requested number of key parts from the path of an entity.
       if (!segments) return found ?? 'none';
       return (found ?? `${name}/none/none/none`)
         .split('/')
@@ -142,7 +143,7 @@ test(`${REQUESTS} hostile requests get described responses, no unexpected 5xx an
 
   function violate(attack: Attack, why: string): void {
     const { method, path, who, headers, body } = attack;
-    // Told apart by what is wrong and not by the values.
+    // Failures are distinguished by their cause and not by their values.
     const kind = `${attack.operationId}: ${why.replace(/\/api\/\S+/g, '')}`.slice(0, 400);
     const example = JSON.stringify({ who, method, path, headers, body: String(body ?? '') }).slice(0, 700);
     violations.set(kind, { example, times: (violations.get(kind)?.times ?? 0) + 1 });
@@ -188,7 +189,7 @@ test(`${REQUESTS} hostile requests get described responses, no unexpected 5xx an
       remember('id', /"(?:operationId|uploadId|id)":"([^"]+)"/.exec(received.text)?.[1]);
     } catch (error) {
       byStatus.set(0, (byStatus.get(0) ?? 0) + 1);
-      // A host that refuses a large body may close the connection while it is still sent.
+      // A host that rejects a large body may close the connection during the upload.
       const bytes = Buffer.byteLength(attack.body ?? '');
       if (bytes < 1_000_000) violate(attack, `no answer to ${bytes} bytes: ${String(error)}`);
     }
@@ -207,7 +208,7 @@ test(`${REQUESTS} hostile requests get described responses, no unexpected 5xx an
   const health = await product.as(undefined)('GET', '/api/health');
   expect(health.body).toMatchObject({ status: 'ok' });
 
-  // Whatever was written, the queue makes every index agree, and no message is given up on.
+  // Whatever was written, the queues make every index agree, and no message becomes poison.
   const operator = product.as('operator');
   for (const path of Object.keys(openapi.paths).filter((each) => each.startsWith('/api/operations/verify/')))
     await eventually(

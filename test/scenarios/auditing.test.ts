@@ -13,7 +13,7 @@ const bob = product.as('hr', 'bob@contoso.com');
 const operator = product.as(['operator', 'hr'], 'olga@contoso.com');
 const AUDIT = '/api/operations/audit';
 const container = AUDIT_CONTAINER;
-/** With more digits in a row than an id or an ETag ever has by chance. */
+/** More consecutive digits than a random id or an ETag contains. */
 const COUNT = 1_234_567_890;
 
 function now(): string {
@@ -44,7 +44,7 @@ test('records every change before the response: who, what, when, and no values',
   expect((await ann('POST', '/api/employees', { body: one })).status).toBe(201);
   const patched = await bob('PATCH', path, { body: { phone: 'another number', jobTitle: 'Clerk' } });
   expect(patched.headers.get('server-timing')).toMatch(/^storage;dur=[\d.]+;desc="\d+ transactions", audit;dur=[\d.]+/);
-  // What changes nothing is no change, and what is refused is none either.
+  // A write without changes and a rejected write are not recorded.
   const same = await bob('PATCH', path, { body: { jobTitle: 'Clerk' } });
   expect(same.headers.get('server-timing')).not.toContain('audit');
   expect((await bob('PATCH', path, { body: { phone: '' }, headers: { 'if-match': '"old"' } })).status).toBe(412);
@@ -91,7 +91,7 @@ test('records every change before the response: who, what, when, and no values',
   expect(new Set(changes.map(({ id }) => id)).size).toBe(changes.length);
   for (const value of ['secret number', 'another number', 'Clerk', String(COUNT), one.email, one.lastName])
     expect(JSON.stringify(await everyLine())).not.toContain(value);
-  // What queue functions do is no change of a caller's: it was recorded when it was asked for.
+  // The work of queue functions is not recorded again: the request that caused it was.
   await eventually(
     () => ann('GET', leaving ?? ''),
     ({ status }) => status === 404,
@@ -121,7 +121,7 @@ test('records what an operator does with poison messages', async () => {
 describe('a range of time', () => {
   const rows: string[] = [];
 
-  /** Two processes, each with a change every ten minutes, from 08:00 to 11:50. */
+  /** Two processes, each with a change every ten minutes from 08:00 to 11:50. */
   async function prepare(): Promise<void> {
     if (rows.length > 0) return;
     for (const by of ['first', 'second']) {
@@ -223,7 +223,7 @@ test('does not acknowledge a change that cannot be recorded, rejects further cha
   expect(await ann('POST', '/api/employees', { body: other })).toMatchObject(unavailable);
   expect((await ann('GET', `/api/employees/Unrecorded/${other.employeeId}`)).status).toBe(404);
   await client.create();
-  // It was done; by the time that the caller hears so, it is recorded.
+  // The write is recorded before the caller receives the failure.
   const again = await ann('PUT', `/api/employees/Unrecorded/${one.employeeId}`, { body: one });
   expect(again.status).toBe(200);
   expect(await changesSince(from)).toMatchObject([{ operation: 'create', row: `empid_${one.employeeId}` }]);

@@ -1,13 +1,13 @@
 import { describe, expect, test } from 'vitest';
 import { useProduct } from '../product.ts';
 
-/** Input that is longer or later than anything that can be stored is refused with a short answer. */
+/** Input beyond the limits of storage is rejected with a short response. */
 
 const product = useProduct(import.meta.url);
 const hr = product.as('hr');
 
 describe('a bound of a range', () => {
-  // Encoded, these fit into the 8 KB that the host accepts for a request line.
+  // URL-encoded, these values fit into the 8 KB that the host accepts for a request line.
   const bounds = ["'".repeat(2_500), 'x'.repeat(7_000), 'x'.repeat(513), '%'.repeat(513), 'é'.repeat(600)];
 
   test.each(['employees/Sales', 'reviews/Sales', 'orders/ALFKI', 'expenses/000001', 'logins/000001'])(
@@ -34,7 +34,7 @@ describe('a bound of a range', () => {
 });
 
 describe('a day after the year 9999', () => {
-  // Read as UTC, it is a day of the year 10000.
+  // In UTC, this instant is in the year 10000.
   const at = '9999-12-31T23:59:59-14:00';
   const path = `${encodeURIComponent(at)}/9b2cbe2c-36c6-4b4b-8a2b-0f4a2f0b1a11`;
 

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { useProduct } from '../product.ts';
 import { somebody } from '../world.ts';
 
-/** A page ends early where it would be too large. */
+/** A page ends before it becomes too large. */
 
 const product = useProduct(import.meta.url);
 const hr = product.as('hr');

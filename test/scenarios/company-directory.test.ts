@@ -26,7 +26,7 @@ describe('an employee over HTTP', () => {
     const etag = created.headers.get('etag') ?? '';
     const read = await reader('GET', `/api/employees/Sales/${values.employeeId}`);
     expect(read).toMatchObject({ status: 200, body: values });
-    // A reader is shown fewer fields, and gets an ETag of its own.
+    // A reader gets fewer fields and therefore another ETag.
     const ofView = read.headers.get('etag') ?? '';
     expect(ofView).not.toBe(etag);
     expect(ofView.startsWith(etag.slice(0, -1))).toBe(true);
@@ -175,7 +175,7 @@ describe('an employee over HTTP', () => {
 describe('many concurrent callers', () => {
   test('all succeed in changing one employee, or adding to one list', async () => {
     const { path } = await hire({ department: 'Crowd' });
-    // Who is told to try again, as this machine is slow, does so.
+    // Callers repeat a `busy` request, because this machine may be slow.
     const served = (...request: Parameters<typeof hr>) =>
       eventually(
         () => hr(...request),
@@ -239,7 +239,7 @@ describe('a range', () => {
     for (let count = 0; count < 2; count += 1) await hire({ department: 'Forged' });
     const { headers } = await reader('GET', '/api/employees/Forged?top=1');
     const token = /continuation=([^>&]+)/.exec(headers.get('link') ?? '')?.[1] ?? '';
-    // The last character but one, of which every bit counts; whatever it is, it is another one then.
+    // The last character but one, because each of its bits is significant.
     const forged = token.replace(/.(?=.$)/, (last) => (last === 'A' ? 'B' : 'A'));
     expect((await reader('GET', `/api/employees/Forged?top=1&continuation=${token}`)).status).toBe(200);
     for (const path of [

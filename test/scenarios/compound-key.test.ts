@@ -70,7 +70,7 @@ async function hire(department: string) {
   return one;
 }
 
-/** Rows of reviews that no employee is beside. */
+/** Returns the reviews without an employee. */
 async function orphans(): Promise<unknown[]> {
   const rows = [...(await rowsOf(world.storage, 'employees')), ...(await rowsOf(world.storage, 'formeremployees'))];
   const masters = new Set(
@@ -94,7 +94,7 @@ describe('an employee and its reviews', () => {
     expect(await withReviews(employees, one)).toEqual({ ...one, reviews: years.map((year) => reviewOf(one, year)) });
     expect(await costOf(() => withReviews(employees, one))).toBe(1);
     expect(await costOf(() => readEntity(engine, reviews, reviewOf(one, 2011)))).toBe(1);
-    // The employee, which each review touches, is as this process wrote it last.
+    // This process wrote the employee last, and each review touches the employee.
     expect(await costOf(() => review(one, 2013))).toBe(1);
     const { values } = await patchEntity(engine, reviews, reviewOf(one, 2011), { rating: 5 });
     expect(values).toEqual(reviewOf(one, 2011, { rating: 5 }));
@@ -109,7 +109,7 @@ describe('an employee and its reviews', () => {
 
   test('are all stored when forty are written concurrently', async () => {
     const one = await hire('Busy');
-    // Each of them touches the employee. The clock stands still, so that nobody gives up where this machine is slow.
+    // Each review touches the employee. The constant clock keeps callers from timing out on a slow machine.
     const now = Date.now();
     const patient = { ...engine, now: () => now };
     await Promise.all(

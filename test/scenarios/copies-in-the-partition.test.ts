@@ -12,9 +12,9 @@ import { dropTable } from '../../lib/storage/provision.ts';
 import { deploy } from '../fixtures/deploy.ts';
 import { expectIndexesToAgree, openWorld, rowsOf, type World } from '../world.ts';
 
-/** Intra-partition index: a value leads to one entity of the partition, and no other entity takes it over. */
+/** Intra-partition index: a value leads to one entity of the partition, and no other entity can take the value. */
 
-/** Without an index elsewhere whose claim would refuse the value first. */
+/** Without an inter-partition index, whose claim would reject the value first. */
 const { members } = deploy(
   defineEntity('members', {
     schema: z.object({ office: z.string(), memberId: z.string(), badge: z.string(), phone: z.string().optional() }),
@@ -49,7 +49,7 @@ const WRITES: Readonly<Record<string, (memberId: string, badge: string) => Promi
   },
 };
 
-/** Expects the write to be refused because of the badge, with the partition as it was. */
+/** Expects the write to be rejected because of the badge, and the partition to be unchanged. */
 async function expectRefusal(write: () => Promise<unknown>): Promise<void> {
   const before = await rows();
   const error = (await write().then(

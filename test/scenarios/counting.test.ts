@@ -11,10 +11,10 @@ import { deploy } from '../fixtures/deploy.ts';
 import { departments, employees } from '../fixtures/model.ts';
 import { expectIndexesToAgree, openWorld, rowsOf, somebody, type World } from '../world.ts';
 
-/** A department's employeeCount is exact, whoever comes and goes at the same time. */
+/** The employeeCount of a department is exact under concurrent writes. */
 
 const common = { table: 'boxes', access: { read: ['hr'], write: ['hr'] } } as const;
-/** Counted, and nothing else: without an index, without anything that is copied. */
+/** An entity that is only counted: without indexes and copied fields. */
 const declaredBoxes = defineEntity('boxes', {
   ...common,
   schema: z.object({ place: z.string(), boxId: z.string(), size: z.string() }),
@@ -41,7 +41,7 @@ const hire = (department: string, over = {}, engine = world.engine) =>
 describe('a maintained count', () => {
   test('is right after 32 concurrent creates and deletes', async () => {
     await createEntity(world.engine, departments, { department: 'Crowd' });
-    // Its clock stands still, so that nobody gives up where this machine is slow.
+    // The constant clock keeps callers from timing out on a slow machine.
     const now = Date.now();
     const patient = { ...world.engine, now: () => now };
     const early = await Promise.all(Array.from({ length: 16 }, () => hire('Crowd', {}, patient)));

@@ -14,7 +14,7 @@ import { localKeyRing, rotateLocalKey } from '../../lib/storage/local-key-ring.t
 import { departments, employees } from '../fixtures/model.ts';
 import { expectIndexesToAgree, openWorld, rowsOf, somebody, type World } from '../world.ts';
 
-/** An encrypted property is a ciphertext wherever it is stored, and opens only where it belongs. */
+/** Storage contains only the ciphertext of an encrypted property, which decrypts only in its own entity. */
 
 const SECRET = '295847284';
 let world: World;
@@ -31,7 +31,7 @@ const former = () => {
   return employees.archive;
 };
 
-/** As by a hand that knows no better. */
+/** Replaces properties directly in storage. */
 const breakSecret = ({ department, employeeId }: Values, nationalId = 'v1.broken') => {
   const key = { partitionKey: String(department), rowKey: `empid_${employeeId}` };
   return world.storage.table('employees').updateEntity({ ...key, nationalId }, 'Merge');
@@ -164,7 +164,7 @@ describe('a rotation of the key', () => {
     expect(await opened(employees, before)).toBe(SECRET);
     await expectIndexesToAgree(world.storage, employees);
 
-    // Every copy follows, so that the old key may go.
+    // Every copy is re-encrypted, so that the old key can be deleted.
     const sealed = (await everyRow()).filter((row) => row.EntityType === 'employees' && row.nationalId !== undefined);
     expect(new Set(sealed.map(({ nationalId }) => String(nationalId).split('.')[1]))).toEqual(new Set([current]));
   });

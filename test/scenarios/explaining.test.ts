@@ -9,7 +9,7 @@ import { rowsOf, somebody } from '../world.ts';
 const product = useProduct(import.meta.url);
 const hr = product.as('hr');
 
-/** Everything that is stored, once no message is left that would change it. */
+/** Returns all stored rows once the queues are empty. */
 async function settled(): Promise<unknown> {
   const queues = ['index-changes', 'transfers'].map((queue) => product.storage.queue(queue));
   for (let left = 1; left > 0; ) {
@@ -18,7 +18,7 @@ async function settled(): Promise<unknown> {
   }
   const tables = await Array.fromAsync(product.storage.tables.listTables());
   const rows = await Promise.all(tables.map(({ name = '' }) => rowsOf(product.storage, name)));
-  // The host has timers: every hour one notes how far it has come, and every night one makes an empty table.
+  // Timers of the host write progress rows every hour and create an empty table every night.
   return rows.flat().filter(({ EntityType }) => EntityType !== 'verify');
 }
 
@@ -51,7 +51,7 @@ test('an explanation lists what a request would do and its cost, and does none o
     const explained = await hr(method, `${where}${where.includes('?') ? '&' : '?'}explain=true`, { body });
     expect(explained.status, `${method} ${where}`).toBe(200);
     expect(await settled(), `${method} ${where} changed something`).toEqual(before);
-    // What was foretold is what it costs.
+    // The explanation predicts the cost of the real write.
     if (['archive', 'move'].some((last) => where.endsWith(last)) || method === 'DELETE') continue;
     const done = await hr(method, where, { body });
     expect(done.headers.get('server-timing'), `${method} ${where}`).toMatch(

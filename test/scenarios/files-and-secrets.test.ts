@@ -3,7 +3,7 @@ import { rotateLocalKey } from '../../lib/storage/local-key-ring.ts';
 import { type Reply, useProduct } from '../product.ts';
 import { rowsOf, somebody } from '../world.ts';
 
-/** Photos, long texts and secrets over HTTP: who may see and write which. */
+/** Photos, long texts and secrets over HTTP, and the roles that can read and write them. */
 
 const product = useProduct(import.meta.url);
 const hr = product.as('hr');
@@ -70,7 +70,7 @@ describe('a photo over HTTP', () => {
     const second = await put({ 'if-none-match': '*' });
     expect(second.status).toBe(412);
     expect(second.headers.get('etag')).toBe(etag);
-    // The rest of the entity is another matter.
+    // A role that cannot read the secret can still read the other fields.
     expect((await hr('PATCH', path, { body: { phone: '5' } })).status).toBe(200);
     expect((await put({ 'if-match': etag })).status).toBe(200);
     const remove = (header: string) => send('DELETE', `${path}/photo`, { headers: { 'if-match': header } });
@@ -112,7 +112,7 @@ describe('a photo over HTTP', () => {
     expect(await owner('POST', accept)).toMatchObject({ status: 200, body: { type: 'image/png' } });
     expect((await send('GET', `${path}/photo`)).status).toBe(200);
     const explain = (client: typeof owner) => client('PUT', `${path}/photo?explain=true`, { body: 'x' });
-    // An explanation of a write is for who may read the whole entity.
+    // Explaining a write requires read access to all fields.
     expect((await explain(owner)).status).toBe(403);
     expect((await explain(hr)).status).toBe(415);
   });

@@ -13,7 +13,10 @@ import type { Address } from '../../lib/storage/rows.ts';
 import { customers, departments, employees, model, movies, orders, reviews } from '../fixtures/model.ts';
 import { openWorld, rowsOf, somebody, type World } from '../world.ts';
 
-/** Whoever can write to a queue can forge a message: nothing may change but what the entities named stand for. */
+/**
+ * Anyone with write access to a queue can forge a message. A forged message must only change what the stored entities
+ * imply.
+ */
 
 let world: World;
 let people: Values[];
@@ -62,7 +65,7 @@ function pickKey({ department, employeeId }: Values = {}): Values {
   return { department, employeeId };
 }
 
-/** Keys that are there, of any table. */
+/** Returns the existing keys of all tables. */
 function addresses(): Address[] {
   return [...before].flatMap(([table, rows]) =>
     rows.map(({ partitionKey, rowKey }) => ({ table, partition: String(partitionKey), row: String(rowKey) })),

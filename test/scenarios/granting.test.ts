@@ -14,7 +14,7 @@ const ROW = { entity: 'employees', scope: 'own' };
 const PARTITION = { entity: 'expenses', scope: 'own', permissions: 'ra' };
 const UPLOAD = { type: 'image/png', bytes: 3 };
 
-/** An employee who may ask for grants, by the email, which is the subject of its token here. */
+/** An employee that can request grants. The email is the subject of its token. */
 async function employee() {
   const one = somebody({ department: 'Granting', email: `${randomUUID()}@contoso.com` });
   expect((await product.as('hr')('POST', '/api/employees', { body: one })).status).toBe(201);
@@ -99,7 +99,7 @@ test('an identity whose grants are revoked gets none until they are restored', a
   expect(Date.parse(given.expiresAt)).toBeLessThanOrEqual(grantsEndAt);
   expect(await statuses(one.ask, one.uploads)).toEqual([403, 403, 403]);
   expect(await statuses(other.ask, other.uploads)).toEqual([201, 201, 201]);
-  // What was given stays good until it ends, as the documentation says.
+  // Issued grants stay valid until they end, as documented.
   const headers = { accept: 'application/json' };
   expect((await fetch(`${given.url}?${given.token}`, { headers })).status).toBe(200);
   const restore = () => product.as('operator')('POST', '/api/operations/grants/restore', { body });

@@ -6,7 +6,7 @@ import { expenses } from '../fixtures/model.ts';
 import { type Reply, useProduct } from '../product.ts';
 import { somebody } from '../world.ts';
 
-/** A client writes whatever storage accepts, with its grant, straight to storage. Nobody else may suffer from it. */
+/** A client with a grant can write any row that storage accepts. Such a row must not affect other callers. */
 
 const product = useProduct(import.meta.url);
 const hr = product.as('hr');
@@ -34,7 +34,7 @@ interface Property {
 }
 type Bag = Readonly<Record<string, Property>>;
 
-/** Adds a row with the signature, as a client does. Answers whether storage took it. */
+/** Adds a row with the signature, as a client does. Returns whether storage accepted the row. */
 async function add(entity: string, row: string, bag: Bag): Promise<boolean> {
   const { url, token } = grants.get(entity) ?? { url: '', token: '' };
   const entries = Object.entries(bag).flatMap(([name, { type, value }]) => [
@@ -42,7 +42,7 @@ async function add(entity: string, row: string, bag: Bag): Promise<boolean> {
     ...(type ? [[`${name}@odata.type`, type] as const] : []),
   ]);
   const properties = JSON.stringify(Object.fromEntries(entries)).slice(1, -1);
-  // A property whose name is as that of a key in another case comes after the key.
+  // A property whose name differs from a key property only in case follows the key property.
   const keys = JSON.stringify({ PartitionKey: PARTITION, RowKey: row }).slice(0, -1);
   const response = await fetch(`${url}?${token}`, {
     method: 'POST',
@@ -138,7 +138,7 @@ const rowOf = (values: object) => buildKey(expenses.row, { employeeId: PARTITION
 const pathOf = ({ at, claimId }: { at: string; claimId: string }) =>
   `/api/expenses/${PARTITION}/${encodeURIComponent(at)}/${claimId}`;
 
-/** Every page. */
+/** Returns the items of all pages. */
 async function all(read: (path: string) => Promise<Reply>, first: string, of: 'items' | 'findings') {
   const found: Record<string, unknown>[] = [];
   for (let next: string | undefined = first; next; ) {

@@ -68,7 +68,7 @@ describe('npm run import', () => {
       row(3, { photo: 'none' }),
       '{"cut off',
       row(4, { photo }),
-      // Nothing of another's photo is changed by one that is refused.
+      // A rejected row must not change the photo of an accepted row.
       row(4, { age: -1, photo: { base64: `${PNG.slice(0, -4)}AAA=` } }),
     ];
     await writeFile(file, lines.join('\n'));

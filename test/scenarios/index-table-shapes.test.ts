@@ -17,7 +17,7 @@ const byCityAndLastName = customers.indexes.cityAndLastName as InterPartitionInd
 const byActor = movies.indexes.actor as InterPartitionIndex;
 const byDate = orders.indexes.date as InterPartitionIndex;
 
-/** The keys of its copies are among those that an entity may have. */
+/** Its copies have keys that an entity can have, too. */
 const { contacts } = deploy(
   defineEntity('contacts', {
     schema: z.object({ book: z.string(), id: z.string(), email: z.string() }),
@@ -76,7 +76,7 @@ describe('a derived field', () => {
     });
     const { values } = await patchEntity(world.engine, customers, one, { contactName: 'Bo Led' });
     expect(values.lastName).toBe('Led');
-    // What was read may be sent back as it is.
+    // A client may send back an entity as it was read.
     expect((await replaceEntity(world.engine, customers, one, { ...values, phone: '1' })).values).toMatchObject({
       lastName: 'Led',
       phone: '1',
@@ -132,7 +132,7 @@ describe('a part copy for each element of a list', () => {
       ['Oliver Twist', ['Jackie Coogan']],
       ['The Kid', film.cast],
     ]);
-    // The rest of it is where the key says, and not in the copy.
+    // The other fields are in the entity and not in the copy.
     expect(items[1]).toEqual({ genre: 'Comedy', title: 'The Kid', year: 1921, filmId: values.filmId, cast: film.cast });
     expect(await costOf(() => ofActor('Charlie Chaplin'))).toBe(1);
     expect((await ofActor('Charlie')).items).toEqual([]);

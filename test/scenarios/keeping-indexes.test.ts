@@ -139,7 +139,7 @@ test('a row of an index that an older release does not know is kept until the in
   expect(indexEntry && (await readRow(world.storage, indexEntry))).toMatchObject({
     properties: { SourceRow: `empid_${one.employeeId}` },
   });
-  // Its claim is of a writer who has been at work a moment ago.
+  // The writer of this claim was active a moment ago.
   const later = { ...world.engine, now: () => Date.now() + world.engine.timing.claimForMs };
   const built = await verifyPage(later, entity, {
     top: 1_000,

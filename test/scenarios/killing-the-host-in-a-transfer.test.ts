@@ -7,7 +7,7 @@ import { type KilledHost, openKilledHost, type Visited } from '../killed-host.ts
 import { countEach, countTried } from '../tried-faults.ts';
 import { expectIndexesToAgree } from '../world.ts';
 
-/** The host is killed between any two storage calls of an archive and of a move, and of what follows from them. */
+/** The host is killed between any two storage calls of an archive, of a move, and of their follow-up work. */
 
 let killed: KilledHost;
 beforeAll(async () => {

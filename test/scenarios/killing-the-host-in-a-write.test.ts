@@ -72,7 +72,7 @@ test('a create, a change, a delete and a photo are done completely or not at all
     { what: what('delete') },
   );
   const { engine } = killed.world;
-  // What a dead writer left behind goes a day later, and nothing else.
+  // A day later the leftovers of the dead writers are deleted, and nothing else.
   await collectOrphans({ ...engine, now: () => Date.now() + TWO_DAYS_MS }, [employees]);
   await countEach(
     photos,

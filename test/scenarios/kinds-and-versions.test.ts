@@ -4,7 +4,7 @@ import { defineUnion } from '../../lib/define/inheritance.ts';
 import { people } from '../fixtures/model.ts';
 import { useProduct } from '../product.ts';
 
-/** Several kinds of one thing in one table, and rows that an earlier version of the declaration has written. */
+/** Several kinds of an entity in one table, and rows of an earlier version of the declaration. */
 
 const product = useProduct(import.meta.url);
 const hr = product.as('hr');
@@ -67,7 +67,7 @@ describe('people of two kinds', () => {
     const { body } = await reader('GET', '/api/openapi.json');
     const { anyOf } =
       body.paths['/api/people/{country}/{personId}'].get.responses[200].content['application/json'].schema;
-    // The other one is what explain=true returns.
+    // The other branch is the response to explain=true.
     const [described] = anyOf;
     expect(
       (described.oneOf ?? described.anyOf).map((one: { properties: object }) => Object.keys(one.properties)),

@@ -24,7 +24,7 @@ import { employees, model, reviews } from '../fixtures/model.ts';
 import { countTried } from '../tried-faults.ts';
 import { openWorld, QUICK, somebody, type World } from '../world.ts';
 
-/** What is too large for a row: texts that go over several properties and then to a blob, and photos. */
+/** Values that are too large for a row: texts that span several properties or a blob, and photos. */
 
 let world: World;
 beforeAll(async () => {
@@ -50,7 +50,7 @@ const commentsOf = async (key: Values, entity: Entity = reviews) =>
 const photoOf = (key: Values, entity: Entity = employees) => ({ entity, key, field: 'photo' });
 const blobsIn = async (container: string) =>
   (await Array.fromAsync(world.storage.blobs.getContainerClient(container).listBlobsFlat())).map(({ name }) => name);
-/** As a container that was restored from before. */
+/** Deletes the blob of a value, as if the container had been restored from an older backup. */
 const lose = (container: string, value: unknown) =>
   world.storage.blobs.getContainerClient(container).deleteBlob((value as { blob: string }).blob);
 const costOf = (work: () => Promise<unknown>) =>
@@ -60,7 +60,7 @@ const costOf = (work: () => Promise<unknown>) =>
   });
 const later = () => ({ ...world.engine, now: () => Date.now() + 2 * DAY_MS });
 
-/** Of so many characters; some take two units, which must not be cut in two. */
+/** Returns a text of this length; some characters take two code units, which must not be separated. */
 const text = (length: number) =>
   'abc \u00e9\u4e16\u{1f600}'
     .repeat(Math.ceil(length / 8))
@@ -247,7 +247,7 @@ describe('a photo', () => {
         const found = await describeAttachment(world.engine, photoOf(one));
         const bytes = await readAttachment(world.engine, photoOf(one), found);
         expect(bytes.equals(found.type === 'image/png' ? PNG : JPEG)).toBe(true);
-        // What was acknowledged is there.
+        // Every acknowledged write is stored.
         if (isDone) expect(found.type).toBe('image/jpeg');
         referred.add(found.blob);
       });

@@ -17,7 +17,7 @@ import { model } from '../fixtures/model.ts';
 import { countTried } from '../tried-faults.ts';
 import { expectIndexesToAgree, openWorld, QUICK, type World } from '../world.ts';
 
-/** Index entities that outgrow their row move to a blob, and back, and nobody notices. */
+/** Index entities that outgrow their row move to a blob and back without a visible effect. */
 
 const { crowd: people } = deploy(
   defineEntity('crowd', {
@@ -43,7 +43,7 @@ beforeAll(async () => {
   world = await openWorld(import.meta.url, [people]);
 });
 
-/** Long, so that a few hundred of them outgrow a row. */
+/** Long values, so that a few hundred of them outgrow a row. */
 const person = (town: string, number: number, lastName: string) => ({
   town,
   personId: String(number).padStart(200, '0'),
@@ -135,7 +135,7 @@ describe('a list', () => {
     const consuming = (async () => {
       while (!isOver) await world.handleVisible();
     })();
-    // As a client does where storage, or others, were too slow for one of them.
+    // Repeats a failed request, as a client does when storage or concurrent writers were too slow.
     const put = async (batch: readonly Values[], attempts = 10): Promise<unknown[]> => {
       const answers = await putEntities(world.engine, people, batch).catch((error: RowkeyError) =>
         batch.map(() => error),

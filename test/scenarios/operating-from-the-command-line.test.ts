@@ -33,7 +33,7 @@ describe('npm run verify and reindex', () => {
       code: 0,
     });
     const storage = await storageOf(folder);
-    // The lists of the company follow the import by the queue, and an audit waits for no more than seconds.
+    // The queues update the company-wide lists after the import, and a check waits only seconds for them.
     const left = async () => (await storage.queue('index-changes').getProperties()).approximateMessagesCount;
     await expect.poll(left).toBe(0);
     const [row] = await Array.fromAsync(storage.table('employeesbyemail').listEntities());

@@ -88,7 +88,7 @@ describe('a message that cannot be handled', () => {
         entity: 'employees',
         table: 'employees',
         items: [],
-        // It has waited for longer than a day: a younger one would go back to its queue.
+        // The message is older than a day: a younger one would return to its queue.
         history: { id: text, since: 1, attempts: 0, waits: 9 },
       });
     for (let count = 0; count < 5; count += 1)
@@ -139,7 +139,7 @@ describe('logins', () => {
       status: 200,
       body: { succeeded: false },
     });
-    // A day away from what is kept, as midnight may come; where it begins and ends is tested with a clock that stands still.
+    // A day inside the limits, because midnight may pass. Tests with a constant clock cover the exact limits.
     for (const at of [daysAgo(62), daysAgo(-3), 'yesterday'])
       expect(await hr('POST', '/api/logins', { body: { employeeId, succeeded: true, at } })).toMatchObject({
         status: 400,
@@ -150,7 +150,7 @@ describe('logins', () => {
 
   test('of expired days are dropped by the timer, and nothing else is', async () => {
     const table = (days: number) => `logins${daysAgo(days).slice(0, 10).replaceAll('-', '')}`;
-    // What is a day old now may be two days old when the timer runs.
+    // A table that is a day old now may be two days old when the timer runs.
     const [past, longPast, kept] = [table(61), table(90), table(59)];
     const current = [table(0), table(-1)];
     const innocent = ['logins', 'loginsarchive20200101', 'logins20201301', 'loginss20200101'];
@@ -212,7 +212,7 @@ test('a batch writes the valid items, reports the others, and changes nothing th
   const good = Array.from({ length: 40 }, () => somebody({ department: 'Batch' }));
   const bad = { ...somebody({ department: 'Batch' }), age: -1 };
   const taken = somebody({ department: 'Batch', email: String(good[3]?.email) });
-  // The very same twice is done once, or refused twice; another under one key is refused.
+  // The same item twice is applied once or rejected twice; another item with the same key is rejected.
   const items = [...good, bad, taken, good[0], { ...good[1], firstName: 'Other' }, taken];
   const first = await hr('POST', '/api/employees/batch', { body: { items } });
   const statuses = (reply: typeof first) => reply.body.results.map(({ status }: { status: number }) => status);

@@ -13,7 +13,7 @@ import { countEach, countTried } from '../tried-faults.ts';
 import { expectIndexesToAgree, openWorld, somebody, type World } from '../world.ts';
 
 const CONCURRENCY = 8;
-/** The storage call at which a patch that takes an own row back commits. */
+/** The number of the storage call that commits a patch which takes a row back. */
 const WRITE_CALL = 6;
 
 let world: World;
@@ -32,7 +32,7 @@ const consume = (through: Engine, message: Message) =>
     message,
   );
 
-/** An audit of one department. */
+/** Verifies and repairs one department. */
 const repairDepartment = (through: Engine, department: string) =>
   verifyPage(through, employees, {
     position: { table: 0, after: { partition: department, row: '' }, left: 0 },
@@ -42,23 +42,24 @@ const repairDepartment = (through: Engine, department: string) =>
   });
 
 interface Scene {
-  /** What the interrupted party does, through its own engine. */
+  /** The work of the interrupted party, through its own engine. */
   readonly act: (through: Engine) => Promise<unknown>;
   readonly interrupt: () => Promise<unknown>;
 }
 
 const WHAT = 'Reconciler or writer overtaken by another, before and after each storage call';
-/** Checks every index once the trials of a test are over. */
+/** Checks every index after the trials of a test. */
 const expectAgreement = (entity: Entity) =>
   countTried({ what: WHAT, times: 0 }, () => expectIndexesToAgree(world.storage, entity));
 
-/** Plays a scene with the interruption right before and right after each of the act's storage calls. */
+/** Runs a scene with the interruption right before and right after each storage call of its act. */
 async function everywhere(set: () => Promise<Scene>, concurrency = CONCURRENCY): Promise<void> {
   const play = async ({ at, when }: { at: number; when: 'before' | 'after' }) => {
     const { act, interrupt } = await set();
     const client = interruptedHttpClient(at, interrupt, when);
     await act(world.engineThrough(client));
-    // Counting only, or there were fewer calls than at the counting: it comes afterwards, as no message may be lost.
+    // A counting run, or a run with fewer calls than counted: interrupts afterwards, so that every message is
+    // handled.
     if (at === 0 || client.calls < at) await interrupt();
     return client.calls;
   };
@@ -72,7 +73,10 @@ async function everywhere(set: () => Promise<Scene>, concurrency = CONCURRENCY):
   await countEach(points, play, { what: WHAT, concurrency });
 }
 
-/** An employee whose email was changed there; the intent of that is in the test's hands, and no other is about. */
+/**
+ * Changes the email of an employee and takes the intent of the change, so that the queues contain no other intent of
+ * it.
+ */
 async function changedEmail() {
   const one = somebody();
   const other = { email: `other-${one.email}`, lastName: `Other${one.employeeId}` };
@@ -94,7 +98,7 @@ describe('a reconciler that is overtaken at any call', () => {
         },
       };
     });
-    // No message is left that could put it right.
+    // No message is left that could repair a difference.
     await expectAgreement(employees).catch(async (error) => {
       await world.settle();
       throw error;
@@ -154,7 +158,7 @@ describe('a reconciler that is overtaken at any call', () => {
       const { one, intent } = await changedEmail();
       const { promise: goOn, resolve: release } = Promise.withResolvers<void>();
       const { promise: claimed, resolve: hasClaimed } = Promise.withResolvers<void>();
-      // Read, intent, claim (refused, as the row is there; read; taken), and then the transaction.
+      // Read, intent, claim (rejected because the row exists; read; replaced), and then the transaction.
       const paused = interruptedHttpClient(WRITE_CALL, () => {
         hasClaimed();
         return goOn;
@@ -217,7 +221,7 @@ describe('a reconciler that stalls until another has handled its message, and di
     return createEntity(engine, customers, { city: 'Bern', customerId, companyName: 'A', contactName: 'Ann First' });
   };
 
-  // What it inserts late no ETag can refuse: that is for the audit.
+  // No ETag can reject a late insert, so the check repairs its result.
   test.each([
     ['overwrites nothing', { phone: '2' }, { phone: '3' }],
     ['deletes nothing', { contactName: null }, { contactName: 'Ann First', phone: '3' }],
@@ -242,7 +246,7 @@ describe('a reconciler that stalls until another has handled its message, and di
     expect(count).toBeGreaterThan(3);
     const calls = Array.from({ length: count }, (_, index) => index + 1);
     await countEach(calls, play, { what: WHAT, concurrency: CONCURRENCY });
-    // No message is left that could put it right.
+    // No message is left that could repair a difference.
     await expectAgreement(customers);
   });
 });
@@ -256,12 +260,12 @@ describe('a writer that reconciles its own intent', () => {
         interrupt: () =>
           patch(one, { email: `later-${one.email}`, lastName: `Later${one.employeeId}` }).then(
             async () => consume(engine, await intentOf(one)),
-            // It is not there yet, or is being claimed.
+            // The row does not exist yet, or is being claimed.
             () => undefined,
           ),
       };
     });
-    // No message is left that could put it right.
+    // No message is left that could repair a difference.
     await expectIndexesToAgree(world.storage, employees);
   });
 
@@ -281,7 +285,7 @@ describe('a writer that reconciles its own intent', () => {
         },
       };
     });
-    // A claim of a writer that was refused.
+    // The claim of a rejected writer.
     await world.settle();
     await expectIndexesToAgree(world.storage, employees);
   });
@@ -334,7 +338,7 @@ describe('a writer that is overtaken at any call', () => {
     await expectAgreement(employees);
   });
 
-  /** A list of a department of its own that holds somebody who is not there. */
+  /** A list, in its own department, with a member that does not exist. */
   async function staleMember() {
     const one = { ...somebody(), department: `Stale${randomUUID()}` };
     const list = { EntityType: 'list', Members: JSON.stringify([one.employeeId]) };
@@ -379,7 +383,7 @@ describe('a writer that is overtaken at any call', () => {
           await repairDepartment(through, one.department);
           const copy = await world.storage.table('employees').getEntity(one.department, `email_${one.email}`);
           expect(copy.SourceRow).toBe(`empid_${hired ? other.employeeId : one.employeeId}`);
-          // Two of one value are what no audit mends.
+          // No check can repair two entities with the same value.
           for (const each of [one, other]) await deleteEntity(engine, employees, each).catch(() => undefined);
         },
         interrupt: async () => {

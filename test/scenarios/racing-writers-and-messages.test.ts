@@ -13,15 +13,15 @@ import { employees, model } from '../fixtures/model.ts';
 import { countTried } from '../tried-faults.ts';
 import { expectIndexesToAgree, openWorld, QUICK, rowsOf, type World } from '../world.ts';
 
-/** In all; SCHEDULES=100000 for a soak. */
+/** The total number; SCHEDULES=100000 for a soak. */
 const SCHEDULES = Number(process.env.SCHEDULES ?? 5_000);
-/** Run beside one another, on keys of their own, and checked together. */
+/** Schedules that run concurrently on keys of their own and are checked together. */
 const CONCURRENCY = 100;
 const PROCESSES = 3;
 const WHAT = 'Random schedule of writes, moves, archives and messages in three processes';
 /**
- * What a caller may be told when others write the same, or when this machine is slow, and then nobody knows whether it was
- * written; anything else is a fault of ours.
+ * Errors that callers can receive because of concurrent writers or a slow machine. The outcome of such a write may be
+ * unknown; any other error is a defect.
  */
 const EXPECTED = ['duplicate-key', 'duplicate-value', 'not-found', 'busy', 'storage-unavailable'];
 
@@ -41,10 +41,10 @@ const step = fc.oneof(
   { weight: 1, arbitrary: fc.record({ does: fc.constant('move' as const), id, department, to: department }) },
   { weight: 1, arbitrary: fc.record({ does: fc.constant('archive' as const), id, department }) },
 );
-/** Several writers, each in a process and with a list of steps of its own. */
+/** Several writers, each in a process and with its own list of steps. */
 const schedule = fc.array(fc.array(step, { minLength: 1, maxLength: 3 }), { minLength: 2, maxLength: 3 });
 type Schedule = typeof schedule extends fc.Arbitrary<infer Value> ? Value : never;
-/** And how messages are treated meanwhile. */
+/** The treatment of the messages during a schedule. */
 const delivery = fc.constantFrom('leave', 'once', 'twice at once', 'twice');
 const schedules = fc.record({
   all: fc.array(schedule, { minLength: CONCURRENCY, maxLength: CONCURRENCY }),
@@ -75,17 +75,17 @@ test(`writers that race, and messages that come twice, late and out of order, le
   );
 }, 7_200_000);
 
-/** One who was to be created, told from all others by a first name that nothing changes. */
+/** A create, identified by a first name that no other write changes. */
 interface Create {
   readonly firstName: string;
-  /** Of the entity in any of its lives, wherever it is. */
+  /** Identifies the entity in all of its incarnations and locations. */
   readonly who: string;
   readonly outcome: 'done' | 'refused' | 'unknown';
-  /** Whether anybody may have deleted it. */
+  /** Whether any writer may have deleted the entity. */
   readonly isDeleted: boolean;
 }
 
-/** The writers of one schedule, on entities of its own. Answers who was to be created. */
+/** Runs the writers of a schedule on its own entities and returns the creates. */
 async function race(writers: Schedule, number: number, processes: readonly Engine[]): Promise<Create[]> {
   const named = (one: Record<string, unknown>) => ({
     ...(one.department ? { department: `${one.department}${number}` } : {}),
@@ -111,7 +111,7 @@ async function race(writers: Schedule, number: number, processes: readonly Engin
   return creates;
 }
 
-/** What was checked is in the way of what comes. */
+/** Drops the checked entities, which would conflict with the next schedules. */
 async function empty(): Promise<void> {
   for (const table of ['employees', 'employeesbyemail', 'employeesbyid', 'employeesbylastname', 'formeremployees']) {
     await dropTable(world.storage, table);
@@ -132,7 +132,7 @@ async function act(
   return requestMove(engine, employees, values, { department: to });
 }
 
-/** Throws what no caller may be told. */
+/** Throws every error that a caller must not receive. */
 function outcomeOf(error: unknown): 'refused' | 'unknown' {
   if (error instanceof RowkeyError && error.code === 'storage-unavailable') return 'unknown';
   if (!(error instanceof RowkeyError)) throw error;
@@ -142,7 +142,7 @@ function outcomeOf(error: unknown): 'refused' | 'unknown' {
   throw error;
 }
 
-/** Handles what is on the queues while the writers write: some of it twice, some of it not yet, all of it at once. */
+/** Handles messages during the writes: some twice, some later, and all concurrently. */
 async function deliver(deliveries: readonly string[]): Promise<void> {
   const consumer = {
     engine: world.engine,
@@ -176,8 +176,8 @@ async function deliver(deliveries: readonly string[]): Promise<void> {
 }
 
 /**
- * Whoever was created is in exactly one of the live table and the archive, wherever it was moved meanwhile, unless it was deleted, or
- * may have been replaced in the archive by another of its key; and whoever was refused is in neither.
+ * Every created entity is in exactly one of the live table and the archive, unless it was deleted or replaced in the
+ * archive by another entity with its key; a rejected create is in neither.
  */
 async function expectOneOfEach(live: readonly Values[], creates: readonly Create[]): Promise<void> {
   const archived = await rowsOf(world.storage, 'formeremployees');

@@ -11,7 +11,7 @@ import { startLoad } from '../load.ts';
 import { testStorage } from '../storage.ts';
 import { countTried } from '../tried-faults.ts';
 
-/** The host holds a message for ten minutes, as in production: nothing may wait for that. */
+/** The host holds a message for ten minutes, as in production. No work may depend on the end of that time. */
 const AGREED_WITHIN_SECONDS = 90;
 /** KILLS=100 for a soak. */
 const KILLS = Number(process.env.KILLS ?? 2);

@@ -15,7 +15,7 @@ import { rowsOf } from '../world.ts';
 
 const OUTAGE_SECONDS = 90;
 const LOAD_SECONDS = 8;
-/** The longest delay that the outage can have brought about, the reminder behind it, and the work. */
+/** The longest delay that the outage can cause, plus the delay of the reminder, plus the work. */
 const AGREED_WITHIN_SECONDS = 300;
 
 const stops: (() => Promise<unknown>)[] = [];

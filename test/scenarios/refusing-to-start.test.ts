@@ -24,7 +24,7 @@ const usable = {
   TELEMETRY: 'console',
 };
 
-/** Starts the app with these settings, and returns when it answers. */
+/** Starts the app with these settings, and returns when it responds. */
 async function startWith(settings: Readonly<Record<string, string>>) {
   const logged: string[] = [];
   const host = await startFunctionsHost({
@@ -75,7 +75,7 @@ test.each([
   const reasons = logged.filter((line) => line.includes(setting));
   expect(reasons.length, logged.join('\n')).toBeGreaterThan(0);
   expect(logged.join('\n')).not.toContain('s3cret');
-  // What goes to Application Insights in Azure is printed here.
+  // The console shows the telemetry that Application Insights receives in Azure.
   expect(logged).toEqual(expect.arrayContaining([expect.stringMatching(/ start \(.*wrong-setting\)$/)]));
 });
 
@@ -89,7 +89,7 @@ test('fails timers and keeps messages in their queue while a setting is wrong', 
     timeout: PATIENCE_MS,
   });
   await queue('index-changes').sendMessage('{}');
-  // Five attempts five seconds apart would have made it poison.
+  // Five attempts five seconds apart would have made the message poison.
   await sleep(30_000);
   const left = async (name: string) => (await queue(name).getProperties()).approximateMessagesCount;
   expect([await left('index-changes'), await left('index-changes-poison')]).toEqual([1, 0]);

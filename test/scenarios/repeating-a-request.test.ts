@@ -10,7 +10,7 @@ import { eventually, useProduct } from '../product.ts';
 import { countEach, countTried } from '../tried-faults.ts';
 import { expectIndexesToAgree, openWorld, QUICK, rowsOf, somebody, type World } from '../world.ts';
 
-/** A caller that had no answer asks again with the same Idempotency-Key, and what it asked for is done once. */
+/** A caller without a response repeats its request with the same Idempotency-Key, and the request is executed once. */
 
 const product = useProduct(import.meta.url);
 const hr = product.as('hr');
@@ -92,7 +92,8 @@ describe('a create that is repeated', () => {
         const unlucky = world.engineThrough(faultyHttpClient(fault, at), QUICK);
         const first = createOnce(unlucky, entity, input, id).catch(() => undefined);
         const second = () => createOnce(world.engine, entity, input, id);
-        // Beside the first one, and then until it is not busy any more: a claim of a dead process holds for a while.
+        // Concurrently with the first request, and then until it is no longer busy: the claim of a dead process holds
+        // for a while.
         await Promise.all([first, second().catch(() => undefined)]);
         const done = await eventually(
           async () => ({

@@ -11,7 +11,7 @@ import { type Product, startProduct } from '../../local/instance/start-product.t
 import { deployedApp as testApp } from '../fixtures/deployed-app.ts';
 import { UNDER_FUNC } from '../under-func.ts';
 
-/** Published by Microsoft: earlier versions of this product used it. */
+/** The published emulator key, which earlier versions of this product used. */
 const PUBLISHED_KEY = 'Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==';
 const EMAIL = 'ann@contoso.com';
 const employee = { department: 'Sales', employeeId: '000001', email: EMAIL, firstName: 'Ann', lastName: 'Lee' };

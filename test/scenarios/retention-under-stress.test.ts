@@ -13,7 +13,7 @@ import { logins } from '../fixtures/model.ts';
 import { countTried } from '../tried-faults.ts';
 import { openWorld, type World } from '../world.ts';
 
-/** Days that are dropped while somebody writes them, and tables that the service has not finished dropping. */
+/** Days that are dropped during writes, and tables that the service is still dropping. */
 
 let world: World;
 beforeAll(async () => {
@@ -29,7 +29,7 @@ const tableOf = (offset: number, from = NOON) => `logins${day(offset, from).slic
 const at = (engine: Engine, now: number): Engine => ({ ...engine, now: () => now });
 const login = (offset: number, from = NOON) => ({ employeeId: '000123', at: day(offset, from), succeeded: true });
 
-/** As the service answers while it drops a table in the background; Azurite is done at once. */
+/** The response of the service while it drops a table in the background; Azurite drops tables immediately. */
 function beingDeleted(table: string): HttpClient & { isOver: boolean } {
   const storage = createDefaultHttpClient();
   const body = {
@@ -90,7 +90,7 @@ test('a batch creates the missing tables of its days', async () => {
 
 describe('a login of the last retained day', () => {
   test('that races the drop of its day is stored, dropped or rejected, and no expired day is left', async () => {
-    // The writer's clock is a second before midnight, the timer's a second after.
+    // The clock of the writer is a second before midnight, the clock of the timer a second after.
     const midnight = Date.parse('2026-11-21T00:00:00Z');
     const writer = at(world.engine, midnight - 1_000);
     const timer = at(world.engine, midnight + 1_000);
@@ -111,7 +111,7 @@ describe('a login of the last retained day', () => {
       const left = await listTables(world.storage, 'logins');
       expect(left.filter((table) => table < tableOf(-60, midnight + 1_000))).toEqual([]);
       const { items } = await readEntities(timer, logins, { employeeId: '000123' }, { top: 1_000 });
-      // What was acknowledged of days that are kept is there.
+      // Every acknowledged write of a kept day is stored.
       expect(items).toHaveLength((round + 1) * 6);
     };
     for (let round = 0; round < rounds; round += 1)

@@ -22,11 +22,11 @@ describe('a log tail', () => {
     const instants = Array.from({ length: 25 }, (_, index) => new Date(Date.UTC(2026, 10, 1 + index, 8)).toISOString());
     for (const at of [...instants].sort(() => Math.random() - 0.5))
       await create('expenses', { employeeId: '000001', at, amount: 10.5, category: 'Meals' });
-    // A tie, and one of somebody else.
+    // A row with the same value, and a row of another owner.
     await create('expenses', { employeeId: '000001', at: instants.at(-1), amount: 3, category: 'Meals' });
     await create('expenses', { employeeId: '000002', amount: 1, category: 'Meals' });
     const newest = [instants.at(-1), ...[...instants].reverse()];
-    // The first page with a link makes, or reads, the secret that signs it: once for a process.
+    // The first page with a link creates or reads the signing secret, once per process.
     await hr('GET', '/api/expenses/000001?top=1');
     const first = await hr('GET', '/api/expenses/000001?top=10');
     expect(first.body.items.map(({ at }: { at: string }) => at)).toEqual(newest.slice(0, 10));

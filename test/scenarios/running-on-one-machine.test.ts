@@ -12,12 +12,12 @@ import { PATIENCE_MS } from '../patience.ts';
 import { envFor, ROOT, runCommand, shell, startCommand, useStartProcess } from '../start-process.ts';
 import { UNDER_FUNC } from '../under-func.ts';
 
-/** Of every emulator that was not given another. */
+/** The key that every emulator uses by default. */
 const PUBLISHED_KEY = 'Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==';
 
 const started = useStartProcess();
 
-/** What runs with this folder among its arguments. */
+/** Returns the processes with this folder among their arguments. */
 const processesOn = async (data: string) =>
   (await promisify(execFile)('ps', ['-A', '-o', 'args'])).stdout.split('\n').filter((line) => line.includes(data));
 
@@ -51,7 +51,7 @@ describe('npm start', () => {
     const [connection, key] = [await running.run('secret', 'storage'), await running.run('secret', 'host')];
     const own = openStorage({ connectionString: connection.said.trim() });
     await expect(own.queue('index-changes').getProperties()).resolves.toBeDefined();
-    // What any web page knows.
+    // A value that any web page knows.
     const published = connection.said.trim().replace(/AccountKey=[^;]+/, `AccountKey=${PUBLISHED_KEY}`);
     const page = openStorage({ connectionString: published }).queue('index-changes');
     await expect(page.sendMessage('{}')).rejects.toMatchObject({ statusCode: 403 });
@@ -59,7 +59,7 @@ describe('npm start', () => {
       const init = { method: 'POST', headers: { 'content-type': 'application/json', ...headers }, body: '{}' };
       return (await fetch(`${running.url}/admin/functions/roll-periods`, init)).status;
     };
-    // Core Tools ask for no key.
+    // Core Tools require no key.
     if (!UNDER_FUNC) expect(await runTimer({})).toBe(401);
     expect(await runTimer({ 'x-functions-key': key.said.trim() })).toBe(202);
     const { storageKey, hostKey } = await secretsIn(folder);
@@ -103,7 +103,7 @@ describe('npm start', () => {
       if (answer?.status === 201) acknowledged.push(employeeId);
     });
     await writing[0];
-    // Ctrl-C, twice, in the middle of it.
+    // Ctrl-C twice during the start.
     running.child.kill('SIGINT');
     expect(await running.end('SIGINT')).toBe(0);
     await Promise.all(writing);
@@ -161,14 +161,14 @@ describe('npm start', () => {
     const complained = text(npmShell.stderr);
     await vi.waitFor(() => access(join(data, 'instance.json')), { timeout: PATIENCE_MS });
     npmShell.kill('SIGTERM');
-    // Both outputs end with the last process that has them.
+    // Both outputs end with the last process that holds them.
     await said;
     expect(await complained).toBe('');
     await expect(access(join(data, 'instance.json'))).rejects.toThrow('ENOENT');
     expect(await processesOn(data)).toEqual([]);
   });
 
-  // In the order in which they are made.
+  // In the order of their creation.
   test.each(['lock', 'azurite', 'identity-key.json'])(
     'asked to stop while it starts, when %s is there, it does not become ready first',
     async (name) => {
@@ -192,9 +192,9 @@ describe('npm start', () => {
     const data = join(started.folder, 'gone');
     const orphaned = await startCommand(data);
     const ask = await orphaned.as('hr');
-    // The emulator may write while it goes.
+    // The emulator may write while it ends.
     await rm(data, { recursive: true, maxRetries: 10 });
-    // Or there may be nothing to write out. The row is written in memory; the audit log, in a blob, cannot be.
+    // The emulator may also have nothing to write. It keeps the row in memory; it cannot write the audit log, a blob.
     expect((await ask('POST', 'departments', { department: 'Lost' })).status).toBe(503);
     const ended = once(orphaned.child, 'close', { signal: AbortSignal.timeout(PATIENCE_MS) });
     orphaned.child.kill('SIGTERM');

@@ -8,7 +8,10 @@ import { launchBrowser } from '../browser.ts';
 import { useProduct } from '../product.ts';
 import { somebody } from '../world.ts';
 
-/** Pages in a real browser, with the script of docs/browsers.md as it stands: of an origin that is allowed, and of another. */
+/**
+ * Pages in a real browser, with the unchanged script of docs/browsers.md, from an allowed origin and from another
+ * one.
+ */
 
 interface Seen {
   readonly status: number;
@@ -23,7 +26,7 @@ interface Grant {
   readonly partition: string;
 }
 
-// What there is in the page.
+// The globals of the page.
 declare const API: string;
 declare const ROWS: Record<string, string>;
 declare function call(method: string, path: string, body?: object, headers?: Record<string, string>): Promise<Seen>;
@@ -41,7 +44,7 @@ const server = createServer((_request, response) => {
 });
 await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
 const { port } = server.address() as AddressInfo;
-/** To a browser they are two, though one server answers for both. */
+/** Two origins for the browser, served by one server. */
 const allowed = `http://127.0.0.1:${port}`;
 const other = `http://localhost:${port}`;
 
@@ -62,13 +65,13 @@ afterAll(async () => {
   server.close();
 });
 
-/** A page of that origin, whose user has a token of this role. */
+/** Opens a page of an origin for a user with a token of this role. */
 async function open(origin: string, role: Role): Promise<Page> {
   if (typeof browser === 'string') throw new Error(browser);
   const page = await browser.newPage();
   const given = { API: product.url, TOKEN: await product.token(role, one.email) };
   await page.addInitScript((values) => Object.assign(globalThis, values), given);
-  // The reporter takes what a failure in the page names for a file, and cannot do with a folder.
+  // The reporter treats a failure location in the page as a file, and fails for a folder.
   await page.goto(`${origin}/page.html`);
   return page;
 }
@@ -236,7 +239,7 @@ describe('the cache of a browser', () => {
       const origin = (await ask('GET', asked, { headers: { origin: allowed } })).headers.get('vary') ?? '';
       expect(origin.split(/, */).sort(), asked).toEqual(['Authorization', 'Origin']);
     }
-    // The ETag of either view stands for the same state of the entity.
+    // The ETags of both views stand for the same state of the entity.
     const change = (etag: string, phone: string) =>
       hr('PATCH', pathOfTwo, { body: { phone }, headers: { 'if-match': etag } });
     expect((await change(etags[1] ?? '', '1')).status).toBe(200);
@@ -254,7 +257,7 @@ test('the browser rejects a page of another origin: for the API, tables and blob
     series: await granted('messagehours', 'rau'),
     upload: (await ask('POST', `${path}/photo/uploads`, { body: { type: 'image/png', bytes: 3 } })).body,
   };
-  // With a preflight and without, each. The answer is its status, or that there is none.
+  // With and without a preflight. The result is the status, or that the browser got no response.
   const tryAll = async ({ path, own, series, upload }: typeof given) => {
     const row = `${series.url}(PartitionKey='${series.partition}',RowKey='2026-11-21')?${series.token}`;
     const tries = {
@@ -288,7 +291,7 @@ test('the browser rejects a page of another origin: for the API, tables and blob
   expect(
     complaints.filter((text) => text.includes(`from origin '${other}' has been blocked by CORS policy`)),
   ).toHaveLength(6);
-  // Nothing was the matter with them but the origin; and what would have changed something was not sent.
+  // Only the origin made these requests fail, and no changing request was sent.
   expect((await product.as('hr')('GET', `/api/messagehours/${one.employeeId}/2026-11-21`)).status).toBe(404);
   const taken = await open(allowed, 'reader');
   expect(await taken.evaluate(tryAll, given)).toEqual({

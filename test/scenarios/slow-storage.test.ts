@@ -8,13 +8,13 @@ import { countEach, countTried } from '../tried-faults.ts';
 import { expectIndexesToAgree, openWorld, somebody, type World } from '../world.ts';
 
 /**
- * A writer gives up well before its intent is seen: so a reconciler never judges a transaction that may still commit. With a
- * call that takes longer than the writer has, the writer is over in time, and what arrives late is made to agree.
+ * A writer gives up before its intent becomes visible, so that a reconciler never judges a transaction that may still
+ * commit. A call that outlasts the time of the writer arrives late, and the indexes agree in the end.
  */
 
-/** A writer gives up so long before its intent is seen that a busy machine is no reason to be later. */
+/** The minimum time between the end of a writer and the visibility of its intent, with a margin for a busy machine. */
 const HASTY: Timing = { commitWithinMs: 2_500, claimForMs: 18_000, hideIntentForSeconds: 20, settleWithinMs: 15_000 };
-/** Longer than a commit may take, and over before its claims are. */
+/** Longer than the time for a commit and shorter than the life of a claim. */
 const TOO_LONG_MS = HASTY.commitWithinMs + 500;
 
 let world: World;
@@ -50,7 +50,7 @@ describe('a storage call that takes longer than the time limit of the writer', (
             expect(error).toBeInstanceOf(RowkeyError);
             expect(['busy', 'storage-unavailable']).toContain((error as RowkeyError).code);
           }
-          // From the intent on; the read and the claims before it have time of their own.
+          // Starts with the intent; the read and the claims before it have their own limit.
           expect(performance.now() - since).toBeLessThan(TOO_LONG_MS + HASTY.hideIntentForSeconds * 1_000);
         },
         { what, concurrency: 8 },
@@ -86,7 +86,7 @@ describe('a storage call that takes longer than the time limit of the writer', (
       code: 'storage-unavailable',
     });
     expect(performance.now() - since).toBeLessThan(lateMs);
-    // It arrives all the same, before its intent is seen.
+    // The transaction arrives anyway, before its intent is visible.
     await world.settle();
     expect(await expectIndexesToAgree(world.storage, employees)).toContainEqual(one);
   });

@@ -20,10 +20,10 @@ beforeAll(async () => {
 });
 
 interface Deed {
-  /** Makes what the deed needs, faultlessly. */
+  /** Creates the prerequisites of the deed without faults. */
   readonly prepare: (one: Values) => Promise<unknown>;
   readonly act: (engine: Engine, one: Values) => Promise<unknown>;
-  /** What is there once the deed was acknowledged: undefined for nothing. */
+  /** The expected entity after an acknowledged deed; undefined if there is none. */
   readonly after: (one: Values) => Values | undefined;
 }
 
@@ -61,7 +61,7 @@ const DEEDS: Readonly<Record<string, Deed>> = {
   },
 };
 
-/** Everything that a fault can be injected at: each call of the deed, in each way. */
+/** Every fault at every call of the deed. */
 async function points(deed: (engine: Engine) => Promise<unknown>): Promise<{ fault: Fault; at: number }[]> {
   const counting = faultyHttpClient();
   await deed(world.engineThrough(counting));
@@ -119,7 +119,7 @@ describe('a consumer that dies at any call', () => {
   const log = { warn: () => undefined, error: () => undefined };
   const consumerOf = (engine: Engine) => ({ engine, entities: model.list, log });
 
-  /** Every message of a queue, left where it is. */
+  /** Returns every message of a queue without deleting it. */
   async function messagesOf(queue: string) {
     const client = world.storage.queue(queue);
     const found: { id: string; receipt: string; text: string }[] = [];

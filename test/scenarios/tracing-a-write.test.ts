@@ -1,6 +1,6 @@
 import { expect, test, vi } from 'vitest';
 
-// Before the product is started, which takes it over.
+// Set before the product starts, because it inherits the environment.
 vi.stubEnv('TELEMETRY', 'console');
 
 import { PATIENCE_MS } from '../patience.ts';
@@ -11,7 +11,7 @@ const product = useProduct(import.meta.url);
 const hr = product.as('hr');
 const PATIENCE = { timeout: PATIENCE_MS, interval: 50 };
 
-/** The lines of each tree that was printed, by what its first line says. */
+/** The lines of each printed tree, by its first line. */
 function trees(): { head: string; lines: string[] }[] {
   const all: { head: string; lines: string[] }[] = [];
   for (const line of product.logged.map((logged) => logged.replace(/^\[info\] \S+ /, '')))
@@ -76,7 +76,7 @@ test('metrics are counted, and contain neither keys nor values', async () => {
     'metric rowkey.reconcile.lag: ',
   ])
     await vi.waitUntil(() => product.logged.some((line) => line.includes(metric)), PATIENCE);
-  // Six digits may be in a random id.
+  // A random id may contain six digits.
   const said = product.logged.join('\n').replace(/\btrace [0-9a-f]{32}\b/g, 'trace');
   for (const secret of [one.email, one.employeeId, 'Personal', 'Secretive', 'sig=']) expect(said).not.toContain(secret);
 });

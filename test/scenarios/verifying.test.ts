@@ -18,7 +18,7 @@ import { departments, employees } from '../fixtures/model.ts';
 import { countTried } from '../tried-faults.ts';
 import { expectIndexesToAgree, openWorld, rowsOf, somebody, type World } from '../world.ts';
 
-/** Whatever was broken by hand is found, and put right beside writers. */
+/** A check finds every manual change, and repairs it while writers run. */
 
 const text = z.string().min(1);
 const { marks } = deploy(
@@ -67,7 +67,7 @@ async function audit(
 const table = (name: string) => world.storage.table(name);
 const keyOf = (one: Values) => addressOf(employees, one);
 
-/** A list as in a table that was restored, while its blob went with the list of after. */
+/** A list of a restored table, whose blob was deleted with the newer list. */
 const lostList = (partitionKey: string, rowKey: string) => ({
   partitionKey,
   rowKey,
@@ -75,7 +75,10 @@ const lostList = (partitionKey: string, rowKey: string) => ({
   MembersBlob: JSON.stringify({ blob: `gone/${partitionKey}`, length: 40_000, sha256: 'x' }),
 });
 
-/** What is done to one employee by hand, and what an audit has to say of it: twice where both sides see it, until one is repaired. */
+/**
+ * A manual change to an employee and the expected findings: twice if both sides show the difference before the
+ * repair.
+ */
 const BREAKS: readonly [string, (one: Values) => Promise<unknown>, Partial<Finding>, Partial<Finding>?][] = [
   [
     'a copy in the partition that is gone',
@@ -234,7 +237,7 @@ describe('a consistency check', () => {
     await expect(patchEntity(world.engine, employees, one, { lastName: 'Other' })).rejects.toEqual(refused);
     await expect(readByList(world.engine, employees, index, one, { top: 10 })).rejects.toEqual(refused);
     expect((await readEntity(world.engine, employees, one)).values).toEqual(one);
-    // The email of who was refused is free again, and not only when the intent would be looked at anyway.
+    // The email of a rejected writer is free immediately, and not only when the intent becomes visible.
     await world.handleVisible();
     await hire({ email: other.email });
     await audit(employees, true);

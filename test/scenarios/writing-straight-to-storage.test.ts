@@ -3,7 +3,7 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { useProduct } from '../product.ts';
 import { somebody } from '../world.ts';
 
-/** A phone hands in expense claims and counts its messages with a signature, past the API. */
+/** A phone adds expense claims and counts messages directly in storage, with a signature. */
 
 const product = useProduct(import.meta.url);
 const hr = product.as('hr');
@@ -18,7 +18,7 @@ beforeAll(async () => {
 const grantFor = async (entity: string, permissions: string) =>
   (await own('POST', '/api/grants', { body: { entity, scope: 'own', permissions } })).body;
 
-/** As 9999-12-31 less the instant, in ticks of 100 ns: what the API makes of `at`. */
+/** 9999-12-31 less the instant in ticks of 100 ns, the form in which the API stores `at`. */
 const rowKey = (at: string, claimId: string) =>
   `${String(3_155_378_975_999_999_999n - (BigInt(Date.parse(at)) * 10_000n + 621_355_968_000_000_000n)).padStart(19, '0')}_${claimId}`;
 
