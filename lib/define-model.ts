@@ -21,8 +21,8 @@ const RESERVED: Reserved = {
  * Declares all that an app stores: the whole is validated and linked. Throws a plain error with a sentence for everything that is
  * wrong with it.
  */
-export function defineModel<const Declared extends readonly DeclaredEntity[]>(
-  declaration: ModelDeclaration<Declared>,
+export function defineModel<const Declared extends readonly DeclaredEntity[], const Roles extends readonly string[]>(
+  declaration: ModelDeclaration<Declared, Roles>,
 ): Model<Declared> {
-  return linkModel(declaration, { reserved: RESERVED, patterns });
+  return linkModel<Declared>(declaration, { reserved: RESERVED, patterns });
 }

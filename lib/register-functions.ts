@@ -45,7 +45,7 @@ function registerHooks(app: FunctionsApp, runtime: Runtime): void {
 }
 
 function registerRoutes(app: FunctionsApp, runtime: Runtime): void {
-  const routes = createRoutes(runtime.entities);
+  const routes = createRoutes(runtime.model);
   const handlers = createHandlers(runtime.app, routes);
   // Every route but three requires a token; a key in a URL would be a second secret.
   const authLevel = 'anonymous';
@@ -83,7 +83,7 @@ export const TIMERS: Readonly<Record<string, Timer>> = {
     async run(runtime, context) {
       const engine = await runtime.readyEngine(context);
       const until = Date.now() + VERIFY_FOR_MS;
-      for (const entity of runtime.entities.filter(canVerify)) {
+      for (const entity of runtime.model.list.filter(canVerify)) {
         const run = await continueVerifyRun(engine, entity, { until, rate: VERIFY_TRANSACTIONS_A_SECOND });
         const report = `${entity.name}: ${run.looked} rows compared, ${run.found} do not agree.`;
         if (run.found > 0) context.error(report);
@@ -95,7 +95,7 @@ export const TIMERS: Readonly<Record<string, Timer>> = {
   'collect-orphans': {
     schedule: '0 20 1 * * *',
     async run(runtime, context) {
-      const { looked, deleted } = await collectOrphans(await runtime.readyEngine(context), runtime.entities);
+      const { looked, deleted } = await collectOrphans(await runtime.readyEngine(context), runtime.model.list);
       context.log(`${deleted} of ${looked} blobs deleted.`);
     },
   },
@@ -105,7 +105,7 @@ export const TIMERS: Readonly<Record<string, Timer>> = {
     async run(runtime, context) {
       const until = Date.now() + DRAIN_FOR_MS;
       const engine = await runtime.readyEngine(context);
-      await drainPoison({ engine, entities: runtime.entities, log: context }, { until });
+      await drainPoison({ engine, entities: runtime.model.list, log: context }, { until });
     },
   },
   ...Object.fromEntries(patterns.flatMap((pattern) => timerOf(pattern))),
@@ -116,7 +116,7 @@ function timerOf({ isUsed, timer }: Pattern): [string, Timer][] {
   if (!timer) return [];
   const run: Timer['run'] = async (runtime, context) => {
     const engine = await runtime.readyEngine(context);
-    const entities = [...runtime.entities, operations].filter((entity) => isUsed(entity));
+    const entities = [...runtime.model.list, operations].filter((entity) => isUsed(entity));
     await timer.run(engine, entities, { until: Date.now() + PATTERN_FOR_MS, log: (text) => context.log(text) });
   };
   return [[timer.name, { schedule: timer.schedule, run }]];

@@ -6,7 +6,7 @@ import { createStore } from './store/store.ts';
 import type { Entities, Store } from './store/store-types.ts';
 
 /** A model whose entities are known by name. */
-type AnyModel<All extends Entities> = Pick<Model, 'list'> & { readonly entities: All };
+type AnyModel<All extends Entities> = Omit<Model, 'entities'> & { readonly entities: All };
 
 export type RowkeyOptions<All extends Entities> = { readonly model: AnyModel<All> } & (
   | RowkeySettings
@@ -34,7 +34,7 @@ export interface Rowkey<All extends Entities = Entities> {
  * request and every call of the store fails with `wrong-setting`.
  */
 export function createRowkey<All extends Entities>({ model, ...settings }: RowkeyOptions<All>): Rowkey<All> {
-  const runtime = createRuntime(model.list, settings);
+  const runtime = createRuntime(model, settings);
   return {
     model,
     store: createStore<All>(model.list, { engine: () => runtime.readyEngine(console), record: runtime.record }),

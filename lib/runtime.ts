@@ -1,7 +1,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createAuthenticator } from './access/token.ts';
-import type { Entity } from './define/entity.ts';
+import type { Model } from './define/define-model.ts';
 import type { Consumer } from './engine/consume/consume.ts';
 import type { Log } from './engine/consume/poison.ts';
 import { createEngine, type Engine } from './engine/engine.ts';
@@ -21,7 +21,7 @@ import { MINUTE_MS } from './time.ts';
 
 /** What the functions of an app work with: everything is opened at its first use and kept. */
 export interface Runtime {
-  readonly entities: readonly Entity[];
+  readonly model: Omit<Model, 'entities'>;
   /**
    * Checks every setting and starts telemetry. If a setting is invalid, reports the reason to the console and to
    * Application Insights, and from then on every function refuses to work. It does not throw: the real host would go on with
@@ -48,9 +48,10 @@ const inProcess = AsyncLocalStorage.snapshot();
 
 /** Opens nothing, and so cannot fail. */
 export function createRuntime(
-  entities: readonly Entity[],
+  model: Omit<Model, 'entities'>,
   { telemetry = {}, ...options }: RowkeySettings | UnusableSettings,
 ): Runtime {
+  const entities = model.list;
   let refusal = 'refusal' in options ? options.refusal : undefined;
   let guarded: Promise<void> | undefined;
 
@@ -65,7 +66,7 @@ export function createRuntime(
   const engine = once(() => createEngine(storage(), { keys }));
   const audit = once(() => createAuditLog(engine()));
   const signer = once(() => tableSasSigner(storage()));
-  const authenticate = once(() => createAuthenticator(settings().auth));
+  const authenticate = once(() => createAuthenticator(settings().auth, model));
 
   /** Sends nothing to storage or the vault: that they cannot be reached now is no wrong setting. Throws `wrong-setting`. */
   async function checkSettings(): Promise<void> {
@@ -96,7 +97,7 @@ export function createRuntime(
   }
 
   return {
-    entities,
+    model,
     readyEngine,
     async start() {
       try {

@@ -3,7 +3,6 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect } from 'vitest';
-import type { Role } from '../lib/define/entity.ts';
 import { openStorage, type Storage } from '../lib/storage/storage.ts';
 import type { LocalApp } from '../local/instance/deployed-app.ts';
 import { signToken } from '../local/instance/identity-provider.ts';
@@ -38,9 +37,9 @@ export interface Product {
   readonly logged: readonly string[];
   /** Runs a timer function through the admin route and returns the status. */
   runTimer(name: string): Promise<number>;
-  token(role: Role | readonly Role[], email?: string): Promise<string>;
+  token(role: string | readonly string[], email?: string): Promise<string>;
   /** A client with a token of this role. Every response must match the OpenAPI description. */
-  as(role: Role | readonly Role[] | undefined, email?: string): Client;
+  as(role: string | readonly string[] | undefined, email?: string): Client;
 }
 
 /** An app under the functions host, the fixtures' app by default, on the test file's own storage; for the whole file. */
@@ -75,7 +74,7 @@ export function useProduct(
     );
     return described;
   };
-  const token = (role: Role | readonly Role[], email?: string) => {
+  const token = (role: string | readonly string[], email?: string) => {
     const { issuer, audience } = product.instance;
     return signToken({ folder, issuer, audience, role, ...(email ? { email } : {}) });
   };

@@ -6,7 +6,6 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, vi } from 'vitest';
-import type { Role } from '../lib/define/entity.ts';
 import { PATIENCE_MS } from './patience.ts';
 import { UNDER_FUNC } from './under-func.ts';
 
@@ -39,7 +38,7 @@ export interface StartProcess {
   commands(): string[];
   readonly url: string;
   /** Returns a client with a token of this role, as `npm run token` prints it. */
-  as(role: Role): Promise<Ask>;
+  as(role: string): Promise<Ask>;
   /** Runs a command of `local/` on the data folder of the instance and waits for its end. */
   run(script: string, ...words: readonly string[]): ReturnType<typeof runCommand>;
   /** Ends the instance and returns its exit code. */

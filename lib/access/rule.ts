@@ -1,4 +1,4 @@
-import type { Entity, Role } from '../define/entity.ts';
+import type { Entity } from '../define/entity.ts';
 import { RowkeyError } from '../errors.ts';
 import type { Caller } from './token.ts';
 
@@ -46,7 +46,7 @@ export function requireWholeReader(entity: Entity, caller: Roles): void {
 }
 
 /** The roles that may read all of these fields. Reading by a field reveals it, so an index requires all its fields. */
-export function rolesToReadBy({ access }: Entity, fields: readonly string[]): Role[] {
+export function rolesToReadBy({ access }: Entity, fields: readonly string[]): string[] {
   return access.read.filter((role) => fields.every((field) => access.restricted?.[field]?.includes(role) ?? true));
 }
 
@@ -60,7 +60,7 @@ export function checkMentions(entity: Entity, caller: Roles, input: unknown): vo
     });
 }
 
-function roleRequired({ name }: Entity, roles: readonly Role[]): RowkeyError {
+function roleRequired({ name }: Entity, roles: readonly string[]): RowkeyError {
   return new RowkeyError('forbidden', `The request requires a role that may read ${name}; the token has none.`, {
     accepted: roles.length > 0 ? roles.join(', ') : 'no role',
   });

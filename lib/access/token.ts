@@ -1,12 +1,13 @@
 import { createRemoteJWKSet, errors, type JWTVerifyGetKey, jwtVerify } from 'jose';
 import { z } from 'zod';
-import { ROLES, type Role } from '../define/entity.ts';
+import type { Model } from '../define/define-model.ts';
+import type { VerifiedBy } from '../define/entity.ts';
 import { RowkeyError } from '../errors.ts';
 
 export interface Caller {
   readonly subject: string;
-  readonly roles: readonly Role[];
-  /** The text claims of the token by name; `email` only if the issuer has verified it. */
+  readonly roles: readonly string[];
+  /** The text claims of the token by name. A claim that `own` of an entity names is left out unless the issuer has verified it. */
   readonly claims: Readonly<Record<string, string>>;
 }
 
@@ -28,11 +29,8 @@ const Claims = z.looseObject({
   roles: z.array(z.unknown()).catch([]),
 });
 
-/** The values of `xms_edov` in Entra ID for a verified domain owner. https://learn.microsoft.com/entra/identity-platform/migrate-off-email-claim-authorization */
-const VERIFIED_DOMAIN: readonly unknown[] = [true, 1, '1', 'true'];
-
 /** Throws `forbidden` unless the caller has one of the roles. */
-export function requireRole(caller: Caller, roles: readonly Role[]): void {
+export function requireRole(caller: Caller, roles: readonly string[]): void {
   if (roles.some((role) => caller.roles.includes(role))) return;
   throw new RowkeyError(
     'forbidden',
@@ -47,7 +45,11 @@ export function requireRole(caller: Caller, roles: readonly Role[]): void {
  * Verifies bearer tokens of one identity provider. Its keys are fetched at first use and cached. Only RS256 is accepted,
  * which excludes `none` and a public key used as a shared secret.
  */
-export function createAuthenticator({ issuer, audience, jwksUri }: IdentityProvider): Authenticate {
+export function createAuthenticator(
+  { issuer, audience, jwksUri }: IdentityProvider,
+  model: Pick<Model, 'list' | 'roles'>,
+): Authenticate {
+  const trusted = trustedClaims(model);
   const key = keysOf(jwksUri);
   const options = {
     issuer,
@@ -61,7 +63,7 @@ export function createAuthenticator({ issuer, audience, jwksUri }: IdentityProvi
     if (!token) throw new RowkeyError('unauthenticated', 'The request has no bearer token.');
     try {
       const { payload } = await jwtVerify(token, key, options);
-      return toCaller(Claims.parse(payload));
+      return toCaller(Claims.parse(payload), { roles: model.roles, trusted });
     } catch (error) {
       if (error instanceof RowkeyError) throw error;
       // Without the cause, which contains the claims. The signature is checked before the expiry.
@@ -71,21 +73,41 @@ export function createAuthenticator({ issuer, audience, jwksUri }: IdentityProvi
   };
 }
 
-function toCaller(payload: z.infer<typeof Claims>): Caller {
-  const { sub, roles } = payload;
-  const texts = Object.entries(payload).filter(
-    (claim): claim is [string, string] =>
-      typeof claim[1] === 'string' && (claim[0] !== 'email' || isEmailVerified(payload)),
-  );
-  return { subject: sub, roles: ROLES.filter((role) => roles.includes(role)), claims: Object.fromEntries(texts) };
+interface TrustedClaim {
+  readonly claim: string;
+  readonly verifiedBy: VerifiedBy;
 }
 
-/**
- * Some issuers accept any unverified address, also that of another person. An issuer that sends neither claim has verified
- * nothing.
- */
-function isEmailVerified({ email_verified, xms_edov }: z.infer<typeof Claims>): boolean {
-  return email_verified === undefined ? VERIFIED_DOMAIN.includes(xms_edov) : email_verified === true;
+/** The claims by which the model finds the entities of a caller. */
+function trustedClaims({ list }: Pick<Model, 'list'>): TrustedClaim[] {
+  return list.flatMap(({ access: { own } }) =>
+    own && 'claim' in own ? [{ claim: own.claim, verifiedBy: own.verifiedBy ?? {} }] : [],
+  );
+}
+
+function toCaller(
+  payload: z.infer<typeof Claims>,
+  { roles, trusted }: { readonly roles: readonly string[]; readonly trusted: readonly TrustedClaim[] },
+): Caller {
+  const isUsable = (name: string) =>
+    trusted.every(({ claim, verifiedBy }) => claim !== name || isVerified(payload, verifiedBy));
+  const texts = Object.entries(payload).filter(
+    (claim): claim is [string, string] => typeof claim[1] === 'string' && isUsable(claim[0]),
+  );
+  return {
+    subject: payload.sub,
+    roles: roles.filter((role) => payload.roles.includes(role)),
+    claims: Object.fromEntries(texts),
+  };
+}
+
+/** The first of the claims that the token has decides. */
+function isVerified(payload: Readonly<Record<string, unknown>>, verifiedBy: VerifiedBy): boolean {
+  const claims = Object.entries(verifiedBy);
+  const decisive = claims.find(([claim]) => payload[claim] !== undefined);
+  if (!decisive) return claims.length === 0;
+  const [claim, values] = decisive;
+  return values.some((value) => value === payload[claim]);
 }
 
 /** The provider's keys. If they are unavailable, the error is `identity-unavailable`, because the token may be valid. */

@@ -32,6 +32,7 @@ export interface Declaration<
   Indexes extends IndexesOf<Exclude<keyof Shape & string, Encrypted>> = IndexesOf<
     Exclude<keyof Shape & string, Encrypted>
   >,
+  Role extends string = string,
 > {
   /** Unknown fields are refused. Every field is stored under its own name. */
   readonly schema: z.ZodObject<Shape>;
@@ -75,7 +76,7 @@ export interface Declaration<
   readonly derived?: Partial<Readonly<Record<keyof Shape & string, (values: Values) => unknown>>>;
   /** Fields that count the entities of another declaration in the same table and partition: nobody writes them. */
   readonly counts?: Partial<Readonly<Record<keyof Shape & string, DeclaredEntity>>>;
-  readonly access: Access<keyof Shape & string>;
+  readonly access: Access<keyof Shape & string, Role>;
   /** Seconds for which a client may go on with what it read without asking again; without it, it asks each time. */
   readonly maxAge?: number;
 }
@@ -118,11 +119,12 @@ export function defineEntity<
   Counting extends string = never,
   Copied extends string = never,
   Parent extends DeclaredEntity = never,
+  const Role extends string = string,
 >(
   name: Name,
-  declaration: Declaration<Shape, Partition, Row, Encrypted, Indexes> &
+  declaration: Declaration<Shape, Partition, Row, Encrypted, Indexes, Role> &
     NamedParts<Large, Attached, Derived, Counting, Copied, Parent>,
-): DeclaredEntity<Shape, Name, FieldsOf<Partition> | FieldsOf<Row>, Indexes> &
+): DeclaredEntity<Shape, Name, FieldsOf<Partition> | FieldsOf<Row>, Indexes, Role> &
   Typed<{
     readonly partition: Partition;
     readonly row: Row;
@@ -132,7 +134,7 @@ export function defineEntity<
     readonly decided: Derived | Counting | Copied;
     readonly parent: Parent['name'];
   }> {
-  const entity = naming(name, () => compile<Shape, Partition, Row, Encrypted, Name, Indexes>(name, declaration));
+  const entity = naming(name, () => compile<Shape, Partition, Row, Encrypted, Name, Indexes, Role>(name, declaration));
   const errors = naming(name, () => validationErrors(entity, declaration.schema));
   if (errors.length > 0) throw new Error(errors.join('\n'));
   return entity;
@@ -154,10 +156,11 @@ function compile<
   Encrypted extends keyof Shape & string,
   Name extends string,
   Indexes extends IndexesOf<Exclude<keyof Shape & string, Encrypted>>,
+  Role extends string,
 >(
   name: Name,
-  declaration: Declaration<Shape, Partition, Row, Encrypted, Indexes>,
-): DeclaredEntity<Shape, Name, FieldsOf<Partition> | FieldsOf<Row>, Indexes> {
+  declaration: Declaration<Shape, Partition, Row, Encrypted, Indexes, Role>,
+): DeclaredEntity<Shape, Name, FieldsOf<Partition> | FieldsOf<Row>, Indexes, Role> {
   const { table, key, archive, access, attachments = {}, denormalized = [] } = declaration;
   const describing = Object.keys(attachments).map((field) => [field, Attachment.optional()]);
   const schema = declaration.schema.extend(Object.fromEntries(describing)).strict() as unknown as z.ZodObject<Shape>;
@@ -186,7 +189,7 @@ function compile<
     version: declaration.version ?? 1,
     upgrades: withoutPrototype(declaration.upgrades ?? {}),
     childOf: declaration.childOf,
-    access: access as Access,
+    access: access as Access<string, Role>,
     series: undefined,
     maxAge: declaration.maxAge,
   });

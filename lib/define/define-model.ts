@@ -1,4 +1,4 @@
-import type { DeclaredEntity, Entity, Linked } from './entity.ts';
+import type { Access, DeclaredEntity, Entity, Linked } from './entity.ts';
 import { indexTables, remoteTables } from './index-entries.ts';
 import { linkEntities } from './link-entities.ts';
 import type { Pattern } from './pattern.ts';
@@ -6,9 +6,29 @@ import { type Reserved, validateModel } from './validate-model.ts';
 import { withoutPrototype } from './without-prototype.ts';
 
 /** What an app declares. */
-export interface ModelDeclaration<Declared extends readonly DeclaredEntity[]> {
-  readonly entities: Declared;
+export interface ModelDeclaration<
+  Declared extends readonly DeclaredEntity[],
+  Roles extends readonly string[] = readonly string[],
+> {
+  /** The roles that a token may have (its claim `roles`), and that `access` of the entities may name. */
+  readonly roles: Roles;
+  /** The role that runs the operations: consistency checks, poison messages, the audit log. */
+  readonly operatorRole: NoInfer<Roles[number]>;
+  readonly entities: Declared & OnlyRoles<Declared, NoInfer<Roles[number]>>;
 }
+
+/** A sentence for the compiler to show in the place of an entity that names another role. */
+type OnlyRoles<Declared extends readonly DeclaredEntity[], Role extends string> = {
+  readonly [Index in keyof Declared]: Exclude<RolesOf<Declared[Index]>, Role> extends never
+    ? unknown
+    : `"${Exclude<RolesOf<Declared[Index]>, Role>}" is not a role of the model`;
+};
+/** None for an entity whose roles the compiler does not know: they are validated all the same. */
+type RolesOf<One> = One extends { readonly access: Access<string, infer Role> }
+  ? string extends Role
+    ? never
+    : Role
+  : never;
 
 /** The entities of a model by name, each typed by its declaration. */
 export type EntitiesOf<Declared extends readonly DeclaredEntity[]> = {
@@ -20,18 +40,32 @@ export interface Model<Declared extends readonly DeclaredEntity[] = readonly Dec
   readonly entities: EntitiesOf<Declared>;
   /** The same in the order of the declaration. */
   readonly list: readonly Entity[];
+  readonly roles: readonly string[];
+  readonly operatorRole: string;
+}
+
+/** A declaration whose roles the compiler has checked, or cannot. */
+interface ModelShape<Declared extends readonly DeclaredEntity[]> {
+  readonly roles: readonly string[];
+  readonly operatorRole: string;
+  readonly entities: Declared;
 }
 
 /** Validates and links a model. Throws a plain error with a sentence for everything that is wrong with it. */
 export function linkModel<const Declared extends readonly DeclaredEntity[]>(
-  { entities }: ModelDeclaration<Declared>,
+  { entities, roles, operatorRole }: ModelShape<Declared>,
   { reserved, patterns }: { readonly reserved: Reserved; readonly patterns: readonly Pattern[] },
 ): Model<Declared> {
-  const errors = validateModel(entities, reserved);
+  const errors = validateModel({ entities, roles, operatorRole }, reserved);
   refuse(errors);
   const list = linkEntities(entities, patterns);
   refuse([...list.flatMap((entity) => [...patternErrors(entity)]), ...tableErrors(list)]);
-  return Object.freeze({ entities: byName<Declared>(list), list });
+  return Object.freeze({
+    entities: byName<Declared>(list),
+    list,
+    roles: Object.freeze([...roles]),
+    operatorRole,
+  });
 }
 
 function* patternErrors(entity: Entity): Generator<string> {

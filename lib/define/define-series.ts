@@ -7,8 +7,13 @@ import { inheritedNameErrors } from './validate-entity.ts';
 
 type SlotsOptions = Omit<Slots, 'perRow'> & { readonly perRow?: number };
 
-type SeriesDeclaration<Shape extends z.ZodRawShape, Partition extends string, Row extends string> = Pick<
-  Declaration<Shape, Partition, Row>,
+type SeriesDeclaration<
+  Shape extends z.ZodRawShape,
+  Partition extends string,
+  Row extends string,
+  Role extends string,
+> = Pick<
+  Declaration<Shape, Partition, Row, never, Record<never, never>, Role>,
   'schema' | 'table' | 'key' | 'access'
 > & { readonly slots: SlotsOptions };
 
@@ -23,10 +28,13 @@ export function defineSeries<
   const Partition extends string,
   const Row extends string,
   const Name extends string = string,
+  const Role extends string = string,
 >(
   name: Name,
-  { slots, ...declaration }: SeriesDeclaration<Shape, Partition, Row>,
-): DeclaredEntity<Shape, Name, FieldsOf<Partition> | FieldsOf<Row>, Record<never, never>> & { readonly series: Slots } {
+  { slots, ...declaration }: SeriesDeclaration<Shape, Partition, Row, Role>,
+): DeclaredEntity<Shape, Name, FieldsOf<Partition> | FieldsOf<Row>, Record<never, never>, Role> & {
+  readonly series: Slots;
+} {
   const { first, last, perRow = last - first + 1 } = slots;
   const refuse = (why: string) => new Error(`Entity "${name}": ${why}`);
   for (const error of inheritedNameErrors('slot', [slots.name])) throw refuse(error);
@@ -38,7 +46,21 @@ export function defineSeries<
     );
   if (!Number.isInteger(perRow) || perRow < 1 || perRow > MAX_SLOTS_IN_ROW)
     throw refuse(`a row would hold ${perRow} slots; perRow must be a whole number from 1 to ${MAX_SLOTS_IN_ROW}.`);
-  const entity = defineEntity<Shape, Partition, Row, never, Name>(name, declaration);
+  const entity = defineEntity<
+    Shape,
+    Partition,
+    Row,
+    never,
+    Name,
+    Record<never, never>,
+    never,
+    never,
+    never,
+    never,
+    never,
+    never,
+    Role
+  >(name, declaration);
   const keyFields: readonly string[] = entity.keyFields;
   const other = Object.keys(entity.columns).find((field) => !keyFields.includes(field));
   if (other)

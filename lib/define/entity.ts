@@ -8,22 +8,17 @@ import type { AttachmentDeclaration } from './reference.ts';
 /** The fields of an entity as its schema parsed them. */
 export type Values = Readonly<Record<string, unknown>>;
 
-export const ROLES = ['reader', 'hr', 'operator'] as const;
-export type Role = (typeof ROLES)[number];
-
-export interface Access<Field extends string = string, Through = DeclaredEntity> {
+export interface Access<Field extends string = string, Role extends string = string, Through = DeclaredEntity> {
   readonly read: readonly Role[];
   readonly write: readonly Role[];
   /** Fields that only these roles may read. */
-  readonly restricted?: Partial<Readonly<Record<Field, readonly Role[]>>>;
+  readonly restricted?: Partial<Readonly<Record<Field, readonly string[]>>>;
   /**
    * How the entities of a caller are found: one entity, by a claim of the caller's token, such as `oid` or `sub`, and this
-   * unique index of one field (`email` counts only if the issuer says that it is verified); or all entities in the partition
-   * that the caller's entity of `through` leads to, with what a grant may allow on them (of `raud`).
+   * unique index of one field; or all entities in the partition that the caller's entity of `through` leads to, with what a
+   * grant may allow on them (of `raud`).
    */
-  readonly own?:
-    | { readonly claim: string; readonly index: string }
-    | { readonly through: Through; readonly permissions: string };
+  readonly own?: ClaimOwner | { readonly through: Through; readonly permissions: string };
 }
 
 /** Each calendar period (UTC) has a table of its own, which is dropped as a whole. */
@@ -34,6 +29,22 @@ export interface Period<Field extends string = string> {
   /** How many whole periods are kept besides the current one. */
   readonly keep: number;
 }
+
+export interface ClaimOwner {
+  /** A claim of the token that is a text. */
+  readonly claim: string;
+  /** The unique index that has the claim as its one field. */
+  readonly index: string;
+  /**
+   * Claims by which the issuer says that the value is verified, with the values that say so, in this order: the first claim
+   * that a token has decides, and without any of them the value is not used. With `{}`, every value of the issuer counts.
+   * Required for every claim but `oid` and `sub`, which nobody chooses: at some issuers anybody may give the address of
+   * another person.
+   */
+  readonly verifiedBy?: VerifiedBy;
+}
+
+export type VerifiedBy = Readonly<Record<string, readonly (string | number | boolean)[]>>;
 
 type Indexes = Readonly<Record<string, Index>>;
 
@@ -46,6 +57,7 @@ export interface DeclaredEntity<
   Name extends string = string,
   KeyField extends string = string,
   Of extends Indexes = Indexes,
+  Role extends string = string,
 > {
   readonly name: Name;
   readonly schema: z.ZodObject<Shape>;
@@ -84,7 +96,7 @@ export interface DeclaredEntity<
   readonly upgrades: Readonly<Record<number, (values: Values) => Values>>;
   /** The entity whose key this one's begins with (compound key pattern). */
   readonly childOf: DeclaredEntity | undefined;
-  readonly access: Access;
+  readonly access: Access<string, Role>;
   /** Set for a data series: its counts. */
   readonly series: Slots | undefined;
   /** Seconds for which clients may cache what they read. */
@@ -105,7 +117,7 @@ interface Links {
   readonly countedBy: readonly Counted[];
   readonly childOf: Entity | undefined;
   readonly children: readonly Entity[];
-  readonly access: Access<string, Entity>;
+  readonly access: Access<string, string, Entity>;
 }
 
 /** The linked form of a declaration, typed by it. */

@@ -19,7 +19,8 @@ type UnionDeclaration<
   Row extends string,
   Of extends Kinds,
   Indexes extends IndexesOf<keyof Shape & string>,
-> = Omit<Declaration<Shape, Partition, Row, never, Indexes>, 'encrypted' | 'large'> & { readonly kinds: Of };
+  Role extends string,
+> = Omit<Declaration<Shape, Partition, Row, never, Indexes, Role>, 'encrypted' | 'large'> & { readonly kinds: Of };
 
 /** One kind, with what it shares with the others. */
 type Kind<Shape extends z.ZodRawShape, Name extends string, Own extends z.ZodObject> = z.infer<z.ZodObject<Shape>> &
@@ -43,15 +44,16 @@ export function defineUnion<
   Counting extends string = never,
   Copied extends string = never,
   Parent extends DeclaredEntity = never,
+  const Role extends string = string,
 >(
   name: Name,
   {
     kinds,
     schema,
     ...declaration
-  }: UnionDeclaration<Shape, Partition, Row, Of, Indexes> &
+  }: UnionDeclaration<Shape, Partition, Row, Of, Indexes, Role> &
     NamedParts<never, Attached, Derived, Counting, Copied, Parent>,
-): DeclaredEntity<Shape, Name, FieldsOf<Partition> | FieldsOf<Row>, Indexes> & {
+): DeclaredEntity<Shape, Name, FieldsOf<Partition> | FieldsOf<Row>, Indexes, Role> & {
   readonly union: z.ZodType<KindOf<Shape, Of>>;
 } & Typed<{
     readonly partition: Partition;
@@ -90,8 +92,9 @@ export function defineUnion<
     Derived,
     Counting,
     Copied,
-    Parent
-  >(name, { ...declaration, schema: whole } as Declaration<Shape, Partition, Row, never, Indexes> &
+    Parent,
+    Role
+  >(name, { ...declaration, schema: whole } as Declaration<Shape, Partition, Row, never, Indexes, Role> &
     NamedParts<never, Attached, Derived, Counting, Copied, Parent>);
   return frozenCopy({ ...entity, union: union as unknown as z.ZodType<KindOf<Shape, Of>> });
 }

@@ -9,7 +9,7 @@ interface Draft extends Entity {
   archive: Entity | undefined;
   counts: Readonly<Record<string, Entity>>;
   childOf: Entity | undefined;
-  access: Access<string, Entity>;
+  access: Access<string, string, Entity>;
   readonly denormalized: Denormalized[];
   readonly dependents: Denormalized[];
   readonly countedBy: Counted[];

@@ -1,7 +1,7 @@
 import { supportedMimeTypes } from 'file-type';
 import type { z } from 'zod';
 import { CALENDAR_UNITS } from './calendar.ts';
-import { type DeclaredEntity, isOneRow, isWrittenByClients, type Role } from './entity.ts';
+import { type DeclaredEntity, isOneRow, isWrittenByClients } from './entity.ts';
 import { type FieldSchema, fieldSchemas, isOptional } from './field-schema.ts';
 import { indexTables, isUnique } from './index-entries.ts';
 import type { Index } from './indexes.ts';
@@ -29,6 +29,8 @@ const MAX_KEEP = { day: 36_500, month: 1_200, year: 100 };
 const MAX_BUCKETS = 256;
 /** The largest whole number that JavaScript holds exactly has so many digits. */
 const MAX_WIDTH = 16;
+/** The issuer makes these up, and nobody chooses them: `sub` by OpenID Connect, `oid` at Entra ID. */
+const ISSUED_CLAIMS = ['oid', 'sub'];
 /** A text that begins with its day. */
 const DAY_FIRST = '^\\d{4}-\\d{2}-\\d{2}';
 
@@ -218,7 +220,7 @@ function* accessErrors(entity: DeclaredEntity): Generator<string> {
   for (const field of keyFields)
     if (Object.hasOwn(restricted, field))
       yield `the restricted field "${field}" is part of the key, which every path shows; a key field cannot be restricted.`;
-  for (const [field, roles] of Object.entries<readonly Role[] | undefined>(restricted))
+  for (const [field, roles] of Object.entries<readonly string[] | undefined>(restricted))
     if (!write.every((role) => roles?.includes(role)))
       yield `roles that write must be able to read the restricted field "${field}"; add ${write.filter((role) => !roles?.includes(role)).join(', ')} to its roles.`;
   for (const field of Object.keys(restricted))
@@ -229,6 +231,8 @@ function* accessErrors(entity: DeclaredEntity): Generator<string> {
       yield `the encrypted field "${field}" is not restricted; access.restricted must name the roles that read it.`;
   if (own && 'through' in own) yield* grantErrors(entity, own);
   if (own && 'index' in own) {
+    if (!own.verifiedBy && !ISSUED_CLAIMS.includes(own.claim))
+      yield `access.own trusts the claim "${own.claim}", which the issuer may not have verified; verifiedBy must name the claims that say so, or be {} if the issuer verifies every value. ${ISSUED_CLAIMS.join(' and ')} need none.`;
     const index = Object.hasOwn(indexes, own.index) ? indexes[own.index] : undefined;
     if (!index)
       yield `access.own names the index "${own.index}", which is not declared; it must be a unique index of one field.`;

@@ -18,12 +18,19 @@ export interface Reserved {
   readonly rowTypes: readonly string[];
 }
 
+interface ToValidate {
+  readonly entities: readonly DeclaredEntity[];
+  readonly roles: readonly string[];
+  readonly operatorRole: string;
+}
+
 /**
  * Everything that is wrong with a model as a whole, a sentence each; what is wrong with one entity alone is refused when the
  * entity is defined. `createRoutes` checks the same of the routes, which are made later.
  */
-export function validateModel(entities: readonly DeclaredEntity[], reserved: Reserved): string[] {
+export function validateModel({ entities, roles, operatorRole }: ToValidate, reserved: Reserved): string[] {
   const checks = [
+    roleErrors({ entities, roles, operatorRole }),
     nameErrors(entities, reserved),
     referenceErrors(entities),
     copyErrors(entities),
@@ -33,6 +40,25 @@ export function validateModel(entities: readonly DeclaredEntity[], reserved: Res
     overlapErrors(entities),
   ];
   return checks.flatMap((errors) => [...errors]);
+}
+
+/** Roles come in a claim of a token and in lists that are separated by commas. */
+const ROLE_NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,119}$/;
+
+function* roleErrors({ entities, roles, operatorRole }: ToValidate): Generator<string> {
+  for (const [position, role] of roles.entries()) {
+    if (!ROLE_NAME.test(role))
+      yield `The role ${JSON.stringify(role)} is not accepted; a role is 1 to 120 letters, digits, dots, hyphens and underscores, and begins with a letter or digit.`;
+    if (roles.indexOf(role) < position) yield `The role "${role}" is declared twice.`;
+  }
+  if (!roles.includes(operatorRole))
+    yield `operatorRole is "${operatorRole}", which is not a role of the model; ${roles.join(', ')} are.`;
+  for (const { name, access } of entities) {
+    const named = new Set([...access.read, ...access.write, ...Object.values(access.restricted ?? {}).flat()]);
+    for (const role of named)
+      if (role !== undefined && !roles.includes(role))
+        yield `Entity "${name}": access names the role "${role}", which is not a role of the model; ${roles.join(', ')} are.`;
+  }
 }
 
 function* nameErrors(entities: readonly DeclaredEntity[], reserved: Reserved): Generator<string> {

@@ -1,5 +1,5 @@
 import { requireRole } from '../access/token.ts';
-import type { Entity, Values } from '../define/entity.ts';
+import type { ClaimOwner, Entity, Values } from '../define/entity.ts';
 import { validateTexts } from '../define/validation.ts';
 import { RowkeyError } from '../errors.ts';
 import { indexFields, readByReference } from '../patterns/read-through-index.ts';
@@ -18,10 +18,15 @@ export async function readOwn({ app, caller }: RequestContext, entity: Entity): 
   if (claim === undefined)
     throw new RowkeyError('forbidden', `The token has no verified claim "${own.claim}".`, {
       field: own.claim,
-      accepted:
-        own.claim === 'email' ? 'email with email_verified: true, or with xms_edov' : `a token with ${own.claim}`,
+      accepted: `a token with ${own.claim}${verifiedBy(own)}`,
     });
   return readByReference(app.engine, entity, index, normalizeClaim(entity, indexFields(entity, index), claim));
+}
+
+/** ` and email_verified: true, or xms_edov: true or 1`, or nothing. */
+function verifiedBy({ verifiedBy: claims = {} }: ClaimOwner): string {
+  const said = Object.entries(claims).map(([claim, values]) => `${claim}: ${values.join(' or ')}`);
+  return said.length > 0 ? ` and ${said.join(', or ')}` : '';
 }
 
 /** The claim in the form in which the entity stores its field. Throws `forbidden` if no entity can have the value. */

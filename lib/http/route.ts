@@ -1,6 +1,6 @@
 import type { z } from 'zod';
 import type { Authenticate, Caller } from '../access/token.ts';
-import type { Entity, Role } from '../define/entity.ts';
+import type { Entity } from '../define/entity.ts';
 import type { Log } from '../engine/consume/poison.ts';
 import type { Engine } from '../engine/engine.ts';
 import type { AuditLog } from '../operations/audit-log.ts';
@@ -52,7 +52,7 @@ export interface Route {
   /** Without the prefix `api`. */
   readonly path: string;
   /** The caller needs one of these; undefined if the route needs no token. */
-  readonly roles: readonly Role[] | undefined;
+  readonly roles: readonly string[] | undefined;
   /** The accepted query parameters with their descriptions; all others are rejected. */
   readonly query?: Readonly<Record<string, string>>;
   readonly summary: string;
@@ -96,3 +96,6 @@ export function toPathTemplate(fields: readonly string[]): string {
 export function pathTo(...parts: readonly unknown[]): string {
   return ['/api', ...parts.map((part) => encodeURIComponent(String(part)))].join('/');
 }
+
+/** A route that needs the operator role, which the model names. */
+export type OperatorRoute = Omit<Route, 'roles'>;

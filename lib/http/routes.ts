@@ -1,8 +1,9 @@
 import { z } from 'zod';
+import type { Model } from '../define/define-model.ts';
 import { type Entity, withArchives } from '../define/entity.ts';
 import { canVerify } from '../operations/verify.ts';
 import { describeRoutes } from './openapi.ts';
-import type { Route } from './route.ts';
+import type { OperatorRoute, Route } from './route.ts';
 import { routeErrors } from './route-conflicts.ts';
 import { attachmentRoutes } from './routes/attachment-routes.ts';
 import { auditRoute } from './routes/audit-route.ts';
@@ -23,7 +24,7 @@ import { verifyRoutes } from './routes/verify-routes.ts';
  * All routes of a deployment. Throws a plain error with a sentence for every pair of routes that could match the same
  * request, so that a request never reaches the wrong route.
  */
-export function createRoutes(entities: readonly Entity[]): Route[] {
+export function createRoutes({ list: entities, operatorRole }: Pick<Model, 'list' | 'operatorRole'>): Route[] {
   const single = entities.filter(({ series }) => !series);
   const ofEntities = [
     ...entities.filter(({ series }) => series).flatMap(withEntity(seriesRoutes)),
@@ -37,7 +38,7 @@ export function createRoutes(entities: readonly Entity[]): Route[] {
       ]),
     ),
   ];
-  const operationRoutes = [
+  const operatorRoutes: OperatorRoute[] = [
     ...(entities.some((entity) => entity.access.own) ? revocationRoutes : []),
     ...poisonRoutes,
     auditRoute,
@@ -46,6 +47,9 @@ export function createRoutes(entities: readonly Entity[]): Route[] {
       .filter(({ encrypted }) => encrypted.length > 0)
       .flatMap(withEntity((entity) => [rewrapRoute(entity)])),
     ...entities.filter(canVerify).flatMap(withEntity(verifyRoutes)),
+  ];
+  const operationRoutes: Route[] = [
+    ...operatorRoutes.map((route) => ({ ...route, roles: [operatorRole] })),
     healthRoute,
     problemsRoute,
   ];
@@ -70,6 +74,6 @@ export function createRoutes(entities: readonly Entity[]): Route[] {
   return all;
 }
 
-function withEntity(routesFor: (entity: Entity) => readonly Route[]) {
-  return (entity: Entity): Route[] => routesFor(entity).map((route) => ({ ...route, entity }));
+function withEntity<Of extends OperatorRoute>(routesFor: (entity: Entity) => readonly Of[]) {
+  return (entity: Entity): Of[] => routesFor(entity).map((route) => ({ ...route, entity }));
 }

@@ -1,6 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Command } from 'commander';
-import type { Role } from '../../lib/define/entity.ts';
 import { signToken } from '../instance/identity-provider.ts';
 import { readInstance } from '../instance/instance.ts';
 import { command } from './command.ts';
@@ -32,7 +31,7 @@ export function withTarget(description: string): Command {
 /** Throws one sentence where nothing runs, or where a token is lacking. */
 export async function targetOf(
   { url, token = process.env.ROWKEY_TOKEN, data: folder }: TargetOptions,
-  role: Role | readonly Role[],
+  role: string | readonly string[],
 ): Promise<Target> {
   if (url && token) return { url, token };
   const instance = await readInstance(folder);

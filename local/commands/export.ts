@@ -12,6 +12,7 @@ import { pathTo } from '../../lib/http/route.ts';
 import { run } from '../cli/command.ts';
 import { toStoredEntity } from '../cli/stored-entity.ts';
 import { ask, nextPage, type Target, type TargetOptions, targetOf, withTarget } from '../cli/target.ts';
+import { deployedApp } from '../instance/deployed-app.ts';
 
 const PAGE = 200;
 const FILES_CONCURRENCY = 8;
@@ -25,7 +26,7 @@ const program = withTarget(
 
 async function exportFile(entity: Entity, file: string, options: TargetOptions): Promise<void> {
   // An operator reads the whole table, and hr what is restricted.
-  const target = await targetOf(options, ['operator', 'hr']);
+  const target = await targetOf(options, deployedApp.model.roles);
   const bar = process.stdout.isTTY
     ? new SingleBar({ format: '{value} rows', clearOnComplete: true }, Presets.shades_classic)
     : undefined;

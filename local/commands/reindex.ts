@@ -2,6 +2,7 @@ import { join } from 'node:path';
 import { run } from '../cli/command.ts';
 import { type TargetOptions, targetOf, withTarget } from '../cli/target.ts';
 import { toRate, walkPages } from '../cli/walk-pages.ts';
+import { deployedApp } from '../instance/deployed-app.ts';
 
 interface Options extends TargetOptions {
   readonly rate: number;
@@ -17,7 +18,7 @@ const program = withTarget('Builds an index from what was stored before it was d
 
 async function reindex(entity: string, index: string, options: Options): Promise<void> {
   const { cleanUp = false, data, rate } = options;
-  const target = await targetOf(options, ['operator', 'hr']);
+  const target = await targetOf(options, deployedApp.model.roles);
   const work = cleanUp ? 'clean-up' : 'reindex';
   const path = `/api/operations/${work}/${encodeURIComponent(entity)}/${encodeURIComponent(index)}?top=100`;
   const bookmark = join(data, `${work}-${entity}-${index}`);

@@ -1,6 +1,5 @@
 import { once } from 'node:events';
 import { InvalidArgumentError, Option } from 'commander';
-import { ROLES } from '../../lib/define/entity.ts';
 import { command, run } from '../cli/command.ts';
 import { greeting } from '../cli/greeting.ts';
 import { deployedApp } from '../instance/deployed-app.ts';
@@ -61,10 +60,11 @@ async function greet({ data, empty }: Options, product: Product): Promise<void> 
     const { issuer, audience } = instance;
     return signToken({ folder: data, issuer, audience, ...options });
   };
-  const hasLoadedSamples = !empty && (await loadSamples({ folder: data, url, token: await tokenFor({ role: ROLES }) }));
+  const hasLoadedSamples =
+    !empty && (await loadSamples({ folder: data, url, token: await tokenFor({ role: deployedApp.model.roles }) }));
   const samples = empty ? [] : (await readSamples(Date.now())).flat();
-  const examples = exampleRequests(deployedApp.model.list, samples);
-  const token = await tokenFor(examples ? identityOf(examples) : { role: ROLES });
+  const examples = exampleRequests(deployedApp.model, samples);
+  const token = await tokenFor(examples ? identityOf(examples) : { role: deployedApp.model.roles });
   console.log(greeting({ instance, data, examples, token, hasLoadedSamples }));
 }
 

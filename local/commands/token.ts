@@ -1,11 +1,11 @@
 import { InvalidArgumentError, Option } from 'commander';
-import { ROLES, type Role } from '../../lib/define/entity.ts';
 import { command, run } from '../cli/command.ts';
+import { deployedApp } from '../instance/deployed-app.ts';
 import { signToken } from '../instance/identity-provider.ts';
 import { readInstance } from '../instance/instance.ts';
 
 interface Options {
-  readonly role: readonly Role[];
+  readonly role: readonly string[];
   readonly email?: string;
   readonly claim: Readonly<Record<string, string>>;
   readonly data: string;
@@ -14,7 +14,7 @@ interface Options {
 /** Prints a token for the running instance and nothing else: `npm run -s token -- --role hr`. */
 const program = command('Prints a token of eight hours for the running instance.')
   .addOption(
-    new Option('--role <roles>', `what the token allows: ${ROLES.join(', ')}, or several with commas`)
+    new Option('--role <roles>', `what the token allows: ${deployedApp.model.roles.join(', ')}, or several with commas`)
       .argParser(rolesIn)
       .makeOptionMandatory(),
   )
@@ -29,10 +29,12 @@ const program = command('Prints a token of eight hours for the running instance.
 await run(program);
 
 /** Roles separated by commas; a repeated option adds to those before it. */
-function rolesIn(text: string, before: readonly Role[] = []): Role[] {
-  const roles = text.split(',').map((name) => ROLES.find((role) => role === name.trim()));
+function rolesIn(text: string, before: readonly string[] = []): string[] {
+  const roles = text.split(',').map((name) => deployedApp.model.roles.find((role) => role === name.trim()));
   if (roles.some((role) => role === undefined))
-    throw new InvalidArgumentError(`Allowed roles are ${ROLES.join(', ')}; separate several with commas.`);
+    throw new InvalidArgumentError(
+      `Allowed roles are ${deployedApp.model.roles.join(', ')}; separate several with commas.`,
+    );
   return [...before, ...roles.filter((role) => role !== undefined)];
 }
 

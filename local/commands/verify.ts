@@ -2,6 +2,7 @@ import { join } from 'node:path';
 import { run } from '../cli/command.ts';
 import { type TargetOptions, targetOf, withTarget } from '../cli/target.ts';
 import { toRate, walkPages } from '../cli/walk-pages.ts';
+import { deployedApp } from '../instance/deployed-app.ts';
 
 interface Options extends TargetOptions {
   readonly repair?: true;
@@ -16,7 +17,7 @@ const program = withTarget('Compares what is stored of an entity with its indexe
 
 async function audit(entity: string, options: Options): Promise<void> {
   const { repair = false, rate, data } = options;
-  const target = await targetOf(options, ['operator', 'hr']);
+  const target = await targetOf(options, deployedApp.model.roles);
   const path = `/api/operations/verify/${encodeURIComponent(entity)}?top=100&repair=${repair}`;
   const bookmark = join(data, `verify-${entity}-${repair ? 'repair' : 'look'}`);
   const { looked, found, repaired } = await walkPages(target, { path, bookmark, rate });

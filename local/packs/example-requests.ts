@@ -1,3 +1,4 @@
+import type { Model } from '../../lib/define/define-model.ts';
 import type { Entity, Values } from '../../lib/define/entity.ts';
 import type { Route } from '../../lib/http/route.ts';
 import { createRoutes } from '../../lib/http/routes.ts';
@@ -23,9 +24,9 @@ export interface ExampleRequest {
  * Requests for the first entity of the sample data. Without sample data, values are made from the schemas, for the entity that
  * allows the most requests, the first of which creates it. Returns undefined if no entity allows any.
  */
-export function exampleRequests(model: readonly Entity[], samples: readonly SampleRequest[]): Examples | undefined {
+export function exampleRequests(model: Model, samples: readonly SampleRequest[]): Examples | undefined {
   // A child needs a parent that exists.
-  const storable = model.filter(({ series, childOf }) => !series && !childOf);
+  const storable = model.list.filter(({ series, childOf }) => !series && !childOf);
   for (const { method, path, body } of samples) {
     const entity = storable.find(({ name }) => method === 'POST' && name === path);
     if (entity && !(body instanceof Uint8Array)) return examplesOf(model, entity, body, { isStored: true });
@@ -39,7 +40,7 @@ export function exampleRequests(model: readonly Entity[], samples: readonly Samp
 }
 
 function examplesOf(
-  model: readonly Entity[],
+  model: Model,
   entity: Entity,
   values: Values,
   { isStored }: { readonly isStored: boolean },

@@ -20,7 +20,8 @@ const vehicles = defineEntity('vehicles', {
   access: { read: ['reader'], write: ['hr'] },
 });
 
-export const rowkey = createRowkey({ model: defineModel({ entities: [vehicles] }), ...fromEnvironment(process.env) });
+const model = defineModel({ roles: ['reader', 'hr', 'operator'], operatorRole: 'operator', entities: [vehicles] });
+export const rowkey = createRowkey({ model, ...fromEnvironment(process.env) });
 registerFunctions(app, rowkey);
 
 app.http('check-in', {

@@ -11,7 +11,8 @@ const depots = defineEntity('depots', {
   key: { partition: '{region}', row: '{depot}' },
   access: { read: ['reader'], write: ['hr'] },
 });
-const second = createRowkey({ model: defineModel({ entities: [depots] }), storage: { connectionString }, auth });
+const model = defineModel({ roles: ['reader', 'hr'], operatorRole: 'hr', entities: [depots] });
+const second = createRowkey({ model, storage: { connectionString }, auth });
 
 await rowkey.provision();
 await second.provision();

@@ -2,7 +2,6 @@ import { Agent, request } from 'node:http';
 import fc from 'fast-check';
 import pMap from 'p-map';
 import { expect, test } from 'vitest';
-import type { Role } from '../../lib/define/entity.ts';
 import { PROBLEM_TYPE } from '../../lib/http/problem.ts';
 import { type Attack, attacksOn, SECRET, SEEN, WHO } from '../attack.ts';
 import { model } from '../fixtures/model.ts';
@@ -99,7 +98,7 @@ async function tokens(): Promise<Record<Attack['who'], string | undefined>> {
     operator,
     owner,
     nobody: undefined,
-    'unknown role': await product.token('constructor' as Role),
+    'unknown role': await product.token('constructor'),
     'forged role': [header, part({ ...claims, roles: ['hr', 'operator'] }), signature].join('.'),
     unsigned: [part({ alg: 'none', typ: 'JWT' }), part({ ...claims, roles: ['hr', 'operator'] }), ''].join('.'),
     garbage: 'x.y.z',

@@ -3,7 +3,6 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import type { Role } from '../../lib/define/entity.ts';
 import { launchBrowser } from '../browser.ts';
 import { useProduct } from '../product.ts';
 import { somebody } from '../world.ts';
@@ -66,7 +65,7 @@ afterAll(async () => {
 });
 
 /** Opens a page of an origin for a user with a token of this role. */
-async function open(origin: string, role: Role): Promise<Page> {
+async function open(origin: string, role: string): Promise<Page> {
   if (typeof browser === 'string') throw new Error(browser);
   const page = await browser.newPage();
   const given = { API: product.url, TOKEN: await product.token(role, one.email) };

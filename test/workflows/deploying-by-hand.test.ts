@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, expect, test } from 'vitest';
-import { ROLES } from '../../lib/define/entity.ts';
+import { model } from '../../lib/model/model.ts';
 import { callsOf, commandsOf, optionOf, rehearse } from './stand-ins.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
@@ -34,8 +34,8 @@ const bodies = callsOf(calls, 'az rest').map((call) => JSON.parse(optionOf(call,
 test('registers the API with every role, for tokens of version 2', () => {
   const [create = []] = callsOf(calls, 'az ad app create');
   const roles: { value: string; id: string }[] = JSON.parse(optionOf(create, '--app-roles'));
-  expect(roles.map(({ value }) => value).toSorted()).toEqual(ROLES.toSorted());
-  expect(new Set(roles.map(({ id }) => id)).size).toBe(ROLES.length);
+  expect(roles.map(({ value }) => value).toSorted()).toEqual(model.roles.toSorted());
+  expect(new Set(roles.map(({ id }) => id)).size).toBe(model.roles.length);
   expect(optionOf(create, '--requested-access-token-version')).toBe('2');
 });
 

@@ -6,7 +6,7 @@ import { readChanges } from '../../operations/read-audit-log.ts';
 import { DAY_MS } from '../../time.ts';
 import { PAGE_QUERY, readPageQuery, toNextLink } from '../paging.ts';
 import { queryError } from '../query.ts';
-import { pathTo, type RequestContext, type Route, type RouteResult } from '../route.ts';
+import { type OperatorRoute, pathTo, type RequestContext, type RouteResult } from '../route.ts';
 
 /** Without the key if the caller may not read the whole entity. */
 const VisibleChange = ChangeRecord.partial({ partition: true, row: true });
@@ -16,11 +16,10 @@ const FIRST_INSTANT = Date.parse('0000-01-01T00:00:00Z');
 const LAST_INSTANT = Date.parse('9999-12-31T23:59:59.999Z');
 const MAX_DAYS = 31;
 
-export const auditRoute: Route = {
+export const auditRoute: OperatorRoute = {
   name: 'operations-audit',
   method: 'GET',
   path: 'operations/audit',
-  roles: ['operator'],
   query: {
     from: 'Start, an ISO instant; required',
     to: `End, an ISO instant, exclusive, at most ${MAX_DAYS} days after from; required`,

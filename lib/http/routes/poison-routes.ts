@@ -4,21 +4,19 @@ import { omit, withArchives } from '../../define/entity.ts';
 import { parse } from '../../define/validation.ts';
 import { dropPoison, listPoison, Poison, PoisonFilter, replayPage, replayPoison } from '../../engine/consume/poison.ts';
 import { PAGE_QUERY, readPageQuery, toNextLink } from '../paging.ts';
-import type { RequestContext, Route } from '../route.ts';
+import type { OperatorRoute, RequestContext } from '../route.ts';
 
 const PATH = 'operations/poison';
-const roles = ['operator'] as const;
 
 /** Without the text if the caller may not read the whole entity: the text contains keys of the entity and its indexes. */
 const VisiblePoison = Poison.partial({ text: true });
 const About = z.object({ entity: z.string() });
 
-export const poisonRoutes: readonly Route[] = [
+export const poisonRoutes: readonly OperatorRoute[] = [
   {
     name: 'operations-poison-list',
     method: 'GET',
     path: PATH,
-    roles,
     query: PAGE_QUERY,
     summary: 'List messages that could not be handled, newest first',
     success: {
@@ -33,7 +31,6 @@ export const poisonRoutes: readonly Route[] = [
     name: 'operations-poison-replay',
     method: 'POST',
     path: `${PATH}/{id}/replay`,
-    roles,
     summary: 'Send a message to its queue again and remove it from the list',
     success: { status: 202, description: 'Sent', body: Poison.pick({ id: true, queue: true }) },
     handle: async ({ app, params }) => {
@@ -45,7 +42,6 @@ export const poisonRoutes: readonly Route[] = [
     name: 'operations-poison-replays',
     method: 'POST',
     path: `${PATH}/replays`,
-    roles,
     query: PAGE_QUERY,
     summary:
       'Send a page of messages to their queues again, filtered by queue or by text of the reason, and remove them from the list',
@@ -74,7 +70,6 @@ export const poisonRoutes: readonly Route[] = [
     name: 'operations-poison-drop',
     method: 'DELETE',
     path: `${PATH}/{id}`,
-    roles,
     summary: 'Delete a message from the list',
     success: { status: 204, description: 'Deleted' },
     handle: async ({ app, params }) => {

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { restoreGrants, revokeGrants } from '../../access/grant-limits.ts';
 import { parse } from '../../define/validation.ts';
-import type { Route } from '../route.ts';
+import type { OperatorRoute } from '../route.ts';
 
 const Identity = z.strictObject({
   subject: z.string().min(1).max(1_000).describe('The claim "sub" of its token; the audit log has it as "by"'),
@@ -10,12 +10,11 @@ const Revoked = Identity.extend({
   grantsEndAt: z.iso.datetime().describe('All grants of the identity have expired by then'),
 });
 
-export const revocationRoutes: readonly Route[] = [
+export const revocationRoutes: readonly OperatorRoute[] = [
   {
     name: 'operations-grants-revoke',
     method: 'POST',
     path: 'operations/grants/revoke',
-    roles: ['operator'],
     summary: 'Stop issuing grants to an identity; its existing grants expire within 15 minutes',
     requestBody: Identity,
     success: { status: 200, description: 'Revoked', body: Revoked },
@@ -29,7 +28,6 @@ export const revocationRoutes: readonly Route[] = [
     name: 'operations-grants-restore',
     method: 'POST',
     path: 'operations/grants/restore',
-    roles: ['operator'],
     summary: 'Issue grants to an identity again',
     requestBody: Identity,
     success: { status: 204, description: 'Restored' },

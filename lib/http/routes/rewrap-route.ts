@@ -2,18 +2,17 @@ import { z } from 'zod';
 import type { Entity } from '../../define/entity.ts';
 import { rewrapEntities } from '../../operations/rewrap.ts';
 import { PAGE_QUERY, readPageQuery, toNextLink } from '../paging.ts';
-import type { Route } from '../route.ts';
+import type { OperatorRoute } from '../route.ts';
 
 const Rewrapped = z.object({ looked: z.int(), rewrapped: z.int(), failed: z.int() });
 
 /** For operators, after a rotation of the key-encryption key: to be repeated until there is no next page. */
-export function rewrapRoute(entity: Entity): Route {
+export function rewrapRoute(entity: Entity): OperatorRoute {
   const path = `operations/rewrap/${entity.name}`;
   return {
     name: `operations-rewrap-${entity.name}`,
     method: 'POST',
     path,
-    roles: ['operator'],
     query: PAGE_QUERY,
     summary: `Rewrap the data keys of a page of ${entity.name} with the current key-encryption key`,
     success: {

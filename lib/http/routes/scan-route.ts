@@ -5,16 +5,15 @@ import { openPage } from '../../store/read.ts';
 import { describeList, presentPage } from '../entity-list.ts';
 import { PAGE_QUERY, readPageQuery } from '../paging.ts';
 import { toView } from '../present.ts';
-import type { Route } from '../route.ts';
+import type { OperatorRoute } from '../route.ts';
 
 /** The only route that reads a whole table, for operators who may read the entity. */
-export function scanRoute(entity: Entity): Route {
+export function scanRoute(entity: Entity): OperatorRoute {
   const path = `operations/scan/${entity.name}`;
   return {
     name: `operations-scan-${entity.name}`,
     method: 'GET',
     path,
-    roles: ['operator'],
     query: PAGE_QUERY,
     summary: `List all of ${entity.name} by reading the whole table; requires one of these roles too: ${entity.access.read.join(', ')}`,
     success: describeList(entity),

@@ -10,12 +10,10 @@ import { type VerifyPage, VerifyPosition, verifyPage } from '../../operations/ve
 import { readVerifyRun, VerifyRun } from '../../operations/verify-run.ts';
 import { PAGE_QUERY, readPageQuery, toNextLink } from '../paging.ts';
 import { readBoolean } from '../query.ts';
-import type { RequestContext, Route } from '../route.ts';
-
-const roles = ['operator'] as const;
+import type { OperatorRoute, RequestContext } from '../route.ts';
 
 /** For operators: compares a page with its index entries and repairs it, builds a new index, cleans up a removed one. */
-export function verifyRoutes(entity: Entity): Route[] {
+export function verifyRoutes(entity: Entity): OperatorRoute[] {
   const { name } = entity;
   const path = `operations/verify/${name}`;
   return [
@@ -23,7 +21,6 @@ export function verifyRoutes(entity: Entity): Route[] {
       name: `operations-verify-${name}`,
       method: 'GET',
       path,
-      roles,
       summary: `Get the result of the last weekly consistency check of ${name}`,
       success: {
         status: 200,
@@ -40,7 +37,6 @@ export function verifyRoutes(entity: Entity): Route[] {
       name: `operations-verify-${name}-page`,
       method: 'POST',
       path,
-      roles,
       query: { ...PAGE_QUERY, repair: 'true also repairs the findings; the default is false' },
       summary: `Compare a page of ${name} with its index entries, copies, lists, counts and blobs`,
       success: {
@@ -51,13 +47,12 @@ export function verifyRoutes(entity: Entity): Route[] {
       },
       handle: (context) => verify(entity, context, path),
     },
-    ...Object.keys(entity.indexes).map((index): Route => {
+    ...Object.keys(entity.indexes).map((index): OperatorRoute => {
       const where = `operations/reindex/${name}/${index}`;
       return {
         name: `operations-reindex-${name}-${index}`,
         method: 'POST',
         path: where,
-        roles,
         query: PAGE_QUERY,
         summary: `Build the index ${index} for a page of ${name}`,
         success: {
@@ -73,7 +68,6 @@ export function verifyRoutes(entity: Entity): Route[] {
       name: `operations-clean-up-${name}`,
       method: 'POST',
       path: `operations/clean-up/${name}/{index}`,
-      roles,
       query: PAGE_QUERY,
       summary: `Delete a page of entries of an index that ${name} no longer declares`,
       success: {

@@ -59,6 +59,11 @@ export const employees = defineEntity('employees', {
     read: ['reader', 'hr'],
     write: ['hr'],
     restricted: { nationalId: ['hr'], birthDate: ['hr'] },
-    own: { claim: 'email', index: 'emailCompanyWide' },
+    own: {
+      claim: 'email',
+      index: 'emailCompanyWide',
+      // Entra ID sends xms_edov instead: https://learn.microsoft.com/entra/identity-platform/migrate-off-email-claim-authorization
+      verifiedBy: { email_verified: [true], xms_edov: [true, 1, '1', 'true'] },
+    },
   },
 });

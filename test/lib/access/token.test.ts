@@ -20,6 +20,7 @@ import {
   signToken,
   startIdentityProvider,
 } from '../../../local/instance/identity-provider.ts';
+import { model } from '../../fixtures/model.ts';
 
 let folder: string;
 let provider: LocalIdentityProvider;
@@ -30,7 +31,7 @@ let key: CryptoKey;
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'rowkey-token-'));
   provider = await startIdentityProvider({ folder, port: 0 });
-  authenticate = createAuthenticator(provider);
+  authenticate = createAuthenticator(provider, model);
   const jwk = JSON.parse(await readFile(join(folder, 'identity-key.json'), 'utf8'));
   kid = jwk.kid;
   key = (await importJWK(jwk, 'RS256')) as CryptoKey;
@@ -191,9 +192,9 @@ describe('rejects as unauthenticated', () => {
 
 test('returns identity-unavailable if the keys of the provider cannot be read', async () => {
   const good = `Bearer ${await sign(claims())}`;
-  const gone = createAuthenticator({ ...provider, jwksUri: 'http://127.0.0.1:1/keys' });
+  const gone = createAuthenticator({ ...provider, jwksUri: 'http://127.0.0.1:1/keys' }, model);
   await expect(gone(good)).rejects.toMatchObject({ code: 'identity-unavailable', details: { retryAfter: 5 } });
-  const wrong = createAuthenticator({ ...provider, jwksUri: `${provider.issuer}/nothing` });
+  const wrong = createAuthenticator({ ...provider, jwksUri: `${provider.issuer}/nothing` }, model);
   await expect(wrong(good)).rejects.toMatchObject({ code: 'identity-unavailable' });
   await expect(gone('Bearer x')).rejects.toMatchObject({ code: 'unauthenticated' });
 });

@@ -6,6 +6,8 @@ import { indexEntity, interPartitionIndex, intraPartitionIndex } from '../../../
 import type { FieldsOf } from '../../../lib/define/key-template.ts';
 import { defineModel } from '../../../lib/define-model.ts';
 
+const roles = { roles: ['reader', 'hr', 'operator'], operatorRole: 'operator' } as const;
+
 const schema = z.object({ city: z.string(), id: z.string(), name: z.string().optional(), at: z.string() });
 const access = { read: [], write: [] };
 const key = { partition: '{city}', row: 'id_{id}' } as const;
@@ -129,7 +131,7 @@ describe('defineEntity rejects', () => {
     [
       'an archive of an entity that clients write',
       () => {
-        const own = { claim: 'email', index: 'byName' } as const;
+        const own = { claim: 'sub', index: 'byName' } as const;
         const byName = interPartitionIndex({ table: 'byname', partition: '{name#}', row: '{name}', unique: true });
         const through = defineEntity('things', { ...common, indexes: { byName }, access: { ...access, own } });
         return defineEntity('notes', {
@@ -174,6 +176,15 @@ describe('defineEntity rejects', () => {
       'a restricted field in the key',
       () => defineEntity('things', { ...common, access: { ...access, restricted: { id: ['hr'] } } }),
       /"id" is part of the key/,
+    ],
+    [
+      'a claim that the issuer may not have verified',
+      () => {
+        const byName = interPartitionIndex({ table: 'byname', partition: '{name#}', row: '{name}', unique: true });
+        const own = { claim: 'email', index: 'byName' };
+        return defineEntity('things', { ...common, indexes: { byName }, access: { ...access, own } });
+      },
+      /access\.own trusts the claim "email", which the issuer may not have verified; verifiedBy must name/,
     ],
     [
       'a template with adjacent fields and no separator',
@@ -226,7 +237,7 @@ describe('a declaration', () => {
     });
     const mayor = defineEntity('mayor', { ...common, key: beside.key, ...copyOf(source) });
     const parts = defineEntity('parts', { ...partOf(source), schema: digits });
-    const { list } = defineModel({ entities: [mayor, source, parts] });
+    const { list } = defineModel({ ...roles, entities: [mayor, source, parts] });
     expect([...unfrozen([...list, source, mayor, parts], 'list')]).toEqual(['list']);
   });
 

@@ -5,6 +5,8 @@ import type { Entity } from '../../../lib/define/entity.ts';
 import { indexEntity, interPartitionIndex } from '../../../lib/define/indexes.ts';
 import { defineModel } from '../../../lib/define-model.ts';
 
+const roles = { roles: ['reader', 'hr', 'operator'], operatorRole: 'operator' } as const;
+
 /** A pet with an index by name in a table of names, and with an archive. */
 const pet = (name: 'cats' | 'dogs', tables: { table?: string; names?: string; archive?: string } = {}) =>
   defineEntity(name, {
@@ -25,6 +27,7 @@ const pet = (name: 'cats' | 'dogs', tables: { table?: string; names?: string; ar
 
 test('a model lists its entities by name and in the order of the declaration, also if two share a table', () => {
   const { entities, list } = defineModel({
+    ...roles,
     entities: [pet('cats', { table: 'pets' }), pet('dogs', { table: 'pets' })],
   });
   expect(list.map(({ name }) => name)).toEqual(['cats', 'dogs']);
@@ -57,7 +60,7 @@ const mayor = copying('mayor');
 
 describe('the entities of a model', () => {
   test('refer to each other in both directions', () => {
-    const { list, entities } = defineModel({ entities: [parts, mayor, things] });
+    const { list, entities } = defineModel({ ...roles, entities: [parts, mayor, things] });
     const [child, mayors, linked] = list;
     expect(entities.things).toBe(linked);
     expect(child?.childOf).toBe(linked);
@@ -70,15 +73,15 @@ describe('the entities of a model', () => {
   });
 
   test('have no references to entities of another model', () => {
-    defineModel({ entities: [parts, mayor, things] });
-    const { entities } = defineModel({ entities: [things] });
+    defineModel({ ...roles, entities: [parts, mayor, things] });
+    const { entities } = defineModel({ ...roles, entities: [things] });
     const { children, dependents, countedBy } = entities.things;
     expect({ children, dependents, countedBy }).toEqual({ children: [], dependents: [], countedBy: [] });
   });
 
   test('have another type than the result of defineEntity', () => {
     expectTypeOf(things).not.toExtend<Entity>();
-    const { entities } = defineModel({ entities: [things] });
+    const { entities } = defineModel({ ...roles, entities: [things] });
     expectTypeOf(entities.things).toExtend<Entity>();
   });
 });
@@ -106,20 +109,20 @@ describe('a model is rejected', () => {
   };
 
   test('if an entity refers to an entity outside the model', () => {
-    expect(() => defineModel({ entities: [parts] })).toThrow(
+    expect(() => defineModel({ ...roles, entities: [parts] })).toThrow(
       'Entity "parts" is a child of "things", which is not in the model; add "things", or leave "parts" out.',
     );
   });
 
   test('if an entity refers to another declaration of the same name', () => {
     const other = defineEntity('things', { ...common, key: { partition: '{city}', row: 'id_{id}' } });
-    expect(() => defineModel({ entities: [parts, other] })).toThrow(
+    expect(() => defineModel({ ...roles, entities: [parts, other] })).toThrow(
       'Entity "parts" is a child of "things", and the model has another declaration of that name',
     );
   });
 
   test('if two entities copy fields of the same entity', () => {
-    expect(() => defineModel({ entities: [things, mayor, copying('deputy')] })).toThrow(
+    expect(() => defineModel({ ...roles, entities: [things, mayor, copying('deputy')] })).toThrow(
       'Entity "deputy": the denormalized fields copy from "things", and only one row of a partition may; "mayor" copies from it already.',
     );
   });
@@ -133,7 +136,7 @@ describe('a model is rejected', () => {
       key: { partition: '{city}_{id}', row: 'total' },
       counts: { noteCount: notes },
     });
-    expect(() => defineModel({ entities: [holders, notes, counting] })).toThrow(
+    expect(() => defineModel({ ...roles, entities: [holders, notes, counting] })).toThrow(
       'Entity "totals" counts "notes", which clients may write straight to storage (access.own)',
     );
   });
@@ -152,8 +155,10 @@ test.each([
     /"catsbyname", which "dogs" uses/,
   ],
 ])('rejects two entities that share %s', (_, tables, reason) => {
-  expect(() => defineModel({ entities: [pet('cats'), pet('dogs', tables)] })).toThrow(reason);
-  expect(() => defineModel({ entities: [pet('dogs', tables), pet('cats')] })).toThrow('The model is not valid');
+  expect(() => defineModel({ ...roles, entities: [pet('cats'), pet('dogs', tables)] })).toThrow(reason);
+  expect(() => defineModel({ ...roles, entities: [pet('dogs', tables), pet('cats')] })).toThrow(
+    'The model is not valid',
+  );
 });
 
 /** An entity whose list by name is stored in its own partition. */
@@ -168,11 +173,58 @@ const listed = (name: string, row: '{name}' | 'named_{name}' | 'called_{name}') 
 
 test('rejects a list in a shared table whose rows could belong to either of two entities', () => {
   const cats = listed('cats', 'named_{name}');
-  expect(() => defineModel({ entities: [cats, listed('dogs', '{name}')] })).toThrow(
+  expect(() => defineModel({ ...roles, entities: [cats, listed('dogs', '{name}')] })).toThrow(
     /the rows of its index "list" .*\{name\}.* of "cats"/,
   );
-  expect(() => defineModel({ entities: [cats, listed('dogs', 'named_{name}')] })).toThrow(
+  expect(() => defineModel({ ...roles, entities: [cats, listed('dogs', 'named_{name}')] })).toThrow(
     'can have the same key as the rows of its index "list"',
   );
-  expect(defineModel({ entities: [cats, listed('dogs', 'called_{name}')] }).list).toHaveLength(2);
+  expect(defineModel({ ...roles, entities: [cats, listed('dogs', 'called_{name}')] }).list).toHaveLength(2);
+});
+
+describe('roles', () => {
+  const entity = (role: 'hr' | 'emperor') =>
+    defineEntity('things', {
+      ...common,
+      key: { partition: '{city}', row: '{id}' },
+      access: { read: [role], write: [] },
+    });
+
+  test('are those that the model declares', () => {
+    const model = defineModel({ roles: ['hr', 'boss'], operatorRole: 'boss', entities: [things] });
+    expect([model.roles, model.operatorRole]).toEqual([['hr', 'boss'], 'boss']);
+  });
+
+  test.each<[string, { roles: string[]; operatorRole: string }, string]>([
+    [
+      'a role that an entity names',
+      { roles: ['hr'], operatorRole: 'hr' },
+      'Entity "things": access names the role "emperor"',
+    ],
+    ['the operator role', { roles: ['emperor'], operatorRole: 'boss' }, 'operatorRole is "boss", which is not a role'],
+    [
+      'a role once',
+      { roles: ['emperor', 'emperor'], operatorRole: 'emperor' },
+      'The role "emperor" is declared twice.',
+    ],
+    [
+      'a role by an accepted name',
+      { roles: ['emperor', 'a,b'], operatorRole: 'emperor' },
+      'The role "a,b" is not accepted',
+    ],
+  ])('must include %s', (_, declared, reason) => {
+    expect(() => defineModel({ ...declared, entities: [entity('emperor')] })).toThrow(reason);
+  });
+
+  test('that an entity names and the model does not are a compile error', () => {
+    const emperors = defineEntity('things', {
+      ...common,
+      key: { partition: '{city}', row: '{id}' },
+      access: { read: ['emperor'], write: [] },
+    });
+    // @ts-expect-error
+    expect(() => defineModel({ ...roles, entities: [emperors] })).toThrow('the role "emperor"');
+    // @ts-expect-error
+    expect(() => defineModel({ roles: ['emperor'], operatorRole: 'boss', entities: [emperors] })).toThrow('"boss"');
+  });
 });

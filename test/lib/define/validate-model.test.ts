@@ -10,6 +10,8 @@ import { createRoutes } from '../../../lib/http/routes.ts';
 import { resourcesOf } from '../../../lib/operations/resources.ts';
 import { model } from '../../fixtures/model.ts';
 
+const roles = { roles: ['reader', 'hr', 'operator'], operatorRole: 'operator' } as const;
+
 const text = z.string().min(1).max(100);
 const digits = z.string().regex(/^\d{6}$/);
 const shape = {
@@ -35,7 +37,7 @@ function entity(name: string, { row = `${name}_{id}`, partition = '{city}', ...o
 }
 
 /** Does with the model what the start of an app does. */
-const load = (...entities: DeclaredEntity[]) => createRoutes(defineModel({ entities }).list);
+const load = (...entities: DeclaredEntity[]) => createRoutes(defineModel({ ...roles, entities }));
 
 const byName = (over: object = {}) =>
   interPartitionIndex({ table: 'thingsbyname', partition: '{name#}', row: '{name}', unique: true, ...over });
@@ -46,7 +48,11 @@ const ofOne = {
   },
 };
 const owned = (over: Parts = {}) =>
-  entity('things', { ...ofOne, ...over, access: { ...access, own: { claim: 'email', index: 'email' } } } as Parts);
+  entity('things', {
+    ...ofOne,
+    ...over,
+    access: { ...access, own: { claim: 'email', verifiedBy: {}, index: 'email' } },
+  } as Parts);
 /** An entity that clients write. The city and the id of its owner are the whole partition key. */
 const handedIn = (through: DeclaredEntity, over: Parts = {}) =>
   entity('claims', {
@@ -478,12 +484,13 @@ const BAD: readonly [title: string, model: () => unknown, sentence: RegExp][] = 
   ],
   [
     'an own index that is not declared',
-    () => load(entity('things', { access: { ...access, own: { claim: 'email', index: 'mail' } } })),
+    () => load(entity('things', { access: { ...access, own: { claim: 'email', verifiedBy: {}, index: 'mail' } } })),
     /access.own names the index "mail", which is not declared/,
   ],
   [
     'an own index that is inherited from Object',
-    () => load(entity('things', { access: { ...access, own: { claim: 'email', index: 'constructor' } } })),
+    () =>
+      load(entity('things', { access: { ...access, own: { claim: 'email', verifiedBy: {}, index: 'constructor' } } })),
     /"constructor", which is not declared/,
   ],
   [
@@ -492,7 +499,7 @@ const BAD: readonly [title: string, model: () => unknown, sentence: RegExp][] = 
       load(
         entity('things', {
           indexes: { email: intraPartitionIndex({ row: 'email_{email}' }) },
-          access: { ...access, own: { claim: 'email', index: 'email' } },
+          access: { ...access, own: { claim: 'email', verifiedBy: {}, index: 'email' } },
         }),
       ),
     /"email", which may lead to several entities; it must be a unique index of one field/,

@@ -9,7 +9,7 @@ interface Operation {
   readonly parameters: readonly { readonly name: string }[];
 }
 
-const openapi = JSON.parse(JSON.stringify(describeRoutes(createRoutes(model.list))));
+const openapi = JSON.parse(JSON.stringify(describeRoutes(createRoutes(model))));
 const { paths }: OpenApi = openapi;
 const operations = Object.values(paths).flatMap((path) => Object.values(path) as Operation[]);
 

@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { defineEntity } from '../../../lib/define/define-entity.ts';
-import type { Role, Values } from '../../../lib/define/entity.ts';
+import type { Values } from '../../../lib/define/entity.ts';
 import { readEntity } from '../../../lib/engine/read/retrieve.ts';
 import { createEntity } from '../../../lib/engine/write/entity-store.ts';
 import { readSelect } from '../../../lib/http/entity-list.ts';
@@ -43,7 +43,7 @@ beforeAll(async () => {
   stored = (await readEntity(world.engine, vaults, vault)).values;
 });
 
-const as = (role: Role, isLastAttempt = true) =>
+const as = (role: string, isLastAttempt = true) =>
   testContext(app, { caller: { subject: 'ann', roles: [role], claims: {} }, isLastAttempt });
 const withoutOwner = { site: vault.site, vaultId: vault.vaultId, code: vault.code, note: vault.note };
 

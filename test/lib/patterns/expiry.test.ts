@@ -263,6 +263,6 @@ describe('a declaration of expiry', () => {
     ['a clock in the key', { days: 1, clock: 'id' }, 'is in the key'],
   ] as const)('is rejected with %s', (_, expiry, message) => {
     const entities = [defineEntity('things', { ...base, expiry })];
-    expect(() => defineModel({ entities })).toThrow(message);
+    expect(() => defineModel({ roles: ['reader', 'hr'], operatorRole: 'hr', entities })).toThrow(message);
   });
 });

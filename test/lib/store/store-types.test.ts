@@ -84,7 +84,7 @@ const visits = defineSeries('visits', {
   access,
 });
 
-const model = defineModel({ entities: [writers, books, media, visits] });
+const model = defineModel({ roles: ['reader', 'hr'], operatorRole: 'hr', entities: [writers, books, media, visits] });
 const { store } = createRowkey({
   model,
   storage: { connectionString: 'UseDevelopmentStorage=true' },

@@ -73,7 +73,7 @@ const visits = defineSeries('visits', {
 
 const file = join(inject('folder'), `${randomUUID()}.json`);
 const rowkey = createRowkey({
-  model: defineModel({ entities: [writers, books, notes, visits] }),
+  model: defineModel({ roles: ['reader', 'hr'], operatorRole: 'hr', entities: [writers, books, notes, visits] }),
   storage: { connectionString: testStorage(import.meta.url) },
   auth: { issuer: 'https://issuer.example/', audience: 'rowkey', jwksUri: 'https://issuer.example/keys' },
   keys: { file },

@@ -7,6 +7,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createAuthenticator } from '../../../lib/access/token.ts';
 import { type LocalIdentityProvider, startIdentityProvider } from '../../../local/instance/identity-provider.ts';
 import { removeInstance, writeInstance } from '../../../local/instance/instance.ts';
+import { model } from '../../fixtures/model.ts';
 
 const SCRIPT = fileURLToPath(new URL('../../../local/commands/token.ts', import.meta.url));
 const NOWHERE = 'http://127.0.0.1:1';
@@ -36,7 +37,7 @@ function run(...args: string[]): Promise<{ code: number | undefined; stdout: str
 }
 
 test('puts every role into the token', async () => {
-  const authenticate = createAuthenticator(provider);
+  const authenticate = createAuthenticator(provider, model);
   for (const args of [
     ['--role', 'operator,hr'],
     ['--role', 'operator', '--role', 'hr'],
@@ -50,7 +51,7 @@ test('prints only a token of the running instance', async () => {
   const { code, stdout, stderr } = await run('--role', 'hr', '--email', 'Ann@contoso.com');
   expect([code, stderr]).toEqual([0, '']);
   expect(stdout).toMatch(/^[\w-]+\.[\w-]+\.[\w-]+\n$/);
-  const authenticate = createAuthenticator(provider);
+  const authenticate = createAuthenticator(provider, model);
   expect(await authenticate(`Bearer ${stdout.trim()}`)).toMatchObject({
     roles: ['hr'],
     claims: { email: 'Ann@contoso.com' },
