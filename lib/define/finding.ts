@@ -1,6 +1,19 @@
 import { z } from 'zod';
 
-/** A row that disagrees with its entity. It has keys and no other values. */
+/**
+ * An inconsistency that the consistency check found. It has keys and no other values. The kinds:
+ *
+ *   missing         an index has no entry for the entity
+ *   wrong           an index entry differs from the entity, or a unique value is claimed and not confirmed
+ *   left over       an index entry belongs to no entity
+ *   taken           another entity holds the row of the index entry
+ *   count           a maintained count is not the number of counted entities
+ *   copied fields   copies of fields of another entity are stale
+ *   lost list       the blob of a long list is missing
+ *   lost blob       the blob of a large field or an attachment is missing
+ *   on its way      a move or an archive has not finished
+ *   refused         a client wrote a row that does not match the declaration
+ */
 export const Finding = z.object({
   what: z.enum([
     'missing',
@@ -23,7 +36,7 @@ export const Finding = z.object({
 });
 export type Finding = z.infer<typeof Finding>;
 
-/** Without keys, for a caller who may not read the whole entity: index keys are made of fields. */
+/** Omits the keys for a caller who may not read the whole entity, because index keys contain field values. */
 export const VisibleFinding = Finding.partial({ partition: true, row: true });
 
 /** A possible finding, with its repair if there is one. */

@@ -3,7 +3,7 @@ import { StorageConflict, unlessRefused } from '../storage/errors.ts';
 import { createTable } from '../storage/provision.ts';
 import type { Engine } from './engine.ts';
 
-/** The table of a period may not exist yet, or no more. */
+/** Handles the table of a period that does not exist yet or was dropped. */
 
 /** Runs a write. If the table of its period does not exist, because the timer is late, creates the table and writes again. */
 export async function withPeriodTable<Result>(
@@ -36,7 +36,10 @@ export async function unlessTableMissing<Result, Otherwise>(
   return (await unlessRefused(['table-missing', 'table-being-deleted'], read)) ?? otherwise;
 }
 
-/** The service drops a table in the background and rejects requests for it meanwhile; the next run finds it gone. */
+/**
+ * Ignores that a table is being deleted. The service deletes a table in the background and rejects requests for it
+ * meanwhile; the next run of the timer continues.
+ */
 export function unlessBeingDeleted(call: Promise<void>): Promise<void> {
   return unlessRefused(['table-being-deleted'], call);
 }

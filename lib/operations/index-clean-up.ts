@@ -14,7 +14,7 @@ import { type Row, scanTable, tryAction } from '../storage/rows.ts';
 import { inPattern } from '../telemetry/span.ts';
 import { type IndexShape, markCleanedUp, readFormerIndex } from './model-guard.ts';
 import { resourcesOf } from './resources.ts';
-import { bounded, PAGE_TRANSACTIONS, type VerifyPage, type VerifyPosition } from './verify.ts';
+import { limitTransactions, PAGE_TRANSACTIONS, type VerifyPage, type VerifyPosition } from './verify.ts';
 import { checkLeftOver } from './verify-index-rows.ts';
 
 /**
@@ -67,7 +67,7 @@ export const cleanUpIndex = inPattern(
       return isList(row) ? wholeList(engine, without, row) : checkLeftOver(engine, without, row);
     };
     const findings: Finding[] = [];
-    const isOver = bounded(maxTransactions);
+    const isOver = limitTransactions(maxTransactions);
     let looked = 0;
     while (looked < rows.length && !(looked > 0 && isOver())) {
       const some = rows.slice(looked, looked + ROWS_CONCURRENCY);

@@ -11,9 +11,9 @@ import { claim, hasLiveClaim, isConfirmed, isOwnedBy } from '../engine/write/uni
 import { blobLength } from '../storage/blobs.ts';
 import { type Address, readRow } from '../storage/rows.ts';
 
-/** Finds what an entity should have and is missing or differs: its entries, and what its patterns keep of it. */
+/** Finds index entries, copies and blobs of an entity that are missing or differ from it. */
 
-/** Checks everything about one entity, or its entries of one index. */
+/** Checks one entity: all of it, or only its entries in one index. */
 export async function checkEntity(
   engine: Engine,
   entity: Entity,
@@ -22,7 +22,7 @@ export async function checkEntity(
 ): Promise<Suspicion[]> {
   const snapshot = toSnapshot(entity, await readRow(engine.storage, address));
   if (snapshot.state !== 'live') return [];
-  // Its move or archive looks after it; if that has failed, an operator has to.
+  // The move or archive that created the row finishes it; if that has failed, an operator must.
   if (snapshot.system.MovingFrom)
     return only === undefined ? [{ what: 'on its way', of: 'MovingFrom', ...address }] : [];
   const found: Suspicion[] = [];
@@ -33,7 +33,6 @@ export async function checkEntity(
   return found;
 }
 
-/** Entries in other partitions are reconciled as after any change. A contested row that is free is claimed first. */
 async function checkRemote(
   engine: Engine,
   entity: Entity,
@@ -68,7 +67,10 @@ async function checkRemote(
   return suspicions;
 }
 
-/** Settling one entry settles all entries of the entity: what that repairs is not repaired again for the next one. */
+/**
+ * Reconciles the entries as after any change; the missing row of a unique index is claimed first. `repairEntry` repairs all
+ * entries of the entity, and `state` avoids a second call for the next entry.
+ */
 async function repairRemote(
   engine: Engine,
   entity: Entity,
@@ -78,7 +80,7 @@ async function repairRemote(
   if (isContested(entity, indexEntry)) {
     const outcome = await claim(engine, indexEntry, address, { intent: repairIntent(address) });
     if (typeof outcome !== 'object') return false;
-    // The claim is not confirmed yet.
+    // The reconciler confirms the claim.
     return repairEntry(engine, entity, address, indexEntry);
   }
   const list = remoteIndexOf(entity, indexEntry)?.list;
@@ -87,7 +89,7 @@ async function repairRemote(
   return state.isSettled;
 }
 
-/** A blob that is gone cannot be restored. */
+/** A missing blob cannot be restored, so the finding has no repair. */
 async function checkBlobs({ storage }: Engine, entity: Entity, address: Address, values: Values): Promise<Suspicion[]> {
   const suspicions: Suspicion[] = [];
   for (const blob of blobsOf(entity, values))

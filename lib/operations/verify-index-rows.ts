@@ -8,11 +8,11 @@ import { siblingFormOf } from '../engine/write/siblings.ts';
 import { hasLiveClaim } from '../engine/write/unique-claim.ts';
 import { type Row, readRow } from '../storage/rows.ts';
 
-/** Finds rows that no entity should have: copies, members of lists, claims. */
+/** Finds copies, list members and claims that belong to no entity. */
 
 /**
- * Checks a row that is no entity; of a list only these members, if they are given. The row is read before the entity, and
- * changed under its ETag.
+ * Checks an index row; `members` limits the check to these members of a list. The row is read before the entity and changed
+ * under its ETag, so an entity that takes the row meanwhile keeps it.
  */
 export async function checkLeftOver(
   engine: Engine,
@@ -26,11 +26,11 @@ export async function checkLeftOver(
   const verdicts: (readonly Suspicion[] | undefined)[] = [await checkRemoteRow(engine, entity, row)];
   for (const pattern of entity.patterns) verdicts.push(await pattern.verifyRow?.(engine, entity, row, members));
   const found = verdicts.filter((verdict) => verdict !== undefined);
-  // Two indexes of one table may have rows of one shape: the row is left over if neither has an entity for it.
+  // Two indexes of a table may have keys of the same form. The row is left over only if no entity needs it for either index.
   return found.find((suspicions) => suspicions.length === 0) ?? found[0] ?? [];
 }
 
-/** A copy or a claim in another partition. Undefined for any other row. */
+/** Checks a copy or a claim in another partition. Returns undefined for any other row. */
 async function checkRemoteRow(engine: Engine, entity: Entity, found: Row): Promise<Suspicion[] | undefined> {
   const { SourcePartition, SourceRow, EntityType } = found.properties;
   if (SourceRow === undefined || (EntityType !== entity.name && EntityType !== 'claim')) return undefined;

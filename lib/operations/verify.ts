@@ -16,15 +16,15 @@ import { checkEntity } from './verify-entity.ts';
 import { checkLeftOver } from './verify-index-rows.ts';
 
 /**
- * Consistency check: walks the tables of an entity and compares every index, copy, list, count and blob with the entities, from
- * both sides: what an entity wants and what is there. It is for what no protocol can prevent: a row that was changed by
- * hand, a process that was stalled past its hold, a restored table, an index that is new. What it suspects it looks at
- * again a while later, as queues may just be behind; what it repairs it repairs under ETags, beside any writer.
+ * Consistency check: scans the tables of an entity and compares every index, copy, list, count and blob with the entities, in
+ * both directions: rows that an entity needs, and rows that no entity needs. It finds errors that the write protocol cannot
+ * prevent: a row that was changed by hand, a process that stalled past its hold, a restored table, a new index. Queues may be
+ * behind, so each suspicious row is checked a second time after a delay. Repairs use ETags, so writers may run concurrently.
  */
 
 /**
- * Which table of the entity is walked, the last row that was looked at, and how many findings were left as they were. Of a
- * list with many members, `member` is the last one that was looked at.
+ * The start of the next page. `table` is an index into the tables of the entity, `after` the last checked row, `member` the last
+ * checked member if only a part of a list was checked, and `left` the number of findings not repaired so far.
  */
 export const VerifyPosition = z.object({
   table: z.int(),
@@ -35,14 +35,14 @@ export type VerifyPosition = z.infer<typeof VerifyPosition>;
 
 export interface VerifyOptions {
   readonly position?: VerifyPosition | undefined;
-  /** How many rows. */
+  /** The most rows of a page. */
   readonly top: number;
   readonly repair: boolean;
-  /** Of this index alone, as it is built. */
+  /** Limits the check to this index, while it is built. */
   readonly only?: string | undefined;
-  /** Milliseconds after which what looks wrong is looked at again. */
+  /** The delay in milliseconds before the second check of suspicious rows. */
   readonly patience?: number;
-  /** No more is begun once looking has taken so many storage transactions, nor once repairing has. */
+  /** Limits the first check, and separately the second check with the repairs. Work that has started is finished. */
   readonly maxTransactions?: number;
 }
 
@@ -50,21 +50,21 @@ export interface VerifyPage {
   readonly looked: number;
   readonly findings: readonly Finding[];
   readonly next: VerifyPosition | undefined;
-  /** How many findings of this page and of those before it were not repaired. */
+  /** The findings not repaired so far, on this page and the pages before it. */
   readonly left: number;
 }
 
 const UNITS_CONCURRENCY = 8;
-/** Each member of a list is a lookup, and a list may have any number. */
+/** Each member takes a lookup, and a list may have any number of members. */
 const MEMBERS_IN_UNIT = 16;
-/** Of one page, and as many again for looking at what is suspicious once more and repairing it. */
+/** The default for the first check of a page, and again for the second check with the repairs. */
 export const PAGE_TRANSACTIONS = 1_000;
-/** Queues are looked at every second at least. */
+/** Queues are polled at least every second. */
 const PATIENCE_MS = 2_500;
-/** A repair is refused where a writer was first, and then what that one left is looked at. */
-const ATTEMPTS_AT_REPAIR = 5;
+/** A repair fails if a concurrent writer was faster; the row is then checked again. */
+const REPAIR_ATTEMPTS = 5;
 
-/** Whether there is anything about an entity that could disagree with it, or a client may have written it. */
+/** True if the entity may become inconsistent or clients write it. Tables of periods are not checked. */
 export function canVerify(entity: Entity): boolean {
   if (isWrittenByClients(entity)) return !entity.period;
   const isVerified = (pattern: Pattern) =>
@@ -72,7 +72,7 @@ export function canVerify(entity: Entity): boolean {
   return !entity.period && (entity.archive !== undefined || entity.patterns.some(isVerified));
 }
 
-/** Looks at some rows. Throws as reads and writes do; then the same page may be asked for again. */
+/** Checks one page of rows. Throws as reads and writes do; the same page can then be requested again. */
 export const verifyPage = inPattern(
   'consistency check',
   async (engine: Engine, entity: Entity, options: VerifyOptions): Promise<VerifyPage> => {
@@ -83,30 +83,30 @@ export const verifyPage = inPattern(
     if (table === undefined) return { looked: 0, findings: [], next: undefined, left: position.left };
     const { after } = position;
     const { rows, more } = await scanTable(engine.storage, { table, after, limit: top, bound: ANY_ROWS });
-    const units = unitsOf(engine, entity, { table, rows, after });
+    const units = splitRows(engine, entity, { table, rows, after });
     const partitions = new Set<string>();
     const check = (unit: Unit) => checkUnit(engine, entity, unit, { partitions, only });
     const look = async (unit: Unit) => ({ unit, suspicions: await check(unit) });
-    let isOver = bounded(maxTransactions);
+    let isOver = limitTransactions(maxTransactions);
     let looked: Awaited<ReturnType<typeof look>>[] = [];
-    // One entity may need hundreds of lookups: a page ends early, and the next one goes on after the last unit.
+    // One entity may need hundreds of lookups, so a page may end early. The next page continues after the last unit.
     let isEnd = false;
     do {
-      const some = await firstOf(units, UNITS_CONCURRENCY);
+      const some = await takeFirst(units, UNITS_CONCURRENCY);
       looked.push(...(await pMap(some, look, { concurrency: UNITS_CONCURRENCY })));
       isEnd = some.length < UNITS_CONCURRENCY;
     } while (!isEnd && !isOver());
     let suspicious = looked.filter(({ suspicions }) => suspicions.length > 0).map(({ unit }) => unit);
     if (suspicious.length > 0) await sleep(patience);
     const findings: Finding[] = [];
-    isOver = bounded(maxTransactions);
-    for (let attempts = ATTEMPTS_AT_REPAIR; suspicious.length > 0; attempts -= 1) {
+    isOver = limitTransactions(maxTransactions);
+    for (let attempts = REPAIR_ATTEMPTS; suspicious.length > 0; attempts -= 1) {
       partitions.clear();
       const refused = new Set<Unit>();
       for (const [index, unit] of suspicious.entries()) {
-        const isFirstTime = attempts === ATTEMPTS_AT_REPAIR;
+        const isFirstTime = attempts === REPAIR_ATTEMPTS;
         if (isFirstTime && index > 0 && isOver()) {
-          // The next page begins with it.
+          // The next page begins with this unit.
           looked = looked.slice(
             0,
             looked.findIndex((one) => one.unit === unit),
@@ -135,22 +135,22 @@ export const verifyPage = inPattern(
   },
 );
 
-/** Answers whether the storage transactions from now on are as many as they may be. */
-export function bounded(maxTransactions: number): () => boolean {
+/** Returns a function that tells whether `maxTransactions` storage transactions were made since this call. */
+export function limitTransactions(maxTransactions: number): () => boolean {
   const before = transactionsSoFar();
   return () => transactionsSoFar() - before >= maxTransactions;
 }
 
-/** What is looked at and repaired as one: a row, or some of the members of a list. */
+/** Checked and repaired as a whole: a row, or some members of a list. */
 interface Unit {
   readonly row: Row;
   readonly members?: readonly string[];
-  /** Whether the row ends with it. */
+  /** True if no members of the row follow. */
   readonly isWhole: boolean;
 }
 
-/** The rows of a page one after the other. A row with many members comes in parts; the first may be left of the page before. */
-async function* unitsOf(
+/** Yields the rows of a page in order, a long list in parts. The first parts may be the rest of a list from the last page. */
+async function* splitRows(
   { storage }: Engine,
   entity: Entity,
   { table, rows, after }: { table: string; rows: readonly Row[]; after: VerifyPosition['after'] },
@@ -158,17 +158,17 @@ async function* unitsOf(
   const form = siblingFormOf(entity);
   if (form && after?.member !== undefined) {
     const row = await form.readAny(storage, { table, ...after });
-    if (row) yield* partsOf(row, form.members(row), after.member);
+    if (row) yield* splitMembers(row, form.members(row), after.member);
   }
   for (const found of rows) {
     const row = form ? await form.complete(storage, found) : found;
     const members = row && form ? form.members(row) : [];
-    if (row && members.length > MEMBERS_IN_UNIT) yield* partsOf(row, members, '');
+    if (row && members.length > MEMBERS_IN_UNIT) yield* splitMembers(row, members, '');
     else yield { row: found, isWhole: true };
   }
 }
 
-function* partsOf(row: Row, all: readonly string[], after: string): Generator<Unit> {
+function* splitMembers(row: Row, all: readonly string[], after: string): Generator<Unit> {
   const members = all.filter((member) => member > after).sort();
   for (let at = 0; at < members.length; at += MEMBERS_IN_UNIT) {
     const end = at + MEMBERS_IN_UNIT;
@@ -176,7 +176,7 @@ function* partsOf(row: Row, all: readonly string[], after: string): Generator<Un
   }
 }
 
-async function firstOf<Item>(items: AsyncGenerator<Item, undefined>, count: number): Promise<Item[]> {
+async function takeFirst<Item>(items: AsyncGenerator<Item, undefined>, count: number): Promise<Item[]> {
   const first: Item[] = [];
   for (; first.length < count; ) {
     const { value, done } = await items.next();
@@ -186,13 +186,13 @@ async function firstOf<Item>(items: AsyncGenerator<Item, undefined>, count: numb
   return first;
 }
 
-/** Its own, where copies and lists of its partitions are, too; then those of its indexes elsewhere, and its archive. */
+/** The tables to scan: that of the entity, which also has its intra-partition indexes, those of other indexes, and the archive. */
 function tablesOf(entity: Entity): string[] {
   return [...new Set([entity.table, ...remoteTables(entity), ...(entity.archive ? [entity.archive.table] : [])])];
 }
 
 interface Scope {
-  /** Patterns and partitions that are checked already. */
+  /** The pairs of pattern and partition that are already checked. */
   readonly partitions: Set<string>;
   readonly only: string | undefined;
 }
@@ -223,7 +223,7 @@ async function checkUnit(
   return suspicions;
 }
 
-/** A row that a client wrote and no reader is shown. Its routes delete it, or, where no route leads to it, the repair. */
+/** Checks a row of an entity that clients write. DELETE removes a rejected row; the repair removes a row that no route reaches. */
 async function checkRefused({ storage }: Engine, entity: Entity, address: Address): Promise<Suspicion[]> {
   const row = await readRow(storage, address);
   if (!row) return [];

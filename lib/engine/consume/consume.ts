@@ -12,16 +12,16 @@ import { possibleItems } from '../reconcile/possible-entries.ts';
 import { reconcile } from '../reconcile/reconcile.ts';
 import { failTransfer, runTransfer, Transfer } from '../transfer/transfer.ts';
 import { handleMessage, isTooOld, type Log, type Message, recordPoison, type TakeHold } from './poison.ts';
-import { replacedMetadata } from './trigger-metadata.ts';
+import { listReplacedMetadata } from './trigger-metadata.ts';
 
-/** The queue functions call this. It does the work of a message, or records the message as poison. */
+/** The dependencies of the queue functions, which do the work of a message or record the message as poison. */
 export interface Consumer {
   readonly engine: Engine;
   readonly entities: readonly Entity[];
   readonly log: Log;
 }
 
-/** The app's messages have 6 levels. From about 2,000, @azure/functions exceeds the stack before it calls a queue function. */
+/** The app's messages have 6 levels. At about 2,000, @azure/functions overflows the stack before it calls a queue function. */
 const MAX_NESTING = 1_000;
 
 const Sender = z.object({ traceparent: z.string() });
@@ -30,7 +30,7 @@ const Sender = z.object({ traceparent: z.string() });
 export async function consumeIntent({ engine, entities, log }: Consumer, message: Message): Promise<void> {
   await handle(engine, message, log, async (take) => {
     const intent = read(Intent, message.body);
-    const entity = entityOf(entities, intent.entity);
+    const entity = findEntity(entities, intent.entity);
     const { items, refused } = possibleItems(entity, intent);
     const hold = await take();
     if (!hold) return;
@@ -44,12 +44,12 @@ export async function consumeIntent({ engine, entities, log }: Consumer, message
   });
 }
 
-/** A message of `archive`: an archive or a move. */
+/** Handles a message of `transfers`: an archive or a move. */
 export async function consumeTransfer({ engine, entities, log }: Consumer, message: Message): Promise<void> {
   let transfer: Transfer | undefined;
   const work = async (take: TakeHold) => {
     transfer = read(Transfer, message.body);
-    const entity = entityOf(entities, transfer.entity);
+    const entity = findEntity(entities, transfer.entity);
     const hold = await take();
     if (hold) await runTransfer(engine, entity, transfer, { hold });
   };
@@ -65,7 +65,7 @@ export async function consumeTransfer({ engine, entities, log }: Consumer, messa
 export async function consumePoison({ engine, entities, log }: Consumer, message: Message): Promise<void> {
   const queue = message.queue.replace(/-poison$/, '');
   const { body, history } = unwrap({ ...message, queue });
-  const unreadable = reasonNever(queue, body, entities);
+  const unreadable = findPermanentFailure(queue, body, entities);
   if (unreadable === undefined && !isTooOld(engine, history)) {
     const later = { ...history, attempts: history.attempts - message.attempts, waits: history.waits + 1 };
     await sendWork(engine, queue, { ...(body as object), history: later });
@@ -78,9 +78,9 @@ export async function consumePoison({ engine, entities, log }: Consumer, message
 }
 
 /** Returns why a message can never succeed, or undefined. */
-function reasonNever(queue: string, body: unknown, entities: readonly Entity[]): string | undefined {
+function findPermanentFailure(queue: string, body: unknown, entities: readonly Entity[]): string | undefined {
   try {
-    entityOf(entities, read(queue === TRANSFERS_QUEUE ? Transfer : Intent, body).entity);
+    findEntity(entities, read(queue === TRANSFERS_QUEUE ? Transfer : Intent, body).entity);
     return undefined;
   } catch (error) {
     if (error instanceof RowkeyError) return error.message;
@@ -104,26 +104,26 @@ function handle(...handling: Parameters<typeof handleMessage>): Promise<void> {
 function read<Schema extends z.ZodType>(schema: Schema, body: unknown): z.output<Schema> {
   if (isDeeperThan(MAX_NESTING, body))
     throw new RowkeyError('never-succeeds', `The message cannot be read: it is nested more than ${MAX_NESTING} deep.`);
-  const [replaced] = replacedMetadata(body);
+  const [replaced] = listReplacedMetadata(body);
   if (replaced !== undefined)
     throw new RowkeyError(
       'never-succeeds',
-      `The message cannot be read: it has the property ${replaced}, a name of the host.`,
+      `The message cannot be read: it has the property ${replaced}, which the Functions host reserves.`,
     );
   const parsed = schema.safeParse(body);
   if (parsed.success) return parsed.data;
-  throw new RowkeyError('never-succeeds', `The message cannot be read: ${whyUnreadable(body, parsed.error)}.`);
+  throw new RowkeyError('never-succeeds', `The message cannot be read: ${describeError(body, parsed.error)}.`);
 }
 
-function whyUnreadable(body: unknown, error: z.ZodError): string {
+function describeError(body: unknown, error: z.ZodError): string {
   const [issue] = error.issues;
   if (typeof body !== 'string') return `${issue?.path.join('.') || 'it'}: ${issue?.message}`;
   const decoded = /^[\w+/]+=*$/.test(body) ? Buffer.from(body, 'base64').toString('utf8') : '';
   return decoded.startsWith('{') ? 'it is base64, and this queue takes plain JSON' : 'it is not JSON';
 }
 
-function entityOf(entities: readonly Entity[], name: string): Entity {
-  // Archives too: an archived entity has children, and its deletion leaves a tombstone.
+function findEntity(entities: readonly Entity[], name: string): Entity {
+  // Archives have messages too: the deletion of an archived entity leaves a tombstone.
   const entity = withArchives(entities).find((candidate) => candidate.name === name);
   if (entity) return entity;
   throw new RowkeyError('never-succeeds', 'The message names an entity that the model does not declare.');

@@ -22,7 +22,7 @@ import { type HeldWork, type History, holdWork, unlessUnavailable, unwrap } from
 export const POISON_TABLE = 'poison';
 /** Equals `maxDequeueCount` in host.json: after this attempt the host would move the message to its poison queue. */
 export const MAX_ATTEMPTS = 5;
-/** Failures that are not the message's own, and the minimum delay in seconds. */
+/** Failures that the message does not cause, with the minimum delay in seconds. */
 const TEMPORARY = new Map<string, number>([
   ['busy', 5],
   ['identity-unavailable', 5],
@@ -42,14 +42,14 @@ const PARTITION = compileTemplate('poison_{id%16}');
 const PARTITIONS = ['poison', ...buildKeys(PARTITION, {})];
 const READING = { concurrency: PARTITIONS.length };
 const REPLAYS_CONCURRENCY = 8;
-/** The form of ids that this module creates; no character needs escaping. */
+/** The form of the ids of this module. No character needs escaping. */
 const ID = /^\d{16}_[\w-]+$/;
 /** How long one request may take to replay a message. If the request dies, another may replay the message afterwards. */
 const REPLAY_FOR_MS = MINUTE_MS;
 /** A string property holds 32 Ki code units; a message has at most 64 Ki. */
 const PART_LENGTH = 32_000;
 const MAX_PARTS = 5;
-/** The greatest instant of a Date. The difference to it sorts newest first. */
+/** The largest time value of a `Date`. Subtracting an instant from it sorts newest first. */
 const LAST_INSTANT = 8_640_000_000_000_000;
 
 export interface Message {
@@ -101,7 +101,7 @@ export async function handleMessage(
   try {
     await work(async () => {
       held = await holdWork(engine, message);
-      // The attempts before ended without a report: their processes died, or could not reach storage.
+      // Earlier attempts ended without a result: the process died or could not reach storage.
       if (held && attempts > MAX_ATTEMPTS)
         throw new RowkeyError('never-succeeds', 'The process stopped at every attempt to handle the message.');
       return held;
@@ -127,7 +127,7 @@ export async function handleMessage(
   }
 }
 
-/** Whether a message was delayed for so long that it is recorded in any case. */
+/** True if a message has been delayed for so long that it is recorded even after a temporary failure. */
 export function isTooOld({ now }: Pick<Engine, 'now'>, { since }: History): boolean {
   return now() - since > PATIENCE_MS;
 }
@@ -220,7 +220,7 @@ export async function replayPoison(engine: Engine, id: string): Promise<Poison> 
   return poison;
 }
 
-/** Selects messages of this queue, whose reason contains this text. */
+/** Selects messages by their queue, by a text that the reason contains, or by both. */
 export const PoisonFilter = z.strictObject({ queue: z.string().optional(), reason: z.string().optional() });
 
 /** Replays the messages of a page that match the filter. Returns their ids, without those that another request replays. */

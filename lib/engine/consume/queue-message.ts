@@ -2,11 +2,11 @@ import { createHash } from 'node:crypto';
 import type { InvocationContext } from '@azure/functions';
 import { jsonText } from '../json-text.ts';
 import { MAX_ATTEMPTS, type Message } from './poison.ts';
-import { replacedMetadata } from './trigger-metadata.ts';
+import { listReplacedMetadata } from './trigger-metadata.ts';
 
 /** Reads a message from the queue trigger. Ignores metadata that the body may have replaced. */
 export function toMessage(queue: string, body: unknown, { triggerMetadata = {} }: InvocationContext): Message {
-  const replaced = new Set(replacedMetadata(body));
+  const replaced = new Set(listReplacedMetadata(body));
   const given = (name: string) => (replaced.has(name.toLowerCase()) ? undefined : triggerMetadata[name]);
   const attempts = Number(given('dequeueCount'));
   const insertedAt = Date.parse(String(given('insertionTime')));

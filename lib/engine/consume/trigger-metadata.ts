@@ -13,7 +13,7 @@ const TRIGGER_METADATA = new Set([
 ]);
 
 /** Returns the names of the metadata that a message body replaces, in lower case. */
-export function replacedMetadata(body: unknown): string[] {
+export function listReplacedMetadata(body: unknown): string[] {
   if (typeof body !== 'object' || body === null || Array.isArray(body)) return [];
   return Object.keys(body)
     .map((name) => name.toLowerCase())

@@ -25,12 +25,12 @@ export async function toContinuation(storage: Storage, query: string, position: 
   return new SignJWT({ ...position })
     .setProtectedHeader({ alg: 'HS256' })
     .setAudience(query)
-    .sign(await secretOf(storage));
+    .sign(await loadSecret(storage));
 }
 
 /** Returns the position in a token. Throws `invalid-input` unless the token was created for this query. */
 export async function fromContinuation(storage: Storage, query: string, token: string): Promise<Position> {
-  const secret = await secretOf(storage);
+  const secret = await loadSecret(storage);
   try {
     const { payload } = await jwtVerify(token, secret, { algorithms: ['HS256'], audience: query });
     return Position.parse(payload);
@@ -45,18 +45,18 @@ export async function fromContinuation(storage: Storage, query: string, token: s
 
 const secrets = new WeakMap<Storage, Promise<Uint8Array>>();
 
-/** Read once per process, and created by the first process that needs it. */
-function secretOf(storage: Storage): Promise<Uint8Array> {
+/** Reads the secret once per process. The first process that needs the secret creates it. */
+function loadSecret(storage: Storage): Promise<Uint8Array> {
   const known = secrets.get(storage);
   if (known) return known;
-  const secret = runUnexplained(() => readOrMakeSecret(storage));
+  const secret = runUnexplained(() => readOrCreateSecret(storage));
   secrets.set(storage, secret);
   // Failures are not cached.
   secret.catch(() => secrets.delete(storage));
   return secret;
 }
 
-async function readOrMakeSecret(storage: Storage): Promise<Uint8Array> {
+async function readOrCreateSecret(storage: Storage): Promise<Uint8Array> {
   for (;;) {
     const row = await readRow(storage, SECRET_ADDRESS);
     if (row) return Buffer.from(String(row.properties.Secret), 'base64');

@@ -19,7 +19,7 @@ import type { Row } from '../../storage/rows.ts';
  */
 export type Judged =
   | { readonly is: 'entity'; readonly snapshot: Live }
-  /** `isReachable`: an entity may have these keys, so that its routes can replace and delete the row. */
+  /** `isReachable`: the keys are valid for an entity, so its routes can replace and delete the row. */
   | { readonly is: 'refused'; readonly reason: string; readonly snapshot: Live; readonly isReachable: boolean }
   /** A row of another entity, a copy, a tombstone, a placeholder. */
   | { readonly is: 'other' };
@@ -30,8 +30,8 @@ export function judgeRow(entity: Entity, row: Row): Judged {
   const snapshot = isOwn ? toSnapshot(entity, row) : undefined;
   if (snapshot?.state !== 'live') return { is: 'other' };
   if (!isClients) return { is: 'entity', snapshot };
-  const key = keyOf(entity, row, snapshot.values);
-  const judged = key ? valuesOf(entity, row, key) : { reason: 'No entity has keys of this form.' };
+  const key = readKey(entity, row, snapshot.values);
+  const judged = key ? readFields(entity, row, key) : { reason: 'No entity has keys of this form.' };
   if ('values' in judged) return { is: 'entity', snapshot: { ...snapshot, values: judged.values } };
   return { is: 'refused', ...judged, snapshot: { ...snapshot, values: {} }, isReachable: key !== undefined };
 }
@@ -43,7 +43,7 @@ export function entityIn(entity: Entity, row: Row): Live | undefined {
 }
 
 /** Returns the key fields as read from the keys of the row, or undefined if the API never writes such keys. */
-function keyOf(entity: Entity, row: Row, stored: Values): Values | undefined {
+function readKey(entity: Entity, row: Row, stored: Values): Values | undefined {
   const inPartition = parseKey(entity.partition, row.partition);
   const inRow = parseKey(entity.row, entityRow(entity, row));
   if (!inPartition || !inRow) return undefined;
@@ -74,7 +74,7 @@ function entityRow(entity: Entity, { row }: Row): string {
   return rowFormOf(entity)?.entityRow(entity, row) ?? row;
 }
 
-function valuesOf(entity: Entity, row: Row, key: Values): { values: Values } | { reason: string } {
+function readFields(entity: Entity, row: Row, key: Values): { values: Values } | { reason: string } {
   const form = rowFormOf(entity);
   if (form) {
     const reason = form.reasonToRefuse(entity, row);
@@ -100,7 +100,7 @@ function valuesOf(entity: Entity, row: Row, key: Values): { values: Values } | {
   }
 }
 
-/** Whether a property has the form in which the API stores a field of this type. A number has the type of its JSON value. */
+/** True if the API stores a field of this type in this form. Number types are not distinguished. */
 function isOfType(type: ColumnType, property: unknown): boolean {
   if (property === undefined) return true;
   if (type === 'String' || type === 'Json') return typeof property === 'string';

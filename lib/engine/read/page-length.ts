@@ -52,14 +52,14 @@ export function withinPage<Item>(items: readonly Item[], lengthOf: (item: Item) 
   return end < 0 ? items : items.slice(0, end + 1);
 }
 
-/** Includes a text in a blob, which is fetched with its row. */
+/** The length of a row. Includes texts in blobs, because a read fetches them with the row. */
 export function rowLength({ properties }: Row): number {
   const inBlobs = Object.entries(properties).filter(([name]) => name.startsWith(BLOB_PREFIX));
   const length = (text: unknown) => Number(/"length":(\d+)/.exec(String(text))?.[1] ?? 0);
   return inBlobs.reduce((sum, [, text]) => sum + length(text), textLength(properties));
 }
 
-/** As `rowLength`, for the fields of an entity. */
+/** The length of an entity, computed as in `rowLength`. */
 export function valuesLength(values: Values): number {
   const inBlobs = Object.values(values).filter(isInBlob);
   return inBlobs.reduce((sum, { length }) => sum + length, JSON.stringify(values).length);

@@ -11,7 +11,7 @@ const PERIODS_CONCURRENCY = 8;
 
 export interface PeriodsQuery {
   readonly partition: string;
-  /** In the order of their rows. */
+  /** In the order in which their rows are returned. */
   readonly periods: readonly string[];
   /** The key of the last row already read. */
   readonly after?: { readonly period: string; readonly row: string } | undefined;
@@ -24,8 +24,8 @@ export interface PeriodsQuery {
 }
 
 /**
- * The periods that a range query reads, in the order of the rows. The key of the partition may contain the period; bounds
- * limit the periods if they are bounds of the field that chooses the period.
+ * Returns the periods that a range query reads, in the order of the rows. If the partition key contains the period, there is
+ * one. Bounds limit the periods if the field that chooses the period is first in the row key.
  */
 export function periodsToRead(
   entity: Entity,

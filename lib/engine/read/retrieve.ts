@@ -14,7 +14,7 @@ import { entityIn } from './judge-row.ts';
 import { PAGE_LENGTH, readBound, rowLength, valuesLength, withinPage } from './page-length.ts';
 import { periodsToRead, readPeriods } from './read-periods.ts';
 
-/** Reads by key and by range. Only functions whose name says scan read a whole table. */
+/** Reads by key and by range. Only `scanEntities` reads a whole table. */
 
 export interface Page {
   readonly items: readonly Values[];
@@ -70,14 +70,16 @@ export const readWithChildren = inPattern(
     const { table, partition, row } = addressOf(entity, key);
     const prefix = prefixOfChildren(entity.row, row);
     const { before } = rangeOfPrefix(prefix);
-    const fields = new Map(kinds.map((kind) => [kind, withKeyOfSealed(kind, select[kind.name] ?? smallFields(kind))]));
+    const fields = new Map(
+      kinds.map((kind) => [kind, addKeyOfEncrypted(kind, select[kind.name] ?? smallFields(kind))]),
+    );
     const all = [entity, ...kinds];
     // An upgrade needs the whole row.
     const isWhole =
       all.some(({ version }) => version > 1) || [...fields.values()].every((names) => names === undefined);
     const columns = ({ columns }: Entity) => Object.keys(columns);
     const stored = all.flatMap((kind) => storedNames(kind, fields.get(kind) ?? columns(kind)));
-    // If the children's keys escape a `_` of the parent's key, the children do not follow the parent, which takes its own read.
+    // If the children's keys escape a `_` of the parent's key, they do not sort after the parent, which then takes its own read.
     const isBeside = prefix.startsWith(row);
     const { rows, more } = await readRange(storage, {
       table,
@@ -118,7 +120,7 @@ export function smallFields({ columns, large }: Entity): string[] | undefined {
 }
 
 /** The fields to read for the selected ones. Decryption needs the key fields, because a ciphertext is bound to its key. */
-function withKeyOfSealed(entity: Entity, select: readonly string[] | undefined): readonly string[] | undefined {
+function addKeyOfEncrypted(entity: Entity, select: readonly string[] | undefined): readonly string[] | undefined {
   return select?.some((field) => entity.encrypted.includes(field)) ? [...entity.keyFields, ...select] : select;
 }
 
@@ -134,11 +136,11 @@ export const readEntities = inPattern(
     // In a row that a client wrote, only the keys may contain the key fields.
     const asked = isClients ? omit(options.where ?? {}, entity.keyFields) : options.where;
     const where = fieldsToProperties(entity, asked ?? {});
-    const wanted = withKeyOfSealed(entity, options.select);
+    const wanted = addKeyOfEncrypted(entity, options.select);
     // An upgrade, and the check of a row that a client wrote, need the whole row.
     const isWhole = entity.version > 1 || isClients;
     const select = wanted && !isWhole ? storedNames(entity, wanted) : undefined;
-    // Storage compares rows of older versions as they are stored. So all of them are read, and compared after the upgrade.
+    // Storage would compare the stored values of older versions. So their rows are all read, and compared after the upgrade.
     const orVersionBefore = entity.version > 1 ? entity.version : undefined;
     const bound = readBound([entity], isWhole ? undefined : wanted);
     const common = { partition, where, orVersionBefore, select, limit: top, bound };
@@ -187,7 +189,7 @@ function toPage(
 ): Page {
   const rows = withinPage(read, rowLength);
   const more = hasMore || rows.length < read.length;
-  // Storage has compared the other rows.
+  // Storage has already filtered the other rows.
   const isToCompare = ({ properties }: Row) =>
     isWrittenByClients(entity) || storedVersion(entity, properties) < entity.version;
   const items = rows

@@ -58,7 +58,7 @@ const CLAIM_WAIT_MS = 250;
  * that is repeated on the same day is executed once. Throws `not-found`.
  */
 export async function requestArchive(engine: Engine, entity: Entity, key: Values, id?: string): Promise<string> {
-  return request(engine, entity, { operation: 'archive', key }, id);
+  return requestTransfer(engine, entity, { operation: 'archive', key }, id);
 }
 
 /** Requests a move; `input` has new values of movable fields. Throws `not-found`, `invalid-input`. */
@@ -80,7 +80,7 @@ export async function requestMove(
         accepted: 'a value other than the current one',
       },
     );
-  return request(engine, entity, { operation: 'move', key, to }, id);
+  return requestTransfer(engine, entity, { operation: 'move', key, to }, id);
 }
 
 /** Returns the schema of the body of a move. */
@@ -88,7 +88,7 @@ export function moveSchema(entity: Entity): z.ZodObject {
   return entity.schema.pick(maskOf(entity.movable)).required().strict();
 }
 
-async function request(
+async function requestTransfer(
   engine: Engine,
   entity: Entity,
   asked: Pick<Transfer, 'operation' | 'key' | 'to'>,
@@ -110,7 +110,7 @@ async function request(
     entity: entity.name,
     incarnation: source.system.Incarnation,
   };
-  await report(engine, transfer, 'running');
+  await recordStatus(engine, transfer, 'running');
   const { operation, to = {} } = asked;
   const change = { operation, entity: entity.name, address, fields: Object.keys(to), etag: source.etag };
   await noted(engine, change, () => sendWork(engine, TRANSFERS_QUEUE, { ...transfer, ...traceContext() }));
@@ -128,7 +128,7 @@ export const runTransfer = inPattern(
   ): Promise<void> => {
     const destination = transfer.operation === 'archive' ? entity.archive : entity;
     if (!destination) throw new RowkeyError('never-succeeds', `"${entity.name}" has no archive.`);
-    const recorded = await recordOf(engine, transfer);
+    const recorded = await findRecord(engine, transfer);
     if (!recorded)
       throw new RowkeyError(
         'never-succeeds',
@@ -137,8 +137,8 @@ export const runTransfer = inPattern(
     if (recorded.status === 'succeeded') return;
     const from = addressOf(entity, transfer.key);
     const to = addressOf(destination, { ...transfer.key, ...transfer.to });
-    const reason = await carry({ engine, entity, destination, transfer, from, to, hold });
-    if (reason === undefined) await report(engine, transfer, 'succeeded');
+    const reason = await transferEntity({ engine, entity, destination, transfer, from, to, hold });
+    if (reason === undefined) await recordStatus(engine, transfer, 'succeeded');
     else await failTransfer(engine, transfer, reason);
   },
 );
@@ -147,15 +147,15 @@ export const runTransfer = inPattern(
  * Records that an operation failed, unless a duplicate of its message has succeeded or no such operation is recorded.
  */
 export async function failTransfer(engine: Engine, transfer: Transfer, reason: string): Promise<void> {
-  const recorded = await recordOf(engine, transfer);
-  if (recorded && recorded.status !== 'succeeded') await report(engine, transfer, 'failed', reason);
+  const recorded = await findRecord(engine, transfer);
+  if (recorded && recorded.status !== 'succeeded') await recordStatus(engine, transfer, 'failed', reason);
 }
 
 /**
  * Returns the operation as recorded at the time of the request, when its key and new values were checked. Undefined if the
  * message differs from the record: anyone who can write to the queue can name any key.
  */
-async function recordOf(engine: Engine, transfer: Transfer): Promise<Values | undefined> {
+async function findRecord(engine: Engine, transfer: Transfer): Promise<Values | undefined> {
   const recorded = await findOperation(engine, transfer);
   const isSame = isDeepStrictEqual([recorded?.key, recorded?.to], [transfer.key, transfer.to]);
   return isSame ? recorded : undefined;
@@ -177,9 +177,9 @@ const TAKEN = 'Another entity has this key at the destination.';
 const REFUSALS = new Set<string>(['duplicate-value', 'too-large', 'invalid-input']);
 
 /** Continues from any state of the two rows. Returns why the transfer cannot be done, or undefined once it is done. */
-async function carry(work: Work): Promise<string | undefined> {
+async function transferEntity(work: Work): Promise<string | undefined> {
   const { engine, entity, destination, transfer, from, to, hold } = work;
-  const dropArrived = (before: Snapshot) => tryCommit(work, destination, { address: to, before, after: undefined });
+  const dropDestination = (before: Snapshot) => tryCommit(work, destination, { address: to, before, after: undefined });
   let copiedFrom = '';
   let after: Values = {};
   let refused: string | undefined;
@@ -197,7 +197,7 @@ async function carry(work: Work): Promise<string | undefined> {
       // In this order: a source that a duplicate has deleted had been written to the destination before.
       const { ours } = await readDestination(work);
       if (ours && !ours.system.MovingFrom) return undefined;
-      if (!ours || (await dropArrived(ours))) return GONE;
+      if (!ours || (await dropDestination(ours))) return GONE;
       continue;
     }
     const { arrived, ours } = reached;
@@ -206,7 +206,7 @@ async function carry(work: Work): Promise<string | undefined> {
     if (refused !== undefined) {
       if (!ours) return refused;
       if (destination === entity) await handBack(work, source.values);
-      await dropArrived(ours);
+      await dropDestination(ours);
       continue;
     }
     const arrival = { incarnation: transfer.operationId, movingFrom: JSON.stringify([from.partition, from.row]) };
@@ -344,7 +344,12 @@ async function openDestination({ engine, destination, transfer, to }: Work): Pro
   }
 }
 
-async function report(engine: Engine, transfer: Transfer, status: Operation['status'], reason?: string): Promise<void> {
+async function recordStatus(
+  engine: Engine,
+  transfer: Transfer,
+  status: Operation['status'],
+  reason?: string,
+): Promise<void> {
   const { operation, operationId, entity, key, to } = transfer;
   const more = { ...(to ? { to } : {}), ...(reason === undefined ? {} : { reason }) };
   await writeOperation(engine, { operationId, operation, entity, key, status, ...more });

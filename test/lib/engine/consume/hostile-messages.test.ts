@@ -10,7 +10,7 @@ import {
   replayPoison,
 } from '../../../../lib/engine/consume/poison.ts';
 import { toMessage } from '../../../../lib/engine/consume/queue-message.ts';
-import { replacedMetadata } from '../../../../lib/engine/consume/trigger-metadata.ts';
+import { listReplacedMetadata } from '../../../../lib/engine/consume/trigger-metadata.ts';
 import { createEngine } from '../../../../lib/engine/engine.ts';
 import { jsonText } from '../../../../lib/engine/json-text.ts';
 import { INDEX_CHANGES_QUEUE, Intent, TRANSFERS_QUEUE } from '../../../../lib/engine/reconcile/intent.ts';
@@ -125,7 +125,7 @@ describe('a body with 20,000 levels of nesting', () => {
 
 describe('a body that replaces trigger metadata', () => {
   test('is never a message of this app', () => {
-    expect(replacedMetadata({ ...Intent.shape, ...Transfer.shape })).toEqual([]);
+    expect(listReplacedMetadata({ ...Intent.shape, ...Transfer.shape })).toEqual([]);
   });
 
   test.each([
@@ -137,7 +137,7 @@ describe('a body that replaces trigger metadata', () => {
     await deliver(INDEX_CHANGES_QUEUE, { ...intent, ...over }, { [name]: Object.values(over)[0] });
     const all = await listed();
     expect(all.map(({ reason }) => reason)).toEqual([
-      `The message cannot be read: it has the property ${name.toLowerCase()}, a name of the host.`,
+      `The message cannot be read: it has the property ${name.toLowerCase()}, which the Functions host reserves.`,
     ]);
     expect(Math.abs(Date.parse(all[0]?.insertedAt ?? '') - Date.now())).toBeLessThan(60_000);
     await dropPoison(engine, all[0]?.id ?? '');
