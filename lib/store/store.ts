@@ -1,5 +1,5 @@
 import type { Conditions } from '../define/conditions.ts';
-import type { Entity, Values } from '../define/entity.ts';
+import { type Entity, pick, type Values } from '../define/entity.ts';
 import type { Index } from '../define/indexes.ts';
 import { maskOf, parse } from '../define/validation.ts';
 import type { Engine } from '../engine/engine.ts';
@@ -158,7 +158,8 @@ function childOf(entity: Entity, name: string): Entity {
 }
 
 function keyOf(entity: Entity, key: Values): Values {
-  return checkFields(entity, key, entity.keyFields);
+  // A whole entity, as an index returns it, names its key too.
+  return checkFields(entity, pick(key, entity.keyFields), entity.keyFields);
 }
 
 /** Checks the values of fields as a path over HTTP would be. Throws `invalid-input` naming the field. */

@@ -20,10 +20,10 @@ import {
 } from '../../patterns/attachment.ts';
 import { blobUploadUrl, UPLOAD_PERMISSIONS } from '../../storage/blob-sas.ts';
 import { countGrant } from '../../telemetry/metrics.ts';
-import { isNotModified, readConditions } from '../conditions.ts';
 import { readKey, toEntityPath } from '../entity-key.ts';
 import { requireWriterOrOwner } from '../own.ts';
 import { type RequestContext, type Route, type RouteResult, toPathTemplate } from '../route.ts';
+import { isNotModified, readConditions } from '../view-etag.ts';
 
 const Upload = z.object({
   uploadId: z.string(),

@@ -4,13 +4,13 @@ import { schemaWithDetails, validateTexts } from '../../define/validation.ts';
 import { readEntity } from '../../engine/read/retrieve.ts';
 import { readOneWithChildren, readRangePage } from '../../store/read.ts';
 import { openValues } from '../../store/view.ts';
-import { isNotModified, toEntityHeaders, toViewEtag } from '../conditions.ts';
 import { readKey, toEntityTemplate } from '../entity-key.ts';
 import { describeList, presentPage, readSelect, SELECT } from '../entity-list.ts';
 import { PAGE_QUERY, readPageQuery } from '../paging.ts';
 import { toView } from '../present.ts';
 import { queryError, readList } from '../query.ts';
 import { pathTo, type RequestContext, type Route, type RouteResult, toPathTemplate } from '../route.ts';
+import { isNotModified, toEntityHeaders, toViewEtag } from '../view-etag.ts';
 
 export function entityReadRoutes(entity: Entity): Route[] {
   const { name, access } = entity;

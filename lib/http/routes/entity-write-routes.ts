@@ -5,12 +5,12 @@ import { maskOf, parse, schemaWithGaps, writableSchema } from '../../define/vali
 import { createOnce } from '../../engine/write/create-once.ts';
 import { type BatchOutcome, putEntities } from '../../engine/write/entity-batch.ts';
 import { deleteEntity, patchEntity, replaceEntity, type Stored } from '../../engine/write/entity-store.ts';
-import { readConditions, toEntityHeaders } from '../conditions.ts';
 import { readKey, toEntityPath, toEntityTemplate } from '../entity-key.ts';
 import { readRequestId } from '../idempotency.ts';
 import { presentToWriter } from '../present.ts';
 import { Problem, toProblem } from '../problem.ts';
 import type { RequestContext, Route, RouteResult } from '../route.ts';
+import { readConditions, toEntityHeaders } from '../view-etag.ts';
 
 /** The number of actions of an entity group transaction. */
 const MAX_BATCH = 100;

@@ -100,6 +100,8 @@ describe('the store of an entity', () => {
     await expect(store.writers.update(ann, { age: 42 }, { ifMatch: created.etag })).rejects.toMatchObject({
       code: 'etag-mismatch',
     });
+    const again = await store.writers.update(updated.values, { age: 42 });
+    expect(again.values).toEqual({ ...annWhole, ...secrets, age: 42 });
     const replaced = await store.writers.replace(ann, { email: 'ann@example.com' });
     expect(replaced.values).toEqual({ ...ann, email: 'ann@example.com', tags: [] });
 

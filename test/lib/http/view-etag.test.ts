@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { z } from 'zod';
 import { defineEntity } from '../../../lib/define/define-entity.ts';
-import { isNotModified, readConditions, toEntityHeaders, toViewEtag } from '../../../lib/http/conditions.ts';
+import { isNotModified, readConditions, toEntityHeaders, toViewEtag } from '../../../lib/http/view-etag.ts';
 import { deploy } from '../../fixtures/deploy.ts';
 import { testApp, testContext } from './request.ts';
 
