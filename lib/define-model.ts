@@ -1,7 +1,7 @@
+import { PLACEHOLDER, TOMBSTONE } from './define/codec/entity-codec.ts';
 import { linkModel, type Model, type ModelDeclaration } from './define/define-model.ts';
 import type { DeclaredEntity } from './define/entity.ts';
-import { PLACEHOLDER, TOMBSTONE } from './define/entity-codec.ts';
-import type { Reserved } from './define/validate-model.ts';
+import type { Reserved } from './define/validate/validate-model.ts';
 import { POISON_TABLE } from './engine/consume/poison.ts';
 import { operations } from './engine/transfer/operation.ts';
 import { resourcesOf } from './operations/resources.ts';

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 
-/** Durations in milliseconds, and instants as text. Periods of the calendar are in lib/define/calendar.ts. */
+/** Durations in milliseconds, and instants as text. Periods of the calendar are in lib/define/keys/calendar.ts. */
 
 export const MINUTE_MS = 60_000;
 export const HOUR_MS = 60 * MINUTE_MS;

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Values } from '../lib/define/entity.ts';
-import { indexEntriesOf } from '../lib/define/index-entries.ts';
+import { indexEntriesOf } from '../lib/define/keys/index-entries.ts';
 import { rotateLocalKey } from '../lib/storage/local-key-ring.ts';
 import { readRow } from '../lib/storage/rows.ts';
 import { type FunctionsHost, startFunctionsHost } from '../local/instance/functions-host.ts';

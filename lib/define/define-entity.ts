@@ -1,12 +1,12 @@
 import type { z } from 'zod';
+import { Attachment, type AttachmentDeclaration } from './codec/reference.ts';
 import type { Access, ColumnType, DeclaredEntity, Period, Values } from './entity.ts';
-import { type FieldSchema, fieldSchemas } from './field-schema.ts';
 import { frozenCopy } from './frozen-copy.ts';
 import type { Index } from './indexes.ts';
-import { compileTemplate, type FieldsOf } from './key-template.ts';
-import { Attachment, type AttachmentDeclaration } from './reference.ts';
+import { compileTemplate, type FieldsOf } from './keys/key-template.ts';
 import type { Typed } from './typed.ts';
-import { validationErrors } from './validate-entity.ts';
+import { type FieldSchema, fieldSchemas } from './validate/field-schema.ts';
+import { validationErrors } from './validate/validate-entity.ts';
 import { withoutPrototype } from './without-prototype.ts';
 
 /** A template whose fields are all in the schema, or a sentence that says which is not: the compiler shows it. */

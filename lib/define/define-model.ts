@@ -1,8 +1,8 @@
 import type { Access, DeclaredEntity, Entity, Linked } from './entity.ts';
-import { indexTables, remoteTables } from './index-entries.ts';
+import { indexTables, remoteTables } from './keys/index-entries.ts';
 import { linkEntities } from './link-entities.ts';
 import type { Pattern } from './pattern.ts';
-import { type Reserved, validateModel } from './validate-model.ts';
+import { type Reserved, validateModel } from './validate/validate-model.ts';
 import { withoutPrototype } from './without-prototype.ts';
 
 /** What an app declares. */

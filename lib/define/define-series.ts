@@ -2,8 +2,8 @@ import type { z } from 'zod';
 import { type Declaration, defineEntity } from './define-entity.ts';
 import type { DeclaredEntity, Slots } from './entity.ts';
 import { frozenCopy } from './frozen-copy.ts';
-import type { FieldsOf } from './key-template.ts';
-import { inheritedNameErrors } from './validate-entity.ts';
+import type { FieldsOf } from './keys/key-template.ts';
+import { inheritedNameErrors } from './validate/validate-entity.ts';
 
 type SlotsOptions = Omit<Slots, 'perRow'> & { readonly perRow?: number };
 

@@ -1,9 +1,9 @@
 import type { z } from 'zod';
-import type { CalendarUnit } from './calendar.ts';
+import type { AttachmentDeclaration } from './codec/reference.ts';
 import type { Index } from './indexes.ts';
-import type { KeyTemplate } from './key-template.ts';
+import type { CalendarUnit } from './keys/calendar.ts';
+import type { KeyTemplate } from './keys/key-template.ts';
 import type { Pattern } from './pattern.ts';
-import type { AttachmentDeclaration } from './reference.ts';
 
 /** The fields of an entity as its schema parsed them. */
 export type Values = Readonly<Record<string, unknown>>;

@@ -1,4 +1,4 @@
-import { compileTemplate, type FieldsOf, type KeyTemplate } from './key-template.ts';
+import { compileTemplate, type FieldsOf, type KeyTemplate } from './keys/key-template.ts';
 import type { IndexTypes, Typed } from './typed.ts';
 
 /** What a copy carries besides the key of its entity: everything, nothing, or the named fields. */

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { type Declaration, defineEntity, type IndexesOf, type NamedParts } from './define-entity.ts';
 import type { DeclaredEntity } from './entity.ts';
 import { frozenCopy } from './frozen-copy.ts';
-import type { FieldsOf } from './key-template.ts';
+import type { FieldsOf } from './keys/key-template.ts';
 import type { Typed } from './typed.ts';
 
 /**

@@ -2,12 +2,12 @@ import type { BlobAddress } from '../storage/blobs.ts';
 import type { Action, Address, Properties, Row } from '../storage/rows.ts';
 import type { Storage } from '../storage/storage.ts';
 import type { CarriedRows, Change, PlanDraft } from './change.ts';
+import type { Live } from './codec/entity-codec.ts';
 import type { Engine, Hold } from './engine.ts';
 import type { Entity, Values } from './entity.ts';
-import type { Live } from './entity-codec.ts';
 import type { Suspicion } from './finding.ts';
-import type { IndexEntry } from './index-entries.ts';
-import type { KeyTemplate } from './key-template.ts';
+import type { IndexEntry } from './keys/index-entries.ts';
+import type { KeyTemplate } from './keys/key-template.ts';
 
 /**
  * One pattern of the design guide. The engine, the codec and the consistency check know no pattern by name: they call

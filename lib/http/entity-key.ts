@@ -1,5 +1,5 @@
 import type { Entity, Values } from '../define/entity.ts';
-import { validateTexts } from '../define/validation.ts';
+import { validateTexts } from '../define/validate/validation.ts';
 import { pathTo, type RequestContext, toPathTemplate } from './route.ts';
 
 /** Reads the key of an entity from the path. Throws `invalid-input`. */

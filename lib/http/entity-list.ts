@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { Entity } from '../define/entity.ts';
-import { partialSchema, schemaWithGaps } from '../define/validation.ts';
+import { partialSchema, schemaWithGaps } from '../define/validate/validation.ts';
 import type { Page } from '../engine/read/retrieve.ts';
 import { toNextLink } from './paging.ts';
 import { queryError, readList } from './query.ts';

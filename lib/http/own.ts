@@ -1,6 +1,6 @@
 import { requireRole } from '../access/token.ts';
 import type { ClaimOwner, Entity, Values } from '../define/entity.ts';
-import { validateTexts } from '../define/validation.ts';
+import { validateTexts } from '../define/validate/validation.ts';
 import { RowkeyError } from '../errors.ts';
 import { indexFields, readByReference } from '../patterns/read-through-index.ts';
 import type { RequestContext } from './route.ts';

@@ -1,5 +1,5 @@
 import type { Entity } from '../define/entity.ts';
-import { fieldSchemas, hasExactPattern } from '../define/field-schema.ts';
+import { fieldSchemas, hasExactPattern } from '../define/validate/field-schema.ts';
 import { OTHER_REQUESTS } from './other-requests.ts';
 import type { Route } from './route.ts';
 

@@ -1,8 +1,8 @@
 import pMap from 'p-map';
 import type { Entity } from '../define/entity.ts';
 import type { Finding, Suspicion } from '../define/finding.ts';
-import { isRowOf } from '../define/index-entries.ts';
 import { type Index, indexEntity, interPartitionIndex, intraPartitionIndex } from '../define/indexes.ts';
+import { isRowOf } from '../define/keys/index-entries.ts';
 import { patternsOf } from '../define/link-entities.ts';
 import type { Engine } from '../engine/engine.ts';
 import { ANY_ROWS } from '../engine/read/page-length.ts';

@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import { z } from 'zod';
-import { CALENDAR_UNITS } from '../define/calendar.ts';
 import type { Entity } from '../define/entity.ts';
 import type { Index } from '../define/indexes.ts';
+import { CALENDAR_UNITS } from '../define/keys/calendar.ts';
 import { withoutPrototype } from '../define/without-prototype.ts';
 import type { Engine } from '../engine/engine.ts';
 import { SYSTEM_TABLE } from '../engine/read/continuation.ts';

@@ -1,4 +1,4 @@
-import { periodsBetween } from '../define/calendar.ts';
+import { periodsBetween } from '../define/keys/calendar.ts';
 import type { Engine } from '../engine/engine.ts';
 import { ChangeRecord } from '../engine/note-change.ts';
 import type { Position } from '../engine/read/continuation.ts';

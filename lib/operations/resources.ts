@@ -1,5 +1,5 @@
 import type { Entity } from '../define/entity.ts';
-import { remoteTables } from '../define/index-entries.ts';
+import { remoteTables } from '../define/keys/index-entries.ts';
 import { POISON_TABLE } from '../engine/consume/poison.ts';
 import { SYSTEM_TABLE } from '../engine/read/continuation.ts';
 import { INDEX_CHANGES_QUEUE, TRANSFERS_QUEUE } from '../engine/reconcile/intent.ts';

@@ -1,7 +1,7 @@
+import { type Live, toSnapshot } from '../define/codec/entity-codec.ts';
 import type { Entity, Values } from '../define/entity.ts';
-import { type Live, toSnapshot } from '../define/entity-codec.ts';
 import type { Suspicion } from '../define/finding.ts';
-import { type IndexEntry, indexEntriesOf, isContested, remoteIndexOf } from '../define/index-entries.ts';
+import { type IndexEntry, indexEntriesOf, isContested, remoteIndexOf } from '../define/keys/index-entries.ts';
 import type { Engine } from '../engine/engine.ts';
 import { sameCopy } from '../engine/reconcile/reconcile.ts';
 import { repairEntry, repairIntent } from '../engine/reconcile/repair.ts';

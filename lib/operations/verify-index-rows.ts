@@ -1,7 +1,7 @@
 import type { Entity } from '../define/entity.ts';
 import type { Suspicion } from '../define/finding.ts';
-import { indexEntriesOf, isSameEntry, remoteIndexesOf } from '../define/index-entries.ts';
-import { parseKey } from '../define/key-template.ts';
+import { indexEntriesOf, isSameEntry, remoteIndexesOf } from '../define/keys/index-entries.ts';
+import { parseKey } from '../define/keys/key-template.ts';
 import type { Engine } from '../engine/engine.ts';
 import { readValues, repairEntry, repairIntent } from '../engine/reconcile/repair.ts';
 import { siblingFormOf } from '../engine/write/siblings.ts';

@@ -3,7 +3,7 @@ import pMap from 'p-map';
 import { z } from 'zod';
 import { type Entity, isWrittenByClients } from '../define/entity.ts';
 import type { Finding, Suspicion } from '../define/finding.ts';
-import { remoteTables } from '../define/index-entries.ts';
+import { remoteTables } from '../define/keys/index-entries.ts';
 import type { Pattern } from '../define/pattern.ts';
 import type { Engine } from '../engine/engine.ts';
 import { judgeRow } from '../engine/read/judge-row.ts';

@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { fileTypeFromBuffer } from 'file-type';
+import { Attachment, type AttachmentDeclaration } from '../define/codec/reference.ts';
 import { type Conditions, checkConditions } from '../define/conditions.ts';
 import { type Entity, omit, type Values } from '../define/entity.ts';
-import { addressOf } from '../define/index-entries.ts';
-import { Attachment, type AttachmentDeclaration } from '../define/reference.ts';
+import { addressOf } from '../define/keys/index-entries.ts';
 import type { Engine } from '../engine/engine.ts';
 import { readEntity } from '../engine/read/retrieve.ts';
 import { changeEntity, type Stored } from '../engine/write/entity-store.ts';

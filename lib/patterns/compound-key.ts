@@ -1,10 +1,10 @@
 import pMap from 'p-map';
 import type { CarriedRows, Change, Siblings } from '../define/change.ts';
+import { liveValues, toProperties, toSnapshot } from '../define/codec/entity-codec.ts';
 import type { Engine } from '../define/engine.ts';
 import type { Entity, Values } from '../define/entity.ts';
-import { liveValues, toProperties, toSnapshot } from '../define/entity-codec.ts';
-import { addressOf } from '../define/index-entries.ts';
-import { buildKey, prefixOfChildren, rangeOfPrefix } from '../define/key-template.ts';
+import { addressOf } from '../define/keys/index-entries.ts';
+import { buildKey, prefixOfChildren, rangeOfPrefix } from '../define/keys/key-template.ts';
 import type { Pattern } from '../define/pattern.ts';
 import { toPlaced } from '../engine/write/stored-values.ts';
 import { busy, RowkeyError } from '../errors.ts';

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
+import { fieldsToProperties } from '../define/codec/entity-codec.ts';
 import type { Entity, Slots, Values } from '../define/entity.ts';
-import { fieldsToProperties } from '../define/entity-codec.ts';
-import { addressOf } from '../define/index-entries.ts';
+import { addressOf } from '../define/keys/index-entries.ts';
 import type { Pattern } from '../define/pattern.ts';
 import type { Engine } from '../engine/engine.ts';
 import { isUnknown, type NotedChange, noteChange, noted } from '../engine/note-change.ts';

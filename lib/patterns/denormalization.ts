@@ -1,10 +1,10 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Change, PlannedAction } from '../define/change.ts';
+import { liveValues, toProperties, toSnapshot } from '../define/codec/entity-codec.ts';
 import type { Engine } from '../define/engine.ts';
 import { type Denormalized, type Entity, omit, type Values } from '../define/entity.ts';
-import { liveValues, toProperties, toSnapshot } from '../define/entity-codec.ts';
 import type { Suspicion } from '../define/finding.ts';
-import { buildKey } from '../define/key-template.ts';
+import { buildKey } from '../define/keys/key-template.ts';
 import type { Pattern } from '../define/pattern.ts';
 import { commit, EntityChanged } from '../engine/write/eventual-transaction.ts';
 import { RowkeyError } from '../errors.ts';

@@ -1,11 +1,11 @@
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
+import { MAX_STRING_LENGTH } from '../define/codec/entity-codec.ts';
+import { isSealed, ReferenceBroken, type Sealed } from '../define/codec/reference.ts';
 import type { Engine } from '../define/engine.ts';
 import { type Entity, pick, type Values } from '../define/entity.ts';
-import { MAX_STRING_LENGTH } from '../define/entity-codec.ts';
-import { addressOf } from '../define/index-entries.ts';
+import { addressOf } from '../define/keys/index-entries.ts';
 import type { Pattern } from '../define/pattern.ts';
-import { isSealed, ReferenceBroken, type Sealed } from '../define/reference.ts';
 import { RowkeyError } from '../errors.ts';
 import { type KeyRing, UnwrapFailed } from '../storage/key-ring.ts';
 import { MINUTE_MS } from '../time.ts';

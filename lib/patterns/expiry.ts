@@ -1,11 +1,17 @@
-import { addPeriods, periodOf } from '../define/calendar.ts';
+import { toValues } from '../define/codec/entity-codec.ts';
 import type { Engine } from '../define/engine.ts';
 import { type Entity, isWrittenByClients, pick } from '../define/entity.ts';
-import { toValues } from '../define/entity-codec.ts';
-import { fieldSchemas } from '../define/field-schema.ts';
-import { addressIfAny, copyProperties, type IndexEntry, indexEntriesOf, isSameEntry } from '../define/index-entries.ts';
-import { compileTemplate } from '../define/key-template.ts';
+import { addPeriods, periodOf } from '../define/keys/calendar.ts';
+import {
+  addressIfAny,
+  copyProperties,
+  type IndexEntry,
+  indexEntriesOf,
+  isSameEntry,
+} from '../define/keys/index-entries.ts';
+import { compileTemplate } from '../define/keys/key-template.ts';
 import type { Pattern, RemoteIndex } from '../define/pattern.ts';
+import { fieldSchemas } from '../define/validate/field-schema.ts';
 import { repairEntry } from '../engine/reconcile/repair.ts';
 import { deleteEntity, readLive } from '../engine/write/entity-store.ts';
 import { RowkeyError } from '../errors.ts';

@@ -1,6 +1,6 @@
-import { addPeriods, boundsOf, keptPeriods, periodOf, periodOfTable, tableOfPeriod } from '../define/calendar.ts';
 import type { Engine } from '../define/engine.ts';
 import type { Entity, Values } from '../define/entity.ts';
+import { addPeriods, boundsOf, keptPeriods, periodOf, periodOfTable, tableOfPeriod } from '../define/keys/calendar.ts';
 import type { Pattern } from '../define/pattern.ts';
 import { unlessBeingDeleted } from '../engine/period-tables.ts';
 import { RowkeyError } from '../errors.ts';

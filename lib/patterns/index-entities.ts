@@ -1,9 +1,10 @@
 import pMap from 'p-map';
 import type { Change } from '../define/change.ts';
+import { liveValues } from '../define/codec/entity-codec.ts';
 import type { Engine } from '../define/engine.ts';
 import type { Entity, Values } from '../define/entity.ts';
-import { liveValues } from '../define/entity-codec.ts';
 import type { Suspicion } from '../define/finding.ts';
+import type { IndexEntity } from '../define/indexes.ts';
 import {
   addressIfAny,
   indexEntriesOf,
@@ -11,9 +12,8 @@ import {
   isRowOf,
   isSameEntry,
   selectIndexed,
-} from '../define/index-entries.ts';
-import type { IndexEntity } from '../define/indexes.ts';
-import { buildKey, parseKey } from '../define/key-template.ts';
+} from '../define/keys/index-entries.ts';
+import { buildKey, parseKey } from '../define/keys/key-template.ts';
 import type { Pattern, RemoteIndex } from '../define/pattern.ts';
 import { readValues, repairEntry, repairSibling } from '../engine/reconcile/repair.ts';
 import { type Address, type Row, tryAction } from '../storage/rows.ts';

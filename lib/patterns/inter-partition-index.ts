@@ -1,6 +1,6 @@
 import type { Entity } from '../define/entity.ts';
-import { copyProperties, selectIndexed } from '../define/index-entries.ts';
 import type { InterPartitionIndex } from '../define/indexes.ts';
+import { copyProperties, selectIndexed } from '../define/keys/index-entries.ts';
 import type { Pattern, RemoteIndex } from '../define/pattern.ts';
 
 /**

@@ -1,10 +1,10 @@
 import type { PlannedAction } from '../define/change.ts';
+import { liveValues } from '../define/codec/entity-codec.ts';
 import type { Entity, Values } from '../define/entity.ts';
-import { liveValues } from '../define/entity-codec.ts';
 import type { Suspicion } from '../define/finding.ts';
-import { copyProperties, isCopy, isIndexed, isRowOf } from '../define/index-entries.ts';
 import type { IntraPartitionIndex } from '../define/indexes.ts';
-import { buildKey } from '../define/key-template.ts';
+import { copyProperties, isCopy, isIndexed, isRowOf } from '../define/keys/index-entries.ts';
+import { buildKey } from '../define/keys/key-template.ts';
 import type { Pattern } from '../define/pattern.ts';
 import { sameCopy } from '../engine/reconcile/reconcile.ts';
 import { readValues, repairSibling } from '../engine/reconcile/repair.ts';

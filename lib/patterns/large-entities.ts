@@ -1,10 +1,10 @@
 import { createHash, randomUUID } from 'node:crypto';
+import { MAX_STRING_LENGTH, parseJson, tooLong } from '../define/codec/entity-codec.ts';
+import { Attachment, BLOB_PREFIX, type InBlob, isInBlob, ReferenceBroken } from '../define/codec/reference.ts';
+import { splitText } from '../define/codec/split-text.ts';
 import type { Entity, Values } from '../define/entity.ts';
-import { MAX_STRING_LENGTH, parseJson, tooLong } from '../define/entity-codec.ts';
-import { addressOf } from '../define/index-entries.ts';
+import { addressOf } from '../define/keys/index-entries.ts';
 import type { Pattern } from '../define/pattern.ts';
-import { Attachment, BLOB_PREFIX, type InBlob, isInBlob, ReferenceBroken } from '../define/reference.ts';
-import { splitText } from '../define/split-text.ts';
 import { dropBlob } from '../engine/write/blobs.ts';
 import { type BlobAddress, blobLength, readBlob, writeBlob } from '../storage/blobs.ts';
 import type { Address } from '../storage/rows.ts';

@@ -1,9 +1,9 @@
 import type { Change } from '../define/change.ts';
+import { liveValues, PLACEHOLDER, type Snapshot } from '../define/codec/entity-codec.ts';
 import type { Engine } from '../define/engine.ts';
 import { type Entity, pick, type Values } from '../define/entity.ts';
-import { liveValues, PLACEHOLDER, type Snapshot } from '../define/entity-codec.ts';
 import type { Suspicion } from '../define/finding.ts';
-import { buildKey } from '../define/key-template.ts';
+import { buildKey } from '../define/keys/key-template.ts';
 import type { Pattern } from '../define/pattern.ts';
 import { type Action, type Properties, type Row, readRange, readRow, tryAction } from '../storage/rows.ts';
 

@@ -1,4 +1,4 @@
-import { isInBlob } from '../define/reference.ts';
+import { isInBlob } from '../define/codec/reference.ts';
 import { RowkeyError } from '../errors.ts';
 import { type Action, type Address, type Row, readRow, tryAction } from '../storage/rows.ts';
 import type { Storage } from '../storage/storage.ts';

@@ -1,9 +1,9 @@
 import type { z } from 'zod';
+import type { Attachment } from '../define/codec/reference.ts';
 import type { Conditions } from '../define/conditions.ts';
 import type { Slots } from '../define/entity.ts';
 import type { Index } from '../define/indexes.ts';
-import type { FieldsOf } from '../define/key-template.ts';
-import type { Attachment } from '../define/reference.ts';
+import type { FieldsOf } from '../define/keys/key-template.ts';
 import type { EntityTypes, IndexTypes, TypesOf } from '../define/typed.ts';
 import type { Position } from '../engine/read/continuation.ts';
 

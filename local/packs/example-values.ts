@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { z } from 'zod';
 import type { Entity, Values } from '../../lib/define/entity.ts';
-import { writableSchema } from '../../lib/define/validation.ts';
+import { writableSchema } from '../../lib/define/validate/validation.ts';
 
 /** The parts of JSON Schema of which values can be made. */
 const JsonSchema = z.object({

@@ -12,8 +12,8 @@ export const GUIDE_PATTERNS: readonly GuidePattern[] = [
     name: 'Point query',
     about:
       'The key template turns the key fields into a partition key and a row key. Reading an entity by its key is one lookup.',
-    modules: ['lib/define/key-template.ts', 'lib/engine/read/retrieve.ts'],
-    tests: ['test/lib/define/key-template.test.ts', 'test/scenarios/company-directory.test.ts'],
+    modules: ['lib/define/keys/key-template.ts', 'lib/engine/read/retrieve.ts'],
+    tests: ['test/lib/define/keys/key-template.test.ts', 'test/scenarios/company-directory.test.ts'],
   },
   {
     name: 'Intra-partition secondary index',
@@ -37,13 +37,13 @@ export const GUIDE_PATTERNS: readonly GuidePattern[] = [
     name: 'The three index-table shapes, and composite keys',
     about:
       "An index holds full copies, references (a second lookup per read), or some fields. A composite key finds by two values at once. A list produces one row per element. A date is spread over buckets, so that no partition has all of today's writes.",
-    modules: ['lib/define/indexes.ts', 'lib/define/index-entries.ts', 'lib/patterns/read-through-index.ts'],
+    modules: ['lib/define/indexes.ts', 'lib/define/keys/index-entries.ts', 'lib/patterns/read-through-index.ts'],
     tests: ['test/scenarios/index-table-shapes.test.ts'],
   },
   {
     name: 'Sparse index',
     about: 'An index has only the entities that have every field of its key and for which `when` is true.',
-    modules: ['lib/define/index-entries.ts'],
+    modules: ['lib/define/keys/index-entries.ts'],
     tests: ['test/scenarios/retrieving.test.ts'],
   },
   {
@@ -91,8 +91,8 @@ export const GUIDE_PATTERNS: readonly GuidePattern[] = [
   {
     name: 'Log tail',
     about: 'The row key begins with the time left until the end of the calendar, so the newest row is the first.',
-    modules: ['lib/define/log-tail.ts'],
-    tests: ['test/lib/define/log-tail.test.ts', 'test/scenarios/retrieving.test.ts'],
+    modules: ['lib/define/keys/log-tail.ts'],
+    tests: ['test/lib/define/keys/log-tail.test.ts', 'test/scenarios/retrieving.test.ts'],
   },
   {
     name: 'High volume delete',
@@ -124,7 +124,7 @@ export const GUIDE_PATTERNS: readonly GuidePattern[] = [
   {
     name: 'Property size ladder',
     about: 'A large text is in one property, spread over several, or in a blob, depending on its length.',
-    modules: ['lib/define/entity-codec.ts', 'lib/engine/write/stored-values.ts'],
+    modules: ['lib/define/codec/entity-codec.ts', 'lib/engine/write/stored-values.ts'],
     tests: ['test/scenarios/large-entities.test.ts'],
   },
   {
@@ -138,14 +138,14 @@ export const GUIDE_PATTERNS: readonly GuidePattern[] = [
     name: 'Heterogeneous types, inheritance',
     about:
       'Several kinds share a table, and one query reads them; each row has its type and version. Rows of an earlier version are upgraded when they are read.',
-    modules: ['lib/define/inheritance.ts', 'lib/define/entity-codec.ts'],
+    modules: ['lib/define/inheritance.ts', 'lib/define/codec/entity-codec.ts'],
     tests: ['test/scenarios/kinds-and-versions.test.ts'],
   },
   {
     name: 'Append anti-pattern avoided',
     about:
       'The partition key is who or what an event is about, and time is in the row key. So no partition gets all writes of the moment.',
-    modules: ['lib/define/key-template.ts'],
+    modules: ['lib/define/keys/key-template.ts'],
     tests: ['test/scenarios/retrieving.test.ts'],
   },
   {

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import fc from 'fast-check';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { buildKey } from '../../lib/define/key-template.ts';
+import { buildKey } from '../../lib/define/keys/key-template.ts';
 import { expenses } from '../fixtures/model.ts';
 import { type Reply, useProduct } from '../product.ts';
 import { somebody } from '../world.ts';

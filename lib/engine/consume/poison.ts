@@ -1,8 +1,8 @@
 import pMap from 'p-map';
 import { z } from 'zod';
+import { splitText } from '../../define/codec/split-text.ts';
 import type { Hold } from '../../define/engine.ts';
-import { buildKey, buildKeys, compileTemplate } from '../../define/key-template.ts';
-import { splitText } from '../../define/split-text.ts';
+import { buildKey, buildKeys, compileTemplate } from '../../define/keys/key-template.ts';
 import { RowkeyError } from '../../errors.ts';
 import { sendMessage } from '../../storage/messages.ts';
 import { type Address, type Row, readRange, readRow, submit, tryAction } from '../../storage/rows.ts';

@@ -1,11 +1,11 @@
 import { isDeepStrictEqual } from 'node:util';
+import { type Live, storedVersion, toSnapshot, toValues } from '../../define/codec/entity-codec.ts';
+import { decidedFields } from '../../define/codec/kept-fields.ts';
 import { type ColumnType, type Entity, isWrittenByClients, omit, pick, type Values } from '../../define/entity.ts';
-import { type Live, storedVersion, toSnapshot, toValues } from '../../define/entity-codec.ts';
-import { addressIfAny, isCopy } from '../../define/index-entries.ts';
-import { decidedFields } from '../../define/kept-fields.ts';
-import { parseKey } from '../../define/key-template.ts';
+import { addressIfAny, isCopy } from '../../define/keys/index-entries.ts';
+import { parseKey } from '../../define/keys/key-template.ts';
 import type { RowForm } from '../../define/pattern.ts';
-import { validate, validateTexts } from '../../define/validation.ts';
+import { validate, validateTexts } from '../../define/validate/validation.ts';
 import { RowkeyError } from '../../errors.ts';
 import type { Row } from '../../storage/rows.ts';
 

@@ -1,7 +1,7 @@
 import { pMapIterable } from 'p-map';
-import { keptPeriods, periodOf, periodsBetween, tableOfPeriod } from '../../define/calendar.ts';
 import { type Entity, isWrittenByClients, type Values } from '../../define/entity.ts';
-import type { KeyRange } from '../../define/key-template.ts';
+import { keptPeriods, periodOf, periodsBetween, tableOfPeriod } from '../../define/keys/calendar.ts';
+import type { KeyRange } from '../../define/keys/key-template.ts';
 import { RowkeyError } from '../../errors.ts';
 import { type Properties, type ReadBound, type Row, readRange, textLength } from '../../storage/rows.ts';
 import type { Engine } from '../engine.ts';

@@ -1,6 +1,6 @@
 import type { Entity, Values } from '../../define/entity.ts';
-import { addressOf, type IndexEntry, remoteIndexOf } from '../../define/index-entries.ts';
-import { buildKey, type KeyTemplate, parseKey } from '../../define/key-template.ts';
+import { addressOf, type IndexEntry, remoteIndexOf } from '../../define/keys/index-entries.ts';
+import { buildKey, type KeyTemplate, parseKey } from '../../define/keys/key-template.ts';
 import { RowkeyError } from '../../errors.ts';
 import type { Address } from '../../storage/rows.ts';
 import type { Intent } from './intent.ts';

@@ -1,8 +1,15 @@
 import { isDeepStrictEqual } from 'node:util';
 import pMap from 'p-map';
+import {
+  liveValues,
+  PLACEHOLDER,
+  type Snapshot,
+  TOMBSTONE,
+  toSnapshot,
+  toValues,
+} from '../../define/codec/entity-codec.ts';
 import type { Hold } from '../../define/engine.ts';
 import type { Entity, Values } from '../../define/entity.ts';
-import { liveValues, PLACEHOLDER, type Snapshot, TOMBSTONE, toSnapshot, toValues } from '../../define/entity-codec.ts';
 import {
   type IndexEntry,
   indexEntriesOf,
@@ -11,7 +18,7 @@ import {
   isSameEntry,
   remoteIndexOf,
   unionOfEntries,
-} from '../../define/index-entries.ts';
+} from '../../define/keys/index-entries.ts';
 import { RowkeyError } from '../../errors.ts';
 import { isExplaining } from '../../storage/explain.ts';
 import { type Address, type Properties, type Row, readRow, tryAction } from '../../storage/rows.ts';

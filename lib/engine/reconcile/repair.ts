@@ -1,6 +1,6 @@
+import { type Live, liveValues, toSnapshot } from '../../define/codec/entity-codec.ts';
 import type { Entity, Values } from '../../define/entity.ts';
-import { type Live, liveValues, toSnapshot } from '../../define/entity-codec.ts';
-import type { IndexEntry } from '../../define/index-entries.ts';
+import type { IndexEntry } from '../../define/keys/index-entries.ts';
 import { RowkeyError } from '../../errors.ts';
 import { type Action, type Address, readRow, trySubmit } from '../../storage/rows.ts';
 import type { Engine } from '../engine.ts';

@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { z } from 'zod';
-import { periodOf } from '../../define/calendar.ts';
+import { toProperties } from '../../define/codec/entity-codec.ts';
 import { defineEntity } from '../../define/define-entity.ts';
 import type { Values } from '../../define/entity.ts';
-import { toProperties } from '../../define/entity-codec.ts';
-import { addressIfAny, addressOf } from '../../define/index-entries.ts';
+import { periodOf } from '../../define/keys/calendar.ts';
+import { addressIfAny, addressOf } from '../../define/keys/index-entries.ts';
 import { linkEntity } from '../../define/link-entities.ts';
 import { RowkeyError } from '../../errors.ts';
 import { submit } from '../../storage/rows.ts';

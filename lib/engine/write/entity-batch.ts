@@ -1,11 +1,11 @@
 import { isDeepStrictEqual } from 'node:util';
 import pMap from 'p-map';
 import type { Change } from '../../define/change.ts';
+import { liveValues, toSnapshot } from '../../define/codec/entity-codec.ts';
+import { keptFields } from '../../define/codec/kept-fields.ts';
 import { type Entity, pick, type Values } from '../../define/entity.ts';
-import { liveValues, toSnapshot } from '../../define/entity-codec.ts';
-import { addressOf } from '../../define/index-entries.ts';
-import { keptFields } from '../../define/kept-fields.ts';
-import { validate } from '../../define/validation.ts';
+import { addressOf } from '../../define/keys/index-entries.ts';
+import { validate } from '../../define/validate/validation.ts';
 import { busy, entityError, RowkeyError } from '../../errors.ts';
 import { readRow } from '../../storage/rows.ts';
 import type { Engine } from '../engine.ts';

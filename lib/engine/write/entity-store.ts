@@ -1,12 +1,12 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Change } from '../../define/change.ts';
+import { type Live, liveValues, type Snapshot, toSnapshot } from '../../define/codec/entity-codec.ts';
+import { decidedFields, keptFields, referenceFields } from '../../define/codec/kept-fields.ts';
+import { isReference } from '../../define/codec/reference.ts';
 import { type Conditions, checkConditions } from '../../define/conditions.ts';
 import { type Entity, omit, pick, type Values } from '../../define/entity.ts';
-import { type Live, liveValues, type Snapshot, toSnapshot } from '../../define/entity-codec.ts';
-import { addressOf } from '../../define/index-entries.ts';
-import { decidedFields, keptFields, referenceFields } from '../../define/kept-fields.ts';
-import { isReference } from '../../define/reference.ts';
-import { validate } from '../../define/validation.ts';
+import { addressOf } from '../../define/keys/index-entries.ts';
+import { validate } from '../../define/validate/validation.ts';
 import { busy, entityError, RowkeyError } from '../../errors.ts';
 import { readRow } from '../../storage/rows.ts';
 import { backOff } from '../../time.ts';

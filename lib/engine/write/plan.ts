@@ -1,13 +1,13 @@
 import type { Change, PlanDraft, PlannedAction, Siblings } from '../../define/change.ts';
+import { liveValues, type SystemProperties, TOMBSTONE, toProperties } from '../../define/codec/entity-codec.ts';
 import type { Entity } from '../../define/entity.ts';
-import { liveValues, type SystemProperties, TOMBSTONE, toProperties } from '../../define/entity-codec.ts';
 import {
   type IndexEntry,
   indexEntriesOf,
   isContested,
   isSameEntry,
   unionOfEntries,
-} from '../../define/index-entries.ts';
+} from '../../define/keys/index-entries.ts';
 import { busy, RowkeyError } from '../../errors.ts';
 import { type Action, type Address, MAX_TRANSACTION_ACTIONS, type Properties } from '../../storage/rows.ts';
 

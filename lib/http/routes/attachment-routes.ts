@@ -2,10 +2,10 @@ import { z } from 'zod';
 import { admitGrant } from '../../access/grant-limits.ts';
 import { canRead, hasWriteOnlyRoles, rolesToReadBy } from '../../access/rule.ts';
 import { validityAt } from '../../access/validity.ts';
+import { Attachment, type AttachmentDeclaration } from '../../define/codec/reference.ts';
 import type { Entity } from '../../define/entity.ts';
-import { addressOf } from '../../define/index-entries.ts';
-import { Attachment, type AttachmentDeclaration } from '../../define/reference.ts';
-import { parse } from '../../define/validation.ts';
+import { addressOf } from '../../define/keys/index-entries.ts';
+import { parse } from '../../define/validate/validation.ts';
 import { noteChange } from '../../engine/note-change.ts';
 import type { Stored } from '../../engine/write/entity-store.ts';
 import {

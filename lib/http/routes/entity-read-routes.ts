@@ -1,6 +1,6 @@
 import { checkMentions, hiddenFields, requireReader } from '../../access/rule.ts';
 import type { Entity, Values } from '../../define/entity.ts';
-import { schemaWithDetails, validateTexts } from '../../define/validation.ts';
+import { schemaWithDetails, validateTexts } from '../../define/validate/validation.ts';
 import { readEntity } from '../../engine/read/retrieve.ts';
 import { readOneWithChildren, readRangePage } from '../../store/read.ts';
 import { openValues } from '../../store/view.ts';

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { canRead, checkMentions, hasWriteOnlyRoles } from '../../access/rule.ts';
 import type { Entity } from '../../define/entity.ts';
-import { maskOf, parse, schemaWithGaps, writableSchema } from '../../define/validation.ts';
+import { maskOf, parse, schemaWithGaps, writableSchema } from '../../define/validate/validation.ts';
 import { createOnce } from '../../engine/write/create-once.ts';
 import { type BatchOutcome, putEntities } from '../../engine/write/entity-batch.ts';
 import { deleteEntity, patchEntity, replaceEntity, type Stored } from '../../engine/write/entity-store.ts';

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { canRead, hasWriteOnlyRoles } from '../../access/rule.ts';
 import type { Entity } from '../../define/entity.ts';
-import { parse } from '../../define/validation.ts';
+import { parse } from '../../define/validate/validation.ts';
 import { RowkeyError } from '../../errors.ts';
 import { deleteSeries, increment, readSeries, setCounts, slotsOf, toSlot } from '../../patterns/data-series.ts';
 import { readKey } from '../entity-key.ts';

@@ -1,4 +1,4 @@
-import { addPeriods, periodOf, periodsBetween } from '../../define/calendar.ts';
+import { addPeriods, periodOf, periodsBetween } from '../../define/keys/calendar.ts';
 
 /** A small company of made-up people and what they do: the same at every first start. */
 

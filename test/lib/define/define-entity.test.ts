@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { defineEntity } from '../../../lib/define/define-entity.ts';
 import type { DeclaredEntity } from '../../../lib/define/entity.ts';
 import { indexEntity, interPartitionIndex, intraPartitionIndex } from '../../../lib/define/indexes.ts';
-import type { FieldsOf } from '../../../lib/define/key-template.ts';
+import type { FieldsOf } from '../../../lib/define/keys/key-template.ts';
 import { defineModel } from '../../../lib/define-model.ts';
 
 const roles = { roles: ['reader', 'hr', 'operator'], operatorRole: 'operator' } as const;

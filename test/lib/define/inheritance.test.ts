@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { z } from 'zod';
 import { defineUnion } from '../../../lib/define/inheritance.ts';
-import { validate } from '../../../lib/define/validation.ts';
+import { validate } from '../../../lib/define/validate/validation.ts';
 import { deploy } from '../../fixtures/deploy.ts';
 
 const { things } = deploy(

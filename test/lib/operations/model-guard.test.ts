@@ -1,9 +1,9 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import type { CalendarUnit } from '../../../lib/define/calendar.ts';
 import { defineEntity } from '../../../lib/define/define-entity.ts';
 import type { Entity } from '../../../lib/define/entity.ts';
 import { indexEntity, interPartitionIndex, intraPartitionIndex } from '../../../lib/define/indexes.ts';
+import type { CalendarUnit } from '../../../lib/define/keys/calendar.ts';
 import { createEngine } from '../../../lib/engine/engine.ts';
 import { guardModel, markBuilt } from '../../../lib/operations/model-guard.ts';
 import { dropTable, provision } from '../../../lib/storage/provision.ts';

@@ -1,8 +1,8 @@
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import type { CalendarUnit } from '../../../lib/define/calendar.ts';
 import { defineEntity } from '../../../lib/define/define-entity.ts';
 import type { Entity, Values } from '../../../lib/define/entity.ts';
+import type { CalendarUnit } from '../../../lib/define/keys/calendar.ts';
 import { createEngine, type Engine } from '../../../lib/engine/engine.ts';
 import { periodsToRead } from '../../../lib/engine/read/read-periods.ts';
 import { readEntities } from '../../../lib/engine/read/retrieve.ts';

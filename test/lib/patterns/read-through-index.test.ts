@@ -1,8 +1,8 @@
 import { createDefaultHttpClient, type PipelineRequest } from '@azure/core-rest-pipeline';
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
+import { toProperties } from '../../../lib/define/codec/entity-codec.ts';
 import { defineEntity } from '../../../lib/define/define-entity.ts';
-import { toProperties } from '../../../lib/define/entity-codec.ts';
 import {
   type IndexEntity,
   type IntraPartitionIndex,

@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { Change } from '../../../../lib/define/change.ts';
+import { type Snapshot, toProperties, toSnapshot } from '../../../../lib/define/codec/entity-codec.ts';
 import type { Entity, Values } from '../../../../lib/define/entity.ts';
-import { type Snapshot, toProperties, toSnapshot } from '../../../../lib/define/entity-codec.ts';
-import { addressOf, indexEntriesOf } from '../../../../lib/define/index-entries.ts';
+import { addressOf, indexEntriesOf } from '../../../../lib/define/keys/index-entries.ts';
 import { planPartition, siblingRowsOf } from '../../../../lib/engine/write/plan.ts';
 import { membersOf } from '../../../../lib/patterns/member-list.ts';
 import type { Row } from '../../../../lib/storage/rows.ts';

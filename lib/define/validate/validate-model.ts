@@ -1,8 +1,8 @@
-import { PERIOD_DIGITS } from './calendar.ts';
-import { type DeclaredEntity, isOneRow, isWrittenByClients } from './entity.ts';
-import { indexTables } from './index-entries.ts';
-import { canMeet, NUMBER_SUFFIX, type Steps, stepsOf } from './key-overlap.ts';
-import type { KeyTemplate } from './key-template.ts';
+import { type DeclaredEntity, isOneRow, isWrittenByClients } from '../entity.ts';
+import { PERIOD_DIGITS } from '../keys/calendar.ts';
+import { indexTables } from '../keys/index-entries.ts';
+import { canMeet, NUMBER_SUFFIX, type Steps, stepsOf } from '../keys/key-overlap.ts';
+import type { KeyTemplate } from '../keys/key-template.ts';
 
 /** The service reserves it: https://learn.microsoft.com/rest/api/storageservices/understanding-the-table-service-data-model */
 const SERVICE_TABLE = 'tables';

@@ -1,5 +1,5 @@
-import type { DeclaredEntity } from './entity.ts';
-import { type FieldSchema, fieldSchemas, hasExactPattern } from './field-schema.ts';
+import type { DeclaredEntity } from '../entity.ts';
+import { type FieldSchema, fieldSchemas, hasExactPattern } from '../validate/field-schema.ts';
 import { forbiddenInKeys, type KeyTemplate, type Part } from './key-template.ts';
 
 /**

@@ -11,8 +11,8 @@ import {
   periodOfTable,
   periodsBetween,
   tableOfPeriod,
-} from '../../../lib/define/calendar.ts';
-import { DAY_MS } from '../../../lib/time.ts';
+} from '../../../../lib/define/keys/calendar.ts';
+import { DAY_MS } from '../../../../lib/time.ts';
 
 const unit = fc.constantFrom<CalendarUnit>(...CALENDAR_UNITS);
 const anyInstant = fc

@@ -1,15 +1,15 @@
 import fc from 'fast-check';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import { defineEntity } from '../../../lib/define/define-entity.ts';
-import { toValues } from '../../../lib/define/entity-codec.ts';
-import { createEngine } from '../../../lib/engine/engine.ts';
-import { readEntity } from '../../../lib/engine/read/retrieve.ts';
-import { createEntity } from '../../../lib/engine/write/entity-store.ts';
-import { createTable } from '../../../lib/storage/provision.ts';
-import { openStorage } from '../../../lib/storage/storage.ts';
-import { deploy } from '../../fixtures/deploy.ts';
-import { testStorage } from '../../storage.ts';
+import { toValues } from '../../../../lib/define/codec/entity-codec.ts';
+import { defineEntity } from '../../../../lib/define/define-entity.ts';
+import { createEngine } from '../../../../lib/engine/engine.ts';
+import { readEntity } from '../../../../lib/engine/read/retrieve.ts';
+import { createEntity } from '../../../../lib/engine/write/entity-store.ts';
+import { createTable } from '../../../../lib/storage/provision.ts';
+import { openStorage } from '../../../../lib/storage/storage.ts';
+import { deploy } from '../../../fixtures/deploy.ts';
+import { testStorage } from '../../../storage.ts';
 
 const { things } = deploy(
   defineEntity('things', {

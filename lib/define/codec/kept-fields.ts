@@ -1,4 +1,4 @@
-import type { Entity } from './entity.ts';
+import type { Entity } from '../entity.ts';
 
 /** Fields that only the engine writes and that a write keeps. */
 export function keptFields(entity: Entity): string[] {

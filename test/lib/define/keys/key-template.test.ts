@@ -1,6 +1,12 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { buildKey, compileTemplate, keyRange, parseKey, prefixOfChildren } from '../../../lib/define/key-template.ts';
+import {
+  buildKey,
+  compileTemplate,
+  keyRange,
+  parseKey,
+  prefixOfChildren,
+} from '../../../../lib/define/keys/key-template.ts';
 
 const text = fc.string({ unit: 'binary', minLength: 1, maxLength: 30 });
 const two = compileTemplate('{department}_{employeeId}');

@@ -1,11 +1,11 @@
-import { RowkeyError } from '../errors.ts';
-import type { Address, Row } from '../storage/rows.ts';
+import { RowkeyError } from '../../errors.ts';
+import type { Address, Row } from '../../storage/rows.ts';
+import { fieldsToProperties } from '../codec/entity-codec.ts';
+import { type DeclaredEntity, type Entity, pick, type Values } from '../entity.ts';
+import type { Copies, Index, InterPartitionIndex } from '../indexes.ts';
+import type { RemoteIndex } from '../pattern.ts';
 import { periodOf, tableOfPeriod } from './calendar.ts';
-import { type DeclaredEntity, type Entity, pick, type Values } from './entity.ts';
-import { fieldsToProperties } from './entity-codec.ts';
-import type { Copies, Index, InterPartitionIndex } from './indexes.ts';
 import { buildKey, type KeyTemplate, parseKey } from './key-template.ts';
-import type { RemoteIndex } from './pattern.ts';
 
 /** A row outside an entity's partition that has to agree with the entity: a copy of its own, a list, or a contested row. */
 export interface IndexEntry {

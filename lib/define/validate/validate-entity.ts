@@ -1,11 +1,11 @@
 import { supportedMimeTypes } from 'file-type';
 import type { z } from 'zod';
-import { CALENDAR_UNITS } from './calendar.ts';
-import { type DeclaredEntity, isOneRow, isWrittenByClients } from './entity.ts';
+import { type DeclaredEntity, isOneRow, isWrittenByClients } from '../entity.ts';
+import type { Index } from '../indexes.ts';
+import { CALENDAR_UNITS } from '../keys/calendar.ts';
+import { indexTables, isUnique } from '../keys/index-entries.ts';
+import { forbiddenInKeys, type KeyTemplate, type Part } from '../keys/key-template.ts';
 import { type FieldSchema, fieldSchemas, isOptional } from './field-schema.ts';
-import { indexTables, isUnique } from './index-entries.ts';
-import type { Index } from './indexes.ts';
-import { forbiddenInKeys, type KeyTemplate, type Part } from './key-template.ts';
 
 /** https://learn.microsoft.com/rest/api/storageservices/understanding-the-table-service-data-model; a period adds up to 8 digits. */
 const TABLE_NAME = /^[a-z][a-z0-9]{2,54}$/;

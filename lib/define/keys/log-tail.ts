@@ -1,4 +1,4 @@
-import { RowkeyError } from '../errors.ts';
+import { RowkeyError } from '../../errors.ts';
 
 /**
  * Log tail pattern: a key that begins with the time left until the end of all dates sorts newest first, so that the newest

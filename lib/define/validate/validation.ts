@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import { RowkeyError } from '../errors.ts';
-import type { Entity, Values } from './entity.ts';
-import { decidedFields, referenceFields } from './kept-fields.ts';
+import { RowkeyError } from '../../errors.ts';
+import { decidedFields, referenceFields } from '../codec/kept-fields.ts';
+import type { Entity, Values } from '../entity.ts';
 
 /** What a caller who reads gets: one entity, be it of several kinds. */
 export function readableSchema(entity: Entity): z.ZodType {

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { buildKey, compileTemplate, keyRange, parseKey } from '../../../lib/define/key-template.ts';
-import { instantOf, invertedTicks } from '../../../lib/define/log-tail.ts';
+import { buildKey, compileTemplate, keyRange, parseKey } from '../../../../lib/define/keys/key-template.ts';
+import { instantOf, invertedTicks } from '../../../../lib/define/keys/log-tail.ts';
 
 describe('inverted ticks', () => {
   // Output of .NET 10: (DateTime.MaxValue.Ticks - at.Ticks).ToString("D19").

@@ -1,7 +1,7 @@
-import { RowkeyError } from '../errors.ts';
-import type { Properties, Row } from '../storage/rows.ts';
-import { type ColumnType, type Entity, isWrittenByClients, pick, type Values } from './entity.ts';
-import type { ColumnForm } from './pattern.ts';
+import { RowkeyError } from '../../errors.ts';
+import type { Properties, Row } from '../../storage/rows.ts';
+import { type ColumnType, type Entity, isWrittenByClients, pick, type Values } from '../entity.ts';
+import type { ColumnForm } from '../pattern.ts';
 
 /** Properties of ours begin with a capital; a schema's fields cannot. */
 export interface SystemProperties {

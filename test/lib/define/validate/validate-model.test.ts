@@ -1,14 +1,14 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import { type Declaration, defineEntity } from '../../../lib/define/define-entity.ts';
-import { defineSeries } from '../../../lib/define/define-series.ts';
-import type { DeclaredEntity } from '../../../lib/define/entity.ts';
-import { indexEntity, interPartitionIndex, intraPartitionIndex } from '../../../lib/define/indexes.ts';
-import { defineModel } from '../../../lib/define-model.ts';
-import { createRoutes } from '../../../lib/http/routes.ts';
-import { resourcesOf } from '../../../lib/operations/resources.ts';
-import { model } from '../../fixtures/model.ts';
+import { type Declaration, defineEntity } from '../../../../lib/define/define-entity.ts';
+import { defineSeries } from '../../../../lib/define/define-series.ts';
+import type { DeclaredEntity } from '../../../../lib/define/entity.ts';
+import { indexEntity, interPartitionIndex, intraPartitionIndex } from '../../../../lib/define/indexes.ts';
+import { defineModel } from '../../../../lib/define-model.ts';
+import { createRoutes } from '../../../../lib/http/routes.ts';
+import { resourcesOf } from '../../../../lib/operations/resources.ts';
+import { model } from '../../../fixtures/model.ts';
 
 const roles = { roles: ['reader', 'hr', 'operator'], operatorRole: 'operator' } as const;
 

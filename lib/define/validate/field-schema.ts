@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { withoutPrototype } from './without-prototype.ts';
+import { withoutPrototype } from '../without-prototype.ts';
 
 /** What the validation of a model needs to know of a field: its JSON Schema, as far as it says so. */
 export interface FieldSchema {

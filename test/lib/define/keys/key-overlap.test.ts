@@ -1,10 +1,10 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import { defineEntity } from '../../../lib/define/define-entity.ts';
-import type { Entity } from '../../../lib/define/entity.ts';
-import { canMeet, stepsOf } from '../../../lib/define/key-overlap.ts';
-import { buildKey, compileTemplate, parseKey } from '../../../lib/define/key-template.ts';
+import { defineEntity } from '../../../../lib/define/define-entity.ts';
+import type { Entity } from '../../../../lib/define/entity.ts';
+import { canMeet, stepsOf } from '../../../../lib/define/keys/key-overlap.ts';
+import { buildKey, compileTemplate, parseKey } from '../../../../lib/define/keys/key-template.ts';
 
 const things = defineEntity('things', {
   schema: z.object({
