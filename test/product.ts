@@ -6,7 +6,7 @@ import { afterAll, beforeAll, expect } from 'vitest';
 import { openStorage, type Storage } from '../lib/storage/storage.ts';
 import type { LocalApp } from '../local/instance/deployed-app.ts';
 import { signToken } from '../local/instance/identity-provider.ts';
-import { secretsIn } from '../local/instance/secrets.ts';
+import { readSecrets } from '../local/instance/secrets.ts';
 import { startProduct } from '../local/instance/start-product.ts';
 import { deployedApp } from './fixtures/deployed-app.ts';
 import { type OpenApi, type OpenApiChecker, openapiChecker } from './openapi.ts';
@@ -88,7 +88,7 @@ export function useProduct(
     storage: openStorage({ connectionString }),
     logged,
     async runTimer(name) {
-      const headers = { 'content-type': 'application/json', 'x-functions-key': (await secretsIn(folder)).hostKey };
+      const headers = { 'content-type': 'application/json', 'x-functions-key': (await readSecrets(folder)).hostKey };
       const url = new URL(`/admin/functions/${name}`, product.url);
       return (await fetch(url, { method: 'POST', headers, body: '{}' })).status;
     },

@@ -5,11 +5,11 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { openStorage } from '../lib/storage/storage.ts';
-import { command, run } from '../local/cli/command.ts';
+import { createCommand, run } from '../local/cli/command.ts';
 import { walkPages } from '../local/cli/walk-pages.ts';
-import { connectionStringOf, emulatorAccount } from '../local/instance/azurite.ts';
+import { createEmulatorAccount, formatConnectionString } from '../local/instance/azurite.ts';
 import { signToken } from '../local/instance/identity-provider.ts';
-import { secretsIn } from '../local/instance/secrets.ts';
+import { readSecrets } from '../local/instance/secrets.ts';
 import { type Product, startProduct } from '../local/instance/start-product.ts';
 import { buildFixtures } from './fixtures/build.ts';
 import { deployedApp } from './fixtures/deployed-app.ts';
@@ -27,7 +27,7 @@ const DRAINED_WITHIN_MS = 90_000;
 const GROWTH = 1.35;
 const WARM_AFTER_SECONDS = 60;
 
-const program = command(
+const program = createCommand(
   "Runs mixed traffic against the fixtures' app and reports its cost and whether everything agrees afterwards.",
 )
   .option('--seconds <number>', 'how long, at most 300', '60')
@@ -194,8 +194,10 @@ async function hostMegabytes(): Promise<number> {
 
 /** Seconds until no queue holds a message. */
 async function drain({ instance }: Product, folder: string): Promise<number> {
-  const { storageKey } = await secretsIn(folder);
-  const storage = openStorage({ connectionString: connectionStringOf(emulatorAccount(storageKey), instance) });
+  const { storageKey } = await readSecrets(folder);
+  const storage = openStorage({
+    connectionString: formatConnectionString(createEmulatorAccount(storageKey), instance),
+  });
   const since = Date.now();
   for (;;) {
     let left = 0;

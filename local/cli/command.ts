@@ -4,7 +4,7 @@ import { z } from 'zod';
 export const DATA_FOLDER = '.rowkey';
 
 /** A command line whose every failure is one sentence on standard error and exit code 1. */
-export function command(description: string): Command {
+export function createCommand(description: string): Command {
   return new Command()
     .description(description)
     .option('--data <folder>', 'where the data of the local instance is kept', DATA_FOLDER)
@@ -16,12 +16,12 @@ export async function run(program: Command): Promise<void> {
   try {
     await program.parseAsync();
   } catch (error) {
-    console.error(sentenceOf(error));
+    console.error(formatError(error));
     process.exit(1);
   }
 }
 
-function sentenceOf(error: unknown): string {
+function formatError(error: unknown): string {
   if (error instanceof z.ZodError) return error.issues.map(({ message }) => message).join('; ');
   return error instanceof Error ? error.message : String(error);
 }

@@ -9,7 +9,7 @@ export async function* readNdjson(
   { onRow, onBad }: ImportEvents,
 ): AsyncGenerator<ImportRow> {
   let line = 0;
-  for await (const text of linesOf(input)) {
+  for await (const text of readLines(input)) {
     line += 1;
     if (text.trim() === '') continue;
     const values = toValues(text);
@@ -23,7 +23,7 @@ export async function* readNdjson(
 }
 
 /** What node:readline does, but that loses the errors of its input, and breaks lines where JSON need not (U+2028). */
-async function* linesOf(input: Readable): AsyncGenerator<string> {
+async function* readLines(input: Readable): AsyncGenerator<string> {
   let rest = '';
   for await (const chunk of input.setEncoding('utf8')) {
     const lines = `${rest}${chunk}`.split(/\r?\n/);

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Command } from 'commander';
 import { signToken } from '../instance/identity-provider.ts';
 import { readInstance } from '../instance/instance.ts';
-import { command } from './command.ts';
+import { createCommand } from './command.ts';
 
 /** The API that a command works with: of the local instance, or one elsewhere. */
 export interface Target {
@@ -19,8 +19,8 @@ export interface TargetOptions {
 const MAX_ATTEMPTS = 6;
 
 /** A command line that names such an API. */
-export function withTarget(description: string): Command {
-  return command(description)
+export function createTargetCommand(description: string): Command {
+  return createCommand(description)
     .option('--url <url>', 'the URL of an API elsewhere; the local instance by default')
     .option(
       '--token <token>',
@@ -29,7 +29,7 @@ export function withTarget(description: string): Command {
 }
 
 /** Throws one sentence where nothing runs, or where a token is lacking. */
-export async function targetOf(
+export async function resolveTarget(
   { url, token = process.env.ROWKEY_TOKEN, data: folder }: TargetOptions,
   role: string | readonly string[],
 ): Promise<Target> {
@@ -57,6 +57,6 @@ export async function ask({ url, token }: Target, path: string, request: Request
 }
 
 /** The path of the next page, where an answer names one. */
-export function nextPage({ headers }: Response): string | undefined {
+export function readNextPage({ headers }: Response): string | undefined {
   return /<([^>]+)>; rel="next"/.exec(headers.get('link') ?? '')?.[1];
 }

@@ -6,7 +6,7 @@ import { InvalidArgumentError } from 'commander';
 import { z } from 'zod';
 import { Findings } from '../../lib/define/finding.ts';
 import { Problem } from '../../lib/http/problem.ts';
-import { ask, nextPage, type Target } from './target.ts';
+import { ask, readNextPage, type Target } from './target.ts';
 
 export interface Walk {
   readonly path: string;
@@ -79,13 +79,13 @@ export function toRate(text: string): number {
 async function readPage(target: Target, path: string, bookmark: string) {
   const response = await ask(target, path, { method: 'POST' });
   if (!response.ok)
-    throw new Error(`${path.split('?')[0]} answered ${response.status}: ${await why(response, bookmark)}`);
+    throw new Error(`${path.split('?')[0]} answered ${response.status}: ${await describeFailure(response, bookmark)}`);
   const [, transactions = '0'] = /desc="(\d+)/.exec(response.headers.get('server-timing') ?? '') ?? [];
   const page = Findings.parse(await response.json());
-  return { page, link: nextPage(response), transactions: Number(transactions) };
+  return { page, link: readNextPage(response), transactions: Number(transactions) };
 }
 
-async function why(response: Response, bookmark: string): Promise<string> {
+async function describeFailure(response: Response, bookmark: string): Promise<string> {
   const problem = Problem.safeParse(await response.json().catch(() => undefined));
   // A continuation is good for the storage that gave it, and no other.
   const hint = response.status === 400 ? ` To begin anew, delete ${bookmark}.` : '';

@@ -11,13 +11,20 @@ import type { Entity, Values } from '../../lib/define/entity.ts';
 import { pathTo } from '../../lib/http/route.ts';
 import { run } from '../cli/command.ts';
 import { toStoredEntity } from '../cli/stored-entity.ts';
-import { ask, nextPage, type Target, type TargetOptions, targetOf, withTarget } from '../cli/target.ts';
+import {
+  ask,
+  createTargetCommand,
+  readNextPage,
+  resolveTarget,
+  type Target,
+  type TargetOptions,
+} from '../cli/target.ts';
 import { deployedApp } from '../instance/deployed-app.ts';
 
 const PAGE = 200;
 const FILES_CONCURRENCY = 8;
 
-const program = withTarget(
+const program = createTargetCommand(
   'Writes all of an entity to an NDJSON file (.gz as well), in the order of its keys, as npm run import takes it.',
 )
   .argument('<entity>', 'such as employees', toStoredEntity)
@@ -26,15 +33,17 @@ const program = withTarget(
 
 async function exportFile(entity: Entity, file: string, options: TargetOptions): Promise<void> {
   // An operator reads the whole table, and hr what is restricted.
-  const target = await targetOf(options, deployedApp.model.roles);
+  const target = await resolveTarget(options, deployedApp.model.roles);
   const bar = process.stdout.isTTY
     ? new SingleBar({ format: '{value} rows', clearOnComplete: true }, Presets.shades_classic)
     : undefined;
   let count = 0;
   bar?.start(0, 0);
-  async function* lines() {
-    for await (const page of pagesOf(target, entity)) {
-      const rows = await pMap(page, (values) => writable(target, entity, values), { concurrency: FILES_CONCURRENCY });
+  async function* readLines() {
+    for await (const page of readPages(target, entity)) {
+      const rows = await pMap(page, (values) => readImportableRow(target, entity, values), {
+        concurrency: FILES_CONCURRENCY,
+      });
       const there = rows.filter((row) => row !== undefined);
       for (const row of there) yield `${JSON.stringify(row)}\n`;
       count += there.length;
@@ -44,7 +53,7 @@ async function exportFile(entity: Entity, file: string, options: TargetOptions):
   const beside = `${file}.new`;
   const output = createWriteStream(beside);
   try {
-    const source = Readable.from(lines());
+    const source = Readable.from(readLines());
     await (file.endsWith('.gz') ? pipeline(source, createGzip(), output) : pipeline(source, output));
     // Whole, or not there.
     await rename(beside, file);
@@ -58,7 +67,7 @@ async function exportFile(entity: Entity, file: string, options: TargetOptions):
 }
 
 /** What may be written again; files with their bytes. Undefined for what is gone by then. */
-async function writable(target: Target, entity: Entity, values: Values): Promise<Values | undefined> {
+async function readImportableRow(target: Target, entity: Entity, values: Values): Promise<Values | undefined> {
   const decided = decidedFields(entity);
   const path = pathTo(entity.name, ...entity.keyFields.map((key) => values[key]));
   const row: Record<string, unknown> = {};
@@ -68,7 +77,7 @@ async function writable(target: Target, entity: Entity, values: Values): Promise
       if (!file) {
         // Somebody has taken it away since, or the entity with it.
         const there = await find(target, path);
-        return there && writable(target, entity, Row.parse(await there.json()));
+        return there && readImportableRow(target, entity, Row.parse(await there.json()));
       }
       row[field] = { base64: Buffer.from(await file.arrayBuffer()).toString('base64') };
     } else if (!decided.includes(field)) row[field] = value;
@@ -79,11 +88,11 @@ async function writable(target: Target, entity: Entity, values: Values): Promise
 const Row = z.record(z.string(), z.unknown());
 const Page = z.object({ items: z.array(Row) });
 
-async function* pagesOf(target: Target, { name }: Entity): AsyncGenerator<Values[]> {
+async function* readPages(target: Target, { name }: Entity): AsyncGenerator<Values[]> {
   for (let next: string | undefined = `/api/operations/scan/${name}?top=${PAGE}`; next; ) {
     const response = await get(target, next);
     yield Page.parse(await response.json()).items;
-    next = nextPage(response);
+    next = readNextPage(response);
   }
 }
 

@@ -15,7 +15,7 @@ import { run } from '../cli/command.ts';
 import { type ImportRow, readCsv } from '../cli/csv-rows.ts';
 import { readNdjson } from '../cli/ndjson-rows.ts';
 import { toStoredEntity } from '../cli/stored-entity.ts';
-import { ask, type Target, type TargetOptions, targetOf, withTarget } from '../cli/target.ts';
+import { ask, createTargetCommand, resolveTarget, type Target, type TargetOptions } from '../cli/target.ts';
 
 /** The most entities that the API accepts in a batch. */
 const MAX_BATCH = 100;
@@ -32,7 +32,7 @@ const OUTCOMES: Readonly<Record<number, 'created' | 'changed' | 'unchanged'>> = 
   304: 'unchanged',
 };
 
-const program = withTarget(
+const program = createTargetCommand(
   'Loads a CSV or NDJSON file (.gz as well); columns are named like fields. Run again, it changes nothing.',
 )
   .argument('<entity>', 'what the rows are', toStoredEntity)
@@ -44,7 +44,7 @@ async function importFile(entity: Entity, file: string, options: TargetOptions):
   const { size } = await stat(file).catch(() => {
     throw new Error(`There is no file ${file}.`);
   });
-  const target = await targetOf(options, 'hr');
+  const target = await resolveTarget(options, 'hr');
   const counts = { read: 0, created: 0, changed: 0, unchanged: 0, rejected: 0 };
   const progress = startProgress(size);
   const reject = ({ line }: { line: number }, reason: string) => {
@@ -54,7 +54,7 @@ async function importFile(entity: Entity, file: string, options: TargetOptions):
 
   const source = createReadStream(file);
   const readRows = /\.ndjson(\.gz)?$/.test(file) ? readNdjson : readCsv;
-  const rows = readRows(entity, Readable.from(contentOf(source, file), { objectMode: false }), {
+  const rows = readRows(entity, Readable.from(readContent(source, file), { objectMode: false }), {
     // Of the file as it lies there, which is what the size is of.
     onRow: () => progress.update(source.bytesRead, ++counts.read),
     onBad: (line, reason) => {
@@ -64,7 +64,7 @@ async function importFile(entity: Entity, file: string, options: TargetOptions):
   });
   try {
     await pMap(
-      batchesOf(entity, withUsableFiles(entity, rows, reject)),
+      groupIntoBatches(entity, dropUnusableFiles(entity, rows, reject)),
       async (batch) => {
         const results = await send(target, entity, batch);
         for (const [index, row] of batch.entries()) {
@@ -92,7 +92,7 @@ async function importFile(entity: Entity, file: string, options: TargetOptions):
 }
 
 /** A pipeline hands the error of any of its streams on to the last, which a pipe would not. */
-async function* contentOf(source: Readable, file: string): AsyncGenerator<Buffer> {
+async function* readContent(source: Readable, file: string): AsyncGenerator<Buffer> {
   try {
     yield* file.endsWith('.gz') ? pipeline(source, createGunzip(), () => undefined) : source;
   } catch (error) {
@@ -101,7 +101,7 @@ async function* contentOf(source: Readable, file: string): AsyncGenerator<Buffer
 }
 
 /** Rows of one partition together, as only they share a transaction. */
-async function* batchesOf(entity: Entity, rows: AsyncIterable<ImportRow>): AsyncGenerator<ImportRow[]> {
+async function* groupIntoBatches(entity: Entity, rows: AsyncIterable<ImportRow>): AsyncGenerator<ImportRow[]> {
   const waiting = new Map<string, ImportRow[]>();
   const sizes = new Map<string, number>();
   let count = 0;
@@ -114,9 +114,9 @@ async function* batchesOf(entity: Entity, rows: AsyncIterable<ImportRow>): Async
   };
   for await (const row of rows) {
     const partition = JSON.stringify(
-      entity.partition.fields.map((field) => row.values[field] ?? derivedOf(entity, field, row)),
+      entity.partition.fields.map((field) => row.values[field] ?? deriveField(entity, field, row)),
     );
-    const length = JSON.stringify(withoutFiles(entity, row.values)).length;
+    const length = JSON.stringify(omitFiles(entity, row.values)).length;
     const before = sizes.get(partition) ?? 0;
     if (before > 0 && before + length > MAX_BATCH_CHARACTERS) yield take(partition);
     const batch = waiting.get(partition) ?? [];
@@ -132,7 +132,7 @@ async function* batchesOf(entity: Entity, rows: AsyncIterable<ImportRow>): Async
 }
 
 /** What decides the partition may follow from the row; where the row is not as it should be, the API will say so. */
-function derivedOf(entity: Entity, field: string, { values }: ImportRow): unknown {
+function deriveField(entity: Entity, field: string, { values }: ImportRow): unknown {
   return entity.derived[field]?.(values);
 }
 
@@ -153,19 +153,19 @@ async function send(target: Target, entity: Entity, batch: readonly ImportRow[],
   return results;
 }
 
-function withoutFiles({ attachments }: Entity, values: Values): Values {
+function omitFiles({ attachments }: Entity, values: Values): Values {
   return omit(values, Object.keys(attachments));
 }
 
 /** Leaves out rows whose files are none: a row is taken with all that it has, or not at all. */
-async function* withUsableFiles(
+async function* dropUnusableFiles(
   entity: Entity,
   rows: AsyncIterable<ImportRow>,
   reject: (row: ImportRow, reason: string) => void,
 ): AsyncGenerator<ImportRow> {
   for await (const row of rows) {
     try {
-      for (const [field, bytes] of filesOf(entity, row.values)) await checkFile(entity, field, bytes);
+      for (const [field, bytes] of decodeFiles(entity, row.values)) await checkFile(entity, field, bytes);
       yield row;
     } catch (error) {
       if (!(error instanceof RowkeyError)) throw error;
@@ -175,7 +175,7 @@ async function* withUsableFiles(
 }
 
 /** What an export has of files: their bytes. Throws `invalid-input`. */
-function filesOf({ attachments }: Entity, values: Values): [field: string, bytes: Uint8Array<ArrayBuffer>][] {
+function decodeFiles({ attachments }: Entity, values: Values): [field: string, bytes: Uint8Array<ArrayBuffer>][] {
   return Object.keys(attachments).flatMap((field) => {
     if (values[field] === undefined || values[field] === null) return [];
     const file = File.safeParse(values[field]);
@@ -186,7 +186,7 @@ function filesOf({ attachments }: Entity, values: Values): [field: string, bytes
 
 /** Uploads the files of a row. Returns the reason if the API rejects one. */
 async function putFiles(target: Target, entity: Entity, { values }: ImportRow): Promise<string | undefined> {
-  for (const [field, body] of filesOf(entity, values)) {
+  for (const [field, body] of decodeFiles(entity, values)) {
     const path = pathTo(entity.name, ...entity.keyFields.map((key) => values[key]), field);
     const response = await ask(target, path, { method: 'PUT', body });
     if (!response.ok) return Problem.parse(await response.json()).detail;
@@ -195,7 +195,7 @@ async function putFiles(target: Target, entity: Entity, { values }: ImportRow): 
 }
 
 async function post(target: Target, entity: Entity, batch: readonly ImportRow[]): Promise<Results> {
-  const body = JSON.stringify({ items: batch.map(({ values }) => withoutFiles(entity, values)) });
+  const body = JSON.stringify({ items: batch.map(({ values }) => omitFiles(entity, values)) });
   const headers = { 'content-type': 'application/json' };
   const response = await ask(target, pathTo(entity.name, 'batch'), { method: 'POST', headers, body });
   if (response.ok) return RouteResult.parse(await response.json()).results;

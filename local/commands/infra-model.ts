@@ -6,18 +6,18 @@ import { resourcesOf } from '../../lib/operations/resources.ts';
 export const MODEL_FILE = new URL('../../infra/model.json', import.meta.url);
 
 /** Returns the text of infra/model.json. Tables of periods are left out: the app creates and deletes them. */
-export function infraModel(): string {
+export function formatInfraModel(): string {
   const { tables, queues, containers } = resourcesOf(model.list);
-  return `${JSON.stringify({ tables: sorted(tables), queues: sorted(queues), containers: sorted(containers) }, null, 2)}\n`;
+  return `${JSON.stringify({ tables: sortUnique(tables), queues: sortUnique(queues), containers: sortUnique(containers) }, null, 2)}\n`;
 }
 
-function sorted(names: readonly string[]): string[] {
+function sortUnique(names: readonly string[]): string[] {
   return [...new Set(names)].toSorted();
 }
 
 if (process.argv[1] && import.meta.url === pathToFileURL(process.argv[1]).href) {
   const before = await readFile(MODEL_FILE, 'utf8').catch(() => '');
-  const after = infraModel();
+  const after = formatInfraModel();
   await writeFile(MODEL_FILE, after);
   console.log(before === after ? 'infra/model.json is up to date.' : 'infra/model.json updated.');
 }

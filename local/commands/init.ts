@@ -6,8 +6,14 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { Command, InvalidArgumentError } from 'commander';
 import { run } from '../cli/command.ts';
-import { packsIn, removePacks } from '../packs/remove-packs.ts';
-import { entitiesFile, entityFile, entityTestFile, modelFile, readmeFile } from '../packs/starter.ts';
+import { listPacks, removePacks } from '../packs/remove-packs.ts';
+import {
+  formatEntitiesFile,
+  formatEntityFile,
+  formatEntityTestFile,
+  formatModelFile,
+  formatReadmeFile,
+} from '../packs/starter.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const DEFAULT_NAME = 'notes';
@@ -27,18 +33,18 @@ const program = new Command()
 
 async function init({ name: given }: { readonly name?: string }): Promise<void> {
   await requireCleanTree();
-  const packs = await packsIn(ROOT);
+  const packs = await listPacks(ROOT);
   if (packs.length === 0) throw new Error('This repository has no example packs: npm run init has run before.');
   const name = given ?? (await askForName());
   const file = join('lib', 'model', `${name}.ts`);
   if (packs.includes(name) || (await exists(join(ROOT, file)))) throw new Error(`${file} exists: choose another name.`);
 
   await removePacks(ROOT, packs);
-  await write(file, entityFile(name));
-  await write(join('lib', 'model', `${name}.test.ts`), entityTestFile(name));
-  await write(join('lib', 'model', 'entities.ts'), entitiesFile(name));
-  await write(join('lib', 'model', 'model.ts'), modelFile());
-  await write('README.md', readmeFile(name));
+  await write(file, formatEntityFile(name));
+  await write(join('lib', 'model', `${name}.test.ts`), formatEntityTestFile(name));
+  await write(join('lib', 'model', 'entities.ts'), formatEntitiesFile(name));
+  await write(join('lib', 'model', 'model.ts'), formatModelFile());
+  await write('README.md', formatReadmeFile(name));
   // A process of its own, which loads the new model.
   await execute(process.execPath, [join(ROOT, 'local', 'commands', 'infra-model.ts')]);
   console.log(`The example packs are gone: ${packs.join(', ')}. Your first entity is in ${file}.

@@ -23,7 +23,7 @@ export async function packageApp(folder: string): Promise<readonly PackagedFile[
   const rules = ignore().add(await readFile(join(ROOT, '.funcignore'), 'utf8'));
   await rm(folder, { recursive: true, force: true });
   const files: PackagedFile[] = [];
-  for await (const path of deployed('', rules)) {
+  for await (const path of listDeployedFiles('', rules)) {
     await mkdir(dirname(join(folder, path)), { recursive: true });
     await copyFile(join(ROOT, path), join(folder, path));
     const content = await readFile(join(folder, path));
@@ -32,20 +32,23 @@ export async function packageApp(folder: string): Promise<readonly PackagedFile[
   return files;
 }
 
-async function* deployed(folder: string, rules: ReturnType<typeof ignore>): AsyncGenerator<string> {
+async function* listDeployedFiles(folder: string, rules: ReturnType<typeof ignore>): AsyncGenerator<string> {
   for (const entry of await readdir(join(ROOT, folder), { withFileTypes: true })) {
     const path = `${folder}${entry.name}`;
-    if (entry.isDirectory() && !rules.ignores(`${path}/`)) yield* deployed(`${path}/`, rules);
+    if (entry.isDirectory() && !rules.ignores(`${path}/`)) yield* listDeployedFiles(`${path}/`, rules);
     if (entry.isFile() && !rules.ignores(path)) yield path;
   }
 }
 
 async function report(files: readonly PackagedFile[]): Promise<void> {
-  const total = (of: (file: PackagedFile) => number) => kilobytes(files.reduce((sum, file) => sum + of(file), 0));
+  const sumKilobytes = (of: (file: PackagedFile) => number) =>
+    formatKilobytes(files.reduce((sum, file) => sum + of(file), 0));
   for (const { path, bytes, zippedBytes } of files)
-    console.log(`  ${path.padEnd(14)}${kilobytes(bytes).padStart(9)} ${kilobytes(zippedBytes).padStart(9)} zipped`);
+    console.log(
+      `  ${path.padEnd(14)}${formatKilobytes(bytes).padStart(9)} ${formatKilobytes(zippedBytes).padStart(9)} zipped`,
+    );
   console.log(
-    `out/ holds ${files.length} files: ${total(({ bytes }) => bytes)}, ${total(({ zippedBytes }) => zippedBytes)} zipped.`,
+    `out/ holds ${files.length} files: ${sumKilobytes(({ bytes }) => bytes)}, ${sumKilobytes(({ zippedBytes }) => zippedBytes)} zipped.`,
   );
 
   // Where no installed package is found.
@@ -64,18 +67,18 @@ async function report(files: readonly PackagedFile[]): Promise<void> {
       functions = loaded.functions;
     }
     console.log(
-      `It registers ${functions.length} functions and loads in ${median(bundled)} ms, the sources in ${median(unbundled)} ms (medians of ${LOADS}).`,
+      `It registers ${functions.length} functions and loads in ${formatMedian(bundled)} ms, the sources in ${formatMedian(unbundled)} ms (medians of ${LOADS}).`,
     );
   } finally {
     await rm(remote, { recursive: true, force: true });
   }
 }
 
-function kilobytes(bytes: number): string {
+function formatKilobytes(bytes: number): string {
   return `${(bytes / 1000).toLocaleString('en', { maximumFractionDigits: 1 })} kB`;
 }
 
-function median(values: readonly number[]): string {
+function formatMedian(values: readonly number[]): string {
   return (values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? Number.NaN).toFixed(0);
 }
 

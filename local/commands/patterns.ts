@@ -2,7 +2,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { command, run } from '../cli/command.ts';
+import { createCommand, run } from '../cli/command.ts';
 import { signToken } from '../instance/identity-provider.ts';
 import { type Product, startProduct } from '../instance/start-product.ts';
 import { GUIDE_PATTERNS } from '../packs/guide-patterns.ts';
@@ -18,8 +18,8 @@ async function measure(): Promise<void> {
   const product = await startProduct({ port: 0, data: folder });
   try {
     const tokens = {
-      hr: await tokenOf(product, folder, 'hr'),
-      operator: await tokenOf(product, folder, ['operator', 'hr']),
+      hr: await createToken(product, folder, 'hr'),
+      operator: await createToken(product, folder, ['operator', 'hr']),
     };
     await loadSamples({ folder, url: product.url, token: tokens.hr });
     const examples = await readPatternExamples(Date.now());
@@ -32,8 +32,8 @@ async function measure(): Promise<void> {
     const rows: string[] = [];
     for (const { name } of GUIDE_PATTERNS)
       for (const example of examples.get(name) ?? [])
-        rows.push(`| ${linkTo(name)} ${await measured(product, tokens[example.role ?? 'hr'], example)}`);
-    await writeFile(FILE, page(rows));
+        rows.push(`| ${formatLink(name)} ${await measureExample(product, tokens[example.role ?? 'hr'], example)}`);
+    await writeFile(FILE, formatPage(rows));
     console.log(`${FILE} has ${rows.length} examples.`);
   } finally {
     await product.stop();
@@ -41,7 +41,7 @@ async function measure(): Promise<void> {
   }
 }
 
-async function measured(product: Product, token: string, example: Example): Promise<string> {
+async function measureExample(product: Product, token: string, example: Example): Promise<string> {
   const { status, text, transactions } = await ask(product, token, example);
   if (status >= 400) throw new Error(`${example.method} ${example.path} returned ${status}: ${text}`);
   const shown = text.length > SHOWN ? `${text.slice(0, SHOWN)}…` : text;
@@ -65,7 +65,7 @@ async function ask({ url }: Product, token: string, { method, path, body }: Exam
   return { status: response.status, text, transactions };
 }
 
-function tokenOf(
+function createToken(
   { instance: { issuer, audience } }: Product,
   folder: string,
   role: string | readonly string[],
@@ -73,7 +73,7 @@ function tokenOf(
   return signToken({ folder, issuer, audience, role, email: 'jonesj@contoso.com' });
 }
 
-function linkTo(name: string): string {
+function formatLink(name: string): string {
   const anchor = name
     .toLowerCase()
     .replace(/[^a-z0-9 -]/g, '')
@@ -81,11 +81,11 @@ function linkTo(name: string): string {
   return `[${name}](#${anchor})`;
 }
 
-function page(rows: readonly string[]): string {
+function formatPage(rows: readonly string[]): string {
   const sections = GUIDE_PATTERNS.map(({ name, about, modules, tests }) => {
-    const links = (files: readonly string[]) =>
+    const formatLinks = (files: readonly string[]) =>
       files.map((file) => `[${file.split('/').at(-1)}](../${file})`).join(', ');
-    return `## ${name}\n\n${about}\n\nModules: ${links(modules)}. Tests: ${links(tests)}.\n`;
+    return `## ${name}\n\n${about}\n\nModules: ${formatLinks(modules)}. Tests: ${formatLinks(tests)}.\n`;
   });
   return `# Patterns and their cost
 
@@ -100,4 +100,4 @@ ${rows.join('\n')}
 ${sections.join('\n')}`;
 }
 
-await run(command(`Runs the examples of each pattern and writes their cost to ${FILE}.`).action(measure));
+await run(createCommand(`Runs the examples of each pattern and writes their cost to ${FILE}.`).action(measure));

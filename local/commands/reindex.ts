@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { run } from '../cli/command.ts';
-import { type TargetOptions, targetOf, withTarget } from '../cli/target.ts';
+import { createTargetCommand, resolveTarget, type TargetOptions } from '../cli/target.ts';
 import { toRate, walkPages } from '../cli/walk-pages.ts';
 import { deployedApp } from '../instance/deployed-app.ts';
 
@@ -9,7 +9,7 @@ interface Options extends TargetOptions {
   readonly cleanUp?: true;
 }
 
-const program = withTarget('Builds an index from what was stored before it was declared, while writes go on.')
+const program = createTargetCommand('Builds an index from what was stored before it was declared, while writes go on.')
   .argument('<entity>', 'such as employees')
   .argument('<index>', 'its name in the declaration')
   .option('--clean-up', 'deletes what an index that is declared no more has kept')
@@ -18,7 +18,7 @@ const program = withTarget('Builds an index from what was stored before it was d
 
 async function reindex(entity: string, index: string, options: Options): Promise<void> {
   const { cleanUp = false, data, rate } = options;
-  const target = await targetOf(options, deployedApp.model.roles);
+  const target = await resolveTarget(options, deployedApp.model.roles);
   const work = cleanUp ? 'clean-up' : 'reindex';
   const path = `/api/operations/${work}/${encodeURIComponent(entity)}/${encodeURIComponent(index)}?top=100`;
   const bookmark = join(data, `${work}-${entity}-${index}`);

@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { rotateLocalKey } from '../../lib/storage/local-key-ring.ts';
-import { command, run } from '../cli/command.ts';
+import { createCommand, run } from '../cli/command.ts';
 import { readInstance } from '../instance/instance.ts';
 
 /** In Azure an operator adds the key in Key Vault. A running instance uses the new key without a restart. */
@@ -11,4 +11,6 @@ async function rotate({ data }: { readonly data: string }): Promise<void> {
   if (instance) console.log(`Wrap the rest anew: POST ${instance.url}/api/operations/rewrap/{entity}, by an operator.`);
 }
 
-await run(command('Adds a key-encryption key to the local instance and makes it the current one.').action(rotate));
+await run(
+  createCommand('Adds a key-encryption key to the local instance and makes it the current one.').action(rotate),
+);

@@ -16,7 +16,7 @@ const expected = [
   { path: 'api/operations/poison', status: 401 },
 ] as const;
 
-const { url, patience } = options();
+const { url, patience } = readOptions();
 const until = Date.now() + patience * 1_000;
 for (const { path, status } of expected) {
   const address = new URL(path, url);
@@ -32,8 +32,8 @@ for (const { path, status } of expected) {
   console.log(`${address.href} answers ${status}.`);
 }
 
-function options(): { url: URL; patience: number } {
-  const { values } = parsed();
+function readOptions(): { url: URL; patience: number } {
+  const { values } = parseArguments();
   const text = values.url ?? '';
   // The address of the API may be given with or without the prefix of its routes.
   const base = text.replace(/\/+$/, '').replace(/\/api$/, '');
@@ -43,7 +43,7 @@ function options(): { url: URL; patience: number } {
   return { url: new URL(`${base}/`), patience: seconds };
 }
 
-function parsed() {
+function parseArguments() {
   try {
     return parseArgs({ options: { url: { type: 'string' }, patience: { type: 'string' } } });
   } catch {

@@ -1,11 +1,11 @@
 import { once } from 'node:events';
 import { InvalidArgumentError, Option } from 'commander';
-import { command, run } from '../cli/command.ts';
-import { greeting } from '../cli/greeting.ts';
+import { createCommand, run } from '../cli/command.ts';
+import { formatGreeting } from '../cli/format-greeting.ts';
 import { deployedApp } from '../instance/deployed-app.ts';
 import { signToken } from '../instance/identity-provider.ts';
 import { type Product, startProduct } from '../instance/start-product.ts';
-import { type Examples, exampleRequests } from '../packs/example-requests.ts';
+import { type Examples, makeExampleRequests } from '../packs/example-requests.ts';
 import { loadSamples } from '../packs/load-samples.ts';
 import { readSamples } from '../packs/samples.ts';
 
@@ -19,7 +19,7 @@ interface Options {
 
 const NPM_LOOKED_FOR_EVERY_MS = 500;
 
-const program = command('Runs the whole product on this machine.')
+const program = createCommand('Runs the whole product on this machine.')
   .option('--port <number>', 'where the API listens; 0 for any free port; as before, or 7071, by default', toPort)
   .addOption(
     new Option('--cors <origins>', 'origins of web pages that may use it, separated by commas; * for any')
@@ -36,7 +36,7 @@ async function start(options: Options): Promise<void> {
   const asked = once(signal, 'abort').then(() => undefined);
   // Asked twice is asked once: what is being written is written.
   for (const name of ['SIGINT', 'SIGTERM'] as const) process.on(name, () => asking.abort());
-  whenNpmIsGone(() => asking.abort());
+  watchNpm(() => asking.abort());
 
   const product = await startProduct({ ...options, signal, log: (line) => line && console.log(line) }).catch(
     (error) => {
@@ -56,24 +56,24 @@ async function start(options: Options): Promise<void> {
 
 async function greet({ data, empty }: Options, product: Product): Promise<void> {
   const { instance, url } = product;
-  const tokenFor = (options: { role: readonly string[]; claims?: Record<string, string> }) => {
+  const createToken = (options: { role: readonly string[]; claims?: Record<string, string> }) => {
     const { issuer, audience } = instance;
     return signToken({ folder: data, issuer, audience, ...options });
   };
   const hasLoadedSamples =
-    !empty && (await loadSamples({ folder: data, url, token: await tokenFor({ role: deployedApp.model.roles }) }));
+    !empty && (await loadSamples({ folder: data, url, token: await createToken({ role: deployedApp.model.roles }) }));
   const samples = empty ? [] : (await readSamples(Date.now())).flat();
-  const examples = exampleRequests(deployedApp.model, samples);
-  const token = await tokenFor(examples ? identityOf(examples) : { role: deployedApp.model.roles });
-  console.log(greeting({ instance, data, examples, token, hasLoadedSamples }));
+  const examples = makeExampleRequests(deployedApp.model, samples);
+  const token = await createToken(examples ? toIdentity(examples) : { role: deployedApp.model.roles });
+  console.log(formatGreeting({ instance, data, examples, token, hasLoadedSamples }));
 }
 
-function identityOf({ roles, claim }: Examples) {
+function toIdentity({ roles, claim }: Examples) {
   return { role: roles, claims: claim ? { [claim.name]: claim.value } : {} };
 }
 
 /** npm hands SIGTERM on to its shell alone, which ends without a word to what it runs. */
-function whenNpmIsGone(end: () => void): void {
+function watchNpm(end: () => void): void {
   if (process.env.npm_lifecycle_event === undefined) return;
   const shell = process.ppid;
   setInterval(() => process.ppid === shell || end(), NPM_LOOKED_FOR_EVERY_MS).unref();

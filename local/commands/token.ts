@@ -1,5 +1,5 @@
 import { InvalidArgumentError, Option } from 'commander';
-import { command, run } from '../cli/command.ts';
+import { createCommand, run } from '../cli/command.ts';
 import { deployedApp } from '../instance/deployed-app.ts';
 import { signToken } from '../instance/identity-provider.ts';
 import { readInstance } from '../instance/instance.ts';
@@ -12,10 +12,10 @@ interface Options {
 }
 
 /** Prints a token for the running instance and nothing else: `npm run -s token -- --role hr`. */
-const program = command('Prints a token of eight hours for the running instance.')
+const program = createCommand('Prints a token of eight hours for the running instance.')
   .addOption(
     new Option('--role <roles>', `what the token allows: ${deployedApp.model.roles.join(', ')}, or several with commas`)
-      .argParser(rolesIn)
+      .argParser(parseRoles)
       .makeOptionMandatory(),
   )
   .option('--email <address>', 'the same as --claim email=<address>')
@@ -29,7 +29,7 @@ const program = command('Prints a token of eight hours for the running instance.
 await run(program);
 
 /** Roles separated by commas; a repeated option adds to those before it. */
-function rolesIn(text: string, before: readonly string[] = []): string[] {
+function parseRoles(text: string, before: readonly string[] = []): string[] {
   const roles = text.split(',').map((name) => deployedApp.model.roles.find((role) => role === name.trim()));
   if (roles.some((role) => role === undefined))
     throw new InvalidArgumentError(

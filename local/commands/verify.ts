@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { run } from '../cli/command.ts';
-import { type TargetOptions, targetOf, withTarget } from '../cli/target.ts';
+import { createTargetCommand, resolveTarget, type TargetOptions } from '../cli/target.ts';
 import { toRate, walkPages } from '../cli/walk-pages.ts';
 import { deployedApp } from '../instance/deployed-app.ts';
 
@@ -9,15 +9,17 @@ interface Options extends TargetOptions {
   readonly rate: number;
 }
 
-const program = withTarget('Compares what is stored of an entity with its indexes, copies, lists, counts and blobs.')
+const program = createTargetCommand(
+  'Compares what is stored of an entity with its indexes, copies, lists, counts and blobs.',
+)
   .argument('<entity>', 'such as employees')
   .option('--repair', 'repairs what it finds')
   .option('--rate <number>', 'storage transactions a second, on average', toRate, 200)
-  .action(audit);
+  .action(verify);
 
-async function audit(entity: string, options: Options): Promise<void> {
+async function verify(entity: string, options: Options): Promise<void> {
   const { repair = false, rate, data } = options;
-  const target = await targetOf(options, deployedApp.model.roles);
+  const target = await resolveTarget(options, deployedApp.model.roles);
   const path = `/api/operations/verify/${encodeURIComponent(entity)}?top=100&repair=${repair}`;
   const bookmark = join(data, `verify-${entity}-${repair ? 'repair' : 'look'}`);
   const { looked, found, repaired } = await walkPages(target, { path, bookmark, rate });

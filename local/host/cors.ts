@@ -5,7 +5,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
  * 204 before any function is looked for, and any other answer says who may read it. Answers whether it was a preflight.
  * https://github.com/dotnet/aspnetcore/blob/main/src/Middleware/CORS/src/Infrastructure/CorsService.cs
  */
-export function answerCors(
+export function handleCors(
   { method, headers }: IncomingMessage,
   response: ServerResponse,
   origins: readonly string[],

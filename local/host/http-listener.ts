@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { json } from 'node:stream/consumers';
 import { z } from 'zod';
-import { answerCors } from './cors.ts';
+import { handleCors } from './cors.ts';
 import { deferBody, hasKey, MAX_BODY_BYTES, type RequestHead, readHead } from './http-request.ts';
 import { invoke } from './invoke.ts';
 import type { HostedFunction, HttpTrigger } from './load-app.ts';
@@ -55,7 +55,7 @@ export async function startHttpListener(
   functions: readonly HostedFunction<HttpTrigger>[],
   { port, routePrefix, origins, key, runTimer }: HttpListenerOptions,
 ): Promise<HttpListener> {
-  const routed = functions.map((target) => ({ target, route: routeOf(target, routePrefix) }));
+  const routed = functions.map((target) => ({ target, route: compileFunctionRoute(target, routePrefix) }));
   const server = createServer({ maxHeaderSize: MAX_HEAD_BYTES }, (request, response) => {
     // A kept-alive connection would hold up the stop.
     if (!server.listening) response.setHeader('connection', 'close');
@@ -64,19 +64,19 @@ export async function startHttpListener(
       response.setHeader('connection', 'close');
       return endEmpty(response, head);
     }
-    if (answerCors(request, response, origins)) return;
-    answer(head, request, response).catch(() => {
+    if (handleCors(request, response, origins)) return;
+    handle(head, request, response).catch(() => {
       // The invocation has logged its failure; like the real host, the answer gives nothing of it away.
       if (response.headersSent) response.destroy();
       else endEmpty(response, 500);
     });
   });
 
-  async function answer(head: RequestHead, request: IncomingMessage, response: ServerResponse) {
+  async function handle(head: RequestHead, request: IncomingMessage, response: ServerResponse) {
     const { path, url, headers } = head;
     const { method = 'GET' } = request;
     const [, timer] = ADMIN_ROUTE.exec(path) ?? [];
-    if (timer && method === 'POST') return endEmpty(response, await answerAdmin(timer, head, request));
+    if (timer && method === 'POST') return endEmpty(response, await handleAdmin(timer, head, request));
     const found = findFunction(routed, path, method);
     // The real host says 404 even where only the method is wrong.
     if (!found) return endEmpty(response, 404);
@@ -88,11 +88,11 @@ export async function startHttpListener(
     const http = {
       method,
       url: url.href,
-      nullableHeaders: nullable(Object.entries(headers)),
-      nullableQuery: nullable(
+      nullableHeaders: toNullable(Object.entries(headers)),
+      nullableQuery: toNullable(
         [...new Set(url.searchParams.keys())].map((name) => [name, url.searchParams.getAll(name)]),
       ),
-      nullableParams: nullable(Object.entries(found.params)),
+      nullableParams: toNullable(Object.entries(found.params)),
       body: { bytes: new Uint8Array() },
     };
     const { returnValue } = await invoke(found.target, {
@@ -104,7 +104,7 @@ export async function startHttpListener(
   }
 
   /** The key comes first: no web page has it, so none can start a timer. */
-  async function answerAdmin(timer: string, head: RequestHead, request: IncomingMessage): Promise<number> {
+  async function handleAdmin(timer: string, head: RequestHead, request: IncomingMessage): Promise<number> {
     if (!hasKey(head, key)) return 401;
     if (!/^application\/json\b/i.test(head.headers['content-type'] ?? '')) return 415;
     const isObject = await json(request).then(
@@ -129,7 +129,7 @@ export async function startHttpListener(
   };
 }
 
-function routeOf({ name, trigger }: HostedFunction<HttpTrigger>, routePrefix: string): Route {
+function compileFunctionRoute({ name, trigger }: HostedFunction<HttpTrigger>, routePrefix: string): Route {
   const template = (trigger.route || name).replace(/^\/+|\/+$/g, '');
   // A plain comparison of the beginning, as in the real host: `administrators` is refused as well.
   const reserved = RESERVED.find((word) => template.toLowerCase().startsWith(word));
@@ -153,7 +153,7 @@ function findFunction(routed: readonly RoutedFunction[], path: string, method: s
 }
 
 /** The shape the library wants; several values of one name become one, joined by commas, as in the real host. */
-function nullable(entries: readonly (readonly [string, string | string[] | undefined])[]) {
+function toNullable(entries: readonly (readonly [string, string | string[] | undefined])[]) {
   return Object.fromEntries(entries.map(([key, value]) => [key, { value: String(value ?? '') }]));
 }
 

@@ -37,12 +37,12 @@ export function readHead(request: IncomingMessage): RequestHead | number {
   const { pathname, search } = new URL(`http://${host}${target}`);
   const path = decodePath(pathname);
   if (path.includes('\0')) return 400;
-  const headers = headersOf(rawHeaders);
+  const headers = readHeaders(rawHeaders);
   return headers ? { path, url: new URL(`http://${host}${encodePath(path)}${search}`), headers } : 400;
 }
 
 /** Undefined where a value is not UTF-8. */
-function headersOf(rawHeaders: readonly string[]): Record<string, string> | undefined {
+function readHeaders(rawHeaders: readonly string[]): Record<string, string> | undefined {
   const decoder = new TextDecoder('utf-8', { fatal: true });
   const headers: Record<string, string> = {};
   for (let index = 0; index < rawHeaders.length; index += 2) {

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { type CoreContext, getProgrammingModel, runHooks, type TypedData } from './functions-core.ts';
 import type { HostedFunction } from './load-app.ts';
-import { described, writeLog } from './log.ts';
+import { formatError, writeLog } from './log.ts';
 
 export interface InvocationInput {
   readonly data: TypedData;
@@ -37,7 +37,7 @@ export async function invoke(target: HostedFunction, input: InvocationInput) {
     const current = (await loaded).get(target.name) ?? target;
     return await Promise.race([ended, run(current, input)]);
   } catch (error) {
-    writeLog('error', target.name, described(error));
+    writeLog('error', target.name, formatError(error));
     throw error;
   } finally {
     underWay.delete(reject);

@@ -67,17 +67,17 @@ export async function loadApp(folder: string): Promise<readonly HostedFunction[]
   if (capabilities.HttpUri)
     throw new Error('The app turns on enableHttpStream, but this host hands bodies over as bytes only.');
   return functions
-    .map(({ metadata, handler }) => hosted(metadata, handler))
+    .map(({ metadata, handler }) => toHostedFunction(metadata, handler))
     .toSorted((a, b) => (a.name < b.name ? -1 : 1));
 }
 
 /** Picks the functions of one kind of trigger. */
-export function triggeredBy<Type extends Trigger['type']>(functions: readonly HostedFunction[], type: Type) {
+export function selectByTrigger<Type extends Trigger['type']>(functions: readonly HostedFunction[], type: Type) {
   type Picked = HostedFunction<Extract<Trigger, { type: Type }>>;
   return functions.filter((candidate): candidate is Picked => candidate.trigger.type === type);
 }
 
-function hosted(metadata: FunctionMetadata, handler: Handler): HostedFunction {
+function toHostedFunction(metadata: FunctionMetadata, handler: Handler): HostedFunction {
   let found: Pick<HostedFunction, 'trigger' | 'triggerKey'> | undefined;
   for (const [key, binding] of Object.entries(metadata.bindings)) {
     if (key === '$return') continue;

@@ -11,6 +11,6 @@ export function writeLog(level: LogLevel, source: string, message: string) {
 }
 
 /** An error as a log line wants it: with its stack where it has one. */
-export function described(error: unknown): string {
+export function formatError(error: unknown): string {
   return error instanceof Error ? (error.stack ?? error.message) : String(error);
 }

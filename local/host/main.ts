@@ -6,8 +6,8 @@ import { provideFunctionsCore, runHooks } from './functions-core.ts';
 import { readHostSettings } from './host-settings.ts';
 import { startHttpListener } from './http-listener.ts';
 import { restartApp } from './invoke.ts';
-import { loadApp, triggeredBy } from './load-app.ts';
-import { described, writeLog } from './log.ts';
+import { loadApp, selectByTrigger } from './load-app.ts';
+import { formatError, writeLog } from './log.ts';
 import { startQueueListener } from './queue-listener.ts';
 import { startTimerListener, type TimerListener } from './timer-listener.ts';
 import { openTimerState } from './timer-state.ts';
@@ -38,7 +38,7 @@ async function main() {
 
   // Listen first: if the port is in use, no message may have been received and no timer run.
   const timers: TimerListener[] = [];
-  const http = await startHttpListener(triggeredBy(functions, 'httpTrigger'), {
+  const http = await startHttpListener(selectByTrigger(functions, 'httpTrigger'), {
     port,
     routePrefix: settings.http.routePrefix,
     origins,
@@ -49,12 +49,14 @@ async function main() {
       return timer !== undefined;
     },
   });
-  const queues = triggeredBy(functions, 'queueTrigger').map((target) => startQueueListener(target, settings.queues));
+  const queues = selectByTrigger(functions, 'queueTrigger').map((target) =>
+    startQueueListener(target, settings.queues),
+  );
   const timerState = openTimerState(state);
-  timers.push(...triggeredBy(functions, 'timerTrigger').map((target) => startTimerListener(target, timerState)));
+  timers.push(...selectByTrigger(functions, 'timerTrigger').map((target) => startTimerListener(target, timerState)));
   for (const event of ['unhandledRejection', 'uncaughtException'] as const)
     process.on(event, (error: unknown) => {
-      writeLog('error', 'host', `an unhandled error ends the app, which is loaded anew: ${described(error)}`);
+      writeLog('error', 'host', `an unhandled error ends the app, which is loaded anew: ${formatError(error)}`);
       restartApp(load).catch(fail);
     });
 
@@ -65,7 +67,7 @@ async function main() {
     const done = Promise.all([http, ...queues, ...timers].map((listener) => listener.stop())).then(() => true);
     const finished = await Promise.race([done, sleep(STOP_WITHIN_MS, false)]);
     if (!finished) writeLog('warning', 'host', `left what still ran after ${STOP_WITHIN_MS / 1000} s`);
-    await runHooks('appTerminate', { hookData }).catch((error) => writeLog('error', 'host', described(error)));
+    await runHooks('appTerminate', { hookData }).catch((error) => writeLog('error', 'host', formatError(error)));
     process.exit(0);
   }
   process.on('SIGTERM', stop);

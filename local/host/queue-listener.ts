@@ -4,7 +4,7 @@ import type { TypedData } from './functions-core.ts';
 import type { QueueSettings } from './host-settings.ts';
 import { invoke } from './invoke.ts';
 import type { HostedFunction, QueueTrigger } from './load-app.ts';
-import { described, writeLog } from './log.ts';
+import { formatError, writeLog } from './log.ts';
 
 /** As the real host has it. A test that kills hosts does not wait for so long. */
 const INVISIBLE_SECONDS = Number(process.env.ROWKEY_HOLD_SECONDS ?? 10 * 60);
@@ -67,10 +67,10 @@ export function startQueueListener(target: HostedFunction<QueueTrigger>, setting
       lastTrouble = '';
       return receivedMessageItems;
     } catch (error) {
-      const trouble = errorCode(error);
+      const trouble = readErrorCode(error);
       // A storage that is away is told of once, not at every poll.
       if (trouble !== 'QueueNotFound' && trouble !== lastTrouble)
-        writeLog('warning', target.name, `cannot read the queue ${queueName}: ${described(error)}`);
+        writeLog('warning', target.name, `cannot read the queue ${queueName}: ${formatError(error)}`);
       lastTrouble = trouble;
       return [];
     }
@@ -78,7 +78,7 @@ export function startQueueListener(target: HostedFunction<QueueTrigger>, setting
 
   /** Never rejects: where storage fails here, the message comes back when its invisibility ends. */
   async function handle(message: DequeuedMessageItem) {
-    const lease = holdMessage(message);
+    const lease = leaseMessage(message);
     try {
       const text = decode(message.messageText, settings.messageEncoding);
       // Received too often without an end: the process died over it each time.
@@ -101,7 +101,7 @@ export function startQueueListener(target: HostedFunction<QueueTrigger>, setting
         writeLog('warning', target.name, `message ${message.messageId} moved to ${queueName}-poison`);
       }
     } catch (error) {
-      writeLog('error', target.name, `cannot finish message ${message.messageId}: ${described(error)}`);
+      writeLog('error', target.name, `cannot finish message ${message.messageId}: ${formatError(error)}`);
     } finally {
       await lease.release();
     }
@@ -109,7 +109,7 @@ export function startQueueListener(target: HostedFunction<QueueTrigger>, setting
 
   /** Whether the function succeeded; its failure is logged already. */
   function call(message: DequeuedMessageItem, text: string): Promise<boolean> {
-    const triggerMetadata = withBodyOver(text, {
+    const triggerMetadata = overlayBody(text, {
       QueueTrigger: { string: text },
       DequeueCount: { int: message.dequeueCount },
       Id: { string: message.messageId },
@@ -125,7 +125,7 @@ export function startQueueListener(target: HostedFunction<QueueTrigger>, setting
   }
 
   /** Renews the invisibility until released; every renewal changes the receipt with which the message is deleted. */
-  function holdMessage({ messageId, popReceipt }: DequeuedMessageItem) {
+  function leaseMessage({ messageId, popReceipt }: DequeuedMessageItem) {
     let receipt = popReceipt;
     let renewal: Promise<void> = Promise.resolve();
     const renew = async () => {
@@ -133,7 +133,7 @@ export function startQueueListener(target: HostedFunction<QueueTrigger>, setting
         const answer = await queue.updateMessage(messageId, receipt, undefined, INVISIBLE_SECONDS);
         receipt = answer.popReceipt ?? receipt;
       } catch (error) {
-        writeLog('warning', target.name, `cannot renew message ${messageId}: ${described(error)}`);
+        writeLog('warning', target.name, `cannot renew message ${messageId}: ${formatError(error)}`);
       }
     };
     const timer = setInterval(
@@ -178,7 +178,7 @@ export function startQueueListener(target: HostedFunction<QueueTrigger>, setting
  * As the real host does it (`ApplyBindingData`): the top-level properties of a JSON object are put over the metadata, ignoring
  * case, but not arrays and nulls. Scalars become texts.
  */
-function withBodyOver(text: string, metadata: Record<string, TypedData>): Record<string, TypedData> {
+function overlayBody(text: string, metadata: Record<string, TypedData>): Record<string, TypedData> {
   try {
     const body: unknown = JSON.parse(text);
     if (typeof body !== 'object' || body === null || Array.isArray(body)) return metadata;
@@ -201,6 +201,6 @@ function decode(text: string, encoding: QueueSettings['messageEncoding']): strin
   return BASE64.test(text) ? Buffer.from(text, 'base64').toString('utf8') : undefined;
 }
 
-function errorCode(error: unknown): string {
+function readErrorCode(error: unknown): string {
   return error instanceof Error && 'code' in error ? String(error.code) : 'unknown';
 }

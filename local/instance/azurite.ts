@@ -17,7 +17,7 @@ export interface Account {
 }
 
 /** The emulator's account under its usual name, with a key of one's own. */
-export function emulatorAccount(key: string): Account {
+export function createEmulatorAccount(key: string): Account {
   return { name: 'devstoreaccount1', key };
 }
 
@@ -52,7 +52,7 @@ export interface Endpoints {
 }
 
 /** The connection string of an account at these addresses. */
-export function connectionStringOf({ name, key }: Account, { tables, queues, blobs }: Endpoints): string {
+export function formatConnectionString({ name, key }: Account, { tables, queues, blobs }: Endpoints): string {
   const account = `DefaultEndpointsProtocol=http;AccountName=${name};AccountKey=${key}`;
   return `${account};BlobEndpoint=${blobs};QueueEndpoint=${queues};TableEndpoint=${tables};`;
 }
@@ -70,7 +70,7 @@ export async function startAzurite({ folder, accounts, ports: at }: AzuriteOptio
   child.stderr.on('data', (chunk: Buffer) => complaints.push(chunk.toString()));
   const { promise: closed, resolve } = Promise.withResolvers<void>();
   child.once('close', () => resolve());
-  const found = await listening(child, complaints);
+  const found = await waitUntilListening(child, complaints);
 
   return {
     process: child,
@@ -80,7 +80,7 @@ export async function startAzurite({ folder, accounts, ports: at }: AzuriteOptio
       if (!account) throw new Error(`The emulator has no account ${name}.`);
       const { table, queue, blob } = found;
       const [tables, queues, blobs] = [`${table}/${name}`, `${queue}/${name}`, `${blob}/${name}`];
-      return connectionStringOf(account, { tables, queues, blobs });
+      return formatConnectionString(account, { tables, queues, blobs });
     },
     async stop() {
       // A service that cannot write says so, and may keep Azurite from ever ending.
@@ -95,7 +95,7 @@ export async function startAzurite({ folder, accounts, ports: at }: AzuriteOptio
   };
 }
 
-async function listening(child: Child, complaints: readonly string[]): Promise<Azurite['endpoints']> {
+async function waitUntilListening(child: Child, complaints: readonly string[]): Promise<Azurite['endpoints']> {
   const found: Partial<Record<Lowercase<Service>, string>> = {};
   const { promise, resolve, reject } = Promise.withResolvers<Azurite['endpoints']>();
   const fail = (why: string) => reject(new Error(`Azurite did not start: ${why} ${complaints.join('').trim()}`.trim()));

@@ -39,7 +39,7 @@ export async function startFunctionsHost(options: FunctionsHostOptions): Promise
   if (func && !hasCoreTools())
     throw new Error('Azure Functions Core Tools are not installed: there is no func on the PATH.');
   // The own host takes a free port itself and says which; one that was looked for here may be taken until it listens.
-  let listening = withTools ? await freePort(port) : undefined;
+  let listening = withTools ? await requireFreePort(port) : undefined;
   const args = ['--port', String(listening ?? port), ...(cors.length > 0 ? ['--cors', cors.join(',')] : [])];
   const spawned = { cwd: app, env: { FUNCTIONS_WORKER_RUNTIME: 'node', ...settings } };
   const child = withTools
@@ -61,7 +61,7 @@ export async function startFunctionsHost(options: FunctionsHostOptions): Promise
 }
 
 /** Returns the port, or any free port for 0. Throws one sentence if the port is in use. */
-export async function freePort(port: number): Promise<number> {
+export async function requireFreePort(port: number): Promise<number> {
   const server = createServer();
   const { promise, resolve, reject } = Promise.withResolvers<void>();
   server.once('error', reject).listen(port, '127.0.0.1', resolve);

@@ -28,7 +28,7 @@ export interface IdentityProviderOptions {
 /** An identity provider for development, on this machine alone: it publishes the key with which `signToken` signs. */
 export async function startIdentityProvider(options: IdentityProviderOptions): Promise<LocalIdentityProvider> {
   const { folder, port = 0 } = options;
-  const { kty, n, e, kid } = await keyIn(folder);
+  const { kty, n, e, kid } = await readSigningKey(folder);
   const server = createServer((request, response) => {
     const body = request.method === 'GET' ? documents[request.url ?? ''] : undefined;
     response.writeHead(body ? 200 : 404, { 'content-type': 'application/json' }).end(JSON.stringify(body ?? {}));
@@ -76,7 +76,7 @@ export interface TokenOptions {
 /** A token of eight hours, signed with the key in the folder. */
 export async function signToken(options: TokenOptions): Promise<string> {
   const { folder, issuer, audience, role, email, claims = {}, now = Date.now() } = options;
-  const key = await keyIn(folder);
+  const key = await readSigningKey(folder);
   const issuedAt = Math.floor(now / 1000);
   const all: Record<string, string> = { ...claims, ...(email === undefined ? {} : { email }) };
   // The app takes an address only if the issuer says that it is verified.
@@ -92,7 +92,7 @@ export async function signToken(options: TokenOptions): Promise<string> {
 }
 
 /** The private key in the folder, made at first use. */
-async function keyIn(folder: string): Promise<JWK> {
+async function readSigningKey(folder: string): Promise<JWK> {
   const file = join(folder, KEY_FILE);
   const text = await readFile(file, 'utf8').catch((error: NodeJS.ErrnoException) => {
     if (error.code !== 'ENOENT') throw error;

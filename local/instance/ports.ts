@@ -42,7 +42,10 @@ export async function isFree(wanted: number): Promise<boolean> {
  * Returns the port if it is free, else 0, which means any free port. Waits up to five seconds for a remembered port:
  * after a crash, the processes of the last start may still be ending.
  */
-export async function freeOr0(wanted: number, { isRemembered }: { readonly isRemembered: boolean }): Promise<number> {
+export async function choosePort(
+  wanted: number,
+  { isRemembered }: { readonly isRemembered: boolean },
+): Promise<number> {
   const until = Date.now() + (isRemembered ? FREE_WITHIN_MS : 0);
   for (;;) {
     if (await isFree(wanted)) return wanted;

@@ -19,7 +19,7 @@ export type Secrets = z.infer<typeof Secrets>;
  * The secrets of a data folder, made at first use for its owner alone to read. The emulator's usual key is published: with
  * it any web page could put messages on the queues. Throws one sentence for a file that is not usable.
  */
-export async function secretsIn(folder: string): Promise<Secrets> {
+export async function readSecrets(folder: string): Promise<Secrets> {
   const file = join(folder, FILE);
   const known = await readJsonFile(file, Secrets, 'is not usable: delete it, and a new one is made at the next start.');
   if (known) return known;

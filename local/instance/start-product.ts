@@ -9,14 +9,14 @@ import { rotateLocalKey } from '../../lib/storage/local-key-ring.ts';
 import { provision } from '../../lib/storage/provision.ts';
 import { openStorage } from '../../lib/storage/storage.ts';
 import { allowOrigins } from './allow-origins.ts';
-import { type Azurite, type EmulatorPorts, emulatorAccount, startAzurite } from './azurite.ts';
+import { type Azurite, createEmulatorAccount, type EmulatorPorts, startAzurite } from './azurite.ts';
 import { deployedApp, type LocalApp } from './deployed-app.ts';
 import { lockFolder } from './folder-lock.ts';
-import { type FunctionsHost, freePort, startFunctionsHost } from './functions-host.ts';
+import { type FunctionsHost, requireFreePort, startFunctionsHost } from './functions-host.ts';
 import { startIdentityProvider } from './identity-provider.ts';
 import { type Instance, readInstance, removeInstance, writeInstance } from './instance.ts';
-import { freeOr0, isFree, type Ports, readPorts, writePorts } from './ports.ts';
-import { makePrivate, secretsIn } from './secrets.ts';
+import { choosePort, isFree, type Ports, readPorts, writePorts } from './ports.ts';
+import { makePrivate, readSecrets } from './secrets.ts';
 
 export interface ProductOptions {
   /** The app to run; the app of this repository by default. */
@@ -64,7 +64,7 @@ export async function startProduct(options: ProductOptions): Promise<Product> {
   const { app = deployedApp, data, cors = [], func, log = () => undefined, signal } = options;
   if (!(await isBuilt(app))) throw new Error('The app is not built: run npm run build first.');
   await makeWritable(data);
-  const release = await takeFolder(data);
+  const release = await lockData(data);
   const stops: (() => Promise<void>)[] = [];
   // In the reverse order of their starts; once, however often it is asked for.
   let stopped: Promise<void> | undefined;
@@ -81,18 +81,18 @@ export async function startProduct(options: ProductOptions): Promise<Product> {
   const { promise: broken, resolve: breaks } = Promise.withResolvers<string>();
 
   try {
-    if (options.port !== undefined) await freePort(options.port);
+    if (options.port !== undefined) await requireFreePort(options.port);
     const remembered = await readPorts(data);
     const wanted = { ...(remembered ?? USUAL_PORTS), ...(options.port === undefined ? {} : { api: options.port }) };
     const isOlder = !options.storage && existsSync(join(data, 'azurite')) && !existsSync(join(data, 'secrets.json'));
-    const { storageKey, hostKey } = await secretsIn(data);
-    const toListen = (part: keyof Ports) => freeOr0(wanted[part], { isRemembered: remembered !== undefined });
+    const { storageKey, hostKey } = await readSecrets(data);
+    const choosePartPort = (part: keyof Ports) => choosePort(wanted[part], { isRemembered: remembered !== undefined });
     const azurite = options.storage
       ? undefined
       : await startStorage(data, storageKey, {
-          blob: await toListen('blob'),
-          queue: await toListen('queue'),
-          table: await toListen('table'),
+          blob: await choosePartPort('blob'),
+          queue: await choosePartPort('queue'),
+          table: await choosePartPort('table'),
         });
     if (azurite) {
       stops.push(azurite.stop);
@@ -102,7 +102,7 @@ export async function startProduct(options: ProductOptions): Promise<Product> {
     const connectionString = options.storage?.connectionString ?? azurite?.connectionString() ?? '';
     const storage = openStorage({ connectionString });
     const [identity] = await Promise.all([
-      toListen('identity').then((port) => startIdentityProvider({ folder: data, port })),
+      choosePartPort('identity').then((port) => startIdentityProvider({ folder: data, port })),
       provision(storage, resourcesOf(app.model.list, Date.now())),
       allowOrigins(storage, cors),
     ]);
@@ -126,13 +126,13 @@ export async function startProduct(options: ProductOptions): Promise<Product> {
       host = started;
       const ended = once(started.process, 'exit').then(([code]) => `The functions host ended with ${code}.`);
       const failed = Promise.race([ended, broken]).then((why) => Promise.reject(new Error(why)));
-      const answering = await Promise.race([healthy(started, signal), failed]);
+      const answering = await Promise.race([waitUntilHealthy(started, signal), failed]);
       void ended.then((why) => {
         if (host === started && !stopped) breaks(why);
       });
       return answering;
     };
-    const apiPort = options.port ?? (await toListen('api'));
+    const apiPort = options.port ?? (await choosePartPort('api'));
     const url = await startHost(apiPort).catch(async (error) => {
       // Another program took the port since it was found free.
       if (options.port !== undefined || apiPort === 0 || signal?.aborted || (await isFree(apiPort))) throw error;
@@ -146,7 +146,7 @@ export async function startProduct(options: ProductOptions): Promise<Product> {
         killed.process.kill('SIGKILL');
         await exited;
       }
-      await startHost(portOf(url));
+      await startHost(parsePort(url));
     };
 
     const { tables, queues, blobs } = storage;
@@ -154,13 +154,13 @@ export async function startProduct(options: ProductOptions): Promise<Product> {
     const services = { tables: tables.url, queues: queues.url, blobs: blobs.url };
     const instance = { url, issuer, audience, jwksUri, ...services, pid: process.pid };
     const ports = {
-      api: portOf(url),
-      identity: portOf(issuer),
+      api: parsePort(url),
+      identity: parsePort(issuer),
       ...(azurite
         ? {
-            blob: portOf(azurite.endpoints.blob),
-            queue: portOf(azurite.endpoints.queue),
-            table: portOf(azurite.endpoints.table),
+            blob: parsePort(azurite.endpoints.blob),
+            queue: parsePort(azurite.endpoints.queue),
+            table: parsePort(azurite.endpoints.table),
           }
         : { blob: wanted.blob, queue: wanted.queue, table: wanted.table }),
     };
@@ -186,7 +186,7 @@ async function isBuilt({ folder }: LocalApp): Promise<boolean> {
   return existsSync(join(folder, main));
 }
 
-async function takeFolder(data: string): Promise<() => void> {
+async function lockData(data: string): Promise<() => void> {
   const release = lockFolder(data);
   if (release) {
     // Of one that was killed; its process id may be another's by now.
@@ -202,7 +202,7 @@ async function takeFolder(data: string): Promise<() => void> {
 async function startStorage(data: string, key: string, ports: EmulatorPorts): Promise<Azurite> {
   const folder = join(data, 'azurite');
   await makePrivate(folder);
-  const options = { folder, accounts: [emulatorAccount(key)] } as const;
+  const options = { folder, accounts: [createEmulatorAccount(key)] } as const;
   return startAzurite({ ...options, ports }).catch(async (error) => {
     // Another program took a port since it was found free.
     const taken = Object.values(ports).filter((port) => port > 0);
@@ -211,7 +211,7 @@ async function startStorage(data: string, key: string, ports: EmulatorPorts): Pr
   });
 }
 
-function portOf(url: string): number {
+function parsePort(url: string): number {
   return Number(new URL(url).port);
 }
 
@@ -226,7 +226,7 @@ async function makeWritable(folder: string): Promise<void> {
 }
 
 /** Answers its address once it serves. */
-async function healthy(host: FunctionsHost, signal: AbortSignal | undefined): Promise<string> {
+async function waitUntilHealthy(host: FunctionsHost, signal: AbortSignal | undefined): Promise<string> {
   const until = Date.now() + READY_WITHIN_MS;
   while (Date.now() < until) {
     signal?.throwIfAborted();

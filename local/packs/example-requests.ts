@@ -2,7 +2,7 @@ import type { Model } from '../../lib/define/define-model.ts';
 import type { Entity, Values } from '../../lib/define/entity.ts';
 import type { Route } from '../../lib/http/route.ts';
 import { createRoutes } from '../../lib/http/routes.ts';
-import { exampleValues, withDerived } from './example-values.ts';
+import { addDerived, makeExampleValues } from './example-values.ts';
 import type { SampleRequest } from './samples.ts';
 
 /** Requests that show what can be done with an entity, and the token that they need. */
@@ -24,28 +24,28 @@ export interface ExampleRequest {
  * Requests for the first entity of the sample data. Without sample data, values are made from the schemas, for the entity that
  * allows the most requests, the first of which creates it. Returns undefined if no entity allows any.
  */
-export function exampleRequests(model: Model, samples: readonly SampleRequest[]): Examples | undefined {
+export function makeExampleRequests(model: Model, samples: readonly SampleRequest[]): Examples | undefined {
   // A child needs a parent that exists.
   const storable = model.list.filter(({ series, childOf }) => !series && !childOf);
   for (const { method, path, body } of samples) {
     const entity = storable.find(({ name }) => method === 'POST' && name === path);
-    if (entity && !(body instanceof Uint8Array)) return examplesOf(model, entity, body, { isStored: true });
+    if (entity && !(body instanceof Uint8Array)) return makeExamples(model, entity, body, { isStored: true });
   }
   const all = storable.flatMap((entity) => {
-    const values = exampleValues(entity);
-    return values ? [examplesOf(model, entity, values, { isStored: false })] : [];
+    const values = makeExampleValues(entity);
+    return values ? [makeExamples(model, entity, values, { isStored: false })] : [];
   });
   const most = Math.max(...all.map(({ requests }) => requests.length));
   return all.find(({ requests }) => requests.length === most);
 }
 
-function examplesOf(
+function makeExamples(
   model: Model,
   entity: Entity,
   values: Values,
   { isStored }: { readonly isStored: boolean },
 ): Examples {
-  const all = withDerived(entity, values);
+  const all = addDerived(entity, values);
   const named = new Map(createRoutes(model).map((route) => [route.name, route]));
   const steps: { route: Route; body?: object }[] = [];
   const add = (name: string, body?: object) => {
@@ -56,26 +56,26 @@ function examplesOf(
   add(`${entity.name}-get`);
   add(`${entity.name}-range`);
   const index = Object.entries(entity.indexes).find(
-    ([name, { when }]) => when?.(all) !== false && pathOf(named.get(`${entity.name}-by-${name}`), all) !== undefined,
+    ([name, { when }]) => when?.(all) !== false && fillPath(named.get(`${entity.name}-by-${name}`), all) !== undefined,
   );
   if (index) add(`${entity.name}-by-${index[0]}`);
-  const claim = ownClaim(entity, all);
+  const claim = findOwnClaim(entity, all);
   if (claim) add('grants-create', { entity: entity.name, scope: 'own' });
   const requests = steps.flatMap(({ route, body }) => {
-    const path = pathOf(route, all);
+    const path = fillPath(route, all);
     return path === undefined ? [] : [{ method: route.method, path, ...(body === undefined ? {} : { body }) }];
   });
-  return { roles: rolesFor(steps.map(({ route }) => route.roles ?? [])), claim, requests };
+  return { roles: chooseRoles(steps.map(({ route }) => route.roles ?? [])), claim, requests };
 }
 
-function ownClaim({ access: { own }, indexes }: Entity, values: Values): Examples['claim'] {
+function findOwnClaim({ access: { own }, indexes }: Entity, values: Values): Examples['claim'] {
   if (!own || !('index' in own)) return undefined;
   const [field = ''] = indexes[own.index]?.row.fields ?? [];
   return values[field] === undefined ? undefined : { name: own.claim, value: String(values[field]) };
 }
 
 /** The path of a route for these values; undefined if they lack a part of it. A list stands for its first element. */
-function pathOf(route: Route | undefined, values: Values): string | undefined {
+function fillPath(route: Route | undefined, values: Values): string | undefined {
   if (!route) return undefined;
   const parts = route.path.split('/').map((part) => {
     const field = /^\{(\w+)\??\}$/.exec(part)?.[1];
@@ -86,7 +86,7 @@ function pathOf(route: Route | undefined, values: Values): string | undefined {
 }
 
 /** One role that may send every request, or a role for each. */
-function rolesFor(needed: readonly (readonly string[])[]): string[] {
+function chooseRoles(needed: readonly (readonly string[])[]): string[] {
   const one = needed[0]?.find((role) => needed.every((roles) => roles.includes(role)));
   return one === undefined ? [...new Set(needed.flatMap(([role]) => role ?? []))] : [one];
 }

@@ -47,40 +47,45 @@ const SEED = 1;
  * Values with which one of these entities can be created: the required fields, those of the key and those that indexes
  * read. Returns undefined if none can be made from the schema, as for a check that is code.
  */
-export function exampleValues(entity: Entity): Values | undefined {
+export function makeExampleValues(entity: Entity): Values | undefined {
   const schema = entity.union ?? writableSchema(entity);
   const described = JsonSchema.parse(z.toJSONSchema(schema, { io: 'input', unrepresentable: 'any' }));
   const wanted = [...entity.keyFields, ...Object.values(entity.indexes).flatMap(({ uses }) => uses)];
-  const values = exampleOf(described, wanted);
+  const values = makeExample(described, wanted);
   const parsed = schema.safeParse(values);
   return parsed.success ? z.record(z.string(), z.unknown()).parse(parsed.data) : undefined;
 }
 
 /** The values with the fields that follow from them. */
-export function withDerived({ derived }: Entity, values: Values): Values {
+export function addDerived({ derived }: Entity, values: Values): Values {
   return {
     ...values,
     ...Object.fromEntries(Object.entries(derived).map(([field, derive]) => [field, derive(values)])),
   };
 }
 
-function exampleOf(schema: JsonSchema, wanted: readonly string[] = []): unknown {
+function makeExample(schema: JsonSchema, wanted: readonly string[] = []): unknown {
   const [first] = schema.anyOf ?? schema.oneOf ?? schema.allOf ?? [];
   if (schema.const !== undefined) return schema.const;
   if (schema.default !== undefined) return schema.default;
   if (schema.enum) return schema.enum[0];
-  if (first) return exampleOf(first, wanted);
-  if (schema.type === 'string') return exampleText(schema);
+  if (first) return makeExample(first, wanted);
+  if (schema.type === 'string') return makeExampleText(schema);
   if (schema.type === 'boolean') return true;
   if (schema.type === 'integer' || schema.type === 'number')
     return Math.max(1, schema.minimum ?? 1, (schema.exclusiveMinimum ?? 0) + 1);
   if (schema.type === 'array') return [];
   const { properties = {}, required = [] } = schema;
   const made = Object.entries(properties).filter(([field]) => required.includes(field) || wanted.includes(field));
-  return Object.fromEntries(made.map(([field, property]) => [field, exampleOf(property)]));
+  return Object.fromEntries(made.map(([field, property]) => [field, makeExample(property)]));
 }
 
-function exampleText({ format = '', pattern, minLength = 0, maxLength = Number.MAX_SAFE_INTEGER }: JsonSchema): string {
+function makeExampleText({
+  format = '',
+  pattern,
+  minLength = 0,
+  maxLength = Number.MAX_SAFE_INTEGER,
+}: JsonSchema): string {
   const known = BY_FORMAT[format];
   if (known !== undefined) return known;
   if (pattern !== undefined)

@@ -20,14 +20,14 @@ const ExamplesModule = z.object({ patternExamples: ByPattern });
 /** The examples of every pack, and those that need no entity, by the name of the pattern. */
 export async function readPatternExamples(now: number): Promise<Map<string, Example[]>> {
   const modules = await importFromPacks('pattern-examples.ts');
-  const examples = new Map(Object.entries(ByPattern.parse(anyModel(now))));
+  const examples = new Map(Object.entries(ByPattern.parse(makeGeneralExamples(now))));
   for (const module of modules)
     for (const [pattern, more] of Object.entries(ExamplesModule.parse(module).patternExamples))
       examples.set(pattern, [...(examples.get(pattern) ?? []), ...more]);
   return examples;
 }
 
-function anyModel(now: number) {
+function makeGeneralExamples(now: number) {
   const hour = Math.floor(now / HOUR_MS);
   const at = (hours: number) => isoSeconds(hours * HOUR_MS);
   return {

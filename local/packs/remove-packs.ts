@@ -2,7 +2,7 @@ import { glob, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
 /** The names of the example packs: the folders of lib/model that have a README and are in the list of entities. */
-export async function packsIn(root: string): Promise<string[]> {
+export async function listPacks(root: string): Promise<string[]> {
   const model = join(root, 'lib', 'model');
   const list = await readFile(join(model, 'entities.ts'), 'utf8');
   const folders = (await readdir(model, { withFileTypes: true })).filter((entry) => entry.isDirectory());
@@ -18,12 +18,12 @@ export async function removePacks(root: string, packs: readonly string[]): Promi
   for await (const page of glob('docs/*.md', { cwd: root })) {
     const text = await readFile(join(root, page), 'utf8');
     const links = new RegExp(`\\[([^\\]]+)\\]\\(\\.\\./lib/model/(${packs.join('|')})/[^)]*\\)`, 'g');
-    await writeFile(join(root, page), withNote(text.replaceAll(links, '$1'), packs));
+    await writeFile(join(root, page), addNote(text.replaceAll(links, '$1'), packs));
   }
 }
 
 /** Says on each page whose examples use them that the packs are gone. */
-function withNote(page: string, packs: readonly string[]): string {
+function addNote(page: string, packs: readonly string[]): string {
   if (!/\b(employees|customers|movies)\b/.test(page)) return page;
   const note = `> Examples on this page use entities of Rowkey's example packs (${packs.join(', ')}), which this repository does not have.`;
   return page.replace(/^# .*\n/, (title) => `${title}\n${note}\n`);

@@ -1,6 +1,6 @@
 /** The files that `npm run init` writes in the place of the examples, as text. */
 
-export function entityFile(name: string): string {
+export function formatEntityFile(name: string): string {
   return `import { z } from 'zod';
 import { defineEntity } from '../define/define-entity.ts';
 import { interPartitionIndex } from '../define/indexes.ts';
@@ -23,7 +23,7 @@ export const ${name} = defineEntity('${name}', {
 `;
 }
 
-export function entityTestFile(name: string): string {
+export function formatEntityTestFile(name: string): string {
   return `import { expect, test } from 'vitest';
 import { model } from './model.ts';
 
@@ -34,7 +34,7 @@ test('the model has ${name}', () => {
 }
 
 /** The list of entities; the line of another entity goes beside the first. */
-export function entitiesFile(name: string): string {
+export function formatEntitiesFile(name: string): string {
   return `/** What this app stores: one line for each entity, or for each folder of entities. */
 export { ${name} } from './${name}.ts';
 
@@ -43,7 +43,7 @@ export const none = [] as const;
 `;
 }
 
-export function readmeFile(name: string): string {
+export function formatReadmeFile(name: string): string {
   return `# A Rowkey app
 
 What is stored is declared in [lib/model](lib/model): so far [${name}](lib/model/${name}.ts). Keys, indexes, routes, validation, OpenAPI, tables and queues follow
@@ -64,7 +64,7 @@ To add an entity, write a file like [${name}.ts](lib/model/${name}.ts) and add i
 `;
 }
 
-export function modelFile(): string {
+export function formatModelFile(): string {
   return `import { defineModel } from '../define-model.ts';
 import * as entities from './entities.ts';
 

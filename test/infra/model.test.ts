@@ -4,14 +4,14 @@ import { model } from '../../lib/model/model.ts';
 import { AUDIT_CONTAINER } from '../../lib/operations/audit-log.ts';
 import { resourcesOf } from '../../lib/operations/resources.ts';
 import { ARRIVALS_CONTAINER } from '../../lib/patterns/attachment.ts';
-import { infraModel, MODEL_FILE } from '../../local/commands/infra-model.ts';
+import { formatInfraModel, MODEL_FILE } from '../../local/commands/infra-model.ts';
 import { resources, theDeclaration, theResource, valueAt } from './bicep.ts';
 
-const { tables, queues, containers }: Record<string, string[]> = JSON.parse(infraModel());
+const { tables, queues, containers }: Record<string, string[]> = JSON.parse(formatInfraModel());
 
 test('infra/model.json follows from the model', () => {
   const hint = 'infra/model.json is stale: run npm run infra-model, and commit it';
-  expect(readFileSync(MODEL_FILE, 'utf8'), hint).toBe(infraModel());
+  expect(readFileSync(MODEL_FILE, 'utf8'), hint).toBe(formatInfraModel());
 });
 
 test('it has every table, queue and container except the tables of days', () => {

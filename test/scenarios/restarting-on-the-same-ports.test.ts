@@ -4,7 +4,7 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { emulatorAccount, startAzurite } from '../../local/instance/azurite.ts';
+import { createEmulatorAccount, startAzurite } from '../../local/instance/azurite.ts';
 import { signToken } from '../../local/instance/identity-provider.ts';
 import { type Product, startProduct } from '../../local/instance/start-product.ts';
 import { deployedApp as testApp } from '../fixtures/deployed-app.ts';
@@ -88,7 +88,10 @@ test('two instances get different ports, and a token and a grant survive a resta
 
 test('keeps the data of a folder of an earlier version, and reports that its account key is new', async () => {
   const data = join(folder, 'older');
-  const emulator = await startAzurite({ folder: join(data, 'azurite'), accounts: [emulatorAccount(PUBLISHED_KEY)] });
+  const emulator = await startAzurite({
+    folder: join(data, 'azurite'),
+    accounts: [createEmulatorAccount(PUBLISHED_KEY)],
+  });
   const { product: older } = await start(data, { connectionString: emulator.connectionString() });
   const body = employee;
   expect((await ask(older, 'employees', { token: await tokenFor(older, data, 'hr'), body })).status).toBe(201);

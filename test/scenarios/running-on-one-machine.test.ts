@@ -7,7 +7,7 @@ import { text } from 'node:stream/consumers';
 import { promisify } from 'node:util';
 import { describe, expect, test, vi } from 'vitest';
 import { openStorage } from '../../lib/storage/storage.ts';
-import { secretsIn } from '../../local/instance/secrets.ts';
+import { readSecrets } from '../../local/instance/secrets.ts';
 import { PATIENCE_MS } from '../patience.ts';
 import { envFor, ROOT, runCommand, shell, startCommand, useStartProcess } from '../start-process.ts';
 import { UNDER_FUNC } from '../under-func.ts';
@@ -62,7 +62,7 @@ describe('npm start', () => {
     // Core Tools require no key.
     if (!UNDER_FUNC) expect(await runTimer({})).toBe(401);
     expect(await runTimer({ 'x-functions-key': key.said.trim() })).toBe(202);
-    const { storageKey, hostKey } = await secretsIn(folder);
+    const { storageKey, hostKey } = await readSecrets(folder);
     for (const secret of [storageKey, hostKey]) expect(running.said()).not.toContain(secret);
   });
 

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
-import { packsIn, removePacks } from '../../../local/packs/remove-packs.ts';
+import { listPacks, removePacks } from '../../../local/packs/remove-packs.ts';
 import { PATIENCE_MS } from '../../patience.ts';
 import { ROOT } from '../../start-process.ts';
 
@@ -91,7 +91,7 @@ async function tryCommands(root: string): Promise<unknown[]> {
 
 test('without the packs, every check passes and npm run infra-model is the only command to run', async () => {
   const root = await clone('emptied');
-  const packs = await packsIn(root);
+  const packs = await listPacks(root);
   expect(packs.length).toBeGreaterThan(0);
   await removePacks(root, packs);
   expect(await readdir(join(root, 'lib/model'))).toEqual(['entities.ts', 'model.ts']);

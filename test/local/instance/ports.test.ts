@@ -4,7 +4,7 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { freeOr0, readPorts, writePorts } from '../../../local/instance/ports.ts';
+import { choosePort, readPorts, writePorts } from '../../../local/instance/ports.ts';
 
 let folder: string;
 beforeAll(async () => {
@@ -29,8 +29,8 @@ test('waits for a remembered port while the previous instance ends, and replaces
   const server = createServer().listen(0, '127.0.0.1');
   await once(server, 'listening');
   const { port } = server.address() as { port: number };
-  expect(await freeOr0(port, { isRemembered: false })).toBe(0);
-  const waiting = freeOr0(port, { isRemembered: true });
+  expect(await choosePort(port, { isRemembered: false })).toBe(0);
+  const waiting = choosePort(port, { isRemembered: true });
   setTimeout(() => server.close(), 300);
   expect(await waiting).toBe(port);
 });

@@ -3,8 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { openStorage } from '../../../lib/storage/storage.ts';
-import { connectionStringOf, emulatorAccount, startAzurite } from '../../../local/instance/azurite.ts';
-import { secretsIn } from '../../../local/instance/secrets.ts';
+import { createEmulatorAccount, formatConnectionString, startAzurite } from '../../../local/instance/azurite.ts';
+import { readSecrets } from '../../../local/instance/secrets.ts';
 
 /** The published key that every emulator uses by default. */
 const PUBLISHED = 'Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==';
@@ -18,11 +18,11 @@ const modeOf = async (path: string) => (await stat(path)).mode & 0o777;
 
 test('creates random secrets for each data folder, readable by its owner only', async () => {
   const [one, other] = [join(folder, 'new', 'one'), join(folder, 'other')];
-  const secrets = await secretsIn(one);
-  expect(await secretsIn(one)).toEqual(secrets);
+  const secrets = await readSecrets(one);
+  expect(await readSecrets(one)).toEqual(secrets);
   expect(Buffer.from(secrets.storageKey, 'base64')).toHaveLength(64);
   expect(secrets.hostKey).toMatch(/^[\w-]{43}$/);
-  const others = await secretsIn(other);
+  const others = await readSecrets(other);
   expect([others.storageKey, others.hostKey]).not.toEqual([secrets.storageKey, secrets.hostKey]);
   expect(await modeOf(one)).toBe(0o700);
   expect(await modeOf(join(one, 'secrets.json'))).toBe(0o600);
@@ -30,22 +30,24 @@ test('creates random secrets for each data folder, readable by its owner only', 
 
 test('reports an invalid file of secrets without showing it', async () => {
   const data = join(folder, 'broken');
-  await secretsIn(data);
+  await readSecrets(data);
   const file = join(data, 'secrets.json');
   for (const text of ['', '{}', (await readFile(file, 'utf8')).slice(0, -5)]) {
     await writeFile(file, text);
-    await expect(secretsIn(data)).rejects.toThrow(`${file} is not usable: delete it`);
+    await expect(readSecrets(data)).rejects.toThrow(`${file} is not usable: delete it`);
   }
 });
 
 test('the emulator rejects the published key and accepts the key of the data folder', async () => {
-  const { storageKey } = await secretsIn(join(folder, 'served'));
-  const azurite = await startAzurite({ folder: join(folder, 'served'), accounts: [emulatorAccount(storageKey)] });
+  const { storageKey } = await readSecrets(join(folder, 'served'));
+  const azurite = await startAzurite({ folder: join(folder, 'served'), accounts: [createEmulatorAccount(storageKey)] });
   try {
     const { tables, queues, blobs } = openStorage({ connectionString: azurite.connectionString() });
     await queues.createQueue('work');
     const endpoints = { tables: tables.url, queues: queues.url, blobs: blobs.url };
-    const stranger = openStorage({ connectionString: connectionStringOf(emulatorAccount(PUBLISHED), endpoints) });
+    const stranger = openStorage({
+      connectionString: formatConnectionString(createEmulatorAccount(PUBLISHED), endpoints),
+    });
     await expect(stranger.queue('work').sendMessage('{}')).rejects.toMatchObject({ statusCode: 403 });
     await expect(tables.createTable('things')).resolves.toBeUndefined();
   } finally {

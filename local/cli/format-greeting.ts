@@ -14,7 +14,7 @@ export interface Greeting {
 }
 
 /** What `npm start` prints: the addresses, a token, and commands that work as they stand for the model that is served. */
-export function greeting({ instance, data, examples, token, hasLoadedSamples }: Greeting): string {
+export function formatGreeting({ instance, data, examples, token, hasLoadedSamples }: Greeting): string {
   const { url, tables, queues, blobs, issuer } = instance;
   return `
 Rowkey is ready${hasLoadedSamples ? ' and has loaded the sample data' : ''}.
@@ -24,12 +24,12 @@ Rowkey is ready${hasLoadedSamples ? ' and has loaded the sample data' : ''}.
   Queues     ${queues}
   Blobs      ${blobs}
   Identity   ${issuer}
-${examples ? tryOut(examples, { url, data, token }) : '\nThe model has no entity to try: add one to lib/model/entities.ts.\n'}
+${examples ? formatExamples(examples, { url, data, token }) : '\nThe model has no entity to try: add one to lib/model/entities.ts.\n'}
 Ctrl-C stops Rowkey; acknowledged writes are kept in ${data}.
 `;
 }
 
-function tryOut(
+function formatExamples(
   { roles, claim, requests }: Examples,
   { url, data, token }: { url: string; data: string; token: string },
 ) {
@@ -44,11 +44,11 @@ ${token}
 
 Try in another terminal:
 
-${requests.map((request) => curl(request, { url, token: fresh })).join('\n')}
+${requests.map((request) => formatCurl(request, { url, token: fresh })).join('\n')}
 `;
 }
 
-function curl({ method, path, body }: ExampleRequest, { url, token }: { url: string; token: string }): string {
+function formatCurl({ method, path, body }: ExampleRequest, { url, token }: { url: string; token: string }): string {
   const words = ['curl -s', `-H "Authorization: Bearer ${token}"`];
   if (body) words.push("-H 'Content-Type: application/json'", `-d ${quote(JSON.stringify(body))}`);
   else if (method !== 'GET') words.push(`-X ${method}`);
