@@ -19,34 +19,34 @@ import { tableSasSigner } from './storage/table-sas-signer.ts';
 import { reportStartFailure, startTelemetry } from './telemetry/telemetry.ts';
 import { MINUTE_MS } from './time.ts';
 
-/** What the functions of an app work with: everything is opened at its first use and kept. */
+/** The clients and state that the functions of an app share. Each is created at its first use and kept. */
 export interface Runtime {
   readonly model: Omit<Model, 'entities'>;
   /**
    * Checks every setting and starts telemetry. If a setting is invalid, reports the reason to the console and to
-   * Application Insights, and from then on every function refuses to work. It does not throw: the real host would go on with
-   * no function at all, answer each request with an empty 404, and log no reason.
+   * Application Insights, and from then on every function fails with it. It does not throw: the real host would continue with
+   * no function at all, return an empty 404 to each request, and log no reason.
    */
   start(): Promise<void>;
-  /** Throws `wrong-setting` while the model does not match what is stored: then nothing is read, written or dropped. */
+  /** Throws `wrong-setting` while the model does not match the stored data, so that nothing is read, written or dropped. */
   readyEngine(log: Log): Promise<Engine>;
   /** Creates the tables, queues and containers of the model that do not exist. */
   provision(): Promise<void>;
   /** Runs a write and records its changes in the audit log before it returns or throws. */
   record<Result>(by: string, write: () => Promise<Result>): Promise<Result>;
-  /** For the HTTP functions. It sends no request to storage. Throws `wrong-setting` if a setting is invalid. */
+  /** For the HTTP functions. Sends no request to storage. Throws `wrong-setting` if a setting is invalid. */
   app(): App;
-  /** For the queue functions. Throws as `readyEngine` does; if a setting is invalid, after some minutes. */
+  /** For the queue functions. Throws as `readyEngine` does. If a setting is invalid, it waits some minutes before it throws. */
   consumer(log: Log): Promise<Consumer>;
 }
 
-/** The host moves a message to its poison queue after five failures: without a wait, within half a minute. */
+/** The host moves a message to its poison queue after five failures. Without this delay, that takes half a minute. */
 const REFUSE_MESSAGE_AFTER_MS = 4 * MINUTE_MS;
 
-/** The model is checked for the process and not for the request that happens to be the first. */
+/** Runs the check of the model outside the trace and the audit notes of the request that happens to be first. */
 const inProcess = AsyncLocalStorage.snapshot();
 
-/** Opens nothing, and so cannot fail. */
+/** Connects to nothing and does not throw. */
 export function createRuntime(
   model: Omit<Model, 'entities'>,
   { telemetry = {}, ...options }: RowkeySettings | UnusableSettings,
@@ -55,22 +55,22 @@ export function createRuntime(
   let refusal = 'refusal' in options ? options.refusal : undefined;
   let guarded: Promise<void> | undefined;
 
-  function settings(): RowkeySettings {
+  function requireSettings(): RowkeySettings {
     if (refusal) throw refusal;
     if ('refusal' in options) throw options.refusal;
     return options;
   }
 
-  const storage = once(() => openUsableStorage(settings().storage));
-  const keys = lazyKeyRing(() => settings().keys);
+  const storage = once(() => openUsableStorage(requireSettings().storage));
+  const keys = lazyKeyRing(() => requireSettings().keys);
   const engine = once(() => createEngine(storage(), { keys }));
   const audit = once(() => createAuditLog(engine()));
   const signer = once(() => tableSasSigner(storage()));
-  const authenticate = once(() => createAuthenticator(settings().auth, model));
+  const authenticate = once(() => createAuthenticator(requireSettings().auth, model));
 
-  /** Sends nothing to storage or the vault: that they cannot be reached now is no wrong setting. Throws `wrong-setting`. */
+  /** Sends no request to storage or Key Vault: an outage is not an invalid setting. Throws `wrong-setting`. */
   async function checkSettings(): Promise<void> {
-    const { keys: keysAt } = settings();
+    const { keys: keysAt } = requireSettings();
     storage();
     const secret = entities.find(({ encrypted }) => encrypted.length > 0);
     if (secret && !keysAt)
@@ -85,7 +85,7 @@ export function createRuntime(
   async function readyEngine(log: Log): Promise<Engine> {
     if (refusal) throw refusal;
     guarded ??= inProcess(async () => {
-      for (const note of await guardModel(engine(), entities, settings().agreedModelChanges)) log.warn(note);
+      for (const note of await guardModel(engine(), entities, requireSettings().agreedModelChanges)) log.warn(note);
     });
     try {
       await guarded;
@@ -103,7 +103,7 @@ export function createRuntime(
       try {
         await checkSettings();
       } catch (error) {
-        refusal = error instanceof RowkeyError ? error : unexpected(error);
+        refusal = error instanceof RowkeyError ? error : toStartError(error);
         console.error(refusal.message);
         await reportStartFailure(refusal, telemetry);
       }
@@ -131,7 +131,7 @@ export function createRuntime(
   };
 }
 
-/** Opens at the first call, and again at the next one where that failed. */
+/** Calls `open` at the first call and keeps the result. A call that throws is repeated the next time. */
 function once<Value extends object | ((...parameters: never[]) => unknown)>(open: () => Value): () => Value {
   let value: Value | undefined;
   return () => {
@@ -140,8 +140,8 @@ function once<Value extends object | ((...parameters: never[]) => unknown)>(open
   };
 }
 
-/** Without the message of the error, which may quote a setting. */
-function unexpected(error: unknown): RowkeyError {
+/** Omits the message of the error, because it may quote a setting. */
+function toStartError(error: unknown): RowkeyError {
   const { name, stack = '' } = error instanceof Error ? error : new Error();
   const where = stack.split('\n').find((line) => line.startsWith('    at ')) ?? '';
   return new RowkeyError('wrong-setting', `The app could not start: ${name}${where.replace(/^ +/, ' ')}.`, {}, error);

@@ -5,7 +5,7 @@ import type { KeyRingOptions } from './storage/lazy-key-ring.ts';
 import type { StorageOptions } from './storage/storage.ts';
 import type { TelemetryOptions } from './telemetry/telemetry.ts';
 
-/** Keys to trust, and requests with tokens, must not be read or changed on the way. */
+/** Signing keys and requests with tokens must not be read or changed in transit. */
 const SecureUrl = z
   .url({ protocol: /^https?$/, error: 'must be a URL that begins with https://', abort: true })
   .regex(
@@ -15,10 +15,9 @@ const SecureUrl = z
 const Word = z.string().min(1, 'must not be empty');
 
 /**
- * Every setting of the app as an environment variable; docs/configuration.md describes each.
- * With `AzureWebJobsStorage` (a connection string) an account key is used, as on Azurite; with
- * `AzureWebJobsStorage__tableServiceUri` and its siblings a managed identity is, as in Azure. Properties are encrypted
- * with the keys of `KEY_ENCRYPTION_KEY_FILE`, or with the Key Vault key at `KEY_ENCRYPTION_KEY_URI`.
+ * The environment variables of the app; docs/configuration.md describes each. `AzureWebJobsStorage` is a connection string
+ * with an account key, for Azurite. `AzureWebJobsStorage__tableServiceUri` and its siblings select a managed identity, for
+ * Azure. `KEY_ENCRYPTION_KEY_FILE` or the Key Vault key at `KEY_ENCRYPTION_KEY_URI` encrypts properties.
  */
 const Settings = z
   .object({
@@ -27,9 +26,9 @@ const Settings = z
     AzureWebJobsStorage__queueServiceUri: SecureUrl.optional(),
     AzureWebJobsStorage__blobServiceUri: SecureUrl.optional(),
     AzureWebJobsStorage__clientId: z.guid('must be the client id of a managed identity').optional(),
-    /** The word with which an operator agrees to a change of the model that was refused. */
+    /** The word with which an operator accepts a model change that the app rejected. */
     AGREED_MODEL_CHANGES: z.string().optional(),
-    /** Set by the template. It names Application Insights, and opens nothing where local authentication is off. */
+    /** Set by the template. It gives no access to Application Insights if local authentication is off there. */
     APPLICATIONINSIGHTS_CONNECTION_STRING: z
       .string()
       .regex(/(^|;)InstrumentationKey=[0-9a-f-]{36}(;|$)/i, 'must be a connection string of Application Insights')
@@ -68,33 +67,33 @@ const Settings = z
 type Environment = Readonly<Record<string, string | undefined>>;
 type Settings = z.infer<typeof Settings>;
 
-/** The documentation and the template are compared with these. */
+/** A test compares the documentation and the template with these names. */
 export const SETTING_NAMES = Object.keys(Settings.shape);
 
-/** What an instance needs besides its model. */
+/** The settings of an instance. */
 export interface RowkeySettings {
   readonly storage: StorageOptions;
   /** The identity provider whose tokens are accepted. */
   readonly auth: IdentityProvider;
-  /** Required where the model has encrypted fields. */
+  /** Required if the model has encrypted fields. */
   readonly keys?: KeyRingOptions | undefined;
   readonly telemetry?: TelemetryOptions | undefined;
-  /** The word with which an operator agrees to a change of the model that was refused. */
+  /** The word with which an operator accepts a model change that the app rejected. */
   readonly agreedModelChanges?: string | undefined;
 }
 
-/** Invalid settings: nothing is opened with them, and the reason is reported when the app starts. */
+/** Invalid settings. The app connects to nothing, and reports the reason when it starts. */
 export interface UnusableSettings {
   readonly refusal: RowkeyError;
   readonly telemetry?: TelemetryOptions | undefined;
 }
 
 /**
- * The settings of an app in its environment variables, `fromEnvironment(process.env)`. It does not throw: the real host would
- * go on with no function at all, and log no reason.
+ * Reads the settings from environment variables: `fromEnvironment(process.env)`. It does not throw: the real host would
+ * continue with no function at all and log no reason.
  */
 export function fromEnvironment(environment: Environment): RowkeySettings | UnusableSettings {
-  const telemetry = telemetryIn(environment);
+  const telemetry = readTelemetry(environment);
   const { data: settings, error } = Settings.safeParse(environment);
   if (error) {
     const list = error.issues.map((issue) => `${issue.path.join('.')} ${messageOf(issue)}`).join('; ');
@@ -121,8 +120,8 @@ function keysOf({ KEY_ENCRYPTION_KEY_FILE: file, KEY_ENCRYPTION_KEY_URI: keyUri,
   return keyUri ? { keyUri, clientId: rest.AzureWebJobsStorage__clientId } : undefined;
 }
 
-/** Read setting by setting, so that a wrong one among the others can be reported. */
-function telemetryIn(environment: Environment): TelemetryOptions {
+/** Reads each setting separately, so that telemetry can report another setting that is invalid. */
+function readTelemetry(environment: Environment): TelemetryOptions {
   const read = <Name extends keyof Settings>(name: Name) => Settings.shape[name].safeParse(environment[name]).data;
   return {
     console: read('TELEMETRY') === 'console',

@@ -3,7 +3,7 @@ import type { Entity } from '../define/entity.ts';
 import type { Engine } from '../engine/engine.ts';
 import { unlessTableMissing } from '../engine/period-tables.ts';
 import { ARRIVALS_CONTAINER } from '../patterns/attachment.ts';
-import { LARGE_CONTAINER, referrerOf } from '../patterns/large-entities.ts';
+import { LARGE_CONTAINER, parseReferrer } from '../patterns/large-entities.ts';
 import { deleteBlob, type ListedBlob, listContainer } from '../storage/blobs.ts';
 import { type Address, readRow } from '../storage/rows.ts';
 import { inPattern } from '../telemetry/span.ts';
@@ -51,7 +51,7 @@ export function containersOf(entities: readonly Entity[]): string[] {
 }
 
 async function isUnreferred(engine: Engine, { name, metadata }: ListedBlob): Promise<boolean> {
-  const address: Address | undefined = referrerOf(metadata);
+  const address: Address | undefined = parseReferrer(metadata);
   // The engine did not write this blob.
   if (!address) return false;
   const row = await unlessTableMissing(readRow(engine.storage, address), undefined);

@@ -12,8 +12,8 @@ import { type Action, type Address, type Row, readRange } from '../storage/rows.
 
 /**
  * Compound key pattern: `empid_000123` and `empid_000123_2012` are stored side by side, so that one range query reads an
- * entity with its children. Each write of a child touches its parent, under the parent's ETag, in the same transaction:
- * so a delete, an archive or a move of the parent, which takes the children along, misses none.
+ * entity with its children. Each write of a child also writes its parent, under the parent's ETag, in the same transaction.
+ * A delete, an archive or a move of the parent includes its children, so this conflict keeps it from missing a new child.
  */
 export const compoundKey: Pattern = {
   name: 'compound key',
@@ -27,8 +27,8 @@ export const compoundKey: Pattern = {
 
   plan(entity, changes, { siblings, actions, writeId }) {
     for (const change of changes)
-      for (const action of childActions(entity, change, siblings)) actions.push({ action, part: { of: 'sibling' } });
-    for (const [row, etag] of parentEtags(entity, changes, siblings))
+      for (const action of planChildren(entity, change, siblings)) actions.push({ action, part: { of: 'sibling' } });
+    for (const [row, etag] of collectParentEtags(entity, changes, siblings))
       actions.push({
         action: { kind: 'merge', row, properties: { TouchedBy: writeId }, etag },
         part: { of: 'sibling' },
@@ -47,15 +47,15 @@ export const compoundKey: Pattern = {
 
 const CHILDREN_CONCURRENCY = 8;
 
-/** The children of an entity, as they are stored: one range query. */
+/** Reads the rows of the children of an entity: one range query. */
 async function readChildren({ storage }: Engine, entity: Entity, { table, partition, row }: Address): Promise<Row[]> {
   if (entity.children.length === 0) return [];
   const range = rangeOfPrefix(prefixOfChildren(entity.row, row));
   const { rows } = await readRange(storage, { table, partition, ...range });
-  return rows.filter((found) => childOf(entity, found));
+  return rows.filter((found) => findChildKind(entity, found));
 }
 
-/** The children as they are to be at the destination of their parent. `to` has the fields of the key that change. */
+/** Returns the rows of the children for the destination of their parent. `to` has the key fields that change. */
 async function copyChildren(
   engine: Engine,
   entity: Entity,
@@ -65,7 +65,7 @@ async function copyChildren(
   const moved = await pMap(
     rows,
     async (found) => {
-      const kind = childOf(entity, found);
+      const kind = findChildKind(entity, found);
       const snapshot = kind && toSnapshot(kind, found);
       if (!kind || snapshot?.state !== 'live') return [];
       const values = await toPlaced(engine, kind, snapshot.values, {
@@ -80,10 +80,10 @@ async function copyChildren(
 }
 
 /**
- * The rows of the parents of changed children, each once, with the ETag under which it is touched. Throws `invalid-input` if
- * a child has no parent, and `busy` while the parent arrives from another partition.
+ * Returns the row keys of the parents of changed children, with their ETags. Throws `invalid-input` if a child has no parent,
+ * and `busy` while the parent is being moved to this partition.
  */
-function parentEtags(entity: Entity, changes: readonly Change[], siblings: Siblings): Map<string, string> {
+function collectParentEtags(entity: Entity, changes: readonly Change[], siblings: Siblings): Map<string, string> {
   const { childOf: parent, name } = entity;
   const touched = new Map<string, string>();
   if (!parent) return touched;
@@ -110,11 +110,11 @@ function parentEtags(entity: Entity, changes: readonly Change[], siblings: Sibli
   return touched;
 }
 
-/** Deletes the children of a deleted entity, and writes those that arrive with their parent. */
-function childActions(entity: Entity, { address, after, carried }: Change, siblings: Siblings): Action[] {
+/** Plans the deletion of the children of a deleted entity, or the writes of children that move with their parent. */
+function planChildren(entity: Entity, { address, after, carried }: Change, siblings: Siblings): Action[] {
   const put = carried?.put ?? [];
   const prefix = prefixOfChildren(entity.row, address.row);
-  const isOwn = (found: Row) => found.row.startsWith(prefix) && childOf(entity, found) !== undefined;
+  const isOwn = (found: Row) => found.row.startsWith(prefix) && findChildKind(entity, found) !== undefined;
   const own = [...siblings.values()].filter(isOwn).map(({ row }) => row);
   const dropped = after ? (carried?.drop ?? []) : own;
   const kept = new Set(put.map(({ row }) => row));
@@ -124,6 +124,6 @@ function childActions(entity: Entity, { address, after, carried }: Change, sibli
   ];
 }
 
-function childOf(entity: Entity, { properties }: Row): Entity | undefined {
+function findChildKind(entity: Entity, { properties }: Row): Entity | undefined {
   return entity.children.find(({ name }) => name === properties.EntityType);
 }

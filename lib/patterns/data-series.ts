@@ -14,9 +14,9 @@ import { inPattern } from '../telemetry/span.ts';
 import { backOff } from '../time.ts';
 
 /**
- * Data series pattern: the counts of a day, or of a year, are properties of one entity and not entities of their own, so
- * that setting one is one merge and a chart is one get. Wide entities pattern: counts that are more than one row
- * holds are in several rows, read concurrently and changed together in one transaction.
+ * Data series pattern: the counts of a day or a year are properties of one entity instead of separate entities, so setting a
+ * count is one merge and reading a chart is one get. Wide entities pattern: if one row cannot hold all counts, they are in
+ * several rows, which are read concurrently and changed in one transaction.
  */
 export const dataSeries: Pattern = {
   name: 'data series',
@@ -31,7 +31,7 @@ export const dataSeries: Pattern = {
 };
 
 const MAX_COUNT = 2_147_483_647;
-/** The last writers of a row, so that one whose reply was lost finds that its increment is there. */
+/** Each row keeps the ids of its last writers. A writer whose reply was lost finds its id there and does not add again. */
 const WRITERS_KEPT = 64;
 const WRITER = /^[\w-]{1,64}$/;
 const PATIENCE_MS = 15_000;
@@ -40,23 +40,23 @@ const LONGEST_BACK_OFF_MS = 400;
 
 export interface Series {
   readonly values: Values;
-  /** One for each slot, in order; 0 where nothing was counted. */
+  /** One count for each slot, in order; 0 by default. */
   readonly counts: readonly number[];
 }
 
-/** One get, or as many at once as the series has rows. Throws `not-found` where none of them is there. */
+/** Reads all counts: one get for each row of the series, concurrently. Throws `not-found` if no row exists. */
 export const readSeries = inPattern(
   'data series',
   async ({ storage }: Engine, entity: Entity, key: Values): Promise<Series> => {
     const slots = slotsOf(entity);
     const rows = await Promise.all(rowAddresses(entity, key).map((address) => readRow(storage, address)));
     if (rows.every((row) => row === undefined)) throw notFound(entity, key);
-    const counts = slotNumbers(slots).map((slot) => countIn(rows[rowOf(slots, slot)], slot));
+    const counts = slotNumbers(slots).map((slot) => readCount(rows[rowOf(slots, slot)], slot));
     return { values: key, counts };
   },
 );
 
-/** Sets counts by slot, whatever they were: one merge, or one transaction where they lie in several rows. */
+/** Sets counts by slot, without an ETag: one merge, or one transaction if the slots are in several rows. */
 export const setCounts = inPattern(
   'data series',
   async (engine: Engine, entity: Entity, key: Values, counts: ReadonlyMap<number, number>): Promise<void> => {
@@ -66,19 +66,21 @@ export const setCounts = inPattern(
       const own = [...counts].filter(([slot]) => rowOf(slots, slot) === index);
       const properties = Object.fromEntries(own.map(([slot, count]) => [propertyOf(slot), count]));
       if (!address || own.length === 0) return [];
-      return [{ kind: 'upsert-merge', row: address.row, properties: { ...properties, ...marks(entity, key) } }];
+      return [
+        { kind: 'upsert-merge', row: address.row, properties: { ...properties, ...toCommonProperties(entity, key) } },
+      ];
     });
     if (!first || actions.length === 0) return;
     const { table, partition } = first;
     const set = () => submit(engine.storage, { table, partition, actions });
-    await noted(engine, countOf(entity, first, [...counts.keys()]), set);
+    await noted(engine, toNotedChange(entity, first, [...counts.keys()]), set);
   },
 );
 
 /**
- * Adds to one count, under the ETag, over again until nobody comes between; those of this process go in turn. Answers the
- * new count. With `id`, of a request that may be repeated, it is added once, as long as no 64 others have been counted in the
- * same row since.
+ * Adds `by` to a count under the ETag of its row, and retries after a conflict. Increments of one row run one at a time within
+ * a process. Returns the new count. A repeated request with the same `id` is added once, unless 64 other increments of the
+ * row came between.
  */
 export const increment = inPattern(
   'data series',
@@ -93,21 +95,21 @@ export const increment = inPattern(
     if (!address) throw notFound(entity, key);
     const writer = id ?? randomBytes(6).toString('base64url');
     const until = engine.now() + PATIENCE_MS;
-    const change = countOf(entity, address, [slot]);
+    const change = toNotedChange(entity, address, [slot]);
     const untilDone = async (): Promise<number> => {
       for (let attempt = 1; engine.now() < until; attempt += 1) {
         const row = await readRow(engine.storage, address);
-        const writers = writersOf(row);
-        // The reply to this very increment was lost, and the SDK's second attempt was refused.
+        const writers = readWriters(row);
+        // This increment has succeeded before: its reply was lost, or the request is a repetition.
         if (writers.includes(writer)) {
           noteChange(engine, change);
-          return countIn(row, slot);
+          return readCount(row, slot);
         }
-        const count = checked(countIn(row, slot) + by);
+        const count = requireInRange(readCount(row, slot) + by);
         const properties = {
           [propertyOf(slot)]: count,
           Writers: [writer, ...writers].slice(0, WRITERS_KEPT).join(','),
-          ...marks(entity, key),
+          ...toCommonProperties(entity, key),
         };
         const action: Action = row
           ? { kind: 'merge', row: address.row, properties, etag: row.etag }
@@ -128,7 +130,7 @@ export const increment = inPattern(
   },
 );
 
-/** Deletes every row of a series, whatever is in them. Throws `not-found`. */
+/** Deletes every row of a series, without an ETag. Throws `not-found`. */
 export const deleteSeries = inPattern(
   'data series',
   async (engine: Engine, entity: Entity, key: Values): Promise<void> => {
@@ -142,7 +144,7 @@ export const deleteSeries = inPattern(
   },
 );
 
-/** The number of a slot that came as a text. Throws `invalid-input`. */
+/** Parses the number of a slot. Throws `invalid-input`. */
 export function toSlot(entity: Entity, text: string): number {
   const { name, first, last } = slotsOf(entity);
   const slot = /^\d{1,4}$/.test(text) ? Number(text) : -1;
@@ -153,9 +155,9 @@ export function toSlot(entity: Entity, text: string): number {
   });
 }
 
-/** The slots of an entity that is known to be a series. */
+/** The slots of a series. Throws if the entity is no series, which is a programming error. */
 export function slotsOf({ name, series }: Entity): Slots {
-  if (!series) throw new Error(`${name} is no series.`);
+  if (!series) throw new Error(`${name} does not declare a series.`);
   return series;
 }
 
@@ -176,29 +178,29 @@ function propertyOf(slot: number): string {
   return `Count${String(slot).padStart(3, '0')}`;
 }
 
-function countIn(row: Row | undefined, slot: number): number {
+function readCount(row: Row | undefined, slot: number): number {
   const count = row?.properties[propertyOf(slot)];
-  // A client may have written anything, past the API.
+  // A client with a grant may have written any value.
   return isCount(count) ? count : 0;
 }
 
-/** The last ones, the latest first. What a client put there instead would take the place of true ones, or be too long. */
-function writersOf(row: Row | undefined): string[] {
+/** Returns the last writers, newest first. Drops ids that only a client with a grant can have written. */
+function readWriters(row: Row | undefined): string[] {
   return String(row?.properties.Writers ?? '')
     .split(',')
     .filter((writer) => WRITER.test(writer));
 }
 
-/** By the slots that were counted in, as they are in a path. */
-function countOf({ name }: Entity, address: Address, slots: readonly number[]): NotedChange {
+/** The change for the audit log. Its fields are slot numbers as in the path. */
+function toNotedChange({ name }: Entity, address: Address, slots: readonly number[]): NotedChange {
   return { operation: 'count', entity: name, address, fields: slots.map(String) };
 }
 
-function marks(entity: Entity, key: Values) {
+function toCommonProperties(entity: Entity, key: Values) {
   return { ...fieldsToProperties(entity, key), EntityType: entity.name, EntityVersion: entity.version };
 }
 
-function checked(count: number): number {
+function requireInRange(count: number): number {
   if (count >= 0 && count <= MAX_COUNT) return count;
   throw new RowkeyError('invalid-input', 'The count would be out of range.', {
     field: 'by',
@@ -206,7 +208,7 @@ function checked(count: number): number {
   });
 }
 
-/** The row keys of a series. The first is as declared; the others have their number after it. */
+/** The row keys of a series. The first is the declared one; the others append `_2`, `_3` and so on. */
 function seriesRowKeys({ first, last, perRow }: Slots, row: string): string[] {
   const rows = Math.ceil((last - first + 1) / perRow);
   return Array.from({ length: rows }, (_, index) => (index === 0 ? row : `${row}_${index + 1}`));

@@ -12,13 +12,13 @@ import { readRow } from '../storage/rows.ts';
 
 /**
  * Denormalization pattern: an entity carries copies of fields of another entity of its partition, so that one read returns
- * both. They change in one entity group transaction. The source remembers the row that copies it (`DenormalizedTo`), so
- * that only copied entities pay for it.
+ * both. Source and copies change in one entity group transaction. The source stores the row key of its copy
+ * (`DenormalizedTo`), so entities that are not copied cost no extra read.
  */
 export const denormalization: Pattern = {
   name: 'denormalization',
   isUsed: ({ denormalized, dependents }) => denormalized.length > 0 || dependents.length > 0,
-  keptFields: copiedFields,
+  keptFields: listCopiedFields,
   leavesTombstone: true,
 
   *siblings(entity, { before, after }) {
@@ -65,10 +65,10 @@ export const denormalization: Pattern = {
         const from = sourceRow(link, liveValues(change.before));
         const to = sourceRow(link, change.after);
         if (from !== to) mark(from, '');
-        // Always under the source's ETag: what was copied must still be so when the transaction commits.
+        // Always under the source's ETag: the transaction must fail if the copied fields have changed.
         mark(to, change.address.row);
       }
-      actions.push(...dependentActions(entity, change, siblings));
+      actions.push(...planDependents(entity, change, siblings));
     }
   },
 
@@ -100,12 +100,12 @@ async function commitRepair(engine: Engine, entity: Entity, change: Change): Pro
 }
 
 /** The fields of an entity that are copied from another one. */
-function copiedFields({ denormalized }: Entity): string[] {
+function listCopiedFields({ denormalized }: Entity): string[] {
   return denormalized.flatMap((link) => Object.keys(link.copies));
 }
 
-/** From the side of the source: changes the copies with it, or clears them. */
-function dependentActions(
+/** Plans the change of the copies of a changed source, or their removal if the source is deleted. */
+function planDependents(
   entity: Entity,
   { before, after }: Change,
   siblings: Parameters<NonNullable<Pattern['plan']>>[2]['siblings'],

@@ -11,9 +11,9 @@ import { type KeyRing, UnwrapFailed } from '../storage/key-ring.ts';
 import { MINUTE_MS } from '../time.ts';
 
 /**
- * Encrypted properties pattern: AES-256-GCM under a data key of the entity's own, which is stored beside the ciphertext,
- * wrapped by a key-encryption key. The ciphertext is bound to the entity's address and the field's name: copied to another
- * row or field, it does not open. Copies in indexes hold the ciphertext; readers that bypass the API see nothing else.
+ * Encrypted properties pattern: AES-256-GCM with a data key for each entity. The data key is stored beside the ciphertext,
+ * wrapped by a key-encryption key. The ciphertext is bound to the entity's address and the field's name, so it cannot be
+ * decrypted in another row or field. Copies in indexes contain the ciphertext, as do all reads that bypass the API.
  *
  *   v1.{id of the wrapping key}.{wrapped data key}.{nonce}.{ciphertext and tag}     each base64url
  */
@@ -40,7 +40,7 @@ export const encryptedProperties: Pattern = {
     }
     const fields = Object.keys(plain);
     if (fields.length === 0) return values;
-    const isSame = await haveTexts(
+    const isSame = await decryptsTo(
       engine,
       entity,
       { ...pick(values, entity.keyFields), ...pick(current, fields) },
@@ -65,14 +65,14 @@ export const encryptedProperties: Pattern = {
   },
 };
 
-/** True if all of these fields are sealed and open to these texts. */
-async function haveTexts(
+/** True if all of these fields are encrypted and decrypt to these texts. */
+async function decryptsTo(
   engine: Engine,
   entity: Entity,
   values: Values,
   texts: Readonly<Record<string, string>>,
 ): Promise<boolean> {
-  const opened = await Promise.all(
+  const results = await Promise.all(
     Object.entries(texts).map(async ([field, text]) => {
       const sealed = values[field];
       if (!isSealed(sealed)) return false;
@@ -84,10 +84,10 @@ async function haveTexts(
       }
     }),
   );
-  return opened.every((isSame) => isSame);
+  return results.every((isSame) => isSame);
 }
 
-/** A ciphertext does not open: it was changed, or copied to another row or field. */
+/** A ciphertext cannot be decrypted: it was changed, or copied to another row or field. */
 export class SealBroken extends ReferenceBroken {
   override readonly name = 'SealBroken';
 }
@@ -97,11 +97,11 @@ const CIPHER = 'aes-256-gcm';
 const KEY_BYTES = 32;
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
-/** Unwrapping asks the vault: the data keys of what is looked at are kept for a while. */
+/** Unwrapping a data key is a request to Key Vault, so data keys are cached. */
 const KEYS_KEPT = 2_000;
 const KEYS_KEPT_MS = 5 * MINUTE_MS;
 
-/** Seals the fields of `plain` for the entity that has `key`, all under one new data key. Throws `wrong-setting`. */
+/** Encrypts the fields of `plain` for the entity with `key`, with one new data key. Throws `wrong-setting`. */
 export async function seal(
   { keys }: Pick<Engine, 'keys'>,
   entity: Entity,
@@ -113,37 +113,37 @@ export async function seal(
   const sealed = Object.entries(plain).map(([field, text]) => {
     const nonce = randomBytes(NONCE_BYTES);
     const cipher = createCipheriv(CIPHER, dataKey, nonce, { authTagLength: TAG_BYTES });
-    cipher.setAAD(boundTo(entity, key, field));
+    cipher.setAAD(toAssociatedData(entity, key, field));
     const ciphertext = Buffer.concat([cipher.update(text, 'utf8'), cipher.final(), cipher.getAuthTag()]);
     return [field, toSealed({ keyId: Buffer.from(keyId), wrapped, nonce, ciphertext })] as const;
   });
   return Object.fromEntries(sealed);
 }
 
-/** What was sealed in a field of the entity that has `key`. Throws `SealBroken`, and what the key ring throws. */
+/** Decrypts a field of the entity with `key`. Throws `SealBroken`, and as the key ring does. */
 export async function open(
   { keys }: Pick<Engine, 'keys'>,
   entity: Entity,
   key: Values,
   { field, sealed }: { readonly field: string; readonly sealed: Sealed },
 ): Promise<string> {
-  const { keyId, wrapped, nonce, ciphertext } = partsOf(sealed);
-  const dataKey = await unwrapped(keys, keyId.toString(), wrapped);
+  const { keyId, wrapped, nonce, ciphertext } = parseSealed(sealed);
+  const dataKey = await unwrapDataKey(keys, keyId.toString(), wrapped);
   try {
     const decipher = createDecipheriv(CIPHER, dataKey, nonce, { authTagLength: TAG_BYTES });
-    decipher.setAAD(boundTo(entity, key, field));
+    decipher.setAAD(toAssociatedData(entity, key, field));
     decipher.setAuthTag(ciphertext.subarray(-TAG_BYTES));
     return decipher.update(ciphertext.subarray(0, -TAG_BYTES), undefined, 'utf8') + decipher.final('utf8');
   } catch {
-    throw new SealBroken(`The field ${field} of one of ${entity.name} does not open.`);
+    throw new SealBroken(`The field "${field}" of an entity of ${entity.name} cannot be decrypted.`);
   }
 }
 
-/** The same under the current key-encryption key; the ciphertext stays. */
+/** Wraps the data key with the current key-encryption key. The ciphertext stays the same. */
 export async function rewrap({ keys }: Pick<Engine, 'keys'>, sealed: Sealed): Promise<Sealed> {
-  const { keyId, wrapped, ...rest } = partsOf(sealed);
+  const { keyId, wrapped, ...rest } = parseSealed(sealed);
   if (keyId.toString() === (await keys.currentKeyId())) return sealed;
-  const next = await keys.wrap(await unwrapped(keys, keyId.toString(), wrapped));
+  const next = await keys.wrap(await unwrapDataKey(keys, keyId.toString(), wrapped));
   return toSealed({ ...rest, keyId: Buffer.from(next.keyId), wrapped: next.wrapped });
 }
 
@@ -159,7 +159,7 @@ function toSealed({ keyId, wrapped, nonce, ciphertext }: Parts): Sealed {
   return { sealed: [FORM, ...parts].join('.') };
 }
 
-function partsOf({ sealed }: Sealed): Parts {
+function parseSealed({ sealed }: Sealed): Parts {
   const [form, ...parts] = sealed.split('.');
   const [keyId, wrapped, nonce, ciphertext] = parts.map((part) => Buffer.from(part, 'base64url'));
   if (
@@ -170,27 +170,29 @@ function partsOf({ sealed }: Sealed): Parts {
     !ciphertext ||
     ciphertext.length < TAG_BYTES
   )
-    throw new SealBroken('What is sealed is not of a form that is known.');
+    throw new SealBroken('The encrypted value has an unknown form.');
   return { keyId, wrapped, nonce, ciphertext };
 }
 
-function boundTo(entity: Entity, key: Values, field: string): Buffer {
+function toAssociatedData(entity: Entity, key: Values, field: string): Buffer {
   const { table, partition, row } = addressOf(entity, key);
   return Buffer.from(JSON.stringify([table, partition, row, field]));
 }
 
-function asBroken(error: unknown): never {
-  throw error instanceof UnwrapFailed ? new SealBroken('The data key of what is sealed does not open.') : error;
+function throwSealBroken(error: unknown): never {
+  throw error instanceof UnwrapFailed
+    ? new SealBroken('The data key of an encrypted value cannot be unwrapped.')
+    : error;
 }
 
 const caches = new WeakMap<KeyRing, LRUCache<string, Uint8Array>>();
 
-async function unwrapped(keys: KeyRing, keyId: string, wrapped: Uint8Array): Promise<Uint8Array> {
+async function unwrapDataKey(keys: KeyRing, keyId: string, wrapped: Uint8Array): Promise<Uint8Array> {
   const cache = caches.get(keys) ?? new LRUCache<string, Uint8Array>({ max: KEYS_KEPT, ttl: KEYS_KEPT_MS });
   caches.set(keys, cache);
   const id = `${keyId} ${Buffer.from(wrapped).toString('base64')}`;
-  // In memory of its own: a small buffer is a slice of a pool of 64 KiB, which it would keep along with it.
-  const dataKey = cache.get(id) ?? Uint8Array.from(await keys.unwrap(keyId, wrapped).catch(asBroken));
+  // Copied, because a small buffer is a slice of a larger pool, which the cache would keep in memory.
+  const dataKey = cache.get(id) ?? Uint8Array.from(await keys.unwrap(keyId, wrapped).catch(throwSealBroken));
   cache.set(id, dataKey);
   return dataKey;
 }

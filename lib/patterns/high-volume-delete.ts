@@ -28,7 +28,7 @@ export const highVolumeDelete: Pattern = {
   },
 };
 
-/** The tables of the current and the next period: a table exists before its period begins. */
+/** The tables of the current and the next period. A table is created before its period begins. */
 export function tablesToCome({ table, period }: Entity, now: number): string[] {
   if (!period) return [];
   const current = periodOf(period.per, now);
@@ -36,8 +36,8 @@ export function tablesToCome({ table, period }: Entity, now: number): string[] {
 }
 
 /**
- * Creates the tables of the current and the next period and drops every table of a period past retention, however many runs
- * were missed. Runs may be late, repeated or concurrent. Only tables whose name is a period of this entity are dropped.
+ * Creates the tables of the current and the next period, and drops the tables of all periods past retention, also those that
+ * missed runs left. Runs may be late, repeated or concurrent. Tables that are not a period of this entity are never dropped.
  */
 export const rollPeriods = inPattern(
   'high volume delete',

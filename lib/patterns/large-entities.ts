@@ -11,10 +11,10 @@ import type { Address } from '../storage/rows.ts';
 import type { Storage } from '../storage/storage.ts';
 
 /**
- * Large entities pattern: a text that is too long for one property goes over several properties, and then to a blob; a file is
- * always a blob. The row says which blob. A blob is written once, under a name of its own, before the row that refers to it,
- * and deleted after the row that no longer does, so a reference never leads to half of a value. A timer deletes the blobs
- * that a crash leaves behind.
+ * Large entities pattern: a text that is too long for one property is split over several properties, and a longer one is
+ * stored in a blob. A file is always a blob. The row has the name of the blob. Each blob has a unique name and is written once,
+ * before the row that refers to it. It is deleted after the row stops referring to it. So a reader never sees a part of a
+ * value. A timer deletes the blobs that a crash leaves behind.
  */
 export const largeEntities: Pattern = {
   name: 'large entities',
@@ -29,7 +29,7 @@ export const largeEntities: Pattern = {
       if (!entity.large.includes(field)) return undefined;
       if (isInBlob(value)) return [[blobProperty(field), JSON.stringify(value)]];
       const text = String(value);
-      if (!fitsRow(entity, text)) throw tooLong(field, MAX_STRING_LENGTH * partsFor(entity));
+      if (!fitsRow(entity, text)) throw tooLong(field, MAX_STRING_LENGTH * countParts(entity));
       const parts = splitText(text, MAX_STRING_LENGTH);
       return parts.length === 0 ? [[field, '']] : parts.map((part, index) => [partProperty(field, index), part]);
     },
@@ -41,7 +41,7 @@ export const largeEntities: Pattern = {
         .map((name) => properties[name] ?? '')
         .join('');
     },
-    longest: (entity) => MAX_STRING_LENGTH * partsFor(entity),
+    longest: (entity) => MAX_STRING_LENGTH * countParts(entity),
   },
 
   async store({ storage }, entity, values, current) {
@@ -66,21 +66,21 @@ export const largeEntities: Pattern = {
   copy: ({ storage }, entity, values, to) => copyAttachments(storage, entity, values, to),
 };
 
-/** A text takes so many properties, half of an entity, before it goes to a blob. Several large fields share them. */
+/** The most properties for large texts: half of the size of an entity. All large fields share them. Longer texts go to a blob. */
 const MAX_PARTS = 8;
 
 /** True if the row holds the text, in one property or in several. */
 function fitsRow(entity: Entity, text: string): boolean {
-  // A part may be one short, where a character of two units would be cut.
-  return text.length <= (MAX_STRING_LENGTH - 1) * partsFor(entity);
+  // A part may be one code unit shorter, because a surrogate pair is never split.
+  return text.length <= (MAX_STRING_LENGTH - 1) * countParts(entity);
 }
 
-function partsFor({ large }: Entity): number {
+function countParts({ large }: Entity): number {
   return Math.max(1, Math.floor(MAX_PARTS / Math.max(1, large.length)));
 }
 
 function partNames(entity: Entity, field: string): string[] {
-  return Array.from({ length: partsFor(entity) }, (_, index) => partProperty(field, index));
+  return Array.from({ length: countParts(entity) }, (_, index) => partProperty(field, index));
 }
 
 function partProperty(field: string, index: number): string {
@@ -91,21 +91,21 @@ function blobProperty(field: string): string {
   return `${BLOB_PREFIX}${field}`;
 }
 
-/** Where texts and lists go that are too large for a row. */
+/** The container of texts and lists that are too large for a row. */
 export const LARGE_CONTAINER = 'large';
 
-/** A reader had the row before a writer replaced the blob: reading again finds the new one. */
+/** A blob is missing: usually a writer replaced it after the row was read. Reading again then finds the new one. */
 export class BlobGone extends ReferenceBroken {
   override readonly name = 'BlobGone';
 }
 
-/** Who has just written a text is answered without reading it back. */
+/** Texts that this process has just written, so that they are returned without reading the blob. */
 const justStored = new WeakMap<InBlob, string>();
 
-/** Puts a text of the row at `address` in a blob of its own. */
+/** Writes a text of the row at `address` to a new blob. */
 export async function storeText(storage: Storage, address: Address, part: string, text: string): Promise<InBlob> {
-  const name = freshName(address, part);
-  const content = { type: 'text/plain; charset=utf-8', metadata: referrer(address) };
+  const name = createBlobName(address, part);
+  const content = { type: 'text/plain; charset=utf-8', metadata: toReferrer(address) };
   await writeBlob(storage, { container: LARGE_CONTAINER, name }, Buffer.from(text), content);
   const reference = { blob: name, length: text.length, sha256: sha256(text) };
   justStored.set(reference, text);
@@ -116,7 +116,7 @@ export async function storeText(storage: Storage, address: Address, part: string
 export async function loadText(storage: Storage, reference: InBlob): Promise<string> {
   const known = justStored.get(reference);
   if (known !== undefined) return known;
-  return (await bytesOf(storage, { container: LARGE_CONTAINER, name: reference.blob })).toString('utf8');
+  return (await readBytes(storage, { container: LARGE_CONTAINER, name: reference.blob })).toString('utf8');
 }
 
 /** False if the blob of a text is lost; the text can be stored again. */
@@ -124,7 +124,7 @@ async function hasText(storage: Storage, { blob }: InBlob): Promise<boolean> {
   return (await blobLength(storage, { container: LARGE_CONTAINER, name: blob })) !== undefined;
 }
 
-/** The attachments of an entity that goes to `address`, each with a blob of its own there, without those that are lost. */
+/** Copies the blobs of attachments for an entity that moves to `address`. Omits attachments whose blob is missing. */
 async function copyAttachments(
   storage: Storage,
   entity: Entity,
@@ -137,17 +137,17 @@ async function copyAttachments(
     const attachment = Attachment.parse(values[field]);
     const bytes = await readBlob(storage, { container, name: attachment.blob });
     if (!bytes) continue;
-    const name = freshName(address, field);
-    await writeBlob(storage, { container, name }, bytes, { type: attachment.type, metadata: referrer(address) });
+    const name = createBlobName(address, field);
+    await writeBlob(storage, { container, name }, bytes, { type: attachment.type, metadata: toReferrer(address) });
     copies[field] = { ...attachment, blob: name };
   }
   return copies;
 }
 
-/** The bytes of a blob that a row refers to. Throws `BlobGone`. */
-export async function bytesOf(storage: Storage, address: BlobAddress): Promise<Buffer> {
+/** Reads a blob that a row refers to. Throws `BlobGone`. */
+export async function readBytes(storage: Storage, address: BlobAddress): Promise<Buffer> {
   const bytes = await readBlob(storage, address);
-  if (!bytes) throw new BlobGone(`A blob of ${address.container} is not there.`);
+  if (!bytes) throw new BlobGone(`A blob in "${address.container}" is missing.`);
   return bytes;
 }
 
@@ -156,23 +156,23 @@ export function sha256(content: string | Uint8Array): string {
   return createHash('sha256').update(content).digest('base64url');
 }
 
-/** A name that nothing has had before, under one for the row: a key may be longer than a name can be. */
-export function freshName({ table, partition, row }: Address, part: string): string {
+/** Returns a new, unique blob name. The key is hashed, because a key may be longer than a blob name. */
+export function createBlobName({ table, partition, row }: Address, part: string): string {
   return `${table}/${sha256(JSON.stringify([partition, row])).slice(0, 22)}/${part}/${randomUUID()}`;
 }
 
-/** Which row refers to a blob, kept with the blob so that one that no row refers to can be told. */
-export function referrer({ table, partition, row }: Address): Record<string, string> {
+/** Returns metadata that names the row of a blob. The timer needs it to find blobs that no row refers to. */
+export function toReferrer({ table, partition, row }: Address): Record<string, string> {
   return { table, partition: encodeURIComponent(partition), row: encodeURIComponent(row) };
 }
 
-/** The other way round, or undefined for a blob that is not of this making. */
-export function referrerOf({ table, partition, row }: Readonly<Record<string, string>>): Address | undefined {
+/** Reads the metadata of `toReferrer`. Undefined if another program wrote the blob. */
+export function parseReferrer({ table, partition, row }: Readonly<Record<string, string>>): Address | undefined {
   if (table === undefined || partition === undefined || row === undefined) return undefined;
   try {
     return { table, partition: decodeURIComponent(partition), row: decodeURIComponent(row) };
   } catch {
-    // A percent sign that begins no escape.
+    // An invalid percent escape.
     return undefined;
   }
 }
@@ -194,7 +194,7 @@ function hasBlob(value: unknown): value is { readonly blob: string } {
   return typeof value === 'object' && value !== null && 'blob' in value && typeof value.blob === 'string';
 }
 
-/** Deletes a text that nothing refers to any more. A blob that cannot be deleted now is an orphan. */
+/** Deletes the blob of a text. If that fails, the timer deletes the orphan later. */
 export async function dropText(storage: Storage, { blob }: InBlob): Promise<void> {
   await dropBlob(storage, { container: LARGE_CONTAINER, name: blob });
 }

@@ -8,25 +8,25 @@ import type { Pattern } from '../define/pattern.ts';
 import { type Action, type Properties, type Row, readRange, readRow, tryAction } from '../storage/rows.ts';
 
 /**
- * Maintained counts: a field of one entity says how many entities of another kind its partition has. The field changes in
- * the entity group transaction that creates or deletes a counted entity, so the count is exact. If the counting entity
- * does not exist, a placeholder under its key keeps the count.
+ * Maintained counts: a field of one entity is the number of entities of another kind in its partition. The field changes in
+ * the entity group transaction that creates or deletes a counted entity, so the count is exact. If the entity with the count
+ * does not exist, a placeholder row under its key has the count.
  */
 export const maintainedCount: Pattern = {
   name: 'maintained count',
   isUsed: ({ counts, countedBy }) => countedBy.length > 0 || Object.keys(counts).length > 0,
-  keptFields: countFields,
+  keptFields: listCountFields,
   leavesTombstone: true,
 
-  siblings: (entity, change) => countChanges(entity, [change]).keys(),
+  siblings: (entity, change) => sumCountChanges(entity, [change]).keys(),
 
-  complete: (entity, { before, after }) => ({ ...after, ...keptCounts(entity, before) }),
+  complete: (entity, { before, after }) => ({ ...after, ...readCounts(entity, before) }),
 
   plan(entity, changes, { siblings, actions }) {
-    for (const [row, by] of countChanges(entity, changes)) {
-      const action = countAction(row, siblings.get(row), by);
+    for (const [row, by] of sumCountChanges(entity, changes)) {
+      const action = planCounts(row, siblings.get(row), by);
       if (!action) continue;
-      // The entity that has the count may change for another reason as well.
+      // The transaction may already write the row with the count. A transaction must not name a row twice.
       const other = actions.find((planned) => planned.action.row === row)?.action;
       if (other && 'properties' in other && 'properties' in action) Object.assign(other.properties, action.properties);
       else actions.push({ action, part: { of: 'sibling' } });
@@ -34,7 +34,7 @@ export const maintainedCount: Pattern = {
   },
 
   remains: (entity, before) =>
-    countFields(entity).length > 0 ? { EntityType: PLACEHOLDER, ...keptCounts(entity, before) } : undefined,
+    listCountFields(entity).length > 0 ? { EntityType: PLACEHOLDER, ...readCounts(entity, before) } : undefined,
 
   verifyPartition: {
     types: ({ name, countedBy }) => [name, PLACEHOLDER, ...countedBy.map(({ target }) => target().name)],
@@ -43,8 +43,8 @@ export const maintainedCount: Pattern = {
 };
 
 /**
- * The row with the count is read before the entities are counted, and written under that ETag: each create and delete of a
- * counted entity changes it.
+ * Compares counts with the entities. The row with the count is read before the entities are counted, and repaired under its
+ * ETag: each create and delete of a counted entity changes the row, so a stale result is never written.
  */
 async function verifyCounts(
   { storage }: Engine,
@@ -61,7 +61,7 @@ async function verifyCounts(
     const { rows } = await readRange(storage, { table, partition, from: '', type: entity.name, select });
     const counted = rows.filter(({ properties }) => properties.SourceRow === undefined).length;
     const by = counted - Number(found?.properties[field] ?? 0);
-    const action = countAction(address.row, found, new Map([[field, by]]));
+    const action = planCounts(address.row, found, new Map([[field, by]]));
     if (action) {
       const repair = () => tryAction(storage, address, action);
       suspicions.push({ what: 'count', of: field, ...address, repair });
@@ -70,20 +70,20 @@ async function verifyCounts(
   return suspicions;
 }
 
-/** The fields of an entity that are such counts. */
-function countFields({ counts }: Entity): string[] {
+/** The fields of an entity that are maintained counts. */
+function listCountFields({ counts }: Entity): string[] {
   return Object.keys(counts);
 }
 
 /** The counts in the row of an entity, or in the placeholder under its key. */
-function keptCounts(entity: Entity, before: Snapshot): Values {
+function readCounts(entity: Entity, before: Snapshot): Values {
   const kept = before.state === 'placeholder' ? before.kept : (liveValues(before) ?? {});
-  const counts = pick(kept, countFields(entity));
-  return Object.fromEntries(countFields(entity).map((field) => [field, Number(counts[field] ?? 0)]));
+  const counts = pick(kept, listCountFields(entity));
+  return Object.fromEntries(listCountFields(entity).map((field) => [field, Number(counts[field] ?? 0)]));
 }
 
-/** By how much each count changes, by the key of the row that has it. */
-function countChanges(
+/** Returns the difference for each count, by the key of the row with the counts. */
+function sumCountChanges(
   entity: Entity,
   changes: readonly Pick<Change, 'before' | 'after'>[],
 ): Map<string, Map<string, number>> {
@@ -100,8 +100,8 @@ function countChanges(
   return rows;
 }
 
-/** The action that changes the counts of a row, under its ETag, or the action that creates its placeholder. */
-function countAction(row: string, found: Row | undefined, by: ReadonlyMap<string, number>): Action | undefined {
+/** Plans the change of the counts of a row under its ETag, or the creation of its placeholder. */
+function planCounts(row: string, found: Row | undefined, by: ReadonlyMap<string, number>): Action | undefined {
   const changed = [...by].filter(([, change]) => change !== 0);
   if (changed.length === 0) return undefined;
   const properties: Properties = Object.fromEntries(

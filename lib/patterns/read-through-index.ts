@@ -21,12 +21,12 @@ import { inPattern } from '../telemetry/span.ts';
 import { membersOf, readList } from './member-list.ts';
 
 /**
- * Reads through an index: by a copy, which holds the entity or refers to it, or by a list of members. An index row that the
- * entity has left behind never stands in for the entity.
+ * Reads through an index: by a copy, which contains the entity or refers to it, or by a list of members. A reference or a
+ * member is followed to the entity, and a stale one is omitted.
  */
 
 const POINT_READS_CONCURRENCY = 16;
-/** The most entities of a page if each takes a point read. */
+/** The most entities of a page if each entity needs a point read. */
 const MAX_LOOKUPS = 256;
 const PARTITIONS_CONCURRENCY = 16;
 
@@ -41,12 +41,12 @@ export function indexFields(entity: Entity, index: Index): string[] {
   // A read queries all buckets.
   const inPartition = partition.parts.filter(({ buckets }) => buckets === undefined).map(({ field }) => field);
   const inRow = [...index.row.fields];
-  // The end of a row key, which tells entities with one value apart, is part of the result.
+  // Key fields at the end of the row key only distinguish entities with the same value, so a read does not need them.
   if (isOfMany(entity, index)) while (entity.keyFields.includes(inRow.at(-1) ?? '')) inRow.pop();
   return [...new Set([...inPartition, ...inRow])];
 }
 
-/** Whether several entities may have one value of the index. The row keys then end in the keys of the entities. */
+/** True if several entities may share a value of the index. The row keys then end in the keys of the entities. */
 export function isOfMany(entity: Entity, index: Index): boolean {
   if (index.kind === 'index-entity') return true;
   return !isUnique(index) && entity.keyFields.includes(index.row.fields.at(-1) ?? '');
@@ -72,28 +72,28 @@ export const readByCopies = inPattern(
     const { length, rowsPerCall } = readBound([entity]);
     const bound = { length: length / partitions.length, rowsPerCall: rowsPerCall / partitions.length };
     const range = { table, ...prefixRange(index.row, given), after: after?.row, type: entity.name, limit, bound };
-    const answers = await pMap(partitions, (partition) => readRange(engine.storage, { ...range, partition }), {
+    const results = await pMap(partitions, (partition) => readRange(engine.storage, { ...range, partition }), {
       concurrency: PARTITIONS_CONCURRENCY,
     });
-    // After the last row read from a bucket, a row may follow that precedes rows of other buckets.
-    const ends = answers.flatMap(({ rows, more }) => (more ? (rows.at(-1)?.row ?? '') : []));
-    const all = answers.flatMap(({ rows }) => rows).filter(({ row }) => ends.every((end) => row <= end));
+    // A bucket with unread rows limits the page: its next row may sort before rows of other buckets.
+    const ends = results.flatMap(({ rows, more }) => (more ? (rows.at(-1)?.row ?? '') : []));
+    const all = results.flatMap(({ rows }) => rows).filter(({ row }) => ends.every((end) => row <= end));
     const rows = all.sort((one, other) => (one.row < other.row ? -1 : 1)).slice(0, limit);
-    // An entity may have a key of the form of a copy.
+    // The key of an entity may have the same form as that of a copy.
     const entityOf = (row: Row) => {
       if (!isCopy(row)) return undefined;
       return isReference
         ? follow(engine, entity, index, { row, select })
         : withSelected(entity, toValues(entity, row.properties), select);
     };
-    const { items, last } = await pageOf(rows, entityOf);
+    const { items, last } = await fillPage(rows, entityOf);
     const more = last !== rows.at(-1) || all.length > rows.length || ends.length > 0;
     return { items, next: more && last ? { row: last.row } : undefined };
   },
 );
 
-/** Follows keys of an index, in order, until the page is full. `last` is the last key that was followed. */
-async function pageOf<Key>(
+/** Reads the entities of index keys, in order, until the page is full. `last` is the last key of the page. */
+async function fillPage<Key>(
   keys: readonly Key[],
   entityOf: (key: Key) => Promise<Values | undefined> | Values | undefined,
 ): Promise<{ items: Values[]; last: Key | undefined }> {
@@ -163,8 +163,8 @@ export const readByCopy = inPattern(
 );
 
 /**
- * As `readByCopy`, but never from the copy: the entity itself decides whether it has the given values. For access decisions,
- * for which a stale copy is not good enough. Two lookups. Throws `not-found`.
+ * As `readByCopy`, but always reads the entity and compares it with the given values. For access decisions, which must not
+ * depend on a stale copy. Two lookups. Throws `not-found`.
  */
 export const readByReference = inPattern(
   'secondary index',
@@ -201,7 +201,7 @@ export const readByList = inPattern(
     const address = { table, partition: buildKey(partition, given), row: buildKey(index.row, given) };
     const members = membersOf(await readList(engine.storage, address));
     const rest = after ? members.filter((member) => member > after.row) : members;
-    const { items, last } = await pageOf(rest.slice(0, Math.min(top, MAX_LOOKUPS)), (member) =>
+    const { items, last } = await fillPage(rest.slice(0, Math.min(top, MAX_LOOKUPS)), (member) =>
       readMember(engine, entity, index, { given, member, select }),
     );
     return { items, next: last !== undefined && last !== rest.at(-1) ? { row: last } : undefined };
