@@ -62,7 +62,7 @@ export const indexEntities: Pattern = {
       const remove = members.flatMap((change) => change.remove);
       const action = listAction(found, row, { add, remove });
       if (action) actions.push({ action, part: { of: 'sibling' } });
-      // A member that is in the list already relies on it: nobody may remove the member before this commits.
+      // The member is already in the list. Writing the list makes a concurrent removal of the member conflict.
       else if (found && add.length > 0)
         actions.push({
           action: { kind: 'merge', row, properties: { TouchedBy: writeId }, etag: found.etag },
@@ -182,8 +182,8 @@ async function verifyMember(
 }
 
 /**
- * Each of several members changes the list as the member before has left it. The list is read before the entity is read
- * again, and an entity that joins writes the list: so no entity that has joined meanwhile is dropped.
+ * Removes a member from its list. The list is read before the entity is read again. An entity that joins the list writes it,
+ * so the ETag of the list keeps the removal from dropping an entity that has joined meanwhile.
  */
 async function dropMember(
   { storage }: Engine,

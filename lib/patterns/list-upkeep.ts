@@ -16,7 +16,7 @@ interface Request {
   readonly member: string;
   readonly wanted: boolean;
   readonly hold: Hold;
-  readonly answer: PromiseWithResolvers<boolean>;
+  readonly outcome: PromiseWithResolvers<boolean>;
 }
 
 const waiting = new WeakMap<Storage, Map<string, Request[]>>();
@@ -27,8 +27,8 @@ export function settleMember(
   indexEntry: IndexEntry,
   { wanted, hold }: { readonly wanted: boolean; readonly hold: Hold },
 ): Promise<boolean> {
-  const answer = Promise.withResolvers<boolean>();
-  const request = { member: indexEntry.member ?? '', wanted, hold, answer };
+  const outcome = Promise.withResolvers<boolean>();
+  const request = { member: indexEntry.member ?? '', wanted, hold, outcome };
   // An explanation must not share a write with real requests.
   if (isExplaining()) return write(storage, indexEntry, [request]);
   const lists = waiting.get(storage) ?? new Map<string, Request[]>();
@@ -40,7 +40,7 @@ export function settleMember(
     lists.set(key, [request]);
     void settleAll(storage, indexEntry, lists, key);
   }
-  return answer.promise;
+  return outcome.promise;
 }
 
 /** Writes one after the other, each for all requests that arrived during the previous write. */
@@ -58,26 +58,26 @@ async function settleAll(
     }
     try {
       const isWritten = await write(storage, indexEntry, requests);
-      for (const { answer } of requests) answer.resolve(isWritten);
+      for (const { outcome } of requests) outcome.resolve(isWritten);
     } catch (error) {
-      for (const { answer } of requests) answer.reject(error);
+      for (const { outcome } of requests) outcome.reject(error);
     }
   }
 }
 
 async function write(storage: Storage, indexEntry: IndexEntry, requests: readonly Request[]): Promise<boolean> {
   const row = await readList(storage, indexEntry);
-  const intime: Request[] = [];
+  const held: Request[] = [];
   const signals: AbortSignal[] = [];
   for (const request of requests)
     try {
       signals.push(await request.hold.keep());
-      intime.push(request);
+      held.push(request);
     } catch (error) {
-      request.answer.reject(error);
+      request.outcome.reject(error);
     }
-  const add = intime.filter(({ wanted }) => wanted).map(({ member }) => member);
-  const remove = intime.filter(({ wanted }) => !wanted).map(({ member }) => member);
+  const add = held.filter(({ wanted }) => wanted).map(({ member }) => member);
+  const remove = held.filter(({ wanted }) => !wanted).map(({ member }) => member);
   const isOther = row && row.properties.EntityType !== 'list';
   if ((!row || isOther) && add.length === 0) return true;
   if (isOther)
