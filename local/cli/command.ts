@@ -3,15 +3,14 @@ import { z } from 'zod';
 
 export const DATA_FOLDER = '.rowkey';
 
-/** A command line whose every failure is one sentence on standard error and exit code 1. */
+/** With `run`, each failure prints one sentence on standard error and sets exit code 1. */
 export function createCommand(description: string): Command {
   return new Command()
     .description(description)
-    .option('--data <folder>', 'where the data of the local instance is kept', DATA_FOLDER)
+    .option('--data <folder>', 'the data folder of the local instance', DATA_FOLDER)
     .showHelpAfterError();
 }
 
-/** Runs a command line. */
 export async function run(program: Command): Promise<void> {
   try {
     await program.parseAsync();

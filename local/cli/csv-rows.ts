@@ -2,18 +2,18 @@ import { pipeline, type Readable } from 'node:stream';
 import { type Info, parse } from 'csv-parse';
 import type { Entity, Values } from '../../lib/define/entity.ts';
 
-/** Number() would take hexadecimal, Infinity and spaces as well. */
+/** Number() also accepts hexadecimal, Infinity and spaces. */
 const DECIMAL = /^[+-]?(\d+(\.\d*)?|\.\d+)(e[+-]?\d+)?$/i;
 
 export interface ImportRow {
-  /** Of the file, the header being line 1. */
+  /** The line in the file; the header is line 1. */
   readonly line: number;
   readonly values: Values;
 }
 
 export interface ImportEvents {
   onRow(): void;
-  /** A row that is no row of this file. */
+  /** Reports a row that cannot be parsed. */
   onBad(line: number, reason: string): void;
 }
 
@@ -22,7 +22,7 @@ interface Parsed {
   readonly info: Info;
 }
 
-/** The rows of a CSV stream as values of an entity; an empty cell is no value. Throws when the header does not fit. */
+/** Reads the rows of a CSV stream as values of an entity. An empty cell has no value. Throws if the header has an unknown or duplicate column. */
 export async function* readCsv(
   entity: Entity,
   input: Readable,
@@ -36,13 +36,13 @@ export async function* readCsv(
     columns: (header: string[]) => {
       const unknown = header.filter((column) => !(column in entity.columns));
       if (unknown.length > 0)
-        throw new Error(`${entity.name} has no field ${unknown.join(', ')}, which the header names.`);
+        throw new Error(`The header has columns that are not fields of ${entity.name}: ${unknown.join(', ')}.`);
       const twice = new Set(header.filter((column, index) => header.indexOf(column) !== index));
-      if (twice.size > 0) throw new Error(`The header names ${[...twice].join(', ')} more than once.`);
+      if (twice.size > 0) throw new Error(`The header has duplicate columns: ${[...twice].join(', ')}.`);
       return header;
     },
     on_skip: (error) => {
-      onBad(Number(error?.lines ?? 0), 'the row is not CSV like its header');
+      onBad(Number(error?.lines ?? 0), 'the row is not CSV with the columns of the header');
       return undefined;
     },
   });
@@ -57,7 +57,7 @@ function toValues(entity: Entity, record: Readonly<Record<string, string>>): Val
   return Object.fromEntries(filled.map(([field, text]) => [field, toValue(entity, field, text)]));
 }
 
-/** Spaces may be the value of a text, but are none of a number. */
+/** Spaces are a valid text, but not a number. */
 function isEmpty(entity: Entity, field: string, text: string): boolean {
   const type = entity.columns[field];
   const isNumber = type === 'Int32' || type === 'Int64' || type === 'Double';
@@ -77,6 +77,6 @@ function toValue(entity: Entity, field: string, text: string): unknown {
     }
   }
   const number = DECIMAL.test(text) ? Number(text) : Number.NaN;
-  // One too large for a number would be null in JSON.
+  // JSON.stringify turns Infinity, from a number that is too large, into null.
   return Number.isFinite(number) ? number : text;
 }

@@ -6,14 +6,14 @@ export interface Greeting {
   readonly instance: Instance;
   /** The data folder. */
   readonly data: string;
-  /** Undefined for a model of which no example can be made. */
+  /** Undefined if no example can be made for the model. */
   readonly examples: Examples | undefined;
   /** A token for the examples. */
   readonly token: string;
   readonly hasLoadedSamples: boolean;
 }
 
-/** What `npm start` prints: the addresses, a token, and commands that work as they stand for the model that is served. */
+/** Returns what `npm start` prints: the addresses, a token, and commands that work unchanged for the served model. */
 export function formatGreeting({ instance, data, examples, token, hasLoadedSamples }: Greeting): string {
   const { url, tables, queues, blobs, issuer } = instance;
   return `
@@ -55,7 +55,7 @@ function formatCurl({ method, path, body }: ExampleRequest, { url, token }: { ur
   return [...words, quote(`${url}${path}`)].join(' ');
 }
 
-/** A word for a shell. */
+/** Quotes a word for a POSIX shell. */
 function quote(text: string): string {
   return /^[\w./:%@=-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
 }

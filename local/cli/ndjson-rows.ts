@@ -2,7 +2,7 @@ import type { Readable } from 'node:stream';
 import type { Entity, Values } from '../../lib/define/entity.ts';
 import type { ImportEvents, ImportRow } from './csv-rows.ts';
 
-/** The rows of a stream with a JSON object on each line. */
+/** Reads the rows of a stream that has a JSON object on each line. */
 export async function* readNdjson(
   _entity: Entity,
   input: Readable,
@@ -22,7 +22,7 @@ export async function* readNdjson(
   }
 }
 
-/** What node:readline does, but that loses the errors of its input, and breaks lines where JSON need not (U+2028). */
+/** Replaces node:readline, which loses the errors of its input and also breaks lines at U+2028, which JSON allows in a string. */
 async function* readLines(input: Readable): AsyncGenerator<string> {
   let rest = '';
   for await (const chunk of input.setEncoding('utf8')) {

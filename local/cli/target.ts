@@ -4,7 +4,7 @@ import { signToken } from '../instance/identity-provider.ts';
 import { readInstance } from '../instance/instance.ts';
 import { createCommand } from './command.ts';
 
-/** The API that a command works with: of the local instance, or one elsewhere. */
+/** The API that a command calls: that of the local instance, or a remote one. */
 export interface Target {
   readonly url: string;
   readonly token: string;
@@ -18,17 +18,17 @@ export interface TargetOptions {
 
 const MAX_ATTEMPTS = 6;
 
-/** A command line that names such an API. */
+/** Creates a command with the options that select the API. */
 export function createTargetCommand(description: string): Command {
   return createCommand(description)
-    .option('--url <url>', 'the URL of an API elsewhere; the local instance by default')
+    .option('--url <url>', 'the URL of a remote API; default: the local instance')
     .option(
       '--token <token>',
-      'for that API; the variable ROWKEY_TOKEN is better, as it shows in no list of processes',
+      'the token for the remote API; prefer the variable ROWKEY_TOKEN, which other users cannot see in the process list',
     );
 }
 
-/** Throws one sentence where nothing runs, or where a token is lacking. */
+/** Throws if no local instance is running, or if a remote API is given without a token. */
 export async function resolveTarget(
   { url, token = process.env.ROWKEY_TOKEN, data: folder }: TargetOptions,
   role: string | readonly string[],
@@ -37,13 +37,15 @@ export async function resolveTarget(
   const instance = await readInstance(folder);
   if (!instance)
     throw new Error(
-      url ? 'A token is needed: set ROWKEY_TOKEN.' : `Nothing runs on the data folder ${folder}: run npm start first.`,
+      url
+        ? `No token for ${url}: set ROWKEY_TOKEN.`
+        : `No instance is running on the data folder ${folder}: run npm start first.`,
     );
   const { issuer, audience } = instance;
   return { url: url ?? instance.url, token: token ?? (await signToken({ folder, issuer, audience, role })) };
 }
 
-/** Asks the API, over again while it does not answer or is busy. Throws one sentence where that does not end. */
+/** Sends a request, and retries it after a network error, a 429 or a 5xx. Throws after the last attempt. */
 export async function ask({ url, token }: Target, path: string, request: RequestInit = {}): Promise<Response> {
   const headers = new Headers(request.headers);
   headers.set('authorization', `Bearer ${token}`);
@@ -51,12 +53,14 @@ export async function ask({ url, token }: Target, path: string, request: Request
     const response = await fetch(`${url}${path}`, { ...request, headers }).catch(() => undefined);
     if (response && response.status < 500 && response.status !== 429) return response;
     if (attempt === MAX_ATTEMPTS)
-      throw new Error(`${url}${path.split('?')[0]} answered ${response?.status ?? 'nothing'}: run this again.`);
+      throw new Error(
+        `${url}${path.split('?')[0]} returned ${response?.status ?? 'nothing'} in ${MAX_ATTEMPTS} attempts: run the command again.`,
+      );
     await sleep(1_000 * Number(response?.headers.get('retry-after') ?? attempt));
   }
 }
 
-/** The path of the next page, where an answer names one. */
+/** Returns the path of the next page, or undefined after the last. */
 export function readNextPage({ headers }: Response): string | undefined {
   return /<([^>]+)>; rel="next"/.exec(headers.get('link') ?? '')?.[1];
 }

@@ -10,7 +10,7 @@ import { ask, readNextPage, type Target } from './target.ts';
 
 export interface Walk {
   readonly path: string;
-  /** Where the next page is kept, and what was found before it, so that a run that was cut off goes on. */
+  /** The file that keeps the next page and the counts so far, so that an interrupted run can resume. */
   readonly bookmark: string;
   /** Storage transactions a second, on average. */
   readonly rate: number;
@@ -21,13 +21,13 @@ export type Walked = z.infer<typeof Walked>;
 
 const Bookmark = Walked.extend({ next: z.string() });
 
-/** Asks for page after page of an operators' route, slowly enough, and says what each has found. */
+/** Requests the pages of an operator route one after another, within the rate, and prints their findings. */
 export async function walkPages(target: Target, { path, bookmark, rate }: Walk): Promise<Walked> {
   const bar = process.stdout.isTTY
     ? new SingleBar({ format: '{bar} {value} rows, {found} found', clearOnComplete: true }, Presets.shades_classic)
     : undefined;
   const kept = await readBookmark(bookmark);
-  if (kept) process.stderr.write(`Goes on where it was cut off, after ${kept.looked} rows; see ${bookmark}.\n`);
+  if (kept) process.stderr.write(`Resuming after ${kept.looked} rows; the bookmark is ${bookmark}.\n`);
   const walked: Walked = kept ? Walked.parse(kept) : { looked: 0, found: 0, repaired: 0 };
   bar?.start(walked.looked, walked.looked, { found: walked.found });
   try {
@@ -37,7 +37,7 @@ export async function walkPages(target: Target, { path, bookmark, rate }: Walk):
       walked.looked += page.looked;
       walked.found += page.findings.length;
       walked.repaired += page.findings.filter(({ repaired }) => repaired).length;
-      // A key is there only for a token that may read the entity.
+      // The API returns keys only to a token that may read the entity.
       for (const { what, of, table, partition = '…', row = '…', reason, repaired } of page.findings)
         process.stderr.write(
           `\r\u001b[K${what}: ${of} of ${table}/${partition}/${row}${reason ? `: ${reason}` : ''}${repaired ? ', repaired' : ''}\n`,
@@ -56,7 +56,7 @@ export async function walkPages(target: Target, { path, bookmark, rate }: Walk):
   return walked;
 }
 
-/** Returns undefined for a bookmark that cannot be read: the walk then starts anew. */
+/** Returns undefined for a bookmark that cannot be read: the walk then starts at the beginning. */
 async function readBookmark(file: string): Promise<z.infer<typeof Bookmark> | undefined> {
   const text = await readFile(file, 'utf8').catch(() => '');
   return text.startsWith('{') ? Bookmark.parse(JSON.parse(text)) : undefined;
@@ -73,13 +73,13 @@ async function writeBookmark(file: string, bookmark: z.infer<typeof Bookmark>): 
 export function toRate(text: string): number {
   const rate = Number(text);
   if (rate >= 1 && Number.isFinite(rate)) return rate;
-  throw new InvalidArgumentError('A rate is a number from 1 on.');
+  throw new InvalidArgumentError('A rate must be a number of at least 1.');
 }
 
 async function readPage(target: Target, path: string, bookmark: string) {
   const response = await ask(target, path, { method: 'POST' });
   if (!response.ok)
-    throw new Error(`${path.split('?')[0]} answered ${response.status}: ${await describeFailure(response, bookmark)}`);
+    throw new Error(`${path.split('?')[0]} returned ${response.status}: ${await describeFailure(response, bookmark)}`);
   const [, transactions = '0'] = /desc="(\d+)/.exec(response.headers.get('server-timing') ?? '') ?? [];
   const page = Findings.parse(await response.json());
   return { page, link: readNextPage(response), transactions: Number(transactions) };
@@ -87,11 +87,11 @@ async function readPage(target: Target, path: string, bookmark: string) {
 
 async function describeFailure(response: Response, bookmark: string): Promise<string> {
   const problem = Problem.safeParse(await response.json().catch(() => undefined));
-  // A continuation is good for the storage that gave it, and no other.
-  const hint = response.status === 400 ? ` To begin anew, delete ${bookmark}.` : '';
-  if (!problem.success) return 'it does not say why.';
-  // There is a route for each name that can be given.
+  // A continuation is valid only for the storage account that issued it.
+  const hint = response.status === 400 ? ` To start at the beginning, delete ${bookmark}.` : '';
+  if (!problem.success) return 'the response gives no reason.';
+  // Each accepted name has a route of its own, so an unknown path means an unknown name.
   if (response.status === 404 && problem.data.field === 'path')
-    return 'no entity of which anything can be compared, or no index of it, has that name.';
+    return 'there is no entity or index of this name to check.';
   return `${problem.data.detail}${hint}`;
 }

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
-/** `npm pack` includes the `main` of a manifest, which is the whole app here: so the library has a manifest of its own. */
+/** The library needs its own manifest: `npm pack` includes the `main` of a manifest, which is the whole app here. */
 export const LIBRARY = join(ROOT, 'dist', 'library');
 
 /** Builds the package that other Functions apps install: JavaScript and declarations of lib/index.ts and what it imports. */

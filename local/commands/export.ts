@@ -25,10 +25,10 @@ const PAGE = 200;
 const FILES_CONCURRENCY = 8;
 
 const program = createTargetCommand(
-  'Writes all of an entity to an NDJSON file (.gz as well), in the order of its keys, as npm run import takes it.',
+  'Exports all entities of a kind to an NDJSON file (also .gz) in key order; npm run import reads the file.',
 )
-  .argument('<entity>', 'such as employees', toStoredEntity)
-  .argument('<file>', 'is written anew')
+  .argument('<entity>', 'the name of the entity, such as employees', toStoredEntity)
+  .argument('<file>', 'the file to write; an existing file is replaced')
   .action(exportFile);
 
 async function exportFile(entity: Entity, file: string, options: TargetOptions): Promise<void> {
@@ -55,7 +55,7 @@ async function exportFile(entity: Entity, file: string, options: TargetOptions):
   try {
     const source = Readable.from(readLines());
     await (file.endsWith('.gz') ? pipeline(source, createGzip(), output) : pipeline(source, output));
-    // Whole, or not there.
+    // Renamed last, so that the file is never incomplete.
     await rename(beside, file);
   } catch (error) {
     await rm(beside, { force: true });
@@ -63,10 +63,10 @@ async function exportFile(entity: Entity, file: string, options: TargetOptions):
   } finally {
     bar?.stop();
   }
-  console.log(`${count} of ${entity.name} written to ${file}.`);
+  console.log(`Exported ${count} ${entity.name} to ${file}.`);
 }
 
-/** What may be written again; files with their bytes. Undefined for what is gone by then. */
+/** Returns the fields that an import may write, and files with their bytes. Undefined if the entity was deleted meanwhile. */
 async function readImportableRow(target: Target, entity: Entity, values: Values): Promise<Values | undefined> {
   const decided = decidedFields(entity);
   const path = pathTo(entity.name, ...entity.keyFields.map((key) => values[key]));
@@ -75,7 +75,7 @@ async function readImportableRow(target: Target, entity: Entity, values: Values)
     if (field in entity.attachments) {
       const file = await find(target, `${path}/${field}`);
       if (!file) {
-        // Somebody has taken it away since, or the entity with it.
+        // The file was deleted meanwhile, or the whole entity.
         const there = await find(target, path);
         return there && readImportableRow(target, entity, Row.parse(await there.json()));
       }
@@ -98,16 +98,16 @@ async function* readPages(target: Target, { name }: Entity): AsyncGenerator<Valu
 
 async function get(target: Target, path: string): Promise<Response> {
   const response = await find(target, path);
-  if (!response) throw new Error(`${path.split('?')[0]} answered 404.`);
+  if (!response) throw new Error(`${path.split('?')[0]} returned 404.`);
   return response;
 }
 
-/** Undefined where there is no such thing. */
+/** Returns undefined for 404. */
 async function find(target: Target, path: string): Promise<Response | undefined> {
   const response = await ask(target, path);
   if (response.ok) return response;
   if (response.status === 404) return undefined;
-  throw new Error(`${path.split('?')[0]} answered ${response.status}.`);
+  throw new Error(`${path.split('?')[0]} returned ${response.status}.`);
 }
 
 await run(program);

@@ -19,10 +19,10 @@ import { ask, createTargetCommand, resolveTarget, type Target, type TargetOption
 
 /** The most entities that the API accepts in a batch. */
 const MAX_BATCH = 100;
-/** The API takes a body of 1 MiB, in which a character has up to three bytes; a row that is longer goes by itself. */
+/** The API accepts a body of 1 MiB, and a UTF-16 unit has up to three bytes in UTF-8. A longer row is sent alone. */
 const MAX_BATCH_CHARACTERS = 250_000;
 const BATCHES_CONCURRENCY = 4;
-/** Rows that wait for more of their partition; the oldest partition goes first when there are more. */
+/** Limits the rows that wait for others of their partition. Beyond it the oldest partition is sent. */
 const MAX_WAITING = 5_000;
 const MAX_ATTEMPTS = 6;
 const LINES_EVERY_ROWS = 1_000;
@@ -33,16 +33,16 @@ const OUTCOMES: Readonly<Record<number, 'created' | 'changed' | 'unchanged'>> = 
 };
 
 const program = createTargetCommand(
-  'Loads a CSV or NDJSON file (.gz as well); columns are named like fields. Run again, it changes nothing.',
+  'Imports a CSV or NDJSON file (also .gz) whose columns are named like the fields. A second run changes nothing.',
 )
-  .argument('<entity>', 'what the rows are', toStoredEntity)
-  .argument('<file>', 'UTF-8; a CSV has a header row')
+  .argument('<entity>', 'the name of the entity, such as employees', toStoredEntity)
+  .argument('<file>', 'the file to read, in UTF-8; a CSV file needs a header row')
   .action(importFile);
 
 async function importFile(entity: Entity, file: string, options: TargetOptions): Promise<void> {
   const started = performance.now();
   const { size } = await stat(file).catch(() => {
-    throw new Error(`There is no file ${file}.`);
+    throw new Error(`File ${file} not found.`);
   });
   const target = await resolveTarget(options, 'hr');
   const counts = { read: 0, created: 0, changed: 0, unchanged: 0, rejected: 0 };
@@ -55,7 +55,7 @@ async function importFile(entity: Entity, file: string, options: TargetOptions):
   const source = createReadStream(file);
   const readRows = /\.ndjson(\.gz)?$/.test(file) ? readNdjson : readCsv;
   const rows = readRows(entity, Readable.from(readContent(source, file), { objectMode: false }), {
-    // Of the file as it lies there, which is what the size is of.
+    // Bytes of the file before decompression, like its size.
     onRow: () => progress.update(source.bytesRead, ++counts.read),
     onBad: (line, reason) => {
       counts.read += 1;
@@ -70,7 +70,9 @@ async function importFile(entity: Entity, file: string, options: TargetOptions):
         for (const [index, row] of batch.entries()) {
           const { status = 0, problem } = results[index] ?? {};
           const outcome = OUTCOMES[status];
-          const why = outcome ? await putFiles(target, entity, row) : (problem?.detail ?? 'no answer came for it');
+          const why = outcome
+            ? await putFiles(target, entity, row)
+            : (problem?.detail ?? 'the API returned no result for this row');
           if (why !== undefined) reject(row, why);
           else if (outcome) counts[outcome] += 1;
         }
@@ -83,7 +85,7 @@ async function importFile(entity: Entity, file: string, options: TargetOptions):
   const { read, created, changed, unchanged, rejected } = counts;
   const took = ((performance.now() - started) / 1000).toFixed(1);
   if (read === 0) console.log(`The file ${file} has no rows.`);
-  else if (created + changed + rejected === 0) console.log(`Nothing to do: all ${unchanged} are there already.`);
+  else if (created + changed + rejected === 0) console.log(`Nothing to do: all ${unchanged} rows are already stored.`);
   else
     console.log(
       `${read} read: ${created} created, ${changed} changed, ${unchanged} unchanged, ${rejected} rejected, in ${took} s.`,
@@ -91,7 +93,7 @@ async function importFile(entity: Entity, file: string, options: TargetOptions):
   if (rejected > 0) process.exitCode = 1;
 }
 
-/** A pipeline hands the error of any of its streams on to the last, which a pipe would not. */
+/** Uses a pipeline because, unlike a pipe, it passes the error of any stream to the last. */
 async function* readContent(source: Readable, file: string): AsyncGenerator<Buffer> {
   try {
     yield* file.endsWith('.gz') ? pipeline(source, createGunzip(), () => undefined) : source;
@@ -100,7 +102,7 @@ async function* readContent(source: Readable, file: string): AsyncGenerator<Buff
   }
 }
 
-/** Rows of one partition together, as only they share a transaction. */
+/** Groups rows by partition, because a transaction is limited to one partition. */
 async function* groupIntoBatches(entity: Entity, rows: AsyncIterable<ImportRow>): AsyncGenerator<ImportRow[]> {
   const waiting = new Map<string, ImportRow[]>();
   const sizes = new Map<string, number>();
@@ -131,7 +133,7 @@ async function* groupIntoBatches(entity: Entity, rows: AsyncIterable<ImportRow>)
   for (const partition of [...waiting.keys()]) yield take(partition);
 }
 
-/** What decides the partition may follow from the row; where the row is not as it should be, the API will say so. */
+/** A field of the partition key may be derived from the row. The API reports a row that is not valid. */
 function deriveField(entity: Entity, field: string, { values }: ImportRow): unknown {
   return entity.derived[field]?.(values);
 }
@@ -141,7 +143,7 @@ const File = z.object({ base64: z.base64() });
 const RouteResult = z.object({ results: z.array(z.object({ status: z.number(), problem: Problem.optional() })) });
 type Results = z.infer<typeof RouteResult>['results'];
 
-/** What became of each row, in order. A row that others were writing at that moment is sent once more. */
+/** Returns the result of each row, in order. Rows with 503, which others were writing, are sent again. */
 async function send(target: Target, entity: Entity, batch: readonly ImportRow[], attempt = 1): Promise<Results> {
   const results = await post(target, entity, batch);
   const busy = results.flatMap(({ status }, index) => (status === 503 ? [index] : []));
@@ -157,7 +159,7 @@ function omitFiles({ attachments }: Entity, values: Values): Values {
   return omit(values, Object.keys(attachments));
 }
 
-/** Leaves out rows whose files are none: a row is taken with all that it has, or not at all. */
+/** Rejects a row if any of its files is not valid, so that no row is imported without its files. */
 async function* dropUnusableFiles(
   entity: Entity,
   rows: AsyncIterable<ImportRow>,
@@ -174,13 +176,13 @@ async function* dropUnusableFiles(
   }
 }
 
-/** What an export has of files: their bytes. Throws `invalid-input`. */
+/** Decodes the files of an exported row. Throws `invalid-input`. */
 function decodeFiles({ attachments }: Entity, values: Values): [field: string, bytes: Uint8Array<ArrayBuffer>][] {
   return Object.keys(attachments).flatMap((field) => {
     if (values[field] === undefined || values[field] === null) return [];
     const file = File.safeParse(values[field]);
     if (file.success) return [[field, new Uint8Array(Buffer.from(file.data.base64, 'base64'))] as const];
-    throw new RowkeyError('invalid-input', `The field ${field} is no file: its bytes are needed, as {"base64": …}.`);
+    throw new RowkeyError('invalid-input', `"${field}" must be {"base64": "…"} with the bytes of the file.`);
   });
 }
 
@@ -199,10 +201,10 @@ async function post(target: Target, entity: Entity, batch: readonly ImportRow[])
   const headers = { 'content-type': 'application/json' };
   const response = await ask(target, pathTo(entity.name, 'batch'), { method: 'POST', headers, body });
   if (response.ok) return RouteResult.parse(await response.json()).results;
-  // What is wrong with the request is wrong with its only row, which is too large.
+  // The only row is too large, so the error of the request is the error of the row.
   if ((response.status === 400 || response.status === 413) && batch.length === 1)
     return [{ status: response.status, problem: Problem.parse(await response.json()) }];
-  throw new Error(`The API at ${target.url} refused the rows (${response.status}).`);
+  throw new Error(`The API at ${target.url} rejected ${batch.length} rows with status ${response.status}.`);
 }
 
 function startProgress(size: number) {
@@ -221,7 +223,7 @@ function startProgress(size: number) {
   bar.start(size, 0, { rows: 0 });
   return {
     update: (bytes: number, rows: number) => bar.update(bytes, { rows }),
-    // Over the bar, which draws itself again below.
+    // Overwrites the bar, which is drawn again on the next line.
     say: (text: string) => process.stderr.write(`\r\u001b[K${text}\n`),
     stop: () => bar.stop(),
   };

@@ -17,7 +17,7 @@ import {
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const DEFAULT_NAME = 'notes';
-/** The entity gives its name to its table, of which Azure allows 3 to 63 characters; its index needs some of them. */
+/** The name is also the table name. Azure allows 3 to 63 characters, and the table of the index adds a suffix. */
 const NAME = /^[a-z][a-z0-9]{2,50}$/;
 const execute = promisify(execFile);
 
@@ -25,7 +25,7 @@ const program = new Command()
   .description('Makes this repository yours: removes the example packs and leaves one small entity of your own.')
   .option(
     '--name <name>',
-    `the name of that entity, in the plural; asked for in a terminal, ${DEFAULT_NAME} otherwise`,
+    `the name of that entity, in the plural; default: asks in a terminal, else ${DEFAULT_NAME}`,
     toName,
   )
   .showHelpAfterError()
@@ -45,9 +45,9 @@ async function init({ name: given }: { readonly name?: string }): Promise<void> 
   await write(join('lib', 'model', 'entities.ts'), formatEntitiesFile(name));
   await write(join('lib', 'model', 'model.ts'), formatModelFile());
   await write('README.md', formatReadmeFile(name));
-  // A process of its own, which loads the new model.
+  // A new process, because this one has loaded the old model.
   await execute(process.execPath, [join(ROOT, 'local', 'commands', 'infra-model.ts')]);
-  console.log(`The example packs are gone: ${packs.join(', ')}. Your first entity is in ${file}.
+  console.log(`Removed the example packs: ${packs.join(', ')}. Your first entity is in ${file}.
 
   npm start     runs it; data of the examples stays in .rowkey until you delete that folder
   npm test      checks everything

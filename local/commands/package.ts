@@ -14,11 +14,11 @@ export interface PackagedFile {
   /** With slashes, from the folder of the package. */
   readonly path: string;
   readonly bytes: number;
-  /** As it is in a zip. */
+  /** The size after compression. */
   readonly zippedBytes: number;
 }
 
-/** Copies what is deployed, as .funcignore says, into a folder in place of what was there. The app is built before. */
+/** Replaces a folder with the files that are deployed: all that .funcignore does not exclude. Build the app first. */
 export async function packageApp(folder: string): Promise<readonly PackagedFile[]> {
   const rules = ignore().add(await readFile(join(ROOT, '.funcignore'), 'utf8'));
   await rm(folder, { recursive: true, force: true });
@@ -48,10 +48,10 @@ async function report(files: readonly PackagedFile[]): Promise<void> {
       `  ${path.padEnd(14)}${formatKilobytes(bytes).padStart(9)} ${formatKilobytes(zippedBytes).padStart(9)} zipped`,
     );
   console.log(
-    `out/ holds ${files.length} files: ${sumKilobytes(({ bytes }) => bytes)}, ${sumKilobytes(({ zippedBytes }) => zippedBytes)} zipped.`,
+    `out/ has ${files.length} files: ${sumKilobytes(({ bytes }) => bytes)}, ${sumKilobytes(({ zippedBytes }) => zippedBytes)} zipped.`,
   );
 
-  // Where no installed package is found.
+  // A folder outside the repository, so that no installed package is found.
   const remote = await mkdtemp(join(tmpdir(), 'rowkey-package-'));
   try {
     await packageApp(remote);
@@ -59,7 +59,7 @@ async function report(files: readonly PackagedFile[]): Promise<void> {
     const bundled: number[] = [];
     const unbundled: number[] = [];
     let functions: readonly string[] = [];
-    // In turn, so that whatever else slows this machine slows both.
+    // Alternating, so that other load on this machine affects both.
     for (let count = 0; count < LOADS; count++) {
       const loaded = await measureLoad([join(remote, 'dist', 'app.js')]);
       bundled.push(loaded.milliseconds);

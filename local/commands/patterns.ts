@@ -55,7 +55,7 @@ async function ask({ url }: Product, token: string, { method, path, body }: Exam
   const response = await fetch(`${url}/api/${path}`, init);
   const [, transactions = ''] = /desc="(\d+)/.exec(response.headers.get('server-timing') ?? '') ?? [];
   const isText = /json/.test(response.headers.get('content-type') ?? 'json');
-  // A signature is nothing for a page, even where its storage is gone; nor are addresses of this machine.
+  // Signatures and addresses of this machine do not belong in the docs.
   const text = isText
     ? (await response.text())
         .replace(/"token":"[^"]*"/, '"token":"…"')

@@ -9,11 +9,13 @@ interface Options extends TargetOptions {
   readonly cleanUp?: true;
 }
 
-const program = createTargetCommand('Builds an index from what was stored before it was declared, while writes go on.')
-  .argument('<entity>', 'such as employees')
-  .argument('<index>', 'its name in the declaration')
-  .option('--clean-up', 'deletes what an index that is declared no more has kept')
-  .option('--rate <number>', 'storage transactions a second, on average', toRate, 200)
+const program = createTargetCommand(
+  'Adds the rows that were stored before an index was declared to that index. Writes may continue.',
+)
+  .argument('<entity>', 'the name of the entity, such as employees')
+  .argument('<index>', 'the name of the index in the declaration')
+  .option('--clean-up', 'delete the rows of an index that is no longer declared')
+  .option('--rate <number>', 'average storage transactions per second', toRate, 200)
   .action(reindex);
 
 async function reindex(entity: string, index: string, options: Options): Promise<void> {
@@ -25,8 +27,8 @@ async function reindex(entity: string, index: string, options: Options): Promise
   const { looked, found, repaired } = await walkPages(target, { path, bookmark, rate });
   console.log(
     cleanUp
-      ? `${looked} rows looked at: ${repaired} that the former index ${index} kept are gone, and its table if it was its own.`
-      : `${looked} rows looked at: ${repaired} of ${found} that were missing are in the index ${index} now.`,
+      ? `${looked} rows checked: ${repaired} rows of the former index ${index} deleted, and its table if it was not shared.`
+      : `${looked} rows checked: ${repaired} of ${found} missing rows added to the index ${index}.`,
   );
   if (found > repaired) process.exitCode = 1;
 }

@@ -7,8 +7,11 @@ import { readInstance } from '../instance/instance.ts';
 async function rotate({ data }: { readonly data: string }): Promise<void> {
   const instance = await readInstance(data);
   await rotateLocalKey(join(data, 'keys.json'));
-  console.log('A new key is in use; what earlier ones have wrapped stays readable.');
-  if (instance) console.log(`Wrap the rest anew: POST ${instance.url}/api/operations/rewrap/{entity}, by an operator.`);
+  console.log('The new key is in use. Values encrypted with earlier keys stay readable.');
+  if (instance)
+    console.log(
+      `To wrap existing data keys with the new key, send POST ${instance.url}/api/operations/rewrap/{entity} as an operator.`,
+    );
 }
 
 await run(

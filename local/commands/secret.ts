@@ -9,7 +9,7 @@ const program = createCommand('Prints the connection string of the storage emula
   .addArgument(new Argument('<which>', 'the secret to print').choices(['storage', 'host']))
   .action(async (which: 'storage' | 'host', { data }: { readonly data: string }) => {
     const instance = await readInstance(data);
-    if (!instance) throw new Error(`Nothing runs on the data folder ${data}: run npm start first.`);
+    if (!instance) throw new Error(`No instance is running on the data folder ${data}: run npm start first.`);
     const { storageKey, hostKey } = await readSecrets(data);
     console.log(which === 'host' ? hostKey : formatConnectionString(createEmulatorAccount(storageKey), instance));
   });

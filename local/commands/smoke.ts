@@ -1,5 +1,5 @@
-// Asks a deployed API whether it serves. It imports nothing but Node: it runs where the deployment runs, with a token of
-// Azure at hand, and nothing is installed there.
+// Checks that a deployed API serves. It imports only Node modules, because the deployment job that runs it has an Azure
+// token and installs no packages.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 
@@ -9,7 +9,7 @@ const PATIENCE_S = 600;
 const EVERY_MS = 5_000;
 const ANSWER_WITHIN_MS = 30_000;
 
-/** What each address answers without a token. The second shows that the app is loaded whole, the third that it asks who calls; every deployment has them. */
+/** The status of each route without a token. The second shows that the whole app is loaded, the third that it authenticates. Every deployment has these routes. */
 const expected = [
   { path: 'api/health', status: 200 },
   { path: 'api/openapi.json', status: 200 },
@@ -27,9 +27,9 @@ for (const { path, status } of expected) {
   }
   if (answer.status !== String(status))
     fail(
-      `${address.href} did not answer ${status} within ${patience} s; at last: ${answer.status}. ${answer.hint}`.trim(),
+      `${address.href} did not return ${status} within ${patience} s; last result: ${answer.status}. ${answer.hint}`.trim(),
     );
-  console.log(`${address.href} answers ${status}.`);
+  console.log(`${address.href} returned ${status}.`);
 }
 
 function readOptions(): { url: URL; patience: number } {
@@ -51,7 +51,7 @@ function parseArguments() {
   }
 }
 
-/** The status as text, or why there was none; and what the API says of how to mend it. */
+/** Returns the status as text, or the network error, and the hint of the API. */
 async function ask(address: URL): Promise<{ status: string; hint: string }> {
   try {
     const response = await fetch(address, { redirect: 'manual', signal: AbortSignal.timeout(ANSWER_WITHIN_MS) });

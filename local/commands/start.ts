@@ -20,21 +20,28 @@ interface Options {
 const NPM_LOOKED_FOR_EVERY_MS = 500;
 
 const program = createCommand('Runs the whole product on this machine.')
-  .option('--port <number>', 'where the API listens; 0 for any free port; as before, or 7071, by default', toPort)
+  .option(
+    '--port <number>',
+    'the port of the API; 0 for any free port; default: the port of the last start, or 7071',
+    toPort,
+  )
   .addOption(
-    new Option('--cors <origins>', 'origins of web pages that may use it, separated by commas; * for any')
+    new Option(
+      '--cors <origins>',
+      'origins of web pages that may use the API and storage, separated by commas; * for any',
+    )
       .argParser(toOrigins)
       .default([], 'none'),
   )
-  .option('--empty', 'does not load the sample data')
-  .option('--func', 'with Azure Functions Core Tools, or not at all')
+  .option('--empty', 'do not load the sample data')
+  .option('--func', 'use Azure Functions Core Tools, and fail if they are not installed')
   .action(start);
 
 async function start(options: Options): Promise<void> {
   const asking = new AbortController();
   const { signal } = asking;
   const asked = once(signal, 'abort').then(() => undefined);
-  // Asked twice is asked once: what is being written is written.
+  // A second signal changes nothing: acknowledged data must still be written.
   for (const name of ['SIGINT', 'SIGTERM'] as const) process.on(name, () => asking.abort());
   watchNpm(() => asking.abort());
 
@@ -72,7 +79,7 @@ function toIdentity({ roles, claim }: Examples) {
   return { role: roles, claims: claim ? { [claim.name]: claim.value } : {} };
 }
 
-/** npm hands SIGTERM on to its shell alone, which ends without a word to what it runs. */
+/** npm forwards SIGTERM only to its shell, which ends without forwarding it to this process. So watch the parent. */
 function watchNpm(end: () => void): void {
   if (process.env.npm_lifecycle_event === undefined) return;
   const shell = process.ppid;
@@ -82,14 +89,16 @@ function watchNpm(end: () => void): void {
 function toPort(text: string): number {
   const port = Number(text);
   if (/^\d{1,5}$/.test(text) && port <= 65_535) return port;
-  throw new InvalidArgumentError('A port is a number from 0 to 65535.');
+  throw new InvalidArgumentError('A port must be a number from 0 to 65535.');
 }
 
 function toOrigins(text: string): readonly string[] {
   const origins = text.split(',');
   const isOrigin = (one: string) => URL.canParse(one) && new URL(one).origin === one;
   if (text === '*' || origins.every(isOrigin)) return origins;
-  throw new InvalidArgumentError('An origin is such as http://localhost:5173, with nothing after it; * alone is any.');
+  throw new InvalidArgumentError(
+    'An origin must look like http://localhost:5173, without a path; * alone allows any origin.',
+  );
 }
 
 await run(program);

@@ -12,9 +12,9 @@ interface Options {
 }
 
 /** Prints a token for the running instance and nothing else: `npm run -s token -- --role hr`. */
-const program = createCommand('Prints a token of eight hours for the running instance.')
+const program = createCommand('Prints a token for the running instance, valid for eight hours.')
   .addOption(
-    new Option('--role <roles>', `what the token allows: ${deployedApp.model.roles.join(', ')}, or several with commas`)
+    new Option('--role <roles>', `the roles of the token, separated by commas: ${deployedApp.model.roles.join(', ')}`)
       .argParser(parseRoles)
       .makeOptionMandatory(),
   )
@@ -22,13 +22,13 @@ const program = createCommand('Prints a token of eight hours for the running ins
   .option('--claim <name=value>', 'a claim of the token; may be repeated', addClaim, {})
   .action(async ({ role, email, claim: claims, data }: Options) => {
     const instance = await readInstance(data);
-    if (!instance) throw new Error(`Nothing runs on the data folder ${data}: run npm start first.`);
+    if (!instance) throw new Error(`No instance is running on the data folder ${data}: run npm start first.`);
     const { issuer, audience } = instance;
     console.log(await signToken({ folder: data, issuer, audience, role, claims, ...(email ? { email } : {}) }));
   });
 await run(program);
 
-/** Roles separated by commas; a repeated option adds to those before it. */
+/** A repeated option adds to the roles before it. */
 function parseRoles(text: string, before: readonly string[] = []): string[] {
   const roles = text.split(',').map((name) => deployedApp.model.roles.find((role) => role === name.trim()));
   if (roles.some((role) => role === undefined))
@@ -41,6 +41,6 @@ function parseRoles(text: string, before: readonly string[] = []): string[] {
 function addClaim(text: string, before: Readonly<Record<string, string>>): Record<string, string> {
   const [, name, value] = /^([^=]+)=(.+)$/.exec(text) ?? [];
   if (name === undefined || value === undefined)
-    throw new InvalidArgumentError('A claim is a name and a value, such as oid=1234.');
+    throw new InvalidArgumentError('A claim must be name=value, such as oid=1234.');
   return { ...before, [name]: value };
 }

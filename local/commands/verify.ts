@@ -10,11 +10,11 @@ interface Options extends TargetOptions {
 }
 
 const program = createTargetCommand(
-  'Compares what is stored of an entity with its indexes, copies, lists, counts and blobs.',
+  'Compares the stored rows of an entity with its indexes, copies, lists, counts and blobs.',
 )
-  .argument('<entity>', 'such as employees')
-  .option('--repair', 'repairs what it finds')
-  .option('--rate <number>', 'storage transactions a second, on average', toRate, 200)
+  .argument('<entity>', 'the name of the entity, such as employees')
+  .option('--repair', 'repair the differences')
+  .option('--rate <number>', 'average storage transactions per second', toRate, 200)
   .action(verify);
 
 async function verify(entity: string, options: Options): Promise<void> {
@@ -23,7 +23,7 @@ async function verify(entity: string, options: Options): Promise<void> {
   const path = `/api/operations/verify/${encodeURIComponent(entity)}?top=100&repair=${repair}`;
   const bookmark = join(data, `verify-${entity}-${repair ? 'repair' : 'look'}`);
   const { looked, found, repaired } = await walkPages(target, { path, bookmark, rate });
-  console.log(`${looked} rows looked at: ${found} do not agree${repair ? `, ${repaired} of them repaired` : ''}.`);
+  console.log(`${looked} rows checked: ${found} do not agree${repair ? `, ${repaired} of them repaired` : ''}.`);
   if (found > repaired) process.exitCode = 1;
 }
 

@@ -1,8 +1,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 
 /**
- * Answers a request of a page of another origin as the real host does, where origins are allowed at all: a preflight gets
- * 204 before any function is looked for, and any other answer says who may read it. Answers whether it was a preflight.
+ * Handles CORS as the real host does if any origin is allowed: a preflight gets 204 before routing, and other responses get
+ * the headers that let the page read them. Returns true if it has ended the response, which it does for a preflight.
  * https://github.com/dotnet/aspnetcore/blob/main/src/Middleware/CORS/src/Infrastructure/CorsService.cs
  */
 export function handleCors(
@@ -20,7 +20,7 @@ export function handleCors(
     if (isPreflight) response.setHeader('access-control-allow-methods', asked);
     if (isPreflight && askedHeaders) response.setHeader('access-control-allow-headers', askedHeaders);
   }
-  // Of an origin that is not allowed as well: what makes the browser refuse it is that nothing is said.
+  // Also for an origin that is not allowed: the browser blocks the page because the headers are missing.
   if (isPreflight) response.writeHead(204).end();
   return isPreflight;
 }

@@ -15,7 +15,7 @@ export interface FunctionMetadata {
 /** Typed as loosely as the library calls it: the arguments depend on the trigger. */
 export type Handler = (...args: unknown[]) => unknown;
 
-/** What the library takes and gives as a value: one property says of which kind. */
+/** A value that the library and its host exchange; the name of its one property is its type. */
 export interface TypedData {
   readonly string?: string;
   readonly json?: string;
@@ -52,7 +52,7 @@ type HookName = (typeof HOOK_NAMES)[number];
 type Hook = (context: object) => unknown;
 
 export const version = '4.0.0';
-/** The oldest host version with everything the library asks for but log hooks (4.34). */
+/** The oldest host version with every feature that the library checks for, except log hooks (4.34). */
 export const hostVersion = '4.28.0';
 
 const functions: { metadata: FunctionMetadata; handler: Handler }[] = [];
@@ -76,7 +76,7 @@ export function registerFunction(metadata: FunctionMetadata, handler: Handler): 
   if (sealed) throw new Error(`The function ${metadata.name} was registered after the app had loaded.`);
   // The real host compares names without regard to case.
   const taken = functions.some((other) => other.metadata.name.toLowerCase() === metadata.name.toLowerCase());
-  if (taken) throw new Error(`Two functions are named ${metadata.name}; a name is given once.`);
+  if (taken) throw new Error(`Duplicate function name "${metadata.name}": names must be unique, ignoring case.`);
   const entry = { metadata, handler };
   functions.push(entry);
   return new Disposable(() => void functions.splice(functions.indexOf(entry), 1));
@@ -84,7 +84,7 @@ export function registerFunction(metadata: FunctionMetadata, handler: Handler): 
 
 export function registerHook(name: string, hook: Hook): Disposable {
   const known = HOOK_NAMES.find((candidate) => candidate === name);
-  // The library turns this very kind of error into its own sentence about the host's version.
+  // The library reports an error with this flag as a host version that is too old.
   if (!known) throw Object.assign(new RangeError(`Unknown hook ${name}.`), { isAzureFunctionsSystemError: true });
   hooks[known].push(hook);
   return new Disposable(() => void hooks[known].splice(hooks[known].indexOf(hook), 1));
@@ -108,7 +108,7 @@ export async function runHooks(name: HookName, context: object) {
   for (const hook of hooks[name]) await hook(context);
 }
 
-/** Makes this very module answer to `@azure/functions-core`; to be called before the library is imported. */
+/** Resolves `@azure/functions-core` to this module. Call this before the library is imported. */
 export function provideFunctionsCore() {
   registerHooks({
     resolve: (specifier, context, next) =>
@@ -118,14 +118,14 @@ export function provideFunctionsCore() {
   });
 }
 
-/** Forgets what the app has registered, so that it can be loaded anew. */
+/** Removes everything that the app has registered, so that the app can be loaded again. */
 export function resetFunctions() {
   functions.length = 0;
   for (const name of HOOK_NAMES) hooks[name].length = 0;
   sealed = false;
 }
 
-/** What the app has registered; nothing can be added from here on. */
+/** Returns the registered functions. Later registrations throw. */
 export function sealFunctions(): readonly { readonly metadata: FunctionMetadata; readonly handler: Handler }[] {
   sealed = true;
   return functions;

@@ -10,7 +10,7 @@ const TimeSpan = z.string().transform((text, context) => {
   return z.NEVER;
 });
 
-/** The queue trigger's defaults are the real host's, but for `maxPollingInterval`: 2 s is its default in Development. */
+/** The defaults are those of the real host; 2 s for `maxPollingInterval` is its default in Development. */
 const Queues = z
   .object({
     messageEncoding: z.enum(['base64', 'none']).default('base64'),
@@ -37,11 +37,11 @@ const HostJson = z.object({
 export type HostSettings = z.output<typeof HostJson>['extensions'];
 export type QueueSettings = HostSettings['queues'];
 
-/** The part of an app's host.json that this host knows. */
+/** Reads the part of an app's host.json that this host supports. */
 export async function readHostSettings(folder: string): Promise<HostSettings> {
   const file = join(folder, 'host.json');
   const parsed = HostJson.safeParse(JSON.parse(await readFile(file, 'utf8')));
   if (parsed.success) return parsed.data.extensions;
   const list = parsed.error.issues.map((issue) => `${issue.path.join('.')}: ${issue.message}`).join('; ');
-  throw new Error(`${file} is not usable: ${list}.`);
+  throw new Error(`${file} is not valid: ${list}.`);
 }

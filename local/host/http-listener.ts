@@ -10,14 +10,14 @@ import { type CoreCookie, setCookie } from './set-cookie.ts';
 
 const RESERVED = ['admin', 'runtime'];
 const ADMIN_ROUTE = /^\/admin\/functions\/([^/]+)$/i;
-/** Headers that an empty response has too. */
+/** Headers that an empty response keeps. */
 const OF_THE_HOST = ['connection', 'vary', 'access-control-allow-origin'];
-/** Larger than what `readHead` allows, so that it decides. */
+/** Larger than the limit in `readHead`, so that `readHead` returns the status of the real host. */
 const MAX_HEAD_BYTES = 65_536;
 /** Header values that the real host can send; any other value makes the response a 500. */
 const HEADER_VALUE = /^[\t\x20-\x7e]*$/;
 
-/** What the library answers for an http output; `undefined` for a handler that returned nothing. */
+/** The http output of the library; undefined if the handler returned nothing. */
 const HttpOutput = z
   .object({
     statusCode: z.coerce.number(),
@@ -36,28 +36,28 @@ interface RoutedFunction {
 export interface HttpListenerOptions {
   readonly port: number;
   readonly routePrefix: string;
-  /** Of pages that may read the answers; `*` for any. */
+  /** Origins of web pages that may read the responses; `*` for any. */
   readonly origins: readonly string[];
-  /** What a function whose `authLevel` is not `anonymous` asks for, and the admin route. */
+  /** The key that the admin route and every function whose `authLevel` is not `anonymous` require. */
   readonly key: string;
-  /** Starts a timer function by hand and answers whether there is one of this name. */
+  /** Starts a timer function. Returns false if there is none of this name. */
   readonly runTimer: (name: string) => boolean;
 }
 
 export interface HttpListener {
   readonly port: number;
-  /** Takes no more connections and resolves when the requests under way are answered. */
+  /** Accepts no more connections, and resolves when the requests in progress have their responses. */
   stop(): Promise<void>;
 }
 
-/** Serves http functions on 127.0.0.1. The first in order of name whose route and method match is called. */
+/** Serves http functions on 127.0.0.1. Calls the first function, in order of name, whose route and method match. */
 export async function startHttpListener(
   functions: readonly HostedFunction<HttpTrigger>[],
   { port, routePrefix, origins, key, runTimer }: HttpListenerOptions,
 ): Promise<HttpListener> {
   const routed = functions.map((target) => ({ target, route: compileFunctionRoute(target, routePrefix) }));
   const server = createServer({ maxHeaderSize: MAX_HEAD_BYTES }, (request, response) => {
-    // A kept-alive connection would hold up the stop.
+    // A kept-alive connection would delay the stop.
     if (!server.listening) response.setHeader('connection', 'close');
     const head = readHead(request);
     if (typeof head === 'number') {
@@ -66,7 +66,7 @@ export async function startHttpListener(
     }
     if (handleCors(request, response, origins)) return;
     handle(head, request, response).catch(() => {
-      // The invocation has logged its failure; like the real host, the answer gives nothing of it away.
+      // The invocation has logged its failure. As under the real host, the response does not disclose it.
       if (response.headersSent) response.destroy();
       else endEmpty(response, 500);
     });
@@ -78,7 +78,7 @@ export async function startHttpListener(
     const [, timer] = ADMIN_ROUTE.exec(path) ?? [];
     if (timer && method === 'POST') return endEmpty(response, await handleAdmin(timer, head, request));
     const found = findFunction(routed, path, method);
-    // The real host says 404 even where only the method is wrong.
+    // The real host returns 404 even if only the method is wrong.
     if (!found) return endEmpty(response, 404);
     if (found.target.trigger.authLevel !== 'anonymous' && !hasKey(head, key)) return endEmpty(response, 401);
     if (Number(headers['content-length'] ?? 0) > MAX_BODY_BYTES) {
@@ -103,7 +103,7 @@ export async function startHttpListener(
     send(response, HttpOutput.parse(returnValue?.http));
   }
 
-  /** The key comes first: no web page has it, so none can start a timer. */
+  /** The key is checked first: no web page has it, so none can start a timer. */
   async function handleAdmin(timer: string, head: RequestHead, request: IncomingMessage): Promise<number> {
     if (!hasKey(head, key)) return 401;
     if (!/^application\/json\b/i.test(head.headers['content-type'] ?? '')) return 415;
@@ -119,7 +119,7 @@ export async function startHttpListener(
   server.once('error', reject).listen(port, '127.0.0.1', resolve);
   await promise.catch((error: NodeJS.ErrnoException) => {
     if (error.code !== 'EADDRINUSE') throw error;
-    throw new Error(`Port ${port} is in use: stop what listens there or give another with --port.`);
+    throw new Error(`Port ${port} is in use: stop what listens there, or choose another with --port.`);
   });
   const address = server.address();
 
@@ -131,10 +131,12 @@ export async function startHttpListener(
 
 function compileFunctionRoute({ name, trigger }: HostedFunction<HttpTrigger>, routePrefix: string): Route {
   const template = (trigger.route || name).replace(/^\/+|\/+$/g, '');
-  // A plain comparison of the beginning, as in the real host: `administrators` is refused as well.
+  // A plain comparison of the beginning, as in the real host: `administrators` is reserved too.
   const reserved = RESERVED.find((word) => template.toLowerCase().startsWith(word));
   if (reserved)
-    throw new Error(`The function ${name} has the route ${template}: the host keeps what begins with ${reserved}.`);
+    throw new Error(
+      `The function ${name} has the reserved route ${template}: a route must not start with ${reserved}.`,
+    );
   try {
     return compileRoute(`/${[routePrefix, template].filter(Boolean).join('/')}`);
   } catch (error) {
@@ -168,7 +170,7 @@ function send(response: ServerResponse, output: HttpOutput) {
     else response.setHeader(name, value);
   if (cookies.length > 0) response.setHeader('set-cookie', cookies.map(setCookie));
   response.statusCode = statusCode;
-  // With the head sent first nothing counts the bytes: the body is chunked, as from the real host.
+  // Sending the head first makes Node chunk the body, as the real host does.
   if (body.bytes.byteLength > 0 || response.req.method === 'HEAD') response.flushHeaders();
   response.end(body.bytes);
 }

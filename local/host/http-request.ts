@@ -22,7 +22,7 @@ export interface RequestHead {
   readonly headers: Readonly<Record<string, string>>;
 }
 
-/** Reads the head of a request, or returns the status with which the real host refuses it before any function is found. */
+/** Reads the head of a request, or returns the status with which the real host rejects it before routing. */
 export function readHead(request: IncomingMessage): RequestHead | number {
   const { method = '', url: target = '', rawHeaders } = request;
   if (method.length + target.length + ' HTTP/1.1\r\n'.length + 1 > MAX_REQUEST_LINE_BYTES) return 414;
@@ -32,7 +32,7 @@ export function readHead(request: IncomingMessage): RequestHead | number {
   const isTwice = rawHeaders.filter((text, index) => index % 2 === 0 && /^host$/i.test(text)).length > 1;
   const { host = '127.0.0.1' } = request.headers;
   if (isTwice || !HOST.test(host)) return 400;
-  // `//` would begin with the name of another host.
+  // A target that starts with `//` would name another host.
   if (!/^\/(?!\/)/.test(target) || !URL.canParse(`http://${host}${target}`)) return 400;
   const { pathname, search } = new URL(`http://${host}${target}`);
   const path = decodePath(pathname);
@@ -41,7 +41,7 @@ export function readHead(request: IncomingMessage): RequestHead | number {
   return headers ? { path, url: new URL(`http://${host}${encodePath(path)}${search}`), headers } : 400;
 }
 
-/** Undefined where a value is not UTF-8. */
+/** Returns undefined if a value is not UTF-8. */
 function readHeaders(rawHeaders: readonly string[]): Record<string, string> | undefined {
   const decoder = new TextDecoder('utf-8', { fatal: true });
   const headers: Record<string, string> = {};
@@ -58,9 +58,9 @@ function readHeaders(rawHeaders: readonly string[]): Record<string, string> | un
 }
 
 /**
- * Lets a function read the body when it asks for it. The real host reads each body before the call; here any page that
- * can reach this machine could have this process hold a hundred megabytes for each request, and the function is to check
- * the token and the declared length first. A body of undeclared length arrives empty, as under the real host.
+ * Lets a function read the body on demand, after it has checked the token and the declared length. The real host reads each
+ * body before the call; here any web page that can reach this machine could then make this process hold a hundred megabytes
+ * for each request. A body of undeclared length is empty, as under the real host.
  */
 export function deferBody(request: IncomingMessage): (inputs: readonly unknown[]) => void {
   const { method = '', headers } = request;
@@ -80,7 +80,7 @@ export function deferBody(request: IncomingMessage): (inputs: readonly unknown[]
   };
 }
 
-/** Whether a request carries the key of the host, in constant time. */
+/** True if the request has the key of the host. Compares in constant time. */
 export function hasKey({ headers, url }: RequestHead, key: string): boolean {
   const given = headers['x-functions-key'] ?? url.searchParams.get('code') ?? '';
   const digest = (text: string) => createHash('sha256').update(text).digest();

@@ -6,28 +6,28 @@ import { formatError, writeLog } from './log.ts';
 export interface InvocationInput {
   readonly data: TypedData;
   readonly triggerMetadata?: Readonly<Record<string, TypedData>>;
-  /** Of the caller, where it has one. */
+  /** The caller's `traceparent` header. */
   readonly traceParent?: string | undefined;
   /** Changes the inputs before any hook sees them. */
   readonly prepare?: (inputs: readonly unknown[]) => void;
 }
 
-/** The app as it is loaded now, by the names of its functions. */
+/** The functions of the currently loaded app, by name. */
 let loaded: Promise<ReadonlyMap<string, HostedFunction>> = Promise.resolve(new Map());
-/** Fails the invocations under way. */
+/** Each rejects one invocation in progress. */
 const underWay = new Set<(error: Error) => void>();
 
 /**
- * Does what the real host does when an unhandled error ends its worker: the invocations under way fail, and the app is
- * loaded anew. Here there is no process to end, so code of the former app that still runs goes on. Throws if `load` does.
+ * Simulates what the real host does when an unhandled error ends its worker: the invocations in progress fail, and the app is
+ * loaded again. No process ends here, so code of the former app that still runs continues. Throws if `load` does.
  */
 export async function restartApp(load: () => Promise<readonly HostedFunction[]>): Promise<void> {
-  for (const fail of underWay) fail(new Error('The app ended while the function ran, over an unhandled error.'));
+  for (const fail of underWay) fail(new Error('The app was reloaded after an unhandled error while the function ran.'));
   loaded = loaded.then(load).then((functions) => new Map(functions.map((each) => [each.name, each])));
   await loaded;
 }
 
-/** Runs a function of the app once, as the app is loaded now. Logs a failure and throws it. */
+/** Runs a function of the currently loaded app once. Logs a failure and throws it. */
 export async function invoke(target: HostedFunction, input: InvocationInput) {
   const { promise: ended, reject } = Promise.withResolvers<never>();
   // It may reject before anything waits for it.
@@ -46,7 +46,7 @@ export async function invoke(target: HostedFunction, input: InvocationInput) {
 
 /**
  * Runs a function once, in the order of the real worker: arguments, preInvocation hooks, handler, postInvocation
- * hooks (which may replace the result or take the error away), response.
+ * hooks (which may replace the result or clear the error), response.
  */
 async function run(target: HostedFunction, { data, triggerMetadata = {}, traceParent = '', prepare }: InvocationInput) {
   const invocationId = randomUUID();
@@ -56,7 +56,7 @@ async function run(target: HostedFunction, { data, triggerMetadata = {}, tracePa
       invocationId,
       inputData: [{ name: target.triggerKey, data }],
       triggerMetadata,
-      // The real host says `""` where there is no trace.
+      // The real host passes `""` if there is no trace.
       traceContext: { traceParent },
     },
     metadata: target.metadata,
@@ -82,7 +82,7 @@ async function run(target: HostedFunction, { data, triggerMetadata = {}, tracePa
   try {
     after.result = await model.invokeFunction(context, before.inputs, before.functionCallback);
   } catch (error) {
-    after.error = error ?? new Error('The handler threw nothing at all.');
+    after.error = error ?? new Error('The handler threw undefined or null.');
   }
   core.state = 'postInvocationHooks';
   await runHooks('postInvocation', after);

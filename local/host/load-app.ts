@@ -42,8 +42,8 @@ export interface HostedFunction<T extends Trigger = Trigger> {
 let loads = 0;
 
 /**
- * Imports the files that `main` in the app's package.json names and answers what they registered, in order of name. When
- * called again it imports them anew, with nothing of their former state.
+ * Imports the files that match `main` in the app's package.json and returns the functions that they registered, in order of
+ * name. A later call imports the files again, without their former state.
  */
 export async function loadApp(folder: string): Promise<readonly HostedFunction[]> {
   resetFunctions();
@@ -65,13 +65,14 @@ export async function loadApp(folder: string): Promise<readonly HostedFunction[]
   if (functions.length === 0) throw new Error(`The app registered no function in ${main}.`);
   const capabilities = await getProgrammingModel().getCapabilities({});
   if (capabilities.HttpUri)
-    throw new Error('The app turns on enableHttpStream, but this host hands bodies over as bytes only.');
+    throw new Error(
+      'The app turns on enableHttpStream, but this host supports only buffered bodies: remove the option.',
+    );
   return functions
     .map(({ metadata, handler }) => toHostedFunction(metadata, handler))
     .toSorted((a, b) => (a.name < b.name ? -1 : 1));
 }
 
-/** Picks the functions of one kind of trigger. */
 export function selectByTrigger<Type extends Trigger['type']>(functions: readonly HostedFunction[], type: Type) {
   type Picked = HostedFunction<Extract<Trigger, { type: Type }>>;
   return functions.filter((candidate): candidate is Picked => candidate.trigger.type === type);
@@ -84,7 +85,7 @@ function toHostedFunction(metadata: FunctionMetadata, handler: Handler): HostedF
     const parsed = Trigger.safeParse(binding);
     if (!parsed.success)
       throw new Error(
-        `The function ${metadata.name} binds ${binding.type}: served are http, queue and timer triggers.`,
+        `The function ${metadata.name} has the unsupported binding ${binding.type}: supported are HTTP, queue and timer triggers.`,
       );
     found = { trigger: parsed.data, triggerKey: key };
   }

@@ -16,16 +16,16 @@ const STOP_WITHIN_MS = 10_000;
 
 /**
  * A small functions host: `node local/host/main.ts --app FOLDER --port N` (0 for any free port), with `--cors ORIGINS`
- * where pages of other origins may call it, and `--state FILE` where a run of a timer that was missed is to be made up for. Once it serves it prints `{"ready":true,"port":N}`, then one line for each
- * log entry. SIGTERM or SIGINT ends it when what runs is done.
+ * if pages of other origins may call it, and `--state FILE` to make up for missed timer runs. Once the host serves, it prints
+ * `{"ready":true,"port":N}`, then one line for each log entry. After SIGTERM or SIGINT it finishes the calls in progress.
  */
 async function main() {
   const { folder, port, origins, state } = readArguments();
   const key = takeKey();
   const settings = await readHostSettings(folder);
-  // A stack trace tells the lines of the sources, where the app comes with a map.
+  // Stack traces then have the lines of the sources, if the app has a source map.
   process.setSourceMapsEnabled(true);
-  // The core must be there before the app's first import of the library, which asks for it once.
+  // The library imports the core once, so the hook must exist before the app imports the library.
   provideFunctionsCore();
   let hookData = {};
   const load = async () => {
@@ -56,7 +56,7 @@ async function main() {
   timers.push(...selectByTrigger(functions, 'timerTrigger').map((target) => startTimerListener(target, timerState)));
   for (const event of ['unhandledRejection', 'uncaughtException'] as const)
     process.on(event, (error: unknown) => {
-      writeLog('error', 'host', `an unhandled error ends the app, which is loaded anew: ${formatError(error)}`);
+      writeLog('error', 'host', `reloading the app after an unhandled error: ${formatError(error)}`);
       restartApp(load).catch(fail);
     });
 
@@ -66,7 +66,7 @@ async function main() {
     stopping = true;
     const done = Promise.all([http, ...queues, ...timers].map((listener) => listener.stop())).then(() => true);
     const finished = await Promise.race([done, sleep(STOP_WITHIN_MS, false)]);
-    if (!finished) writeLog('warning', 'host', `left what still ran after ${STOP_WITHIN_MS / 1000} s`);
+    if (!finished) writeLog('warning', 'host', `stopped after ${STOP_WITHIN_MS / 1000} s with calls still in progress`);
     await runHooks('appTerminate', { hookData }).catch((error) => writeLog('error', 'host', formatError(error)));
     process.exit(0);
   }
@@ -75,7 +75,7 @@ async function main() {
   process.stdout.write(`${JSON.stringify({ ready: true, port: http.port })}\n`);
 }
 
-/** Without a key of its own the host has one that nobody knows. The app is not shown it. */
+/** Without a configured key, a random one locks the admin route. The variable is deleted so that the app cannot read it. */
 function takeKey(): string {
   const { ROWKEY_HOST_KEY: key = randomUUID() } = process.env;
   delete process.env.ROWKEY_HOST_KEY;

@@ -6,13 +6,13 @@ import { invoke } from './invoke.ts';
 import type { HostedFunction, QueueTrigger } from './load-app.ts';
 import { formatError, writeLog } from './log.ts';
 
-/** As the real host has it. A test that kills hosts does not wait for so long. */
+/** Ten minutes, as in the real host. Tests that kill hosts set a shorter time. */
 const INVISIBLE_SECONDS = Number(process.env.ROWKEY_HOLD_SECONDS ?? 10 * 60);
 const SHORTEST_POLL_MS = 100;
 const BASE64 = /^(?:[A-Za-z\d+/]{4})*(?:[A-Za-z\d+/]{2}==|[A-Za-z\d+/]{3}=)?$/;
 
 export interface QueueListener {
-  /** Receives no more and resolves when the messages under way are done with. */
+  /** Receives no more messages, and resolves when those in progress are finished. */
   stop(): Promise<void>;
 }
 
@@ -21,12 +21,12 @@ export interface QueueListener {
  *
  * A message is received with ten minutes of invisibility, renewed at half time while its function runs. Success
  * deletes it. Failure makes it visible again after `visibilityTimeout`, until it has been received `maxDequeueCount`
- * times: then it is copied to `<queue>-poison` and deleted. So is at once what is not base64 where that is the encoding.
- * A queue that is itself a poison queue has none: what fails there stays invisible, lest it come back in a fast loop.
- * If this process dies, its messages come back when their invisibility ends. The body's properties hide trigger metadata.
+ * times: then it is copied to `<queue>-poison` and deleted. With base64 encoding, any other text is moved there immediately.
+ * A poison queue has no poison queue of its own: a message that fails there stays invisible, to avoid a fast loop. If this
+ * process dies, its messages become visible when their invisibility ends. Properties of the body hide trigger metadata.
  *
- * It receives again as soon as no more than `newBatchThreshold` calls run, waiting between empty answers for longer
- * and longer. It does not create its queue, and waits quietly for one that is missing.
+ * The listener receives again as soon as no more than `newBatchThreshold` calls run, and waits longer after each empty
+ * response. It does not create the queue, and logs nothing while the queue is missing.
  */
 export function startQueueListener(target: HostedFunction<QueueTrigger>, settings: QueueSettings): QueueListener {
   const { queueName, connection } = target.trigger;
@@ -51,7 +51,7 @@ export function startQueueListener(target: HostedFunction<QueueTrigger>, setting
       }
       if (messages.length > 0) pause = SHORTEST_POLL_MS;
       else {
-        // Cut short by the stop.
+        // The stop interrupts the sleep.
         await sleep(pause, undefined, { signal: stopping.signal }).catch(() => undefined);
         pause = Math.min(pause * 2 * (0.8 + 0.4 * Math.random()), settings.maxPollingInterval);
       }
@@ -68,7 +68,7 @@ export function startQueueListener(target: HostedFunction<QueueTrigger>, setting
       return receivedMessageItems;
     } catch (error) {
       const trouble = readErrorCode(error);
-      // A storage that is away is told of once, not at every poll.
+      // Storage that is unavailable is logged once, not at every poll.
       if (trouble !== 'QueueNotFound' && trouble !== lastTrouble)
         writeLog('warning', target.name, `cannot read the queue ${queueName}: ${formatError(error)}`);
       lastTrouble = trouble;
@@ -76,12 +76,12 @@ export function startQueueListener(target: HostedFunction<QueueTrigger>, setting
     }
   }
 
-  /** Never rejects: where storage fails here, the message comes back when its invisibility ends. */
+  /** Never rejects: if storage fails, the message becomes visible when its invisibility ends. */
   async function handle(message: DequeuedMessageItem) {
     const lease = leaseMessage(message);
     try {
       const text = decode(message.messageText, settings.messageEncoding);
-      // Received too often without an end: the process died over it each time.
+      // Received too often without a result: the process died each time.
       const lost = poison && message.dequeueCount > settings.maxDequeueCount;
       const succeeded = text !== undefined && !lost && (await call(message, text));
       const popReceipt = await lease.release();
@@ -107,7 +107,7 @@ export function startQueueListener(target: HostedFunction<QueueTrigger>, setting
     }
   }
 
-  /** Whether the function succeeded; its failure is logged already. */
+  /** Returns true if the function succeeded. `invoke` has logged a failure. */
   function call(message: DequeuedMessageItem, text: string): Promise<boolean> {
     const triggerMetadata = overlayBody(text, {
       QueueTrigger: { string: text },
@@ -124,7 +124,7 @@ export function startQueueListener(target: HostedFunction<QueueTrigger>, setting
     );
   }
 
-  /** Renews the invisibility until released; every renewal changes the receipt with which the message is deleted. */
+  /** Renews the invisibility until `release`, which returns the latest receipt: each renewal changes it. */
   function leaseMessage({ messageId, popReceipt }: DequeuedMessageItem) {
     let receipt = popReceipt;
     let renewal: Promise<void> = Promise.resolve();
@@ -153,11 +153,11 @@ export function startQueueListener(target: HostedFunction<QueueTrigger>, setting
 
   function connect({ name }: HostedFunction): QueueServiceClient {
     try {
-      // Few retries: what fails for longer is polled again anyway, and must not hold up the stop.
+      // Few retries: the next poll tries again anyway, and a stop must not wait for them.
       const retryOptions = { maxTries: 3, maxRetryDelayInMs: 1000 };
       return QueueServiceClient.fromConnectionString(process.env[connection] ?? '', { retryOptions });
     } catch {
-      // Without the SDK's reason, which may hold what was set.
+      // The SDK's reason is left out: it may contain the value of the variable.
       throw new Error(
         `The function ${name} needs the environment variable ${connection}: a storage connection string.`,
       );
@@ -175,8 +175,8 @@ export function startQueueListener(target: HostedFunction<QueueTrigger>, setting
 }
 
 /**
- * As the real host does it (`ApplyBindingData`): the top-level properties of a JSON object are put over the metadata, ignoring
- * case, but not arrays and nulls. Scalars become texts.
+ * Like `ApplyBindingData` of the real host: the top-level properties of a JSON object replace metadata of the same name,
+ * ignoring case. Arrays and nulls are skipped, and scalars become text.
  */
 function overlayBody(text: string, metadata: Record<string, TypedData>): Record<string, TypedData> {
   try {
@@ -195,7 +195,7 @@ function overlayBody(text: string, metadata: Record<string, TypedData>): Record<
   }
 }
 
-/** The text of a message, or `undefined` for one that is not base64 and should be. */
+/** Returns undefined if the encoding is base64 and the text is not. */
 function decode(text: string, encoding: QueueSettings['messageEncoding']): string | undefined {
   if (encoding === 'none') return text;
   return BASE64.test(text) ? Buffer.from(text, 'base64').toString('utf8') : undefined;

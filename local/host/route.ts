@@ -1,12 +1,12 @@
-/** A route template of ASP.NET made ready for matching. */
+/** A compiled ASP.NET route template. */
 export interface Route {
-  /** The parameters of a decoded path, or `undefined` where it does not match. */
+  /** Returns the parameters of a decoded path, or undefined if the path does not match. */
   match(path: string): Record<string, string> | undefined;
 }
 
 /**
- * Compiles a template of literals, `{name}` for one segment and, at its end, `{*name}` for the rest of the path. Own code and not a router library: those put literals before
- * parameters, whereas the real host asks its functions one by one, in order of name.
+ * Compiles a template of literals, `{name}` for one segment and, at its end, `{*name}` for the rest of the path. Not a router
+ * library: those prefer literals to parameters, whereas the real host tries its functions one by one, in order of name.
  */
 export function compileRoute(template: string): Route {
   const [, head = template, rest] = /^(.*?)\/\{\*(\w+)\}$/.exec(template) ?? [];
@@ -14,10 +14,10 @@ export function compileRoute(template: string): Route {
   const names = pieces.filter((_, index) => index % 2 === 1);
   const literals = pieces.filter((_, index) => index % 2 === 0);
   if (literals.some((literal) => /[{}]/.test(literal)))
-    throw new Error(`the route ${template} has more than literals, {name} and a final {*name}`);
+    throw new Error(`the route ${template} may have only literals, {name} and a final {*name}`);
   const pattern = literals.map((literal) => literal.replace(/[\\^$.*+?()[\]|]/g, '\\$&')).join('([^/]+)');
   if (rest !== undefined) names.push(rest);
-  // The trailing slash of a path means nothing; flag i is for the literals, values keep their case.
+  // A trailing slash is optional. Flag i applies to the literals; values keep their case.
   const expression = new RegExp(`^${pattern}${rest === undefined ? '/?' : '(?:/(.*))?'}$`, 'is');
 
   return {

@@ -1,6 +1,6 @@
 const TIME_SPAN = /^(?:(\d+)\.)?([01]?\d|2[0-3]):([0-5]\d):([0-5]\d)(?:\.(\d{1,7}))?$/;
 
-/** Milliseconds of a .NET TimeSpan such as `00:00:05` or `1.12:00:00`; `undefined` where it is none. */
+/** Milliseconds of a .NET TimeSpan such as `00:00:05` or `1.12:00:00`; undefined for any other text. */
 export function parseTimeSpan(text: string): number | undefined {
   const match = TIME_SPAN.exec(text);
   if (!match) return undefined;

@@ -6,16 +6,16 @@ import type { HostedFunction, TimerTrigger } from './load-app.ts';
 import { parseTimeSpan } from './time-span.ts';
 import type { TimerState, TimerStatus } from './timer-state.ts';
 
-/** setTimeout counts in 31 bits. */
+/** The limit of setTimeout: 31 bits. */
 const LONGEST_SLEEP_MS = 2 ** 31 - 1;
-/** The real host keeps no status of a schedule that comes round faster. */
+/** The real host keeps no status of a shorter schedule. */
 const MONITORED_FROM_MS = MINUTE_MS;
 
 export interface TimerListener {
   readonly name: string;
-  /** Runs the function by hand: after the run under way, if there is one. */
+  /** Runs the function now, or after the run in progress. */
   run(): void;
-  /** Plans no more runs and resolves when the one under way has ended. */
+  /** Starts no more runs, and resolves when the run in progress has ended. */
   stop(): Promise<void>;
 }
 
@@ -40,7 +40,7 @@ export function startTimerListener(target: HostedFunction<TimerTrigger>, state: 
 
   async function runOnce(due: Date, isPastDue: boolean) {
     if (stopping.signal.aborted) return;
-    // A timer of Node may fire a moment early.
+    // A Node timer may fire slightly early.
     const started = new Date(Math.max(Date.now(), due.getTime()));
     const { last, since } = status;
     const ScheduleStatus = last ? { Last: last, Next: nextAfter(last), LastUpdated: since } : null;
@@ -66,7 +66,7 @@ export function startTimerListener(target: HostedFunction<TimerTrigger>, state: 
       await run(due);
     }
   }
-  // The sleep is cut short by the stop, and by nothing else.
+  // Only the stop interrupts the sleep.
   keepSchedule().catch(() => undefined);
 
   return {
@@ -87,14 +87,14 @@ function compileSchedule({ name, trigger: { schedule } }: HostedFunction<TimerTr
     const cron = new Cron(schedule, { paused: true, mode: '5-or-6-parts', domAndDow: true, timezone: 'UTC' });
     const next = (from: Date) => {
       const date = cron.nextRun(from);
-      if (!date) throw new Error('it names no time to come');
+      if (!date) throw new Error('it has no future run');
       return date;
     };
     next(new Date());
     return next;
   } catch (error) {
     throw new Error(
-      `The function ${name} has the schedule ${schedule}: ${error instanceof Error ? error.message : error}.`,
+      `The function ${name} has the invalid schedule ${schedule}: ${error instanceof Error ? error.message : error}.`,
     );
   }
 }

@@ -11,7 +11,7 @@ export interface TimerState {
   write(name: string, status: TimerStatus): void;
 }
 
-/** Keeps the status of timers in a file, as the real host does in a blob; without a file, for this process alone. */
+/** Keeps the status of timers in a file, as the real host does in a blob; without a file, in memory. */
 export function openTimerState(file: string | undefined): TimerState {
   const statuses = new Map(Object.entries(file === undefined ? {} : readStatuses(file)));
   return {
@@ -23,7 +23,7 @@ export function openTimerState(file: string | undefined): TimerState {
   };
 }
 
-/** A file that is not there, or was written by halves, says nothing. */
+/** Ignores a file that is missing or was only partly written. */
 function readStatuses(file: string): Record<string, TimerStatus> {
   try {
     return Statuses.parse(JSON.parse(readFileSync(file, 'utf8')));

@@ -3,9 +3,9 @@ import { createRequire } from 'node:module';
 import { createInterface } from 'node:readline';
 import { type Child, endChild, spawnScript } from './spawn-child.ts';
 
-/** It takes a second, and on a busy machine many more. */
+/** A start takes about a second, but far longer on a busy machine. */
 const READY_WITHIN_MS = 60_000;
-/** For the services that can write their data out where another cannot. */
+/** Gives the other services time to write their data after one has failed. */
 const FAILED_STOP_MS = 2_000;
 const SERVICES = ['Blob', 'Queue', 'Table'] as const;
 type Service = (typeof SERVICES)[number];
@@ -16,7 +16,7 @@ export interface Account {
   readonly key: string;
 }
 
-/** The emulator's account under its usual name, with a key of one's own. */
+/** Returns the emulator's usual account name with a private key. */
 export function createEmulatorAccount(key: string): Account {
   return { name: 'devstoreaccount1', key };
 }
@@ -26,8 +26,8 @@ export interface Azurite {
   readonly endpoints: Readonly<Record<Lowercase<Service>, string>>;
   connectionString(account?: string): string;
   /**
-   * Asks Azurite to write its data out and end; SIGKILL would lose up to five seconds of acknowledged writes. Throws
-   * one sentence when it could not write.
+   * Asks Azurite to write its data and exit; SIGKILL would lose up to five seconds of acknowledged writes. Throws
+   * if the data could not be written.
    */
   stop(): Promise<void>;
 }
@@ -40,7 +40,7 @@ export interface AzuriteOptions {
   readonly ports?: EmulatorPorts;
   /** Where the data is kept. */
   readonly folder: string;
-  /** The accounts to serve; the first is the default one. None has the published key: any web page could use it. */
+  /** The accounts to serve; the first is the default one. None may have the published key, which any web page could use. */
   readonly accounts: readonly [Account, ...Account[]];
 }
 
@@ -51,17 +51,16 @@ export interface Endpoints {
   readonly blobs: string;
 }
 
-/** The connection string of an account at these addresses. */
 export function formatConnectionString({ name, key }: Account, { tables, queues, blobs }: Endpoints): string {
   const account = `DefaultEndpointsProtocol=http;AccountName=${name};AccountKey=${key}`;
   return `${account};BlobEndpoint=${blobs};QueueEndpoint=${queues};TableEndpoint=${tables};`;
 }
 
-/** Starts Azurite as a child process and answers when all three services listen. */
+/** Starts Azurite as a child process and returns when all three services listen. */
 export async function startAzurite({ folder, accounts, ports: at }: AzuriteOptions): Promise<Azurite> {
   const script = createRequire(import.meta.url).resolve('azurite/dist/src/azurite.js');
   const ports = SERVICES.flatMap((service) => [`--${lower(service)}Port`, String(at?.[lower(service)] ?? 0)]);
-  // The SDK for blobs speaks a version that is newer than any release of the emulator.
+  // The blob SDK uses an API version that no release of the emulator knows.
   const options = ['--disableTelemetry', '--skipApiVersionCheck'];
   const child = spawnScript(script, ['--location', folder, ...ports, ...options], {
     env: { AZURITE_ACCOUNTS: accounts.map(({ name, key }) => `${name}:${key}`).join(';') },
@@ -83,12 +82,12 @@ export async function startAzurite({ folder, accounts, ports: at }: AzuriteOptio
       return formatConnectionString(account, { tables, queues, blobs });
     },
     async stop() {
-      // A service that cannot write says so, and may keep Azurite from ever ending.
+      // A service that cannot write logs this failure and may keep Azurite running forever.
       const failure = () => /Shutdown close failed.*/.exec(complaints.join(''))?.[0];
       child.stderr.on('data', () => failure() && setTimeout(() => child.kill('SIGKILL'), FAILED_STOP_MS).unref());
       await endChild(child);
       await closed;
-      // It writes every five seconds as well, and says nothing where that fails.
+      // The write that Azurite makes every five seconds fails silently, for example when the folder is deleted.
       const why = failure() ?? (existsSync(folder) ? undefined : `the folder ${folder} is gone`);
       if (why) throw new Error(`The storage emulator could not write its data out: ${why}`);
     },
@@ -101,10 +100,10 @@ async function waitUntilListening(child: Child, complaints: readonly string[]): 
   const fail = (why: string) => reject(new Error(`Azurite did not start: ${why} ${complaints.join('').trim()}`.trim()));
   const timer = setTimeout(() => {
     child.kill('SIGKILL');
-    fail(`no answer within ${READY_WITHIN_MS / 1000} s.`);
+    fail(`not listening within ${READY_WITHIN_MS / 1000} s.`);
   }, READY_WITHIN_MS);
   child.once('error', (error) => fail(error.message));
-  child.once('exit', (code) => fail(`it ended with ${code}.`));
+  child.once('exit', (code) => fail(`the process exited with code ${code}.`));
   createInterface({ input: child.stdout }).on('line', (line) => {
     const match = /Azurite (Blob|Queue|Table) service is successfully listening at (http:\/\/\S+)/.exec(line);
     if (match?.[1] && match[2]) found[lower(match[1] as Service)] = match[2];

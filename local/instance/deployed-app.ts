@@ -5,13 +5,13 @@ import { model } from '../../lib/model/model.ts';
 /** A built app and the model that it serves. */
 export interface LocalApp {
   readonly model: Model;
-  /** Where the functions host finds `host.json`, `package.json` and what that names as `main`. */
+  /** The folder of `host.json`, `package.json` and the built `main`. */
   readonly folder: string;
   /** Where the packs are, each in a folder; undefined for an app without packs. */
   readonly packs: string | undefined;
 }
 
-/** The app of this repository, which the commands run and call. Tests put another one in the place of this module. */
+/** The app of this repository, which the commands run and call. Tests replace this module. */
 export const deployedApp: LocalApp = {
   model,
   folder: fileURLToPath(new URL('../..', import.meta.url)),

@@ -5,9 +5,9 @@ const FILE = 'lock';
 const SQLITE_BUSY = 5;
 
 /**
- * Takes a folder for this process alone, and answers how to release it, or undefined where another has it.
- * The lock is that of SQLite on an empty file, which is the operating system's: it ends with the process, however that
- * ended. Nothing stale is left to be told from what is held, and no process id that another process may have by now.
+ * Locks a folder for this process. Returns a function that releases the lock, or undefined if another process holds it.
+ * SQLite's lock on an empty file is a lock of the operating system, which releases it when the process ends, even by
+ * SIGKILL. So a lock is never stale, and no process id has to be checked that another process may have reused.
  */
 export function lockFolder(folder: string): (() => void) | undefined {
   const database = new DatabaseSync(join(folder, FILE));

@@ -5,40 +5,40 @@ import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { type Child, endChild, spawnChild, spawnScript } from './spawn-child.ts';
 
-/** The functions host as a child process: Core Tools where they are installed, else the project's own. */
+/** The functions host as a child process: Core Tools if they are installed, else local/host. */
 export interface FunctionsHost {
   readonly process: Child;
   /** Undefined until it listens. */
   readonly url: string | undefined;
-  /** Lets what runs come to its end. */
+  /** Waits until the calls in progress have finished. */
   stop(): Promise<void>;
 }
 
 export interface FunctionsHostOptions {
   /** The folder of the app. */
   readonly app: string;
-  /** 0 for any free one. */
+  /** 0 for any free port. */
   readonly port: number;
   readonly settings: Readonly<Record<string, string>>;
-  /** Origins of pages that may call it; `*` for any. */
+  /** Origins of web pages that may call the API; `*` for any. */
   readonly cors?: readonly string[] | undefined;
   /** The file in which the local host keeps the last run of each timer, to make up for missed runs; the real host uses storage. */
   readonly state?: string | undefined;
-  /** Insists on Core Tools. */
+  /** Requires Core Tools; by default they are used if they are installed. */
   readonly func?: boolean | undefined;
-  /** Takes the lines that the host logs. */
+  /** Receives each line that the host logs. */
   readonly log: (line: string) => void;
 }
 
 const OWN_HOST = fileURLToPath(new URL('../host/main.ts', import.meta.url));
 
-/** Starts the host; it serves once `/api/health` answers. */
+/** Starts the host and returns before it serves: poll `/api/health`. */
 export async function startFunctionsHost(options: FunctionsHostOptions): Promise<FunctionsHost> {
   const { app, port, settings, cors = [], state, func, log } = options;
   const withTools = func === true || (func === undefined && hasCoreTools());
   if (func && !hasCoreTools())
-    throw new Error('Azure Functions Core Tools are not installed: there is no func on the PATH.');
-  // The own host takes a free port itself and says which; one that was looked for here may be taken until it listens.
+    throw new Error('Cannot use --func: Azure Functions Core Tools are not installed (no func on the PATH).');
+  // local/host chooses a free port itself and reports it: a port found here could be in use by the time the host listens.
   let listening = withTools ? await requireFreePort(port) : undefined;
   const args = ['--port', String(listening ?? port), ...(cors.length > 0 ? ['--cors', cors.join(',')] : [])];
   const spawned = { cwd: app, env: { FUNCTIONS_WORKER_RUNTIME: 'node', ...settings } };

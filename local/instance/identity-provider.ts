@@ -19,13 +19,13 @@ export interface LocalIdentityProvider {
 }
 
 export interface IdentityProviderOptions {
-  /** Where the signing key is kept, for its owner alone to read. */
+  /** The folder of the signing key; only its owner may read the key. */
   readonly folder: string;
-  /** A free one unless given. */
+  /** Default: any free port. */
   readonly port?: number;
 }
 
-/** An identity provider for development, on this machine alone: it publishes the key with which `signToken` signs. */
+/** An identity provider for development, on 127.0.0.1 only: it publishes the key with which `signToken` signs. */
 export async function startIdentityProvider(options: IdentityProviderOptions): Promise<LocalIdentityProvider> {
   const { folder, port = 0 } = options;
   const { kty, n, e, kid } = await readSigningKey(folder);
@@ -35,7 +35,7 @@ export async function startIdentityProvider(options: IdentityProviderOptions): P
   });
   server.listen(port, HOST);
   await once(server, 'listening').catch((error: NodeJS.ErrnoException) => {
-    const why = error.code === 'EADDRINUSE' ? 'another program has it' : error.message;
+    const why = error.code === 'EADDRINUSE' ? 'another program uses it' : error.message;
     throw new Error(`The identity provider cannot listen on port ${port}: ${why}.`, { cause: error });
   });
   const issuer = `http://${HOST}:${(server.address() as AddressInfo).port}`;
@@ -46,7 +46,7 @@ export async function startIdentityProvider(options: IdentityProviderOptions): P
       jwks_uri: jwksUri,
       id_token_signing_alg_values_supported: [ALGORITHM],
     },
-    // The public half, field by field: the private one is in the same file.
+    // Only the public fields: the file has the private key too.
     '/.well-known/jwks.json': { keys: [{ kty, n, e, kid, alg: ALGORITHM, use: 'sig' }] },
   };
   return {
@@ -73,13 +73,13 @@ export interface TokenOptions {
   readonly now?: number;
 }
 
-/** A token of eight hours, signed with the key in the folder. */
+/** Signs a token for eight hours with the key in the folder. */
 export async function signToken(options: TokenOptions): Promise<string> {
   const { folder, issuer, audience, role, email, claims = {}, now = Date.now() } = options;
   const key = await readSigningKey(folder);
   const issuedAt = Math.floor(now / 1000);
   const all: Record<string, string> = { ...claims, ...(email === undefined ? {} : { email }) };
-  // The app takes an address only if the issuer says that it is verified.
+  // The app accepts an email address only if the issuer has verified it.
   return new SignJWT({ ...all, ...(all.email ? { email_verified: true } : {}), roles: [role].flat() })
     .setProtectedHeader({ alg: ALGORITHM, ...(key.kid === undefined ? {} : { kid: key.kid }) })
     .setSubject(all.sub ?? all.email ?? [role].flat().join('+'))
@@ -91,7 +91,7 @@ export async function signToken(options: TokenOptions): Promise<string> {
     .sign(await importJWK(key, ALGORITHM));
 }
 
-/** The private key in the folder, made at first use. */
+/** Reads the private key in the folder; the first call creates it. */
 async function readSigningKey(folder: string): Promise<JWK> {
   const file = join(folder, KEY_FILE);
   const text = await readFile(file, 'utf8').catch((error: NodeJS.ErrnoException) => {

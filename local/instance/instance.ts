@@ -27,7 +27,7 @@ export async function writeInstance(folder: string, instance: Instance): Promise
   await rename(`${file}.new`, file);
 }
 
-/** The running instance, or undefined where there is none: the file of one that was killed stays behind. */
+/** Returns undefined if no instance is running. The process is checked too, since a killed instance leaves its file behind. */
 export async function readInstance(folder: string): Promise<Instance | undefined> {
   const file = join(folder, FILE);
   const instance = await readJsonFile(
@@ -38,7 +38,7 @@ export async function readInstance(folder: string): Promise<Instance | undefined
   return instance && isAlive(instance.pid) ? instance : undefined;
 }
 
-/** To be called before it stops to serve. */
+/** Call this before the instance stops serving. */
 export async function removeInstance(folder: string): Promise<void> {
   await rm(join(folder, FILE), { force: true });
 }
@@ -47,7 +47,7 @@ function isAlive(pid: number): boolean {
   try {
     return process.kill(pid, 0);
   } catch (error) {
-    // A process of somebody else may not be signalled, but is there.
+    // EPERM: the process exists, but belongs to another user.
     return (error as NodeJS.ErrnoException).code === 'EPERM';
   }
 }

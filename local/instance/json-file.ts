@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import type { z } from 'zod';
 
-/** Reads a JSON file that a schema describes; undefined if there is no file. Throws the sentence of `unusable` for any other content. */
+/** Reads a JSON file that a schema describes; undefined if there is no file. Throws for any other content; `unusable` completes the sentence that starts with the file name. */
 export async function readJsonFile<Schema extends z.ZodType>(
   file: string,
   schema: Schema,

@@ -6,22 +6,22 @@ import { readJsonFile } from './json-file.ts';
 
 const FILE = 'secrets.json';
 
-/** What a local instance keeps from web pages and from other users of this machine. */
+/** The secrets that protect a local instance from web pages and from other users of this machine. */
 const Secrets = z.object({
   /** The key of the storage emulator's account, in base64. */
   storageKey: z.base64(),
-  /** What the functions host asks for on its admin route. */
+  /** The key that the functions host requires on its admin route. */
   hostKey: z.string().min(1),
 });
 export type Secrets = z.infer<typeof Secrets>;
 
 /**
- * The secrets of a data folder, made at first use for its owner alone to read. The emulator's usual key is published: with
- * it any web page could put messages on the queues. Throws one sentence for a file that is not usable.
+ * Reads the secrets of a data folder; the first call creates them, readable only by their owner. The emulator's usual key
+ * is not used because it is published: any web page could put messages on the queues. Throws if the file is not valid.
  */
 export async function readSecrets(folder: string): Promise<Secrets> {
   const file = join(folder, FILE);
-  const known = await readJsonFile(file, Secrets, 'is not usable: delete it, and a new one is made at the next start.');
+  const known = await readJsonFile(file, Secrets, 'is not valid: delete it, and the next start creates new secrets.');
   if (known) return known;
   const secrets = { storageKey: randomBytes(64).toString('base64'), hostKey: randomBytes(32).toString('base64url') };
   await makePrivate(folder);
@@ -29,7 +29,7 @@ export async function readSecrets(folder: string): Promise<Secrets> {
   return secrets;
 }
 
-/** Makes a folder, if there is none, and keeps everybody but its owner out. */
+/** Creates a folder if it does not exist, and allows only its owner to open it. */
 export async function makePrivate(folder: string): Promise<void> {
   await mkdir(folder, { recursive: true });
   await chmod(folder, 0o700);

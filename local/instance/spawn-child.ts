@@ -11,12 +11,12 @@ export interface SpawnOptions {
   readonly cwd?: string;
 }
 
-/** Runs a script with this Node as a child that stops when this process is gone, however it ended. */
+/** Runs a script with this Node as a child that stops when this process ends, even by SIGKILL. */
 export function spawnScript(script: string, args: readonly string[], options: SpawnOptions = {}): Child {
   return spawnChild(process.execPath, ['--import', END_WITH_PARENT, script, ...args], options);
 }
 
-/** Runs a program as a child in a process group of its own: Ctrl-C reaches the starter alone, which stops its children in order. */
+/** Runs a program as a child in its own process group, so that Ctrl-C reaches only this process, which stops its children in order. */
 export function spawnChild(file: string, args: readonly string[], { env = {}, cwd }: SpawnOptions = {}): Child {
   return spawn(file, args, {
     ...(cwd === undefined ? {} : { cwd }),
@@ -26,7 +26,7 @@ export function spawnChild(file: string, args: readonly string[], { env = {}, cw
   });
 }
 
-/** Asks a child to end, and waits for it. */
+/** Sends SIGTERM and waits for the exit. */
 export async function endChild(child: Child): Promise<void> {
   if (child.exitCode !== null || child.signalCode !== null) return;
   child.kill('SIGTERM');

@@ -23,31 +23,31 @@ export interface ProductOptions {
   readonly app?: LocalApp | undefined;
   /** Where the API listens; 0 for any free port. Default: the port of the last start, or 7071. */
   readonly port?: number | undefined;
-  /** The folder in which everything is kept. */
+  /** The data folder. */
   readonly data: string;
-  /** Origins of web pages that may use the API and storage; `*` for any. None unless told, as in Azure. */
+  /** Origins of web pages that may use the API and storage; `*` for any. Default: none, as in Azure. */
   readonly cors?: readonly string[] | undefined;
   readonly func?: boolean | undefined;
-  /** Storage that runs already, instead of an emulator of its own. */
+  /** Storage to use instead of starting an emulator. */
   readonly storage?: { readonly connectionString: string };
   readonly log?: (line: string) => void;
-  /** Gives the start up; what had started by then is stopped. */
+  /** Aborts the start and stops the parts that have started. */
   readonly signal?: AbortSignal;
 }
 
 export interface Product {
   readonly url: string;
   readonly instance: Instance;
-  /** Resolves with a sentence when a part of it ends by itself. */
+  /** Resolves with the reason when a part ends unexpectedly. */
   readonly broken: Promise<string>;
-  /** Kills the host as a crash of its machine would, and starts another one at the same address. */
+  /** Sends SIGKILL to the host, to simulate a crash, and starts a new host at the same address. */
   killHost(): Promise<void>;
-  /** Stops the host, which finishes what it has begun, and then what it depends on. */
+  /** Stops the host, which finishes the calls in progress, and then the parts that it depends on. */
   stop(): Promise<void>;
 }
 
 const Package = z.object({ main: z.string() });
-/** It takes two seconds, and on a busy machine many more. */
+/** A start takes about two seconds, but far longer on a busy machine. */
 const READY_WITHIN_MS = 60_000;
 /** The usual ports of the functions host and of the storage emulator. */
 const USUAL_PORTS = { api: 7071, blob: 10000, queue: 10001, table: 10002, identity: 0 };
@@ -59,14 +59,14 @@ const PART_NAMES: Readonly<Record<keyof Ports, string>> = {
   identity: 'identity provider',
 };
 
-/** Runs the whole product on this machine. Throws one sentence when it cannot, with nothing left running. */
+/** Runs the whole product on this machine. If the start fails, everything that was started is stopped, and one sentence is thrown. */
 export async function startProduct(options: ProductOptions): Promise<Product> {
   const { app = deployedApp, data, cors = [], func, log = () => undefined, signal } = options;
   if (!(await isBuilt(app))) throw new Error('The app is not built: run npm run build first.');
   await makeWritable(data);
   const release = await lockData(data);
   const stops: (() => Promise<void>)[] = [];
-  // In the reverse order of their starts; once, however often it is asked for.
+  // Stops the parts in the reverse order of their starts, and only once.
   let stopped: Promise<void> | undefined;
   const stop = () => {
     stopped ??= (async () => {
@@ -96,7 +96,7 @@ export async function startProduct(options: ProductOptions): Promise<Product> {
         });
     if (azurite) {
       stops.push(azurite.stop);
-      azurite.process.once('exit', (code) => stopped ?? breaks(`The storage emulator ended with ${code}.`));
+      azurite.process.once('exit', (code) => stopped ?? breaks(`The storage emulator exited with code ${code}.`));
     }
     signal?.throwIfAborted();
     const connectionString = options.storage?.connectionString ?? azurite?.connectionString() ?? '';
@@ -124,7 +124,7 @@ export async function startProduct(options: ProductOptions): Promise<Product> {
     const startHost = async (port: number) => {
       const started = await startFunctionsHost({ app: app.folder, port, settings, cors, state, func, log });
       host = started;
-      const ended = once(started.process, 'exit').then(([code]) => `The functions host ended with ${code}.`);
+      const ended = once(started.process, 'exit').then(([code]) => `The functions host exited with code ${code}.`);
       const failed = Promise.race([ended, broken]).then((why) => Promise.reject(new Error(why)));
       const answering = await Promise.race([waitUntilHealthy(started, signal), failed]);
       void ended.then((why) => {
@@ -169,7 +169,7 @@ export async function startProduct(options: ProductOptions): Promise<Product> {
         log(`Another program uses port ${wanted[part]}: the ${PART_NAMES[part]} now listens on ${ports[part]}.`);
     if (isOlder)
       log(
-        `An earlier version made the folder ${data}: its data is kept, its storage account has a new key, and connection strings, tokens and grants from before are no longer valid.`,
+        `An earlier version made the folder ${data}: its data is kept, but its storage account has a new key, so earlier connection strings, tokens and grants are no longer valid.`,
       );
     await writePorts(data, ports);
     await writeInstance(data, instance);
@@ -189,7 +189,7 @@ async function isBuilt({ folder }: LocalApp): Promise<boolean> {
 async function lockData(data: string): Promise<() => void> {
   const release = lockFolder(data);
   if (release) {
-    // Of one that was killed; its process id may be another's by now.
+    // A killed instance leaves this file behind, and another process may have its process id by now.
     await removeInstance(data);
     return release;
   }
@@ -221,11 +221,11 @@ async function makeWritable(folder: string): Promise<void> {
     await access(folder, constants.W_OK);
   } catch (error) {
     const code = error instanceof Error && 'code' in error ? error.code : error;
-    throw new Error(`The folder ${folder} cannot be written to (${code}): choose another with --data.`);
+    throw new Error(`The folder ${folder} cannot be written to (${code}): choose another folder with --data.`);
   }
 }
 
-/** Answers its address once it serves. */
+/** Polls the health route and returns the URL once the host serves. */
 async function waitUntilHealthy(host: FunctionsHost, signal: AbortSignal | undefined): Promise<string> {
   const until = Date.now() + READY_WITHIN_MS;
   while (Date.now() < until) {
@@ -234,13 +234,13 @@ async function waitUntilHealthy(host: FunctionsHost, signal: AbortSignal | undef
     const response = url ? await fetch(`${url}/api/health`).catch(() => undefined) : undefined;
     if (url && response?.ok) return url;
     if (response && (await isRefused(response)))
-      throw new Error('The functions host serves nothing, as it says above.');
+      throw new Error('The functions host serves nothing: the reason is in its log above.');
     await sleep(50);
   }
-  throw new Error(`The functions host does not answer within ${READY_WITHIN_MS / 1000} s.`);
+  throw new Error(`The functions host was not ready within ${READY_WITHIN_MS / 1000} s.`);
 }
 
-/** Whether it serves nothing for as long as nobody changes a setting or the declaration. */
+/** True if the app refuses to serve until a setting or the model is changed, so that waiting is pointless. */
 async function isRefused(health: Response): Promise<boolean> {
   const body: unknown = await health.json().catch(() => undefined);
   return typeof body === 'object' && body !== null && Object.values(body).includes('refused');

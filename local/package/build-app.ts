@@ -27,7 +27,7 @@ export async function buildApp({ entry = ENTRY, folder }: BuildOptions): Promise
     external: ['@azure/functions-core'],
     plugins: [everyFunction],
     onLog(level, { message }) {
-      // An import that is not found would stay in the bundle and fail where nothing is installed.
+      // An unresolved import would stay in the bundle and fail in Azure, where no package is installed.
       if (level === 'warn') throw new Error(message);
     },
   });
@@ -38,13 +38,13 @@ export async function buildApp({ entry = ENTRY, folder }: BuildOptions): Promise
     format: 'esm',
     codeSplitting: false,
     sourcemap: true,
-    // The sources lie beside it; without their text the map loads faster.
+    // The map loads faster without the text of the sources, which it refers to by path.
     sourcemapExcludeSources: true,
   });
   await bundle.close();
 }
 
-/** A module that imports every file of functions/, so that no list of them has to be kept. */
+/** Resolves a virtual module that imports every file of functions/, so that no list has to be maintained. */
 const everyFunction: Plugin = {
   name: ENTRY,
   resolveId: (source) => (source === ENTRY ? source : null),

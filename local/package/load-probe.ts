@@ -1,10 +1,9 @@
-// Imports the files that are its arguments as the functions worker would, and prints how long that took and what they
-// registered.
+// Imports the files in its arguments as the functions worker would, and prints the load time and the registered functions.
 import Module from 'node:module';
 import { pathToFileURL } from 'node:url';
 import * as core from '../host/functions-core.ts';
 
-// The worker gives out its own module by require alone: an import of it would fail there, as it does here.
+// The worker provides its module only through require: an import of it fails there, as it does here.
 Module.prototype.require = new Proxy(Module.prototype.require, {
   apply: (target, caller, args) => (args[0] === '@azure/functions-core' ? core : Reflect.apply(target, caller, args)),
 });

@@ -8,11 +8,11 @@ const Loaded = z.object({ milliseconds: z.number(), functions: z.array(z.string(
 
 export interface Loaded {
   readonly milliseconds: number;
-  /** The names of those that were registered, in order. */
+  /** The names of the registered functions, sorted. */
   readonly functions: readonly string[];
 }
 
-/** Loads an app in a process of its own, without a host. Throws with what Node said where it cannot be loaded. */
+/** Loads an app in a new process, without a host. Throws with the error of Node if the app cannot be loaded. */
 export async function measureLoad(files: readonly string[]): Promise<Loaded> {
   const { stdout } = await promisify(execFile)(process.execPath, [PROBE, ...files]);
   const { milliseconds, functions } = Loaded.parse(JSON.parse(stdout));

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import type { Entity, Values } from '../../lib/define/entity.ts';
 import { writableSchema } from '../../lib/define/validate/validation.ts';
 
-/** The parts of JSON Schema of which values can be made. */
+/** The parts of JSON Schema that example values are made from. */
 const JsonSchema = z.object({
   type: z.string().optional(),
   const: z.unknown().optional(),
@@ -56,7 +56,7 @@ export function makeExampleValues(entity: Entity): Values | undefined {
   return parsed.success ? z.record(z.string(), z.unknown()).parse(parsed.data) : undefined;
 }
 
-/** The values with the fields that follow from them. */
+/** Adds the derived fields to the values. */
 export function addDerived({ derived }: Entity, values: Values): Values {
   return {
     ...values,

@@ -18,14 +18,14 @@ export const GUIDE_PATTERNS: readonly GuidePattern[] = [
   {
     name: 'Intra-partition secondary index',
     about:
-      'A copy of the entity in the same partition, under another row key. The entity and its copy change in one entity group transaction, so readers never see them disagree.',
+      'The entity is copied within its partition under another row key. The entity and its copy change in one entity group transaction, so readers always see both in the same version.',
     modules: ['lib/patterns/intra-partition-index.ts', 'lib/engine/write/plan.ts'],
     tests: ['test/lib/engine/write/plan.test.ts', 'test/scenarios/company-directory.test.ts'],
   },
   {
     name: 'Inter-partition secondary index',
     about:
-      'A copy in another partition or table, updated after the entity. With `unique`, the writer claims the row before it writes the entity, so two writers of one value cannot both succeed. See [consistency.md](consistency.md#how-a-write-works).',
+      'The entity is copied to another partition or table, which is updated after the entity. With `unique`, the writer claims the row before it writes the entity, so two writers of one value cannot both succeed. See [consistency.md](consistency.md#how-a-write-works).',
     modules: [
       'lib/patterns/inter-partition-index.ts',
       'lib/engine/write/unique-claim.ts',
@@ -36,20 +36,20 @@ export const GUIDE_PATTERNS: readonly GuidePattern[] = [
   {
     name: 'The three index-table shapes, and composite keys',
     about:
-      "An index holds full copies, references (a second lookup per read), or some fields. A composite key finds by two values at once. A list produces one row per element. A date is spread over buckets, so that no partition has all of today's writes.",
+      'An index holds full copies, references (a second lookup per read), or some fields. A composite key supports a lookup by two values. A list produces one row per element. A date is spread over buckets, so that no partition receives all writes of a day.',
     modules: ['lib/define/indexes.ts', 'lib/define/keys/index-entries.ts', 'lib/patterns/read-through-index.ts'],
     tests: ['test/scenarios/index-table-shapes.test.ts'],
   },
   {
     name: 'Sparse index',
-    about: 'An index has only the entities that have every field of its key and for which `when` is true.',
+    about: 'An index contains only the entities that have every field of its key and for which `when` is true.',
     modules: ['lib/define/keys/index-entries.ts'],
     tests: ['test/scenarios/retrieving.test.ts'],
   },
   {
     name: 'Eventually consistent transactions',
     about:
-      'A write announces its changes in other partitions on a queue before it commits. A reconciler then makes these rows agree with the entity, whatever crashed, came twice or came late. Archive and move do the same for two entities. See [consistency.md](consistency.md).',
+      'A write announces its changes in other partitions on a queue before it commits. A reconciler then updates these rows from the entity, and tolerates crashes and repeated or late messages. Archive and move do the same for two entities. See [consistency.md](consistency.md).',
     modules: [
       'lib/engine/write/eventual-transaction.ts',
       'lib/engine/reconcile/reconcile.ts',
@@ -64,27 +64,28 @@ export const GUIDE_PATTERNS: readonly GuidePattern[] = [
   {
     name: 'Index entities',
     about:
-      'One row lists the entities that share a value. In the partition it changes in the same transaction; in another partition, after it. A list that outgrows its row moves to a blob, and back when it shrinks; readers do not notice.',
+      'One row lists the entities that share a value. In the partition of the entity, the row changes in the same transaction; in another partition, it changes afterwards. A list that is too long for its row moves to a blob, and back when it shrinks. Readers get the same result.',
     modules: ['lib/patterns/index-entities.ts', 'lib/patterns/member-list.ts', 'lib/patterns/list-upkeep.ts'],
     tests: ['test/scenarios/long-lists.test.ts', 'test/scenarios/keeping-indexes.test.ts'],
   },
   {
     name: 'Denormalization',
     about:
-      "An entity has copies of fields of another entity of its partition, such as a department its manager's name. Both change in one transaction.",
+      'An entity has copies of fields of another entity in its partition: a department has the name of its manager. Both change in one transaction.',
     modules: ['lib/patterns/denormalization.ts'],
     tests: ['test/scenarios/company-directory.test.ts', 'test/lib/engine/write/plan.test.ts'],
   },
   {
     name: 'Maintained counts',
     about:
-      'An entity has the number of entities of a kind in its partition. The count changes in the same transaction as each of them, under its ETag. A process plans from the row it wrote last, so this costs no read. If another process changed the row meanwhile, the transaction is refused, and the row is read.',
+      'An entity stores the number of entities of one kind in its partition. The count changes in the same transaction as each of these entities, conditional on its ETag. A process remembers the row that it wrote last, so the count costs no read. If another process changed the row meanwhile, storage rejects the transaction, and the process reads the row and retries.',
     modules: ['lib/patterns/maintained-count.ts', 'lib/engine/write/sibling-memory.ts', 'lib/engine/run-exclusive.ts'],
     tests: ['test/scenarios/counting.test.ts'],
   },
   {
     name: 'Compound key',
-    about: "A child is a row beside its parent, and its row key begins with the parent's. One range query reads both.",
+    about:
+      'A child is stored in the partition of its parent, and its row key begins with that of the parent. One range query reads both.',
     modules: ['lib/patterns/compound-key.ts'],
     tests: ['test/scenarios/compound-key.test.ts'],
   },
@@ -97,7 +98,7 @@ export const GUIDE_PATTERNS: readonly GuidePattern[] = [
   {
     name: 'High volume delete',
     about:
-      'Each day, month or year has a table. A table past retention is deleted in one storage operation, whatever it contains. See [model.md](model.md#periods).',
+      'Each day, month or year has a table. A table past retention is deleted in one storage operation, however many rows it has. See [model.md](model.md#periods).',
     modules: ['lib/patterns/high-volume-delete.ts'],
     tests: ['test/lib/patterns/high-volume-delete.test.ts'],
   },
@@ -110,41 +111,42 @@ export const GUIDE_PATTERNS: readonly GuidePattern[] = [
   },
   {
     name: 'Wide entities',
-    about: 'Counts that do not fit into one row are in several, read concurrently and changed in one transaction.',
+    about:
+      'Counts that do not fit into one row are spread over several rows, which are read concurrently and changed in one transaction.',
     modules: ['lib/patterns/data-series.ts'],
     tests: ['test/lib/patterns/data-series.test.ts'],
   },
   {
     name: 'Large entities',
     about:
-      'A file is a blob. It is written before its entity refers to it, and deleted after the entity no longer does; a timer collects what a crash leaves behind. The type is detected from the bytes. A client may [upload it directly to storage](access.md#upload-a-file).',
+      'A file is stored as a blob. The blob is written before the entity refers to it, and deleted after the reference is removed. A timer deletes blobs that a crash left behind. The type is detected from the bytes. A client may [upload it directly to storage](access.md#upload-a-file).',
     modules: ['lib/patterns/attachment.ts', 'lib/patterns/large-entities.ts', 'lib/operations/collect-orphans.ts'],
     tests: ['test/scenarios/large-entities.test.ts', 'test/scenarios/files-and-secrets.test.ts'],
   },
   {
     name: 'Property size ladder',
-    about: 'A large text is in one property, spread over several, or in a blob, depending on its length.',
+    about: 'A large text is stored in one property, in several properties, or in a blob, depending on its length.',
     modules: ['lib/define/codec/entity-codec.ts', 'lib/engine/write/stored-values.ts'],
     tests: ['test/scenarios/large-entities.test.ts'],
   },
   {
     name: 'Encrypted properties',
     about:
-      'A field is encrypted with AES-256-GCM under a data key of its entity, which a key in Key Vault or in a file wraps. The ciphertext is bound to its row and field. It is replaced, never merged, and callers without the role do not see it.',
+      'A field is encrypted with AES-256-GCM under a data key of its entity, which is wrapped by a key in Key Vault or in a file. The ciphertext is bound to its row and field. A write replaces the field and never merges it. Callers without the role do not see it.',
     modules: ['lib/patterns/encrypted-properties.ts', 'lib/operations/rewrap.ts', 'lib/storage/key-vault-key-ring.ts'],
     tests: ['test/scenarios/encrypting.test.ts', 'test/lib/storage/key-vault-key-ring.test.ts'],
   },
   {
     name: 'Heterogeneous types, inheritance',
     about:
-      'Several kinds share a table, and one query reads them; each row has its type and version. Rows of an earlier version are upgraded when they are read.',
+      'Several kinds of entities share a table, and one query reads them all. Each row has its type and version. Rows of an earlier version are upgraded when they are read.',
     modules: ['lib/define/inheritance.ts', 'lib/define/codec/entity-codec.ts'],
     tests: ['test/scenarios/kinds-and-versions.test.ts'],
   },
   {
     name: 'Append anti-pattern avoided',
     about:
-      'The partition key is who or what an event is about, and time is in the row key. So no partition gets all writes of the moment.',
+      'The partition key is the subject of an event, and the time is in the row key. So writes at the same time are spread over partitions.',
     modules: ['lib/define/keys/key-template.ts'],
     tests: ['test/scenarios/retrieving.test.ts'],
   },
@@ -158,7 +160,7 @@ export const GUIDE_PATTERNS: readonly GuidePattern[] = [
   {
     name: 'Shared access signatures',
     about:
-      "A signature opens the caller's own row or partition for fifteen minutes, for what is declared. The client then uses storage directly, and no function runs. See [access.md](access.md).",
+      "A signature gives the caller access to the caller's own row or partition for fifteen minutes, with the declared permissions. The client then uses storage directly, and no function runs. See [access.md](access.md).",
     modules: ['lib/access/grant.ts', 'lib/storage/table-sas-signer.ts', 'lib/storage/blob-sas.ts'],
     tests: ['test/lib/access/grant.test.ts', 'test/scenarios/writing-straight-to-storage.test.ts'],
   },

@@ -7,7 +7,7 @@ const Example = z.object({
   method: z.enum(['GET', 'POST', 'PUT', 'PATCH', 'DELETE']).default('GET'),
   path: z.string(),
   body: z.record(z.string(), z.unknown()).optional(),
-  /** In storage transactions, by the guide. */
+  /** The expected storage transactions, according to the guide. */
   cost: z.string(),
   role: z.literal('operator').optional(),
 });
@@ -17,7 +17,7 @@ const ByPattern = z.record(z.string(), z.array(Example));
 /** What `pattern-examples.ts` of a pack exports. */
 const ExamplesModule = z.object({ patternExamples: ByPattern });
 
-/** The examples of every pack, and those that need no entity, by the name of the pattern. */
+/** Returns the examples of every pack, and those that need no entity, by pattern name. */
 export async function readPatternExamples(now: number): Promise<Map<string, Example[]>> {
   const modules = await importFromPacks('pattern-examples.ts');
   const examples = new Map(Object.entries(ByPattern.parse(makeGeneralExamples(now))));

@@ -1,7 +1,7 @@
 import { glob, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
-/** The names of the example packs: the folders of lib/model that have a README and are in the list of entities. */
+/** Returns the names of the example packs: the folders of lib/model that are in the list of entities. */
 export async function listPacks(root: string): Promise<string[]> {
   const model = join(root, 'lib', 'model');
   const list = await readFile(join(model, 'entities.ts'), 'utf8');
@@ -22,7 +22,7 @@ export async function removePacks(root: string, packs: readonly string[]): Promi
   }
 }
 
-/** Says on each page whose examples use them that the packs are gone. */
+/** Adds a note to a page whose examples use the packs. */
 function addNote(page: string, packs: readonly string[]): string {
   if (!/\b(employees|customers|movies)\b/.test(page)) return page;
   const note = `> Examples on this page use entities of Rowkey's example packs (${packs.join(', ')}), which this repository does not have.`;

@@ -1,4 +1,4 @@
-/** The files that `npm run init` writes in the place of the examples, as text. */
+/** Each function returns the text of a file that `npm run init` writes in place of the examples. */
 
 export function formatEntityFile(name: string): string {
   return `import { z } from 'zod';

@@ -29,7 +29,7 @@ describe('npm run verify and reindex', () => {
     expect(await run('import', 'employees', file)).toMatchObject({ code: 0 });
     const { said: clean, code } = await run('verify', 'departments');
     expect({ clean, code }).toEqual({
-      clean: expect.stringMatching(/^\d+ rows looked at: 0 do not agree\.\n$/),
+      clean: expect.stringMatching(/^\d+ rows checked: 0 do not agree\.\n$/),
       code: 0,
     });
     const storage = await storageOf(folder);
@@ -46,18 +46,16 @@ describe('npm run verify and reindex', () => {
     const built = await run('reindex', 'employees', 'emailCompanyWide');
     expect(built).toMatchObject({
       code: 0,
-      said: expect.stringContaining('1 of 1 that were missing are in the index'),
+      said: expect.stringContaining('1 of 1 missing rows added to the index'),
     });
     expect(await run('verify', 'employees', '--repair')).toMatchObject({
       code: 0,
       // Three digits are more than one page.
-      said: expect.stringMatching(/^\d{3,} rows looked at: 0 do not agree/),
+      said: expect.stringMatching(/^\d{3,} rows checked: 0 do not agree/),
     });
     expect(await run('verify', 'nothing')).toEqual({
       code: 1,
-      said: expect.stringContaining(
-        'answered 404: no entity of which anything can be compared, or no index of it, has that name.',
-      ),
+      said: expect.stringContaining('returned 404: there is no entity or index of this name to check.'),
     });
     expect(await run('reindex', 'employees', 'emailCompanyWide', '--clean-up')).toEqual({
       code: 1,
@@ -82,8 +80,8 @@ describe('npm run verify', () => {
     child.kill('SIGKILL');
     await once(child, 'exit');
     const { code, said } = await process.run('verify', 'employees', '--rate', '5000');
-    expect(said).toMatch(/^Goes on where it was cut off, after \d+ rows/);
-    expect(said).toContain(`\n${Number(rows) - 1} rows looked at: 1 do not agree.`);
+    expect(said).toMatch(/^Resuming after \d+ rows/);
+    expect(said).toContain(`\n${Number(rows) - 1} rows checked: 1 do not agree.`);
     expect(code).toBe(1);
     expect(existsSync(bookmark)).toBe(false);
     expect(await process.run('verify', 'employees', '--repair', '--rate', '5000')).toMatchObject({ code: 0 });
@@ -93,7 +91,7 @@ describe('npm run verify', () => {
     for (const rate of ['0', '-5', 'fast', 'Infinity'])
       expect(await started.process.run('verify', 'departments', `--rate=${rate}`)).toEqual({
         code: 1,
-        said: expect.stringContaining('A rate is a number from 1 on.'),
+        said: expect.stringContaining('A rate must be a number of at least 1.'),
       });
   });
 });

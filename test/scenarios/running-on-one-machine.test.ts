@@ -110,7 +110,7 @@ describe('npm start', () => {
     expect(acknowledged.length).toBeGreaterThan(0);
     expect(await running.run('token', '--role', 'hr')).toMatchObject({
       code: 1,
-      said: expect.stringMatching(/^Nothing runs on [^\n]*\n$/),
+      said: expect.stringMatching(/^No instance is running on [^\n]*\n$/),
     });
 
     await started.startAgain();
@@ -227,7 +227,7 @@ describe('npm start', () => {
     for (const each of unusable)
       expect(each).toMatchObject({
         code: 1,
-        said: expect.stringContaining('An origin is such as http://localhost:5173'),
+        said: expect.stringContaining('An origin must look like http://localhost:5173'),
       });
   });
 });

@@ -32,10 +32,12 @@ test('reads a blank cell as text but not as a number', async () => {
 
 test('rejects a header with a duplicate column', async () => {
   await expect(read('employeeId,age,firstName,age,employeeId', '000001,20,Ann,21,000001')).rejects.toThrow(
-    /^The header names age, employeeId more than once\.$/,
+    /^The header has duplicate columns: age, employeeId\.$/,
   );
 });
 
 test.each(['constructor', 'toString', '__proto__'])('rejects a header with %s, which is not a field', async (name) => {
-  await expect(read(`employeeId,${name}`, '000001,x')).rejects.toThrow(`employees has no field ${name}`);
+  await expect(read(`employeeId,${name}`, '000001,x')).rejects.toThrow(
+    `The header has columns that are not fields of employees: ${name}.`,
+  );
 });

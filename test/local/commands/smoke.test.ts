@@ -47,18 +47,18 @@ describe('smoke test of a deployment', () => {
     const url = await api({ ...WELL, '/api/health': [503, 200] });
     const { code, out } = await smoke('--url', url, '--patience', '30');
     expect(code).toBe(0);
-    expect(out).toContain('/api/health answers 200');
+    expect(out).toContain('/api/health returned 200');
   });
 
   test.each([
     [
       'storage does not respond',
       { ...WELL, '/api/health': [503] },
-      '/api/health did not answer 200 within 0 s; at last: 503',
+      '/api/health did not return 200 within 0 s; last result: 503',
     ],
-    ['the app is missing', {}, '/api/health did not answer 200 within 0 s; at last: 404'],
-    ['the OpenAPI description fails', { ...WELL, '/api/openapi.json': [500] }, '/api/openapi.json did not answer 200'],
-    ['poison messages are listed without a token', { ...WELL, '/api/operations/poison': [200] }, 'did not answer 401'],
+    ['the app is missing', {}, '/api/health did not return 200 within 0 s; last result: 404'],
+    ['the OpenAPI description fails', { ...WELL, '/api/openapi.json': [500] }, '/api/openapi.json did not return 200'],
+    ['poison messages are listed without a token', { ...WELL, '/api/operations/poison': [200] }, 'did not return 401'],
   ])('fails if %s', async (_, statuses, message) => {
     const { code, err } = await smoke('--url', await api(statuses), '--patience', '0');
     expect(code).toBe(1);
@@ -73,14 +73,14 @@ describe('smoke test of a deployment', () => {
     const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
     const { code, err } = await smoke('--url', url, '--patience', '0');
     expect(code).toBe(1);
-    expect(err).toContain('at last: 503. A setting is not usable.');
+    expect(err).toContain('last result: 503. A setting is not usable.');
   });
 
   test('prints the reason if no program listens on the port', async () => {
     // A fixed port: another process could have taken over a released ephemeral port.
     const { code, err } = await smoke('--url', 'http://127.0.0.1:2', '--patience', '0');
     expect(code).toBe(1);
-    expect(err).toMatch(/at last: .*ECONNREFUSED/);
+    expect(err).toMatch(/last result: .*ECONNREFUSED/);
   });
 
   test.each([

@@ -69,6 +69,6 @@ test('prints an error as one sentence', async () => {
   expect(await run('--role', 'hr')).toEqual({
     code: 1,
     stdout: '',
-    stderr: 'Nothing runs on the data folder .rowkey: run npm start first.\n',
+    stderr: 'No instance is running on the data folder .rowkey: run npm start first.\n',
   });
 });

@@ -43,7 +43,7 @@ test('the host reports a busy port in one sentence', async () => {
   server.close();
   expect(ended).toEqual({
     code: 1,
-    lines: [`Port ${port} is in use: stop what listens there or give another with --port.`],
+    lines: [`Port ${port} is in use: stop what listens there, or choose another with --port.`],
   });
 });
 
@@ -69,13 +69,13 @@ test('the host reports an app that throws while it loads, with the name of its f
 });
 
 test.each([
-  ["app.get('x', { route: 'Admin/x', handler() {} });", 'The function x has the route Admin/x: the host keeps what'],
-  ["app.get('x', { route: 'runtimes', handler() {} });", 'The function x has the route runtimes: the host keeps what'],
+  ["app.get('x', { route: 'Admin/x', handler() {} });", 'The function x has the reserved route Admin/x: '],
+  ["app.get('x', { route: 'runtimes', handler() {} });", 'The function x has the reserved route runtimes: '],
   ["app.get('x', { route: 'a/{id:odd}', handler() {} });", 'The function x cannot be routed: the route /api/a'],
   ["app.get('x', { route: 'a/{id?}', handler() {} });", 'The function x cannot be routed: the route /api/a'],
-  ["app.timer('x', { schedule: '61 * * * *', handler() {} });", 'The function x has the schedule 61 * * * *: '],
-  ["app.get('OFTEN', { handler() {} });", 'functions/timer.js could not be loaded: Two functions are named often;'],
-  ["app.storageBlob('x', { path: 'a', handler() {} });", 'The function x binds blobTrigger: served are'],
+  ["app.timer('x', { schedule: '61 * * * *', handler() {} });", 'The function x has the invalid schedule 61 * * * *: '],
+  ["app.get('OFTEN', { handler() {} });", 'functions/timer.js could not be loaded: Duplicate function name "often":'],
+  ["app.storageBlob('x', { path: 'a', handler() {} });", 'The function x has the unsupported binding blobTrigger: '],
   [
     "app.storageQueue('x', { queueName: 'q', connection: 'NONE', handler() {} });",
     'The function x needs the environment variable NONE: a storage connection string.',

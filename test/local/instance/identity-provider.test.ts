@@ -74,6 +74,6 @@ test('keeps its key over a restart', async () => {
 test('reports a busy port in one sentence', async () => {
   const port = Number(new URL((await start()).issuer).port);
   await expect(start(port)).rejects.toThrow(
-    `The identity provider cannot listen on port ${port}: another program has it.`,
+    `The identity provider cannot listen on port ${port}: another program uses it.`,
   );
 });

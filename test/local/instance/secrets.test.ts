@@ -34,7 +34,7 @@ test('reports an invalid file of secrets without showing it', async () => {
   const file = join(data, 'secrets.json');
   for (const text of ['', '{}', (await readFile(file, 'utf8')).slice(0, -5)]) {
     await writeFile(file, text);
-    await expect(readSecrets(data)).rejects.toThrow(`${file} is not usable: delete it`);
+    await expect(readSecrets(data)).rejects.toThrow(`${file} is not valid: delete it`);
   }
 });
 
