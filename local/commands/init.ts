@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { access, writeFile } from 'node:fs/promises';
+import { access, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline/promises';
 import { fileURLToPath } from 'node:url';
@@ -8,7 +8,7 @@ import { Command, InvalidArgumentError } from 'commander';
 import { run } from '../cli/command.ts';
 import { listPacks, removePacks } from '../packs/remove-packs.ts';
 import {
-  formatEntitiesFile,
+  addEntity,
   formatEntityFile,
   formatEntityTestFile,
   formatModelFile,
@@ -42,7 +42,8 @@ async function init({ name: given }: { readonly name?: string }): Promise<void> 
   await removePacks(ROOT, packs);
   await write(file, formatEntityFile(name));
   await write(join('lib', 'model', `${name}.test.ts`), formatEntityTestFile(name));
-  await write(join('lib', 'model', 'entities.ts'), formatEntitiesFile(name));
+  const list = join('lib', 'model', 'entities.ts');
+  await write(list, addEntity(await readFile(join(ROOT, list), 'utf8'), name));
   await write(join('lib', 'model', 'model.ts'), formatModelFile());
   await write('README.md', formatReadmeFile(name));
   // A new process, because this one has loaded the old model.
@@ -51,7 +52,7 @@ async function init({ name: given }: { readonly name?: string }): Promise<void> 
 
   npm start     runs it; data of the examples stays in .rowkey until you delete that folder
   npm test      checks everything
-  git diff      shows what changed; commit it when you agree`);
+  git status    shows what changed; commit it when you agree`);
 }
 
 async function requireCleanTree(): Promise<void> {

@@ -1,12 +1,16 @@
 import { glob, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
-/** Returns the names of the example packs: the folders of lib/model that are in the list of entities. */
+/** Returns the names of the example packs: the folders of lib/model whose README says so. Other folders are the adopter's. */
 export async function listPacks(root: string): Promise<string[]> {
   const model = join(root, 'lib', 'model');
-  const list = await readFile(join(model, 'entities.ts'), 'utf8');
   const folders = (await readdir(model, { withFileTypes: true })).filter((entry) => entry.isDirectory());
-  return folders.map(({ name }) => name).filter((name) => list.includes(`'./${name}/`));
+  const packs: string[] = [];
+  for (const { name } of folders) {
+    const readme = await readFile(join(model, name, 'README.md'), 'utf8').catch(() => '');
+    if (readme.startsWith('# Example pack:')) packs.push(name);
+  }
+  return packs;
 }
 
 /** Deletes the folder and the line of each pack, and the links of the documentation to its files. */
@@ -15,9 +19,9 @@ export async function removePacks(root: string, packs: readonly string[]): Promi
   const lines = (await readFile(list, 'utf8')).split('\n');
   await writeFile(list, lines.filter((line) => !packs.some((pack) => line.includes(`'./${pack}/`))).join('\n'));
   for (const pack of packs) await rm(join(root, 'lib', 'model', pack), { recursive: true });
-  for await (const page of glob('docs/*.md', { cwd: root })) {
+  for await (const page of glob(['README.md', 'docs/*.md'], { cwd: root })) {
     const text = await readFile(join(root, page), 'utf8');
-    const links = new RegExp(`\\[([^\\]]+)\\]\\(\\.\\./lib/model/(${packs.join('|')})/[^)]*\\)`, 'g');
+    const links = new RegExp(`\\[([^\\]]+)\\]\\((?:\\.\\./)?lib/model/(${packs.join('|')})/[^)]*\\)`, 'g');
     await writeFile(join(root, page), addNote(text.replaceAll(links, '$1'), packs));
   }
 }

@@ -33,14 +33,10 @@ test('the model has ${name}', () => {
 `;
 }
 
-/** The list of entities; the line of another entity goes beside the first. */
-export function formatEntitiesFile(name: string): string {
-  return `/** What this app stores: one line for each entity, or for each folder of entities. */
-export { ${name} } from './${name}.ts';
-
-/** Lets this file compile when every line above is deleted. */
-export const none = [] as const;
-`;
+/** Adds the line of an entity to the list of entities, as the first. */
+export function addEntity(list: string, name: string): string {
+  const [comment, ...lines] = list.split('\n');
+  return [comment, `export { ${name} } from './${name}.ts';`, ...lines].join('\n');
 }
 
 export function formatReadmeFile(name: string): string {

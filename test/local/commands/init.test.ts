@@ -10,6 +10,8 @@ import { PATIENCE_MS } from '../../patience.ts';
 import { ROOT } from '../../start-process.ts';
 
 const execute = promisify(execFile);
+/** Not the name of an entity that a repository may have. */
+const NAME = 'initialised';
 
 let folder: string;
 beforeAll(async () => {
@@ -89,20 +91,23 @@ async function tryCommands(root: string): Promise<unknown[]> {
   }
 }
 
-test('without the packs, every check passes and npm run infra-model is the only command to run', async () => {
+// A repository without packs has nothing to try here, and one with entities of its own keeps them.
+const packs = await listPacks(ROOT);
+const own = (await readdir(join(ROOT, 'lib/model'))).filter((name) => !packs.includes(name));
+const hasOwnEntities = own.length > 2;
+
+test.skipIf(packs.length === 0)('without the packs, every check passes after npm run infra-model', async () => {
   const root = await clone('emptied');
-  const packs = await listPacks(root);
-  expect(packs.length).toBeGreaterThan(0);
   await removePacks(root, packs);
-  expect(await readdir(join(root, 'lib/model'))).toEqual(['entities.ts', 'model.ts']);
+  expect(await readdir(join(root, 'lib/model'))).toEqual(own);
   const stale = await vitest(root, 'test/infra/model.test.ts');
   expect(stale).toMatchObject({ code: 1, said: expect.stringContaining('run npm run infra-model') });
   expect(await npm(root, 'infra-model')).toMatchObject({ code: 0 });
   await expectGreen(root);
-  expect(await tryCommands(root)).toEqual([]);
+  if (!hasOwnEntities) expect(await tryCommands(root)).toEqual([]);
 });
 
-test('npm run init leaves one entity, and every check passes', async () => {
+test.skipIf(packs.length === 0)('npm run init leaves one entity, and every check passes', async () => {
   const root = await clone('initialised');
   await writeFile(join(root, 'new.txt'), '');
   expect(await npm(root, 'init')).toEqual({
@@ -116,17 +121,13 @@ test('npm run init leaves one entity, and every check passes', async () => {
       code: 1,
       said: expect.stringContaining('A name is 3 to 51 lower-case letters and digits'),
     });
-  expect(await npm(root, 'init', '--', '--name', 'vehicles')).toMatchObject({
+  expect(await npm(root, 'init', '--', '--name', NAME)).toMatchObject({
     code: 0,
-    said: expect.stringContaining('lib/model/vehicles.ts'),
+    said: expect.stringContaining(`lib/model/${NAME}.ts`),
   });
-  expect(await readdir(join(root, 'lib/model'))).toEqual([
-    'entities.ts',
-    'model.ts',
-    'vehicles.test.ts',
-    'vehicles.ts',
-  ]);
-  expect(await readFile(join(root, 'infra/model.json'), 'utf8')).toContain('"vehicles"');
+  const files = [...own, `${NAME}.test.ts`, `${NAME}.ts`].toSorted();
+  expect(await readdir(join(root, 'lib/model'))).toEqual(files);
+  expect(await readFile(join(root, 'infra/model.json'), 'utf8')).toContain(`"${NAME}"`);
   for (const page of ['README.md', ...(await readdir(join(root, 'docs'))).map((file) => join('docs', file))])
     expect(await readFile(join(root, page), 'utf8'), page).not.toMatch(/\]\([^)]*lib\/model\/(directory|shop|films)/);
   await expectGreen(root);
