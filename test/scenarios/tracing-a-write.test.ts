@@ -47,7 +47,7 @@ test('a request and its queue work are one trace', async () => {
   const request = await vi.waitUntil(() => treeOf(what), PATIENCE);
   const continued = `${request.head}, continued`;
   const reconciled = await vi.waitUntil(() => trees().find(({ head }) => head === continued), PATIENCE);
-  expect(reconciled.lines[0]).toBe('  archive process');
+  expect(reconciled.lines[0]).toBe('  transfers process');
   expect(reconciled.lines).toContain('    archive or move');
 });
 
