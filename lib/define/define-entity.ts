@@ -13,7 +13,7 @@ import { withoutPrototype } from './without-prototype.ts';
 type Checked<Template extends string, Field extends string> =
   Exclude<FieldsOf<Template>, Field> extends never
     ? Template
-    : `{${Exclude<FieldsOf<Template>, Field>}} is not a field of the schema`;
+    : { readonly wrong: `{${Exclude<FieldsOf<Template>, Field>}} is not a field of the schema` };
 
 /** Fields of this entity that are copied from another one of its partition, found by a reference to its key. */
 export interface DenormalizedDeclaration<Field extends string = string> {
@@ -89,7 +89,9 @@ export interface NamedParts<
   Counting extends string,
   Copied extends string,
   Parent extends DeclaredEntity,
+  Clock extends string,
 > {
+  readonly expiry?: { readonly days: number; readonly clock: Clock };
   readonly large?: readonly Large[];
   readonly attachments?: Readonly<Record<Attached, AttachmentDeclaration>>;
   readonly derived?: Partial<Readonly<Record<Derived, (values: Values) => unknown>>>;
@@ -119,11 +121,12 @@ export function defineEntity<
   Counting extends string = never,
   Copied extends string = never,
   Parent extends DeclaredEntity = never,
+  Clock extends string = never,
   const Role extends string = string,
 >(
   name: Name,
   declaration: Declaration<Shape, Partition, Row, Encrypted, Indexes, Role> &
-    NamedParts<Large, Attached, Derived, Counting, Copied, Parent>,
+    NamedParts<Large, Attached, Derived, Counting, Copied, Parent, Clock>,
 ): DeclaredEntity<Shape, Name, FieldsOf<Partition> | FieldsOf<Row>, Indexes, Role> &
   Typed<{
     readonly partition: Partition;
@@ -131,7 +134,7 @@ export function defineEntity<
     readonly encrypted: Encrypted;
     readonly large: Large;
     readonly attachments: Attached;
-    readonly decided: Derived | Counting | Copied;
+    readonly decided: Derived | Counting | Copied | Clock;
     readonly parent: Parent['name'];
   }> {
   const entity = naming(name, () => compile<Shape, Partition, Row, Encrypted, Name, Indexes, Role>(name, declaration));

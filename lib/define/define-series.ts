@@ -59,6 +59,7 @@ export function defineSeries<
     never,
     never,
     never,
+    never,
     Role
   >(name, declaration);
   const keyFields: readonly string[] = entity.keyFields;

@@ -44,6 +44,7 @@ export function defineUnion<
   Counting extends string = never,
   Copied extends string = never,
   Parent extends DeclaredEntity = never,
+  Clock extends string = never,
   const Role extends string = string,
 >(
   name: Name,
@@ -52,7 +53,7 @@ export function defineUnion<
     schema,
     ...declaration
   }: UnionDeclaration<Shape, Partition, Row, Of, Indexes, Role> &
-    NamedParts<never, Attached, Derived, Counting, Copied, Parent>,
+    NamedParts<never, Attached, Derived, Counting, Copied, Parent, Clock>,
 ): DeclaredEntity<Shape, Name, FieldsOf<Partition> | FieldsOf<Row>, Indexes, Role> & {
   readonly union: z.ZodType<KindOf<Shape, Of>>;
 } & Typed<{
@@ -61,7 +62,7 @@ export function defineUnion<
     readonly encrypted: never;
     readonly large: never;
     readonly attachments: Attached;
-    readonly decided: Derived | Counting | Copied;
+    readonly decided: Derived | Counting | Copied | Clock;
     readonly parent: Parent['name'];
   }> {
   const own: Record<string, z.ZodType> = {};
@@ -93,9 +94,10 @@ export function defineUnion<
     Counting,
     Copied,
     Parent,
+    Clock,
     Role
   >(name, { ...declaration, schema: whole } as Declaration<Shape, Partition, Row, never, Indexes, Role> &
-    NamedParts<never, Attached, Derived, Counting, Copied, Parent>);
+    NamedParts<never, Attached, Derived, Counting, Copied, Parent, Clock>);
   return frozenCopy({ ...entity, union: union as unknown as z.ZodType<KindOf<Shape, Of>> });
 }
 

@@ -84,7 +84,19 @@ const visits = defineSeries('visits', {
   access,
 });
 
-const model = defineModel({ roles: ['reader', 'hr'], operatorRole: 'hr', entities: [writers, books, media, visits] });
+const drafts = defineEntity('drafts', {
+  schema: z.object({ shelf: z.string(), draftId: z.string(), changedOn: z.iso.date() }),
+  table: 'drafts',
+  key: { partition: '{shelf}', row: '{draftId}' },
+  expiry: { days: 30, clock: 'changedOn' },
+  access,
+});
+
+const model = defineModel({
+  roles: ['reader', 'hr'],
+  operatorRole: 'hr',
+  entities: [writers, books, media, visits, drafts],
+});
 const { store } = createRowkey({
   model,
   storage: { connectionString: 'UseDevelopmentStorage=true' },
@@ -98,7 +110,7 @@ type Values<Call> = Call extends (...parameters: never[]) => Promise<infer Resul
   : never;
 
 test('has an entity store for each name of the model and no others', () => {
-  expectTypeOf<keyof Store>().toEqualTypeOf<'writers' | 'books' | 'media' | 'visits'>();
+  expectTypeOf<keyof Store>().toEqualTypeOf<'writers' | 'books' | 'media' | 'visits' | 'drafts'>();
   // @ts-expect-error no entity has this name
   void store.writer;
 });
@@ -200,4 +212,15 @@ test('counts in a series', () => {
   void (() => store.visits.increment({ page: 'a', day: '2026-11-22' }, 9, 1));
   // @ts-expect-error a series has no such key
   void (() => store.visits.get({ page: 'a' }));
+});
+
+test('creates an entity with expiry without its clock, which only the engine sets', () => {
+  expectTypeOf<Parameters<Store['drafts']['create']>[0]>().toEqualTypeOf<{ shelf: string; draftId: string }>();
+});
+
+test('rejects a key template with a field that the schema does not have', () => {
+  const key = { partition: '{shelf}', row: '{drafts}' } as const;
+  const schema = z.object({ shelf: z.string(), draftId: z.string() });
+  // @ts-expect-error "{drafts} is not a field of the schema"
+  void (() => defineEntity('drafts', { schema, table: 'drafts', key, access }));
 });
