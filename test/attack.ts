@@ -36,7 +36,7 @@ export const WHO = [
   'garbage',
 ] as const;
 
-/** A placeholder for a value of an earlier response; the number is taken modulo the number of such values. */
+/** A placeholder for a value of an earlier response. The number, modulo the count of these values, selects one. */
 const seen = (kind: 'etag' | 'continuation' | 'id') => fc.nat(1_000).map((number) => `@@${kind}:${number}@@`);
 /** A placeholder for the first segments of the path of a created entity. */
 const placeOf = (entity: string, segments: number) =>

@@ -11,8 +11,8 @@ const PERIOD_SUFFIX = /\d{4}(0[1-9]|1[0-2])(\d{2})?$/;
 const BATCH = '$batch';
 
 /**
- * Records a span and counts for each storage transaction, retries included. Of the URL they contain only the table, queue
- * or container, which is the path segment after that of the service (`endpoint`). Later segments contain keys.
+ * Records a span and counts for each storage transaction, retries included. A span has one part of the URL: the table, queue or
+ * container, which follows the path of the service (`endpoint`). Later path segments contain keys and are left out.
  */
 export function tracingHttpClient(
   inner: HttpClient,

@@ -272,9 +272,9 @@ interface HandOver {
 }
 
 /**
- * Hands the rows of unique indexes from the giver to the taker, which is committed: each under its ETag, and none while a
- * writer has a live claim on it. Reads the giver after the row, so nothing is taken from a later entity with the same key;
- * returns false if the giver is deleted or has changed. A missing row (a new index, or a key with a part that moves) is
+ * Hands the rows of unique indexes from the giver to the taker, which is committed. Each row changes under its ETag, and not
+ * while a writer has a live claim on it. The giver is read after the row, so that a later entity with the giver's key keeps its
+ * rows. Returns false if the giver is deleted or has changed. A missing row (a new index, or a key with a part that moves) is
  * claimed for the taker. Throws `duplicate-value` if the row belongs to another entity.
  */
 async function handOver(

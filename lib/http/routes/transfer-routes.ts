@@ -6,7 +6,7 @@ import { readKey, toEntityPath } from '../entity-key.ts';
 import { readRequestId } from '../idempotency.ts';
 import { type RequestContext, type Route, type RouteResult, toPathTemplate } from '../route.ts';
 
-/** Archive and move return at once; the Location header leads to the status of the operation. */
+/** Archive and move respond before they are done. The Location header leads to the status of the operation. */
 export function transferRoutes(entity: Entity): Route[] {
   const routes: Route[] = [];
   if (entity.archive) routes.push(...operationRoutes(entity, 'archive'));
