@@ -115,19 +115,20 @@ async function reconcileEntity(
     const indexEntries = unionOfEntries(named, indexEntriesOf(entity, before.values));
     const contested = indexEntries.filter((indexEntry) => isContested(entity, indexEntry));
     const own = indexEntries.filter((indexEntry) => !contested.includes(indexEntry));
-    let refused = false;
-    for (const indexEntry of own) refused ||= !(await settleOwn(work, { address, values: before.values, indexEntry }));
-    if (refused) {
+    let hasConflict = false;
+    for (const indexEntry of own)
+      hasConflict ||= !(await settleOwn(work, { address, values: before.values, indexEntry }));
+    if (hasConflict) {
       committed = undefined;
       continue;
     }
     for (const indexEntry of contested) await settleContested(work, address, indexEntry, committed);
     const after = await readSnapshot(work, address);
-    const recordIfExplaining = committed !== undefined && isExplaining();
+    const isExplained = committed !== undefined && isExplaining();
     committed = undefined;
-    if (toCommitted(after).etag !== before.etag && !recordIfExplaining) continue;
+    if (toCommitted(after).etag !== before.etag && !isExplained) continue;
     // A move deletes its own tombstone.
-    const isDeleted = recordIfExplaining ? before.values === undefined : after.state === 'tombstone' && !after.movedTo;
+    const isDeleted = isExplained ? before.values === undefined : after.state === 'tombstone' && !after.movedTo;
     if (isDeleted) {
       const where = { ...address, signal: await hold.keep() };
       await tryAction(engine.storage, where, { kind: 'delete', row, etag: before.etag });
