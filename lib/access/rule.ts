@@ -35,6 +35,18 @@ export function hasWriteOnlyRoles({ access }: Entity): boolean {
   return access.write.some((role) => !access.read.includes(role));
 }
 
+/** Throws `forbidden` unless the caller has one of the roles. */
+export function requireRole(caller: Roles, roles: readonly string[]): void {
+  if (roles.some((role) => caller.roles.includes(role))) return;
+  throw new RowkeyError(
+    'forbidden',
+    `The request requires one of these roles: ${roles.join(', ')}; the token has none of them.`,
+    {
+      accepted: roles.join(', '),
+    },
+  );
+}
+
 /** Throws `forbidden` unless the caller may read the entity. */
 export function requireReader(entity: Entity, caller: Roles): void {
   if (!canRead(entity, caller)) throw roleRequired(entity, entity.access.read);

@@ -29,18 +29,6 @@ const Claims = z.looseObject({
   roles: z.array(z.unknown()).catch([]),
 });
 
-/** Throws `forbidden` unless the caller has one of the roles. */
-export function requireRole(caller: Caller, roles: readonly string[]): void {
-  if (roles.some((role) => caller.roles.includes(role))) return;
-  throw new RowkeyError(
-    'forbidden',
-    `The request requires one of these roles: ${roles.join(', ')}; the token has none of them.`,
-    {
-      accepted: roles.join(', '),
-    },
-  );
-}
-
 /**
  * Verifies bearer tokens of one identity provider. Its keys are fetched at first use and cached. Only RS256 is accepted,
  * which excludes `none` and a public key used as a shared secret.

@@ -1,4 +1,4 @@
-import { requireRole } from '../access/token.ts';
+import { requireRole } from '../access/rule.ts';
 import type { ClaimOwner, Entity, Values } from '../define/entity.ts';
 import { validateTexts } from '../define/validate/validation.ts';
 import { RowkeyError } from '../errors.ts';

@@ -1,6 +1,6 @@
 import type { HttpRequest, HttpResponseInit, InvocationContext } from '@azure/functions';
-import { requireWholeReader } from '../access/rule.ts';
-import { type Caller, requireRole } from '../access/token.ts';
+import { requireRole, requireWholeReader } from '../access/rule.ts';
+import type { Caller } from '../access/token.ts';
 import { collectChanges } from '../engine/note-change.ts';
 import { RowkeyError } from '../errors.ts';
 import { type Cost, measureCost } from '../storage/cost.ts';

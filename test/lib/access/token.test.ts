@@ -13,7 +13,7 @@ import {
   UnsecuredJWT,
 } from 'jose';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type Authenticate, createAuthenticator, requireRole } from '../../../lib/access/token.ts';
+import { type Authenticate, createAuthenticator } from '../../../lib/access/token.ts';
 import { RowkeyError } from '../../../lib/errors.ts';
 import {
   type LocalIdentityProvider,
@@ -197,16 +197,4 @@ test('returns identity-unavailable if the keys of the provider cannot be read', 
   const wrong = createAuthenticator({ ...provider, jwksUri: `${provider.issuer}/nothing` }, model);
   await expect(wrong(good)).rejects.toMatchObject({ code: 'identity-unavailable' });
   await expect(gone('Bearer x')).rejects.toMatchObject({ code: 'unauthenticated' });
-});
-
-test('requires at least one of the listed roles', () => {
-  const caller = { subject: 'somebody', roles: ['reader'] as const, claims: {} };
-  expect(() => requireRole(caller, ['hr', 'reader'])).not.toThrow();
-  expect(() => requireRole(caller, ['hr', 'operator'])).toThrow(
-    expect.objectContaining({
-      code: 'forbidden',
-      message: 'The request requires one of these roles: hr, operator; the token has none of them.',
-    }),
-  );
-  expect(() => requireRole(caller, [])).toThrow(expect.objectContaining({ code: 'forbidden' }));
 });
