@@ -5,7 +5,7 @@ import type { Reserved } from './define/validate/validate-model.ts';
 import { POISON_TABLE } from './engine/consume/poison.ts';
 import { operations } from './engine/transfer/operation.ts';
 import { resourcesOf } from './operations/resources.ts';
-import { LIST } from './patterns/member-list.ts';
+import { LIST } from './pattern-helpers/member-list.ts';
 import { patterns } from './patterns/patterns.ts';
 
 /** What a model needs from the rooms above lib/define joins it here; lib/define imports none of them. */

@@ -13,7 +13,7 @@ import { consumeIntent, consumeTransfer } from '../lib/engine/consume/consume.ts
 import { type Message, POISON_TABLE } from '../lib/engine/consume/poison.ts';
 import { createEngine, type Engine, type Timing } from '../lib/engine/engine.ts';
 import { resourcesOf } from '../lib/operations/resources.ts';
-import { membersOf, readList } from '../lib/patterns/member-list.ts';
+import { membersOf, readList } from '../lib/pattern-helpers/member-list.ts';
 import { localKeyRing, rotateLocalKey } from '../lib/storage/local-key-ring.ts';
 import { provision } from '../lib/storage/provision.ts';
 import { openStorage, type Storage } from '../lib/storage/storage.ts';

@@ -2,7 +2,7 @@ import { requireRole } from '../access/rule.ts';
 import type { ClaimOwner, Entity, Values } from '../define/entity.ts';
 import { validateTexts } from '../define/validate/validation.ts';
 import { RowkeyError } from '../errors.ts';
-import { indexFields, readByReference } from '../patterns/read-through-index.ts';
+import { indexFields, readByReference } from '../pattern-helpers/read-through-index.ts';
 import type { RequestContext } from './route.ts';
 
 /**

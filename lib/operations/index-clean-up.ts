@@ -7,7 +7,7 @@ import { patternsOf } from '../define/link-entities.ts';
 import type { Engine } from '../engine/engine.ts';
 import { ANY_ROWS } from '../engine/read/page-length.ts';
 import { RowkeyError } from '../errors.ts';
-import { dropList } from '../patterns/member-list.ts';
+import { dropList } from '../pattern-helpers/member-list.ts';
 import { patterns } from '../patterns/patterns.ts';
 import { dropTable } from '../storage/provision.ts';
 import { type Row, scanTable, tryAction } from '../storage/rows.ts';

@@ -4,7 +4,7 @@ import { POISON_TABLE } from '../engine/consume/poison.ts';
 import { SYSTEM_TABLE } from '../engine/read/continuation.ts';
 import { INDEX_CHANGES_QUEUE, TRANSFERS_QUEUE } from '../engine/reconcile/intent.ts';
 import { operations } from '../engine/transfer/operation.ts';
-import { ARRIVALS_CONTAINER } from '../patterns/attachment.ts';
+import { ARRIVALS_CONTAINER } from '../pattern-helpers/attachment.ts';
 import { tablesToCome } from '../patterns/high-volume-delete.ts';
 import type { Resources } from '../storage/provision.ts';
 import { AUDIT_CONTAINER } from './audit-log.ts';

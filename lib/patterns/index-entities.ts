@@ -16,8 +16,7 @@ import {
 import { buildKey, parseKey } from '../define/keys/key-template.ts';
 import type { Pattern, RemoteIndex } from '../define/pattern.ts';
 import { readValues, repairEntry, repairSibling } from '../engine/reconcile/repair.ts';
-import { type Address, type Row, tryAction } from '../storage/rows.ts';
-import { settleMember } from './list-upkeep.ts';
+import { settleMember } from '../pattern-helpers/list-upkeep.ts';
 import {
   dropList,
   emptyLostList,
@@ -28,7 +27,8 @@ import {
   readAnyList,
   readList,
   toStoredList,
-} from './member-list.ts';
+} from '../pattern-helpers/member-list.ts';
+import { type Address, type Row, tryAction } from '../storage/rows.ts';
 
 /**
  * Index entities pattern: one row lists the entities that share a value. A list in the entities' own partition changes in

@@ -11,7 +11,7 @@ import {
   smallFields,
 } from '../engine/read/retrieve.ts';
 import type { Stored } from '../engine/write/entity-store.ts';
-import { isOfMany, readByCopies, readByCopy, readByList } from '../patterns/read-through-index.ts';
+import { isOfMany, readByCopies, readByCopy, readByList } from '../pattern-helpers/read-through-index.ts';
 import { openList, openValues, type View } from './view.ts';
 
 /** Reads as a caller gets them, over HTTP or in process: opened, and without the fields that the caller may not see. */

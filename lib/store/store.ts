@@ -7,8 +7,8 @@ import { type Page, type PageOptions, readEntity } from '../engine/read/retrieve
 import { createOnce } from '../engine/write/create-once.ts';
 import { deleteEntity, patchEntity, replaceEntity, type Stored } from '../engine/write/entity-store.ts';
 import { RowkeyError } from '../errors.ts';
+import { indexFields } from '../pattern-helpers/read-through-index.ts';
 import { deleteSeries, increment, readSeries, setCounts, toSlot } from '../patterns/data-series.ts';
-import { indexFields } from '../patterns/read-through-index.ts';
 import { isListing, readIndexPage, readOneWithChildren, readRangePage, readThroughIndex } from './read.ts';
 import { toRequestId } from './request-id.ts';
 import type { Entities, Store } from './store-types.ts';

@@ -3,7 +3,7 @@ import { type Entity, omit, type Values } from '../define/entity.ts';
 import type { Engine } from '../engine/engine.ts';
 import { toPlain } from '../engine/write/stored-values.ts';
 import { RowkeyError } from '../errors.ts';
-import { BlobGone } from '../patterns/large-entities.ts';
+import { BlobGone } from '../pattern-helpers/text-blobs.ts';
 
 /** How entities are read from storage for one reader. */
 export interface View {

@@ -10,7 +10,7 @@ import { type Entity, omit, type Values } from '../../lib/define/entity.ts';
 import { RowkeyError } from '../../lib/errors.ts';
 import { Problem } from '../../lib/http/problem.ts';
 import { pathTo } from '../../lib/http/route.ts';
-import { checkFile } from '../../lib/patterns/attachment.ts';
+import { checkFile } from '../../lib/pattern-helpers/attachment.ts';
 import { run } from '../cli/command.ts';
 import { type ImportRow, readCsv } from '../cli/csv-rows.ts';
 import { readNdjson } from '../cli/ndjson-rows.ts';

@@ -29,7 +29,7 @@ export const GUIDE_PATTERNS: readonly GuidePattern[] = [
     modules: [
       'lib/patterns/inter-partition-index.ts',
       'lib/engine/write/unique-claim.ts',
-      'lib/patterns/read-through-index.ts',
+      'lib/pattern-helpers/read-through-index.ts',
     ],
     tests: ['test/scenarios/keeping-indexes.test.ts', 'test/scenarios/overtaken-reconcilers.test.ts'],
   },
@@ -37,7 +37,7 @@ export const GUIDE_PATTERNS: readonly GuidePattern[] = [
     name: 'The three index-table shapes, and composite keys',
     about:
       'An index holds full copies, references (a second lookup per read), or some fields. A composite key supports a lookup by two values. A list produces one row per element. A date is spread over buckets, so that no partition receives all writes of a day.',
-    modules: ['lib/define/indexes.ts', 'lib/define/keys/index-entries.ts', 'lib/patterns/read-through-index.ts'],
+    modules: ['lib/define/indexes.ts', 'lib/define/keys/index-entries.ts', 'lib/pattern-helpers/read-through-index.ts'],
     tests: ['test/scenarios/index-table-shapes.test.ts'],
   },
   {
@@ -65,7 +65,11 @@ export const GUIDE_PATTERNS: readonly GuidePattern[] = [
     name: 'Index entities',
     about:
       'One row lists the entities that share a value. In the partition of the entity, the row changes in the same transaction; in another partition, it changes afterwards. A list that is too long for its row moves to a blob, and back when it shrinks. Readers get the same result.',
-    modules: ['lib/patterns/index-entities.ts', 'lib/patterns/member-list.ts', 'lib/patterns/list-upkeep.ts'],
+    modules: [
+      'lib/patterns/index-entities.ts',
+      'lib/pattern-helpers/member-list.ts',
+      'lib/pattern-helpers/list-upkeep.ts',
+    ],
     tests: ['test/scenarios/long-lists.test.ts', 'test/scenarios/keeping-indexes.test.ts'],
   },
   {
@@ -120,7 +124,11 @@ export const GUIDE_PATTERNS: readonly GuidePattern[] = [
     name: 'Large entities',
     about:
       'A file is stored as a blob. The blob is written before the entity refers to it, and deleted after the reference is removed. A timer deletes blobs that a crash left behind. The type is detected from the bytes. A client may [upload it directly to storage](access.md#upload-a-file).',
-    modules: ['lib/patterns/attachment.ts', 'lib/patterns/large-entities.ts', 'lib/operations/collect-orphans.ts'],
+    modules: [
+      'lib/pattern-helpers/attachment.ts',
+      'lib/patterns/large-entities.ts',
+      'lib/operations/collect-orphans.ts',
+    ],
     tests: ['test/scenarios/large-entities.test.ts', 'test/scenarios/files-and-secrets.test.ts'],
   },
   {

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { model } from '../../lib/model/model.ts';
 import { AUDIT_CONTAINER } from '../../lib/operations/audit-log.ts';
 import { resourcesOf } from '../../lib/operations/resources.ts';
-import { ARRIVALS_CONTAINER } from '../../lib/patterns/attachment.ts';
+import { ARRIVALS_CONTAINER } from '../../lib/pattern-helpers/attachment.ts';
 import { formatInfraModel, MODEL_FILE } from '../../local/commands/infra-model.ts';
 import { resources, theDeclaration, theResource, valueAt } from './bicep.ts';
 

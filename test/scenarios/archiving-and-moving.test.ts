@@ -12,7 +12,7 @@ import { MESSAGE_VERSION } from '../../lib/engine/reconcile/intent.ts';
 import { readOperation } from '../../lib/engine/transfer/operation.ts';
 import { requestArchive, requestMove, runTransfer, type Transfer } from '../../lib/engine/transfer/transfer.ts';
 import { createEntity, deleteEntity, patchEntity } from '../../lib/engine/write/entity-store.ts';
-import { putAttachment } from '../../lib/patterns/attachment.ts';
+import { putAttachment } from '../../lib/pattern-helpers/attachment.ts';
 import { interruptedHttpClient } from '../faulty-http-client.ts';
 import { deploy } from '../fixtures/deploy.ts';
 import { departments, employees, reviews } from '../fixtures/model.ts';

@@ -7,7 +7,7 @@ import { putEntities } from '../../lib/engine/write/entity-batch.ts';
 import { createEntity, deleteEntity, patchEntity, replaceEntity } from '../../lib/engine/write/entity-store.ts';
 import type { RowkeyError } from '../../lib/errors.ts';
 import { toProblem } from '../../lib/http/problem.ts';
-import { readByCopy } from '../../lib/patterns/read-through-index.ts';
+import { readByCopy } from '../../lib/pattern-helpers/read-through-index.ts';
 import { dropTable } from '../../lib/storage/provision.ts';
 import { deploy } from '../fixtures/deploy.ts';
 import { expectIndexesToAgree, openWorld, rowsOf, type World } from '../world.ts';

@@ -6,7 +6,7 @@ import { type InterPartitionIndex, type IntraPartitionIndex, intraPartitionIndex
 import { readEntities, readEntity } from '../../lib/engine/read/retrieve.ts';
 import { putEntities } from '../../lib/engine/write/entity-batch.ts';
 import { createEntity, deleteEntity, patchEntity, replaceEntity } from '../../lib/engine/write/entity-store.ts';
-import { indexFields, readByCopies, readByCopy } from '../../lib/patterns/read-through-index.ts';
+import { indexFields, readByCopies, readByCopy } from '../../lib/pattern-helpers/read-through-index.ts';
 import { measureCost } from '../../lib/storage/cost.ts';
 import { deploy } from '../fixtures/deploy.ts';
 import { customers, movies, orders } from '../fixtures/model.ts';

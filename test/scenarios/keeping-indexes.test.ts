@@ -12,7 +12,7 @@ import { consumeIntent } from '../../lib/engine/consume/consume.ts';
 import { readEntity } from '../../lib/engine/read/retrieve.ts';
 import { createEntity, deleteEntity, patchEntity, replaceEntity } from '../../lib/engine/write/entity-store.ts';
 import { verifyPage } from '../../lib/operations/verify.ts';
-import { readByCopy, readByList } from '../../lib/patterns/read-through-index.ts';
+import { readByCopy, readByList } from '../../lib/pattern-helpers/read-through-index.ts';
 import { measureCost } from '../../lib/storage/cost.ts';
 import { readRow } from '../../lib/storage/rows.ts';
 import { deploy } from '../fixtures/deploy.ts';

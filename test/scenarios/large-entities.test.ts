@@ -14,8 +14,8 @@ import {
   putAttachment,
   readAttachment,
   removeAttachment,
-} from '../../lib/patterns/attachment.ts';
-import { BlobGone } from '../../lib/patterns/large-entities.ts';
+} from '../../lib/pattern-helpers/attachment.ts';
+import { BlobGone } from '../../lib/pattern-helpers/text-blobs.ts';
 import { blobUploadUrl } from '../../lib/storage/blob-sas.ts';
 import { measureCost } from '../../lib/storage/cost.ts';
 import { DAY_MS } from '../../lib/time.ts';

@@ -8,8 +8,8 @@ import { type BatchOutcome, putEntities } from '../../lib/engine/write/entity-ba
 import { createEntity, deleteEntity, patchEntity } from '../../lib/engine/write/entity-store.ts';
 import { RowkeyError } from '../../lib/errors.ts';
 import { collectOrphans } from '../../lib/operations/collect-orphans.ts';
-import { membersOf, readList } from '../../lib/patterns/member-list.ts';
-import { readByList } from '../../lib/patterns/read-through-index.ts';
+import { membersOf, readList } from '../../lib/pattern-helpers/member-list.ts';
+import { readByList } from '../../lib/pattern-helpers/read-through-index.ts';
 import { readRow } from '../../lib/storage/rows.ts';
 import { FAULTS, faultyHttpClient } from '../faulty-http-client.ts';
 import { deploy } from '../fixtures/deploy.ts';

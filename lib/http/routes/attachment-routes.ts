@@ -17,7 +17,7 @@ import {
   putAttachment,
   readAttachment,
   removeAttachment,
-} from '../../patterns/attachment.ts';
+} from '../../pattern-helpers/attachment.ts';
 import { blobUploadUrl, UPLOAD_PERMISSIONS } from '../../storage/blob-sas.ts';
 import { countGrant } from '../../telemetry/metrics.ts';
 import { readKey, toEntityPath } from '../entity-key.ts';

@@ -2,7 +2,7 @@ import { rolesToReadBy } from '../../access/rule.ts';
 import type { Entity } from '../../define/entity.ts';
 import type { Index } from '../../define/indexes.ts';
 import { readableSchema, validateTexts } from '../../define/validate/validation.ts';
-import { indexFields } from '../../patterns/read-through-index.ts';
+import { indexFields } from '../../pattern-helpers/read-through-index.ts';
 import { isListing, readIndexPage, readThroughIndex } from '../../store/read.ts';
 import { toEntityPath } from '../entity-key.ts';
 import { describeList, presentPage, readSelect, SELECT } from '../entity-list.ts';

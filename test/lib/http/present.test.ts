@@ -7,7 +7,7 @@ import { createEntity } from '../../../lib/engine/write/entity-store.ts';
 import { readSelect } from '../../../lib/http/entity-list.ts';
 import { presentToWriter, toView } from '../../../lib/http/present.ts';
 import type { App } from '../../../lib/http/route.ts';
-import { BlobGone } from '../../../lib/patterns/large-entities.ts';
+import { BlobGone } from '../../../lib/pattern-helpers/text-blobs.ts';
 import { openList, openValues, openWithGaps } from '../../../lib/store/view.ts';
 import { deploy } from '../../fixtures/deploy.ts';
 import { openWorld, type World } from '../../world.ts';

@@ -5,7 +5,7 @@ import { noteChange } from '../../../lib/engine/note-change.ts';
 import { RowkeyError } from '../../../lib/errors.ts';
 import { respondWith } from '../../../lib/http/respond.ts';
 import type { App, Route } from '../../../lib/http/route.ts';
-import { BlobGone } from '../../../lib/patterns/large-entities.ts';
+import { BlobGone } from '../../../lib/pattern-helpers/text-blobs.ts';
 import { type TestRequest, testApp, testInvocation, testRequest, testRoute } from './request.ts';
 
 const app = testApp(import.meta.url);

@@ -5,7 +5,7 @@ import { type Snapshot, toProperties, toSnapshot } from '../../../../lib/define/
 import type { Entity, Values } from '../../../../lib/define/entity.ts';
 import { addressOf, indexEntriesOf } from '../../../../lib/define/keys/index-entries.ts';
 import { planPartition, siblingRowsOf } from '../../../../lib/engine/write/plan.ts';
-import { membersOf } from '../../../../lib/patterns/member-list.ts';
+import { membersOf } from '../../../../lib/pattern-helpers/member-list.ts';
 import type { Row } from '../../../../lib/storage/rows.ts';
 import { departments, employees } from '../../../fixtures/model.ts';
 

@@ -2,7 +2,7 @@ import { isInBlob } from '../define/codec/reference.ts';
 import { RowkeyError } from '../errors.ts';
 import { type Action, type Address, type Row, readRow, tryAction } from '../storage/rows.ts';
 import type { Storage } from '../storage/storage.ts';
-import { BlobGone, dropText, loadText, storeText } from './large-entities.ts';
+import { BlobGone, dropText, loadText, storeText } from './text-blobs.ts';
 
 /**
  * Index entities pattern: a row lists the entities that share a value. A list that does not fit into one property is in a blob

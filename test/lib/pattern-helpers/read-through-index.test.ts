@@ -12,7 +12,7 @@ import {
 import type { Engine } from '../../../lib/engine/engine.ts';
 import type { Page } from '../../../lib/engine/read/retrieve.ts';
 import { createEntity } from '../../../lib/engine/write/entity-store.ts';
-import { type IndexPageOptions, readByCopies, readByList } from '../../../lib/patterns/read-through-index.ts';
+import { type IndexPageOptions, readByCopies, readByList } from '../../../lib/pattern-helpers/read-through-index.ts';
 import { submit } from '../../../lib/storage/rows.ts';
 import { deploy } from '../../fixtures/deploy.ts';
 import { openWorld } from '../../world.ts';

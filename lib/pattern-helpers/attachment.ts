@@ -11,7 +11,7 @@ import { entityError, RowkeyError } from '../errors.ts';
 import { type BlobAddress, blobLength, deleteBlob, readBlob, writeBlob } from '../storage/blobs.ts';
 import type { Address } from '../storage/rows.ts';
 import { inPattern } from '../telemetry/span.ts';
-import { createBlobName, readBytes, sha256, toReferrer } from './large-entities.ts';
+import { createBlobName, readBytes, sha256, toReferrer } from './text-blobs.ts';
 
 /**
  * Large entities pattern, for files: an employee's photo is a blob, and the entity has the name, the type and the size of the

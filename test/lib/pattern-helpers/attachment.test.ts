@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { z } from 'zod';
 import { defineEntity } from '../../../lib/define/define-entity.ts';
 import { createEntity } from '../../../lib/engine/write/entity-store.ts';
-import { acceptFile, announceFile } from '../../../lib/patterns/attachment.ts';
+import { acceptFile, announceFile } from '../../../lib/pattern-helpers/attachment.ts';
 import { blobUploadUrl } from '../../../lib/storage/blob-sas.ts';
 import { deploy } from '../../fixtures/deploy.ts';
 import { openWorld } from '../../world.ts';
