@@ -1,4 +1,5 @@
 import type { app as functionsApp, InvocationContext } from '@azure/functions';
+import type { Entity } from './define/entity.ts';
 import type { Pattern } from './define/pattern.ts';
 import { consumeIntent, consumeTransfer } from './engine/consume/consume.ts';
 import { toMessage } from './engine/consume/queue-message.ts';
@@ -112,7 +113,7 @@ export const TIMERS: Readonly<Record<string, Timer>> = {
 };
 
 /** The timer of a pattern, for all entities that use the pattern. */
-function timerOf({ isUsed, timer }: Pattern): [string, Timer][] {
+function timerOf({ isUsed, timer }: Pattern<Entity>): [string, Timer][] {
   if (!timer) return [];
   const run: Timer['run'] = async (runtime, context) => {
     const engine = await runtime.readyEngine(context);

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'vitest';
-import type { Entity, Values } from '../lib/define/entity.ts';
+import type { Entity } from '../lib/define/entity.ts';
+import type { Values } from '../lib/define/values.ts';
 import type { Storage } from '../lib/storage/storage.ts';
 import { customers, employees } from './fixtures/model.ts';
 import { expectIndexesToAgree, rowsOf } from './world.ts';

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { canWriteThroughGrant, type Entity } from '../define/entity.ts';
 import { RowkeyError } from '../errors.ts';
 import type { Address } from '../storage/rows.ts';
-import type { TableSasRequest } from '../storage/table-sas-signer.ts';
+import type { TableSasRequest } from '../storage/table-sas.ts';
 import { validityAt } from './validity.ts';
 
 /**

@@ -1,6 +1,6 @@
 import type { Action, Address, Properties, Row } from '../storage/rows.ts';
-import type { Snapshot } from './codec/entity-codec.ts';
-import type { Values } from './entity.ts';
+import type { Snapshot } from './codec/snapshot.ts';
+import type { Values } from './values.ts';
 
 /** A change of one entity, and what a plan makes of the changes of one partition. */
 

@@ -1,12 +1,13 @@
 import type { z } from 'zod';
 import { Attachment, type AttachmentDeclaration } from './codec/reference.ts';
-import type { Access, ColumnType, DeclaredEntity, Period, Values } from './entity.ts';
+import type { Access, ColumnType, DeclaredEntity, Period } from './entity.ts';
 import { frozenCopy } from './frozen-copy.ts';
 import type { Index } from './indexes.ts';
 import { compileTemplate, type FieldsOf } from './keys/key-template.ts';
 import type { Typed } from './typed.ts';
 import { type FieldSchema, fieldSchemas } from './validate/field-schema.ts';
 import { validationErrors } from './validate/validate-entity.ts';
+import type { Values } from './values.ts';
 import { withoutPrototype } from './without-prototype.ts';
 
 /** A template whose fields are all in the schema, or a sentence that says which is not: the compiler shows it. */

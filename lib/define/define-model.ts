@@ -54,7 +54,7 @@ interface ModelShape<Declared extends readonly DeclaredEntity[]> {
 /** Validates and links a model. Throws a plain error with a sentence for everything that is wrong with it. */
 export function linkModel<const Declared extends readonly DeclaredEntity[]>(
   { entities, roles, operatorRole }: ModelShape<Declared>,
-  { reserved, patterns }: { readonly reserved: Reserved; readonly patterns: readonly Pattern[] },
+  { reserved, patterns }: { readonly reserved: Reserved; readonly patterns: readonly Pattern<Entity>[] },
 ): Model<Declared> {
   const errors = validateModel({ entities, roles, operatorRole }, reserved);
   refuse(errors);

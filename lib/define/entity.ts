@@ -4,9 +4,7 @@ import type { Index } from './indexes.ts';
 import type { CalendarUnit } from './keys/calendar.ts';
 import type { KeyTemplate } from './keys/key-template.ts';
 import type { Pattern } from './pattern.ts';
-
-/** The fields of an entity as its schema parsed them. */
-export type Values = Readonly<Record<string, unknown>>;
+import type { Values } from './values.ts';
 
 export interface Access<Field extends string = string, Role extends string = string, Through = DeclaredEntity> {
   readonly read: readonly Role[];
@@ -106,7 +104,7 @@ export interface DeclaredEntity<
 /** What `defineModel` adds: references to the other entities of the model, in both directions. */
 interface Links {
   /** The patterns that the entity uses, in the order of lib/patterns/patterns.ts. */
-  readonly patterns: readonly Pattern[];
+  readonly patterns: readonly Pattern<Entity>[];
   /** An entity that is only read and deleted. */
   readonly archive: Entity | undefined;
   readonly denormalized: readonly Denormalized[];
@@ -141,18 +139,6 @@ export type ColumnType = 'String' | 'Boolean' | 'Int32' | 'Int64' | 'Double' | '
 /** All of them, and the archives of those that have one. */
 export function withArchives(entities: readonly Entity[]): Entity[] {
   return entities.flatMap((entity) => (entity.archive ? [entity, entity.archive] : [entity]));
-}
-
-/** Those of the fields that have a value. */
-export function pick(values: Values, fields: readonly string[]): Values {
-  return Object.fromEntries(
-    fields.filter((field) => values[field] !== undefined).map((field) => [field, values[field]]),
-  );
-}
-
-/** All but those of the fields. */
-export function omit(values: Values, fields: readonly string[]): Values {
-  return Object.fromEntries(Object.entries(values).filter(([field]) => !fields.includes(field)));
 }
 
 /** Whether the row is all there is of the entity, so that writing it past the API leaves nothing behind that disagrees. */

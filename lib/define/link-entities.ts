@@ -5,7 +5,7 @@ import { withoutPrototype } from './without-prototype.ts';
 
 /** An entity whose references are still being filled in. */
 interface Draft extends Entity {
-  patterns: readonly Pattern[];
+  patterns: readonly Pattern<Entity>[];
   archive: Entity | undefined;
   counts: Readonly<Record<string, Entity>>;
   childOf: Entity | undefined;
@@ -21,7 +21,10 @@ interface Draft extends Entity {
  * as they are, so that one of them may be in several models. Throws for a reference to an entity that is not among them:
  * `validateModel` says so in a sentence.
  */
-export function linkEntities(declared: readonly DeclaredEntity[], patterns: readonly Pattern[]): readonly Entity[] {
+export function linkEntities(
+  declared: readonly DeclaredEntity[],
+  patterns: readonly Pattern<Entity>[],
+): readonly Entity[] {
   const drafts = new Map(declared.map((declaration) => [declaration.name, draftOf(declaration)]));
   const find = ({ name }: DeclaredEntity): Draft => {
     const found = drafts.get(name);
@@ -38,7 +41,7 @@ export function linkEntities(declared: readonly DeclaredEntity[], patterns: read
 }
 
 /** The patterns that an entity uses: each entity of a model has them in `patterns`. */
-export function patternsOf(entity: Entity, patterns: readonly Pattern[]): readonly Pattern[] {
+export function patternsOf(entity: Entity, patterns: readonly Pattern<Entity>[]): readonly Pattern<Entity>[] {
   return Object.freeze(patterns.filter((pattern) => pattern.isUsed(entity)));
 }
 
@@ -85,7 +88,7 @@ function addReferences(draft: Draft, declaration: DeclaredEntity, find: (other: 
 }
 
 /** Entities that are only read and deleted, under the key that they had. */
-function archiveOf(entity: Entity, table: string, patterns: readonly Pattern[]): Entity {
+function archiveOf(entity: Entity, table: string, patterns: readonly Pattern<Entity>[]): Entity {
   const { own: _, ...access } = entity.access;
   const archive: Entity = {
     ...entity,

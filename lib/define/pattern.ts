@@ -2,21 +2,21 @@ import type { BlobAddress } from '../storage/blobs.ts';
 import type { Action, Address, Properties, Row } from '../storage/rows.ts';
 import type { Storage } from '../storage/storage.ts';
 import type { CarriedRows, Change, PlanDraft } from './change.ts';
-import type { Live } from './codec/entity-codec.ts';
-import type { Engine, Hold } from './engine.ts';
-import type { Entity, Values } from './entity.ts';
+import type { Live } from './codec/snapshot.ts';
+import type { Engine } from './engine.ts';
 import type { Suspicion } from './finding.ts';
-import type { IndexEntry } from './keys/index-entries.ts';
-import type { KeyTemplate } from './keys/key-template.ts';
+import type { RemoteIndex } from './remote-index.ts';
+import type { Values } from './values.ts';
 
 /**
  * One pattern of the design guide. The engine, the codec and the consistency check know no pattern by name: they call
  * the members below for each pattern that an entity uses, in the order of lib/patterns/patterns.ts. A new pattern is one
  * file in lib/patterns, one line in that list and one key of the declaration.
  *
- * All members but `isUsed` are called only for entities that use the pattern.
+ * All members but `isUsed` are called only for entities that use the pattern. `Entity` is always that of entity.ts, which lists its
+ * patterns; it is a parameter because the two files must not import each other.
  */
-export interface Pattern {
+export interface Pattern<Entity> {
   /** As the guide names it. */
   readonly name: string;
   /** True if the declaration of the entity uses the pattern, on whichever side of a relation the entity is. */
@@ -28,7 +28,7 @@ export interface Pattern {
   keptFields?(entity: Entity): readonly string[];
 
   /** How the codec stores fields that are not one property of their type. Pure. */
-  readonly columns?: ColumnForm;
+  readonly columns?: ColumnForm<Entity>;
   /** Fields whose stored value may be a reference: see `store` and `load`. */
   references?(entity: Entity): readonly string[];
   /** Called for each write, before it is planned: replaces values by references. `current` is what is stored now. */
@@ -85,14 +85,14 @@ export interface Pattern {
   };
 
   /** Work that a timer of the app does for all entities that use the pattern. */
-  readonly timer?: PatternTimer;
+  readonly timer?: PatternTimer<Entity>;
 
   /** How rows are judged that clients write straight to storage, if an entity is not one row of its fields. */
-  readonly rowForm?: RowForm;
+  readonly rowForm?: RowForm<Entity>;
 }
 
 /** How the rows of an entity are judged. */
-export interface RowForm {
+export interface RowForm<Entity> {
   /** The row key of the entity that a row belongs to. */
   entityRow(entity: Entity, row: string): string;
   /** Why a row is refused, or undefined for a row whose values are those of its keys. */
@@ -100,7 +100,7 @@ export interface RowForm {
 }
 
 /** How the codec stores some fields. */
-export interface ColumnForm {
+export interface ColumnForm<Entity> {
   /** The names of the properties that a field may be stored in; undefined for a field that the pattern leaves alone. */
   names(entity: Entity, field: string): readonly string[] | undefined;
   /** The properties of a value, or undefined for a value that the pattern leaves alone. Throws `too-large`. */
@@ -127,40 +127,6 @@ export interface SiblingForm {
   drop(storage: Storage, row: Pick<Row, 'properties'>): Promise<void>;
 }
 
-/**
- * Rows that an entity has in other partitions or tables. The engine keeps them in step with the entity by its eventual
- * transaction. Rows that only one entity writes are owned; rows that several entities compete for are contested.
- */
-export interface RemoteIndex {
-  /** Unique within the entity. An intent names its entries by it. */
-  readonly name: string;
-  readonly table: string;
-  readonly partition: KeyTemplate;
-  readonly row: KeyTemplate;
-  /** A contested row is claimed before the entity group transaction and confirmed after it. */
-  readonly isContested: boolean;
-  /** The values to build keys from: once for each entry that an entity in this state has. */
-  selections(values: Values): readonly Values[];
-  /** What the row of an entry holds, unless the row is a list. */
-  properties?(values: Values): Properties;
-  readonly list?: ListForm;
-}
-
-/** Entries that are members of a list: one row for several entities. */
-export interface ListForm {
-  /** What the list holds of each entity. */
-  readonly member: KeyTemplate;
-  /** Makes the list hold a member or not. False if the list changed meanwhile. */
-  settle(
-    storage: Storage,
-    entry: IndexEntry,
-    wanted: { readonly wanted: boolean; readonly hold: Hold },
-  ): Promise<boolean>;
-  holds(row: Row | undefined, member: string): boolean;
-  /** Before a repair: makes a list that can be read of one that cannot. False if the list changed meanwhile. */
-  restore(storage: Storage, entry: IndexEntry): Promise<boolean>;
-}
-
 /** What is checked: an entity, or, with `only`, its entries of this index alone. */
 export interface VerifySubject {
   readonly address: Address;
@@ -168,7 +134,7 @@ export interface VerifySubject {
   readonly only: string | undefined;
 }
 
-export interface PatternTimer {
+export interface PatternTimer<Entity> {
   /** Unique within the app. */
   readonly name: string;
   /** Six fields, as Azure Functions reads them, in UTC. */

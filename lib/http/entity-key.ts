@@ -1,5 +1,6 @@
-import type { Entity, Values } from '../define/entity.ts';
+import type { Entity } from '../define/entity.ts';
 import { validateTexts } from '../define/validate/validation.ts';
+import type { Values } from '../define/values.ts';
 import { pathTo, type RequestContext, toPathTemplate } from './route.ts';
 
 /** Reads the key of an entity from the path. Throws `invalid-input`. */

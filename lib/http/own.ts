@@ -1,6 +1,7 @@
 import { requireRole } from '../access/rule.ts';
-import type { ClaimOwner, Entity, Values } from '../define/entity.ts';
+import type { ClaimOwner, Entity } from '../define/entity.ts';
 import { validateTexts } from '../define/validate/validation.ts';
+import type { Values } from '../define/values.ts';
 import { RowkeyError } from '../errors.ts';
 import { indexFields, readByReference } from '../pattern-helpers/read-through-index.ts';
 import type { RequestContext } from './route.ts';

@@ -1,5 +1,6 @@
 import { canRead, hiddenFields } from '../access/rule.ts';
-import { type Entity, pick, type Values } from '../define/entity.ts';
+import type { Entity } from '../define/entity.ts';
+import { pick, type Values } from '../define/values.ts';
 import { openWithGaps, type View } from '../store/view.ts';
 import type { RequestContext } from './route.ts';
 

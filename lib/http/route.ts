@@ -4,7 +4,7 @@ import type { Entity } from '../define/entity.ts';
 import type { Log } from '../engine/consume/poison.ts';
 import type { Engine } from '../engine/engine.ts';
 import type { AuditLog } from '../operations/audit-log.ts';
-import type { TableSasSigner } from '../storage/table-sas-signer.ts';
+import type { TableSasSigner } from '../storage/table-sas.ts';
 
 export interface App {
   readonly engine: Engine;

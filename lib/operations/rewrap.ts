@@ -1,6 +1,7 @@
 import pMap from 'p-map';
 import { isSealed } from '../define/codec/reference.ts';
-import { type Entity, pick, type Values } from '../define/entity.ts';
+import type { Entity } from '../define/entity.ts';
+import { pick, type Values } from '../define/values.ts';
 import type { Engine } from '../engine/engine.ts';
 import type { Position } from '../engine/read/continuation.ts';
 import { type PageOptions, scanEntities } from '../engine/read/retrieve.ts';

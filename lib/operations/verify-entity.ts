@@ -1,7 +1,10 @@
-import { type Live, toSnapshot } from '../define/codec/entity-codec.ts';
-import type { Entity, Values } from '../define/entity.ts';
+import { toSnapshot } from '../define/codec/entity-codec.ts';
+import type { Live } from '../define/codec/snapshot.ts';
+import type { Entity } from '../define/entity.ts';
 import type { Suspicion } from '../define/finding.ts';
-import { type IndexEntry, indexEntriesOf, isContested, remoteIndexOf } from '../define/keys/index-entries.ts';
+import { indexEntriesOf, isContested, remoteIndexOf } from '../define/keys/index-entries.ts';
+import type { IndexEntry } from '../define/remote-index.ts';
+import type { Values } from '../define/values.ts';
 import type { Engine } from '../engine/engine.ts';
 import { sameCopy } from '../engine/reconcile/reconcile.ts';
 import { repairEntry, repairIntent } from '../engine/reconcile/repair.ts';

@@ -67,7 +67,7 @@ const REPAIR_ATTEMPTS = 5;
 /** True if the entity may become inconsistent or clients write it. Tables of periods are not checked. */
 export function canVerify(entity: Entity): boolean {
   if (isWrittenByClients(entity)) return !entity.period;
-  const isVerified = (pattern: Pattern) =>
+  const isVerified = (pattern: Pattern<Entity>) =>
     Boolean(pattern.verify || pattern.verifyPartition || pattern.remoteIndexes || pattern.blobs);
   return !entity.period && (entity.archive !== undefined || entity.patterns.some(isVerified));
 }

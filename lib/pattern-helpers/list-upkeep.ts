@@ -1,5 +1,5 @@
 import type { Hold } from '../define/engine.ts';
-import type { IndexEntry } from '../define/keys/index-entries.ts';
+import type { IndexEntry } from '../define/remote-index.ts';
 import { RowkeyError } from '../errors.ts';
 import { isExplaining } from '../storage/explain.ts';
 import { type Action, readRow, tryAction } from '../storage/rows.ts';

@@ -1,16 +1,11 @@
 import pMap from 'p-map';
 import { storedNames, toValues } from '../define/codec/entity-codec.ts';
-import { type Entity, omit, type Values } from '../define/entity.ts';
+import type { Entity } from '../define/entity.ts';
 import type { CopyIndex, Index, IndexEntity } from '../define/indexes.ts';
-import {
-  addressIfAny,
-  type IndexEntry,
-  indexEntriesOf,
-  isCopy,
-  isIndexed,
-  isUnique,
-} from '../define/keys/index-entries.ts';
+import { addressIfAny, indexEntriesOf, isCopy, isIndexed, isUnique } from '../define/keys/index-entries.ts';
 import { buildKey, buildKeys, parseKey, prefixRange } from '../define/keys/key-template.ts';
+import type { IndexEntry } from '../define/remote-index.ts';
+import { omit, type Values } from '../define/values.ts';
 import type { Engine } from '../engine/engine.ts';
 import { readBound, valuesLength, withinPage } from '../engine/read/page-length.ts';
 import type { Page, PageOptions } from '../engine/read/retrieve.ts';

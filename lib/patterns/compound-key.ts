@@ -1,11 +1,13 @@
 import pMap from 'p-map';
 import type { CarriedRows, Change, Siblings } from '../define/change.ts';
-import { liveValues, toProperties, toSnapshot } from '../define/codec/entity-codec.ts';
+import { toProperties, toSnapshot } from '../define/codec/entity-codec.ts';
+import { liveValues } from '../define/codec/snapshot.ts';
 import type { Engine } from '../define/engine.ts';
-import type { Entity, Values } from '../define/entity.ts';
+import type { Entity } from '../define/entity.ts';
 import { addressOf } from '../define/keys/index-entries.ts';
 import { buildKey, prefixOfChildren, rangeOfPrefix } from '../define/keys/key-template.ts';
 import type { Pattern } from '../define/pattern.ts';
+import type { Values } from '../define/values.ts';
 import { toPlaced } from '../engine/write/stored-values.ts';
 import { busy, RowkeyError } from '../errors.ts';
 import { type Action, type Address, type Row, readRange } from '../storage/rows.ts';
@@ -15,7 +17,7 @@ import { type Action, type Address, type Row, readRange } from '../storage/rows.
  * entity with its children. Each write of a child also writes its parent, under the parent's ETag, in the same transaction.
  * A delete, an archive or a move of the parent includes its children, so this conflict keeps it from missing a new child.
  */
-export const compoundKey: Pattern = {
+export const compoundKey: Pattern<Entity> = {
   name: 'compound key',
   isUsed: ({ childOf, children }) => childOf !== undefined || children.length > 0,
   leavesTombstone: true,

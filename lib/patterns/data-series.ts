@@ -1,8 +1,9 @@
 import { randomBytes } from 'node:crypto';
 import { fieldsToProperties } from '../define/codec/entity-codec.ts';
-import type { Entity, Slots, Values } from '../define/entity.ts';
+import type { Entity, Slots } from '../define/entity.ts';
 import { addressOf } from '../define/keys/index-entries.ts';
 import type { Pattern } from '../define/pattern.ts';
+import type { Values } from '../define/values.ts';
 import type { Engine } from '../engine/engine.ts';
 import { isUnknown, type NotedChange, noteChange, noted } from '../engine/note-change.ts';
 import { runExclusive } from '../engine/run-exclusive.ts';
@@ -18,7 +19,7 @@ import { backOff } from '../time.ts';
  * count is one merge and reading a chart is one get. Wide entities pattern: if one row cannot hold all counts, they are in
  * several rows, which are read concurrently and changed in one transaction.
  */
-export const dataSeries: Pattern = {
+export const dataSeries: Pattern<Entity> = {
   name: 'data series',
   isUsed: ({ series }) => series !== undefined,
   rowForm: {

@@ -1,11 +1,13 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Change, PlannedAction } from '../define/change.ts';
-import { liveValues, toProperties, toSnapshot } from '../define/codec/entity-codec.ts';
+import { toProperties, toSnapshot } from '../define/codec/entity-codec.ts';
+import { liveValues } from '../define/codec/snapshot.ts';
 import type { Engine } from '../define/engine.ts';
-import { type Denormalized, type Entity, omit, type Values } from '../define/entity.ts';
+import type { Denormalized, Entity } from '../define/entity.ts';
 import type { Suspicion } from '../define/finding.ts';
 import { buildKey } from '../define/keys/key-template.ts';
 import type { Pattern } from '../define/pattern.ts';
+import { omit, type Values } from '../define/values.ts';
 import { commit, EntityChanged } from '../engine/write/eventual-transaction.ts';
 import { RowkeyError } from '../errors.ts';
 import { readRow } from '../storage/rows.ts';
@@ -15,7 +17,7 @@ import { readRow } from '../storage/rows.ts';
  * both. Source and copies change in one entity group transaction. The source stores the row key of its copy
  * (`DenormalizedTo`), so entities that are not copied cost no extra read.
  */
-export const denormalization: Pattern = {
+export const denormalization: Pattern<Entity> = {
   name: 'denormalization',
   isUsed: ({ denormalized, dependents }) => denormalized.length > 0 || dependents.length > 0,
   keptFields: listCopiedFields,
@@ -108,7 +110,7 @@ function listCopiedFields({ denormalized }: Entity): string[] {
 function planDependents(
   entity: Entity,
   { before, after }: Change,
-  siblings: Parameters<NonNullable<Pattern['plan']>>[2]['siblings'],
+  siblings: Parameters<NonNullable<Pattern<Entity>['plan']>>[2]['siblings'],
 ): PlannedAction[] {
   if (before.state !== 'live' || !before.system.DenormalizedTo) return [];
   const found = siblings.get(before.system.DenormalizedTo);

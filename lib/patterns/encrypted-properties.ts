@@ -3,9 +3,10 @@ import { LRUCache } from 'lru-cache';
 import { MAX_STRING_LENGTH } from '../define/codec/entity-codec.ts';
 import { isSealed, ReferenceBroken, type Sealed } from '../define/codec/reference.ts';
 import type { Engine } from '../define/engine.ts';
-import { type Entity, pick, type Values } from '../define/entity.ts';
+import type { Entity } from '../define/entity.ts';
 import { addressOf } from '../define/keys/index-entries.ts';
 import type { Pattern } from '../define/pattern.ts';
+import { pick, type Values } from '../define/values.ts';
 import { RowkeyError } from '../errors.ts';
 import { type KeyRing, UnwrapFailed } from '../storage/key-ring.ts';
 import { MINUTE_MS } from '../time.ts';
@@ -17,7 +18,7 @@ import { MINUTE_MS } from '../time.ts';
  *
  *   v1.{id of the wrapping key}.{wrapped data key}.{nonce}.{ciphertext and tag}     each base64url
  */
-export const encryptedProperties: Pattern = {
+export const encryptedProperties: Pattern<Entity> = {
   name: 'encrypted properties',
   isUsed: ({ encrypted }) => encrypted.length > 0,
   references: ({ encrypted }) => encrypted,

@@ -1,17 +1,13 @@
 import { toValues } from '../define/codec/entity-codec.ts';
 import type { Engine } from '../define/engine.ts';
-import { type Entity, isWrittenByClients, pick } from '../define/entity.ts';
+import { type Entity, isWrittenByClients } from '../define/entity.ts';
 import { addPeriods, periodOf } from '../define/keys/calendar.ts';
-import {
-  addressIfAny,
-  copyProperties,
-  type IndexEntry,
-  indexEntriesOf,
-  isSameEntry,
-} from '../define/keys/index-entries.ts';
+import { addressIfAny, copyProperties, indexEntriesOf, isSameEntry } from '../define/keys/index-entries.ts';
 import { compileTemplate } from '../define/keys/key-template.ts';
-import type { Pattern, RemoteIndex } from '../define/pattern.ts';
+import type { Pattern } from '../define/pattern.ts';
+import type { IndexEntry, RemoteIndex } from '../define/remote-index.ts';
 import { fieldSchemas } from '../define/validate/field-schema.ts';
+import { pick } from '../define/values.ts';
 import { repairEntry } from '../engine/reconcile/repair.ts';
 import { deleteEntity, readLive } from '../engine/write/entity-store.ts';
 import { RowkeyError } from '../errors.ts';
@@ -28,7 +24,7 @@ import { inPattern } from '../telemetry/span.ts';
  * second change on one day costs nothing more. The entity decides, not the entry: it is deleted under the ETag with which
  * its clock was read, so an entity that changes meanwhile stays.
  */
-export const expiry: Pattern = {
+export const expiry: Pattern<Entity> = {
   name: 'expiry',
   isUsed: (entity) => entity.expiry !== undefined,
   validate: validationErrors,

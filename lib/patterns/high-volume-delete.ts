@@ -1,7 +1,8 @@
 import type { Engine } from '../define/engine.ts';
-import type { Entity, Values } from '../define/entity.ts';
+import type { Entity } from '../define/entity.ts';
 import { addPeriods, boundsOf, keptPeriods, periodOf, periodOfTable, tableOfPeriod } from '../define/keys/calendar.ts';
 import type { Pattern } from '../define/pattern.ts';
+import type { Values } from '../define/values.ts';
 import { unlessBeingDeleted } from '../engine/period-tables.ts';
 import { RowkeyError } from '../errors.ts';
 import { createTable, dropTable, listTables } from '../storage/provision.ts';
@@ -11,7 +12,7 @@ import { inPattern } from '../telemetry/span.ts';
  * High volume delete pattern: each calendar period has a table, so that all rows of a period are deleted in one storage
  * operation.
  */
-export const highVolumeDelete: Pattern = {
+export const highVolumeDelete: Pattern<Entity> = {
   name: 'high volume delete',
   isUsed: ({ period }) => period !== undefined,
   check: checkPeriod,

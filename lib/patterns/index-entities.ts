@@ -1,8 +1,8 @@
 import pMap from 'p-map';
 import type { Change } from '../define/change.ts';
-import { liveValues } from '../define/codec/entity-codec.ts';
+import { liveValues } from '../define/codec/snapshot.ts';
 import type { Engine } from '../define/engine.ts';
-import type { Entity, Values } from '../define/entity.ts';
+import type { Entity } from '../define/entity.ts';
 import type { Suspicion } from '../define/finding.ts';
 import type { IndexEntity } from '../define/indexes.ts';
 import {
@@ -14,7 +14,9 @@ import {
   selectIndexed,
 } from '../define/keys/index-entries.ts';
 import { buildKey, parseKey } from '../define/keys/key-template.ts';
-import type { Pattern, RemoteIndex } from '../define/pattern.ts';
+import type { Pattern } from '../define/pattern.ts';
+import type { RemoteIndex } from '../define/remote-index.ts';
+import type { Values } from '../define/values.ts';
 import { readValues, repairEntry, repairSibling } from '../engine/reconcile/repair.ts';
 import { settleMember } from '../pattern-helpers/list-upkeep.ts';
 import {
@@ -34,7 +36,7 @@ import { type Address, type Row, tryAction } from '../storage/rows.ts';
  * Index entities pattern: one row lists the entities that share a value. A list in the entities' own partition changes in
  * their entity group transaction, under its ETag; a list in another partition is kept by the eventual transaction.
  */
-export const indexEntities: Pattern = {
+export const indexEntities: Pattern<Entity> = {
   name: 'index entities',
   isUsed: ({ indexes }) => Object.values(indexes).some(({ kind }) => kind === 'index-entity'),
   leavesTombstone: true,

@@ -1,11 +1,12 @@
 import type { PlannedAction } from '../define/change.ts';
-import { liveValues } from '../define/codec/entity-codec.ts';
-import type { Entity, Values } from '../define/entity.ts';
+import { liveValues } from '../define/codec/snapshot.ts';
+import type { Entity } from '../define/entity.ts';
 import type { Suspicion } from '../define/finding.ts';
 import type { IntraPartitionIndex } from '../define/indexes.ts';
 import { copyProperties, isCopy, isIndexed, isRowOf } from '../define/keys/index-entries.ts';
 import { buildKey } from '../define/keys/key-template.ts';
 import type { Pattern } from '../define/pattern.ts';
+import type { Values } from '../define/values.ts';
 import { sameCopy } from '../engine/reconcile/reconcile.ts';
 import { readValues, repairSibling } from '../engine/reconcile/repair.ts';
 import { isOwnedBy } from '../engine/write/unique-claim.ts';
@@ -15,7 +16,7 @@ import { type Action, readRow, tryAction } from '../storage/rows.ts';
  * Intra-partition secondary index pattern: a copy of the entity in the same partition under another row key. Both change in
  * one entity group transaction.
  */
-export const intraPartitionIndexes: Pattern = {
+export const intraPartitionIndexes: Pattern<Entity> = {
   name: 'intra-partition secondary index',
   isUsed: (entity) => indexesOf(entity).length > 0,
   leavesTombstone: true,

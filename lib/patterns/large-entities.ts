@@ -1,9 +1,10 @@
 import { MAX_STRING_LENGTH, parseJson, tooLong } from '../define/codec/entity-codec.ts';
 import { Attachment, BLOB_PREFIX, isInBlob } from '../define/codec/reference.ts';
 import { splitText } from '../define/codec/split-text.ts';
-import type { Entity, Values } from '../define/entity.ts';
+import type { Entity } from '../define/entity.ts';
 import { addressOf } from '../define/keys/index-entries.ts';
 import type { Pattern } from '../define/pattern.ts';
+import type { Values } from '../define/values.ts';
 import {
   createBlobName,
   hasText,
@@ -23,7 +24,7 @@ import type { Storage } from '../storage/storage.ts';
  * before the row that refers to it. It is deleted after the row stops referring to it. So a reader never sees a part of a
  * value. A timer deletes the blobs that a crash leaves behind.
  */
-export const largeEntities: Pattern = {
+export const largeEntities: Pattern<Entity> = {
   name: 'large entities',
   isUsed: ({ large, attachments }) => large.length > 0 || Object.keys(attachments).length > 0,
   keptFields: ({ attachments }) => Object.keys(attachments),

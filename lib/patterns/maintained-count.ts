@@ -1,10 +1,12 @@
 import type { Change } from '../define/change.ts';
-import { liveValues, PLACEHOLDER, type Snapshot } from '../define/codec/entity-codec.ts';
+import { PLACEHOLDER } from '../define/codec/entity-codec.ts';
+import { liveValues, type Snapshot } from '../define/codec/snapshot.ts';
 import type { Engine } from '../define/engine.ts';
-import { type Entity, pick, type Values } from '../define/entity.ts';
+import type { Entity } from '../define/entity.ts';
 import type { Suspicion } from '../define/finding.ts';
 import { buildKey } from '../define/keys/key-template.ts';
 import type { Pattern } from '../define/pattern.ts';
+import { pick, type Values } from '../define/values.ts';
 import { type Action, type Properties, type Row, readRange, readRow, tryAction } from '../storage/rows.ts';
 
 /**
@@ -12,7 +14,7 @@ import { type Action, type Properties, type Row, readRange, readRow, tryAction }
  * the entity group transaction that creates or deletes a counted entity, so the count is exact. If the entity with the count
  * does not exist, a placeholder row under its key has the count.
  */
-export const maintainedCount: Pattern = {
+export const maintainedCount: Pattern<Entity> = {
   name: 'maintained count',
   isUsed: ({ counts, countedBy }) => countedBy.length > 0 || Object.keys(counts).length > 0,
   keptFields: listCountFields,

@@ -1,3 +1,4 @@
+import type { Entity } from '../define/entity.ts';
 import type { Pattern } from '../define/pattern.ts';
 import { compoundKey } from './compound-key.ts';
 import { dataSeries } from './data-series.ts';
@@ -12,7 +13,7 @@ import { largeEntities } from './large-entities.ts';
 import { maintainedCount } from './maintained-count.ts';
 
 /** All patterns, in the order in which the engine calls them. */
-export const patterns: readonly Pattern[] = [
+export const patterns: readonly Pattern<Entity>[] = [
   denormalization,
   maintainedCount,
   intraPartitionIndexes,

@@ -1,6 +1,5 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { z } from 'zod';
-import type { Action } from './rows.ts';
 
 const row = { table: z.string(), partition: z.string(), row: z.string() };
 
@@ -65,10 +64,4 @@ export function recordIfExplaining(step: () => Step): boolean {
   const steps = explanations.getStore();
   steps?.push(step());
   return steps !== undefined;
-}
-
-/** Describes an action without the values of its properties. */
-export function describeAction(action: Action): ExplainedAction {
-  const properties = action.kind === 'delete' ? [] : Object.keys(action.properties);
-  return { kind: action.kind, row: action.row, conditional: 'etag' in action && action.etag !== undefined, properties };
 }

@@ -1,6 +1,6 @@
 import type { TableClient, TableEntity, TransactionAction } from '@azure/data-tables';
 import { storageCall, unlessMissing, unlessRefused } from './errors.ts';
-import { describeAction, recordIfExplaining } from './explain.ts';
+import { type ExplainedAction, recordIfExplaining } from './explain.ts';
 import type { Storage } from './storage.ts';
 
 /** A stored row. Its properties have the types of the tables SDK. */
@@ -280,4 +280,10 @@ function toRow(table: string, entity: object, sent: SentRow | undefined): Row {
 
 function toRowProperties(entity: object): Properties {
   return Object.fromEntries(Object.entries(entity).filter(([name]) => !SYSTEM.has(name)));
+}
+
+/** Describes an action without the values of its properties. */
+function describeAction(action: Action): ExplainedAction {
+  const properties = action.kind === 'delete' ? [] : Object.keys(action.properties);
+  return { kind: action.kind, row: action.row, conditional: 'etag' in action && action.etag !== undefined, properties };
 }

@@ -6,7 +6,7 @@ import { RowkeyError } from '../errors.ts';
 import { HOUR_MS, isoSeconds } from '../time.ts';
 import { countingHttpClient } from './cost.ts';
 import { storageCall } from './errors.ts';
-import type { TableSasRequest, TableSasSigner } from './table-sas-signer.ts';
+import type { TableSasRequest, TableSasSigner } from './table-sas.ts';
 
 /** The first service version with user delegation for tables. The tables SDK has no method for it. */
 const VERSION = '2025-07-05';

@@ -1,6 +1,7 @@
 import pMap from 'p-map';
-import { type Entity, pick, type Values } from '../define/entity.ts';
+import type { Entity } from '../define/entity.ts';
 import type { Index } from '../define/indexes.ts';
+import { pick, type Values } from '../define/values.ts';
 import type { Page } from '../engine/read/retrieve.ts';
 import {
   type ChildrenOptions,

@@ -1,7 +1,8 @@
 import type { Conditions } from '../define/conditions.ts';
-import { type Entity, pick, type Values } from '../define/entity.ts';
+import type { Entity } from '../define/entity.ts';
 import type { Index } from '../define/indexes.ts';
 import { maskOf, parse } from '../define/validate/validation.ts';
+import { pick, type Values } from '../define/values.ts';
 import type { Engine } from '../engine/engine.ts';
 import { type Page, type PageOptions, readEntity } from '../engine/read/retrieve.ts';
 import { createOnce } from '../engine/write/create-once.ts';

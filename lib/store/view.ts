@@ -1,5 +1,6 @@
 import pMap from 'p-map';
-import { type Entity, omit, type Values } from '../define/entity.ts';
+import type { Entity } from '../define/entity.ts';
+import { omit, type Values } from '../define/values.ts';
 import type { Engine } from '../engine/engine.ts';
 import { toPlain } from '../engine/write/stored-values.ts';
 import { RowkeyError } from '../errors.ts';

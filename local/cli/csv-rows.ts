@@ -1,6 +1,7 @@
 import { pipeline, type Readable } from 'node:stream';
 import { type Info, parse } from 'csv-parse';
-import type { Entity, Values } from '../../lib/define/entity.ts';
+import type { Entity } from '../../lib/define/entity.ts';
+import type { Values } from '../../lib/define/values.ts';
 
 /** Number() also accepts hexadecimal, Infinity and spaces. */
 const DECIMAL = /^[+-]?(\d+(\.\d*)?|\.\d+)(e[+-]?\d+)?$/i;

@@ -1,5 +1,6 @@
 import type { Readable } from 'node:stream';
-import type { Entity, Values } from '../../lib/define/entity.ts';
+import type { Entity } from '../../lib/define/entity.ts';
+import type { Values } from '../../lib/define/values.ts';
 import type { ImportEvents, ImportRow } from './csv-rows.ts';
 
 /** Reads the rows of a stream that has a JSON object on each line. */

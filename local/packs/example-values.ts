@@ -1,7 +1,8 @@
 import fc from 'fast-check';
 import { z } from 'zod';
-import type { Entity, Values } from '../../lib/define/entity.ts';
+import type { Entity } from '../../lib/define/entity.ts';
 import { writableSchema } from '../../lib/define/validate/validation.ts';
+import type { Values } from '../../lib/define/values.ts';
 
 /** The parts of JSON Schema that example values are made from. */
 const JsonSchema = z.object({

@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { type Entity, pick, type Values } from '../../lib/define/entity.ts';
+import type { Entity } from '../../lib/define/entity.ts';
+import { pick, type Values } from '../../lib/define/values.ts';
 import type { Route } from '../../lib/http/route.ts';
 import { createRoutes } from '../../lib/http/routes.ts';
 import { model } from '../fixtures/model.ts';

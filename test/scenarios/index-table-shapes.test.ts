@@ -1,8 +1,8 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { defineEntity } from '../../lib/define/define-entity.ts';
-import type { Values } from '../../lib/define/entity.ts';
 import { type InterPartitionIndex, type IntraPartitionIndex, intraPartitionIndex } from '../../lib/define/indexes.ts';
+import type { Values } from '../../lib/define/values.ts';
 import { readEntities, readEntity } from '../../lib/engine/read/retrieve.ts';
 import { putEntities } from '../../lib/engine/write/entity-batch.ts';
 import { createEntity, deleteEntity, patchEntity, replaceEntity } from '../../lib/engine/write/entity-store.ts';

@@ -1,7 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import pMap from 'p-map';
 import { beforeAll, describe, expect, test } from 'vitest';
-import type { Entity, Values } from '../../lib/define/entity.ts';
+import type { Entity } from '../../lib/define/entity.ts';
+import type { Values } from '../../lib/define/values.ts';
 import { readEntities, readEntity, readWithChildren } from '../../lib/engine/read/retrieve.ts';
 import { requestArchive, requestMove } from '../../lib/engine/transfer/transfer.ts';
 import { createEntity, deleteEntity, patchEntity, replaceEntity } from '../../lib/engine/write/entity-store.ts';

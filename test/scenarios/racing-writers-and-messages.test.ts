@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { createDefaultHttpClient } from '@azure/core-rest-pipeline';
 import fc from 'fast-check';
 import { beforeAll, expect, test } from 'vitest';
-import type { Values } from '../../lib/define/entity.ts';
+import type { Values } from '../../lib/define/values.ts';
 import { consumeIntent, consumeTransfer } from '../../lib/engine/consume/consume.ts';
 import type { Engine } from '../../lib/engine/engine.ts';
 import { requestArchive, requestMove } from '../../lib/engine/transfer/transfer.ts';

@@ -1,6 +1,6 @@
 import pMap from 'p-map';
 import { beforeAll, describe, expect, test } from 'vitest';
-import type { Values } from '../../lib/define/entity.ts';
+import type { Values } from '../../lib/define/values.ts';
 import { consumeIntent, consumeTransfer } from '../../lib/engine/consume/consume.ts';
 import type { Engine } from '../../lib/engine/engine.ts';
 import { readEntity } from '../../lib/engine/read/retrieve.ts';

@@ -1,21 +1,12 @@
 import { RowkeyError } from '../../errors.ts';
 import type { Address, Row } from '../../storage/rows.ts';
 import { fieldsToProperties } from '../codec/entity-codec.ts';
-import { type DeclaredEntity, type Entity, pick, type Values } from '../entity.ts';
+import type { DeclaredEntity, Entity } from '../entity.ts';
 import type { Copies, Index, InterPartitionIndex } from '../indexes.ts';
-import type { RemoteIndex } from '../pattern.ts';
+import type { IndexEntry, RemoteIndex } from '../remote-index.ts';
+import { pick, type Values } from '../values.ts';
 import { periodOf, tableOfPeriod } from './calendar.ts';
 import { buildKey, type KeyTemplate, parseKey } from './key-template.ts';
-
-/** A row outside an entity's partition that has to agree with the entity: a copy of its own, a list, or a contested row. */
-export interface IndexEntry {
-  readonly index: string;
-  readonly table: string;
-  readonly partition: string;
-  readonly row: string;
-  /** Present for a list: what the list holds of this entity. */
-  readonly member?: string | undefined;
-}
 
 /** The row of an entity. Throws `invalid-input` naming the field that a key cannot be made of. */
 export function addressOf(entity: Entity, values: Values): Address {

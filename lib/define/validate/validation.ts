@@ -1,7 +1,8 @@
 import { z } from 'zod';
 import { RowkeyError } from '../../errors.ts';
 import { decidedFields, referenceFields } from '../codec/kept-fields.ts';
-import type { Entity, Values } from '../entity.ts';
+import type { Entity } from '../entity.ts';
+import type { Values } from '../values.ts';
 
 /** What a caller who reads gets: one entity, be it of several kinds. */
 export function readableSchema(entity: Entity): z.ZodType {

@@ -1,11 +1,13 @@
 import { isDeepStrictEqual } from 'node:util';
-import { type Live, storedVersion, toSnapshot, toValues } from '../../define/codec/entity-codec.ts';
+import { storedVersion, toSnapshot, toValues } from '../../define/codec/entity-codec.ts';
 import { decidedFields } from '../../define/codec/kept-fields.ts';
-import { type ColumnType, type Entity, isWrittenByClients, omit, pick, type Values } from '../../define/entity.ts';
+import type { Live } from '../../define/codec/snapshot.ts';
+import { type ColumnType, type Entity, isWrittenByClients } from '../../define/entity.ts';
 import { addressIfAny, isCopy } from '../../define/keys/index-entries.ts';
 import { parseKey } from '../../define/keys/key-template.ts';
 import type { RowForm } from '../../define/pattern.ts';
 import { validate, validateTexts } from '../../define/validate/validation.ts';
+import { omit, pick, type Values } from '../../define/values.ts';
 import { RowkeyError } from '../../errors.ts';
 import type { Row } from '../../storage/rows.ts';
 
@@ -65,7 +67,7 @@ function hasKeys(entity: Entity, row: Row, values: Values): boolean {
   return address.row === entityRow(entity, row);
 }
 
-function rowFormOf(entity: Entity): RowForm | undefined {
+function rowFormOf(entity: Entity): RowForm<Entity> | undefined {
   return entity.patterns.find(({ rowForm }) => rowForm)?.rowForm;
 }
 

@@ -1,7 +1,8 @@
 import { pMapIterable } from 'p-map';
-import { type Entity, isWrittenByClients, type Values } from '../../define/entity.ts';
+import { type Entity, isWrittenByClients } from '../../define/entity.ts';
 import { keptPeriods, periodOf, periodsBetween, tableOfPeriod } from '../../define/keys/calendar.ts';
 import type { KeyRange } from '../../define/keys/key-template.ts';
+import type { Values } from '../../define/values.ts';
 import { RowkeyError } from '../../errors.ts';
 import { type Properties, type ReadBound, type Row, readRange, textLength } from '../../storage/rows.ts';
 import type { Engine } from '../engine.ts';

@@ -1,9 +1,10 @@
 import { isDeepStrictEqual } from 'node:util';
 import { fieldsToProperties, storedNames, storedVersion } from '../../define/codec/entity-codec.ts';
-import { type Entity, isWrittenByClients, omit, pick, type Values } from '../../define/entity.ts';
+import { type Entity, isWrittenByClients } from '../../define/entity.ts';
 import { periodOfTable } from '../../define/keys/calendar.ts';
 import { addressOf } from '../../define/keys/index-entries.ts';
 import { buildKey, keyRange, prefixOfChildren, rangeOfPrefix } from '../../define/keys/key-template.ts';
+import { omit, pick, type Values } from '../../define/values.ts';
 import { RowkeyError } from '../../errors.ts';
 import { type Row, readRange, readRow, scanTable } from '../../storage/rows.ts';
 import { inPattern } from '../../telemetry/span.ts';

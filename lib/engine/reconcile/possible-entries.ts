@@ -1,6 +1,8 @@
-import type { Entity, Values } from '../../define/entity.ts';
-import { addressOf, type IndexEntry, remoteIndexOf } from '../../define/keys/index-entries.ts';
+import type { Entity } from '../../define/entity.ts';
+import { addressOf, remoteIndexOf } from '../../define/keys/index-entries.ts';
 import { buildKey, type KeyTemplate, parseKey } from '../../define/keys/key-template.ts';
+import type { IndexEntry } from '../../define/remote-index.ts';
+import type { Values } from '../../define/values.ts';
 import { RowkeyError } from '../../errors.ts';
 import type { Address } from '../../storage/rows.ts';
 import type { Intent } from './intent.ts';

@@ -1,17 +1,10 @@
 import { isDeepStrictEqual } from 'node:util';
 import pMap from 'p-map';
-import {
-  liveValues,
-  PLACEHOLDER,
-  type Snapshot,
-  TOMBSTONE,
-  toSnapshot,
-  toValues,
-} from '../../define/codec/entity-codec.ts';
+import { PLACEHOLDER, TOMBSTONE, toSnapshot, toValues } from '../../define/codec/entity-codec.ts';
+import { liveValues, type Snapshot } from '../../define/codec/snapshot.ts';
 import type { Hold } from '../../define/engine.ts';
-import type { Entity, Values } from '../../define/entity.ts';
+import type { Entity } from '../../define/entity.ts';
 import {
-  type IndexEntry,
   indexEntriesOf,
   isContested,
   isCopy,
@@ -19,6 +12,8 @@ import {
   remoteIndexOf,
   unionOfEntries,
 } from '../../define/keys/index-entries.ts';
+import type { IndexEntry } from '../../define/remote-index.ts';
+import type { Values } from '../../define/values.ts';
 import { RowkeyError } from '../../errors.ts';
 import { isExplaining } from '../../storage/explain.ts';
 import { type Address, type Properties, type Row, readRow, tryAction } from '../../storage/rows.ts';

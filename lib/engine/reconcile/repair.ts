@@ -1,6 +1,8 @@
-import { type Live, liveValues, toSnapshot } from '../../define/codec/entity-codec.ts';
-import type { Entity, Values } from '../../define/entity.ts';
-import type { IndexEntry } from '../../define/keys/index-entries.ts';
+import { toSnapshot } from '../../define/codec/entity-codec.ts';
+import { type Live, liveValues } from '../../define/codec/snapshot.ts';
+import type { Entity } from '../../define/entity.ts';
+import type { IndexEntry } from '../../define/remote-index.ts';
+import type { Values } from '../../define/values.ts';
 import { RowkeyError } from '../../errors.ts';
 import { type Action, type Address, readRow, trySubmit } from '../../storage/rows.ts';
 import type { Engine } from '../engine.ts';

@@ -1,4 +1,5 @@
-import type { Entity, Values } from '../../define/entity.ts';
+import type { Entity } from '../../define/entity.ts';
+import type { Values } from '../../define/values.ts';
 import { RowkeyError } from '../../errors.ts';
 import { type BlobAddress, deleteBlob } from '../../storage/blobs.ts';
 import type { Storage } from '../../storage/storage.ts';

@@ -1,5 +1,6 @@
-import { type Entity, pick, type Values } from '../../define/entity.ts';
+import type { Entity } from '../../define/entity.ts';
 import { validate } from '../../define/validate/validation.ts';
+import { pick, type Values } from '../../define/values.ts';
 import { StorageConflict } from '../../storage/errors.ts';
 import { DAY_MS } from '../../time.ts';
 import type { Engine } from '../engine.ts';

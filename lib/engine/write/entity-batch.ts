@@ -1,11 +1,13 @@
 import { isDeepStrictEqual } from 'node:util';
 import pMap from 'p-map';
 import type { Change } from '../../define/change.ts';
-import { liveValues, toSnapshot } from '../../define/codec/entity-codec.ts';
+import { toSnapshot } from '../../define/codec/entity-codec.ts';
 import { keptFields } from '../../define/codec/kept-fields.ts';
-import { type Entity, pick, type Values } from '../../define/entity.ts';
+import { liveValues } from '../../define/codec/snapshot.ts';
+import type { Entity } from '../../define/entity.ts';
 import { addressOf } from '../../define/keys/index-entries.ts';
 import { validate } from '../../define/validate/validation.ts';
+import { pick, type Values } from '../../define/values.ts';
 import { busy, entityError, RowkeyError } from '../../errors.ts';
 import { readRow } from '../../storage/rows.ts';
 import type { Engine } from '../engine.ts';

@@ -1,12 +1,14 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Change } from '../../define/change.ts';
-import { type Live, liveValues, type Snapshot, toSnapshot } from '../../define/codec/entity-codec.ts';
+import { toSnapshot } from '../../define/codec/entity-codec.ts';
 import { decidedFields, keptFields, referenceFields } from '../../define/codec/kept-fields.ts';
 import { isReference } from '../../define/codec/reference.ts';
+import { type Live, liveValues, type Snapshot } from '../../define/codec/snapshot.ts';
 import { type Conditions, checkConditions } from '../../define/conditions.ts';
-import { type Entity, omit, pick, type Values } from '../../define/entity.ts';
+import type { Entity } from '../../define/entity.ts';
 import { addressOf } from '../../define/keys/index-entries.ts';
 import { validate } from '../../define/validate/validation.ts';
+import { omit, pick, type Values } from '../../define/values.ts';
 import { busy, entityError, RowkeyError } from '../../errors.ts';
 import { readRow } from '../../storage/rows.ts';
 import { backOff } from '../../time.ts';

@@ -1,13 +1,9 @@
 import type { Change, PlanDraft, PlannedAction, Siblings } from '../../define/change.ts';
-import { liveValues, type SystemProperties, TOMBSTONE, toProperties } from '../../define/codec/entity-codec.ts';
+import { TOMBSTONE, toProperties } from '../../define/codec/entity-codec.ts';
+import { liveValues, type SystemProperties } from '../../define/codec/snapshot.ts';
 import type { Entity } from '../../define/entity.ts';
-import {
-  type IndexEntry,
-  indexEntriesOf,
-  isContested,
-  isSameEntry,
-  unionOfEntries,
-} from '../../define/keys/index-entries.ts';
+import { indexEntriesOf, isContested, isSameEntry, unionOfEntries } from '../../define/keys/index-entries.ts';
+import type { IndexEntry } from '../../define/remote-index.ts';
 import { busy, RowkeyError } from '../../errors.ts';
 import { type Action, type Address, MAX_TRANSACTION_ACTIONS, type Properties } from '../../storage/rows.ts';
 

@@ -1,8 +1,9 @@
 import pMap from 'p-map';
 import { referenceFields } from '../../define/codec/kept-fields.ts';
 import { ReferenceBroken } from '../../define/codec/reference.ts';
-import type { Entity, Values } from '../../define/entity.ts';
+import type { Entity } from '../../define/entity.ts';
 import { addressOf } from '../../define/keys/index-entries.ts';
+import type { Values } from '../../define/values.ts';
 import type { Engine } from '../engine.ts';
 
 /** Converts between the values of callers and those of rows, in which a pattern may store a reference in place of a value. */

@@ -1,4 +1,4 @@
-import type { IndexEntry } from '../../define/keys/index-entries.ts';
+import type { IndexEntry } from '../../define/remote-index.ts';
 import { type Address, type Row, readRow, trySubmit } from '../../storage/rows.ts';
 import { isoInstant } from '../../time.ts';
 import type { Engine } from '../engine.ts';

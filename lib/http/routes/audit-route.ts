@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { canReadWhole } from '../../access/rule.ts';
-import { type Entity, omit, withArchives } from '../../define/entity.ts';
+import { type Entity, withArchives } from '../../define/entity.ts';
+import { omit } from '../../define/values.ts';
 import { ChangeRecord } from '../../engine/note-change.ts';
 import { readChanges } from '../../operations/read-audit-log.ts';
 import { DAY_MS } from '../../time.ts';

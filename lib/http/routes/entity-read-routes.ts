@@ -1,6 +1,7 @@
 import { checkMentions, hiddenFields, requireReader } from '../../access/rule.ts';
-import type { Entity, Values } from '../../define/entity.ts';
+import type { Entity } from '../../define/entity.ts';
 import { schemaWithDetails, validateTexts } from '../../define/validate/validation.ts';
+import type { Values } from '../../define/values.ts';
 import { readEntity } from '../../engine/read/retrieve.ts';
 import { readOneWithChildren, readRangePage } from '../../store/read.ts';
 import { openValues } from '../../store/view.ts';

@@ -1,7 +1,8 @@
 import { z } from 'zod';
 import { canReadWhole } from '../../access/rule.ts';
-import { omit, withArchives } from '../../define/entity.ts';
+import { withArchives } from '../../define/entity.ts';
 import { parse } from '../../define/validate/validation.ts';
+import { omit } from '../../define/values.ts';
 import { dropPoison, listPoison, Poison, PoisonFilter, replayPage, replayPoison } from '../../engine/consume/poison.ts';
 import { PAGE_QUERY, readPageQuery, toNextLink } from '../paging.ts';
 import type { OperatorRoute, RequestContext } from '../route.ts';

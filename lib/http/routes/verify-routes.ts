@@ -1,8 +1,9 @@
 import { z } from 'zod';
 import { canReadWhole } from '../../access/rule.ts';
 import type { Caller } from '../../access/token.ts';
-import { type Entity, omit } from '../../define/entity.ts';
+import type { Entity } from '../../define/entity.ts';
 import { type Finding, Findings, VisibleFinding } from '../../define/finding.ts';
+import { omit } from '../../define/values.ts';
 import { RowkeyError } from '../../errors.ts';
 import { cleanUpIndex } from '../../operations/index-clean-up.ts';
 import { markBuilt } from '../../operations/model-guard.ts';

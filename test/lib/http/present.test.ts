@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { defineEntity } from '../../../lib/define/define-entity.ts';
-import type { Values } from '../../../lib/define/entity.ts';
+import type { Values } from '../../../lib/define/values.ts';
 import { readEntity } from '../../../lib/engine/read/retrieve.ts';
 import { createEntity } from '../../../lib/engine/write/entity-store.ts';
 import { readSelect } from '../../../lib/http/entity-list.ts';

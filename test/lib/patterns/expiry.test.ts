@@ -1,8 +1,9 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { defineEntity } from '../../../lib/define/define-entity.ts';
-import type { Entity, Values } from '../../../lib/define/entity.ts';
+import type { Entity } from '../../../lib/define/entity.ts';
 import { indexEntity, interPartitionIndex, intraPartitionIndex } from '../../../lib/define/indexes.ts';
+import type { Values } from '../../../lib/define/values.ts';
 import { defineModel } from '../../../lib/define-model.ts';
 import type { Engine } from '../../../lib/engine/engine.ts';
 import { readEntity } from '../../../lib/engine/read/retrieve.ts';

@@ -1,8 +1,9 @@
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { defineEntity } from '../../../lib/define/define-entity.ts';
-import type { Entity, Values } from '../../../lib/define/entity.ts';
+import type { Entity } from '../../../lib/define/entity.ts';
 import type { CalendarUnit } from '../../../lib/define/keys/calendar.ts';
+import type { Values } from '../../../lib/define/values.ts';
 import { createEngine, type Engine } from '../../../lib/engine/engine.ts';
 import { periodsToRead } from '../../../lib/engine/read/read-periods.ts';
 import { readEntities } from '../../../lib/engine/read/retrieve.ts';

@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { createDefaultHttpClient, type HttpClient } from '@azure/core-rest-pipeline';
 import { TableServiceClient } from '@azure/data-tables';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
-import type { TableSasRequest, TableSasSigner } from '../../../lib/storage/table-sas-signer.ts';
+import type { TableSasRequest, TableSasSigner } from '../../../lib/storage/table-sas.ts';
 import { userDelegationSigner } from '../../../lib/storage/user-delegation-signer.ts';
 
 /** A key endpoint as documented. The client resolves the address of the account to this server. */

@@ -1,9 +1,11 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { Change } from '../../../../lib/define/change.ts';
-import { type Snapshot, toProperties, toSnapshot } from '../../../../lib/define/codec/entity-codec.ts';
-import type { Entity, Values } from '../../../../lib/define/entity.ts';
+import { toProperties, toSnapshot } from '../../../../lib/define/codec/entity-codec.ts';
+import type { Snapshot } from '../../../../lib/define/codec/snapshot.ts';
+import type { Entity } from '../../../../lib/define/entity.ts';
 import { addressOf, indexEntriesOf } from '../../../../lib/define/keys/index-entries.ts';
+import type { Values } from '../../../../lib/define/values.ts';
 import { planPartition, siblingRowsOf } from '../../../../lib/engine/write/plan.ts';
 import { membersOf } from '../../../../lib/pattern-helpers/member-list.ts';
 import type { Row } from '../../../../lib/storage/rows.ts';
