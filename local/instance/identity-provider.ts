@@ -1,15 +1,21 @@
 import { once } from 'node:events';
-import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { mkdir, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
-import { calculateJwkThumbprint, exportJWK, generateKeyPair, importJWK, type JWK, SignJWT } from 'jose';
+import { calculateJwkThumbprint, exportJWK, generateKeyPair, importJWK, SignJWT } from 'jose';
+import { z } from 'zod';
+import { readJsonFile } from './json-file.ts';
 
 const KEY_FILE = 'identity-key.json';
 const HOST = '127.0.0.1';
 const AUDIENCE = 'api://rowkey';
 const ALGORITHM = 'RS256';
 const TOKEN_VALID_FOR_SECONDS = 8 * 3_600;
+const BASE64URL = z.base64url().min(1);
+/** A private key as `exportJWK` returns it, with its thumbprint as the id. */
+const SigningKey = z.looseObject({ kty: z.literal('RSA'), n: BASE64URL, e: BASE64URL, d: BASE64URL, kid: z.string() });
+type SigningKey = z.infer<typeof SigningKey>;
 
 export interface LocalIdentityProvider {
   readonly issuer: string;
@@ -81,7 +87,7 @@ export async function signToken(options: TokenOptions): Promise<string> {
   const all: Record<string, string> = { ...claims, ...(email === undefined ? {} : { email }) };
   // The app accepts an email address only if the issuer has verified it.
   return new SignJWT({ ...all, ...(all.email ? { email_verified: true } : {}), roles: [role].flat() })
-    .setProtectedHeader({ alg: ALGORITHM, ...(key.kid === undefined ? {} : { kid: key.kid }) })
+    .setProtectedHeader({ alg: ALGORITHM, kid: key.kid })
     .setSubject(all.sub ?? all.email ?? [role].flat().join('+'))
     .setIssuer(issuer)
     .setAudience(audience)
@@ -91,17 +97,18 @@ export async function signToken(options: TokenOptions): Promise<string> {
     .sign(await importJWK(key, ALGORITHM));
 }
 
-/** Reads the private key in the folder; the first call creates it. */
-async function readSigningKey(folder: string): Promise<JWK> {
+/** Reads the private key in the folder; the first call creates it. Throws if the file is not valid. */
+async function readSigningKey(folder: string): Promise<SigningKey> {
   const file = join(folder, KEY_FILE);
-  const text = await readFile(file, 'utf8').catch((error: NodeJS.ErrnoException) => {
-    if (error.code !== 'ENOENT') throw error;
-    return undefined;
-  });
-  if (text !== undefined) return JSON.parse(text);
+  const known = await readJsonFile(
+    file,
+    SigningKey,
+    'is not a signing key: delete it, and the next start creates a new one. Tokens signed with the old key end.',
+  );
+  if (known) return known;
   const { privateKey } = await generateKeyPair(ALGORITHM, { extractable: true });
   const key = await exportJWK(privateKey);
-  const named = { ...key, kid: await calculateJwkThumbprint(key) };
+  const named = SigningKey.parse({ ...key, kid: await calculateJwkThumbprint(key) });
   await mkdir(folder, { recursive: true });
   await writeFile(file, JSON.stringify(named), { mode: 0o600, flag: 'wx' });
   return named;

@@ -1,4 +1,4 @@
-import { mkdtemp, readFile, rm, stat } from 'node:fs/promises';
+import { mkdir, mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createRemoteJWKSet, jwtVerify } from 'jose';
@@ -61,6 +61,19 @@ test('signs a token with one role that is valid for eight hours', async () => {
   const nobody = await jwtVerify(await signToken({ folder, issuer, audience, role: 'reader' }), keys);
   expect(nobody.payload).not.toHaveProperty('email');
 });
+
+test.each(['', '{"kty":"RSA","n":', 'null', '{"kty":"RSA","n":"AQAB","e":"AQAB","kid":"1"}'])(
+  'names a damaged key file and what to do (%s)',
+  async (content) => {
+    const file = join(folder, 'identity-key.json');
+    await mkdir(folder);
+    await writeFile(file, content);
+    const reason = `${file} is not a signing key: delete it`;
+    await expect(start()).rejects.toThrow(reason);
+    await expect(signToken({ folder, issuer: 'i', audience: 'a', role: 'hr' })).rejects.toThrow(reason);
+    expect(await readFile(file, 'utf8')).toBe(content);
+  },
+);
 
 test('keeps its key over a restart', async () => {
   const first = await start();
