@@ -25,6 +25,11 @@ export interface DenormalizedDeclaration<Field extends string = string> {
 
 export type IndexesOf<Field extends string> = Readonly<Record<string, Index<Field>>>;
 
+/** The restricted fields by names that the compiler infers, so that it also infers their roles. */
+interface OfFields<Shape extends z.ZodRawShape, Role extends string, Restricted extends string> {
+  readonly restricted?: { readonly [Field in Restricted]?: Field extends keyof Shape ? readonly Role[] : never };
+}
+
 export interface Declaration<
   Shape extends z.ZodRawShape,
   Partition extends string,
@@ -34,6 +39,7 @@ export interface Declaration<
     Exclude<keyof Shape & string, Encrypted>
   >,
   Role extends string = string,
+  Restricted extends string = never,
 > {
   /** Unknown fields are refused. Every field is stored under its own name. */
   readonly schema: z.ZodObject<Shape>;
@@ -77,7 +83,7 @@ export interface Declaration<
   readonly derived?: Partial<Readonly<Record<keyof Shape & string, (values: Values) => unknown>>>;
   /** Fields that count the entities of another declaration in the same table and partition: nobody writes them. */
   readonly counts?: Partial<Readonly<Record<keyof Shape & string, DeclaredEntity>>>;
-  readonly access: Access<keyof Shape & string, Role>;
+  readonly access: Access<keyof Shape & string, Role> & OfFields<Shape, Role, Restricted>;
   /** Seconds for which a client may go on with what it read without asking again; without it, it asks each time. */
   readonly maxAge?: number;
 }
@@ -124,9 +130,10 @@ export function defineEntity<
   Parent extends DeclaredEntity = never,
   Clock extends string = never,
   const Role extends string = string,
+  Restricted extends string = never,
 >(
   name: Name,
-  declaration: Declaration<Shape, Partition, Row, Encrypted, Indexes, Role> &
+  declaration: Declaration<Shape, Partition, Row, Encrypted, Indexes, Role, Restricted> &
     NamedParts<Large, Attached, Derived, Counting, Copied, Parent, Clock>,
 ): DeclaredEntity<Shape, Name, FieldsOf<Partition> | FieldsOf<Row>, Indexes, Role> &
   Typed<{

@@ -20,7 +20,10 @@ type UnionDeclaration<
   Of extends Kinds,
   Indexes extends IndexesOf<keyof Shape & string>,
   Role extends string,
-> = Omit<Declaration<Shape, Partition, Row, never, Indexes, Role>, 'encrypted' | 'large'> & { readonly kinds: Of };
+  Restricted extends string,
+> = Omit<Declaration<Shape, Partition, Row, never, Indexes, Role, Restricted>, 'encrypted' | 'large'> & {
+  readonly kinds: Of;
+};
 
 /** One kind, with what it shares with the others. */
 type Kind<Shape extends z.ZodRawShape, Name extends string, Own extends z.ZodObject> = z.infer<z.ZodObject<Shape>> &
@@ -46,13 +49,14 @@ export function defineUnion<
   Parent extends DeclaredEntity = never,
   Clock extends string = never,
   const Role extends string = string,
+  Restricted extends string = never,
 >(
   name: Name,
   {
     kinds,
     schema,
     ...declaration
-  }: UnionDeclaration<Shape, Partition, Row, Of, Indexes, Role> &
+  }: UnionDeclaration<Shape, Partition, Row, Of, Indexes, Role, Restricted> &
     NamedParts<never, Attached, Derived, Counting, Copied, Parent, Clock>,
 ): DeclaredEntity<Shape, Name, FieldsOf<Partition> | FieldsOf<Row>, Indexes, Role> & {
   readonly union: z.ZodType<KindOf<Shape, Of>>;

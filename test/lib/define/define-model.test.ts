@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { defineEntity } from '../../../lib/define/define-entity.ts';
 import type { Entity } from '../../../lib/define/entity.ts';
 import { indexEntity, interPartitionIndex } from '../../../lib/define/indexes.ts';
+import { defineUnion } from '../../../lib/define/inheritance.ts';
 import { defineModel } from '../../../lib/define-model.ts';
 
 const roles = { roles: ['reader', 'hr', 'operator'], operatorRole: 'operator' } as const;
@@ -224,6 +225,25 @@ describe('roles', () => {
     });
     // @ts-expect-error
     expect(() => defineModel({ ...roles, entities: [emperors] })).toThrow('the role "emperor"');
+    const restricting = { read: ['reader'], write: ['hr'], restricted: { ref: ['hr', 'emperor'] } } as const;
+    const sealed = defineEntity('things', {
+      ...common,
+      key: { partition: '{city}', row: '{id}' },
+      access: restricting,
+    });
+    // @ts-expect-error
+    expect(() => defineModel({ ...roles, entities: [sealed] })).toThrow('the role "emperor"');
+    const kinds = { cat: z.object({}), dog: z.object({}) };
+    const union = defineUnion('things', {
+      ...common,
+      kinds,
+      key: { partition: '{city}', row: '{id}' },
+      access: restricting,
+    });
+    // @ts-expect-error
+    expect(() => defineModel({ ...roles, entities: [union] })).toThrow('the role "emperor"');
+    const { entities } = defineModel({ ...roles, roles: [...roles.roles, 'emperor'], entities: [sealed] });
+    expect(entities.things.access.restricted).toEqual({ ref: ['hr', 'emperor'] });
     // @ts-expect-error
     expect(() => defineModel({ roles: ['emperor'], operatorRole: 'boss', entities: [emperors] })).toThrow('"boss"');
   });
