@@ -7,25 +7,25 @@ import type { Values } from './values.ts';
 export interface Change {
   readonly address: Address;
   readonly before: Snapshot;
-  /** Undefined deletes. */
+  /** Undefined deletes the entity. */
   readonly after: Values | undefined;
-  /** An id that the creator of the entity recognises it by. */
+  /** An id by which the creator recognises its own entity. */
   readonly incarnation?: string | undefined;
-  /** Kept by an entity that arrives from another partition. */
+  /** For an entity that arrives from another partition. */
   readonly arrival?: { readonly incarnation: string; readonly movingFrom: string };
-  /** With an arrival: the rows that arrive with the entity. */
+  /** With `arrival`: the rows that arrive with the entity. */
   readonly carried?: CarriedRows;
-  /** Kept by the tombstone of an entity that departs: the id of the operation. */
+  /** The id of the operation that moves the entity away. The tombstone keeps it. */
   readonly movedTo?: string;
 }
 
-/** Rows that go with an entity to another partition or table: those to write there, and those to delete there. */
+/** Rows that move with an entity to another partition or table: the rows to write there, and the rows to delete here. */
 export interface CarriedRows {
   readonly put: readonly { readonly row: string; readonly properties: Properties }[];
   readonly drop: readonly string[];
 }
 
-/** Rows of the same partition that a plan must know, by row key. A row that is not in the map counts as absent. */
+/** Rows of the same partition that a plan must know, by row key. A row that is missing from the map counts as absent. */
 export type Siblings = ReadonlyMap<string, Row>;
 
 export interface PlannedAction {
@@ -43,6 +43,6 @@ export interface PlanDraft {
   /** Milliseconds. */
   readonly now: number;
   readonly siblings: Siblings;
-  /** The actions on the entities come first. A pattern appends its own; one transaction changes a row once. */
+  /** The actions on the entities come first. A pattern appends its own actions. One transaction may change a row only once. */
   readonly actions: PlannedAction[];
 }

@@ -1,14 +1,14 @@
 import { RowkeyError } from '../errors.ts';
 
-/** What a request wants to be so of what it changes: the headers If-Match and If-None-Match as they came (RFC 9110, 13.1). */
+/** The preconditions of a request: its headers If-Match and If-None-Match (RFC 9110, 13.1). */
 export interface Conditions {
   readonly ifMatch?: string | undefined;
   readonly ifNoneMatch?: string | undefined;
 }
 
 /**
- * To be asked of the state that is then written under its ETag, so that it still holds when that is done. `etag` is
- * undefined where there is nothing. Throws `etag-mismatch`.
+ * Throws `etag-mismatch` unless the conditions hold. The caller then writes under this ETag, so that they still hold when
+ * the write commits. `etag` is undefined if nothing exists.
  */
 export function checkConditions({ ifMatch, ifNoneMatch }: Conditions, etag: string | undefined): void {
   const details = etag === undefined ? {} : { etag };
@@ -26,7 +26,10 @@ export function checkConditions({ ifMatch, ifNoneMatch }: Conditions, etag: stri
     );
 }
 
-/** Whether a header that is a list of ETags, or `*`, names this one, be it weak, as those of Table storage are, or not. */
+/**
+ * True if the header, a list of ETags or `*`, names this ETag. The comparison is weak, because the ETags of Table storage
+ * are.
+ */
 export function isNamed(header: string, etag: string | undefined): boolean {
   if (etag === undefined) return false;
   const given: readonly string[] = header.match(/"[^"]*"/g) ?? [];

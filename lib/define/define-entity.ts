@@ -10,13 +10,13 @@ import { validationErrors } from './validate/validate-entity.ts';
 import type { Values } from './values.ts';
 import { withoutPrototype } from './without-prototype.ts';
 
-/** A template whose fields are all in the schema, or a sentence that says which is not: the compiler shows it. */
+/** A template whose fields are all in the schema; otherwise a sentence for the compiler to show. */
 type Checked<Template extends string, Field extends string> =
   Exclude<FieldsOf<Template>, Field> extends never
     ? Template
     : { readonly wrong: `{${Exclude<FieldsOf<Template>, Field>}} is not a field of the schema` };
 
-/** Fields of this entity that are copied from another one of its partition, found by a reference to its key. */
+/** Fields of this entity that are copied from another entity of its partition, which a field refers to by key. */
 export interface DenormalizedDeclaration<Field extends string = string> {
   readonly source: DeclaredEntity;
   readonly reference: { readonly field: Field; readonly keyField: string };
@@ -41,7 +41,7 @@ export interface Declaration<
   Role extends string = string,
   Restricted extends string = never,
 > {
-  /** Unknown fields are refused. Every field is stored under its own name. */
+  /** Unknown fields are rejected. Every field is stored under its own name. */
   readonly schema: z.ZodObject<Shape>;
   /** Lower-case letters and digits. */
   readonly table: string;
@@ -51,15 +51,16 @@ export interface Declaration<
   };
   readonly indexes?: Indexes;
   /**
-   * Encrypted properties pattern: texts of which storage only ever has the ciphertext. Replaced with their entity, and
-   * left out for who lacks the roles in `access.restricted`. A key or an index of one is a compile error.
+   * Encrypted properties pattern: storage receives only the ciphertext of these texts. A replace of the entity sets them
+   * too. They are omitted for callers without the roles in `access.restricted`. Using one in a key or an index is a compile
+   * error.
    */
   readonly encrypted?: readonly Encrypted[];
-  /** Large entities pattern: files, such as a photo. Each has a field of its name that describes it, and routes of its own. */
+  /** Large entities pattern: files, such as a photo. Each has its own routes and a field of its name that describes it. */
   readonly attachments?: Readonly<Record<string, AttachmentDeclaration>>;
   /** Large entities pattern: texts that may be longer than one property holds. */
   readonly large?: readonly (keyof Shape & string)[];
-  /** Counted up when what is stored changes its meaning; `upgrades` then reads what earlier versions stored. */
+  /** Increased when the meaning of stored data changes; `upgrades` then converts what earlier versions stored. */
   readonly version?: number;
   readonly upgrades?: Readonly<Record<number, (values: Values) => Values>>;
   /** `POST …/archive` moves an entity to this table, under the same key. */
@@ -69,26 +70,26 @@ export interface Declaration<
   /** High volume delete pattern: a table for each day, month or year, dropped as a whole past retention. */
   readonly period?: Period<keyof Shape & string>;
   /**
-   * Expiry: entities that have not changed for `days` whole days are deleted with their index entries. `clock` is a field,
-   * `z.iso.date()`, that the engine sets to the day (UTC) of each change through the API.
+   * Expiry: entities that have not changed for `days` whole days are deleted with their index entries. `clock` is a
+   * `z.iso.date()` field that the engine sets to the UTC day of each change through the API.
    */
   readonly expiry?: { readonly days: number; readonly clock: keyof Shape & string };
   readonly denormalized?: readonly DenormalizedDeclaration<keyof Shape & string>[];
   /**
-   * Compound key pattern: this entity's row key begins with that one's, in its table and partition. It is read with it, cannot
-   * be without it, and goes where it goes.
+   * Compound key pattern: the row key of this entity begins with its parent's row key, in the same table and partition. It
+   * is read, moved, archived and deleted with its parent, and cannot exist without it.
    */
   readonly childOf?: DeclaredEntity;
-  /** Fields that nobody writes, as they follow from others: `undefined` for none. */
+  /** Fields that are computed from others and cannot be written. Return `undefined` for no value. */
   readonly derived?: Partial<Readonly<Record<keyof Shape & string, (values: Values) => unknown>>>;
-  /** Fields that count the entities of another declaration in the same table and partition: nobody writes them. */
+  /** Fields that count the entities of another declaration in the same table and partition. They cannot be written. */
   readonly counts?: Partial<Readonly<Record<keyof Shape & string, DeclaredEntity>>>;
   readonly access: Access<keyof Shape & string, Role> & OfFields<Shape, Role, Restricted>;
-  /** Seconds for which a client may go on with what it read without asking again; without it, it asks each time. */
+  /** Seconds for which a client may reuse a response without a new request. By default it revalidates each time. */
   readonly maxAge?: number;
 }
 
-/** The parts of a declaration whose names the typed store needs; each is declared, with its rules, in `Declaration`. */
+/** The parts of a declaration whose names the typed store needs. `Declaration` documents them and adds their rules. */
 export interface NamedParts<
   Large extends string,
   Attached extends string,
@@ -112,8 +113,8 @@ export interface NamedParts<
 }
 
 /**
- * Declares what is stored and returns the declaration compiled and frozen; `defineModel` links it with the others. Throws a
- * plain error with a sentence for everything that is wrong with the declaration.
+ * Compiles, validates and freezes a declaration; `defineModel` links it with the others. Throws an error that lists
+ * everything that is wrong.
  */
 export function defineEntity<
   Shape extends z.ZodRawShape,
@@ -151,7 +152,7 @@ export function defineEntity<
   return entity;
 }
 
-/** Templates and types that cannot be read throw a sentence of their own, which does not know the entity. */
+/** Adds the name of the entity to errors of the template and column parsers, which do not know it. */
 function naming<Result>(name: string, check: () => Result): Result {
   try {
     return check();
@@ -206,7 +207,6 @@ function compile<
   });
 }
 
-/** The record without fields whose value is undefined. */
 function given<Value>(record: { readonly [field: string]: Value | undefined }): Record<string, Value> {
   const entries = Object.entries(record).flatMap(([field, value]) =>
     value === undefined ? [] : [[field, value] as const],

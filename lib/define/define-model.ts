@@ -10,20 +10,20 @@ export interface ModelDeclaration<
   Declared extends readonly DeclaredEntity[],
   Roles extends readonly string[] = readonly string[],
 > {
-  /** The roles that a token may have (its claim `roles`), and that `access` of the entities may name. */
+  /** The roles that a token may have (its claim `roles`) and that `access` of an entity may name. */
   readonly roles: Roles;
-  /** The role that runs the operations: consistency checks, poison messages, the audit log. */
+  /** The role that may run the operations: consistency checks, poison messages, the audit log. */
   readonly operatorRole: NoInfer<Roles[number]>;
   readonly entities: Declared & OnlyRoles<Declared, NoInfer<Roles[number]>>;
 }
 
-/** A sentence for the compiler to show in the place of an entity that names another role. */
+/** A sentence for the compiler to show instead of an entity that names an undeclared role. */
 type OnlyRoles<Declared extends readonly DeclaredEntity[], Role extends string> = {
   readonly [Index in keyof Declared]: Exclude<RolesOf<Declared[Index]>, Role> extends never
     ? unknown
     : `"${Exclude<RolesOf<Declared[Index]>, Role>}" is not a role of the model`;
 };
-/** None for an entity whose roles the compiler does not know: they are validated all the same. */
+/** `never` for an entity whose roles the compiler does not know. The model validates them anyway. */
 type RolesOf<One> = One extends { readonly access: Access<string, infer Role> }
   ? string extends Role
     ? never
@@ -35,23 +35,22 @@ export type EntitiesOf<Declared extends readonly DeclaredEntity[]> = {
   readonly [One in Declared[number] as One['name']]: Linked<One>;
 };
 
-/** All that an app stores: a frozen value, which an engine, its routes and its tools are made of. */
+/** Everything that an app stores, frozen. */
 export interface Model<Declared extends readonly DeclaredEntity[] = readonly DeclaredEntity[]> {
   readonly entities: EntitiesOf<Declared>;
-  /** The same in the order of the declaration. */
+  /** The same entities in the order of the declaration. */
   readonly list: readonly Entity[];
   readonly roles: readonly string[];
   readonly operatorRole: string;
 }
 
-/** A declaration whose roles the compiler has checked, or cannot. */
 interface ModelShape<Declared extends readonly DeclaredEntity[]> {
   readonly roles: readonly string[];
   readonly operatorRole: string;
   readonly entities: Declared;
 }
 
-/** Validates and links a model. Throws a plain error with a sentence for everything that is wrong with it. */
+/** Validates and links a model. Throws an error that lists everything that is wrong. */
 export function linkModel<const Declared extends readonly DeclaredEntity[]>(
   { entities, roles, operatorRole }: ModelShape<Declared>,
   { reserved, patterns }: { readonly reserved: Reserved; readonly patterns: readonly Pattern<Entity>[] },
@@ -73,7 +72,7 @@ function* patternErrors(entity: Entity): Generator<string> {
     for (const error of validate?.(entity) ?? []) yield `Entity "${entity.name}": ${error}`;
 }
 
-/** The tables of declared indexes are checked with the declarations; these are tables that a pattern adds. */
+/** Tables that patterns add. The tables of indexes are validated with the declarations. */
 function* tableErrors(entities: readonly Entity[]): Generator<string> {
   for (const entity of entities)
     for (const table of remoteTables(entity).filter((name) => !indexTables(entity).includes(name))) {
@@ -88,7 +87,7 @@ function refuse(errors: readonly string[]): void {
   if (errors.length > 0) throw new Error(`The model is not valid.\n${errors.join('\n')}`);
 }
 
-/** The names of the record are those of the declarations, which the compiler cannot follow through `fromEntries`. */
+/** `fromEntries` loses the names of the declarations, so the type is asserted. */
 export function byName<Declared extends readonly DeclaredEntity[]>(list: readonly Entity[]): EntitiesOf<Declared> {
   const entities = list.map((entity) => [entity.name, entity] as const);
   const frozen: unknown = Object.freeze(withoutPrototype(Object.fromEntries(entities)));

@@ -17,12 +17,15 @@ type SeriesDeclaration<
   'schema' | 'table' | 'key' | 'access'
 > & { readonly slots: SlotsOptions };
 
-/** A row has 252 properties beside its keys; some are for the key's fields and for our own. */
+/** Table storage allows 252 properties beside the keys. The rest is for key fields and system properties. */
 const MAX_SLOTS_IN_ROW = 240;
-/** As `toSlot` reads one from a path. */
+/** The limit of `toSlot`. */
 const MAX_SLOT = 9_999;
 
-/** Declares a series; its schema has the fields of the key and no others. Throws a plain error on what cannot work. */
+/**
+ * Declares a series. Its schema has the fields of the key and no others. Throws an error that lists everything that is
+ * wrong.
+ */
 export function defineSeries<
   Shape extends z.ZodRawShape,
   const Partition extends string,

@@ -1,37 +1,36 @@
 import type { KeyRing } from '../storage/key-ring.ts';
 import type { Storage } from '../storage/storage.ts';
 
-/** What the engine and the patterns work with: storage, a clock, and how long things may take. Tests hold the clock. */
+/** What the engine and the patterns need: storage, a clock and time limits. Tests control the clock. */
 export interface Engine {
   readonly storage: Storage;
-  /** For encrypted fields. */
+  /** Encrypt and decrypt fields. */
   readonly keys: KeyRing;
   readonly now: () => number;
   readonly timing: Timing;
-  /** A writer settles an intent itself when it names at most so many index entries; 0 leaves every intent to the queue. */
+  /** A writer settles an intent itself if it names at most this many index entries. With 0, the queue settles every intent. */
   readonly settleInline: number;
 }
 
 /**
- * The order is what matters: a writer stops well before its claims expire, and they expire before its intent is seen,
- * so that a reconciler never judges a transaction that may still commit.
+ * Only the order matters: a writer stops well before its claims expire, and they expire before its intent becomes visible.
+ * So a reconciler never judges a transaction that may still commit.
  */
 export interface Timing {
   /** A writer gives up this long after it sent its intent. */
   readonly commitWithinMs: number;
-  /** A claim is live for this long. */
   readonly claimForMs: number;
-  /** An intent is hidden for this long unless its writer shows it earlier. Whole seconds, as queues count. */
+  /** An intent is hidden for this long unless its writer shows it earlier. Queues count whole seconds. */
   readonly hideIntentForSeconds: number;
-  /** Whoever works on a hidden message writes for so long after the message was hidden last. */
+  /** A process that works on a hidden message may write for this long after it last hid the message. */
   readonly settleWithinMs: number;
 }
 
-/** Permission to write what a queue message asks for. */
+/** The right to write what a queue message asks for. */
 export interface Hold {
   /**
-   * To be called right before each write: renews the hold when that is due, and returns the signal that aborts the write.
-   * Throws `busy` when the hold is lost.
+   * Call this right before each write. Renews the hold when due and returns the signal that aborts the write. Throws `busy`
+   * when the hold is lost.
    */
   keep(): Promise<AbortSignal>;
 }

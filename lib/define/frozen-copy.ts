@@ -1,6 +1,6 @@
 /**
- * A copy whose arrays and plain objects are frozen, at every depth. Values of classes (schemas, regular expressions) and
- * what is frozen already, as other declarations are, are kept as they are.
+ * A deep copy with frozen arrays and plain objects. Instances of classes (schemas, regular expressions) and objects that
+ * are already frozen, such as other declarations, are shared.
  */
 export function frozenCopy<Value>(value: Value): Value;
 export function frozenCopy(value: unknown): unknown {

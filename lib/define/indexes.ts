@@ -1,18 +1,18 @@
 import { compileTemplate, type FieldsOf, type KeyTemplate } from './keys/key-template.ts';
 import type { IndexTypes, Typed } from './typed.ts';
 
-/** What a copy carries besides the key of its entity: everything, nothing, or the named fields. */
+/** The fields that a copy contains besides the key of its entity. */
 export type Copies<Field extends string> = 'everything' | 'keys' | readonly Field[];
 
-/** Where an index is that is not in the partition of its entities. */
+/** The location of an index outside the partition of its entities. */
 export interface Remote {
   readonly table: string;
   readonly partition: KeyTemplate;
 }
 
 /**
- * Intra-partition secondary index pattern: a copy of the entity in the same partition under another row key,
- * changed in the same entity group transaction and so never seen apart from it.
+ * Intra-partition secondary index pattern: a copy of the entity in the same partition under another row key. The same
+ * entity group transaction changes both, so they always agree.
  */
 export interface IntraPartitionIndex<Field extends string = string> {
   readonly kind: 'intra-partition';
@@ -20,13 +20,13 @@ export interface IntraPartitionIndex<Field extends string = string> {
   readonly row: KeyTemplate;
   readonly when: Condition | undefined;
   readonly copies: Copies<string>;
-  /** The fields it depends on; the type checks them against the schema. */
+  /** The fields it depends on. The compiler checks them against the schema. */
   readonly uses: readonly Field[];
 }
 
 /**
- * Inter-partition secondary index pattern: a copy in another partition or table, made to agree by an eventual
- * transaction. With `unique` the row is claimed before the entity is written, so no two entities share a value.
+ * Inter-partition secondary index pattern: a copy in another partition or table, kept by an eventual transaction. With
+ * `unique`, the row is claimed before the entity is written, so that no two entities share a value.
  */
 export interface InterPartitionIndex<Field extends string = string> {
   readonly kind: 'inter-partition';
@@ -39,25 +39,28 @@ export interface InterPartitionIndex<Field extends string = string> {
 }
 
 /**
- * Index entities pattern: one row lists the entities that share a value; in the entity's own partition (kept in the
- * same transaction, under the list's ETag) or, with `table`, in another one (kept by the queue).
+ * Index entities pattern: one row lists the entities that share a value. It is in the entity's own partition (changed in
+ * the same transaction, under the list's ETag) or, with `table`, in another one (changed through the queue).
  */
 export interface IndexEntity<Field extends string = string> {
   readonly kind: 'index-entity';
   readonly remote: Remote | undefined;
   readonly row: KeyTemplate;
-  /** What the list holds of each entity: enough to find it. */
+  /** The text that the list stores for each entity: enough to find it. */
   readonly holds: KeyTemplate;
   readonly when: Condition | undefined;
   readonly uses: readonly Field[];
 }
 
-/** Whose rows are copies of an entity, or refer to it. */
+/** An index whose rows are copies of an entity or refer to it. */
 export type CopyIndex<Field extends string = string> = IntraPartitionIndex<Field> | InterPartitionIndex<Field>;
 
 export type Index<Field extends string = string> = CopyIndex<Field> | IndexEntity<Field>;
 
-/** A sparse index takes in only entities of which this holds; without it, all that have the fields of its keys. */
+/**
+ * Makes an index sparse: only entities for which it returns true are indexed. By default, entities are indexed if they have
+ * all fields of the keys.
+ */
 export type Condition = (values: Readonly<Record<string, unknown>>) => boolean;
 
 /** The types of an index by the options that declare it. */
@@ -84,7 +87,7 @@ interface IntraPartitionOptions {
   readonly copies?: Copies<string>;
 }
 
-/** Declares a copy beside the entity: see `IntraPartitionIndex`. Throws a plain error on a template that cannot work. */
+/** Declares a copy in the entity's partition: see `IntraPartitionIndex`. Throws a plain error on an invalid template. */
 export function intraPartitionIndex<const Options extends IntraPartitionOptions>(
   options: Options,
 ): IntraPartitionIndex<FieldsOf<Options['row']> | CopiedBy<Options>> & TypesBy<Options> {
@@ -100,7 +103,7 @@ interface InterPartitionOptions extends IntraPartitionOptions {
   readonly unique?: boolean;
 }
 
-/** Declares a copy in another partition: see `InterPartitionIndex`. Throws a plain error on a template that cannot work. */
+/** Declares a copy in another partition: see `InterPartitionIndex`. Throws a plain error on an invalid template. */
 export function interPartitionIndex<const Options extends InterPartitionOptions>(
   options: Options,
 ): InterPartitionIndex<FieldsOf<Options['partition']> | FieldsOf<Options['row']> | CopiedBy<Options>> &
@@ -131,7 +134,7 @@ type PartitionFields<Options> = Options extends { readonly partition: infer Part
   ? FieldsOf<Partition>
   : never;
 
-/** Declares a list of entities: see `IndexEntity`. Throws a plain error on a template that cannot work. */
+/** Declares a list of entities: see `IndexEntity`. Throws a plain error on an invalid template. */
 export function indexEntity<const Options extends IndexEntityOptions>(
   options: Options,
 ): IndexEntity<FieldsOf<Options['row']> | FieldsOf<Options['holds']> | PartitionFields<Options>> & TypesBy<Options> {
@@ -143,7 +146,7 @@ export function indexEntity<const Options extends IndexEntityOptions>(
   return { kind: 'index-entity', remote, row, holds, when: options.when, uses: usedFields(fields, 'keys') };
 }
 
-/** The templates are typed by the literal they were compiled from, which a plain list of names has lost. */
+/** The literal types of the templates are lost in a list of names, so the type is asserted. */
 function usedFields<Field extends string>(fields: readonly string[], copies: Copies<string>): readonly Field[] {
   const copied = typeof copies === 'string' ? [] : copies;
   return [...new Set([...fields, ...copied])] as Field[];

@@ -7,8 +7,8 @@ import type { FieldsOf } from './keys/key-template.ts';
 import type { Typed } from './typed.ts';
 
 /**
- * Inheritance pattern: several kinds of one thing in one table, told apart by the field `kind`. They share the fields of
- * `schema`, and the key; each has fields of its own besides. One query reads all of them, and each comes out as what it is.
+ * Inheritance pattern: several kinds of entities in one table, distinguished by the field `kind`. They share the key and
+ * the fields of `schema`; each kind adds its own fields. One query returns all kinds.
  */
 
 type Kinds = Readonly<Record<string, z.ZodObject>>;
@@ -25,16 +25,16 @@ type UnionDeclaration<
   readonly kinds: Of;
 };
 
-/** One kind, with what it shares with the others. */
+/** One kind: the shared fields and its own. */
 type Kind<Shape extends z.ZodRawShape, Name extends string, Own extends z.ZodObject> = z.infer<z.ZodObject<Shape>> &
   z.infer<Own> & { readonly kind: Name };
 
-/** What comes out: a union that TypeScript narrows by `kind`. */
+/** What a read returns: a union that TypeScript narrows by `kind`. */
 export type KindOf<Shape extends z.ZodRawShape, Of extends Kinds> = {
   [Name in keyof Of & string]: Kind<Shape, Name, Of[Name]>;
 }[keyof Of & string];
 
-/** Declares such an entity. Throws a plain error where kinds differ in what a field of one name is. */
+/** Declares an entity of several kinds. Throws a plain error if kinds declare a field of one name differently. */
 export function defineUnion<
   Shape extends z.ZodRawShape,
   const Partition extends string,
@@ -83,7 +83,7 @@ export function defineUnion<
   if (!first) throw new Error(`The entity ${name} cannot be defined: it has no kinds.`);
   const union = z.discriminatedUnion('kind', [first, ...others]);
   const optional = Object.fromEntries(Object.entries(own).map(([field, type]) => [field, type.optional()]));
-  // A table has columns for the fields of all kinds.
+  // The table has columns for the fields of all kinds.
   const whole = schema.extend({ ...optional, kind: z.enum(Object.keys(kinds)) }) as unknown as z.ZodObject<Shape>;
   const entity = defineEntity<
     Shape,

@@ -3,7 +3,7 @@ import type { Index } from './indexes.ts';
 import type { Pattern } from './pattern.ts';
 import { withoutPrototype } from './without-prototype.ts';
 
-/** An entity whose references are still being filled in. */
+/** An entity while its references are filled in. */
 interface Draft extends Entity {
   patterns: readonly Pattern<Entity>[];
   archive: Entity | undefined;
@@ -17,9 +17,9 @@ interface Draft extends Entity {
 }
 
 /**
- * Frozen copies of the declarations, in the same order, that refer to each other in both directions. The declarations stay
- * as they are, so that one of them may be in several models. Throws for a reference to an entity that is not among them:
- * `validateModel` says so in a sentence.
+ * Returns frozen copies of the declarations, in the same order, that refer to each other in both directions. The
+ * declarations are not changed, so one declaration may be in several models. Throws for a reference to an entity that is
+ * not in the list; `validateModel` describes that error.
  */
 export function linkEntities(
   declared: readonly DeclaredEntity[],
@@ -33,19 +33,19 @@ export function linkEntities(
   };
   for (const declaration of declared) addReferences(find(declaration), declaration, find);
   for (const draft of drafts.values()) draft.patterns = patternsOf(draft, patterns);
-  // Children are known now, and an archive has them too.
+  // An archive keeps the children too, which are linked by now.
   for (const declaration of declared)
     if (declaration.archive)
       find(declaration).archive = freeze(archiveOf(find(declaration), declaration.archive.table, patterns));
   return Object.freeze(declared.map((declaration) => freeze(find(declaration))));
 }
 
-/** The patterns that an entity uses: each entity of a model has them in `patterns`. */
+/** The patterns that an entity uses. Linked entities have them in `patterns`. */
 export function patternsOf(entity: Entity, patterns: readonly Pattern<Entity>[]): readonly Pattern<Entity>[] {
   return Object.freeze(patterns.filter((pattern) => pattern.isUsed(entity)));
 }
 
-/** Links an entity that refers to no other one and uses no pattern. */
+/** Links an entity that refers to no other entity and uses no pattern. */
 export function linkEntity(declared: DeclaredEntity): Entity {
   const [entity] = linkEntities([declared], []);
   if (!entity) throw new Error(`The entity "${declared.name}" cannot be linked.`);
@@ -87,7 +87,7 @@ function addReferences(draft: Draft, declaration: DeclaredEntity, find: (other: 
     draft.access = { ...access, own: 'through' in own ? Object.freeze({ ...own, through: find(own.through) }) : own };
 }
 
-/** Entities that are only read and deleted, under the key that they had. */
+/** Archived entities can be read and deleted, under their original key. */
 function archiveOf(entity: Entity, table: string, patterns: readonly Pattern<Entity>[]): Entity {
   const { own: _, ...access } = entity.access;
   const archive: Entity = {

@@ -17,48 +17,48 @@ import type { Values } from './values.ts';
  * patterns; it is a parameter because the two files must not import each other.
  */
 export interface Pattern<Entity> {
-  /** As the guide names it. */
+  /** The guide's name of the pattern. */
   readonly name: string;
-  /** True if the declaration of the entity uses the pattern, on whichever side of a relation the entity is. */
+  /** True if the entity uses the pattern, on either side of a relation. */
   isUsed(entity: Entity): boolean;
 
-  /** When the model is defined: everything that is wrong with the declaration, a sentence each. */
+  /** Called when the model is defined. Yields a sentence for each error of the declaration. */
   validate?(entity: Entity): Iterable<string>;
-  /** Fields that the pattern sets. Callers cannot write them, and a write keeps them. */
+  /** Fields that the pattern sets. Callers cannot write them; a write keeps them. */
   keptFields?(entity: Entity): readonly string[];
 
-  /** How the codec stores fields that are not one property of their type. Pure. */
+  /** How the codec stores fields that are not a single property. Pure. */
   readonly columns?: ColumnForm<Entity>;
   /** Fields whose stored value may be a reference: see `store` and `load`. */
   references?(entity: Entity): readonly string[];
-  /** Called for each write, before it is planned: replaces values by references. `current` is what is stored now. */
+  /** Called for each write before it is planned. Replaces values with references. `current` is the stored entity. */
   store?(engine: Engine, entity: Entity, values: Values, current: Values): Promise<Values>;
-  /** Called for each read: the text that a reference stands for. Throws `ReferenceBroken` if there is none. */
+  /** Called for each read. Resolves a reference to its text. Throws `ReferenceBroken` if that is impossible. */
   load?(engine: Engine, entity: Entity, values: Values, field: string): Promise<string | undefined>;
-  /** Called before an entity is created. Throws `invalid-input` for values that cannot be stored now (milliseconds). */
+  /** Called before an entity is created. Throws `invalid-input` for values that cannot be stored at `now` (milliseconds). */
   check?(entity: Entity, values: Values, now: number): void;
-  /** Why a merge cannot change these fields, as an error to throw. */
+  /** Returns an error if a merge cannot change these fields. */
   refusePatch?(entity: Entity, fields: readonly string[]): Error | undefined;
-  /** The blobs that a state of the entity refers to. The engine deletes those that a write no longer refers to. */
+  /** The blobs that an entity refers to. The engine deletes blobs to which a write removes the last reference. */
   blobs?(entity: Entity, values: Values): readonly BlobAddress[];
-  /** Called when an entity is copied to another address: values that are to be different there. */
+  /** Called when an entity is copied to another address. Returns the values that differ there. */
   copy?(engine: Engine, entity: Entity, values: Values, to: Address): Promise<Values>;
 
   /** Row keys, in the entity's partition, of the rows that `complete` and `plan` need. Pure. */
   siblings?(entity: Entity, change: Change): Iterable<string>;
-  /** Sibling rows that have to be read as a range, for a change that deletes the entity. */
+  /** Reads sibling rows that need a range query, for a change that deletes the entity. */
   readSiblings?(engine: Engine, entity: Entity, address: Address): Promise<readonly Row[]>;
-  /** How sibling rows are read and written if they may be longer than a row. At most one pattern has this member. */
+  /** How sibling rows that may be longer than a row are read and written. At most one pattern has this member. */
   readonly siblingForm?: SiblingForm;
-  /** Pure: the values of a changed entity with the fields that the pattern sets. Throws if there can be no such entity. */
+  /** Returns the values with the fields that the pattern sets. Throws if such an entity cannot exist. Pure. */
   complete?(entity: Entity, change: Change & { readonly after: Values }, draft: PlanDraft): Values;
-  /** Pure: appends the pattern's actions for all changes of one partition. They commit together, or none does. */
+  /** Appends the pattern's actions for all changes of one partition, which commit atomically. Pure. */
   plan?(entity: Entity, changes: readonly Change[], draft: PlanDraft): void;
-  /** Properties of the row that stays under the key of a deleted entity, in place of a tombstone. */
+  /** Properties of a row that replaces the deleted entity's row, instead of a tombstone. */
   remains?(entity: Entity, before: Live): Properties | undefined;
-  /** True if an entity has rows beside its own. Its delete leaves a tombstone until the reconciler has settled them. */
+  /** True if an entity has rows besides its own. Its delete leaves a tombstone until the reconciler has settled them. */
   readonly leavesTombstone?: true;
-  /** Rows that go with an entity to another partition or table. */
+  /** Rows that move with an entity to another partition or table. */
   carry?(
     engine: Engine,
     entity: Entity,
@@ -66,68 +66,67 @@ export interface Pattern<Entity> {
     there: { readonly entity: Entity; readonly address: Address; readonly to: Values },
   ): Promise<CarriedRows>;
 
-  /** The pattern's rows in other partitions or tables, which the engine's protocol keeps in step with the entity. */
+  /** The pattern's rows in other partitions or tables. The engine keeps them consistent with the entity. */
   remoteIndexes?(entity: Entity): readonly RemoteIndex[];
 
-  /** Consistency check of one entity: the pattern's rows in its partition, and its fields. */
+  /** Checks the pattern's rows in the partition of one entity, and its fields. */
   verify?(engine: Engine, entity: Entity, subject: VerifySubject): Promise<readonly Suspicion[]>;
-  /** Consistency check of a row in a table of the entity that is no entity; undefined for a row that is not the pattern's. */
+  /** Checks a row of the entity's table that is not an entity. Returns undefined for a row of another pattern. */
   verifyRow?(
     engine: Engine,
     entity: Entity,
     row: Row,
     members?: readonly string[],
   ): Promise<readonly Suspicion[] | undefined>;
-  /** Consistency check of a partition, called once if it has a row of one of these types. */
+  /** Checks a partition, once, if it contains a row of one of these types. */
   readonly verifyPartition?: {
     types(entity: Entity): readonly string[];
     check(engine: Engine, entity: Entity, partition: Pick<Row, 'table' | 'partition'>): Promise<readonly Suspicion[]>;
   };
 
-  /** Work that a timer of the app does for all entities that use the pattern. */
+  /** A timer of the app for all entities that use the pattern. */
   readonly timer?: PatternTimer<Entity>;
 
-  /** How rows are judged that clients write straight to storage, if an entity is not one row of its fields. */
+  /** How to judge rows that clients write directly to storage, if an entity is more than one row of its fields. */
   readonly rowForm?: RowForm<Entity>;
 }
 
-/** How the rows of an entity are judged. */
 export interface RowForm<Entity> {
   /** The row key of the entity that a row belongs to. */
   entityRow(entity: Entity, row: string): string;
-  /** Why a row is refused, or undefined for a row whose values are those of its keys. */
+  /** The reason to reject a row, or undefined if its values match its keys. */
   reasonToRefuse(entity: Entity, row: Row): string | undefined;
 }
 
 /** How the codec stores some fields. */
 export interface ColumnForm<Entity> {
-  /** The names of the properties that a field may be stored in; undefined for a field that the pattern leaves alone. */
+  /** The names of the properties that may store a field. Undefined for a field that the pattern does not store. */
   names(entity: Entity, field: string): readonly string[] | undefined;
-  /** The properties of a value, or undefined for a value that the pattern leaves alone. Throws `too-large`. */
+  /** The properties of a value. Undefined for a value that the pattern does not store. Throws `too-large`. */
   encode(entity: Entity, field: string, value: unknown): readonly (readonly [string, unknown])[] | undefined;
-  /** The value in the properties of a field that `names` accepts; undefined if there is none. */
+  /** The value in the properties of a field for which `names` returns names. Undefined if there is no value. */
   decode(entity: Entity, field: string, properties: Properties): unknown;
-  /** How many characters a row may take for the field. */
+  /** The maximum length of the field in a row, in characters. */
   longest(entity: Entity, field: string): number;
 }
 
-/** How sibling rows are stored that may be longer than a row. */
+/** Storage of sibling rows that may be longer than a row. */
 export interface SiblingForm {
-  /** Reads a row as a whole. Throws `needs-repair` if a part of it is lost. */
+  /** Reads a whole row. Throws `needs-repair` if a part is lost. */
   read(storage: Storage, address: Address): Promise<Row | undefined>;
-  /** The same for a check: a row may lack a lost part. */
+  /** The same for a check: the row is returned even if a part is lost. */
   readAny(storage: Storage, address: Address): Promise<Row | undefined>;
-  /** A row that was read by a scan, with its part that is stored elsewhere. Reads nothing else. */
+  /** Completes a row of a scan with the part of it that is stored in a blob. Reads nothing else. */
   complete(storage: Storage, row: Row): Promise<Row | undefined>;
-  /** What a row holds of several entities, so that a check can work through it in parts. */
+  /** The members of a row that lists several entities, so that a check can process them in parts. */
   members(row: Row): readonly string[];
-  /** The same action as storage can hold it. */
+  /** Converts an action to one that storage can hold. */
   write(storage: Storage, address: Address, action: Action): Promise<Action>;
-  /** Deletes what a row that was replaced or never written has beside it. */
+  /** Deletes the blob of a row that was replaced or never written. */
   drop(storage: Storage, row: Pick<Row, 'properties'>): Promise<void>;
 }
 
-/** What is checked: an entity, or, with `only`, its entries of this index alone. */
+/** What is checked: an entity, or with `only` its entries of this index. */
 export interface VerifySubject {
   readonly address: Address;
   readonly snapshot: Live;
@@ -137,10 +136,10 @@ export interface VerifySubject {
 export interface PatternTimer<Entity> {
   /** Unique within the app. */
   readonly name: string;
-  /** Six fields, as Azure Functions reads them, in UTC. */
+  /** Six fields, as Azure Functions expects them, in UTC. */
   readonly schedule: string;
   /**
-   * Must be safe to run late, twice or beside itself. A run begins nothing after `until`, in milliseconds; the next run
+   * Must be safe to run late, twice or concurrently. A run starts nothing after `until` (milliseconds); the next run
    * continues.
    */
   run(

@@ -5,45 +5,45 @@ import type { KeyTemplate } from './keys/key-template.ts';
 import type { Values } from './values.ts';
 
 /**
- * Rows that an entity has in other partitions or tables. The engine keeps them in step with the entity by its eventual
- * transaction. Rows that only one entity writes are owned; rows that several entities compete for are contested.
+ * Rows that an entity has in other partitions or tables. The engine keeps them consistent by its eventual transaction. Only
+ * one entity writes an owned row; several entities compete for a contested row.
  */
 export interface RemoteIndex {
-  /** Unique within the entity. An intent names its entries by it. */
+  /** Unique within the entity. Intents refer to it. */
   readonly name: string;
   readonly table: string;
   readonly partition: KeyTemplate;
   readonly row: KeyTemplate;
   /** A contested row is claimed before the entity group transaction and confirmed after it. */
   readonly isContested: boolean;
-  /** The values to build keys from: once for each entry that an entity in this state has. */
+  /** The values from which the keys are built, once for each entry that such an entity has. */
   selections(values: Values): readonly Values[];
-  /** What the row of an entry holds, unless the row is a list. */
+  /** The properties of an entry's row, unless the row is a list. */
   properties?(values: Values): Properties;
   readonly list?: ListForm;
 }
 
-/** Entries that are members of a list: one row for several entities. */
+/** Entries that are members of a list. A list is one row for several entities. */
 export interface ListForm {
-  /** What the list holds of each entity. */
+  /** The text that the list stores for each entity. */
   readonly member: KeyTemplate;
-  /** Makes the list hold a member or not. False if the list changed meanwhile. */
+  /** Adds or removes a member. Returns false if the list changed concurrently. */
   settle(
     storage: Storage,
     entry: IndexEntry,
     wanted: { readonly wanted: boolean; readonly hold: Hold },
   ): Promise<boolean>;
   holds(row: Row | undefined, member: string): boolean;
-  /** Before a repair: makes a list that can be read of one that cannot. False if the list changed meanwhile. */
+  /** Called before a repair. Replaces a list that cannot be read. Returns false if the list changed concurrently. */
   restore(storage: Storage, entry: IndexEntry): Promise<boolean>;
 }
 
-/** A row outside an entity's partition that has to agree with the entity: a copy of its own, a list, or a contested row. */
+/** A row outside an entity's partition that must agree with the entity: a copy, a list or a contested row. */
 export interface IndexEntry {
   readonly index: string;
   readonly table: string;
   readonly partition: string;
   readonly row: string;
-  /** Present for a list: what the list holds of this entity. */
+  /** For a list: the text that the list stores for this entity. */
   readonly member?: string | undefined;
 }

@@ -1,5 +1,6 @@
 /**
- * Types that a declaration carries for the typed store and client. No value has the property: the compiler alone reads it.
+ * Types that a declaration carries for the typed store and client. They exist only for the compiler; no value has this
+ * property.
  */
 declare const types: unique symbol;
 
@@ -17,7 +18,7 @@ export interface EntityTypes {
   readonly encrypted: string;
   readonly large: string;
   readonly attachments: string;
-  /** The fields that nobody writes: derived fields, counts and copies. */
+  /** The fields that callers cannot write: derived fields, counts and copies. */
   readonly decided: string;
   /** The name of the parent entity. */
   readonly parent: string;
@@ -25,10 +26,10 @@ export interface EntityTypes {
 
 /** What the compiler knows of an index besides its kind. */
 export interface IndexTypes {
-  /** The template of a partition key of the index's own; undefined in the partition of the entity. */
+  /** The template of the index's own partition key; undefined for an index in the entity's partition. */
   readonly partition: string | undefined;
   readonly row: string;
   readonly unique: boolean;
-  /** The fields of a part copy; undefined if a read returns whole entities. */
+  /** The fields of a partial copy; undefined if a read returns whole entities. */
   readonly copies: string | undefined;
 }

@@ -11,14 +11,14 @@ const MAX_ENTITY_BYTES = 1_048_576;
 /** Keys of 1 KiB each, the timestamp, and 8 bytes and a type for each property. */
 const ENTITY_OVERHEAD = 2_200;
 const PROPERTY_OVERHEAD = 16;
-/** The service allows 255 with PartitionKey, RowKey and Timestamp; some are for our own. */
+/** The service allows 255 with PartitionKey, RowKey and Timestamp. The rest is for system properties. */
 const MAX_PROPERTIES = 240;
-/** What a deleted entity's row is until the reconciler takes it away; a range filters by type and so never meets one. */
+/** The type of a deleted entity's row until the reconciler removes the row. Ranges filter by type and never return it. */
 export const TOMBSTONE = 'tombstone';
-/** The type of the row that stays under the key of an entity that does not exist, for what other entities set in it. */
+/** The type of a row under the key of an entity that does not exist. It keeps the fields that other entities have set. */
 export const PLACEHOLDER = 'placeholder';
 
-/** The stored form of an entity. Throws `too-large` naming the field that does not fit. */
+/** The stored form of an entity. Throws `too-large`, which names the field that does not fit. */
 export function toProperties(
   entity: Entity,
   values: Values,
@@ -30,7 +30,7 @@ export function toProperties(
   return properties;
 }
 
-/** The stored form of some fields, without ours. Fields without a value are left out. Throws as `toProperties` does. */
+/** The stored form of some fields, without system properties. Omits fields without a value. Throws as `toProperties` does. */
 export function fieldsToProperties(entity: Entity, values: Values): Properties {
   const entries = Object.entries(values).filter(([, value]) => value !== undefined && value !== null);
   if (entries.length > MAX_PROPERTIES)
@@ -59,13 +59,13 @@ export function columnFormOf(entity: Entity, field: string): ColumnForm<Entity> 
   return columnForms(entity).find((columns) => columns.names(entity, field));
 }
 
-/** The properties in which fields are stored, for a projection, and those that tell an entity from other rows. */
+/** The properties that store the fields, for a projection, and the properties that tell an entity from other rows. */
 export function storedNames(entity: Entity, fields: readonly string[]): string[] {
   const names = fields.flatMap((field) => columnFormOf(entity, field)?.names(entity, field) ?? [field]);
   return [...names, 'EntityType', 'SourceRow'];
 }
 
-/** The fields of a row, without ours and without those that the entity does not declare. */
+/** The declared fields of a row, without system properties. */
 export function toValues(entity: Entity, properties: Properties): Values {
   const version = storedVersion(entity, properties);
   if (version < entity.version) return upgraded(entity, properties, version);
@@ -77,7 +77,7 @@ export function toValues(entity: Entity, properties: Properties): Values {
   return values;
 }
 
-/** The version of the declaration that a row was stored with; the present one where the row names none that there was. */
+/** The version of the declaration that the row was stored with, or the current version if the row has no valid one. */
 export function storedVersion(entity: Entity, { EntityVersion }: Properties): number {
   const version = Number(EntityVersion ?? entity.version);
   return Number.isInteger(version) && version >= 1 ? version : entity.version;
@@ -90,7 +90,7 @@ function fieldOf(entity: Entity, field: string, type: ColumnType, properties: Pr
   return stored === undefined || stored === null ? undefined : fromProperty(type, stored);
 }
 
-/** What an older declaration stored, as the present one has it: fields that it has no more are there for the upgrade. */
+/** Converts a row of an older declaration. The upgrade also receives fields that are no longer declared. */
 function upgraded(entity: Entity, properties: Properties, from: number): Values {
   const fields = Object.keys(properties).filter((name) => /^[a-z]/.test(name));
   let values: Values = Object.fromEntries(
@@ -104,11 +104,11 @@ function upgraded(entity: Entity, properties: Properties, from: number): Values 
   return pick(values, Object.keys(entity.columns));
 }
 
-/** What the row under its key tells of an entity. That it is of this type, and no copy, is for the caller to see. */
+/** Reads the state of an entity from its row. The caller has checked that the row is of this type and not a copy. */
 export function toSnapshot(entity: Entity, row: Row | undefined): Snapshot {
   if (!row) return { state: 'absent' };
   const { etag, properties } = row;
-  // No system property of a row that a client may have written counts: with it the client could hide or block the row.
+  // Ignore system properties of rows that a client may have written: with them a client could hide or block the row.
   if (isWrittenByClients(entity)) {
     const { WriteId = '', Incarnation = '' } = properties;
     const system = { WriteId: String(WriteId), Incarnation: String(Incarnation) };
@@ -124,7 +124,7 @@ export function toSnapshot(entity: Entity, row: Row | undefined): Snapshot {
   return { state: 'live', etag, values: toValues(entity, properties), system: systemOf(properties) };
 }
 
-/** An upgrade expects what was declared at its time, and a client may have written something else. */
+/** An upgrade may throw on values that a client wrote, because it expects an older declaration's values. */
 function valuesIfAny(entity: Entity, properties: Properties): Values {
   try {
     return toValues(entity, properties);
@@ -176,8 +176,8 @@ function checkSize(properties: Properties): void {
 }
 
 /**
- * The value of a property as it was read, or as it is to be written: with its type beside it. A property of another type than
- * the declared one keeps its value, in a form that JSON can hold, and never throws: rows are also changed by hand.
+ * Reads a property, which has its type beside it if it was read or is about to be written. A property of another type than
+ * the declared one keeps its value in a form that JSON can hold. Never throws, because rows are also changed by hand.
  */
 function fromProperty(type: ColumnType, property: unknown): unknown {
   const isTyped = typeof property === 'object' && property !== null && 'value' in property;
@@ -195,7 +195,7 @@ function toJsonValue(stored: unknown): unknown {
   return stored;
 }
 
-/** The value, or the text if it is no JSON. */
+/** The parsed value, or the text itself if it is not JSON. */
 export function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);

@@ -1,11 +1,11 @@
 import type { Entity } from '../entity.ts';
 
-/** Fields that only the engine writes and that a write keeps. */
+/** Fields that only the engine sets. A write keeps them. */
 export function keptFields(entity: Entity): string[] {
   return entity.patterns.flatMap((pattern) => pattern.keptFields?.(entity) ?? []);
 }
 
-/** Fields that callers cannot write: the kept ones, and those that are derived from other fields of the entity. */
+/** Fields that callers cannot write: the kept fields and the derived fields. */
 export function decidedFields(entity: Entity): string[] {
   return [...keptFields(entity), ...Object.keys(entity.derived)];
 }

@@ -1,29 +1,29 @@
 import { z } from 'zod';
 
-/** What stands in the engine for a value that the row does not have as it is; it is passed on as it is. */
+/** A value that the row does not contain itself. The engine passes it on unchanged. */
 
-/** Of an encrypted property: see encrypted-properties.ts. */
+/** An encrypted property: see encrypted-properties.ts. */
 export interface Sealed {
   readonly sealed: string;
 }
 
-/** Of a text that is too long for its row: see large-entities.ts. */
+/** A text that is too long for its row: see large-entities.ts. */
 export interface InBlob {
   readonly blob: string;
-  /** In UTF-16 code units, as texts are measured. */
+  /** In UTF-16 code units. */
   readonly length: number;
   readonly sha256: string;
 }
 
-/** What is declared of a file that an entity may have: see attachment.ts. */
+/** A declared file of an entity: see attachment.ts. */
 export interface AttachmentDeclaration {
   readonly container: string;
   readonly maxBytes: number;
-  /** Those that can be told from the bytes. */
+  /** Types that can be recognised by their first bytes. */
   readonly types: readonly string[];
 }
 
-/** What an entity says of its blob. */
+/** What a row stores of its attachment. */
 export const Attachment = z.object({
   blob: z.string(),
   type: z.string(),
@@ -44,10 +44,10 @@ export function isReference(value: unknown): value is Sealed | InBlob {
   return isSealed(value) || isInBlob(value);
 }
 
-/** A reference in a row stands for nothing that can be read: it was changed, or what it refers to is gone. */
+/** A reference cannot be resolved: it was changed by hand, or its blob or key is gone. */
 export class ReferenceBroken extends Error {
   override readonly name: string = 'ReferenceBroken';
 }
 
-/** Begins the name of the property that refers to the blob of a field. */
+/** The prefix of a property that refers to the blob of a field. */
 export const BLOB_PREFIX = 'Blob_';

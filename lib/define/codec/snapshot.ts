@@ -1,32 +1,31 @@
 import type { Properties } from '../../storage/rows.ts';
 import type { Values } from '../values.ts';
 
-/** Properties of ours begin with a capital; a schema's fields cannot. */
+/** System properties begin with a capital letter; the fields of a schema cannot. */
 export interface SystemProperties {
-  /** Which entity a row is, and of which version of its declaration (heterogeneous entity types pattern). */
+  /** The name of the row's entity and the version of its declaration (heterogeneous entity types pattern). */
   readonly EntityType: string;
   readonly EntityVersion: number;
-  /** The write that made the row what it is: how a writer recognises its own after a lost reply. */
+  /** The last write of the row. A writer recognises its own row by it when the reply is lost. */
   readonly WriteId: string;
-  /** One life of an entity from its creation on, through moves, to tell it from a later one of the same key. */
+  /** The id of one life of an entity, from its creation through moves, to tell it from a later entity under the same key. */
   readonly Incarnation: string;
-  /** The row key, in this partition, of the entity that holds copies of this one's fields. */
+  /** The row key, in this partition, of the entity that holds copies of this entity's fields. */
   readonly DenormalizedTo?: string;
-  /** Set while an entity arrives from another partition: readers see it, writers wait. */
+  /** Set while an entity arrives from another partition: it can be read and not yet written. */
   readonly MovingFrom?: string;
 }
 
-/** What is known of an entity's row: the state a change is planned from. */
+/** What is known of an entity's row: the state from which a change is planned. */
 export type Snapshot =
   | { readonly state: 'absent' }
-  /** Keeps what other entities have set in the row of an entity that does not exist. */
+  /** Keeps the fields that other entities have set in the row of an entity that does not exist. */
   | { readonly state: 'placeholder'; readonly etag: string; readonly writeId: string; readonly kept: Properties }
-  /** With `movedTo`, the id of the operation that moved the entity and still has to open it where it arrived. */
+  /** `movedTo` is the id of the operation that moved the entity and still has to open it at its new address. */
   | { readonly state: 'tombstone'; readonly etag: string; readonly writeId: string; readonly movedTo: string }
   | { readonly state: 'live'; readonly etag: string; readonly values: Values; readonly system: SystemProperties };
 export type Live = Extract<Snapshot, { state: 'live' }>;
 
-/** The fields of an entity that is there. */
 export function liveValues(snapshot: Snapshot): Values | undefined {
   return snapshot.state === 'live' ? snapshot.values : undefined;
 }

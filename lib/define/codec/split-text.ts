@@ -1,4 +1,4 @@
-/** Parts of at most `length` UTF-16 code units each; no character of two units is cut in two. */
+/** Splits a text into parts of at most `length` UTF-16 code units. Never splits a surrogate pair. */
 export function splitText(text: string, length: number): string[] {
   const parts: string[] = [];
   for (let start = 0; start < text.length; ) {

@@ -1,6 +1,6 @@
 /**
- * Calendar days, months and years, in UTC. A period is written as its ISO dates begin (`2026-11-20`, `2026-11`, `2026`),
- * so that periods of one unit sort as time does.
+ * Calendar days, months and years in UTC. A period is the beginning of its ISO dates (`2026-11-20`, `2026-11`, `2026`), so
+ * that periods of one unit sort by time.
  */
 
 export const CALENDAR_UNITS = ['day', 'month', 'year'] as const;
@@ -8,7 +8,7 @@ export type CalendarUnit = (typeof CALENDAR_UNITS)[number];
 
 const TEXT_LENGTH = { day: '2026-11-20'.length, month: '2026-11'.length, year: '2026'.length };
 
-/** The period of an instant: milliseconds, or a text that begins with an ISO date. Undefined for a text with no such date. */
+/** The period of an instant: milliseconds, or a text that begins with an ISO date. Undefined for any other text. */
 export function periodOf(unit: CalendarUnit, instant: number): string;
 export function periodOf(unit: CalendarUnit, instant: string): string | undefined;
 export function periodOf(unit: CalendarUnit, instant: number | string): string | undefined {
@@ -20,11 +20,11 @@ export function periodOf(unit: CalendarUnit, instant: number | string): string |
 function isPeriod(unit: CalendarUnit, text: string): boolean {
   if (text.length !== TEXT_LENGTH[unit] || !/^\d{4}(-\d{2}){0,2}$/.test(text)) return false;
   const start = Date.parse(text);
-  // A parser may take 30 February for a day in March.
+  // `Date.parse` accepts 30 February and returns a day in March.
   return !Number.isNaN(start) && new Date(start).toISOString().startsWith(text);
 }
 
-/** The period that is `count` periods later, or earlier for a negative count. */
+/** The period `count` periods later, or earlier if `count` is negative. */
 export function addPeriods(unit: CalendarUnit, period: string, count: number): string {
   const start = new Date(period);
   if (unit === 'day') start.setUTCDate(start.getUTCDate() + count);
@@ -33,7 +33,7 @@ export function addPeriods(unit: CalendarUnit, period: string, count: number): s
   return start.toISOString().slice(0, TEXT_LENGTH[unit]);
 }
 
-/** Every period from the first to the last, both included; none where the last is before the first. */
+/** Every period from first to last, both included. Empty if last is before first. */
 export function periodsBetween(unit: CalendarUnit, first: string, last: string): string[] {
   const periods: string[] = [];
   // The year after 9999 has no such text.
@@ -43,8 +43,8 @@ export function periodsBetween(unit: CalendarUnit, first: string, last: string):
 }
 
 /**
- * The first and the last period that a row may have: the kept ones, the current one, and the next one, as the clocks of
- * writers differ.
+ * The first and the last period that a row may have: the kept periods, the current one, and the next one because clocks
+ * differ.
  */
 export function keptPeriods(
   { per, keep }: { readonly per: CalendarUnit; readonly keep: number },
@@ -54,13 +54,13 @@ export function keptPeriods(
   return { first: addPeriods(per, current, -keep), last: addPeriods(per, current, 1) };
 }
 
-/** The first and the last instant of a period, to the millisecond. */
+/** The first and the last millisecond of a period. */
 export function boundsOf(unit: CalendarUnit, period: string): { first: string; last: string } {
   const next = Date.parse(addPeriods(unit, period, 1));
   return { first: new Date(period).toISOString(), last: new Date(next - 1).toISOString() };
 }
 
-/** How many digits the name of a table has for its period. */
+/** The number of digits of the period in a table name. */
 export const PERIOD_DIGITS = { day: 8, month: 6, year: 4 };
 
 /** The name of the table for a period: `logins20261120`, `logins202611` or `logins2026`. */
@@ -68,7 +68,7 @@ export function tableOfPeriod(table: string, period: string): string {
   return table + period.replaceAll('-', '');
 }
 
-/** The period that the name of a table ends with, or undefined for a table of another kind. */
+/** The period that a table name ends with, or undefined for another table. */
 export function periodOfTable(unit: CalendarUnit, table: string, name: string): string | undefined {
   const digits = name.startsWith(table) ? name.slice(table.length) : '';
   const [, ...parts] = /^(\d{4})(\d{2})?(\d{2})?$/.exec(digits) ?? [];

@@ -8,7 +8,7 @@ import { pick, type Values } from '../values.ts';
 import { periodOf, tableOfPeriod } from './calendar.ts';
 import { buildKey, type KeyTemplate, parseKey } from './key-template.ts';
 
-/** The row of an entity. Throws `invalid-input` naming the field that a key cannot be made of. */
+/** The address of an entity. Throws `invalid-input`, which names the field that cannot be part of a key. */
 export function addressOf(entity: Entity, values: Values): Address {
   return {
     table: tableOf(entity, values),
@@ -28,7 +28,7 @@ function tableOf({ name, table, period }: Entity, values: Values): string {
   });
 }
 
-/** The same, or undefined where a key cannot be made, as of what was put into a list by hand. */
+/** The same, or undefined if a key cannot be built, for example from a list that was edited by hand. */
 export function addressIfAny(entity: Entity, values: Values): Address | undefined {
   try {
     return addressOf(entity, values);
@@ -38,7 +38,7 @@ export function addressIfAny(entity: Entity, values: Values): Address | undefine
   }
 }
 
-/** Whether the index takes an entity in: it has every field that the index's keys are made of, and the condition holds. */
+/** True if the entity has all fields of the index's keys and the condition of the index holds. */
 export function isIndexed(index: Index, values: Values | undefined): values is Values {
   if (!values) return false;
   const isThere = (field: string) => values[field] !== undefined && values[field] !== null;
@@ -50,7 +50,7 @@ function templatesOf(index: Index): KeyTemplate[] {
   return [...(remote ? [remote.partition] : []), row, ...(index.kind === 'index-entity' ? [index.holds] : [])];
 }
 
-/** The values from which an index builds its keys: once for each element of a list, or once, or not at all. */
+/** The values from which an index builds its keys: one for each element of a list field, otherwise one or none. */
 export function selectIndexed(index: Index, values: Values): Values[] {
   const field = templatesOf(index).flatMap(({ parts }) => parts.filter(({ each }) => each))[0]?.field;
   const list = field === undefined ? undefined : values[field];
@@ -76,7 +76,7 @@ export function isContested(entity: Entity, indexEntry: IndexEntry): boolean {
   return remoteIndexOf(entity, indexEntry)?.isContested ?? false;
 }
 
-/** The entries outside the partition that an entity in this state has. */
+/** The index entries outside the partition that an entity with these values has. */
 export function indexEntriesOf(entity: Entity, values: Values | undefined): IndexEntry[] {
   if (!values) return [];
   return remoteIndexesOf(entity).flatMap((remote) =>
@@ -88,12 +88,12 @@ export function indexEntriesOf(entity: Entity, values: Values | undefined): Inde
   );
 }
 
-/** The tables in which an entity's indexes are, besides its own. */
+/** The tables of an entity's indexes, besides its own. */
 export function remoteTables(entity: Entity): string[] {
   return remoteIndexesOf(entity).map(({ table }) => table);
 }
 
-/** The same as far as a declaration says. */
+/** The same for a declaration. */
 export function indexTables({ indexes }: Pick<DeclaredEntity, 'indexes'>): string[] {
   return Object.values(indexes).flatMap(({ remote }) => remote?.table ?? []);
 }
@@ -107,18 +107,18 @@ export function isSameEntry(one: IndexEntry, other: IndexEntry): boolean {
   );
 }
 
-/** The places of both, each once. */
+/** The entries of all lists without duplicates. */
 export function unionOfEntries(...lists: readonly (readonly IndexEntry[])[]): IndexEntry[] {
   const all = lists.flat();
   return all.filter((indexEntry, index) => all.findIndex((other) => isSameEntry(indexEntry, other)) === index);
 }
 
-/** Whether its rows are competed for, and claimed before an entity is written. */
+/** True if entities compete for the rows of the index, which are claimed before an entity is written. */
 export function isUnique(index: Index | undefined): index is InterPartitionIndex {
   return index?.kind === 'inter-partition' && index.unique;
 }
 
-/** What a copy holds: the fields that its index copies, always with those of the key, and where the entity is. */
+/** The properties of a copy: the fields that the index copies, the key fields, and the address of the entity. */
 export function copyProperties(entity: Entity, values: Values, copies: Copies<string>) {
   const kept =
     copies === 'everything' ? values : pick(values, [...entity.keyFields, ...(copies === 'keys' ? [] : copies)]);
@@ -132,13 +132,13 @@ export function copyProperties(entity: Entity, values: Values, copies: Copies<st
   };
 }
 
-/** Whether a row is what an index keeps of an entity: a copy in the partition is of the same type as its entity. */
+/** True if a row is a copy that an index keeps. A copy in the partition has the type of its entity. */
 export function isCopy({ properties }: Row): boolean {
-  // A property that a projection names and a row lacks may come as null.
+  // A projection may return null for a property that the row lacks.
   return typeof properties.SourceRow === 'string';
 }
 
-/** True if the table of an index has a row, and the row's key is of the index's template. */
+/** True if the row is in the table of the index and its key matches the index's template. */
 export function isRowOf(entity: Entity, index: Pick<Index, 'remote' | 'row'>, { table, row }: Row): boolean {
   return table === (index.remote ?? entity).table && parseKey(index.row, row) !== undefined;
 }

@@ -3,9 +3,9 @@ import { type FieldSchema, fieldSchemas, hasExactPattern } from '../validate/fie
 import { forbiddenInKeys, type KeyTemplate, type Part } from './key-template.ts';
 
 /**
- * Decides whether two key templates can produce the same key. A template becomes a sequence of steps (so many characters of
- * a set), and two sequences meet if a walk through both at once reaches both ends. A step may allow more than the template
- * does, never less: so two templates that are said not to meet never do.
+ * Decides whether two key templates can produce the same key. A template becomes a sequence of steps: a number of
+ * characters from a set. Two sequences can meet if walking both in parallel can reach both ends. A step may allow more than
+ * its template, never less, so "cannot meet" is always correct.
  */
 
 /** From `least` to `most` characters of a set. */
@@ -18,17 +18,17 @@ export type Steps = readonly Step[];
 
 /** From the space to `~`. */
 const ASCII = Array.from({ length: 0x7f - 0x20 }, (_, index) => String.fromCharCode(0x20 + index));
-/** Stands for every character outside ASCII: no set tells two of those apart. */
+/** Stands for every character outside ASCII; the sets do not distinguish them. */
 const OTHER = 'é';
 const DIGITS = setOf(/\d/);
 const HEX = setOf(/[0-9a-f]/);
 /** An escape is `!` and two hexadecimal digits. */
 const ESCAPES = new Set([...HEX, '!']);
-/** As `invertedTicks` writes an instant. */
+/** As `invertedTicks` formats an instant. */
 const TICKS_DIGITS = 19;
 const HASH_DIGITS = 2;
 
-/** What the keys of a template of this entity look like; `suffix` follows the template. */
+/** The steps of the keys of a template, followed by `suffix`. */
 export function stepsOf(entity: DeclaredEntity, template: KeyTemplate, suffix: Steps = []): Steps {
   const fields = fieldSchemas(entity.schema);
   const parts = template.parts.flatMap((part) => {
@@ -38,10 +38,10 @@ export function stepsOf(entity: DeclaredEntity, template: KeyTemplate, suffix: S
   return [...literalSteps(template.head), ...parts, ...suffix];
 }
 
-/** `_2` and further numbers, as the second and further rows of a data series have. */
+/** The suffix of the second and later rows of a data series: `_2`, `_3` … */
 export const NUMBER_SUFFIX: Steps = [...literalSteps('_'), ...atLeastOne(DIGITS)];
 
-/** Whether one key may be of both. */
+/** True if both sequences can produce the same key. */
 export function canMeet(one: Steps, other: Steps): boolean {
   const seen = new Set<string>();
   const open: [number, number, number, number][] = [[0, 0, 0, 0]];
@@ -61,7 +61,7 @@ export function canMeet(one: Steps, other: Steps): boolean {
   return false;
 }
 
-/** A count beyond `least` of an open-ended step leads nowhere new. */
+/** Caps the count of an open-ended step at `least`: a higher count leads to no new state. */
 function counted({ least, most }: Step, count: number): number {
   return Number.isFinite(most) ? count + 1 : Math.min(count + 1, least);
 }
@@ -82,15 +82,15 @@ function withEscapes({ characters, least, most }: Step, escaped: (character: str
   return { characters: new Set([...plain, ...ESCAPES]), least, most: Number.POSITIVE_INFINITY };
 }
 
-/** One character, or one of a set without an exception, and how often it comes. */
+/** One character or a set without negation, and its quantifier. */
 const PIECE = /(\\d|\\w|\[(?!\^)(?:[^\]\\]|\\[\w\-.])+\]|[\w -]|\\[.\-_])(?:\{(\d+)(?:(,)(\d*))?\}|([+*?]))?/y;
 
-/** From a constant, or from a pattern that is a plain sequence; undefined for anything else. */
+/** The steps of a constant, or of a pattern that is a plain sequence. Undefined for any other field. */
 function knownSteps(field: FieldSchema | undefined): Steps | undefined {
   if (field?.constant !== undefined)
     return /^[\x20-\x7e]+$/.test(field.constant) ? literalSteps(field.constant) : undefined;
   const pattern = field?.pattern ?? '';
-  // Classes of Unicode, and spaces, have more than the sets here tell apart.
+  // Unicode classes and `\s` match characters that the sets do not distinguish.
   if (!/^\^[\x20-\x7e]+\$$/.test(pattern) || /\\[pPsSWD]/.test(pattern)) return undefined;
   const source = pattern.slice(1, -1);
   const steps: Step[] = [];

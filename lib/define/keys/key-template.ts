@@ -3,21 +3,25 @@ import { RowkeyError } from '../../errors.ts';
 import { instantOf, invertedBounds, invertedTicks, isInvertedTicks } from './log-tail.ts';
 
 /**
- * Keys are made from templates: `empid_{employeeId}`, `{year:4}` (a number, zero-padded to four digits),
- * `email_{email#}` (a short stable hash, which spreads a growing key over 256 partitions), `{orderId%8}` (one of eight
- * buckets by such a hash, few enough to read them all at once), `{cast[]}` (each element of a list, in an index), `{at~}` (an instant, so that
- * the newest sorts first).
- * This is the only file that knows how a key is formatted, escaped and parsed.
+ * Keys are built from templates. `empid_{employeeId}` contains the field as it is. `{year:4}` is a number, zero-padded to
+ * four digits. `{email#}` is a short stable hash, which spreads a growing key over 256 partitions. `{orderId%8}` is one of
+ * eight buckets of that hash, few enough to read them all concurrently. `{cast[]}` is each element of a list, in an index.
+ * `{at~}` is an instant; the newest sorts first.
+ *
+ * Only this file knows how a key is formatted, escaped and parsed.
  */
 
-/** Table storage allows 1 KiB a key: 512 UTF-16 code units. */
+/** Table storage allows keys of 1 KiB: 512 UTF-16 code units. */
 const MAX_KEY_LENGTH = 512;
-/** `!` sorts below everything that is not escaped except the space, so escaping disturbs the order of little else. */
+/** `!` sorts below every character that is not escaped, except the space, so escaping hardly changes the order. */
 const ESCAPE = '!';
-/** What Table storage refuses in keys (`/ \ # ?`, C0, 0x7f-0x9f), `%` (some clients decode it twice) and the escape itself. */
+/**
+ * The characters that Table storage rejects in keys (`/ \ # ?`, C0, 0x7f-0x9f), `%` (some clients decode it twice) and the
+ * escape.
+ */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is looked for
 const ESCAPED = /[/\\#?%!\u0000-\u001f\u007f-\u009f]/g;
-/** Where a prefix ends in no plain character: sorts after every code unit that a key may hold. */
+/** Sorts after every code unit that a key may contain. */
 const AFTER_ALL = '\uffff';
 const BEFORE_SURROGATES = '\ud7ff';
 
@@ -27,7 +31,7 @@ type FieldName<Inner extends string> = Inner extends
   ? Field
   : Inner;
 
-/** The names of the fields that a template uses, as a union; this is what makes a misspelt field a compile error. */
+/** The names of the fields that a template uses, as a union. It makes a misspelt field a compile error. */
 export type FieldsOf<Template extends string> = Template extends `${string}{${infer Inner}}${infer Rest}`
   ? FieldName<Inner> | FieldsOf<Rest>
   : never;
@@ -37,10 +41,10 @@ type FieldValues = Readonly<Record<string, unknown>>;
 export interface Part {
   readonly field: string;
   readonly hash: boolean;
-  /** Into how many a hash is reduced, where it is. */
+  /** The number of buckets of a hash, if it has any. */
   readonly buckets: number | undefined;
   readonly newestFirst: boolean;
-  /** The field is a list, of which each element makes a key. */
+  /** The field is a list; each element makes a key. */
   readonly each: boolean;
   readonly width: number | undefined;
   /** The text between this field and the next. */
@@ -51,24 +55,24 @@ export interface KeyTemplate {
   readonly template: string;
   /** Every field that decides the key, in order, each once. */
   readonly fields: readonly string[];
-  /** The fields that can be parsed back from a key, in order. */
+  /** The fields that can be parsed from a key, in order. */
   readonly readable: readonly string[];
   readonly head: string;
   readonly parts: readonly Part[];
 }
 
-/** Parses a template once. Throws a plain error on a template that could not be parsed back without doubt. */
+/** Parses a template. Throws a plain error if keys of the template could not be parsed unambiguously. */
 export function compileTemplate(template: string): KeyTemplate {
   const pieces = template.split(/\{([^{}]*)\}/);
   const parts: Part[] = [];
-  // Text between fields: a brace left in it is a misprint, and would make one key of many.
+  // A brace outside of a field is a typing error: all entities would share one key.
   if (pieces.some((piece, index) => index % 2 === 0 && /[{}]/.test(piece)))
     throw new Error(`The key template ${template} has a brace without its pair; a field is written {name}.`);
   for (let index = 1; index < pieces.length; index += 2) {
     const match = /^([a-z][A-Za-z0-9]*)(#|~|\[\])?(?:([:%])(\d+))?$/.exec(pieces[index] ?? '');
     if (!match?.[1]) throw new Error(`The key template ${template} has an unreadable field {${pieces[index]}}.`);
     const after = pieces[index + 1] ?? '';
-    // The first character of a separator is escaped in values; it must not be one that an escape is written with.
+    // The first character of a separator is escaped in values, so it must not occur in an escape.
     if (/^[A-Za-z0-9!]/.test(after))
       throw new Error(
         `The key template ${template} needs a separator after {${match[1]}} that begins with punctuation.`,
@@ -92,14 +96,14 @@ export function compileTemplate(template: string): KeyTemplate {
   return { template, fields: [...new Set(parts.map((part) => part.field))], readable, head: pieces[0] ?? '', parts };
 }
 
-/** Builds a key. Throws `invalid-input` naming the field that is missing, empty or does not fit. */
+/** Builds a key. Throws `invalid-input`, which names the field that is missing, empty or does not fit. */
 export function buildKey(template: KeyTemplate, values: FieldValues): string {
   let key = template.head;
   for (const part of template.parts) key += encodeField(part, values[part.field]) + part.after;
   return checkKey(key, template);
 }
 
-/** Every key that `values` may be under: one, unless they lack a field that is there as a bucket. */
+/** Every key that `values` may have: one, or one for each bucket if the field of a bucket has no value. */
 export function buildKeys(template: KeyTemplate, values: FieldValues): string[] {
   let keys = [template.head];
   for (const part of template.parts) {
@@ -113,7 +117,7 @@ export function buildKeys(template: KeyTemplate, values: FieldValues): string[] 
   return keys.map((key) => checkKey(key, template));
 }
 
-/** The range of the keys whose first fields are those given, up to the first that is not. */
+/** The range of keys that begin with the given fields, up to the first field without a value. */
 export function prefixRange(template: KeyTemplate, values: FieldValues): KeyRange {
   let prefix = template.head;
   for (const part of template.parts) {
@@ -129,8 +133,8 @@ export function rangeOfPrefix(prefix: string): KeyRange {
 }
 
 /**
- * What the keys begin with that are made from `template`, a `_` and more, of the fields that `key` is made of: its last text
- * may have a `_` in it, which those escape.
+ * The prefix of keys that are built from the same fields with `template`, a `_` and more. The last text of `key` may
+ * contain `_`; the longer template escapes it.
  */
 export function prefixOfChildren({ head, parts }: KeyTemplate, key: string): string {
   if (parts.at(-1)?.after !== '') return `${key}_`;
@@ -138,7 +142,7 @@ export function prefixOfChildren({ head, parts }: KeyTemplate, key: string): str
   return `${key.slice(0, last)}${key.slice(last).replaceAll('_', escapeCharacter)}_`;
 }
 
-/** The fields that a key was built from (hashes cannot be read back), or undefined when it is not of this template. */
+/** The fields that a key was built from, except hashes, or undefined if the key does not match the template. */
 export function parseKey(template: KeyTemplate, key: string): Record<string, string | number> | undefined {
   if (!key.startsWith(template.head)) return undefined;
   let rest = key.slice(template.head.length);
@@ -158,13 +162,13 @@ export function parseKey(template: KeyTemplate, key: string): Record<string, str
 export interface KeyRange {
   /** Inclusive. */
   readonly from: string;
-  /** Exclusive; undefined where nothing comes after. */
+  /** Exclusive. Undefined if the range has no end. */
   readonly before: string | undefined;
 }
 
 /**
- * The rows whose first field lies between `from` and `to`, both inclusive and both read as prefixes, so that
- * `to=2026-11-20` takes in the whole day. Without either: every row of the template.
+ * The rows whose first field lies between `from` and `to`. Both are inclusive prefixes, so `to=2026-11-20` includes the
+ * whole day. Without them: every row of the template.
  */
 export function keyRange(
   template: KeyTemplate,
@@ -184,7 +188,7 @@ export function keyRange(
   return { from: bound('from'), before: afterPrefix(bound('to')) };
 }
 
-/** The first key, in the ordinal order of Table storage, that is greater than every key beginning with `prefix`. */
+/** The first key, in the ordinal order of Table storage, after all keys that begin with `prefix`. */
 function afterPrefix(prefix: string): string | undefined {
   const last = prefix.at(-1);
   if (last === undefined) return undefined;
@@ -192,7 +196,10 @@ function afterPrefix(prefix: string): string | undefined {
   return prefix.slice(0, -1) + String.fromCharCode(last.charCodeAt(0) + 1);
 }
 
-/** 256 values: enough partitions for half a million entities a second by the published target of 2,000 each. */
+/**
+ * 256 values. At the published target of 2,000 entities a second for each partition, that is half a million entities a
+ * second.
+ */
 function shortHash(value: string): string {
   return createHash('sha256').update(value, 'utf8').digest('hex').slice(0, 2);
 }
@@ -231,14 +238,14 @@ function encodeField(part: Part, value: unknown): string {
   return part.hash ? shortHash(text) : escapeText(text, part.after);
 }
 
-/** The first character of the separator that follows is escaped too, so that the key can be parsed back without doubt. */
+/** Escapes the first character of the following separator too, so that the key can be parsed unambiguously. */
 function escapeText(text: string, separator: string): string {
   const escaped = text.replace(ESCAPED, escapeCharacter);
   const first = separator[0];
   return first === undefined ? escaped : escaped.replaceAll(first, escapeCharacter);
 }
 
-/** Whether a key has this character only as an escape. */
+/** True if keys contain this character only escaped. */
 export function forbiddenInKeys(character: string): boolean {
   return character.search(ESCAPED) >= 0;
 }

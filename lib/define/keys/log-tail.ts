@@ -1,9 +1,9 @@
 import { RowkeyError } from '../../errors.ts';
 
 /**
- * Log tail pattern: a key that begins with the time left until the end of all dates sorts newest first, so that the newest
- * n rows are the first n. Written as .NET writes it, `(DateTime.MaxValue.Ticks - at.Ticks).ToString("D19")`, so that both
- * may share a table.
+ * Log tail pattern: a key that begins with the time left until the maximum date sorts newest first, so the newest n rows
+ * are the first n. The format is that of .NET, `(DateTime.MaxValue.Ticks - at.Ticks).ToString("D19")`, so that .NET code
+ * can share the table.
  */
 
 const TICKS_PER_MILLISECOND = 10_000n;
@@ -13,17 +13,16 @@ const DIGITS = 19;
 const EPOCH_MS = 62_135_596_800_000n;
 const INSTANT = /^(\d{4}-\d{2}-\d{2})(?:T(\d{2}:\d{2}:\d{2})(?:\.(\d{1,7}))?Z)?$/;
 
-/** The 19 digits of an ISO instant in UTC, of up to seven fractional digits. Throws `invalid-input`. */
+/** The 19 digits of an ISO instant in UTC with up to seven fractional digits. Throws `invalid-input`. */
 export function invertedTicks(instant: string): string {
   return String(MAX_TICKS - ticksOf(instant)).padStart(DIGITS, '0');
 }
 
-/** Whether a text is what `invertedTicks` returns for some instant. */
 export function isInvertedTicks(text: string): boolean {
   return text.length === DIGITS && /^\d+$/.test(text) && BigInt(text) <= MAX_TICKS;
 }
 
-/** The instant that 19 digits were made from, with three fractional digits unless it has more. */
+/** The instant of 19 digits, with three fractional digits unless it needs more. */
 export function instantOf(digits: string): string {
   const ticks = MAX_TICKS - BigInt(digits);
   const milliseconds = ticks / TICKS_PER_MILLISECOND;
@@ -32,7 +31,7 @@ export function instantOf(digits: string): string {
   return rest === 0n ? instant : instant.replace('Z', `${String(rest).padStart(4, '0')}Z`);
 }
 
-/** The first and the last instant that a bound may mean: a day means all of it. Throws `invalid-input`. */
+/** The first and the last instant of two bounds. A day as a bound means the whole day. Throws `invalid-input`. */
 export function invertedBounds(bounds: { from?: string | undefined; to?: string | undefined }): {
   from: string;
   to: string;

@@ -34,9 +34,7 @@ const ISSUED_CLAIMS = ['oid', 'sub'];
 /** A text that begins with its day. */
 const DAY_FIRST = '^\\d{4}-\\d{2}-\\d{2}';
 
-/**
- * Everything that is wrong with one declaration, a sentence each. What needs the whole model is checked by `validateModel`.
- */
+/** Everything that is wrong with one declaration, a sentence each. What needs the whole model is checked by `validateModel`. */
 export function validationErrors(entity: DeclaredEntity, declared: z.ZodObject): string[] {
   const checks = [
     nameErrors(entity, declared),
