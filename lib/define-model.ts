@@ -8,7 +8,7 @@ import { resourcesOf } from './operations/resources.ts';
 import { LIST } from './pattern-helpers/member-list.ts';
 import { patterns } from './patterns/patterns.ts';
 
-/** What a model needs from the rooms above lib/define joins it here; lib/define imports none of them. */
+/** Supplies what a model needs from rooms that lib/define cannot import. */
 const { tables, containers } = resourcesOf([]);
 const RESERVED: Reserved = {
   tables,
@@ -18,8 +18,8 @@ const RESERVED: Reserved = {
 };
 
 /**
- * Declares all that an app stores: the whole is validated and linked. Throws a plain error with a sentence for everything that is
- * wrong with it.
+ * Declares everything that an app stores. Validates and links the model. Throws an error that lists everything that is
+ * wrong.
  */
 export function defineModel<const Declared extends readonly DeclaredEntity[], const Roles extends readonly string[]>(
   declaration: ModelDeclaration<Declared, Roles>,

@@ -14,11 +14,11 @@ import { continueVerifyRun } from './operations/verify-run.ts';
 import { patterns } from './patterns/patterns.ts';
 import type { Rowkey } from './rowkey.ts';
 import type { Runtime } from './runtime.ts';
-import { traced } from './telemetry/invocation.ts';
+import { traceInvocation } from './telemetry/invocation.ts';
 import { stopTelemetry } from './telemetry/telemetry.ts';
 import { MINUTE_MS } from './time.ts';
 
-/** The `app` of `@azure/functions`: the app's own copy of the library, as each copy registers with itself alone. */
+/** The `app` of `@azure/functions`, passed by the app, because each copy of the library registers only its own functions. */
 export type FunctionsApp = Pick<typeof functionsApp, 'http' | 'storageQueue' | 'timer' | 'hook'>;
 
 /** The host stops a function after ten minutes; the next run continues. */
@@ -40,7 +40,7 @@ export function registerFunctions(app: FunctionsApp, { runtime }: Pick<Rowkey, '
 function registerHooks(app: FunctionsApp, runtime: Runtime): void {
   app.hook.appStart(() => runtime.start());
   app.hook.preInvocation((invocation) => {
-    invocation.functionHandler = traced(invocation.functionHandler, invocation.invocationContext);
+    invocation.functionHandler = traceInvocation(invocation.functionHandler, invocation.invocationContext);
   });
   app.hook.appTerminate(stopTelemetry);
 }
@@ -86,7 +86,7 @@ export const TIMERS: Readonly<Record<string, Timer>> = {
       const until = Date.now() + VERIFY_FOR_MS;
       for (const entity of runtime.model.list.filter(canVerify)) {
         const run = await continueVerifyRun(engine, entity, { until, rate: VERIFY_TRANSACTIONS_A_SECOND });
-        const report = `${entity.name}: ${run.looked} rows compared, ${run.found} do not agree.`;
+        const report = `${entity.name}: ${run.checked} rows compared, ${run.found} do not agree.`;
         if (run.found > 0) context.error(report);
         else context.log(report);
       }
@@ -96,8 +96,8 @@ export const TIMERS: Readonly<Record<string, Timer>> = {
   'collect-orphans': {
     schedule: '0 20 1 * * *',
     async run(runtime, context) {
-      const { looked, deleted } = await collectOrphans(await runtime.readyEngine(context), runtime.model.list);
-      context.log(`${deleted} of ${looked} blobs deleted.`);
+      const { checked, deleted } = await collectOrphans(await runtime.readyEngine(context), runtime.model.list);
+      context.log(`${deleted} of ${checked} blobs deleted.`);
     },
   },
   /** Every minute: records messages on which the host gave up, or sends them back. */

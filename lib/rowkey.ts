@@ -21,17 +21,17 @@ export interface Rowkey<All extends Entities = Entities> {
   /** Returns the caller whose token the `Authorization` header carries. Throws `unauthenticated`. */
   readonly authenticate: Authenticate;
   /**
-   * Creates the tables, queues and containers of the model that do not exist, for development and tests. In Azure a template
-   * does so, since the identity of the app may not.
+   * Creates the missing tables, queues and containers of the model, for development and tests. In Azure, the deployment
+   * template creates them, because the app's identity may not.
    */
   provision(): Promise<void>;
-  /** What `registerFunctions` works with. */
+  /** For `registerFunctions`. */
   readonly runtime: Runtime;
 }
 
 /**
- * Makes an instance. Everything is opened at its first use, so this cannot fail: with invalid settings, every
- * request and every call of the store fails with `wrong-setting`.
+ * Creates an instance. Everything is opened at first use, so this cannot fail: with invalid settings, every request and
+ * every call of the store throws `wrong-setting`.
  */
 export function createRowkey<All extends Entities>({ model, ...settings }: RowkeyOptions<All>): Rowkey<All> {
   const runtime = createRuntime(model, settings);

@@ -12,7 +12,7 @@ import { createAuditLog } from './operations/audit-log.ts';
 import { guardModel } from './operations/model-guard.ts';
 import { resourcesOf } from './operations/resources.ts';
 import type { RowkeySettings, UnusableSettings } from './settings.ts';
-import { lazyKeyRing } from './storage/lazy-key-ring.ts';
+import { createLazyKeyRing } from './storage/lazy-key-ring.ts';
 import { provision } from './storage/provision.ts';
 import { openUsableStorage } from './storage/storage.ts';
 import { tableSasSigner } from './storage/table-sas-signer.ts';
@@ -30,7 +30,7 @@ export interface Runtime {
   start(): Promise<void>;
   /** Throws `wrong-setting` while the model does not match the stored data, so that nothing is read, written or dropped. */
   readyEngine(log: Log): Promise<Engine>;
-  /** Creates the tables, queues and containers of the model that do not exist. */
+  /** Creates the missing tables, queues and containers of the model. */
   provision(): Promise<void>;
   /** Runs a write and records its changes in the audit log before it returns or throws. */
   record<Result>(by: string, write: () => Promise<Result>): Promise<Result>;
@@ -62,7 +62,7 @@ export function createRuntime(
   }
 
   const storage = once(() => openUsableStorage(requireSettings().storage));
-  const keys = lazyKeyRing(() => requireSettings().keys);
+  const keys = createLazyKeyRing(() => requireSettings().keys);
   const engine = once(() => createEngine(storage(), { keys }));
   const audit = once(() => createAuditLog(engine()));
   const signer = once(() => tableSasSigner(storage()));
@@ -131,7 +131,7 @@ export function createRuntime(
   };
 }
 
-/** Calls `open` at the first call and keeps the result. A call that throws is repeated the next time. */
+/** Calls `open` once and keeps the result. If it throws, the next call tries again. */
 function once<Value extends object | ((...parameters: never[]) => unknown)>(open: () => Value): () => Value {
   let value: Value | undefined;
   return () => {

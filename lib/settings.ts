@@ -70,7 +70,6 @@ type Settings = z.infer<typeof Settings>;
 /** A test compares the documentation and the template with these names. */
 export const SETTING_NAMES = Object.keys(Settings.shape);
 
-/** The settings of an instance. */
 export interface RowkeySettings {
   readonly storage: StorageOptions;
   /** The identity provider whose tokens are accepted. */

@@ -21,7 +21,7 @@ import { openWorld, somebody, type World } from './world.ts';
  * work.
  */
 
-export interface Deed {
+export interface Operation {
   /** Creates the prerequisites without faults, and settles them. */
   readonly prepare?: (world: World, one: Values) => Promise<unknown>;
   readonly act: (call: Call, one: Values) => Promise<Response>;
@@ -37,8 +37,8 @@ export interface Visited {
 
 export interface KilledHost {
   readonly world: World;
-  /** Repeats a deed once for every kill point, with a new entity each time. */
-  visit(deed: Deed): Promise<Visited[]>;
+  /** Repeats an operation once for every kill point, with a new entity each time. */
+  visit(operation: Operation): Promise<Visited[]>;
   /** Runs a host until the queues are empty. */
   settle(): Promise<void>;
   stop(): Promise<void>;
@@ -50,7 +50,7 @@ export interface KilledHost {
  */
 const HOLD_SECONDS = 15;
 /**
- * A deed has ended after this long without a call: the host polls its queues every second, and less often on a slow
+ * An operation has ended after this long without a call: the host polls its queues every second, and less often on a slow
  * machine.
  */
 const QUIET_MS = 5_000;
@@ -103,8 +103,8 @@ export async function openKilledHost(url: string): Promise<KilledHost> {
 
   const isLive = () => host !== undefined && host.process.exitCode === null && host.process.signalCode === null;
 
-  /** Runs a deed with a host that dies at the `at`-th call, or counts the calls if `at` is missing. */
-  async function run({ prepare, act }: Deed, at?: number): Promise<Visited & { calls: number }> {
+  /** Runs an operation with a host that dies at the `at`-th call, or counts the calls if `at` is missing. */
+  async function run({ prepare, act }: Operation, at?: number): Promise<Visited & { calls: number }> {
     if (!isLive()) host = await start();
     const living = host;
     if (!living) throw new Error('The host does not start.');
@@ -143,10 +143,10 @@ export async function openKilledHost(url: string): Promise<KilledHost> {
 
   return {
     world,
-    async visit(deed) {
-      const { calls } = await run(deed);
+    async visit(operation) {
+      const { calls } = await run(operation);
       const visited: Visited[] = [];
-      for (let at = 1; at <= calls; at += 1) visited.push(await run(deed, at));
+      for (let at = 1; at <= calls; at += 1) visited.push(await run(operation, at));
       return visited;
     },
     async settle() {

@@ -15,7 +15,7 @@ import { type Message, POISON_TABLE } from '../lib/engine/consume/poison.ts';
 import { createEngine, type Engine, type Timing } from '../lib/engine/engine.ts';
 import { resourcesOf } from '../lib/operations/resources.ts';
 import { membersOf, readList } from '../lib/pattern-helpers/member-list.ts';
-import { localKeyRing, rotateLocalKey } from '../lib/storage/local-key-ring.ts';
+import { createLocalKeyRing, rotateLocalKey } from '../lib/storage/local-key-ring.ts';
 import { provision } from '../lib/storage/provision.ts';
 import { openStorage, type Storage } from '../lib/storage/storage.ts';
 import { model } from './fixtures/model.ts';
@@ -72,7 +72,7 @@ export async function openWorld(url: string, more: readonly Entity[] = []): Prom
   const storage = openStorage({ connectionString });
   const keyFile = join(inject('folder'), `${randomUUID()}.json`);
   await rotateLocalKey(keyFile);
-  const keys = localKeyRing(keyFile);
+  const keys = createLocalKeyRing(keyFile);
   await provision(storage, resourcesOf(entities, Date.now()));
   const logged: string[] = [];
   const log = { warn: (text: string) => logged.push(text), error: (text: string) => logged.push(text) };

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { RateLimiterMemory, RateLimiterRes } from 'rate-limiter-flexible';
 import type { Engine } from '../engine/engine.ts';
-import { noted } from '../engine/note-change.ts';
+import { makeAndNote } from '../engine/note-change.ts';
 import { SYSTEM_TABLE } from '../engine/read/continuation.ts';
 import { RowkeyError } from '../errors.ts';
 import { type Address, readRow, submit, tryAction } from '../storage/rows.ts';
@@ -52,7 +52,7 @@ export async function admitGrant({ storage, now }: Engine, subject: string): Pro
 export async function revokeGrants(engine: Engine, subject: string): Promise<number> {
   const address = addressOf(subject);
   const properties = { EntityType: 'revoked', Subject: subject, RevokedAt: isoInstant(engine.now()) };
-  await noted(engine, { operation: 'revoke', entity: GRANTS, address, subject }, () =>
+  await makeAndNote(engine, { operation: 'revoke', entity: GRANTS, address, subject }, () =>
     submit(engine.storage, { ...address, actions: [{ kind: 'upsert', row: address.row, properties }] }),
   );
   return engine.now() + VALID_FOR_MS;
@@ -61,7 +61,7 @@ export async function revokeGrants(engine: Engine, subject: string): Promise<num
 /** Ends a revocation. Throws `not-found`. */
 export async function restoreGrants(engine: Engine, subject: string): Promise<void> {
   const address = addressOf(subject);
-  await noted(engine, { operation: 'restore', entity: GRANTS, address, subject }, async () => {
+  await makeAndNote(engine, { operation: 'restore', entity: GRANTS, address, subject }, async () => {
     if (!(await tryAction(engine.storage, address, { kind: 'delete', row: address.row })))
       throw new RowkeyError('not-found', 'Grants are not revoked for this identity.');
   });

@@ -25,12 +25,12 @@ export function hiddenFields({ access }: Entity, { roles }: Roles): string[] {
   );
 }
 
-/** Whether the caller may read the entity with all its fields. */
+/** True if the caller may read the entity with all its fields. */
 export function canReadWhole(entity: Entity, caller: Roles): boolean {
   return canRead(entity, caller) && hiddenFields(entity, caller).length === 0;
 }
 
-/** Whether a role may write the entity without reading it. */
+/** True if a role may write the entity without reading it. */
 export function hasWriteOnlyRoles({ access }: Entity): boolean {
   return access.write.some((role) => !access.read.includes(role));
 }
@@ -49,12 +49,12 @@ export function requireRole(caller: Roles, roles: readonly string[]): void {
 
 /** Throws `forbidden` unless the caller may read the entity. */
 export function requireReader(entity: Entity, caller: Roles): void {
-  if (!canRead(entity, caller)) throw roleRequired(entity, entity.access.read);
+  if (!canRead(entity, caller)) throw createRoleError(entity, entity.access.read);
 }
 
 /** Throws `forbidden` unless the caller may read the entity with all its fields. */
 export function requireWholeReader(entity: Entity, caller: Roles): void {
-  if (!canReadWhole(entity, caller)) throw roleRequired(entity, rolesToReadBy(entity, Object.keys(entity.columns)));
+  if (!canReadWhole(entity, caller)) throw createRoleError(entity, rolesToReadBy(entity, Object.keys(entity.columns)));
 }
 
 /** The roles that may read all of these fields. Reading by a field reveals it, so an index requires all its fields. */
@@ -62,7 +62,10 @@ export function rolesToReadBy({ access }: Entity, fields: readonly string[]): st
   return access.read.filter((role) => fields.every((field) => access.restricted?.[field]?.includes(role) ?? true));
 }
 
-/** Throws `forbidden` if `input` has a field that the caller may not read, and so may neither set nor filter by. */
+/**
+ * Throws `forbidden` if `input` has a field that the caller may not read. Such a field can be neither set nor used as a
+ * filter.
+ */
 export function checkMentions(entity: Entity, caller: Roles, input: unknown): void {
   if (typeof input !== 'object' || input === null) return;
   const field = hiddenFields(entity, caller).find((hidden) => Object.hasOwn(input, hidden));
@@ -72,7 +75,7 @@ export function checkMentions(entity: Entity, caller: Roles, input: unknown): vo
     });
 }
 
-function roleRequired({ name }: Entity, roles: readonly string[]): RowkeyError {
+function createRoleError({ name }: Entity, roles: readonly string[]): RowkeyError {
   return new RowkeyError('forbidden', `The request requires a role that may read ${name}; the token has none.`, {
     accepted: roles.length > 0 ? roles.join(', ') : 'no role',
   });

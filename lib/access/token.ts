@@ -7,7 +7,10 @@ import { RowkeyError } from '../errors.ts';
 export interface Caller {
   readonly subject: string;
   readonly roles: readonly string[];
-  /** The text claims of the token by name. A claim that `own` of an entity names is left out unless the issuer has verified it. */
+  /**
+   * The text claims of the token by name. A claim that `own` of an entity names is included only if the issuer has verified
+   * it.
+   */
   readonly claims: Readonly<Record<string, string>>;
 }
 
@@ -20,7 +23,7 @@ export interface IdentityProvider {
   readonly jwksUri: string;
 }
 
-/** How much the clocks of the identity provider and of this machine may differ. */
+/** The accepted difference between the clocks of the identity provider and of this machine. */
 const CLOCK_TOLERANCE_SECONDS = 30;
 const RETRY_AFTER_SECONDS = 5;
 
@@ -54,7 +57,7 @@ export function createAuthenticator(
       return toCaller(Claims.parse(payload), { roles: model.roles, trusted });
     } catch (error) {
       if (error instanceof RowkeyError) throw error;
-      // Without the cause, which contains the claims. The signature is checked before the expiry.
+      // Leaves out the cause, which contains the claims. jose checks the signature before the expiry.
       const expired = error instanceof errors.JWTExpired;
       throw new RowkeyError('unauthenticated', expired ? 'The token has expired.' : 'The token is not valid.');
     }
@@ -66,7 +69,7 @@ interface TrustedClaim {
   readonly verifiedBy: VerifiedBy;
 }
 
-/** The claims by which the model finds the entities of a caller. */
+/** The claims that identify a caller's own entities. */
 function trustedClaims({ list }: Pick<Model, 'list'>): TrustedClaim[] {
   return list.flatMap(({ access: { own } }) =>
     own && 'claim' in own ? [{ claim: own.claim, verifiedBy: own.verifiedBy ?? {} }] : [],
@@ -89,7 +92,7 @@ function toCaller(
   };
 }
 
-/** The first of the claims that the token has decides. */
+/** The first of these claims that the token has decides. */
 function isVerified(payload: Readonly<Record<string, unknown>>, verifiedBy: VerifiedBy): boolean {
   const claims = Object.entries(verifiedBy);
   const decisive = claims.find(([claim]) => payload[claim] !== undefined);

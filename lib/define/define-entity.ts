@@ -146,14 +146,16 @@ export function defineEntity<
     readonly decided: Derived | Counting | Copied | Clock;
     readonly parent: Parent['name'];
   }> {
-  const entity = naming(name, () => compile<Shape, Partition, Row, Encrypted, Name, Indexes, Role>(name, declaration));
-  const errors = naming(name, () => validationErrors(entity, declaration.schema));
+  const entity = withEntityName(name, () =>
+    compile<Shape, Partition, Row, Encrypted, Name, Indexes, Role>(name, declaration),
+  );
+  const errors = withEntityName(name, () => validationErrors(entity, declaration.schema));
   if (errors.length > 0) throw new Error(errors.join('\n'));
   return entity;
 }
 
 /** Adds the name of the entity to errors of the template and column parsers, which do not know it. */
-function naming<Result>(name: string, check: () => Result): Result {
+function withEntityName<Result>(name: string, check: () => Result): Result {
   try {
     return check();
   } catch (error) {
@@ -192,9 +194,9 @@ function compile<
     movable: declaration.movable ?? [],
     period: declaration.period,
     expiry: declaration.expiry,
-    denormalized: denormalized.map((link) => ({ ...link, copies: given(link.copies) })),
-    derived: given<(values: Values) => unknown>(declaration.derived ?? {}),
-    counts: given<DeclaredEntity>(declaration.counts ?? {}),
+    denormalized: denormalized.map((link) => ({ ...link, copies: omitUndefined(link.copies) })),
+    derived: omitUndefined<(values: Values) => unknown>(declaration.derived ?? {}),
+    counts: omitUndefined<DeclaredEntity>(declaration.counts ?? {}),
     large: declaration.large ?? [],
     attachments: withoutPrototype(attachments),
     encrypted: declaration.encrypted ?? [],
@@ -207,7 +209,7 @@ function compile<
   });
 }
 
-function given<Value>(record: { readonly [field: string]: Value | undefined }): Record<string, Value> {
+function omitUndefined<Value>(record: { readonly [field: string]: Value | undefined }): Record<string, Value> {
   const entries = Object.entries(record).flatMap(([field, value]) =>
     value === undefined ? [] : [[field, value] as const],
   );

@@ -3,29 +3,29 @@ import { z } from 'zod';
 /**
  * An inconsistency that the consistency check found. It has keys and no other values. The kinds:
  *
- *   missing         an index has no entry for the entity
- *   wrong           an index entry differs from the entity, or a unique value is claimed and not confirmed
- *   left over       an index entry belongs to no entity
- *   taken           another entity holds the row of the index entry
- *   count           a maintained count is not the number of counted entities
- *   copied fields   copies of fields of another entity are stale
- *   lost list       the blob of a long list is missing
- *   lost blob       the blob of a large field or an attachment is missing
- *   on its way      a move or an archive has not finished
- *   refused         a client wrote a row that does not match the declaration
+ *   missing       an index has no entry for the entity
+ *   stale         an index entry differs from the entity, or a unique value is claimed and not confirmed
+ *   orphaned      an index entry belongs to no entity
+ *   conflict      another entity holds the row of the index entry
+ *   wrong-count   a maintained count is not the number of counted entities
+ *   stale-copy    copies of fields of another entity are stale
+ *   lost-list     the blob of a long list is missing
+ *   lost-blob     the blob of a large field or an attachment is missing
+ *   unfinished    a move or an archive has not finished
+ *   invalid       a client wrote a row that does not match the declaration
  */
 export const Finding = z.object({
-  what: z.enum([
+  kind: z.enum([
     'missing',
-    'wrong',
-    'left over',
-    'taken',
-    'count',
-    'copied fields',
-    'lost list',
-    'lost blob',
-    'on its way',
-    'refused',
+    'stale',
+    'orphaned',
+    'conflict',
+    'wrong-count',
+    'stale-copy',
+    'lost-list',
+    'lost-blob',
+    'unfinished',
+    'invalid',
   ]),
   of: z.string().describe('The index, field, attachment or entity that is inconsistent'),
   table: z.string(),
@@ -46,4 +46,4 @@ export interface Suspicion extends Omit<Finding, 'repaired'> {
 }
 
 /** The result of a page of checked or indexed rows. */
-export const Findings = z.object({ looked: z.int(), findings: z.array(VisibleFinding) });
+export const Findings = z.object({ checked: z.int(), findings: z.array(VisibleFinding) });

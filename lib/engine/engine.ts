@@ -1,5 +1,5 @@
 import type { Engine, Timing } from '../define/engine.ts';
-import { lazyKeyRing } from '../storage/lazy-key-ring.ts';
+import { createLazyKeyRing } from '../storage/lazy-key-ring.ts';
 import type { Storage } from '../storage/storage.ts';
 
 export type { Engine, Timing } from '../define/engine.ts';
@@ -17,6 +17,6 @@ const SETTLE_INLINE = 16;
 /** Without `keys` an engine reads and writes no encrypted field. */
 export function createEngine(storage: Storage, options: Partial<Omit<Engine, 'storage'>> = {}): Engine {
   const { now = Date.now, timing = TIMING, settleInline = SETTLE_INLINE } = options;
-  const { keys = lazyKeyRing(() => undefined) } = options;
+  const { keys = createLazyKeyRing(() => undefined) } = options;
   return { storage, now, timing, keys, settleInline };
 }

@@ -18,7 +18,7 @@ export function isDeeperThan(levels: number, value: unknown): boolean {
   return false;
 }
 
-/** What is still to be written, the last first: texts as they are, and values. */
+/** Texts and values that are not written yet, last first. */
 type Pending = { readonly text: string } | { readonly value: unknown };
 
 function textOfDeep(value: unknown): string {

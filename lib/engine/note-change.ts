@@ -90,7 +90,11 @@ export function noteChange({ now }: Engine, { operation, entity, address, fields
 }
 
 /** Makes a change and notes it. */
-export async function noted<Result>(engine: Engine, change: NotedChange, make: () => Promise<Result>): Promise<Result> {
+export async function makeAndNote<Result>(
+  engine: Engine,
+  change: NotedChange,
+  make: () => Promise<Result>,
+): Promise<Result> {
   try {
     const result = await make();
     noteChange(engine, change);

@@ -3,8 +3,6 @@ import { StorageConflict, unlessRefused } from '../storage/errors.ts';
 import { createTable } from '../storage/provision.ts';
 import type { Engine } from './engine.ts';
 
-/** Handles the table of a period that does not exist yet or was dropped. */
-
 /** Runs a write. If the table of its period does not exist, because the timer is late, creates the table and writes again. */
 export async function withPeriodTable<Result>(
   engine: Engine,

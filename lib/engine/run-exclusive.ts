@@ -1,11 +1,11 @@
 import type { Storage } from '../storage/storage.ts';
 
 /**
- * Writers of one process that change the same rows run one after the other: none of them conflicts with another, and each
- * plans from what the one before has written. ETags keep the order between processes.
+ * Writers of one process that change the same rows run one after the other. They do not conflict, and each plans from the
+ * state that the previous one has written. ETags keep the order between processes.
  *
- * A promise chain, and no mutex library: each `then` is called by the writer itself, so its work runs in its own async
- * context (trace, audit log, explanation). A queue that starts the next work when the one before ends would lose it.
+ * A promise chain instead of a mutex library: each writer calls `then` itself, so its work runs in its own async context
+ * (trace, audit log, explanation). A queue that starts the next work when the previous one ends would lose that context.
  */
 const lastsByStorage = new WeakMap<Storage, Map<string, Promise<unknown>>>();
 

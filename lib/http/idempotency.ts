@@ -5,9 +5,9 @@ import type { RequestContext } from './route.ts';
 const MAX_KEY_LENGTH = 200;
 
 /**
- * The id of a request that its caller may repeat. It follows from the `Idempotency-Key` header, the caller, the route, the
- * path and the body, so a repetition finds what the first attempt created, and no record of the request has to be kept.
- * Undefined without the header. Throws `invalid-input`. https://datatracker.ietf.org/doc/draft-ietf-httpapi-idempotency-key-header/
+ * The id of a request that its caller may repeat. It is derived from the `Idempotency-Key` header, the caller, the route,
+ * the path and the body. So a repetition finds what the first attempt created, and requests need no record. Undefined
+ * without the header. Throws `invalid-input`. https://datatracker.ietf.org/doc/draft-ietf-httpapi-idempotency-key-header/
  */
 export async function readRequestId(context: RequestContext, route: string): Promise<string | undefined> {
   const key = context.header('idempotency-key');

@@ -7,8 +7,8 @@ import { indexFields, readByReference } from '../pattern-helpers/read-through-in
 import type { RequestContext } from './route.ts';
 
 /**
- * Reads the caller's own entity: its field equals the claim that the declaration names. The index only leads to the entity,
- * which is compared, because an index entry may be stale. Two storage transactions. Throws `forbidden`, `not-found`.
+ * Reads the caller's own entity, whose field equals the claim that the declaration names. An index entry may be stale, so
+ * the entity itself is compared. Two storage transactions. Throws `forbidden`, `not-found`.
  */
 export async function readOwn({ app, caller }: RequestContext, entity: Entity): Promise<Values> {
   const { own } = entity.access;

@@ -4,7 +4,7 @@ import { pick, type Values } from '../define/values.ts';
 import { openWithGaps, type View } from '../store/view.ts';
 import type { RequestContext } from './route.ts';
 
-/** Entities as the caller of a request may see them. */
+/** The view of a request's caller. */
 export function toView({ app, caller, isLastAttempt }: RequestContext): View {
   return { engine: app.engine, hiddenOf: (entity) => hiddenFields(entity, caller), isLastAttempt };
 }

@@ -19,7 +19,7 @@ interface ProblemKind {
   readonly action: string;
 }
 
-/** The one table of codes: statuses and titles of responses, and the page that `type` leads to. */
+/** Every error code with its status, title and documentation. The page of `type` shows the documentation. */
 export const PROBLEMS: Readonly<Record<ProblemCode, ProblemKind>> = {
   'invalid-input': {
     status: 400,
@@ -151,7 +151,7 @@ export const Problem = z.object({
 });
 export type Problem = z.infer<typeof Problem>;
 
-/** Replaces messages that are for the log: a caller cannot act on the name of a setting or of a table. */
+/** Replaces messages that only operators can act on, such as those with the name of a setting or a table. */
 export const FOR_OPERATORS: Partial<Record<ErrorCode, string>> = {
   'wrong-setting': 'The app is misconfigured. The operator finds the reason in the log of the app.',
   'needs-repair': 'Stored data was lost, or changed outside the API. The operator must repair it.',
@@ -162,7 +162,7 @@ export function toProblem({ code, message, details }: RowkeyError): Problem {
   return { ...problemOf(code, FOR_OPERATORS[code] ?? detail), ...members };
 }
 
-/** For an error without a code, whose message is not shown. */
+/** For an error without a code. Its message is never shown. */
 export const INTERNAL_PROBLEM: Problem = problemOf(
   'internal',
   'The request failed unexpectedly. The error was logged.',

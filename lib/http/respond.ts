@@ -61,7 +61,7 @@ export interface RouteRequest {
   readonly invocation: InvocationContext;
 }
 
-/** Checks the caller and the query, then runs the route. Throws what the response reports as a problem. */
+/** Checks the caller and the query, then runs the route. The response reports a thrown error as a problem. */
 export async function callRoute(
   app: () => App,
   route: Route,
@@ -72,7 +72,7 @@ export async function callRoute(
   if (route.roles) requireRole(caller, route.roles);
   if (route.roles) await app().ready(invocation);
   const isExplanation = readBoolean(query, 'explain');
-  // Every route accepts it, and none reads it.
+  // Every route accepts `explain`, and no route reads it.
   query.delete('explain');
   for (const name of query.keys()) checkParameter(route, name, query.getAll(name));
   let body: Promise<Uint8Array> | undefined;
@@ -102,7 +102,7 @@ export async function callRoute(
 
 type FirstContext = Omit<RequestContext, 'isLastAttempt'>;
 
-/** Returns, or throws, only after the changes are in the audit log. */
+/** Records the changes in the audit log before it returns or throws. */
 function handleAudited(route: Route, context: FirstContext, spent: Spent): Promise<RouteResult> {
   const handle = () => handleWithRereads(route, context);
   return collectChanges(context.caller.subject, handle, async (changes) => {
@@ -120,7 +120,7 @@ async function explainRoute(handle: () => Promise<RouteResult>): Promise<RouteRe
   return { status: 200, body: { steps, transactions: own.length }, headers: { 'cache-control': 'no-store' } };
 }
 
-/** A write is not repeated: its row is not stale, so a blob that is missing is lost. */
+/** Retries a read whose blob is missing. A write is not retried: its row is not stale, so a missing blob is lost. */
 function handleWithRereads(route: Route, context: FirstContext): Promise<RouteResult> {
   const handle = (isLastAttempt: boolean) => route.handle({ ...context, isLastAttempt });
   return rereadIfBlobGone(`Route ${route.name}`, handle, { attempts: route.method === 'GET' ? undefined : 1 });
@@ -153,7 +153,7 @@ function toErrorResult(error: unknown, invocation: InvocationContext): RouteResu
   return { status: problem.status, body: problem, headers };
 }
 
-/** Without the message, which may contain a key or part of the request; the stack is enough to find the cause. */
+/** Omits the message, which may contain a key or a part of the request. The stack is enough to find the cause. */
 function logUnexpected(error: unknown, invocation: InvocationContext): void {
   const { name, stack = '' } = error instanceof Error ? error : new Error();
   const frames = stack.split('\n').filter((line) => line.startsWith('    at '));

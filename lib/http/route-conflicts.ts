@@ -51,7 +51,10 @@ function* pathErrors(routes: readonly Route[]): Generator<string> {
   }
 }
 
-/** A later route may match the same requests only if no value of its parameters makes them its own. */
+/**
+ * Yields an error for each later route that matches requests of an earlier one. Values that only the later route accepts
+ * are fine.
+ */
 function* hiddenErrors(entities: readonly Entity[], routes: readonly Route[]): Generator<string> {
   const sorted = routes.toSorted((one, other) => (one.name.toLowerCase() < other.name.toLowerCase() ? -1 : 1));
   const groups = Map.groupBy(sorted, ({ method, path }) => {
@@ -83,7 +86,7 @@ function overlapOf(entities: readonly Entity[], first: string, later: string): s
   return values.length > 0 ? ` where ${values.join(' and ')}` : '';
 }
 
-/** Whether a field can have this text in any case; true if that is not known. */
+/** True if a field may have this text, ignoring case, or if that is unknown. */
 function canBe(entity: Entity, field: string, text: string): boolean {
   const type = fieldSchemas(entity.schema)[field];
   if (!type || Object.hasOwn(entity.derived, field)) return true;
@@ -96,7 +99,7 @@ function canBe(entity: Entity, field: string, text: string): boolean {
   return !type.pattern || !hasExactPattern(entity.schema, field) || mayMatch(type.pattern, text);
 }
 
-/** With the flag i an exception such as [^a] or (?!a) would exclude more than without it. */
+/** The flag `i` would make an exception such as [^a] or (?!a) exclude more than it does without the flag. */
 function mayMatch(pattern: string, text: string): boolean {
   if (/\[\^|\(\?<?!|\\[PSDWB]/.test(pattern)) return true;
   try {

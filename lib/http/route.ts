@@ -44,7 +44,7 @@ export interface RouteResult {
 
 export type ResponseHeader = 'Content-Location' | 'ETag' | 'Link' | 'Location';
 
-/** One method of one path: what is registered, run and described. */
+/** One method of one path. */
 export interface Route {
   /** The name of the function. The host tries functions in the order of their names. */
   readonly name: string;
@@ -59,11 +59,11 @@ export interface Route {
   readonly requestBody?: z.ZodType;
   /** The accepted media types of a body that is not JSON. */
   readonly requestTypes?: readonly string[];
-  /** Whether the route supports Idempotency-Key. */
+  /** True if the route supports Idempotency-Key. */
   readonly repeatable?: true;
-  /** Whether a write supports If-Match and If-None-Match. */
+  /** True if a write supports If-Match and If-None-Match. */
   readonly conditional?: true;
-  /** Whether a GET supports If-None-Match, and then may return 304. */
+  /** True if a GET supports If-None-Match and may return 304. */
   readonly cacheable?: true;
   /** The default is 1 MiB. */
   readonly maxBodyBytes?: number | undefined;
@@ -75,7 +75,7 @@ export interface Route {
     readonly types?: readonly string[];
     /** Headers besides those of every response. */
     readonly headers?: readonly ResponseHeader[];
-    /** The description of the 204 for a caller who may do this and not read the result, if there can be one. */
+    /** The description of the 204 for a caller who may write and not read the entity, if that is possible. */
     readonly unread?: string;
   };
   /** Other responses whose body is not a problem. */

@@ -8,12 +8,12 @@ import type { RequestContext } from './route.ts';
 /** The part of an ETag that names a view. No ETag of storage contains `;`. */
 const VIEW = /;view=[\w-]*(?=")/g;
 
-/** Reads the conditions of a write. The ETag of any view stands for the state of the entity that was presented. */
+/** Reads the conditions of a write. An ETag of any view stands for the stored state that it was created from. */
 export function readConditions({ header }: RequestContext): Conditions {
   return { ifMatch: header('if-match')?.replace(VIEW, ''), ifNoneMatch: header('if-none-match')?.replace(VIEW, '') };
 }
 
-/** Whether the caller has the current state. Only a GET may return 304 (RFC 9110, 13.1.2). */
+/** True if the caller has the current state. Only a GET may return 304 (RFC 9110, 13.1.2). */
 export function isNotModified({ header }: RequestContext, etag: string): boolean {
   return isNamed(header('if-none-match') ?? '', etag);
 }

@@ -70,7 +70,7 @@ export function createAuditLog(engine: Engine, { maxBlocks = MAX_BLOCKS } = {}):
   let isBehind = false;
   let progress = newProgress();
 
-  async function untilStored(count: number): Promise<void> {
+  async function waitUntilStored(count: number): Promise<void> {
     while (stored < count) {
       if (!isRunning) void inProcess(inPattern('log in blobs', run));
       await progress.promise;
@@ -170,10 +170,10 @@ export function createAuditLog(engine: Engine, { maxBlocks = MAX_BLOCKS } = {}):
       if (recordIfExplaining(() => ({ write: 'blob', container: AUDIT_CONTAINER, does: 'append' }))) return;
       waiting.push(...changes.map(toLine));
       received += changes.length;
-      await untilStored(received);
+      await waitUntilStored(received);
     },
     async catchUp() {
-      if (isBehind) await untilStored(received);
+      if (isBehind) await waitUntilStored(received);
     },
   };
 }
@@ -202,7 +202,7 @@ function numberOf(blob: string | undefined): number {
   return Number(/(\d+)\.log$/.exec(blob ?? '')?.[1] ?? 0);
 }
 
-/** Its rejection counts as handled, as nobody may be waiting for it. */
+/** Marks a rejection as handled, because possibly nobody awaits it. */
 function newProgress() {
   const progress = Promise.withResolvers<void>();
   progress.promise.catch(() => undefined);

@@ -21,13 +21,13 @@ const CONCURRENCY = 16;
 /** Deletes orphans and uploads that were never accepted. Returns counts of blobs. Safe to run twice or concurrently. */
 export const collectOrphans = inPattern(
   'orphans',
-  async (engine: Engine, entities: readonly Entity[]): Promise<{ looked: number; deleted: number }> => {
+  async (engine: Engine, entities: readonly Entity[]): Promise<{ checked: number; deleted: number }> => {
     const before = engine.now() - GRACE_MS;
-    let looked = 0;
+    let checked = 0;
     let deleted = 0;
     const collect = async (blob: ListedBlob, isOrphan: () => Promise<boolean>) => {
       if (blob.modifiedAt > before) return;
-      looked += 1;
+      checked += 1;
       if (!(await isOrphan())) return;
       await deleteBlob(engine.storage, blob, blob.etag);
       deleted += 1;
@@ -40,7 +40,7 @@ export const collectOrphans = inPattern(
         options,
       );
     await pMap(listContainer(engine.storage, ARRIVALS_CONTAINER), (blob) => collect(blob, async () => true), options);
-    return { looked, deleted };
+    return { checked, deleted };
   },
 );
 

@@ -6,20 +6,20 @@ import { deleteMessage, type ReceivedMessage, receiveMessages } from '../storage
 import { inPattern } from '../telemetry/span.ts';
 
 const QUEUES = [INDEX_CHANGES_QUEUE, TRANSFERS_QUEUE];
-/** Less than the minute between two runs, so that the next run sees what this one could not handle. */
+/** Less than the minute between two runs, so that the next run sees the messages that this one could not handle. */
 const HIDE_SECONDS = 50;
 /** As many as one request returns: https://learn.microsoft.com/rest/api/storageservices/get-messages */
 const BATCH = 32;
 const CONCURRENCY = 8;
 
 /**
- * Takes what the functions host gave up on from the queues `<queue>-poison`: sends it back to its queue, or records it as
- * poison. A queue trigger cannot do this: the host gives it the text of the message as metadata, and @azure/functions runs
- * out of stack over a deep one before the function is called.
+ * Handles the messages that the functions host moved to the queues `<queue>-poison`: sends each back to its queue or
+ * records it as poison. A queue trigger cannot do this: the host passes the message as metadata, and @azure/functions
+ * overflows the stack on a deeply nested one before it calls the function.
  *
- * A message is deleted after that. If the process dies in between, the message comes back and its record is written again
- * under the same id. An empty queue costs one storage transaction. Begins no batch after `until` (milliseconds). Throws if
- * messages are left that could not be handled: the next run tries them again.
+ * A message is deleted last. If the process dies before that, the message becomes visible again and is recorded again under
+ * the same id. An empty queue costs one storage transaction. No batch starts after `until` (milliseconds). Throws if some
+ * messages could not be handled; the next run retries them.
  */
 export const drainPoison = inPattern(
   'poison messages',
@@ -44,7 +44,7 @@ async function drainQueue(consumer: Consumer, queue: string, until: number): Pro
 async function tryHandle(consumer: Consumer, message: ReceivedMessage): Promise<boolean> {
   const { queue, id, text, insertedAt } = message;
   try {
-    // The attempts are those of the host, however often this queue is read.
+    // The host has used all attempts. Attempts to read the poison queue do not count.
     await consumePoison(consumer, { queue, id, attempts: MAX_ATTEMPTS, insertedAt, body: bodyOf(text) });
     await deleteMessage(consumer.engine.storage, message);
     return true;
@@ -54,7 +54,7 @@ async function tryHandle(consumer: Consumer, message: ReceivedMessage): Promise<
   }
 }
 
-/** Parsed where it is JSON, as the host does. A JSON string stays as it was sent: unescaped, a table may not hold it. */
+/** Parses JSON as the host does. A JSON string stays escaped, because a table cannot store every unescaped character. */
 function bodyOf(text: string): unknown {
   try {
     const body: unknown = JSON.parse(text);

@@ -50,7 +50,7 @@ export const cleanUpIndex = inPattern(
     if (!resourcesOf(entities, engine.now()).tables.includes(table)) {
       await dropTable(engine.storage, table);
       await markCleanedUp(engine, entity, name);
-      return { looked: 0, findings: [], next: undefined, left: 0 };
+      return { checked: 0, findings: [], next: undefined, left: 0 };
     }
     const { rows, more } = await scanTable(engine.storage, {
       table,
@@ -68,18 +68,18 @@ export const cleanUpIndex = inPattern(
     };
     const findings: Finding[] = [];
     const isOver = limitTransactions(maxTransactions);
-    let looked = 0;
-    while (looked < rows.length && !(looked > 0 && isOver())) {
-      const some = rows.slice(looked, looked + ROWS_CONCURRENCY);
+    let checked = 0;
+    while (checked < rows.length && !(checked > 0 && isOver())) {
+      const some = rows.slice(checked, checked + ROWS_CONCURRENCY);
       for (const { repair, ...found } of (await pMap(some, suspicionsOf, { concurrency: ROWS_CONCURRENCY })).flat())
         findings.push({ ...found, repaired: repair !== undefined && (await repair()) });
-      looked += some.length;
+      checked += some.length;
     }
     const left = position.left + findings.filter(({ repaired }) => !repaired).length;
-    const last = more || looked < rows.length ? rows[looked - 1] : undefined;
+    const last = more || checked < rows.length ? rows[checked - 1] : undefined;
     const next = last && { ...position, after: { partition: last.partition, row: last.row }, left };
     if (!next && left === 0) await markCleanedUp(engine, entity, name);
-    return { looked, findings, next, left };
+    return { checked, findings, next, left };
   },
 );
 
@@ -101,7 +101,7 @@ async function wholeList({ storage }: Engine, entity: Entity, row: Row): Promise
     if (isDone) await dropList(storage, row);
     return isDone;
   };
-  return [{ what: 'left over', of, table, partition, row: key, repair }];
+  return [{ kind: 'orphaned', of, table, partition, row: key, repair }];
 }
 
 function toEmptyIndex({ kind, table = '', partition = '', row, holds = '' }: IndexShape): Index {

@@ -19,7 +19,7 @@ import { inPattern } from '../telemetry/span.ts';
 const CONCURRENCY = 8;
 
 export interface Rewrapped {
-  readonly looked: number;
+  readonly checked: number;
   readonly rewrapped: number;
   /** Entities with a value that cannot be decrypted. */
   readonly failed: number;
@@ -35,7 +35,7 @@ export const rewrapEntities = inPattern(
     await engine.keys.currentKeyId();
     const outcomes = await pMap(items, (found) => rewrapOne(engine, entity, found), { concurrency: CONCURRENCY });
     return {
-      looked: items.length,
+      checked: items.length,
       rewrapped: outcomes.filter((outcome) => outcome === 'rewrapped').length,
       failed: outcomes.filter((outcome) => outcome === 'failed').length,
       next,

@@ -25,9 +25,9 @@ export async function checkEntity(
 ): Promise<Suspicion[]> {
   const snapshot = toSnapshot(entity, await readRow(engine.storage, address));
   if (snapshot.state !== 'live') return [];
-  // The move or archive that created the row finishes it; if that has failed, an operator must.
+  // The move or archive that created the row finishes it. If that operation failed, an operator must act.
   if (snapshot.system.MovingFrom)
-    return only === undefined ? [{ what: 'on its way', of: 'MovingFrom', ...address }] : [];
+    return only === undefined ? [{ kind: 'unfinished', of: 'MovingFrom', ...address }] : [];
   const found: Suspicion[] = [];
   for (const pattern of entity.patterns)
     found.push(...((await pattern.verify?.(engine, entity, { address, snapshot, only })) ?? []));
@@ -52,19 +52,19 @@ async function checkRemote(
     const common = { of, table, partition, row } as const;
     const remote = remoteIndexOf(entity, indexEntry);
     if (remote?.list && member !== undefined) {
-      if (!remote.list.holds(found, member)) suspicions.push({ what: 'missing', ...common, repair });
+      if (!remote.list.holds(found, member)) suspicions.push({ kind: 'missing', ...common, repair });
       continue;
     }
     if (!found) {
-      suspicions.push({ what: 'missing', ...common, repair });
+      suspicions.push({ kind: 'missing', ...common, repair });
       continue;
     }
     if (hasLiveClaim(found, { intent: repairIntent(address) }, engine.now())) continue;
     const properties = remote?.properties?.(snapshot.values);
-    if (!isOwnedBy(found, address)) suspicions.push({ what: 'taken', ...common });
+    if (!isOwnedBy(found, address)) suspicions.push({ kind: 'conflict', ...common });
     else if (remote && properties) {
       const isSettled = !remote.isContested || isConfirmed(found);
-      if (!sameCopy(entity, found, properties) || !isSettled) suspicions.push({ what: 'wrong', ...common, repair });
+      if (!sameCopy(entity, found, properties) || !isSettled) suspicions.push({ kind: 'stale', ...common, repair });
     }
   }
   return suspicions;
@@ -97,6 +97,6 @@ async function checkBlobs({ storage }: Engine, entity: Entity, address: Address,
   const suspicions: Suspicion[] = [];
   for (const blob of blobsOf(entity, values))
     if ((await blobLength(storage, blob)) === undefined)
-      suspicions.push({ what: 'lost blob', of: blob.container, ...address });
+      suspicions.push({ kind: 'lost-blob', of: blob.container, ...address });
   return suspicions;
 }

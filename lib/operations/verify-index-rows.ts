@@ -48,5 +48,5 @@ async function checkRemoteRow(engine: Engine, entity: Entity, found: Row): Promi
   );
   if (isWanted) return [];
   const repair = () => repairEntry(engine, entity, source, { index: first.name, table, partition, row });
-  return [{ what: 'left over', of: first.name, table, partition, row, repair }];
+  return [{ kind: 'orphaned', of: first.name, table, partition, row, repair }];
 }

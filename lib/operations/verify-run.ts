@@ -28,7 +28,7 @@ const LONGEST_FINDINGS = 28_000;
 export const VerifyRun = z.object({
   startedAt: z.iso.datetime(),
   finishedAt: z.iso.datetime().optional(),
-  looked: z.int(),
+  checked: z.int(),
   found: z.int(),
   findings: z.array(Finding),
 });
@@ -63,7 +63,7 @@ async function checkPages(engine: Engine, entity: Entity, options: RunOptions): 
   let state = await readState(engine, entity);
   const isOver = state?.finishedAt !== undefined;
   if (state && isOver && engine.now() - Date.parse(state.startedAt) < WEEK_MS) return state;
-  if (!state || isOver) state = { startedAt: isoInstant(engine.now()), looked: 0, found: 0, findings: [] };
+  if (!state || isOver) state = { startedAt: isoInstant(engine.now()), checked: 0, found: 0, findings: [] };
   while (state.finishedAt === undefined && engine.now() < until) {
     const { position } = state;
     const since = performance.now();
@@ -77,7 +77,7 @@ async function checkPages(engine: Engine, entity: Entity, options: RunOptions): 
     state = {
       startedAt: state.startedAt,
       ...(page.next ? { position: page.next } : { finishedAt: isoInstant(engine.now()) }),
-      looked: state.looked + page.looked,
+      checked: state.checked + page.checked,
       found: state.found + fresh.length,
       findings: keepFirst([...known, ...fresh]),
     };

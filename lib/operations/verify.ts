@@ -47,7 +47,7 @@ export interface VerifyOptions {
 }
 
 export interface VerifyPage {
-  readonly looked: number;
+  readonly checked: number;
   readonly findings: readonly Finding[];
   readonly next: VerifyPosition | undefined;
   /** The findings not repaired so far, on this page and the pages before it. */
@@ -80,7 +80,7 @@ export const verifyPage = inPattern(
     const { maxTransactions = PAGE_TRANSACTIONS } = options;
     const tables = only ? [entity.table] : tablesOf(entity);
     const table = tables[position.table];
-    if (table === undefined) return { looked: 0, findings: [], next: undefined, left: position.left };
+    if (table === undefined) return { checked: 0, findings: [], next: undefined, left: position.left };
     const { after } = position;
     const { rows, more } = await scanTable(engine.storage, { table, after, limit: top, bound: ANY_ROWS });
     const units = splitRows(engine, entity, { table, rows, after });
@@ -88,15 +88,15 @@ export const verifyPage = inPattern(
     const check = (unit: Unit) => checkUnit(engine, entity, unit, { partitions, only });
     const look = async (unit: Unit) => ({ unit, suspicions: await check(unit) });
     let isOver = limitTransactions(maxTransactions);
-    let looked: Awaited<ReturnType<typeof look>>[] = [];
+    let checked: Awaited<ReturnType<typeof look>>[] = [];
     // One entity may need hundreds of lookups, so a page may end early. The next page continues after the last unit.
     let isEnd = false;
     do {
       const some = await takeFirst(units, UNITS_CONCURRENCY);
-      looked.push(...(await pMap(some, look, { concurrency: UNITS_CONCURRENCY })));
+      checked.push(...(await pMap(some, look, { concurrency: UNITS_CONCURRENCY })));
       isEnd = some.length < UNITS_CONCURRENCY;
     } while (!isEnd && !isOver());
-    let suspicious = looked.filter(({ suspicions }) => suspicions.length > 0).map(({ unit }) => unit);
+    let suspicious = checked.filter(({ suspicions }) => suspicions.length > 0).map(({ unit }) => unit);
     if (suspicious.length > 0) await sleep(patience);
     const findings: Finding[] = [];
     isOver = limitTransactions(maxTransactions);
@@ -107,9 +107,9 @@ export const verifyPage = inPattern(
         const isFirstTime = attempts === REPAIR_ATTEMPTS;
         if (isFirstTime && index > 0 && isOver()) {
           // The next page begins with this unit.
-          looked = looked.slice(
+          checked = checked.slice(
             0,
-            looked.findIndex((one) => one.unit === unit),
+            checked.findIndex((one) => one.unit === unit),
           );
           isEnd = false;
           break;
@@ -123,8 +123,8 @@ export const verifyPage = inPattern(
       suspicious = [...refused];
     }
     const left = position.left + findings.filter(({ repaired }) => !repaired).length;
-    const page = { looked: looked.filter(({ unit }) => unit.isWhole).length, findings, left };
-    const last = more || !isEnd ? looked.at(-1)?.unit : undefined;
+    const page = { checked: checked.filter(({ unit }) => unit.isWhole).length, findings, left };
+    const last = more || !isEnd ? checked.at(-1)?.unit : undefined;
     if (last) {
       const { row, isWhole, members } = last;
       const member = isWhole ? undefined : members?.at(-1);
@@ -228,8 +228,8 @@ async function checkRefused({ storage }: Engine, entity: Entity, address: Addres
   const row = await readRow(storage, address);
   if (!row) return [];
   const judged = judgeRow(entity, row);
-  if (judged.is !== 'refused') return [];
+  if (judged.is !== 'invalid') return [];
   const { reason, isReachable } = judged;
   const repair = () => tryAction(storage, row, { kind: 'delete', row: row.row, etag: row.etag });
-  return [{ what: 'refused', of: entity.name, reason, ...address, ...(isReachable ? {} : { repair }) }];
+  return [{ kind: 'invalid', of: entity.name, reason, ...address, ...(isReachable ? {} : { repair }) }];
 }

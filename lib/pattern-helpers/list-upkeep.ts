@@ -43,7 +43,7 @@ export function settleMember(
   return outcome.promise;
 }
 
-/** Writes one after the other, each for all requests that arrived during the previous write. */
+/** Writes one batch at a time: all requests that arrived during the previous write. */
 async function settleAll(
   storage: Storage,
   indexEntry: IndexEntry,
@@ -103,7 +103,7 @@ async function write(storage: Storage, indexEntry: IndexEntry, requests: readonl
   return false;
 }
 
-/** True if the row has this write's blob: the conflict then came from the SDK's retry of a write that was done. */
+/** True if the row refers to this write's blob: the conflict came from the SDK's retry of a successful write. */
 async function isOurs(storage: Storage, indexEntry: IndexEntry, action: Action): Promise<boolean> {
   const blob = 'properties' in action ? action.properties.MembersBlob : undefined;
   return blob !== undefined && (await readRow(storage, indexEntry))?.properties.MembersBlob === blob;

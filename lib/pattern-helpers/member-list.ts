@@ -5,12 +5,12 @@ import type { Storage } from '../storage/storage.ts';
 import { BlobGone, dropText, loadText, storeText } from './text-blobs.ts';
 
 /**
- * Index entities pattern: a row lists the entities that share a value. A list that does not fit into one property is in a blob
- * with a unique name, and the row refers to the blob, so the row's ETag covers the list. In memory the row always has its
- * members.
+ * Index entities pattern: a row lists the entities that share a value. A list that does not fit into one property is stored
+ * in a blob with a unique name. The row refers to the blob, so the row's ETag covers the list. In memory the row always has
+ * its members.
  *
- * A list is lost if its row was restored without its blob, or was changed by hand. A lost list must not look empty, so reads and
- * writes throw. The consistency check first makes it an empty list and then adds the missing members.
+ * A list is lost if its row was restored without its blob or was changed by hand. A lost list must not look empty, so reads
+ * and writes throw. The consistency check empties the list and then adds the members.
  */
 
 /** The `EntityType` of a list's row. */
@@ -21,13 +21,13 @@ const READ_ATTEMPTS = 8;
 
 /** The members of a list's row, in order. */
 export function membersOf(row: Row | undefined): string[] {
-  const members = parsed(row?.properties.Members);
+  const members = parseProperty(row?.properties.Members);
   return Array.isArray(members) ? members.filter((member) => typeof member === 'string') : [];
 }
 
 /** True if the row is a list whose members cannot be read. */
 export function isLostList({ properties }: Row): boolean {
-  return properties.EntityType === LIST && !Array.isArray(parsed(properties.Members));
+  return properties.EntityType === LIST && !Array.isArray(parseProperty(properties.Members));
 }
 
 /** The action, under the row's ETag, that adds and removes members; undefined if nothing changes. */
@@ -99,12 +99,12 @@ export async function dropList(storage: Storage, list: Pick<Row, 'properties'> |
 }
 
 function blobIn(row: Pick<Row, 'properties'> | undefined) {
-  const blob = parsed(row?.properties.MembersBlob);
+  const blob = parseProperty(row?.properties.MembersBlob);
   return isInBlob(blob) ? blob : undefined;
 }
 
 /** Undefined for text that is not JSON. */
-function parsed(text: unknown): unknown {
+function parseProperty(text: unknown): unknown {
   try {
     return typeof text === 'string' ? JSON.parse(text) : undefined;
   } catch {

@@ -16,8 +16,8 @@ import { inPattern } from '../telemetry/span.ts';
 import { membersOf, readList } from './member-list.ts';
 
 /**
- * Reads through an index: by a copy, which contains the entity or refers to it, or by a list of members. A reference or a
- * member is followed to the entity, and a stale one is omitted.
+ * Reads through an index: by a copy, which contains the entity or refers to it, or by a list of members. The entities of
+ * references and members are read; stale entries are omitted.
  */
 
 const POINT_READS_CONCURRENCY = 16;
@@ -150,7 +150,7 @@ export const readByCopy = inPattern(
     const copy = await readCopy(engine, entity, index, given);
     const isData = !isUnique(index) || isConfirmed(copy);
     if (isData && index.copies === 'everything') return toValues(entity, copy.properties);
-    // A claim is not data: only the entity shows whether the writer has committed.
+    // A claim is not data: only the entity shows whether its writer has committed.
     const found = await follow(engine, entity, index, { row: copy });
     if (!found) throw notFound(entity, given);
     return found;

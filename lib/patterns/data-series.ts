@@ -5,7 +5,7 @@ import { addressOf } from '../define/keys/index-entries.ts';
 import type { Pattern } from '../define/pattern.ts';
 import type { Values } from '../define/values.ts';
 import type { Engine } from '../engine/engine.ts';
-import { isUnknown, type NotedChange, noteChange, noted } from '../engine/note-change.ts';
+import { isUnknown, makeAndNote, type NotedChange, noteChange } from '../engine/note-change.ts';
 import { runExclusive } from '../engine/run-exclusive.ts';
 import { notFound } from '../engine/write/entity-store.ts';
 import { busy, RowkeyError } from '../errors.ts';
@@ -74,7 +74,7 @@ export const setCounts = inPattern(
     if (!first || actions.length === 0) return;
     const { table, partition } = first;
     const set = () => submit(engine.storage, { table, partition, actions });
-    await noted(engine, toNotedChange(entity, first, [...counts.keys()]), set);
+    await makeAndNote(engine, toNotedChange(entity, first, [...counts.keys()]), set);
   },
 );
 
@@ -140,7 +140,8 @@ export const deleteSeries = inPattern(
       Promise.all(addresses.map((address) => tryAction(engine.storage, address, { kind: 'delete', row: address.row })));
     const [first] = addresses;
     const deleted =
-      first && (await noted(engine, { operation: 'delete', entity: entity.name, address: first, fields: [] }, remove));
+      first &&
+      (await makeAndNote(engine, { operation: 'delete', entity: entity.name, address: first, fields: [] }, remove));
     if (!deleted?.includes(true)) throw notFound(entity, key);
   },
 );

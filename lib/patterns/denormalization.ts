@@ -13,7 +13,7 @@ import { RowkeyError } from '../errors.ts';
 import { readRow } from '../storage/rows.ts';
 
 /**
- * Denormalization pattern: an entity carries copies of fields of another entity of its partition, so that one read returns
+ * Denormalization pattern: an entity contains copies of fields of another entity of its partition, so that one read returns
  * both. Source and copies change in one entity group transaction. The source stores the row key of its copy
  * (`DenormalizedTo`), so entities that are not copied cost no extra read.
  */
@@ -85,7 +85,7 @@ export const denormalization: Pattern<Entity> = {
       const after = withCopies(link, snapshot.values, liveValues(source));
       if (isMarked && isDeepStrictEqual(after, snapshot.values)) continue;
       const repair = () => commitRepair(engine, entity, { address, before: snapshot, after });
-      suspicions.push({ what: 'copied fields', of: link.reference.field, ...address, repair });
+      suspicions.push({ kind: 'stale-copy', of: link.reference.field, ...address, repair });
     }
     return suspicions;
   },

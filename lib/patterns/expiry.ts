@@ -15,14 +15,13 @@ import { type Row, scanTable } from '../storage/rows.ts';
 import { inPattern } from '../telemetry/span.ts';
 
 /**
- * Expiry: entities that have not changed for a number of days are deleted by a timer, with their index entries, children and
- * blobs; their unique values are free again.
+ * Expiry: a timer deletes entities that have not changed for a number of days, with their index entries, children and
+ * blobs. Their unique values become free.
  *
- * The clock is a field with the day (UTC) of the last change. Each change through the API sets it; a request that changes
- * nothing does not, nor does a write of a child. An index of its own, in the table `{table}expiry`, has an entry under that
- * day, so that the timer reads the entries of due days alone and not the table. The entry moves when the day changes: a
- * second change on one day costs nothing more. The entity decides, not the entry: it is deleted under the ETag with which
- * its clock was read, so an entity that changes meanwhile stays.
+ * The clock is a field with the day (UTC) of the last change. Each change through the API sets it. A request without effect
+ * does not, nor does a write of a child. An index in the table `{table}expiry` has an entry under that day, so the timer
+ * reads only the entries of due days. The entry moves when the day changes; further changes on the same day cost nothing
+ * more. The entity is deleted under the ETag with which its clock was read, so an entity that changes concurrently stays.
  */
 export const expiry: Pattern<Entity> = {
   name: 'expiry',
@@ -38,7 +37,7 @@ export const expiry: Pattern<Entity> = {
 
   timer: {
     name: 'expire',
-    // Hourly, so that the next run soon continues what a run leaves.
+    // Hourly, so that the next run soon continues the work that a run could not finish.
     schedule: '0 50 * * * *',
     async run(engine, entities, { until, log }) {
       for (const entity of entities) {

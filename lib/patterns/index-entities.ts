@@ -93,7 +93,7 @@ export const indexEntities: Pattern<Entity> = {
         if (isRepaired) await dropList(engine.storage, found);
         return isRepaired;
       };
-      suspicions.push({ what: 'missing', of, ...there, repair });
+      suspicions.push({ kind: 'missing', of, ...there, repair });
     }
     return suspicions;
   },
@@ -107,7 +107,7 @@ export const indexEntities: Pattern<Entity> = {
     const [first] = lists;
     if (first && isLostList(row)) {
       const repair = () => emptyLostList(engine.storage, row);
-      return [{ what: 'lost list', of: first.name, table, partition, row: key, repair }];
+      return [{ kind: 'lost-list', of: first.name, table, partition, row: key, repair }];
     }
     const some = members && new Set(members);
     const checked = membersOf(row).filter((member) => !some || some.has(member));
@@ -180,7 +180,7 @@ async function verifyMember(
       return repairEntry(engine, entity, source, { index: name, table, partition, row: key, member });
     return dropMember(engine, row, member, isWanted);
   };
-  return [{ what: 'left over', of: name, table, partition, row: key, repair }];
+  return [{ kind: 'orphaned', of: name, table, partition, row: key, repair }];
 }
 
 /**

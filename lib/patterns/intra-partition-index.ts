@@ -37,7 +37,7 @@ export const intraPartitionIndexes: Pattern<Entity> = {
       const properties = copyProperties(entity, snapshot.values, index.copies);
       if (found && sameCopy(entity, found, properties)) continue;
       if (found && !isOwnedBy(found, address)) {
-        suspicions.push({ what: 'taken', of, ...there });
+        suspicions.push({ kind: 'conflict', of, ...there });
         continue;
       }
       // A copy of another entity that came meanwhile is not overwritten.
@@ -45,7 +45,7 @@ export const intraPartitionIndexes: Pattern<Entity> = {
         ? { kind: 'replace', row, properties, etag: found.etag }
         : { kind: 'insert', row, properties };
       const repair = () => repairSibling(engine, address, snapshot, action);
-      suspicions.push({ what: found ? 'wrong' : 'missing', of, ...there, repair });
+      suspicions.push({ kind: found ? 'stale' : 'missing', of, ...there, repair });
     }
     return suspicions;
   },
@@ -59,7 +59,7 @@ export const intraPartitionIndexes: Pattern<Entity> = {
     const values = await readValues(engine, entity, source);
     if (candidates.some(([, index]) => isIndexed(index, values) && buildKey(index.row, values) === row)) return [];
     const repair = () => tryAction(engine.storage, found, { kind: 'delete', row, etag });
-    return [{ what: 'left over', of: first[0], table, partition, row, repair }];
+    return [{ kind: 'orphaned', of: first[0], table, partition, row, repair }];
   },
 };
 

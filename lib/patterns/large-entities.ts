@@ -119,7 +119,7 @@ async function copyAttachments(
   return copies;
 }
 
-/** The blobs that an entity in this state refers to. */
+/** The blobs that these values refer to. */
 function blobsOf(entity: Entity, values: Values): BlobAddress[] {
   const texts = entity.large.flatMap((field) => {
     const value = values[field];

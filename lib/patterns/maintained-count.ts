@@ -66,7 +66,7 @@ async function verifyCounts(
     const action = planCounts(address.row, found, new Map([[field, by]]));
     if (action) {
       const repair = () => tryAction(storage, address, action);
-      suspicions.push({ what: 'count', of: field, ...address, repair });
+      suspicions.push({ kind: 'wrong-count', of: field, ...address, repair });
     }
   }
   return suspicions;

@@ -41,7 +41,7 @@ const TOO_LARGE = new Set([
 ]);
 const NO_ANSWER = 'Storage is unavailable.';
 
-/** Translates the failure of a storage call; rethrows an unknown failure unchanged. */
+/** Translates the failure of a storage call. Rethrows an unknown failure unchanged. */
 export async function storageCall<Result>(call: Promise<Result>): Promise<Result> {
   try {
     return await call;

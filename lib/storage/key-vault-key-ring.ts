@@ -36,7 +36,7 @@ interface Version {
  * Uses a key in Azure Key Vault; the private key stays there. Wrapping needs only the public key and is done in process.
  * Unwrapping is one request to the vault for each data key. Throws `wrong-setting` if `keyUri` is not the URL of a key.
  */
-export function keyVaultKeyRing({ keyUri, credential, httpClient }: KeyVaultOptions): KeyRing {
+export function createKeyVaultKeyRing({ keyUri, credential, httpClient }: KeyVaultOptions): KeyRing {
   const { vaultUrl, name, id } = parseKeyUri(keyUri);
   const versions = new Map<string, Version>();
   let vault: Promise<KeyClient> | undefined;
@@ -67,8 +67,8 @@ export function keyVaultKeyRing({ keyUri, credential, httpClient }: KeyVaultOpti
 
   async function open(version: string): Promise<Version> {
     const { CryptographyClient } = await import('@azure/keyvault-keys');
-    // Given no more than the address, the client would first fetch the key, and refuse an expired one, which the vault
-    // unwraps with.
+    // With only the address, the client would fetch the key first and reject an expired one, which the vault still unwraps
+    // with.
     const key = { name, id: `${id}/${version}`, properties: { name, vaultUrl, version } };
     const opened = versions.get(version) ?? { client: new CryptographyClient(key, credential, clientOptions()) };
     versions.set(version, opened);
@@ -83,7 +83,7 @@ export function keyVaultKeyRing({ keyUri, credential, httpClient }: KeyVaultOpti
     },
     async unwrap(keyId, wrapped) {
       const opened = await open(versionIn(keyId, id));
-      // The first call authenticates, alone: concurrent calls can lose their body during authentication.
+      // Wait for the first call, which authenticates: concurrent calls can lose their body during authentication.
       if (opened.first) await Promise.allSettled([opened.first]);
       const call = opened.client.unwrapKey(ALGORITHM, wrapped, { abortSignal: AbortSignal.timeout(TIMEOUT_MS) });
       opened.first ??= call;

@@ -1,7 +1,7 @@
 import { RowkeyError } from '../errors.ts';
 import type { KeyRing } from './key-ring.ts';
-import { keyVaultKeyRing } from './key-vault-key-ring.ts';
-import { localKeyRing } from './local-key-ring.ts';
+import { createKeyVaultKeyRing } from './key-vault-key-ring.ts';
+import { createLocalKeyRing } from './local-key-ring.ts';
 import { managedIdentity } from './managed-identity.ts';
 
 /** Where the key-encryption keys are kept. */
@@ -15,16 +15,16 @@ export type KeyRingOptions =
  * A key ring that is opened at its first use. Without options every call throws `wrong-setting`: an app that encrypts nothing
  * needs no keys.
  */
-export function lazyKeyRing(optionsOf: () => KeyRingOptions | undefined): KeyRing {
+export function createLazyKeyRing(optionsOf: () => KeyRingOptions | undefined): KeyRing {
   let ring: KeyRing | undefined;
-  const opened = () => {
+  const openOnce = () => {
     ring ??= open(optionsOf());
     return ring;
   };
   return {
-    wrap: async (dataKey) => opened().wrap(dataKey),
-    unwrap: async (keyId, wrapped) => opened().unwrap(keyId, wrapped),
-    currentKeyId: async () => opened().currentKeyId(),
+    wrap: async (dataKey) => openOnce().wrap(dataKey),
+    unwrap: async (keyId, wrapped) => openOnce().unwrap(keyId, wrapped),
+    currentKeyId: async () => openOnce().currentKeyId(),
   };
 }
 
@@ -34,6 +34,6 @@ function open(options: KeyRingOptions | undefined): KeyRing {
       'wrong-setting',
       'Encrypted properties need the setting KEY_ENCRYPTION_KEY_FILE or KEY_ENCRYPTION_KEY_URI.',
     );
-  if ('file' in options) return localKeyRing(options.file);
-  return keyVaultKeyRing({ keyUri: options.keyUri, credential: managedIdentity(options.clientId) });
+  if ('file' in options) return createLocalKeyRing(options.file);
+  return createKeyVaultKeyRing({ keyUri: options.keyUri, credential: managedIdentity(options.clientId) });
 }

@@ -11,10 +11,10 @@ export function toLegacyHttpClient(client: HttpClient) {
         url: rest.url,
         ...Object.fromEntries(defined),
         headers: createHttpHeaders(headers.toJson({ preserveCase: true })),
-        // Microsoft's own conversion copies one to the other, although the two are opposites.
+        // Microsoft's own conversion copies `keepAlive` to `disableKeepAlive`, its opposite.
         disableKeepAlive: keepAlive === true,
       });
-      // The blob SDK looks up the operation by the request object. With another object it takes an error for a result.
+      // The blob SDK looks up the operation by the request object. With another object it treats an error as a result.
       return { ...toCompatResponse(await client.sendRequest(request)), request: given };
     },
   };

@@ -23,7 +23,7 @@ type KeyFile = z.infer<typeof KeyFile>;
  * The file is read at first use and after each change, so a rotation needs no restart. Every call throws `wrong-setting`
  * while the file is missing or invalid.
  */
-export function localKeyRing(file: string): KeyRing {
+export function createLocalKeyRing(file: string): KeyRing {
   let kept: { readonly version: string; readonly content: KeyFile } | undefined;
 
   async function read(): Promise<KeyFile> {

@@ -69,7 +69,7 @@ export async function deleteMessage(storage: Storage, { queue, id, popReceipt }:
   await unlessRefused(GONE, storage.queue(queue).deleteMessage(id, popReceipt));
 }
 
-/** A string as it is, anything else as JSON. */
+/** Strings are sent unchanged, other values as JSON. */
 function toText(body: unknown): string {
   const json = typeof body === 'string' ? body : JSON.stringify(body);
   return json.replace(NOT_XML, (unit) => `\\u${unit.charCodeAt(0).toString(16)}`);

@@ -151,9 +151,7 @@ export interface RowRange {
   readonly bound?: ReadBound | undefined;
 }
 
-/**
- * Reads rows of a whole table in key order. Storage reads every row, so only functions whose name says scan call this.
- */
+/** Reads rows of a whole table in key order. Storage reads every row, so only functions whose name says scan call this. */
 export async function scanTable(storage: Storage, scan: TableScan): Promise<{ rows: Row[]; more: boolean }> {
   const { table, type, after, beforePartition, limit, bound } = scan;
   const conditions = type === undefined ? [] : [typeCondition(type)];

@@ -12,7 +12,7 @@ import { tracingHttpClient } from './trace-calls.ts';
 
 /** The clients of one storage account, each created once to keep its connections open. */
 export interface Storage {
-  /** Returns the client of a table. With several accounts, this would choose one. */
+  /** The client of a table. An app with several accounts would choose the account here. */
   table(name: string): TableClient;
   readonly tables: TableServiceClient;
   queue(name: string): QueueClient;

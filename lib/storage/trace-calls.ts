@@ -4,8 +4,8 @@ import { countResponse, countTransaction } from '../telemetry/metrics.ts';
 import { currentPattern, inSpan } from '../telemetry/span.ts';
 
 /**
- * The date or month at the end of the table of a period. Metrics use the name without it: every label value is a series of
- * its own. A year stays: one series a year does no harm, and other names end with four digits.
+ * The date or month at the end of a period's table name. Metrics omit it, because every label value creates a time series.
+ * A year is kept: one series a year is harmless, and other table names may end in four digits.
  */
 const PERIOD_SUFFIX = /\d{4}(0[1-9]|1[0-2])(\d{2})?$/;
 const BATCH = '$batch';

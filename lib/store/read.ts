@@ -15,7 +15,7 @@ import type { Stored } from '../engine/write/entity-store.ts';
 import { isOfMany, readByCopies, readByCopy, readByList } from '../pattern-helpers/read-through-index.ts';
 import { openList, openValues, type View } from './view.ts';
 
-/** Reads as a caller gets them, over HTTP or in process: opened, and without the fields that the caller may not see. */
+/** Reads for a caller, over HTTP or in process: decrypted, and without the fields that the caller may not see. */
 
 /** One entity with its children of some kinds, in one query. Throws `not-found`. */
 export async function readOneWithChildren(
@@ -34,18 +34,18 @@ export async function readOneWithChildren(
   return { etag, values: { ...(await openValues(view, entity, values)), ...Object.fromEntries(children) } };
 }
 
-/** A page of the entities of a partition. A large field is left out unless it is selected. */
+/** A page of the entities of a partition. Large fields are omitted unless selected. */
 export async function readRangePage(view: View, entity: Entity, key: Values, options: RangeOptions): Promise<Page> {
   const select = options.select ?? smallFields(entity);
   return openPage(view, entity, await readEntities(view.engine, entity, key, { ...options, select }), select);
 }
 
-/** Whether a read through the index returns a list. */
+/** True if a read through the index returns a list. */
 export function isListing(entity: Entity, index: Index): boolean {
   return index.kind === 'index-entity' || isOfMany(entity, index);
 }
 
-/** A page of the entities with the values that are given. A large field is left out unless it is selected. */
+/** A page of the entities with the given values. Large fields are omitted unless selected. */
 export async function readIndexPage(
   view: View,
   entity: Entity,
@@ -61,13 +61,13 @@ export async function readIndexPage(
   return openPage(view, entity, page, select);
 }
 
-/** The one entity with the values that are given. Throws `not-found`. */
+/** The only entity with the given values. Throws `not-found`. */
 export async function readThroughIndex(view: View, entity: Entity, index: Index, given: Values): Promise<Values> {
   if (index.kind === 'index-entity') throw new Error(`An index entity of ${entity.name} lists entities.`);
   return openValues(view, entity, await readByCopy(view.engine, entity, index, given));
 }
 
-/** A page that was read from storage, opened, with the selected fields alone. */
+/** Opens a page that was read from storage, with only the selected fields. */
 export async function openPage(
   view: View,
   entity: Entity,

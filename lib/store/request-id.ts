@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 
-/** An id of a request in the form in which the engine keeps it: the same for a repetition, as it follows from the parts alone. */
+/** An id of a request in the engine's form, derived from its parts, so that a repeated request has the same id. */
 export function toRequestId(parts: readonly (string | Uint8Array)[]): string {
   const hash = createHash('sha256');
   for (const part of parts) hash.update(part).update('\0');

@@ -7,9 +7,9 @@ import type { FieldsOf } from '../define/keys/key-template.ts';
 import type { EntityTypes, IndexTypes, TypesOf } from '../define/typed.ts';
 import type { Position } from '../engine/read/continuation.ts';
 
-/** The types of the store, inferred from the declarations of a model: nobody writes them by hand. */
+/** The types of the store, inferred from the declarations of a model. */
 
-/** What the types are inferred from: a declaration, or an entity of a model. */
+/** A declaration or an entity of a model. */
 export interface Declared {
   readonly name: string;
   readonly schema: z.ZodObject;
@@ -21,24 +21,24 @@ export interface Declared {
 
 export type Entities = Readonly<Record<string, Declared>>;
 
-/** Shown by an editor as the fields and not as the types that they were made of. */
+/** Makes an editor show the fields instead of the types they are inferred from. */
 type Plain<Of> = { [Field in keyof Of]: Of[Field] } & {};
 
 type Types<Of> = TypesOf<Of> extends infer Known extends EntityTypes ? Known : never;
 type KeyField<Of extends Declared> = Of['keyFields'][number];
-/** Each member of a union by itself, as an entity of several kinds is one. */
+/** Applies to each member of a union separately, for an entity of several kinds. */
 type OmitEach<Of, Field extends PropertyKey> = Of extends unknown ? Plain<Omit<Of, Field>> : never;
 type PickEach<Of, Field extends PropertyKey> = Of extends unknown ? Plain<Pick<Of, Field & keyof Of>> : never;
 type FieldsOfEach<Of> = Of extends unknown ? keyof Of & string : never;
 
-/** The fields of an entity, as its schema parses them. */
+/** The parsed fields of an entity. */
 export type Output<Of extends Declared> = Of['union'] extends z.ZodType
   ? z.output<Of['union']>
   : Plain<z.output<Of['schema']> & { [Field in Types<Of>['attachments']]?: Attachment }>;
 
 /**
- * An entity in a list or as a write returns it: a large field is left out unless it is selected, and a field that cannot be
- * opened is null, so that it hides neither the others nor that the write was done.
+ * An entity as a list or a write returns it. Large fields are omitted unless selected. A field that cannot be decrypted or
+ * loaded is null, so that it hides neither the other fields nor the success of a write.
  */
 export type Listed<Of extends Declared> = [Types<Of>['large'] | Types<Of>['encrypted']] extends [never]
   ? Output<Of>
@@ -48,15 +48,15 @@ export type Listed<Of extends Declared> = [Types<Of>['large'] | Types<Of>['encry
       }
     >;
 
-/** What a caller writes: fields with a default may be left out, and fields that others decide are not among them. */
+/** The fields that a caller writes. Fields with a default are optional; computed fields are excluded. */
 export type Input<Of extends Declared> = Of['union'] extends z.ZodType
   ? OmitEach<z.output<Of['union']>, Types<Of>['decided']>
   : Plain<Omit<z.input<Of['schema']>, Types<Of>['decided']>>;
 
-/** The same for an entity that exists, whose key is given. */
+/** The same for an existing entity, whose key is given separately. */
 export type Replacement<Of extends Declared> = OmitEach<Input<Of>, KeyField<Of>>;
 
-/** Fields to change; null removes a field. An encrypted field is only replaced with its entity. */
+/** Fields to change; null removes a field. An encrypted field can only be replaced with its entity. */
 export type Patch<Of extends Declared> =
   Replacement<Of> extends infer Each
     ? Each extends unknown
@@ -65,7 +65,7 @@ export type Patch<Of extends Declared> =
     : never;
 
 type Whole<Of extends Declared> = z.output<Of['schema']>;
-/** One value of a field: of a list, one element. */
+/** The type of a field's value, or of one element if the field is a list. */
 type OneValue<Value> = NonNullable<Value> extends readonly (infer Element)[] ? Element : NonNullable<Value>;
 type Given<Of extends Declared, Field> = Plain<{
   readonly [Name in Field & keyof Whole<Of>]: OneValue<Whole<Of>[Name]>;
@@ -74,15 +74,15 @@ type Given<Of extends Declared, Field> = Plain<{
 export type Key<Of extends Declared> = Given<Of, KeyField<Of>>;
 export type PartitionKey<Of extends Declared> = Given<Of, FieldsOf<Types<Of>['partition']>>;
 
-/** A template's fields in order. */
+/** The fields of a template, in order. */
 type FieldList<Template> = Template extends `${string}{${infer Inner}}${infer Rest}`
   ? [FieldsOf<`{${Inner}}`>, ...FieldList<Rest>]
   : [];
-/** The fields that a read has to give for a partition key: all buckets are read. */
+/** The fields of a partition key that a read requires. Buckets are excluded, because all are read. */
 type AskedFields<Template> = Template extends `${string}{${infer Inner}}${infer Rest}`
   ? (Inner extends `${string}%${number}` ? never : FieldsOf<`{${Inner}}`>) | AskedFields<Rest>
   : never;
-/** Without the fields of the key at its end, which tell entities of one value apart. */
+/** Omits the key fields at the end, which only distinguish entities of the same value. */
 type WithoutKey<Fields extends readonly unknown[], KeyFields> = Fields extends readonly [...infer Rest, infer Last]
   ? Last extends KeyFields
     ? WithoutKey<Rest, KeyFields>
@@ -92,7 +92,7 @@ type LastOf<Fields extends readonly unknown[]> = Fields extends readonly [...unk
 
 type TypesOfIndex<By> = TypesOf<By> extends infer Known extends IndexTypes ? Known : never;
 
-/** Whether several entities may have the value that an index is read by. */
+/** True if several entities may share a value of the index. */
 export type IsOfMany<Of extends Declared, By extends Index> = By['kind'] extends 'index-entity'
   ? true
   : TypesOfIndex<By>['unique'] extends true
@@ -109,19 +109,19 @@ type PartitionOf<Of extends Declared, By extends Index> = TypesOfIndex<By>['part
   ? TypesOfIndex<By>['partition']
   : Types<Of>['partition'];
 
-/** What a read through an index gives. */
+/** The values that a read through an index requires. */
 export type Asked<Of extends Declared, By extends Index> = Given<
   Of,
   AskedFields<PartitionOf<Of, By>> | RowFields<Of, By>
 >;
 
-/** An entity as an index lists it: as a whole, or the fields of a part copy. */
+/** An entity as an index lists it: whole, or only the fields of a partial copy. */
 export type ListedBy<Of extends Declared, By extends Index> = TypesOfIndex<By>['copies'] extends infer Copy extends
   string
   ? PickEach<Listed<Of>, KeyField<Of> | Copy>
   : Listed<Of>;
 
-/** An entity as it is stored now; `etag` goes with `ifMatch` of a write. */
+/** An entity in its current state. Pass `etag` as `ifMatch` of a write. */
 export interface Stored<Fields> {
   readonly etag: string;
   readonly values: Fields;
@@ -134,25 +134,25 @@ export interface Page<Item> {
 }
 
 export interface PageOptions {
-  /** The most items that the page may have; a page may have fewer, as its bytes are limited too. */
+  /** The most items of the page. A page may have fewer, because its bytes are limited too. */
   readonly top?: number;
   readonly after?: Position | undefined;
 }
 
-/** A list that is read page by page as it is iterated, or one page at a time. */
+/** A list that is read page by page while it is iterated, or one page at a time. */
 export interface Listing<Item> extends AsyncIterable<Item> {
   page(options?: PageOptions): Promise<Page<Item>>;
 }
 
-/** What a write requires of the entity that it changes, as an ETag, a list of ETags or `*`, and who makes it. */
+/** Preconditions of a write (an ETag, a list of ETags or `*`), and its author. */
 export interface WriteOptions extends Conditions {
-  /** The subject in the audit log; `app` unless given. */
+  /** The subject in the audit log. Default: `app`. */
   readonly by?: string;
 }
 
 export interface CreateOptions {
   readonly by?: string;
-  /** An id of the request, up to 64 letters, digits, `-` and `_`: a repetition returns the entity that the first one created. */
+  /** An id of the request: up to 64 letters, digits, `-` and `_`. A repeated create returns the entity of the first attempt. */
   readonly requestId?: string;
 }
 
@@ -161,11 +161,11 @@ export interface SelectOptions<Field extends string> {
 }
 
 export interface RangeOptions<Of extends Declared, Field extends string> extends SelectOptions<Field> {
-  /** The first value of the first field of the row key; a prefix is accepted. */
+  /** The first value of the first field of the row key, or a prefix. */
   readonly from?: string;
-  /** The last value; all that begin with it are included. */
+  /** The last value. All values that begin with it are included. */
   readonly to?: string;
-  /** Only entities with these values; storage looks at the whole range. */
+  /** Only entities with these values. Storage reads the whole range. */
   readonly where?: Partial<Given<Of, Exclude<keyof Whole<Of>, Types<Of>['large'] | Types<Of>['encrypted']>>>;
 }
 
@@ -177,7 +177,7 @@ type ChildName<Of extends Declared, All extends Entities> = {
 }[keyof All & string];
 
 export interface EntityStore<Of extends Declared, All extends Entities> {
-  /** Reads one entity, with its children of the names in `include` in the same query. Undefined if it does not exist. */
+  /** Reads one entity, with the children named in `include`, in one query. Undefined if it does not exist. */
   get<const Name extends ChildName<Of, All> = never>(
     key: Key<Of>,
     options?: { readonly include?: readonly Name[] },
@@ -195,7 +195,7 @@ export interface EntityStore<Of extends Declared, All extends Entities> {
     partition: PartitionKey<Of>,
     options?: RangeOptions<Of, Field>,
   ): Listing<Selected<Listed<Of>, Field>>;
-  /** Reads through an index: the one entity if there is at most one, else a listing. */
+  /** Reads through an index. Returns one entity if at most one can match, otherwise a listing. */
   readonly by: { readonly [Name in keyof Of['indexes'] & string]: ReadThrough<Of, Of['indexes'][Name]> };
 }
 

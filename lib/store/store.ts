@@ -17,7 +17,6 @@ import { openValues, openWithGaps, rereadIfBlobGone, type View } from './view.ts
 
 const PAGE_TOP = 100;
 
-/** What the store works with. */
 export interface StoreSource {
   /** Throws `wrong-setting` while a setting is invalid, or the model does not match what is stored. */
   engine(): Promise<Engine>;
@@ -30,22 +29,22 @@ interface Write extends Conditions {
   readonly requestId?: string;
 }
 
-/** Who writes in the audit log, where the caller does not say. */
+/** The author in the audit log if the caller names none. */
 const THE_APP = 'app';
 
-/** The typed store of a model: reads and writes in process, with no access rules, through the engine that serves HTTP. */
+/** The typed store of a model. It reads and writes in process, without access rules, through the same engine as HTTP. */
 export function createStore<All extends Entities>(list: readonly Entity[], source: StoreSource): Store<All> {
   const stores = list.map((entity) => [
     entity.name,
     entity.series ? seriesStore(entity, source) : entityStore(entity, source),
   ]);
-  // The methods take and return any values; the types are those of the declarations of the same entities.
+  // The methods accept and return any values. Their types are those of the entities' declarations.
   const store: unknown = Object.freeze(Object.fromEntries(stores));
   return store as Store<All>;
 }
 
 function entityStore(entity: Entity, source: StoreSource) {
-  const read = <Result>(work: (view: View) => Promise<Result>) => reading(source, entity, work);
+  const read = <Result>(work: (view: View) => Promise<Result>) => readWithView(source, entity, work);
   const write = async ({ by = THE_APP }: Write, work: (engine: Engine) => Promise<Stored>) => {
     const engine = await source.engine();
     const { etag, values } = await source.record(by, () => work(engine));
@@ -72,7 +71,7 @@ function entityStore(entity: Entity, source: StoreSource) {
       await source.record(options.by ?? THE_APP, remove);
     },
     range: (key: Values, options: { from?: string; to?: string; where?: Values; select?: readonly string[] } = {}) =>
-      listing((page) =>
+      createListing((page) =>
         read((view) => {
           const checked = checkFields(entity, key, entity.partition.fields);
           return readRangePage(view, entity, checked, { ...options, ...page });
@@ -90,15 +89,15 @@ function readerOf(entity: Entity, index: Index, source: StoreSource) {
   const fields = indexFields(entity, index);
   if (isListing(entity, index))
     return (given: Values, { select }: { select?: readonly string[] } = {}) =>
-      listing((page) =>
-        reading(source, entity, (view) =>
+      createListing((page) =>
+        readWithView(source, entity, (view) =>
           readIndexPage(view, entity, index, { ...page, given: checkFields(entity, given, fields), select }),
         ),
       );
   return (given: Values) =>
-    reading(source, entity, (view) => readThroughIndex(view, entity, index, checkFields(entity, given, fields))).catch(
-      undefinedIfNotFound,
-    );
+    readWithView(source, entity, (view) =>
+      readThroughIndex(view, entity, index, checkFields(entity, given, fields)),
+    ).catch(undefinedIfNotFound);
 }
 
 function seriesStore(entity: Entity, { engine, record }: StoreSource) {
@@ -121,7 +120,7 @@ function seriesStore(entity: Entity, { engine, record }: StoreSource) {
   };
 }
 
-async function reading<Result>(
+async function readWithView<Result>(
   source: StoreSource,
   entity: Entity,
   read: (view: View) => Promise<Result>,
@@ -130,12 +129,12 @@ async function reading<Result>(
   return rereadIfBlobGone(`Entity of ${entity.name}`, (isLastAttempt) => read({ ...view(engine), isLastAttempt }));
 }
 
-/** Code of the app itself may see every field. */
+/** Code of the app may see every field. */
 function view(engine: Engine): Omit<View, 'isLastAttempt'> {
   return { engine, hiddenOf: () => [] };
 }
 
-function listing(readPage: (options: PageOptions) => Promise<Page>) {
+function createListing(readPage: (options: PageOptions) => Promise<Page>) {
   const page = ({ top = PAGE_TOP, after }: Partial<PageOptions> = {}) => readPage({ top, after });
   return {
     page,
@@ -159,13 +158,13 @@ function childOf(entity: Entity, name: string): Entity {
 }
 
 function keyOf(entity: Entity, key: Values): Values {
-  // A whole entity, as an index returns it, names its key too.
+  // An entity that an index returned contains its key.
   return checkFields(entity, pick(key, entity.keyFields), entity.keyFields);
 }
 
-/** Checks the values of fields as a path over HTTP would be. Throws `invalid-input` naming the field. */
+/** Validates the values of fields like those of an HTTP path. Throws `invalid-input`, which names the field. */
 function checkFields(entity: Entity, values: Values, fields: readonly string[]): Values {
-  // An index by the elements of a list is asked for one element.
+  // A read through an index of list elements names one element.
   const isElement = (field: string) => entity.columns[field] === 'Json' && !Array.isArray(values[field]);
   const given = Object.fromEntries(
     Object.entries(values).map(([field, value]) => [field, isElement(field) ? [value] : value]),

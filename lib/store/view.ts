@@ -6,19 +6,19 @@ import { toPlain } from '../engine/write/stored-values.ts';
 import { RowkeyError } from '../errors.ts';
 import { BlobGone } from '../pattern-helpers/text-blobs.ts';
 
-/** How entities are read from storage for one reader. */
+/** How entities are read for one reader. */
 export interface View {
   readonly engine: Engine;
-  /** The fields of an entity that the reader may not see: they are left out before anything is opened. */
+  /** The fields that the reader may not see. They are omitted before anything is decrypted or loaded. */
   readonly hiddenOf: (entity: Entity) => readonly string[];
-  /** True on the last retry, when a missing blob means data loss and not a row that was replaced since it was read. */
+  /** True on the last retry, when a missing blob means data loss rather than a stale row. */
   readonly isLastAttempt: boolean;
 }
 
 const OPEN_CONCURRENCY = 8;
 const READ_ATTEMPTS = 4;
 
-/** Decrypts the encrypted fields and loads the texts that are in blobs. Throws `needs-repair` naming the first field that fails. */
+/** Decrypts fields and loads texts from blobs. Throws `needs-repair`, which names the first field that fails. */
 export function openValues(view: View, entity: Entity, values: Values): Promise<Values> {
   return open(view, entity, values, (field) => {
     throw new RowkeyError('needs-repair', `"${field}" of an entity of ${entity.name} cannot be read.`, {
@@ -28,14 +28,14 @@ export function openValues(view: View, entity: Entity, values: Values): Promise<
 }
 
 /**
- * The same with null for a field that fails, so that it hides no other entity, nor that a write was done. A field without a
- * value is absent, and a write refuses null.
+ * The same with null for a field that fails, so that it hides neither other entities nor the success of a write. A field
+ * without a value is absent, and writes reject null, so null is unambiguous.
  */
 export function openWithGaps(view: View, entity: Entity, values: Values): Promise<Values> {
   return open(view, entity, values, () => null);
 }
 
-/** The same for a list, in its order. */
+/** The same for a list, in the same order. */
 export function openList(view: View, entity: Entity, list: readonly Values[]): Promise<Values[]> {
   return pMap(list, (values) => openWithGaps(view, entity, values), { concurrency: OPEN_CONCURRENCY });
 }
@@ -53,10 +53,7 @@ function open(
   });
 }
 
-/**
- * Reads again from the row if a blob was replaced between the read of the row and the read of the blob. Throws `needs-repair`
- * if a blob is missing every time.
- */
+/** Reads the row again if its blob was replaced meanwhile. Throws `needs-repair` if the blob is missing every time. */
 export async function rereadIfBlobGone<Result>(
   subject: string,
   read: (isLastAttempt: boolean) => Promise<Result>,

@@ -4,7 +4,7 @@ import { countTimer } from './metrics.ts';
 import { contextOf, inSpan } from './span.ts';
 
 /** Wraps a handler in a span of the host's trace, or of a new trace if the host has none. Counts timer runs. */
-export function traced(
+export function traceInvocation(
   handler: FunctionHandler,
   { functionName, options, traceContext }: InvocationContext,
 ): FunctionHandler {

@@ -16,7 +16,7 @@ export interface Walk {
   readonly rate: number;
 }
 
-const Walked = z.object({ looked: z.int(), found: z.int(), repaired: z.int() });
+const Walked = z.object({ checked: z.int(), found: z.int(), repaired: z.int() });
 export type Walked = z.infer<typeof Walked>;
 
 const Bookmark = Walked.extend({ next: z.string() });
@@ -27,23 +27,23 @@ export async function walkPages(target: Target, { path, bookmark, rate }: Walk):
     ? new SingleBar({ format: '{bar} {value} rows, {found} found', clearOnComplete: true }, Presets.shades_classic)
     : undefined;
   const kept = await readBookmark(bookmark);
-  if (kept) process.stderr.write(`Resuming after ${kept.looked} rows; the bookmark is ${bookmark}.\n`);
-  const walked: Walked = kept ? Walked.parse(kept) : { looked: 0, found: 0, repaired: 0 };
-  bar?.start(walked.looked, walked.looked, { found: walked.found });
+  if (kept) process.stderr.write(`Resuming after ${kept.checked} rows; the bookmark is ${bookmark}.\n`);
+  const walked: Walked = kept ? Walked.parse(kept) : { checked: 0, found: 0, repaired: 0 };
+  bar?.start(walked.checked, walked.checked, { found: walked.found });
   try {
     for (let next: string | undefined = kept?.next ?? path; next; ) {
       const since = performance.now();
       const { page, link, transactions } = await readPage(target, next, bookmark);
-      walked.looked += page.looked;
+      walked.checked += page.checked;
       walked.found += page.findings.length;
       walked.repaired += page.findings.filter(({ repaired }) => repaired).length;
       // The API returns keys only to a token that may read the entity.
-      for (const { what, of, table, partition = '…', row = '…', reason, repaired } of page.findings)
+      for (const { kind, of, table, partition = '…', row = '…', reason, repaired } of page.findings)
         process.stderr.write(
-          `\r\u001b[K${what}: ${of} of ${table}/${partition}/${row}${reason ? `: ${reason}` : ''}${repaired ? ', repaired' : ''}\n`,
+          `\r\u001b[K${kind}: ${of} of ${table}/${partition}/${row}${reason ? `: ${reason}` : ''}${repaired ? ', repaired' : ''}\n`,
         );
-      bar?.setTotal(walked.looked + page.looked);
-      bar?.update(walked.looked, { found: walked.found });
+      bar?.setTotal(walked.checked + page.checked);
+      bar?.update(walked.checked, { found: walked.found });
       next = link;
       await mkdir(dirname(bookmark), { recursive: true });
       if (next) await writeBookmark(bookmark, { ...walked, next });

@@ -24,11 +24,11 @@ async function reindex(entity: string, index: string, options: Options): Promise
   const work = cleanUp ? 'clean-up' : 'reindex';
   const path = `/api/operations/${work}/${encodeURIComponent(entity)}/${encodeURIComponent(index)}?top=100`;
   const bookmark = join(data, `${work}-${entity}-${index}`);
-  const { looked, found, repaired } = await walkPages(target, { path, bookmark, rate });
+  const { checked, found, repaired } = await walkPages(target, { path, bookmark, rate });
   console.log(
     cleanUp
-      ? `${looked} rows checked: ${repaired} rows of the former index ${index} deleted, and its table if it was not shared.`
-      : `${looked} rows checked: ${repaired} of ${found} missing rows added to the index ${index}.`,
+      ? `${checked} rows checked: ${repaired} rows of the former index ${index} deleted, and its table if it was not shared.`
+      : `${checked} rows checked: ${repaired} of ${found} missing rows added to the index ${index}.`,
   );
   if (found > repaired) process.exitCode = 1;
 }

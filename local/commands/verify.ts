@@ -22,8 +22,8 @@ async function verify(entity: string, options: Options): Promise<void> {
   const target = await resolveTarget(options, deployedApp.model.roles);
   const path = `/api/operations/verify/${encodeURIComponent(entity)}?top=100&repair=${repair}`;
   const bookmark = join(data, `verify-${entity}-${repair ? 'repair' : 'look'}`);
-  const { looked, found, repaired } = await walkPages(target, { path, bookmark, rate });
-  console.log(`${looked} rows checked: ${found} do not agree${repair ? `, ${repaired} of them repaired` : ''}.`);
+  const { checked, found, repaired } = await walkPages(target, { path, bookmark, rate });
+  console.log(`${checked} rows checked: ${found} do not agree${repair ? `, ${repaired} of them repaired` : ''}.`);
   if (found > repaired) process.exitCode = 1;
 }
 

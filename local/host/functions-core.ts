@@ -58,7 +58,7 @@ export const hostVersion = '4.28.0';
 const functions: { metadata: FunctionMetadata; handler: Handler }[] = [];
 const hooks: Record<HookName, Hook[]> = { appStart: [], appTerminate: [], preInvocation: [], postInvocation: [] };
 let programmingModel: ProgrammingModel | undefined;
-let sealed = false;
+let isSealed = false;
 
 export class Disposable {
   readonly #callback: () => void;
@@ -73,10 +73,10 @@ export class Disposable {
 }
 
 export function registerFunction(metadata: FunctionMetadata, handler: Handler): Disposable {
-  if (sealed) throw new Error(`The function ${metadata.name} was registered after the app had loaded.`);
+  if (isSealed) throw new Error(`The function ${metadata.name} was registered after the app had loaded.`);
   // The real host compares names without regard to case.
-  const taken = functions.some((other) => other.metadata.name.toLowerCase() === metadata.name.toLowerCase());
-  if (taken) throw new Error(`Duplicate function name "${metadata.name}": names must be unique, ignoring case.`);
+  const isDuplicate = functions.some((other) => other.metadata.name.toLowerCase() === metadata.name.toLowerCase());
+  if (isDuplicate) throw new Error(`Duplicate function name "${metadata.name}": names must be unique, ignoring case.`);
   const entry = { metadata, handler };
   functions.push(entry);
   return new Disposable(() => void functions.splice(functions.indexOf(entry), 1));
@@ -122,11 +122,11 @@ export function provideFunctionsCore() {
 export function resetFunctions() {
   functions.length = 0;
   for (const name of HOOK_NAMES) hooks[name].length = 0;
-  sealed = false;
+  isSealed = false;
 }
 
 /** Returns the registered functions. Later registrations throw. */
 export function sealFunctions(): readonly { readonly metadata: FunctionMetadata; readonly handler: Handler }[] {
-  sealed = true;
+  isSealed = true;
   return functions;
 }

@@ -60,10 +60,10 @@ async function main() {
       restartApp(load).catch(fail);
     });
 
-  let stopping = false;
+  let isStopping = false;
   async function stop() {
-    if (stopping) return;
-    stopping = true;
+    if (isStopping) return;
+    isStopping = true;
     const done = Promise.all([http, ...queues, ...timers].map((listener) => listener.stop())).then(() => true);
     const finished = await Promise.race([done, sleep(STOP_WITHIN_MS, false)]);
     if (!finished) writeLog('warning', 'host', `stopped after ${STOP_WITHIN_MS / 1000} s with calls still in progress`);

@@ -82,10 +82,10 @@ export function startQueueListener(target: HostedFunction<QueueTrigger>, setting
     try {
       const text = decode(message.messageText, settings.messageEncoding);
       // Received too often without a result: the process died each time.
-      const lost = poison && message.dequeueCount > settings.maxDequeueCount;
-      const succeeded = text !== undefined && !lost && (await call(message, text));
+      const isLost = poison && message.dequeueCount > settings.maxDequeueCount;
+      const isDone = text !== undefined && !isLost && (await call(message, text));
       const popReceipt = await lease.release();
-      if (succeeded) await queue.deleteMessage(message.messageId, popReceipt);
+      if (isDone) await queue.deleteMessage(message.messageId, popReceipt);
       else if (!poison) return;
       else if (text !== undefined && message.dequeueCount < settings.maxDequeueCount)
         await queue.updateMessage(

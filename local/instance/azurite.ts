@@ -59,7 +59,10 @@ export function formatConnectionString({ name, key }: Account, { tables, queues,
 /** Starts Azurite as a child process and returns when all three services listen. */
 export async function startAzurite({ folder, accounts, ports: at }: AzuriteOptions): Promise<Azurite> {
   const script = createRequire(import.meta.url).resolve('azurite/dist/src/azurite.js');
-  const ports = SERVICES.flatMap((service) => [`--${lower(service)}Port`, String(at?.[lower(service)] ?? 0)]);
+  const ports = SERVICES.flatMap((service) => [
+    `--${toLowerCase(service)}Port`,
+    String(at?.[toLowerCase(service)] ?? 0),
+  ]);
   // The blob SDK uses an API version that no release of the emulator knows.
   const options = ['--disableTelemetry', '--skipApiVersionCheck'];
   const child = spawnScript(script, ['--location', folder, ...ports, ...options], {
@@ -106,13 +109,13 @@ async function waitUntilListening(child: Child, complaints: readonly string[]): 
   child.once('exit', (code) => fail(`the process exited with code ${code}.`));
   createInterface({ input: child.stdout }).on('line', (line) => {
     const match = /Azurite (Blob|Queue|Table) service is successfully listening at (http:\/\/\S+)/.exec(line);
-    if (match?.[1] && match[2]) found[lower(match[1] as Service)] = match[2];
+    if (match?.[1] && match[2]) found[toLowerCase(match[1] as Service)] = match[2];
     const { blob, queue, table } = found;
     if (blob && queue && table) resolve({ blob, queue, table });
   });
   return promise.finally(() => clearTimeout(timer));
 }
 
-function lower(service: Service): Lowercase<Service> {
+function toLowerCase(service: Service): Lowercase<Service> {
   return service.toLowerCase() as Lowercase<Service>;
 }

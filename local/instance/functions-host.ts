@@ -35,14 +35,14 @@ const OWN_HOST = fileURLToPath(new URL('../host/main.ts', import.meta.url));
 /** Starts the host and returns before it serves: poll `/api/health`. */
 export async function startFunctionsHost(options: FunctionsHostOptions): Promise<FunctionsHost> {
   const { app, port, settings, cors = [], state, func, log } = options;
-  const withTools = func === true || (func === undefined && hasCoreTools());
+  const isCoreTools = func === true || (func === undefined && hasCoreTools());
   if (func && !hasCoreTools())
     throw new Error('Cannot use --func: Azure Functions Core Tools are not installed (no func on the PATH).');
   // local/host chooses a free port itself and reports it: a port found here could be in use by the time the host listens.
-  let listening = withTools ? await requireFreePort(port) : undefined;
+  let listening = isCoreTools ? await requireFreePort(port) : undefined;
   const args = ['--port', String(listening ?? port), ...(cors.length > 0 ? ['--cors', cors.join(',')] : [])];
   const spawned = { cwd: app, env: { FUNCTIONS_WORKER_RUNTIME: 'node', ...settings } };
-  const child = withTools
+  const child = isCoreTools
     ? spawnChild('func', ['start', ...args], spawned)
     : spawnScript(OWN_HOST, ['--app', app, ...args, ...(state === undefined ? [] : ['--state', state])], spawned);
   for (const input of [child.stdout, child.stderr])

@@ -82,7 +82,7 @@ test('docs/operating.md describes every timer', () => {
 
 test('docs/operating.md describes every finding of the consistency check', () => {
   expect(firstCells('docs/operating.md', 'Check consistency')).toEqual(
-    expect.arrayContaining([...Finding.shape.what.options]),
+    expect.arrayContaining([...Finding.shape.kind.options]),
   );
 });
 

@@ -415,7 +415,7 @@ async function requestFor({ route, parts, entity }: Target, fresh: boolean): Pro
 /** Fails if a response contains a text that the caller neither sent nor may read in any entity. */
 function expectNothingHidden(caller: Caller, { path, body }: Request, { text, headers }: Reply, what: string): void {
   // The caller of a change is not a field of an entity, and a kind has only two values.
-  const answered = `${text.replace(/"by":"[^"]*"/g, '')} ${decodeURIComponent([...headers.values()].join(' ').replace(/%(?![\da-f]{2})/gi, '%25'))}`;
+  const sentBack = `${text.replace(/"by":"[^"]*"/g, '')} ${decodeURIComponent([...headers.values()].join(' ').replace(/%(?![\da-f]{2})/gi, '%25'))}`;
   const sent = `${decodeURIComponent(path)} ${Buffer.isBuffer(body) ? '' : JSON.stringify(body)}`;
   const [known, hidden] = [new Set<string>(), new Set<string>()];
   for (const { entity, values } of instances) {
@@ -427,7 +427,7 @@ function expectNothingHidden(caller: Caller, { path, body }: Request, { text, he
   }
   const employees = model.list.find(({ name }) => name === 'employees') as Entity;
   if (!seesAll(employees, caller)) for (const email of [POISON_EMAIL, LEFT_OVER_EMAIL]) hidden.add(email);
-  const found = [...hidden].filter((value) => !known.has(value) && !sent.includes(value) && answered.includes(value));
+  const found = [...hidden].filter((value) => !known.has(value) && !sent.includes(value) && sentBack.includes(value));
   expect(found, what).toEqual([]);
 }
 

@@ -39,7 +39,7 @@ const hire = (department: string, over = {}, engine = world.engine) =>
   createEntity(engine, employees, somebody({ department, ...over }));
 
 describe('a maintained count', () => {
-  test('is right after 32 concurrent creates and deletes', async () => {
+  test('is correct after 32 concurrent creates and deletes', async () => {
     await createEntity(world.engine, departments, { department: 'Crowd' });
     // The constant clock keeps callers from timing out on a slow machine.
     const now = Date.now();

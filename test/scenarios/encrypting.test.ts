@@ -11,7 +11,7 @@ import { toPlain } from '../../lib/engine/write/stored-values.ts';
 import { rewrapEntities } from '../../lib/operations/rewrap.ts';
 import { readByCopy } from '../../lib/pattern-helpers/read-through-index.ts';
 import { open, seal } from '../../lib/patterns/encrypted-properties.ts';
-import { localKeyRing, rotateLocalKey } from '../../lib/storage/local-key-ring.ts';
+import { createLocalKeyRing, rotateLocalKey } from '../../lib/storage/local-key-ring.ts';
 import { departments, employees } from '../fixtures/model.ts';
 import { expectIndexesToAgree, openWorld, rowsOf, somebody, type World } from '../world.ts';
 
@@ -188,7 +188,7 @@ describe('a rotation of the key', () => {
 
   test('keeps values whose key is missing, and reports them', async () => {
     const one = await hire();
-    const stranger = { ...world.engine, keys: localKeyRing(`${world.keyFile}.none`) };
+    const stranger = { ...world.engine, keys: createLocalKeyRing(`${world.keyFile}.none`) };
     await expect(toPlain(stranger, employees, one)).rejects.toMatchObject({ code: 'wrong-setting' });
   });
 });

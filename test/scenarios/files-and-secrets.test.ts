@@ -215,12 +215,12 @@ describe('a secret over HTTP', () => {
     const operator = product.as('operator');
     expect((await hr('POST', '/api/operations/rewrap/employees')).status).toBe(403);
     expect((await operator('POST', '/api/operations/rewrap/employees?top=100')).body).toEqual({
-      looked: 1,
+      checked: 1,
       rewrapped: 1,
       failed: 0,
     });
     expect((await operator('POST', '/api/operations/rewrap/employees?top=100')).body).toEqual({
-      looked: 1,
+      checked: 1,
       rewrapped: 0,
       failed: 0,
     });

@@ -185,7 +185,7 @@ describe('expense claims', () => {
         );
         for (const finding of refused)
           expect(finding).toMatchObject({
-            what: 'refused',
+            kind: 'invalid',
             of: 'expenses',
             partition: PARTITION,
             reason: expect.stringMatching(/\w/),
@@ -259,7 +259,7 @@ describe('expense claims', () => {
     expect(await rangeOf()).toEqual([]);
     expect(await scan()).toEqual([]);
     expect((await hr('GET', pathOf(values))).status).toBe(404);
-    expect(await verify()).toMatchObject([{ what: 'refused', row: rowOf(values), repaired: false }]);
+    expect(await verify()).toMatchObject([{ kind: 'invalid', row: rowOf(values), repaired: false }]);
     expect((await hr('DELETE', pathOf(values))).status).toBe(204);
   });
 
@@ -311,7 +311,7 @@ describe.each([
     const full = Object.fromEntries(Array.from({ length: 250 }, (_, index) => [`P${index}`, { value: index }]));
     expect(await add(entity, rows[0], { ...full, Count001: { value: -5 } })).toBe(true);
     const found = await all((page) => operator('POST', page), `/api/operations/verify/${entity}`, 'findings');
-    expect(found).toMatchObject([{ what: 'refused', of: entity, reason: 'The property Count001 is not a count.' }]);
+    expect(found).toMatchObject([{ kind: 'invalid', of: entity, reason: 'The property Count001 is not a count.' }]);
     expect((await hr('DELETE', path)).status).toBe(204);
     expect((await hr('DELETE', path)).status).toBe(404);
   });

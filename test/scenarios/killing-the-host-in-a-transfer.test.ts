@@ -27,7 +27,7 @@ test('an archive and a move are done completely or not at all, and the entity is
       call('POST', `employees/${one.department}/${one.employeeId}/move`, { department: `To${one.employeeId}` }),
   });
   await killed.settle();
-  const what = (deed: string) => `Host killed after each storage call of ${deed}`;
+  const what = (operation: string) => `Host killed after each storage call of ${operation}`;
   await countTried({ what: 'Host killed in a transfer: indexes agree afterwards' }, () =>
     expectIndexesToAgree(killed.world.storage, employees),
   );

@@ -42,7 +42,7 @@ test('a create, a change, a delete and a photo are done completely or not at all
     act: (call, one) => call('PUT', `employees/${one.department}/${one.employeeId}/photo`, PNG),
   });
   await killed.settle();
-  const what = (deed: string) => `Host killed after each storage call of a ${deed}`;
+  const what = (operation: string) => `Host killed after each storage call of a ${operation}`;
   const live = await countTried({ what: 'Host killed in a write: indexes agree afterwards' }, () =>
     expectIndexesToAgree(killed.world.storage, employees),
   );

@@ -292,7 +292,7 @@ describe('a photo', () => {
     const metadata = { table: 'employees', partition: '100%', row: 'x' };
     await container.getBlockBlobClient('with/metadata/of/theirs').upload('x', 1, { metadata });
     const before = await blobsIn('photos');
-    expect((await collectOrphans(world.engine, model.list)).looked).toBe(0);
+    expect((await collectOrphans(world.engine, model.list)).checked).toBe(0);
     await collectOrphans(later(), model.list);
     expect(await blobsIn('photos')).toEqual(before);
   });

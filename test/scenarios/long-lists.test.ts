@@ -124,7 +124,7 @@ describe('a list', () => {
     });
   });
 
-  test('is right with 20,000 entities of one name and 16 concurrent writers', async () => {
+  test('is correct with 20,000 entities of one name and 16 concurrent writers', async () => {
     const writers = Array.from({ length: 16 }, (_, writer) =>
       Array.from({ length: 1_250 }, (_, index) => {
         const number = writer * 1_250 + index;

@@ -87,7 +87,7 @@ async function changedEmail() {
   return { one, other, intent: await intentOf(one) };
 }
 
-describe('a reconciler that is overtaken at any call', () => {
+describe('a reconciler that is overtaken at any storage call', () => {
   test('by a later change and its reconciler leaves no stale entry', async () => {
     await everywhere(async () => {
       const { one, intent } = await changedEmail();
@@ -120,7 +120,7 @@ describe('a reconciler that is overtaken at any call', () => {
     await expectAgreement(employees);
   });
 
-  test('by a writer who claims the value again keeps its claim', async () => {
+  test('by a writer that claims the value again does not delete the claim', async () => {
     const takenBack: Values[] = [];
     await everywhere(async () => {
       const { one, intent } = await changedEmail();
@@ -138,7 +138,7 @@ describe('a reconciler that is overtaken at any call', () => {
     await expectAgreement(employees);
   });
 
-  test('by a writer who claims the value again, and its reconciler, keeps the entry', async () => {
+  test('by a writer that claims the value again, and its reconciler, keeps the entry', async () => {
     await everywhere(async () => {
       const { one, intent } = await changedEmail();
       return {
@@ -199,7 +199,7 @@ describe('a reconciler that is overtaken at any call', () => {
     await expectAgreement(employees);
   });
 
-  test('by a writer who claims the released value leaves it to that writer', async () => {
+  test('by a writer that claims the released value keeps the claim', async () => {
     await everywhere(async () => {
       const { one, intent } = await changedEmail();
       const heir = somebody({ email: one.email });
@@ -253,7 +253,7 @@ describe('a reconciler that stalls until another has handled its message, and di
 });
 
 describe('a writer that reconciles its own intent', () => {
-  test('and is overtaken at any call by a later change leaves no stale entry', async () => {
+  test('leaves no stale entry when a later change overtakes it at any call', async () => {
     await everywhere(async () => {
       const one = somebody();
       return {
@@ -270,7 +270,7 @@ describe('a writer that reconciles its own intent', () => {
     await expectIndexesToAgree(world.storage, employees);
   });
 
-  test('and is overtaken at any call by a delete leaves no entry', async () => {
+  test('leaves no entry when a delete overtakes it at any call', async () => {
     await everywhere(async () => {
       const one = somebody();
       await hire(one);
@@ -292,7 +292,7 @@ describe('a writer that reconciles its own intent', () => {
   });
 });
 
-describe('a writer that is overtaken at any call', () => {
+describe('a writer that is overtaken at any storage call', () => {
   test('by a consumer of the visible messages keeps its claim', async () => {
     await everywhere(async () => {
       const one = somebody();
@@ -318,7 +318,7 @@ describe('a writer that is overtaken at any call', () => {
     await expectAgreement(employees);
   });
 
-  test('while it repairs or builds an index, by a writer, leaves nothing unrepaired', async () => {
+  test('by another writer during a repair or the building of an index leaves no finding', async () => {
     await everywhere(async () => {
       const one = somebody();
       const department = `Repaired${one.employeeId}`;
@@ -348,7 +348,7 @@ describe('a writer that is overtaken at any call', () => {
       .createEntity({ partitionKey: one.department, rowKey: `lastname_${one.lastName}`, ...list });
     return one;
   }
-  test('while it removes an unknown member from a list, by the create of that member, keeps the member', async () => {
+  test('by the create of a list member that it is removing keeps the member', async () => {
     await everywhere(async () => {
       const one = await staleMember();
       return { act: (through) => repairDepartment(through, one.department), interrupt: () => hire(one) };
@@ -357,7 +357,7 @@ describe('a writer that is overtaken at any call', () => {
     await expectAgreement(employees);
   });
 
-  test('that adds an existing member of a list, by a repair of that list, keeps the member', async () => {
+  test('by a repair of the list to which it adds a member keeps the member', async () => {
     await everywhere(async () => {
       const one = await staleMember();
       return {
@@ -369,7 +369,7 @@ describe('a writer that is overtaken at any call', () => {
     await expectAgreement(employees);
   });
 
-  test('while it restores a copy, by a writer who claims its address, leaves the address to that writer', async () => {
+  test('by a writer that claims the address of a copy that it is restoring keeps the claim', async () => {
     await everywhere(async () => {
       const one = { ...somebody(), department: `Taken${randomUUID()}` };
       const other = { ...somebody(), department: one.department, email: one.email };

@@ -45,7 +45,7 @@ const step = fc.oneof(
 const schedule = fc.array(fc.array(step, { minLength: 1, maxLength: 3 }), { minLength: 2, maxLength: 3 });
 type Schedule = typeof schedule extends fc.Arbitrary<infer Value> ? Value : never;
 /** The treatment of the messages during a schedule. */
-const delivery = fc.constantFrom('leave', 'once', 'twice at once', 'twice');
+const delivery = fc.constantFrom('leave', 'once', 'twice concurrently', 'twice');
 const schedules = fc.record({
   all: fc.array(schedule, { minLength: CONCURRENCY, maxLength: CONCURRENCY }),
   deliveries: fc.array(delivery, { minLength: 1, maxLength: 40 }),
@@ -53,7 +53,7 @@ const schedules = fc.record({
 
 let run = 0;
 
-test(`writers that race, and messages that come twice, late and out of order, leave every index right (${SCHEDULES} schedules)`, async () => {
+test(`keeps every index correct while writers race and messages arrive twice, late or out of order (${SCHEDULES} schedules)`, async () => {
   await fc.assert(
     fc.asyncProperty(schedules, ({ all, deliveries }) =>
       countTried({ what: WHAT, times: all.length }, async () => {
@@ -142,7 +142,7 @@ function outcomeOf(error: unknown): 'refused' | 'unknown' {
   throw error;
 }
 
-/** Handles messages during the writes: some twice, some later, and all concurrently. */
+/** Handles messages concurrently with the writes, some of them twice or later. */
 async function deliver(deliveries: readonly string[]): Promise<void> {
   const consumer = {
     engine: world.engine,
@@ -166,7 +166,7 @@ async function deliver(deliveries: readonly string[]): Promise<void> {
               () => true,
               () => false,
             );
-          const done = how === 'twice at once' ? await Promise.all([once(), once()]) : [await once()];
+          const done = how === 'twice concurrently' ? await Promise.all([once(), once()]) : [await once()];
           if (how === 'twice') done.push(await once());
           if (done.every(Boolean)) await client.deleteMessage(id, popReceipt).catch(() => undefined);
         }),

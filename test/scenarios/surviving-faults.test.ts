@@ -19,11 +19,11 @@ beforeAll(async () => {
   world = await openWorld(import.meta.url);
 });
 
-interface Deed {
-  /** Creates the prerequisites of the deed without faults. */
+interface Operation {
+  /** Creates the prerequisites of the operation without faults. */
   readonly prepare: (one: Values) => Promise<unknown>;
   readonly act: (engine: Engine, one: Values) => Promise<unknown>;
-  /** The expected entity after an acknowledged deed; undefined if there is none. */
+  /** The expected entity after an acknowledged operation; undefined if there is none. */
   readonly after: (one: Values) => Values | undefined;
 }
 
@@ -33,7 +33,7 @@ const nothing = async () => undefined;
 const renamed = (one: Values) => ({ ...one, lastName: 'Renamed', email: `x${one.email}` });
 const cleared = { phone: undefined, jobTitle: 'Clerk' };
 
-const DEEDS: Readonly<Record<string, Deed>> = {
+const OPERATIONS: Readonly<Record<string, Operation>> = {
   'a create': { prepare: nothing, act: (engine, one) => createEntity(engine, employees, one), after: (one) => one },
   'a create with a shared last name': {
     prepare: (one) => hire(somebody({ department: one.department, lastName: one.lastName })),
@@ -61,10 +61,10 @@ const DEEDS: Readonly<Record<string, Deed>> = {
   },
 };
 
-/** Every fault at every call of the deed. */
-async function points(deed: (engine: Engine) => Promise<unknown>): Promise<{ fault: Fault; at: number }[]> {
+/** Every fault at every call of the operation. */
+async function points(operation: (engine: Engine) => Promise<unknown>): Promise<{ fault: Fault; at: number }[]> {
   const counting = faultyHttpClient();
-  await deed(world.engineThrough(counting));
+  await operation(world.engineThrough(counting));
   return FAULTS.flatMap((fault) => Array.from({ length: counting.calls }, (_, index) => ({ fault, at: index + 1 })));
 }
 
@@ -81,33 +81,36 @@ async function stateOf(one: Values): Promise<Values | undefined> {
 }
 
 describe('any fault at any call', () => {
-  test.each(Object.entries(DEEDS))('leaves %s done completely or not at all', async (_, { prepare, act, after }) => {
-    const sample = newcomer();
-    await prepare(sample);
-    const faults = await points((engine) => act(engine, sample));
-    expect(faults.length).toBeGreaterThanOrEqual(4 * FAULTS.length);
-    await countEach(
-      faults,
-      async ({ fault, at }) => {
-        const one = newcomer();
-        await prepare(one);
-        const before = await stateOf(one);
-        const timing = fault.startsWith('crash') ? QUICK : undefined;
-        const outcome = await act(world.engineThrough(faultyHttpClient(fault, at), timing), one).then(
-          () => 'done',
-          (error: unknown) => (error instanceof RowkeyError ? error.code : 'dead'),
-        );
-        const label = `${fault} at call ${at}`;
-        // The SDKs retry every fault but a crash. The retry must succeed: the write must not conflict with itself.
-        if (!fault.startsWith('crash')) expect(outcome, label).toBe('done');
-        const wanted = JSON.parse(JSON.stringify(after(one) ?? null));
-        const state = (await stateOf(one)) ?? null;
-        if (outcome === 'done') expect(state, label).toEqual(wanted);
-        else expect([before ?? null, wanted], label).toContainEqual(state);
-      },
-      { what: ({ fault }) => `Write, each storage call: ${fault}`, concurrency: CONCURRENCY },
-    );
-  });
+  test.each(Object.entries(OPERATIONS))(
+    'leaves %s done completely or not at all',
+    async (_, { prepare, act, after }) => {
+      const sample = newcomer();
+      await prepare(sample);
+      const faults = await points((engine) => act(engine, sample));
+      expect(faults.length).toBeGreaterThanOrEqual(4 * FAULTS.length);
+      await countEach(
+        faults,
+        async ({ fault, at }) => {
+          const one = newcomer();
+          await prepare(one);
+          const before = await stateOf(one);
+          const timing = fault.startsWith('crash') ? QUICK : undefined;
+          const outcome = await act(world.engineThrough(faultyHttpClient(fault, at), timing), one).then(
+            () => 'done',
+            (error: unknown) => (error instanceof RowkeyError ? error.code : 'dead'),
+          );
+          const label = `${fault} at call ${at}`;
+          // The SDKs retry every fault but a crash. The retry must succeed: the write must not conflict with itself.
+          if (!fault.startsWith('crash')) expect(outcome, label).toBe('done');
+          const wanted = JSON.parse(JSON.stringify(after(one) ?? null));
+          const state = (await stateOf(one)) ?? null;
+          if (outcome === 'done') expect(state, label).toEqual(wanted);
+          else expect([before ?? null, wanted], label).toContainEqual(state);
+        },
+        { what: ({ fault }) => `Write, each storage call: ${fault}`, concurrency: CONCURRENCY },
+      );
+    },
+  );
 
   test('leaves every index in agreement', async () => {
     await world.settle();

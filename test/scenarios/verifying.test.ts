@@ -82,21 +82,21 @@ const lostList = (partitionKey: string, rowKey: string) => ({
  */
 const BREAKS: readonly [string, (one: Values) => Promise<unknown>, Partial<Finding>, Partial<Finding>?][] = [
   [
-    'a copy in the partition that is gone',
+    'a missing copy in the partition',
     (one) => table('employees').deleteEntity(String(one.department), `email_${one.email}`),
-    { what: 'missing', of: 'email' },
+    { kind: 'missing', of: 'email' },
   ],
   [
-    'a copy in the partition that says something else',
+    'a stale copy in the partition',
     (one) =>
       table('employees').updateEntity(
         { partitionKey: String(one.department), rowKey: `email_${one.email}`, firstName: 'Wrong' },
         'Merge',
       ),
-    { what: 'wrong', of: 'email' },
+    { kind: 'stale', of: 'email' },
   ],
   [
-    'a copy in the partition of nobody',
+    'a copy in the partition without an entity',
     (one) =>
       table('employees').createEntity({
         partitionKey: String(one.department),
@@ -105,19 +105,19 @@ const BREAKS: readonly [string, (one: Values) => Promise<unknown>, Partial<Findi
         SourcePartition: one.department,
         SourceRow: 'empid_999999',
       }),
-    { what: 'left over', of: 'email' },
+    { kind: 'orphaned', of: 'email' },
   ],
   [
-    'a list in the partition that has lost a member',
+    'a list in the partition without one of its members',
     (one) =>
       table('employees').updateEntity(
         { partitionKey: String(one.department), rowKey: `lastname_${one.lastName}`, Members: '[]' },
         'Merge',
       ),
-    { what: 'missing', of: 'lastName' },
+    { kind: 'missing', of: 'lastName' },
   ],
   [
-    'a list in the partition with a stranger',
+    'a list in the partition with a member that does not exist',
     (one) =>
       table('employees').updateEntity(
         {
@@ -127,54 +127,54 @@ const BREAKS: readonly [string, (one: Values) => Promise<unknown>, Partial<Findi
         },
         'Merge',
       ),
-    { what: 'left over', of: 'lastName' },
+    { kind: 'orphaned', of: 'lastName' },
   ],
   [
-    'a list in the partition whose blob is lost',
+    'a list in the partition whose blob is missing',
     (one) => table('employees').updateEntity(lostList(String(one.department), `lastname_${one.lastName}`), 'Replace'),
-    { what: 'missing', of: 'lastName' },
-    { what: 'lost list', of: 'lastName' },
+    { kind: 'missing', of: 'lastName' },
+    { kind: 'lost-list', of: 'lastName' },
   ],
   [
-    'a list elsewhere whose blob is lost',
+    'a remote list whose blob is missing',
     (one) => table('employeesbylastname').updateEntity(lostList(String(one.lastName), 'ids'), 'Replace'),
-    { what: 'missing', of: 'lastNameCompanyWide' },
-    { what: 'lost list', of: 'lastNameCompanyWide' },
+    { kind: 'missing', of: 'lastNameCompanyWide' },
+    { kind: 'lost-list', of: 'lastNameCompanyWide' },
   ],
   [
-    'a list whose blob is lost and that nobody wants',
+    'a list without entities whose blob is missing',
     (one) => table('employees').createEntity(lostList(String(one.department), 'lastname_Nobody')),
-    { what: 'lost list', of: 'lastName' },
+    { kind: 'lost-list', of: 'lastName' },
   ],
   [
-    'a list that is cut off',
+    'a truncated list',
     (one) =>
       table('employees').updateEntity(
         { partitionKey: String(one.department), rowKey: `lastname_${one.lastName}`, Members: '["0000' },
         'Merge',
       ),
-    { what: 'missing', of: 'lastName' },
-    { what: 'lost list', of: 'lastName' },
+    { kind: 'missing', of: 'lastName' },
+    { kind: 'lost-list', of: 'lastName' },
   ],
   [
-    'a unique row that is gone',
+    'a missing unique row',
     async (one) => {
       const indexEntry = indexEntriesOf(employees, one).find(({ index }) => index === 'emailCompanyWide');
       await table('employeesbyemail').deleteEntity(indexEntry?.partition ?? '', indexEntry?.row ?? '');
     },
-    { what: 'missing', of: 'emailCompanyWide' },
+    { kind: 'missing', of: 'emailCompanyWide' },
   ],
   [
-    'a unique row that is of before',
+    'a stale unique row',
     async (one) => {
       const indexEntry = indexEntriesOf(employees, one).find(({ index }) => index === 'emailCompanyWide');
       const keys = { partitionKey: indexEntry?.partition ?? '', rowKey: indexEntry?.row ?? '' };
       await table('employeesbyemail').updateEntity({ ...keys, lastName: 'Before' }, 'Merge');
     },
-    { what: 'wrong', of: 'emailCompanyWide' },
+    { kind: 'stale', of: 'emailCompanyWide' },
   ],
   [
-    'a unique row of nobody',
+    'a unique row without an entity',
     () =>
       table('employeesbyemail').createEntity({
         partitionKey: 'email_00',
@@ -184,15 +184,15 @@ const BREAKS: readonly [string, (one: Values) => Promise<unknown>, Partial<Findi
         SourceRow: 'empid_000001',
         Confirmed: true,
       }),
-    { what: 'left over', of: 'emailCompanyWide' },
+    { kind: 'orphaned', of: 'emailCompanyWide' },
   ],
   [
-    'a list elsewhere that is gone',
+    'a missing remote list',
     (one) => table('employeesbylastname').deleteEntity(String(one.lastName), 'ids'),
-    { what: 'missing', of: 'lastNameCompanyWide' },
+    { kind: 'missing', of: 'lastNameCompanyWide' },
   ],
   [
-    'a list elsewhere with a stranger',
+    'a remote list with a member that does not exist',
     (one) =>
       table('employeesbylastname').createEntity({
         partitionKey: `${one.lastName}x`,
@@ -200,16 +200,16 @@ const BREAKS: readonly [string, (one: Values) => Promise<unknown>, Partial<Findi
         EntityType: 'list',
         Members: JSON.stringify([`${one.department}/${one.employeeId}`]),
       }),
-    { what: 'left over', of: 'lastNameCompanyWide' },
+    { kind: 'orphaned', of: 'lastNameCompanyWide' },
   ],
   [
-    'a count that is wrong',
+    'a wrong count',
     (one) =>
       table('employees').updateEntity(
         { partitionKey: String(one.department), rowKey: 'department', employeeCount: 17 },
         'Merge',
       ),
-    { what: 'count', of: 'employeeCount' },
+    { kind: 'wrong-count', of: 'employeeCount' },
   ],
 ];
 
@@ -256,8 +256,8 @@ describe('a consistency check', () => {
     const given = { pupil: 'Ann', grade: 'A' };
     const read = async () => (await readByList(world.engine, marks, index, given, { top: 10 })).items;
     expect(await read()).toHaveLength(1);
-    const whats = (await audit(marks, true)).map(({ what, repaired }) => [what, repaired]);
-    expect(whats).toEqual([...[1, 2, 3].map(() => ['left over', true]), ['missing', true]]);
+    const kinds = (await audit(marks, true)).map(({ kind, repaired }) => [kind, repaired]);
+    expect(kinds).toEqual([...[1, 2, 3].map(() => ['orphaned', true]), ['missing', true]]);
     expect(await table('marks').getEntity('Ann', 'grade_A')).toMatchObject({ Members: '["2020","2021"]' });
     expect(await read()).toHaveLength(2);
   });
@@ -269,7 +269,7 @@ describe('a consistency check', () => {
       { partitionKey: 'Led', rowKey: 'department', managerName: 'Someone Else' },
       'Merge',
     );
-    const expected = { what: 'copied fields', of: 'managerId' };
+    const expected = { kind: 'stale-copy', of: 'managerId' };
     expect(await audit(departments, true)).toEqual([expect.objectContaining({ ...expected, repaired: true })]);
     const { values } = await readEntity(world.engine, departments, { department: 'Led' });
     expect(values.managerName).toBe(`${one.firstName} ${one.lastName}`);
@@ -286,7 +286,7 @@ describe('a consistency check', () => {
     await world.settle();
     const { blob } = values.photo as { blob: string };
     await world.storage.blobs.getContainerClient('photos').deleteBlob(blob);
-    const expected = { what: 'lost blob', row: keyOf(one).row, repaired: false };
+    const expected = { kind: 'lost-blob', row: keyOf(one).row, repaired: false };
     expect(await audit(employees, true)).toEqual([expect.objectContaining(expected)]);
     await deleteEntity(world.engine, employees, one);
     await world.settle();
@@ -298,7 +298,7 @@ describe('a consistency check', () => {
     await world.settle();
     const keys = { partitionKey: 'Half', rowKey: keyOf(one).row };
     await table('formeremployees').updateEntity({ ...keys, MovingFrom: '["Half","x"]' }, 'Merge');
-    const expected = { what: 'on its way', table: 'formeremployees', row: keys.rowKey, repaired: false };
+    const expected = { kind: 'unfinished', table: 'formeremployees', row: keys.rowKey, repaired: false };
     expect(await audit(employees, true)).toEqual([expect.objectContaining(expected)]);
     await table('formeremployees').deleteEntity(keys.partitionKey, keys.rowKey);
   });
@@ -311,11 +311,11 @@ describe('a consistency check', () => {
     const keys = { partitionKey: indexEntry?.partition ?? '', rowKey: indexEntry?.row ?? '' };
     await table('employeesbyemail').updateEntity({ ...keys, SourcePartition: partition, SourceRow: row }, 'Merge');
     const found = await audit(employees, true);
-    expect(found.map(({ what, repaired }) => [what, repaired]).sort()).toEqual([
-      ['left over', true],
-      ['taken', false],
+    expect(found.map(({ kind, repaired }) => [kind, repaired]).sort()).toEqual([
+      ['conflict', false],
+      ['orphaned', true],
     ]);
-    expect(await audit(employees, true)).toEqual([expect.objectContaining({ what: 'missing', repaired: true })]);
+    expect(await audit(employees, true)).toEqual([expect.objectContaining({ kind: 'missing', repaired: true })]);
     await expectIndexesToAgree(world.storage, employees);
   });
 
@@ -331,7 +331,7 @@ describe('a consistency check', () => {
       const found = await audit(badges, true, { engine: world.engineThrough(client), patience: 1 }).catch(() => []);
       const isOver = client.calls < at;
       // The list is repaired along with the row.
-      if (isOver) expect(found).toEqual([expect.objectContaining({ what: 'missing', repaired: true })]);
+      if (isOver) expect(found).toEqual([expect.objectContaining({ kind: 'missing', repaired: true })]);
       else await audit(badges, true, { patience: 1 });
       await expectIndexesToAgree(world.storage, badges);
       expect(await audit(badges, false, { patience: 1 })).toEqual([]);

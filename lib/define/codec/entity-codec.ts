@@ -68,7 +68,7 @@ export function storedNames(entity: Entity, fields: readonly string[]): string[]
 /** The declared fields of a row, without system properties. */
 export function toValues(entity: Entity, properties: Properties): Values {
   const version = storedVersion(entity, properties);
-  if (version < entity.version) return upgraded(entity, properties, version);
+  if (version < entity.version) return upgradeValues(entity, properties, version);
   const values: Record<string, unknown> = {};
   for (const [field, type] of Object.entries(entity.columns)) {
     const value = fieldOf(entity, field, type, properties);
@@ -91,7 +91,7 @@ function fieldOf(entity: Entity, field: string, type: ColumnType, properties: Pr
 }
 
 /** Converts a row of an older declaration. The upgrade also receives fields that are no longer declared. */
-function upgraded(entity: Entity, properties: Properties, from: number): Values {
+function upgradeValues(entity: Entity, properties: Properties, from: number): Values {
   const fields = Object.keys(properties).filter((name) => /^[a-z]/.test(name));
   let values: Values = Object.fromEntries(
     fields.map((field) => {

@@ -56,13 +56,13 @@ export function canMeet(one: Steps, other: Steps): boolean {
     if (otherStep && otherCount >= otherStep.least) open.push([at, count, otherAt + 1, 0]);
     const canAdvance = step && otherStep && count < step.most && otherCount < otherStep.most;
     if (canAdvance && [...step.characters].some((character) => otherStep.characters.has(character)))
-      open.push([at, counted(step, count), otherAt, counted(otherStep, otherCount)]);
+      open.push([at, countStep(step, count), otherAt, countStep(otherStep, otherCount)]);
   }
   return false;
 }
 
 /** Caps the count of an open-ended step at `least`: a higher count leads to no new state. */
-function counted({ least, most }: Step, count: number): number {
+function countStep({ least, most }: Step, count: number): number {
   return Number.isFinite(most) ? count + 1 : Math.min(count + 1, least);
 }
 
@@ -71,13 +71,13 @@ function partSteps(part: Part, field: FieldSchema | undefined): Steps {
   if (part.hash) return [exactly(HEX, HASH_DIGITS)];
   if (part.newestFirst) return [exactly(DIGITS, TICKS_DIGITS)];
   if (part.width !== undefined) return [exactly(DIGITS, part.width)];
-  const escaped = (character: string) => forbiddenInKeys(character) || character === part.after[0];
+  const isEscaped = (character: string) => forbiddenInKeys(character) || character === part.after[0];
   const known = part.each ? undefined : knownSteps(field);
-  return (known ?? atLeastOne(new Set([...ASCII, OTHER]))).map((step) => withEscapes(step, escaped));
+  return (known ?? atLeastOne(new Set([...ASCII, OTHER]))).map((step) => withEscapes(step, isEscaped));
 }
 
-function withEscapes({ characters, least, most }: Step, escaped: (character: string) => boolean): Step {
-  const plain = [...characters].filter((character) => !escaped(character));
+function withEscapes({ characters, least, most }: Step, isEscaped: (character: string) => boolean): Step {
+  const plain = [...characters].filter((character) => !isEscaped(character));
   if (plain.length === characters.size) return { characters, least, most };
   return { characters: new Set([...plain, ...ESCAPES]), least, most: Number.POSITIVE_INFINITY };
 }

@@ -21,7 +21,10 @@ export interface Consumer {
   readonly log: Log;
 }
 
-/** The app's messages have 6 levels. At about 2,000, @azure/functions overflows the stack before it calls a queue function. */
+/**
+ * Messages of the app nest 6 levels. At about 2,000 levels, @azure/functions overflows the stack before it calls the
+ * function.
+ */
 const MAX_NESTING = 1_000;
 
 const Sender = z.object({ traceparent: z.string() });

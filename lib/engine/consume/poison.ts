@@ -10,7 +10,7 @@ import { countPoison } from '../../telemetry/metrics.ts';
 import { DAY_MS, isoInstant, MINUTE_MS } from '../../time.ts';
 import type { Engine } from '../engine.ts';
 import { jsonText } from '../json-text.ts';
-import { type NotedChange, noted } from '../note-change.ts';
+import { makeAndNote, type NotedChange } from '../note-change.ts';
 import { type HeldWork, type History, holdWork, unlessUnavailable, unwrap } from '../reconcile/hold.ts';
 
 /**
@@ -44,7 +44,10 @@ const READING = { concurrency: PARTITIONS.length };
 const REPLAYS_CONCURRENCY = 8;
 /** The form of the ids of this module. No character needs escaping. */
 const ID = /^\d{16}_[\w-]+$/;
-/** How long one request may take to replay a message. If the request dies, another may replay the message afterwards. */
+/**
+ * How long a request may take to replay a message. If the request dies, another request may replay the message after this
+ * time.
+ */
 const REPLAY_FOR_MS = MINUTE_MS;
 /** A string property holds 32 Ki code units; a message has at most 64 Ki. */
 const PART_LENGTH = 32_000;
@@ -137,7 +140,7 @@ export function delayOf(least: number, waits: number): number {
   return Math.round(Math.min(least * 2 ** Math.min(waits, 10), LONGEST_DELAY_SECONDS) * (1 + Math.random() / 2));
 }
 
-/** Returns false without a hold or after an unknown error. If storage is unavailable, the reminder stays as it is. */
+/** Returns false without a hold or after an unknown error. If storage is unavailable, the reminder is not changed. */
 async function tryPutOff(held: HeldWork | undefined, history: History, delaySeconds: number): Promise<boolean> {
   if (!held) return false;
   try {
@@ -209,13 +212,13 @@ function byRow({ row: one }: Row, { row: other }: Row): number {
 export async function replayPoison(engine: Engine, id: string): Promise<Poison> {
   const { storage, now } = engine;
   const row = await findPoison(engine, id);
-  if (!row) throw notListed();
+  if (!row) throw notFound();
   const properties = { ReplayedUntil: isoInstant(now() + REPLAY_FOR_MS) };
   const isFree = !(Date.parse(String(row.properties.ReplayedUntil)) > now());
   if (!isFree || !(await tryAction(storage, row, { kind: 'merge', row: row.row, properties, etag: row.etag })))
     throw new RowkeyError('busy', 'Another request is replaying the message. Try again.', { retryAfter: 1 });
   const poison = toPoison(row);
-  await noted(engine, changeOf('replay', row), () => sendMessage(storage, poison.queue, poison.text));
+  await makeAndNote(engine, changeOf('replay', row), () => sendMessage(storage, poison.queue, poison.text));
   await tryAction(storage, row, { kind: 'delete', row: row.row });
   return poison;
 }
@@ -251,9 +254,9 @@ export async function replayPage(
 /** Removes a message from the list without replaying it. */
 export async function dropPoison(engine: Engine, id: string): Promise<void> {
   const address = await findPoison(engine, id);
-  if (!address) throw notListed();
-  await noted(engine, changeOf('drop', address), async () => {
-    if (!(await tryAction(engine.storage, address, { kind: 'delete', row: address.row }))) throw notListed();
+  if (!address) throw notFound();
+  await makeAndNote(engine, changeOf('drop', address), async () => {
+    if (!(await tryAction(engine.storage, address, { kind: 'delete', row: address.row }))) throw notFound();
   });
 }
 
@@ -261,7 +264,7 @@ function changeOf(operation: 'replay' | 'drop', { table, partition, row }: Addre
   return { operation, entity: POISON_TABLE, address: { table, partition, row } };
 }
 
-function notListed(): RowkeyError {
+function notFound(): RowkeyError {
   return new RowkeyError('not-found', 'Poison message not found.');
 }
 

@@ -22,7 +22,7 @@ import type { Row } from '../../storage/rows.ts';
 export type Judged =
   | { readonly is: 'entity'; readonly snapshot: Live }
   /** `isReachable`: the keys are valid for an entity, so its routes can replace and delete the row. */
-  | { readonly is: 'refused'; readonly reason: string; readonly snapshot: Live; readonly isReachable: boolean }
+  | { readonly is: 'invalid'; readonly reason: string; readonly snapshot: Live; readonly isReachable: boolean }
   /** A row of another entity, a copy, a tombstone, a placeholder. */
   | { readonly is: 'other' };
 
@@ -35,7 +35,7 @@ export function judgeRow(entity: Entity, row: Row): Judged {
   const key = readKey(entity, row, snapshot.values);
   const judged = key ? readFields(entity, row, key) : { reason: 'No entity has keys of this form.' };
   if ('values' in judged) return { is: 'entity', snapshot: { ...snapshot, values: judged.values } };
-  return { is: 'refused', ...judged, snapshot: { ...snapshot, values: {} }, isReachable: key !== undefined };
+  return { is: 'invalid', ...judged, snapshot: { ...snapshot, values: {} }, isReachable: key !== undefined };
 }
 
 /** Returns the entity in a row, or undefined if the row is no entity. */

@@ -44,7 +44,7 @@ const ENTITIES_CONCURRENCY = 8;
 export interface ReconcileOptions {
   /** The hold on the intent's message. */
   readonly hold: Hold;
-  /** What a writer that reconciles its own intent has committed. */
+  /** The writer's own commit, if a writer reconciles its own intent. */
   readonly written?: Written | undefined;
 }
 
@@ -85,7 +85,7 @@ export const reconcile = inPattern(
   },
 );
 
-/** True if a write with an unknown outcome may still land. */
+/** True if a write with an unknown outcome may still be committed. */
 export function mayStillLand(error: unknown): boolean {
   return error instanceof RowkeyError && error.code === 'storage-unavailable';
 }
@@ -159,7 +159,7 @@ async function settleOwn(
 }
 
 /**
- * Settles a row that several entities may want: confirms or deletes it, never creates it. The row is read before the entity. The
+ * Settles a contested row: confirms or deletes it, never creates it. The row is read before the entity. The
  * claim of a writer that has committed since replaces both reads.
  */
 async function settleContested(
@@ -197,7 +197,7 @@ export function confirmedRow(entity: Entity, values: Values, indexEntry: IndexEn
   return { ...remoteIndexOf(entity, indexEntry)?.properties?.(values), Confirmed: true };
 }
 
-/** True if the row is the wanted copy and belongs to the wanted entity. */
+/** True if the row is the expected copy and belongs to the expected entity. */
 export function sameCopy(entity: Entity, row: Row, wanted: Properties): boolean {
   return (
     isOwnedBy(row, { partition: String(wanted.SourcePartition), row: String(wanted.SourceRow) }) &&

@@ -9,17 +9,17 @@ import type { Engine } from '../engine.ts';
 import { holdFor, UNHELD_MS } from './hold.ts';
 import { reconcile } from './reconcile.ts';
 
-/** How a consistency check repairs what it finds, beside any writer. */
+/** Repairs of the consistency check. They are safe beside concurrent writers. */
 
 /**
- * The id under which a check works on an entity and claims rows of unique indexes. All checks use the same id: a claim of a
- * check that died does not block the next one, and no check ever writes the entity.
+ * The id under which a check works on an entity and claims rows of unique indexes. All checks share it, so the claim of a
+ * check that died does not block the next one. No check writes an entity, so sharing is safe.
  */
 export function repairIntent({ partition, row }: Pick<Address, 'partition' | 'row'>): string {
   return JSON.stringify(['audit', partition, row]);
 }
 
-/** Makes an index entry agree with its entity, as after a change. False if a list that the entity is in is lost. */
+/** Makes an index entry agree with its entity. False if the list that contains the entity is lost. */
 export async function repairEntry(
   engine: Engine,
   entity: Entity,
@@ -48,7 +48,7 @@ export async function repairSibling(
   return (await trySubmit(storage, { table, partition, actions: [touch, action] })) !== undefined;
 }
 
-/** The entity that a row of an index belongs to, as it is now. */
+/** The current values of the entity to which a row of an index belongs. */
 export async function readValues({ storage }: Engine, entity: Entity, address: Address): Promise<Values | undefined> {
   const row = await readRow(storage, address);
   return liveValues(toSnapshot(entity, row?.properties.EntityType === entity.name ? row : undefined));

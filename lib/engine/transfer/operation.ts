@@ -13,7 +13,7 @@ import { withPeriodTable } from '../period-tables.ts';
 import { readLive } from '../write/entity-store.ts';
 
 export const Operation = z.strictObject({
-  /** Begins with the date that chooses the table. */
+  /** Begins with the date that selects the table. */
   operationId: z.string().regex(/^\d{4}-\d{2}-\d{2}-[0-9a-f-]{36}$/, 'an id of an operation is needed'),
   operation: z.enum(['archive', 'move', 'create']),
   entity: z.string(),
@@ -26,8 +26,8 @@ export const Operation = z.strictObject({
 });
 
 /**
- * The state of a request that returned before its work was done (an archive or a move), and the generated key of a create
- * that may be repeated. Each day has a table.
+ * The state of a request that was accepted before its work was done (an archive or a move), and the generated key of a
+ * create that may be repeated. Each day has a table.
  */
 export const operations = linkEntity(
   defineEntity('operations', {

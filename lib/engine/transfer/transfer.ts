@@ -14,7 +14,7 @@ import { busy, RowkeyError } from '../../errors.ts';
 import { type Address, readRow, tryAction } from '../../storage/rows.ts';
 import { inPattern, traceContext } from '../../telemetry/span.ts';
 import type { Engine } from '../engine.ts';
-import { noted } from '../note-change.ts';
+import { makeAndNote } from '../note-change.ts';
 import { holdFor, sendWork, UNHELD_MS } from '../reconcile/hold.ts';
 import { INDEX_CHANGES_QUEUE, type Intent, MESSAGE, MESSAGE_VERSION, TRANSFERS_QUEUE } from '../reconcile/intent.ts';
 import { confirmedRow } from '../reconcile/reconcile.ts';
@@ -115,7 +115,7 @@ async function requestTransfer(
   await recordStatus(engine, transfer, 'running');
   const { operation, to = {} } = asked;
   const change = { operation, entity: entity.name, address, fields: Object.keys(to), etag: source.etag };
-  await noted(engine, change, () => sendWork(engine, TRANSFERS_QUEUE, { ...transfer, ...traceContext() }));
+  await makeAndNote(engine, change, () => sendWork(engine, TRANSFERS_QUEUE, { ...transfer, ...traceContext() }));
   return operationId;
 }
 
@@ -145,9 +145,7 @@ export const runTransfer = inPattern(
   },
 );
 
-/**
- * Records that an operation failed, unless a duplicate of its message has succeeded or no such operation is recorded.
- */
+/** Records that an operation failed, unless a duplicate of its message has succeeded or no such operation is recorded. */
 export async function failTransfer(engine: Engine, transfer: Transfer, reason: string): Promise<void> {
   const recorded = await findRecord(engine, transfer);
   if (recorded && recorded.status !== 'succeeded') await recordStatus(engine, transfer, 'failed', reason);

@@ -4,12 +4,12 @@ import { RowkeyError } from '../../errors.ts';
 import { type BlobAddress, deleteBlob } from '../../storage/blobs.ts';
 import type { Storage } from '../../storage/storage.ts';
 
-/** The blobs that an entity in this state refers to. */
+/** The blobs that these values refer to. */
 export function blobsOf(entity: Entity, values: Values | undefined): BlobAddress[] {
   return values ? entity.patterns.flatMap((pattern) => pattern.blobs?.(entity, values) ?? []) : [];
 }
 
-/** Deletes the blobs that `of` refers to and `but` does not. A blob that cannot be deleted now is an orphan. */
+/** Deletes the blobs that `of` refers to and `but` does not. If the deletion fails, the blob is an orphan. */
 export async function dropBlobs(
   storage: Storage,
   entity: Entity,
@@ -19,7 +19,7 @@ export async function dropBlobs(
   for (const blob of blobsOf(entity, of)) if (!kept.has(blob.name)) await dropBlob(storage, blob);
 }
 
-/** Deletes a blob that nothing refers to any more. */
+/** Deletes a blob without references. */
 export async function dropBlob(storage: Storage, blob: BlobAddress): Promise<void> {
   try {
     await deleteBlob(storage, blob);

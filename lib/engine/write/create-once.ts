@@ -8,8 +8,8 @@ import { findOperation, newOperationId, writeOperation } from '../transfer/opera
 import { createEntity, type Stored } from './entity-store.ts';
 
 /**
- * Creates an entity once for a request that may be repeated; `id` identifies the request. If the body has the whole key, the
- * entity itself shows that an earlier attempt created it. If a part of the key is generated (an instant, an id), that part is
+ * Creates an entity once for a request that may be repeated; `id` identifies the request. If the body has the whole key, an
+ * earlier attempt is recognised by the entity itself. If a part of the key is generated (an instant, an id), that part is
  * recorded first, so that a repetition within a day uses the same key. Throws as `createEntity` does.
  */
 export async function createOnce(

@@ -17,13 +17,13 @@ import { checkWritable, commitAndDropBlobs } from './entity-store.ts';
 import { commit, EntityChanged } from './eventual-transaction.ts';
 import { toStored } from './stored-values.ts';
 
-/** Writes many entities, as an import does: entities of one partition share entity group transactions. */
+/** Writes many entities, for an import. Entities of one partition share entity group transactions. */
 
 export type BatchOutcome = 'created' | 'replaced' | 'unchanged' | RowkeyError;
 
 const PARTITIONS_CONCURRENCY = 4;
 const READS_CONCURRENCY = 16;
-/** An entity with a copy and a list takes three rows. A batch that does not fit into one transaction is halved. */
+/** An entity with a copy and a list has three rows. A batch that does not fit into one transaction is halved. */
 const ENTITIES_CONCURRENCY = 33;
 const MAX_ATTEMPTS = 8;
 
@@ -33,8 +33,8 @@ interface Item {
 }
 
 /**
- * Creates or replaces each entity. Returns an outcome or error for each, in order; an entity that fails does not stop the others.
- * Throws `storage-unavailable` for the whole batch, which may then be repeated.
+ * Creates or replaces each entity. Returns an outcome or error for each, in order; a failed entity does not stop the
+ * others. Throws `storage-unavailable` for the whole batch, which may then be repeated.
  */
 export async function putEntities(engine: Engine, entity: Entity, inputs: readonly unknown[]): Promise<BatchOutcome[]> {
   const outcomes = new Map<number, BatchOutcome>();

@@ -141,7 +141,7 @@ export async function changeEntity(
       const before = judged.snapshot;
       checkConditions(conditions, before.etag);
       if (before.system.MovingFrom) throw busy('The entity is being moved to this partition.');
-      const after = await change(before.values, judged.is === 'refused');
+      const after = await change(before.values, judged.is === 'invalid');
       if (after) checkKeyKept(entity, key, after);
       if (isDeepStrictEqual(after, before.values)) return before;
       try {
@@ -184,7 +184,7 @@ export function notFound(entity: Entity, given: Values): RowkeyError {
 async function commitOne(engine: Engine, entity: Entity, change: Change, options: CommitOptions): Promise<Stored> {
   const done = await commitAndDropBlobs(engine, entity, [change], () => commit(engine, entity, [change], options));
   const stored = done.get(change.address.row) ?? { etag: '', values: {} };
-  // The references of the plan, whose values are still in memory.
+  // The values of references in the plan are still in memory.
   const written = Object.entries(stored.values).map(([field, value]) => {
     const planned = change.after?.[field];
     return [field, isReference(value) && isDeepStrictEqual(value, planned) ? planned : value];
@@ -219,7 +219,7 @@ function refusePatch(entity: Entity, fields: readonly string[]): void {
   }
 }
 
-/** The body may repeat the key in the path, but not change it. */
+/** The body may repeat the key of the path; it must not change the key. */
 function withKey(entity: Entity, key: Values, input: unknown): Values {
   if (typeof input !== 'object' || input === null || Array.isArray(input))
     throw new RowkeyError('invalid-input', 'The body must be a JSON object.');

@@ -40,7 +40,7 @@ const READS_CONCURRENCY = 16;
 const BACK_OFF_MS = 25;
 const LONGEST_BACK_OFF_MS = 250;
 
-/** The entity changed since the state that the change was planned from. */
+/** The entity has changed since the change was planned. */
 export class EntityChanged extends Error {
   override readonly name = 'EntityChanged';
 }
@@ -141,11 +141,11 @@ interface Write {
   readonly deadline: number;
   readonly intent: SentMessage | undefined;
   readonly abandoned: Set<string> | undefined;
-  /** Planned from the state that was last read. */
+  /** Planned from the state that was read last. */
   changes: readonly Change[];
   siblings: Siblings;
   plan: Plan;
-  /** Rows whose delete failed because they are missing. Later plans leave these deletes out. */
+  /** Rows whose delete failed because they are missing. Later plans omit these deletes. */
   readonly missing: Set<string>;
 }
 
@@ -232,13 +232,13 @@ function noteUnknownOutcome<Reason>(write: Write, why: Reason): Reason {
   return why;
 }
 
-/** The former states of the sibling rows that the plan replaced. */
+/** The previous states of the sibling rows that the plan replaced. */
 function replacedRows({ plan, siblings }: Write): Row[] {
   const replaced = new Set(plan.actions.flatMap(({ action }) => (action.kind === 'merge' ? [] : [action.row])));
   return [...siblings.values()].filter(({ row }) => replaced.has(row));
 }
 
-/** The actions of the plan. The part of a sibling row that does not fit into the row is stored in a blob first. */
+/** The actions of the plan. A part of a sibling row that does not fit into the row is stored in a blob first. */
 async function toStoredActions({ engine, entity, table, partition, plan }: Write): Promise<Action[]> {
   const form = siblingFormOf(entity);
   if (!form) return plan.actions.map(({ action }) => action);
@@ -312,7 +312,7 @@ export function duplicateValue(entity: Entity, index: string): RowkeyError {
   });
 }
 
-/** The same changes, from the current state. */
+/** The same changes, planned from the current state. */
 async function readChanged(engine: Engine, entity: Entity, changes: readonly Change[]): Promise<Change[]> {
   return pMap(
     changes,
@@ -337,7 +337,10 @@ function findOwnWrite(fresh: readonly Change[], writeId: string): Map<string, Co
   return done;
 }
 
-/** The error of a create over a live entity, or of an update of an entity that changed. A create over a tombstone continues. */
+/**
+ * The error of a create over a live entity, or of an update of an entity that changed. Undefined for a create over a
+ * tombstone.
+ */
 function conflictOf(entity: Entity, planned: readonly Change[], fresh: readonly Change[]): Error | undefined {
   for (const [index, { before: now }] of fresh.entries()) {
     const then = planned[index]?.before;

@@ -8,9 +8,9 @@ import { busy, RowkeyError } from '../../errors.ts';
 import { type Action, type Address, MAX_TRANSACTION_ACTIONS, type Properties } from '../../storage/rows.ts';
 
 /**
- * Planning is pure: from the state that was read and the state that is wanted to the actions of one entity group
- * transaction and the index entries outside the partition. Several changes of one partition make one plan, as an import
- * needs. What the entity's patterns change besides the entity is theirs to plan.
+ * Planning is pure. From the state that was read and the wanted state, it computes the actions of one entity group
+ * transaction and the index entries outside the partition. Several changes of one partition, as in an import, make one
+ * plan. Each pattern plans its own rows.
  */
 
 export interface IntentItem {
@@ -21,7 +21,7 @@ export interface IntentItem {
 
 export interface Plan {
   readonly actions: readonly PlannedAction[];
-  /** What the intent names: each entity whose entries outside the partition, or whose tombstone, need a reconciler. */
+  /** The items of the intent: the entities whose remote index entries or tombstones the reconciler must settle. */
   readonly items: readonly IntentItem[];
   /** Contested rows to claim before the transaction. */
   readonly claims: readonly { readonly indexEntry: IndexEntry; readonly owner: Address }[];
@@ -30,7 +30,7 @@ export interface Plan {
 /** The id and the time of a write, in milliseconds. */
 export type WriteMark = Pick<PlanDraft, 'writeId' | 'now'>;
 
-/** The row keys that a plan for these changes needs read first. */
+/** The keys of the rows that must be read before these changes are planned. */
 export function siblingRowsOf(entity: Entity, changes: readonly Change[]): string[] {
   const rows = entity.patterns.flatMap(({ siblings }) =>
     changes.flatMap((change) => [...(siblings?.(entity, change) ?? [])]),
@@ -38,7 +38,7 @@ export function siblingRowsOf(entity: Entity, changes: readonly Change[]): strin
   return [...new Set(rows)];
 }
 
-/** Throws `invalid-input` or `too-large` when the changes cannot be made at all. */
+/** Throws `invalid-input` or `too-large` if the changes are impossible. */
 export function planPartition(entity: Entity, given: readonly Change[], siblings: Siblings, mark: WriteMark): Plan {
   const draft: PlanDraft = { ...mark, siblings, actions: [] };
   const changes = given.map((change) => complete(entity, change, draft));
@@ -46,7 +46,7 @@ export function planPartition(entity: Entity, given: readonly Change[], siblings
     draft.actions.push({ action: entityAction(entity, change, mark.writeId), part: { of: 'entity' } });
   for (const pattern of entity.patterns) pattern.plan?.(entity, changes, draft);
   const { actions } = draft;
-  // Storage takes a row once in a transaction. Two entities that swap a value, or want one, meet here.
+  // A transaction may contain a row only once. Two entities that swap a value, or want the same value, fail here.
   if (new Set(actions.map(({ action }) => action.row)).size < actions.length)
     throw new RowkeyError(
       'duplicate-value',
@@ -79,7 +79,7 @@ function intentItem(entity: Entity, change: Change): IntentItem | undefined {
   return indexEntries.length > 0 || leavesTombstone(entity, change) ? { partition, row, indexEntries } : undefined;
 }
 
-/** A move hands its contested rows over; any other write claims those that the entity did not have. */
+/** A move hands its contested rows over. Any other write claims the rows that the entity did not have. */
 function claimsOf(entity: Entity, { address: owner, before, after, arrival }: Change): Plan['claims'] {
   if (arrival) return [];
   const held = indexEntriesOf(entity, liveValues(before));
@@ -90,12 +90,12 @@ function claimsOf(entity: Entity, { address: owner, before, after, arrival }: Ch
 
 /** A delete of more than one row leaves a tombstone, which the reconciler of its intent removes. */
 function leavesTombstone(entity: Entity, change: Change): boolean {
-  // No intent is sent for a row that stays for good.
+  // No intent is sent for a row that is never deleted.
   if (change.after || remainsOf(entity, change)) return false;
   return change.movedTo !== undefined || entity.patterns.some((pattern) => pattern.leavesTombstone);
 }
 
-/** What stays under the key of a deleted entity for good. */
+/** The properties of a row that permanently replaces the deleted entity. */
 function remainsOf(entity: Entity, { before, after }: Change): Properties | undefined {
   if (after || before.state !== 'live') return undefined;
   return entity.patterns.map((pattern) => pattern.remains?.(entity, before)).find((remains) => remains !== undefined);
@@ -114,7 +114,7 @@ function entityAction(entity: Entity, change: Change, writeId: string): Action {
     return { kind: 'replace', row, properties, etag: before.etag };
   }
   if (before.state === 'tombstone' && before.movedTo) throw busy('The entity with this key is being moved.');
-  // Only its own move writes it before it is open.
+  // Until an arriving entity is opened, only its own move may write it.
   if (before.state === 'live' && before.system.MovingFrom && !arrival)
     throw busy('The entity is being moved to this partition.');
   const kept: Partial<SystemProperties> = before.state === 'live' ? before.system : {};

@@ -19,7 +19,7 @@ function memoryOf(storage: Storage): LRUCache<string, Row> {
   return known;
 }
 
-/** The row as this process last wrote it. It may have changed since. */
+/** The row as this process last wrote it. It may be stale. */
 export function recall(storage: Storage, address: Address): Row | undefined {
   return memoryOf(storage).get(keyOf(address));
 }

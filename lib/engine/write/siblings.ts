@@ -18,8 +18,8 @@ export interface Planned {
 }
 
 /**
- * Plans from remembered sibling rows if the transaction itself checks every one of them by its ETag. If a remembered row would
- * stay unchecked, or the plan fails because of one, the rows are read.
+ * Plans from remembered sibling rows if the transaction checks every one of them by its ETag. Otherwise, or if the plan
+ * fails because of one, the rows are read.
  */
 export async function planFirst(
   engine: Engine,
@@ -34,7 +34,7 @@ export async function planFirst(
   return { siblings, plan: planPartition(entity, changes, siblings, mark) };
 }
 
-/** Plans again if other writes of this process changed a sibling row since, without reading. */
+/** Plans again without reading if other writes of this process have changed a sibling row since. */
 export function replan(
   { storage }: Engine,
   entity: Entity,
@@ -51,7 +51,7 @@ export function replan(
   return planIfChecked(entity, changes, new Map([...siblings, ...newer]), mark) ?? { siblings, plan };
 }
 
-/** A plan whose transaction conflicts if any of its sibling rows is stale; undefined if there is none. */
+/** A plan whose transaction conflicts if any of its sibling rows is stale. Undefined if no such plan is possible. */
 function planIfChecked(
   entity: Entity,
   changes: readonly Change[],
@@ -70,7 +70,7 @@ function planIfChecked(
   }
 }
 
-/** Remembers the written sibling rows for the next write of the partition, and entities that are remembered as sibling rows. */
+/** Remembers the written sibling rows, and entities that serve as sibling rows, for the next write of the partition. */
 export function rememberWritten(
   { storage }: Engine,
   where: Omit<Address, 'row'>,
@@ -93,7 +93,7 @@ export function rememberWritten(
   }
 }
 
-/** Reads sibling rows: all of them, those that this process does not remember, or none (unknown rows count as absent). */
+/** Reads sibling rows: all, only unknown ones, or none. Rows that are not read and not known count as absent. */
 export async function readSiblings(
   engine: Engine,
   entity: Entity,

@@ -6,11 +6,11 @@ import { addressOf } from '../../define/keys/index-entries.ts';
 import type { Values } from '../../define/values.ts';
 import type { Engine } from '../engine.ts';
 
-/** Converts between the values of callers and those of rows, in which a pattern may store a reference in place of a value. */
+/** Converts between the values of callers and those of rows. A pattern may store a reference instead of a value. */
 
 const FIELDS_CONCURRENCY = 8;
 
-/** The values to store. A value that equals the stored one in `current` keeps its stored form. */
+/** The values to store. A value that equals the one in `current` keeps its stored form. */
 export async function toStored(engine: Engine, entity: Entity, values: Values, current: Values = {}): Promise<Values> {
   let stored = values;
   for (const pattern of entity.patterns) stored = (await pattern.store?.(engine, entity, stored, current)) ?? stored;
@@ -18,8 +18,8 @@ export async function toStored(engine: Engine, entity: Entity, values: Values, c
 }
 
 /**
- * The values as callers read them. `lost` returns what to put in place of a broken reference; undefined keeps the reference.
- * Without `lost` throws `ReferenceBroken`.
+ * The values for callers. `lost` returns a substitute for a broken reference; if it returns undefined, the reference stays.
+ * Without `lost`, throws `ReferenceBroken`.
  */
 export async function toPlain(
   engine: Engine,
@@ -57,7 +57,8 @@ async function loadField(engine: Engine, entity: Entity, values: Values, field: 
 
 /**
  * The same entity for another address, with new references. A broken reference is copied unchanged, so that the consistency
- * check finds it there. If a reference broke because the entity changed since it was read, the entity is copied again.
+ * check finds it at the new address. If a reference is broken because the entity changed since it was read, the entity is
+ * copied again.
  */
 export async function toPlaced(
   engine: Engine,

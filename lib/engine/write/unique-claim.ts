@@ -3,7 +3,7 @@ import { type Address, type Row, readRow, trySubmit } from '../../storage/rows.t
 import { isoInstant } from '../../time.ts';
 import type { Engine } from '../engine.ts';
 
-/** Several entities may want the same row of a unique index. A writer claims the row before it writes its entity. */
+/** Entities may compete for a row of a unique index. A writer claims the row before it writes its entity. */
 
 /** The claimed row, or the reason why it is not claimed. */
 export type ClaimOutcome = Row | 'held-by-another' | 'being-claimed';
@@ -13,7 +13,7 @@ export function isOwnedBy(row: Row, owner: Pick<Address, 'partition' | 'row'>): 
   return row.properties.SourcePartition === owner.partition && row.properties.SourceRow === owner.row;
 }
 
-/** Claims that do not block a writer or reconciler: its own, and those of writes that certainly failed. */
+/** A writer or reconciler that may ignore some claims: its own, and those of writes that certainly failed. */
 export interface Claimant {
   readonly intent: string;
   readonly abandoned?: ReadonlySet<string> | undefined;
@@ -34,8 +34,8 @@ export function isConfirmed(row: Row): boolean {
 }
 
 /**
- * Claims a row for `owner` if the row is free, or if `owner` has it and no other writer's live claim is on it. A free row takes
- * one transaction.
+ * Claims a row for `owner` if the row is free, or if it belongs to `owner` and has no live claim of another writer. A free
+ * row needs one transaction.
  */
 export async function claim(
   engine: Engine,
@@ -62,7 +62,7 @@ export async function claim(
   }
 }
 
-/** Claims a free row for `owner`. False if the row exists, even if the claim on it is the same. */
+/** Claims a free row for `owner`. False if the row exists, even with the same claim. */
 export async function claimFree(
   engine: Engine,
   indexEntry: IndexEntry,

@@ -4,7 +4,7 @@ import { rewrapEntities } from '../../operations/rewrap.ts';
 import { PAGE_QUERY, readPageQuery, toNextLink } from '../paging.ts';
 import type { OperatorRoute } from '../route.ts';
 
-const Rewrapped = z.object({ looked: z.int(), rewrapped: z.int(), failed: z.int() });
+const Rewrapped = z.object({ checked: z.int(), rewrapped: z.int(), failed: z.int() });
 
 /** For operators, after a rotation of the key-encryption key: to be repeated until there is no next page. */
 export function rewrapRoute(entity: Entity): OperatorRoute {

@@ -14,7 +14,7 @@ const MAX_UNREAD_INCREMENT = 1_000_000;
 const Increment = z.strictObject({ by: z.int32() });
 const Counts = z.strictObject({ counts: z.record(z.string(), z.int32().min(0)) });
 
-/** A chart is one GET, a count one merge, and no concurrent increment is lost. */
+/** A chart is one GET, setting a count is one merge, and concurrent increments are all counted. */
 export function seriesRoutes(entity: Entity): Route[] {
   const { name, access } = entity;
   const slot = slotsOf(entity).name;
@@ -109,8 +109,8 @@ async function getCounts(entity: Entity, context: RequestContext): Promise<Route
 }
 
 /**
- * The 400 for a count out of range discloses how large the count is. Without negative and very large increments it does so
- * only for a count near the limit. Throws `forbidden`.
+ * A 400 for a count out of range discloses the approximate count. Allowing only small positive increments limits that to
+ * counts near the maximum. Throws `forbidden`.
  */
 function checkUnreadIncrement(by: number): void {
   if (by >= 0 && by <= MAX_UNREAD_INCREMENT) return;

@@ -109,7 +109,7 @@ interface PageRequest {
   readonly top: number;
 }
 
-/** The link to the next page is valid only for the same walk (`bound`). */
+/** The next page's link is valid only for the same operation and parameters (`bound`). */
 async function presentWalk(
   context: RequestContext,
   { entity, path, bound = path }: { entity: Entity; path: string; bound?: string },
@@ -117,10 +117,10 @@ async function presentWalk(
 ) {
   const { top, after } = await readPageQuery(context, bound);
   const position = after && VerifyPosition.parse(JSON.parse(after.row));
-  const { looked, findings, next } = await walk({ position, top });
+  const { checked, findings, next } = await walk({ position, top });
   const row = next && { row: JSON.stringify(next) };
   const headers = await toNextLink(context, row, { path: `/api/${path}`, bound });
-  return { status: 200, body: { looked, findings: hideKeys(entity, context.caller, findings) }, headers };
+  return { status: 200, body: { checked, findings: hideKeys(entity, context.caller, findings) }, headers };
 }
 
 function hideKeys(entity: Entity, caller: Caller, findings: readonly Finding[]) {

@@ -21,7 +21,7 @@ async function ask(over: Partial<Route>, { app: other = app, ...request }: TestR
 const failing = (error: unknown) => ({ handle: () => Promise.reject(error) });
 
 describe('every response', () => {
-  test('has the headers that keep it private and out of a MIME sniffer, and its cost', async () => {
+  test('has headers against caching and MIME sniffing, and its cost', async () => {
     for (const over of [{}, failing(new RowkeyError('not-found', 'Not there.')), failing(new Error('x'))]) {
       const { headers } = await ask(over);
       expect(headers.get('cache-control')).toBe('private, no-cache');

@@ -113,16 +113,16 @@ test('ends a page that takes too many transactions, and continues in the next on
     );
   }
   await guardModel(engine, [now], undefined);
-  const pages: { cost: number; looked: number }[] = [];
+  const pages: { cost: number; checked: number }[] = [];
   for (let position: VerifyPosition | undefined, isFirst = true; position || isFirst; isFirst = false) {
     const { page, cost } = await measureCost(async (spent) => {
       const options = { entities: [now], position, top: 100, maxTransactions: 30 };
       return { page: await cleanUpIndex(engine, now, 'copy', options), cost: spent.transactions };
     });
-    pages.push({ cost, looked: page.looked });
+    pages.push({ cost, checked: page.checked });
     position = page.next;
   }
-  expect(pages.reduce((sum, { looked }) => sum + looked, 0)).toBe(40);
+  expect(pages.reduce((sum, { checked }) => sum + checked, 0)).toBe(40);
   // Eight rows run concurrently, and each takes some reads and a delete.
   expect(Math.max(...pages.map(({ cost }) => cost))).toBeLessThan(30 + 8 * 8);
   expect(await rowsOf(storage, 'many')).toEqual([]);

@@ -29,14 +29,14 @@ test('a check continues after an interruption and runs once a week', async () =>
   expect(await readVerifyRun(world.engine, employees)).toBeUndefined();
   const first = patientFor(2);
   const begun = await continueVerifyRun(first.engine, employees, { until: first.until, ...pace });
-  expect(begun).toMatchObject({ looked: 50 });
+  expect(begun).toMatchObject({ checked: 50 });
   expect(begun.finishedAt).toBeUndefined();
   expect(await counted('rowkey.verify.found')).toEqual([]);
 
   const done = await continueVerifyRun(world.engine, employees, { until: Date.now() + DAY_MS, ...pace });
   expect(done.startedAt).toBe(begun.startedAt);
-  expect(done.looked).toBeGreaterThan(60 * 3);
-  expect(done).toMatchObject({ found: 1, findings: [{ what: 'count', partition: 'D1', repaired: false }] });
+  expect(done.checked).toBeGreaterThan(60 * 3);
+  expect(done).toMatchObject({ found: 1, findings: [{ kind: 'wrong-count', partition: 'D1', repaired: false }] });
   expect(await readVerifyRun(world.engine, employees)).toEqual(done);
 
   // Every run of the week counts the finding, so that its alert stays active.
@@ -53,13 +53,13 @@ test('a check continues after an interruption and runs once a week', async () =>
 test('a check stays below its transaction rate', async () => {
   const later = { ...world.engine, now: () => Date.now() + 20 * DAY_MS };
   const since = performance.now();
-  const { looked } = await continueVerifyRun(later, employees, {
+  const { checked } = await continueVerifyRun(later, employees, {
     until: Date.now() + 21 * DAY_MS,
     rate: 500,
     patience: 0,
   });
   // Each row takes at least one transaction.
-  expect(performance.now() - since).toBeGreaterThan((looked / 500) * 1_000);
+  expect(performance.now() - since).toBeGreaterThan((checked / 500) * 1_000);
 });
 
 test('a check with many findings under long keys stores as many findings as fit and finishes', async () => {

@@ -38,14 +38,14 @@ describe('a page with more work than its limit', () => {
 
   /** Verifies every page and returns the cost and the findings of each. */
   async function pagesOf(world: World, entity: Entity, options: Partial<VerifyOptions>) {
-    const pages: { cost: number; looked: number; findings: readonly Finding[] }[] = [];
+    const pages: { cost: number; checked: number; findings: readonly Finding[] }[] = [];
     for (let next: VerifyPosition | undefined, isFirst = true; next || isFirst; isFirst = false) {
       const common = { position: next, top: 100, repair: true, patience: 0, maxTransactions: MAX };
       const { page, cost } = await measureCost(async (spent) => {
         const audited = await verifyPage(world.engine, entity, { ...common, ...options });
         return { page: audited, cost: spent.transactions };
       });
-      pages.push({ cost, looked: page.looked, findings: page.findings });
+      pages.push({ cost, checked: page.checked, findings: page.findings });
       next = page.next;
     }
     return pages;
@@ -76,7 +76,7 @@ describe('a page with more work than its limit', () => {
     const found = pages.flatMap(({ findings }) => findings.map(({ partition, row }) => `${partition} in ${row}`));
     expect(new Set(found).size).toBe(FILMS * ACTORS);
     expect(found).toHaveLength(FILMS * ACTORS);
-    expect(pages.reduce((sum, { looked }) => sum + looked, 0)).toBe(FILMS);
+    expect(pages.reduce((sum, { checked }) => sum + checked, 0)).toBe(FILMS);
     // Eight films are compared concurrently, and one is repaired at a time.
     const ofFilm = ACTORS + 4;
     expect(Math.max(...pages.map(({ cost }) => cost))).toBeLessThan(2 * MAX + 8 * ofFilm + 3 * ofFilm);
@@ -105,8 +105,8 @@ describe('a page with more work than its limit', () => {
       const findings = pages.flatMap((page) => page.findings);
       // All members except one have no entity.
       expect(findings).toHaveLength(MEMBERS - 1);
-      expect(findings.every(({ what, repaired }) => what === 'left over' && repaired === repair)).toBe(true);
-      expect(pages.reduce((sum, { looked }) => sum + looked, 0)).toBe(2);
+      expect(findings.every(({ kind, repaired }) => kind === 'orphaned' && repaired === repair)).toBe(true);
+      expect(pages.reduce((sum, { checked }) => sum + checked, 0)).toBe(2);
       // 8 × 16 members are compared concurrently; 16 are repaired before the next check of the limit.
       expect(Math.max(...pages.map(({ cost }) => cost))).toBeLessThan(2 * MAX + 8 * 16 + 5 * 16);
     }

@@ -234,7 +234,7 @@ describe('expiry with other patterns', () => {
     await world.storage.table('notesexpiry').deleteEntity(partitionKey, rowKey);
     const options = { position: undefined, top: 1_000, patience: 0 };
     const found = await verifyPage(world.engine, notes, { ...options, repair: true });
-    expect(found.findings).toContainEqual(expect.objectContaining({ what: 'missing', of: 'expiry', repaired: true }));
+    expect(found.findings).toContainEqual(expect.objectContaining({ kind: 'missing', of: 'expiry', repaired: true }));
     expect(await entriesOf(one)).toEqual([dayOf(0)]);
     expect((await verifyPage(world.engine, notes, { ...options, repair: false })).findings).toEqual([]);
   });

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import fc from 'fast-check';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { type KeyRing, UnwrapFailed } from '../../../lib/storage/key-ring.ts';
-import { keyVaultKeyRing } from '../../../lib/storage/key-vault-key-ring.ts';
+import { createKeyVaultKeyRing } from '../../../lib/storage/key-vault-key-ring.ts';
 import { keyVault } from './key-vault.ts';
 
 const KEY = 'https://contoso.vault.azure.net/keys/data-keys';
@@ -16,7 +16,7 @@ let ring: KeyRing;
 
 beforeEach(() => {
   vault = keyVault();
-  ring = keyVaultKeyRing({ keyUri: KEY, credential, httpClient: vault.httpClient });
+  ring = createKeyVaultKeyRing({ keyUri: KEY, credential, httpClient: vault.httpClient });
 });
 afterEach(() => {
   vi.useRealTimers();
@@ -48,7 +48,7 @@ test('requests the current key once, and makes one request for each unwrapping',
 test('unwraps many keys concurrently in an app that has just started', async () => {
   const dataKeys = Array.from({ length: 20 }, () => randomBytes(32));
   const wrapped = await Promise.all(dataKeys.map((dataKey) => ring.wrap(dataKey)));
-  const started = keyVaultKeyRing({ keyUri: KEY, credential, httpClient: vault.httpClient });
+  const started = createKeyVaultKeyRing({ keyUri: KEY, credential, httpClient: vault.httpClient });
   const unwrapped = await Promise.all(wrapped.map((one) => started.unwrap(one.keyId, one.wrapped)));
   expect(unwrapped.map((one) => Buffer.from(one))).toEqual(dataKeys);
 });
@@ -72,7 +72,7 @@ test('an expired version unwraps but does not wrap', async () => {
   const dataKey = randomBytes(32);
   const { keyId, wrapped } = await ring.wrap(dataKey);
   vault.attributes = { enabled: true, exp: 1_000_000_000 };
-  const later = keyVaultKeyRing({ keyUri: KEY, credential, httpClient: vault.httpClient });
+  const later = createKeyVaultKeyRing({ keyUri: KEY, credential, httpClient: vault.httpClient });
   expect(Buffer.from(await later.unwrap(keyId, wrapped))).toEqual(dataKey);
   await expect(later.wrap(dataKey)).rejects.toMatchObject({ code: 'wrong-setting' });
 });
@@ -116,7 +116,7 @@ test.each([
 
 test('treats key ids as case-insensitive', async () => {
   const keyUri = 'https://Contoso.vault.azure.net/keys/data-keys';
-  const other = keyVaultKeyRing({ keyUri, credential, httpClient: vault.httpClient });
+  const other = createKeyVaultKeyRing({ keyUri, credential, httpClient: vault.httpClient });
   const { keyId, wrapped } = await other.wrap(randomBytes(32));
   expect(keyId).toBe(FIRST);
   await ring.unwrap(keyId.toUpperCase().replace('HTTPS', 'https'), wrapped);
@@ -179,7 +179,7 @@ test.each([
   FIRST,
   'data-keys',
 ])('rejects %s as the address of a key', (keyUri) => {
-  expect(() => keyVaultKeyRing({ keyUri, credential })).toThrow(
+  expect(() => createKeyVaultKeyRing({ keyUri, credential })).toThrow(
     expect.objectContaining({ code: 'wrong-setting', message: expect.stringContaining('KEY_ENCRYPTION_KEY_URI') }),
   );
 });

@@ -3,7 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { lazyKeyRing } from '../../../lib/storage/lazy-key-ring.ts';
+import { createLazyKeyRing } from '../../../lib/storage/lazy-key-ring.ts';
 import { rotateLocalKey } from '../../../lib/storage/local-key-ring.ts';
 
 const keyUri = 'https://contoso.vault.azure.net/keys/data-keys';
@@ -17,7 +17,7 @@ afterAll(() => rm(folder, { recursive: true }));
 test('wraps with the keys of a file', async () => {
   const file = join(folder, 'keys.json');
   const keyId = await rotateLocalKey(file);
-  const ring = lazyKeyRing(() => ({ file }));
+  const ring = createLazyKeyRing(() => ({ file }));
   const dataKey = randomBytes(32);
   const { wrapped } = await ring.wrap(dataKey);
   expect(await ring.currentKeyId()).toBe(keyId);
@@ -25,7 +25,7 @@ test('wraps with the keys of a file', async () => {
 });
 
 test('unwraps only with the key of its options', async () => {
-  const ring = lazyKeyRing(() => ({ keyUri }));
+  const ring = createLazyKeyRing(() => ({ keyUri }));
   await expect(ring.unwrap('https://fabrikam.vault.azure.net/keys/data-keys/0a', randomBytes(256))).rejects.toThrow(
     'other than that of KEY_ENCRYPTION_KEY_URI',
   );
@@ -36,7 +36,7 @@ test.each([
   [{ keyUri: keyUri.replace('https', 'http') }, /KEY_ENCRYPTION_KEY_URI/],
   [{ keyUri: `${keyUri}/0a` }, /KEY_ENCRYPTION_KEY_URI .*without a version/],
 ])('rejects every call with the options %j and names the setting', async (options, message) => {
-  const ring = lazyKeyRing(() => options);
+  const ring = createLazyKeyRing(() => options);
   for (const call of [ring.wrap(randomBytes(32)), ring.unwrap('any', randomBytes(40)), ring.currentKeyId()])
     await expect(call).rejects.toMatchObject({ code: 'wrong-setting', message: expect.stringMatching(message) });
 });

@@ -6,7 +6,7 @@ import { inspect } from 'node:util';
 import fc from 'fast-check';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { UnwrapFailed } from '../../../lib/storage/key-ring.ts';
-import { localKeyRing, rotateLocalKey } from '../../../lib/storage/local-key-ring.ts';
+import { createLocalKeyRing, rotateLocalKey } from '../../../lib/storage/local-key-ring.ts';
 
 let folder: string;
 let file: string;
@@ -21,7 +21,7 @@ const dataKeys = fc.uint8Array({ minLength: 32, maxLength: 32 });
 
 test('unwraps every data key, and no wrapped key contains its data key', async () => {
   await rotateLocalKey(file);
-  const ring = localKeyRing(file);
+  const ring = createLocalKeyRing(file);
   await fc.assert(
     fc.asyncProperty(dataKeys, async (dataKey) => {
       const { keyId, wrapped } = await ring.wrap(dataKey);
@@ -35,7 +35,7 @@ test('wraps a data key as RFC 3394 specifies', async () => {
   const key = Buffer.from('000102030405060708090A0B0C0D0E0F101112131415161718191A1B1C1D1E1F', 'hex').toString('base64');
   await writeFile(file, JSON.stringify({ current: 'rfc', keys: { rfc: key } }));
   const dataKey = Buffer.from('00112233445566778899AABBCCDDEEFF000102030405060708090A0B0C0D0E0F', 'hex');
-  const { keyId, wrapped } = await localKeyRing(file).wrap(dataKey);
+  const { keyId, wrapped } = await createLocalKeyRing(file).wrap(dataKey);
   expect(keyId).toBe('rfc');
   expect(Buffer.from(wrapped).toString('hex')).toBe(
     '28c9f404c4b810f4cbccb35cfb87f8263f5786e2d80ed326cbc7f0e71a99f43bfb988b9b7a02dd21',
@@ -44,7 +44,7 @@ test('wraps a data key as RFC 3394 specifies', async () => {
 
 test('uses a rotated key without a restart and still unwraps with earlier keys', async () => {
   const first = await rotateLocalKey(file);
-  const ring = localKeyRing(file);
+  const ring = createLocalKeyRing(file);
   const dataKey = randomBytes(32);
   const old = await ring.wrap(dataKey);
   expect(old.keyId).toBe(first);
@@ -77,7 +77,7 @@ test('keeps the keys of all concurrent rotations', async () => {
 
 test('does not unwrap changed, shortened or extended bytes', async () => {
   await rotateLocalKey(file);
-  const ring = localKeyRing(file);
+  const ring = createLocalKeyRing(file);
   const { keyId, wrapped } = await ring.wrap(randomBytes(32));
   await fc.assert(
     fc.asyncProperty(fc.nat(wrapped.length - 1), fc.integer({ min: 1, max: 255 }), async (at, change) => {
@@ -92,7 +92,7 @@ test('does not unwrap changed, shortened or extended bytes', async () => {
 
 test('reports a key that is missing from the file as a wrong setting', async () => {
   await rotateLocalKey(file);
-  const ring = localKeyRing(file);
+  const ring = createLocalKeyRing(file);
   const { wrapped } = await ring.wrap(randomBytes(32));
   for (const keyId of ['another', '', 'constructor', '__proto__'])
     await expect(ring.unwrap(keyId, wrapped)).rejects.toMatchObject({ code: 'wrong-setting' });
@@ -112,7 +112,7 @@ test.each(Object.entries(UNUSABLE))(
   'reports a file with %s as a wrong setting without quoting it',
   async (_name, content) => {
     await writeFile(file, content);
-    for (const work of [() => localKeyRing(file).currentKeyId(), () => rotateLocalKey(file)]) {
+    for (const work of [() => createLocalKeyRing(file).currentKeyId(), () => rotateLocalKey(file)]) {
       const error: unknown = await work().catch((reason: unknown) => reason);
       expect(error).toMatchObject({
         code: 'wrong-setting',
@@ -126,7 +126,7 @@ test.each(Object.entries(UNUSABLE))(
 );
 
 test('reports a missing file as a wrong setting until the file exists', async () => {
-  const ring = localKeyRing(file);
+  const ring = createLocalKeyRing(file);
   await expect(ring.wrap(randomBytes(32))).rejects.toMatchObject({
     code: 'wrong-setting',
     message: expect.stringContaining('KEY_ENCRYPTION_KEY_FILE'),

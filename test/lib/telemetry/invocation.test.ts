@@ -1,6 +1,6 @@
 import type { FunctionHandler, InvocationContext } from '@azure/functions';
 import { expect, test } from 'vitest';
-import { traced } from '../../../lib/telemetry/invocation.ts';
+import { traceInvocation } from '../../../lib/telemetry/invocation.ts';
 import { countedMetrics } from '../../metrics.ts';
 
 const counted = countedMetrics();
@@ -8,7 +8,7 @@ const counted = countedMetrics();
 /** Runs a handler as a function with this name and trigger type. */
 const run = (functionName: string, type: string, handler: FunctionHandler) => {
   const context = { functionName, options: { trigger: { type, methods: ['GET'], route: 'things' } } };
-  return traced(handler, context as unknown as InvocationContext)(undefined, context as never);
+  return traceInvocation(handler, context as unknown as InvocationContext)(undefined, context as never);
 };
 
 test('counts a timer run when it ends, and counts no other trigger', async () => {
