@@ -28,6 +28,16 @@ test('every resource with a location has the tags of the environment', () => {
   expect(untagged.map(({ name }) => name)).toEqual([]);
 });
 
+test('every resource is in the region of the deployment', () => {
+  const isGlobal = ({ type }: (typeof deployed)[number]) => /actionGroups|metricAlerts/.test(type);
+  const located = declarations.filter((one) => one.kind === 'module' || deployed.includes(one));
+  const elsewhere = located.filter((one) => {
+    const location = valueAt(one, one.kind === 'module' ? 'params.location' : 'location');
+    return location !== undefined && location !== 'location' && !isGlobal(one);
+  });
+  expect(elsewhere.map(({ name }) => name)).toEqual([]);
+});
+
 test('every rule of the linter is an error', () => {
   const { rules }: { rules: Record<string, { level: string }> } = JSON.parse(
     readFileSync(join(INFRA, 'bicepconfig.json'), 'utf8'),

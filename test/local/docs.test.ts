@@ -4,6 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { Finding } from '../../lib/define/finding.ts';
 import { PROBLEMS } from '../../lib/http/problem.ts';
 import { TIMERS } from '../../lib/register-functions.ts';
+import { formatChecklist, readChecklist, recommendationsOf, toTest } from '../../local/commands/checklist.ts';
 
 const pages = globSync(['*.md', 'docs/*.md']);
 
@@ -111,4 +112,56 @@ test('docs/use-as-a-package.md shows the app that the tests install the package 
   expect(readFileSync('docs/use-as-a-package.md', 'utf8')).toContain(
     `\`\`\`ts\n${readFileSync('test/adopter/app.ts', 'utf8')}\`\`\`\n`,
   );
+});
+
+const checklist = await readChecklist();
+const recommendations = recommendationsOf(checklist);
+
+describe('docs/checklist.yaml', () => {
+  test('has an id of its own for every recommendation', () => {
+    const ids = recommendations.map(({ id }) => id);
+    expect(ids.filter((id, index) => ids.indexOf(id) < index)).toEqual([]);
+  });
+
+  const hint = 'change docs/checklist.yaml, then run npm run checklist';
+
+  test('names files that exist', () => {
+    const named = recommendations.flatMap(({ id, files }) => files.map((file) => ({ id, file })));
+    const missing = named.filter(({ file }) => !existsSync(file)).map(({ id, file }) => `${id}: ${file}`);
+    expect(missing, hint).toEqual([]);
+  });
+
+  test('names tests that exist, each by a title that is unique in its file', () => {
+    const named = recommendations.flatMap(({ id, tests }) => tests.map((name) => ({ id, name })));
+    const missing = named.filter(({ name }) => countTests(name) !== 1).map(({ id, name }) => `${id}: ${name}`);
+    expect(missing, hint).toEqual([]);
+  });
+
+  test('is what docs/checklist.md shows', () => {
+    const isCurrent = readFileSync('docs/checklist.md', 'utf8') === formatChecklist(checklist);
+    expect(isCurrent, 'docs/checklist.md is stale: run npm run checklist, and commit it').toBe(true);
+  });
+});
+
+/** How often the file of a test has its title: as the argument of a test, or in a row of a test table. */
+function countTests(name: string): number {
+  const { file, title } = toTest(name);
+  const source = existsSync(file) ? readFileSync(file, 'utf8') : '';
+  return ["'", '`'].reduce((count, quote) => count + source.split(`${quote}${title}${quote},`).length - 1, 0);
+}
+
+test('docs/configuration.md says what host.json has', () => {
+  const { extensions } = JSON.parse(readFileSync('host.json', 'utf8'));
+  const { queues } = extensions;
+  const page = readFileSync('docs/configuration.md', 'utf8');
+  const seconds = (span: string) => `${Number(span.split(':').at(-1))} s`;
+  for (const row of [
+    `| \`extensions.http.routePrefix\` | \`${extensions.http.routePrefix}\` |`,
+    `| \`extensions.queues.messageEncoding\` | \`${queues.messageEncoding}\` |`,
+    `| \`extensions.queues.batchSize\`, \`newBatchThreshold\` | ${queues.batchSize}, ${queues.newBatchThreshold} |`,
+    `| \`extensions.queues.maxDequeueCount\` | ${queues.maxDequeueCount} |`,
+    `| \`extensions.queues.visibilityTimeout\` | ${seconds(queues.visibilityTimeout)} |`,
+    `| \`extensions.queues.maxPollingInterval\` | ${seconds(queues.maxPollingInterval)} |`,
+  ])
+    expect(page).toContain(row);
 });

@@ -62,6 +62,20 @@ test('an explanation lists what a request would do and its cost, and does none o
   }
 });
 
+test('a range and included children ask storage for the selected fields only', async () => {
+  const one = somebody({ department: 'Projected' });
+  await hr('POST', '/api/employees', { body: one });
+  const selected = async (query: string) => {
+    const { body } = await hr('GET', `/api/employees/Projected${query}&explain=true`);
+    return body.steps.flatMap(({ select = ['everything'] }: { select?: string[] }) => select);
+  };
+  expect(await selected('?select=email')).toEqual(['email', 'EntityType', 'SourceRow']);
+  expect(await selected('?top=1')).toEqual(['everything']);
+  const ofChildren = await selected(`/${one.employeeId}?include=reviews&select=reviews.year`);
+  expect(ofChildren).toContain('year');
+  expect(ofChildren).not.toContain('rating');
+});
+
 test('executes requests that run beside an explanation, and not the explained ones', async () => {
   const members = async (explainedFirst: boolean) => {
     const list = { index: '', table: 'employeesbylastname', partition: `Beside${explainedFirst}`, row: 'ids' };

@@ -1,3 +1,4 @@
+import { createDefaultHttpClient, type PipelineRequest } from '@azure/core-rest-pipeline';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { defineEntity } from '../../lib/define/define-entity.ts';
@@ -146,6 +147,15 @@ describe('a part copy for each element of a list', () => {
     await expectIndexesToAgree(world.storage, movies);
     expect((await ofActor('Charlie Chaplin')).items).toEqual([]);
   });
+
+  test('is refused for a list with more elements than one message can name, and nothing is written', async () => {
+    const cast = Array.from({ length: 200 }, (_, index) => String(index).padStart(200, 'x'));
+    const film = { title: 'Everybody', year: 1925, genres: ['Drama'], cast };
+    await expect(createEntity(world.engine, movies, film)).rejects.toMatchObject({ code: 'too-large' });
+    await world.settle();
+    for (const table of ['movies', 'moviesbyactor'])
+      expect((await rowsOf(world.storage, table)).filter(({ title }) => title === 'Everybody')).toEqual([]);
+  });
 });
 
 describe('an index spread over buckets', () => {
@@ -185,6 +195,22 @@ describe('an index spread over buckets', () => {
       expect(read).toEqual(written);
     }
     expect(await costOf(() => readByCopies(world.engine, orders, byDate, { orderDate }, { top: 100 }))).toBe(8);
+  });
+
+  test('reads its partitions concurrently', async () => {
+    const inner = createDefaultHttpClient();
+    let running = 0;
+    let most = 0;
+    const sendRequest = async (request: PipelineRequest) => {
+      running += 1;
+      most = Math.max(most, running);
+      return inner.sendRequest(request).finally(() => {
+        running -= 1;
+      });
+    };
+    const given = { orderDate: '2026-11-20' };
+    await readByCopies(world.engineThrough({ sendRequest }), orders, byDate, given, { top: 10 });
+    expect(most).toBe(8);
   });
 });
 

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import { toValues } from '../../../../lib/define/codec/entity-codec.ts';
+import { toProperties, toValues } from '../../../../lib/define/codec/entity-codec.ts';
 import { defineEntity } from '../../../../lib/define/define-entity.ts';
 import { createEngine } from '../../../../lib/engine/engine.ts';
 import { readEntity } from '../../../../lib/engine/read/retrieve.ts';
@@ -118,4 +118,32 @@ test('is returned as valid JSON for every type of a stored property', () => {
       JSON.stringify(toValues(things, properties));
     }),
   );
+});
+
+describe('an entity', () => {
+  const define = (fields: readonly string[]) =>
+    defineEntity('bags', {
+      schema: z.object({ id: z.string(), ...Object.fromEntries(fields.map((field) => [field, z.string()])) }),
+      table: 'bags',
+      key: { partition: 'all', row: '{id}' },
+      access: { read: [], write: [] },
+    });
+  const names = (count: number) => Array.from({ length: count }, (_, index) => `f${index}`);
+
+  test('that is larger than storage accepts is rejected', () => {
+    // A character takes two bytes, and a property has at most 64 KiB.
+    const { bags } = deploy(define(names(16)));
+    const store = (count: number) =>
+      toProperties(bags, Object.fromEntries(names(count).map((name) => [name, 'x'.repeat(32_768)])), {
+        WriteId: 'w',
+        Incarnation: 'i',
+      });
+    expect(Object.keys(store(15))).toContain('f14');
+    expect(() => store(16)).toThrow(expect.objectContaining({ code: 'too-large' }));
+  });
+
+  test('cannot be declared with more fields than a row can have', () => {
+    expect(() => define(names(239))).not.toThrow();
+    expect(() => define(names(240))).toThrow('more than 240 fields');
+  });
 });

@@ -192,6 +192,30 @@ describe('a plan', () => {
     expect(() => commit(partition, employees, swapped)).toThrow('same row');
   });
 
+  test('that needs more than 100 rows is rejected', () => {
+    const hire = (count: number) => {
+      const partition: Partition = new Map();
+      const people = Array.from({ length: count }, (_, index): Values => {
+        const employeeId = String(index).padStart(6, '0');
+        return {
+          department: 'Sales',
+          employeeId,
+          email: `${index}@contoso.com`,
+          firstName: 'F',
+          lastName: `L${index}`,
+        };
+      });
+      return commit(
+        partition,
+        employees,
+        people.map((values) => change(employees, partition, undefined, values)),
+      );
+    };
+    // An entity, its copy and its list for each, and the count of the department.
+    expect(hire(33).actions).toHaveLength(100);
+    expect(() => hire(34)).toThrow(expect.objectContaining({ code: 'too-large' }));
+  });
+
   test('for an entity that is still arriving is accepted only from its own move', () => {
     const one = { department: 'Sales', employeeId: '000001', email: 'a@contoso.com', firstName: 'F', lastName: 'Xu' };
     const system = { WriteId: 'w', Incarnation: 'operation', MovingFrom: '["Here","empid_000001"]' };

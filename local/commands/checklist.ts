@@ -1,0 +1,128 @@
+import { readFile, writeFile } from 'node:fs/promises';
+import { pathToFileURL } from 'node:url';
+import { parse } from 'yaml';
+import { z } from 'zod';
+
+const LIST = new URL('../../docs/checklist.yaml', import.meta.url);
+const PAGE = new URL('../../docs/checklist.md', import.meta.url);
+
+const text = z.string().min(1);
+/** `test/lib/a.test.ts > the title`. */
+const TestName = z.string().regex(/^\S+ > \S/, 'a test is "file > title"');
+const common = { id: z.string().regex(/^[a-z][a-z0-9-]+$/), recommendation: text };
+const otherwise = { note: text, files: z.array(text).default([]), tests: z.array(TestName).default([]) };
+
+/** What a document recommends. Only what is done needs files and tests; everything else needs the reason. */
+const Recommendation = z.discriminatedUnion('status', [
+  z.strictObject({
+    ...common,
+    status: z.literal('done'),
+    files: z.array(text).min(1),
+    tests: z.array(TestName).min(1),
+    note: text.optional(),
+  }),
+  z.strictObject({ ...common, status: z.literal('not-done'), ...otherwise }),
+  z.strictObject({ ...common, status: z.literal('not-applicable'), ...otherwise }),
+]);
+
+const Document = z.strictObject({
+  document: text,
+  /** Its pages, by name. */
+  pages: z.record(text, z.url()),
+  sections: z.array(z.strictObject({ heading: text, recommendations: z.array(Recommendation).min(1) })).min(1),
+});
+type Document = z.infer<typeof Document>;
+type Recommendation = z.infer<typeof Recommendation>;
+
+/** Reads docs/checklist.yaml. Throws with the path of each entry that is incomplete. */
+export async function readChecklist(): Promise<Document[]> {
+  const checked = z.array(Document).safeParse(parse(await readFile(LIST, 'utf8')));
+  if (checked.success) return checked.data;
+  throw new Error(`docs/checklist.yaml is not valid.\n${z.prettifyError(checked.error)}`);
+}
+
+/** The recommendations of every document. */
+export function recommendationsOf(documents: readonly Document[]): Recommendation[] {
+  return documents.flatMap(({ sections }) => sections.flatMap(({ recommendations }) => recommendations));
+}
+
+const STATUSES = ['done', 'not-applicable', 'not-done'] as const;
+
+/** Returns the text of docs/checklist.md. */
+export function formatChecklist(documents: readonly Document[]): string {
+  const counts = documents.map((document) => {
+    const all = recommendationsOf([document]);
+    const numbers = STATUSES.map((status) => all.filter((one) => one.status === status).length);
+    return `| [${document.document}](#${toAnchor(document.document)}) | ${[...numbers, all.length].join(' | ')} |`;
+  });
+  const all = recommendationsOf(documents);
+  const totals = STATUSES.map((status) => all.filter((one) => one.status === status).length);
+  return `# Checklist of Microsoft's recommendations
+
+Every recommendation of the documents that Rowkey implements, in our words, under the heading where the document makes it. A recommendation that several
+documents or sections make is listed once. \`npm run checklist\` writes this page from [checklist.yaml](checklist.yaml); a test checks that every file and every
+test named here exists.
+
+- **done**: Rowkey does this. The files do it, and the tests fail if it stops.
+- **not applicable**: the recommendation is about another service or language, or a decision of whoever declares the model.
+- **not done**: Rowkey does not do this, or does it only in part, or no test holds it.
+
+| Document | done | not applicable | not done | all |
+|---|---:|---:|---:|---:|
+${counts.join('\n')}
+| **All** | ${[...totals, all.length].join(' | ')} |
+
+${documents.map(formatDocument).join('\n')}`;
+}
+
+function formatDocument({ document, pages, sections }: Document): string {
+  const links = Object.entries(pages).map(([name, url]) => `[${name}](${url})`);
+  const rows = sections.flatMap(({ heading, recommendations }) =>
+    recommendations.map((one) => `| ${toCell(heading)} | ${toCell(one.recommendation)} | ${formatStatus(one)} |`),
+  );
+  return `## ${document}
+
+${links.join(', ')}
+
+| Heading | Recommendation | Status |
+|---|---|---|
+${rows.join('\n')}
+`;
+}
+
+function formatStatus({ status, files, tests, note }: Recommendation): string {
+  const parts = [`**${status.replace('-', ' ')}**${note === undefined ? '' : `: ${toCell(note)}`}`];
+  if (files.length > 0) parts.push(files.map((file) => `[${file.split('/').at(-1)}](../${file})`).join(', '));
+  if (tests.length > 0)
+    parts.push(
+      `Tests: ${tests
+        .map(toTest)
+        .map(({ file, title }) => `[${toCell(title)}](../${file})`)
+        .join('; ')}`,
+    );
+  return parts.join('<br>');
+}
+
+/** Splits the name of a test into its file and its title. */
+export function toTest(name: string): { file: string; title: string } {
+  const [file = '', ...title] = name.split(' > ');
+  return { file, title: title.join(' > ') };
+}
+
+function toCell(words: string): string {
+  return words.trim().replaceAll(/[|[\]<>*_]/g, '\\$&');
+}
+
+function toAnchor(heading: string): string {
+  return heading
+    .toLowerCase()
+    .replaceAll(/[^a-z0-9 -]/g, '')
+    .replaceAll(' ', '-');
+}
+
+if (process.argv[1] && import.meta.url === pathToFileURL(process.argv[1]).href) {
+  const before = await readFile(PAGE, 'utf8').catch(() => '');
+  const after = formatChecklist(await readChecklist());
+  await writeFile(PAGE, after);
+  console.log(before === after ? 'docs/checklist.md is up to date.' : 'docs/checklist.md updated.');
+}
