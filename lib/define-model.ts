@@ -3,8 +3,7 @@ import { linkModel, type Model, type ModelDeclaration } from './define/define-mo
 import type { DeclaredEntity } from './define/entity.ts';
 import type { Reserved } from './define/validate/validate-model.ts';
 import { POISON_TABLE } from './engine/consume/poison.ts';
-import { operations } from './engine/transfer/operation.ts';
-import { resourcesOf } from './operations/resources.ts';
+import { OWN_ENTITIES, resourcesOf } from './operations/resources.ts';
 import { LIST } from './pattern-helpers/member-list.ts';
 import { patterns } from './patterns/patterns.ts';
 
@@ -13,7 +12,7 @@ const { tables, containers } = resourcesOf([]);
 const RESERVED: Reserved = {
   tables,
   containers,
-  entities: [operations],
+  entities: OWN_ENTITIES,
   rowTypes: [LIST, TOMBSTONE, PLACEHOLDER, POISON_TABLE],
 };
 

@@ -4,11 +4,11 @@ import type { Pattern } from './define/pattern.ts';
 import { consumeIntent, consumeTransfer } from './engine/consume/consume.ts';
 import { toMessage } from './engine/consume/queue-message.ts';
 import { INDEX_CHANGES_QUEUE, TRANSFERS_QUEUE } from './engine/reconcile/intent.ts';
-import { operations } from './engine/transfer/operation.ts';
 import { ANY_METHOD, ANY_PATH, createHandlers, OTHER_REQUESTS } from './http/other-requests.ts';
 import { createRoutes } from './http/routes.ts';
 import { collectOrphans } from './operations/collect-orphans.ts';
 import { drainPoison } from './operations/drain-poison.ts';
+import { OWN_ENTITIES } from './operations/resources.ts';
 import { canVerify } from './operations/verify.ts';
 import { continueVerifyRun } from './operations/verify-run.ts';
 import { patterns } from './patterns/patterns.ts';
@@ -117,7 +117,7 @@ function timerOf({ isUsed, timer }: Pattern<Entity>): [string, Timer][] {
   if (!timer) return [];
   const run: Timer['run'] = async (runtime, context) => {
     const engine = await runtime.readyEngine(context);
-    const entities = [...runtime.model.list, operations].filter((entity) => isUsed(entity));
+    const entities = [...runtime.model.list, ...OWN_ENTITIES].filter((entity) => isUsed(entity));
     await timer.run(engine, entities, { until: Date.now() + PATTERN_FOR_MS, log: (text) => context.log(text) });
   };
   return [[timer.name, { schedule: timer.schedule, run }]];

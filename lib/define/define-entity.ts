@@ -113,8 +113,8 @@ export interface NamedParts<
 }
 
 /**
- * Compiles, validates and freezes a declaration; `defineModel` links it with the others. Throws an error that lists
- * everything that is wrong.
+ * Compiles, validates and freezes a declaration; `defineModel` links it with the others and validates its patterns. Throws an
+ * error that lists everything that is wrong with its names, keys, versions and access.
  */
 export function defineEntity<
   Shape extends z.ZodRawShape,
@@ -149,7 +149,7 @@ export function defineEntity<
   const entity = withEntityName(name, () =>
     compile<Shape, Partition, Row, Encrypted, Name, Indexes, Role>(name, declaration),
   );
-  const errors = withEntityName(name, () => validationErrors(entity, declaration.schema));
+  const errors = withEntityName(name, () => validationErrors(entity));
   if (errors.length > 0) throw new Error(errors.join('\n'));
   return entity;
 }
@@ -176,6 +176,9 @@ function compile<
   declaration: Declaration<Shape, Partition, Row, Encrypted, Indexes, Role>,
 ): DeclaredEntity<Shape, Name, FieldsOf<Partition> | FieldsOf<Row>, Indexes, Role> {
   const { table, key, archive, access, attachments = {}, denormalized = [] } = declaration;
+  for (const field of Object.keys(attachments))
+    if (Object.hasOwn(declaration.schema.shape, field))
+      throw new Error(`the attachment "${field}" has the name of a field of the schema; it needs a name of its own.`);
   const describing = Object.keys(attachments).map((field) => [field, Attachment.optional()]);
   const schema = declaration.schema.extend(Object.fromEntries(describing)).strict() as unknown as z.ZodObject<Shape>;
   const partition = compileTemplate(key.partition);

@@ -1,6 +1,5 @@
 import type { Access, DeclaredEntity, Entity, Linked } from './entity.ts';
-import { indexTables, remoteTables } from './keys/index-entries.ts';
-import { linkEntities } from './link-entities.ts';
+import { linkEntities, linkErrors } from './link-entities.ts';
 import type { Pattern } from './pattern.ts';
 import { type Reserved, validateModel } from './validate/validate-model.ts';
 import { withoutPrototype } from './without-prototype.ts';
@@ -55,32 +54,15 @@ export function linkModel<const Declared extends readonly DeclaredEntity[]>(
   { entities, roles, operatorRole }: ModelShape<Declared>,
   { reserved, patterns }: { readonly reserved: Reserved; readonly patterns: readonly Pattern<Entity>[] },
 ): Model<Declared> {
-  const errors = validateModel({ entities, roles, operatorRole }, reserved);
-  refuse(errors);
+  refuse([...linkErrors(entities)]);
   const list = linkEntities(entities, patterns);
-  refuse([...list.flatMap((entity) => [...patternErrors(entity)]), ...tableErrors(list)]);
+  refuse(validateModel({ entities: list, roles, operatorRole }, reserved));
   return Object.freeze({
     entities: byName<Declared>(list),
     list,
     roles: Object.freeze([...roles]),
     operatorRole,
   });
-}
-
-function* patternErrors(entity: Entity): Generator<string> {
-  for (const { validate } of entity.patterns)
-    for (const error of validate?.(entity) ?? []) yield `Entity "${entity.name}": ${error}`;
-}
-
-/** Tables that patterns add. The tables of indexes are validated with the declarations. */
-function* tableErrors(entities: readonly Entity[]): Generator<string> {
-  for (const entity of entities)
-    for (const table of remoteTables(entity).filter((name) => !indexTables(entity).includes(name))) {
-      const isUsed = ({ table: own, archive }: Entity) => own === table || archive?.table === table;
-      const other = entities.find((one) => isUsed(one) || (one !== entity && remoteTables(one).includes(table)));
-      if (other)
-        yield `Entity "${entity.name}": a pattern stores rows in the table "${table}", which "${other.name}" uses; that table needs another name.`;
-    }
 }
 
 function refuse(errors: readonly string[]): void {

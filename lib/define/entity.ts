@@ -144,17 +144,15 @@ export function withArchives(entities: readonly Entity[]): Entity[] {
 
 /** True if the entity is its row alone, so that a write past the API leaves nothing stale behind. */
 export function canWriteThroughGrant(entity: Entity): boolean {
-  const { dependents, children, countedBy } = entity;
-  return isOneRow(entity) && [dependents, children, countedBy].every(({ length }) => length === 0);
+  return !entity.archive && keptByEngine(entity).length === 0;
 }
 
-/** The same without references from other entities, which a declaration does not know. */
-export function isOneRow(entity: DeclaredEntity): boolean {
-  const { indexes, denormalized, archive, childOf, counts, encrypted, large, attachments } = entity;
-  const others = [Object.keys(indexes), denormalized, Object.keys(counts), encrypted];
-  // A client could refer to the blob of another row, which the app would then serve and delete with its own.
-  others.push(large, Object.keys(attachments));
-  return others.every(({ length }) => length === 0) && !archive && !childOf;
+/**
+ * The patterns that have rows beside the entity, or store values by reference. A client could refer to the blob of another row,
+ * which the app would then serve and delete with its own.
+ */
+export function keptByEngine({ patterns }: Entity): readonly Pattern<Entity>[] {
+  return patterns.filter(({ leavesTombstone, references }) => leavesTombstone || references);
 }
 
 /** True if clients may write it directly to storage, where nothing validates what they write. */

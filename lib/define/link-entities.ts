@@ -16,10 +16,37 @@ interface Draft extends Entity {
   readonly children: Entity[];
 }
 
+/** The entities that a declaration refers to, with how. */
+function referencesOf({ childOf, counts, denormalized, access: { own } }: DeclaredEntity): [string, DeclaredEntity][] {
+  const references: [string, DeclaredEntity | undefined][] = [
+    ['is a child of', childOf],
+    ...Object.values(counts).map((counted): [string, DeclaredEntity] => ['counts', counted]),
+    ...denormalized.map(({ source }): [string, DeclaredEntity] => ['copies fields from', source]),
+    ['is granted through', own && 'through' in own ? own.through : undefined],
+  ];
+  return references.flatMap(([relation, other]) => (other ? [[relation, other]] : []));
+}
+
+/** Why declarations cannot be linked, a sentence each. */
+export function* linkErrors(entities: readonly DeclaredEntity[]): Generator<string> {
+  const names = entities.flatMap(({ name, archive }) => (archive ? [name, archive.table] : [name]));
+  for (const name of new Set(names.filter((each, position) => names.indexOf(each) < position)))
+    yield `Entity "${name}" is declared twice, or is also an archive's table; each needs a name of its own.`;
+  for (const entity of entities)
+    for (const [relation, other] of referencesOf(entity)) {
+      const { name } = entity;
+      const isOther = entities.some((one) => one !== other && one.name === other.name);
+      if (isOther && !entities.includes(other))
+        yield `Entity "${name}" ${relation} "${other.name}", and the model has another declaration of that name; both must be the same one.`;
+      else if (!entities.includes(other))
+        yield `Entity "${name}" ${relation} "${other.name}", which is not in the model; add "${other.name}", or leave "${name}" out.`;
+    }
+}
+
 /**
  * Returns frozen copies of the declarations, in the same order, that refer to each other in both directions. The
  * declarations are not changed, so one declaration may be in several models. Throws for a reference to an entity that is
- * not in the list; `validateModel` describes that error.
+ * not in the list; `linkErrors` describes that error.
  */
 export function linkEntities(
   declared: readonly DeclaredEntity[],

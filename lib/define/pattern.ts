@@ -5,6 +5,7 @@ import type { CarriedRows, Change, PlanDraft } from './change.ts';
 import type { Live } from './codec/snapshot.ts';
 import type { Engine } from './engine.ts';
 import type { Suspicion } from './finding.ts';
+import type { KeyTemplate } from './keys/key-template.ts';
 import type { RemoteIndex } from './remote-index.ts';
 import type { Values } from './values.ts';
 
@@ -22,9 +23,17 @@ export interface Pattern<Entity> {
   /** True if the entity uses the pattern, on either side of a relation. */
   isUsed(entity: Entity): boolean;
 
-  /** Called when the model is defined. Yields a sentence for each error of the declaration. */
-  validate?(entity: Entity): Iterable<string>;
-  /** Fields that the pattern sets. Callers cannot write them; a write keeps them. */
+  /**
+   * Called when the model is defined. Yields a sentence for each error of the declaration. The entity is linked, so it refers to
+   * the entities of its relations; `model` is for what unrelated entities must not share.
+   */
+  validate?(entity: Entity, model: WholeModel<Entity>): Iterable<string>;
+  /** The keys of the pattern's rows in the table of the entity. Two rows must not be able to have one key. */
+  rowKeys?(entity: Entity): readonly RowKeys[];
+  /**
+   * Fields that the pattern sets. Callers cannot write them; a write keeps them. They cannot be in the key, be set by another
+   * pattern or be stored by reference.
+   */
   keptFields?(entity: Entity): readonly string[];
 
   /** How the codec stores fields that are not a single property. Pure. */
@@ -66,6 +75,13 @@ export interface Pattern<Entity> {
     there: { readonly entity: Entity; readonly address: Address; readonly to: Values },
   ): Promise<CarriedRows>;
 
+  /**
+   * The tables to create in place of the one table of the entity, now (milliseconds); none without `now`. The consistency check
+   * skips entities of such a pattern.
+   */
+  tables?(entity: Entity, now: number | undefined): readonly string[];
+  /** The containers of the pattern's blobs. */
+  containers?(entity: Entity): readonly string[];
   /** The pattern's rows in other partitions or tables. The engine keeps them consistent with the entity. */
   remoteIndexes?(entity: Entity): readonly RemoteIndex[];
 
@@ -91,6 +107,24 @@ export interface Pattern<Entity> {
   readonly rowForm?: RowForm<Entity>;
 }
 
+/** What a pattern may compare an entity with. */
+export interface WholeModel<Entity> {
+  /** The entities of the model, and the engine's own. */
+  readonly entities: readonly Entity[];
+  /** The containers that the engine reserves. */
+  readonly containers: readonly string[];
+}
+
+/** Keys that rows may have in the partitions of an entity. */
+export interface RowKeys {
+  /** For a message, such as `its further rows`. */
+  readonly what: string;
+  readonly row: KeyTemplate;
+  /** True if `_2` and further numbers follow the template. */
+  readonly isNumbered?: boolean;
+}
+
+/** How the rows of an entity are judged. */
 export interface RowForm<Entity> {
   /** The row key of the entity that a row belongs to. */
   entityRow(entity: Entity, row: string): string;

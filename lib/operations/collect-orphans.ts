@@ -46,7 +46,9 @@ export const collectOrphans = inPattern(
 
 /** The containers whose blobs each belong to a row. */
 export function containersOf(entities: readonly Entity[]): string[] {
-  const declared = entities.flatMap(({ attachments }) => Object.values(attachments).map(({ container }) => container));
+  const declared = entities.flatMap((entity) =>
+    entity.patterns.flatMap(({ containers }) => containers?.(entity) ?? []),
+  );
   return [...new Set([LARGE_CONTAINER, ...declared])];
 }
 

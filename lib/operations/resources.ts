@@ -1,21 +1,25 @@
 import type { Entity } from '../define/entity.ts';
-import { remoteTables } from '../define/keys/index-entries.ts';
+import { tablesOf } from '../define/keys/index-entries.ts';
+import { patternsOf } from '../define/link-entities.ts';
 import { POISON_TABLE } from '../engine/consume/poison.ts';
 import { SYSTEM_TABLE } from '../engine/read/continuation.ts';
 import { INDEX_CHANGES_QUEUE, TRANSFERS_QUEUE } from '../engine/reconcile/intent.ts';
 import { operations } from '../engine/transfer/operation.ts';
 import { ARRIVALS_CONTAINER } from '../pattern-helpers/attachment.ts';
-import { tablesToCome } from '../patterns/high-volume-delete.ts';
+import { patterns } from '../patterns/patterns.ts';
 import type { Resources } from '../storage/provision.ts';
 import { AUDIT_CONTAINER } from './audit-log.ts';
 import { containersOf } from './collect-orphans.ts';
+
+/** The engine's own entities, with their patterns. */
+export const OWN_ENTITIES: readonly Entity[] = [{ ...operations, patterns: patternsOf(operations, patterns) }];
 
 /**
  * Every table, queue and container that the entities need. With `now` (milliseconds), the tables of the coming periods are
  * included; a deployment template omits them, because it cannot name tables by date.
  */
 export function resourcesOf(entities: readonly Entity[], now?: number): Resources {
-  const tables = [...entities, operations].flatMap((entity) => tablesOf(entity, now));
+  const tables = [...entities, ...OWN_ENTITIES].flatMap((entity) => tablesToCreate(entity, now));
   const queues = [INDEX_CHANGES_QUEUE, TRANSFERS_QUEUE].flatMap((queue) => [queue, `${queue}-poison`]);
   return {
     tables: [...new Set([...tables, POISON_TABLE, SYSTEM_TABLE])],
@@ -24,8 +28,7 @@ export function resourcesOf(entities: readonly Entity[], now?: number): Resource
   };
 }
 
-function tablesOf(entity: Entity, now: number | undefined): string[] {
-  const own = entity.period ? (now === undefined ? [] : tablesToCome(entity, now)) : [entity.table];
-  const archive = entity.archive ? [entity.archive.table] : [];
-  return [...own, ...archive, ...remoteTables(entity)];
+function tablesToCreate(entity: Entity, now: number | undefined): string[] {
+  const inPlace = entity.patterns.find(({ tables }) => tables)?.tables?.(entity, now);
+  return inPlace ? [...inPlace, ...tablesOf(entity).slice(1)] : tablesOf(entity);
 }

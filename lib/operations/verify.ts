@@ -3,7 +3,7 @@ import pMap from 'p-map';
 import { z } from 'zod';
 import { type Entity, isWrittenByClients } from '../define/entity.ts';
 import type { Finding, Suspicion } from '../define/finding.ts';
-import { remoteTables } from '../define/keys/index-entries.ts';
+import { tablesOf } from '../define/keys/index-entries.ts';
 import type { Pattern } from '../define/pattern.ts';
 import type { Engine } from '../engine/engine.ts';
 import { judgeRow } from '../engine/read/judge-row.ts';
@@ -66,10 +66,10 @@ const REPAIR_ATTEMPTS = 5;
 
 /** True if the entity may become inconsistent or clients write it. Tables of periods are not checked. */
 export function canVerify(entity: Entity): boolean {
-  if (isWrittenByClients(entity)) return !entity.period;
+  if (entity.patterns.some(({ tables }) => tables)) return false;
   const isVerified = (pattern: Pattern<Entity>) =>
     Boolean(pattern.verify || pattern.verifyPartition || pattern.remoteIndexes || pattern.blobs);
-  return !entity.period && (entity.archive !== undefined || entity.patterns.some(isVerified));
+  return isWrittenByClients(entity) || entity.archive !== undefined || entity.patterns.some(isVerified);
 }
 
 /** Checks one page of rows. Throws as reads and writes do; the same page can then be requested again. */
@@ -184,11 +184,6 @@ async function takeFirst<Item>(items: AsyncGenerator<Item, undefined>, count: nu
     first.push(value);
   }
   return first;
-}
-
-/** The tables to scan: that of the entity, which also has its intra-partition indexes, those of other indexes, and the archive. */
-function tablesOf(entity: Entity): string[] {
-  return [...new Set([entity.table, ...remoteTables(entity), ...(entity.archive ? [entity.archive.table] : [])])];
 }
 
 interface Scope {

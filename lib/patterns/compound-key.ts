@@ -22,6 +22,25 @@ export const compoundKey: Pattern<Entity> = {
   isUsed: ({ childOf, children }) => childOf !== undefined || children.length > 0,
   leavesTombstone: true,
 
+  *validate(entity) {
+    const { childOf: parent, name, archive, movable } = entity;
+    if (!parent) return;
+    const isWithin =
+      parent.table === entity.table &&
+      parent.partition.template === entity.partition.template &&
+      entity.row.template.startsWith(`${parent.row.template}_`);
+    if (!isWithin)
+      yield `the key of a child must begin with that of its parent "${parent.name}" and "_", in the same table and partition.`;
+    if (parent.childOf) yield `its parent "${parent.name}" is a child itself; one level of children is accepted.`;
+    if (Object.hasOwn(parent.schema.shape, name))
+      yield `its parent "${parent.name}" has a field "${name}", which a read with ?include=${name} would replace; one of them needs another name.`;
+    const others = entity.patterns.filter((pattern) => pattern !== compoundKey && pattern.leavesTombstone);
+    if (others.length > 0)
+      yield `a child goes where its parent "${parent.name}" goes, and only its row goes along; it cannot use ${others.map((pattern) => pattern.name).join(', ')}.`;
+    if (archive || movable.length > 0)
+      yield `a child of "${parent.name}" is archived and moved with its parent; leave out archive and movable.`;
+  },
+
   *siblings({ childOf: parent }, { before, after }) {
     if (parent) yield buildKey(parent.row, after ?? liveValues(before) ?? {});
   },

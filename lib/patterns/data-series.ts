@@ -22,6 +22,11 @@ import { backOff } from '../time.ts';
 export const dataSeries: Pattern<Entity> = {
   name: 'data series',
   isUsed: ({ series }) => series !== undefined,
+  rowKeys(entity) {
+    const { first, last, perRow } = slotsOf(entity);
+    const isWide = last - first + 1 > perRow;
+    return isWide ? [{ what: 'its further rows', row: entity.row, isNumbered: true }] : [];
+  },
   rowForm: {
     entityRow: (entity, row) => firstRowKey(slotsOf(entity), row),
     reasonToRefuse(_entity, { properties }) {

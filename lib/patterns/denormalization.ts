@@ -7,6 +7,7 @@ import type { Denormalized, Entity } from '../define/entity.ts';
 import type { Suspicion } from '../define/finding.ts';
 import { buildKey } from '../define/keys/key-template.ts';
 import type { Pattern } from '../define/pattern.ts';
+import { staleIndexErrors } from '../define/validate/index-errors.ts';
 import { omit, type Values } from '../define/values.ts';
 import { commit, EntityChanged } from '../engine/write/eventual-transaction.ts';
 import { RowkeyError } from '../errors.ts';
@@ -20,6 +21,25 @@ import { readRow } from '../storage/rows.ts';
 export const denormalization: Pattern<Entity> = {
   name: 'denormalization',
   isUsed: ({ denormalized, dependents }) => denormalized.length > 0 || dependents.length > 0,
+  *validate(entity) {
+    const { table, partition, row, columns } = entity;
+    yield* staleIndexErrors(entity, listCopiedFields(entity));
+    for (const link of entity.denormalized) {
+      const { source, reference } = link;
+      const what = `the denormalized fields copy from "${source.name}"`;
+      if (source.table !== table || source.partition.template !== partition.template)
+        yield `${what}, which is in another table or partition; both must have one table and one partition key.`;
+      if (!Object.hasOwn(columns, reference.field) || !source.keyFields.includes(reference.keyField))
+        yield `${what} by the reference ${reference.field} to ${reference.keyField}; it must be from a field of this entity to a key field of the other.`;
+      const missing = source.row.fields.find((field) => field !== reference.keyField && !Object.hasOwn(columns, field));
+      if (missing) yield `${what}, whose row key has the field "${missing}", which this entity does not have.`;
+      // A source stores the row key of one row that copies it.
+      const [first] = source.dependents;
+      if (row.fields.length > 0) yield `${what}, and only one row of a partition may, under a row key without fields.`;
+      else if (first && first !== link)
+        yield `${what}, and only one row of a partition may; "${first.target().name}" copies from it already.`;
+    }
+  },
   keptFields: listCopiedFields,
   leavesTombstone: true,
 

@@ -6,6 +6,7 @@ import type { Engine } from '../define/engine.ts';
 import type { Entity } from '../define/entity.ts';
 import { addressOf } from '../define/keys/index-entries.ts';
 import type { Pattern } from '../define/pattern.ts';
+import { keysWith } from '../define/validate/index-errors.ts';
 import { pick, type Values } from '../define/values.ts';
 import { RowkeyError } from '../errors.ts';
 import { type KeyRing, UnwrapFailed } from '../storage/key-ring.ts';
@@ -21,6 +22,16 @@ import { MINUTE_MS } from '../time.ts';
 export const encryptedProperties: Pattern<Entity> = {
   name: 'encrypted properties',
   isUsed: ({ encrypted }) => encrypted.length > 0,
+  *validate(entity) {
+    const { encrypted, columns, access } = entity;
+    for (const field of encrypted) {
+      if (columns[field] !== 'String') yield `the encrypted field "${field}" is not a text; it must be z.string().`;
+      if (!Object.hasOwn(access.restricted ?? {}, field))
+        yield `the encrypted field "${field}" is not restricted; access.restricted must name the roles that read it.`;
+      for (const key of keysWith(entity, field))
+        yield `the encrypted field "${field}" is in ${key}; keys are stored in plain text.`;
+    }
+  },
   references: ({ encrypted }) => encrypted,
 
   columns: {

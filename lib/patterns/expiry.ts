@@ -1,6 +1,6 @@
 import { toValues } from '../define/codec/entity-codec.ts';
 import type { Engine } from '../define/engine.ts';
-import { type Entity, isWrittenByClients } from '../define/entity.ts';
+import type { Entity } from '../define/entity.ts';
 import { addPeriods, periodOf } from '../define/keys/calendar.ts';
 import { addressIfAny, copyProperties, indexEntriesOf, isSameEntry } from '../define/keys/index-entries.ts';
 import { compileTemplate } from '../define/keys/key-template.ts';
@@ -74,17 +74,8 @@ function* validationErrors(entity: Entity): Generator<string> {
     yield `expiry.days is ${days}; it must be a whole number of days from 1 to ${MAX_DAYS}.`;
   const type = fieldSchemas(entity.schema)[clock];
   if (type?.format !== 'date') yield `expiry.clock "${clock}" is not a date; it must be z.iso.date().`;
-  const set = [entity.derived, entity.counts, entity.attachments, ...entity.denormalized.map(({ copies }) => copies)];
-  if (entity.keyFields.includes(clock) || set.some((fields) => Object.hasOwn(fields, clock)))
-    yield `expiry.clock "${clock}" is in the key, or set by another part of the declaration; it must be a field of its own.`;
-  if (entity.encrypted.includes(clock) || entity.large.includes(clock))
-    yield `expiry.clock "${clock}" is encrypted or large; it must be stored as it is.`;
   if (Object.hasOwn(entity.indexes, INDEX))
     yield `an index has the name "${INDEX}"; with expiry it needs another name.`;
-  if (entity.childOf) yield `a child of "${entity.childOf.name}" is deleted with its parent; leave out expiry.`;
-  if (entity.period) yield 'its tables are dropped as a whole (period); leave out expiry.';
-  if (isWrittenByClients(entity))
-    yield 'clients may write it straight to storage (access.own), where nothing sets the clock; leave out expiry, or grant only r.';
 }
 
 export interface Expired {

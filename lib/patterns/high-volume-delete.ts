@@ -1,7 +1,18 @@
 import type { Engine } from '../define/engine.ts';
 import type { Entity } from '../define/entity.ts';
-import { addPeriods, boundsOf, keptPeriods, periodOf, periodOfTable, tableOfPeriod } from '../define/keys/calendar.ts';
-import type { Pattern } from '../define/pattern.ts';
+import {
+  addPeriods,
+  boundsOf,
+  CALENDAR_UNITS,
+  keptPeriods,
+  PERIOD_DIGITS,
+  periodOf,
+  periodOfTable,
+  tableOfPeriod,
+} from '../define/keys/calendar.ts';
+import { tablesOf } from '../define/keys/index-entries.ts';
+import type { Pattern, WholeModel } from '../define/pattern.ts';
+import { fieldSchemas, isInstant } from '../define/validate/field-schema.ts';
 import type { Values } from '../define/values.ts';
 import { unlessBeingDeleted } from '../engine/period-tables.ts';
 import { RowkeyError } from '../errors.ts';
@@ -15,7 +26,9 @@ import { inPattern } from '../telemetry/span.ts';
 export const highVolumeDelete: Pattern<Entity> = {
   name: 'high volume delete',
   isUsed: ({ period }) => period !== undefined,
+  validate: validationErrors,
   check: checkPeriod,
+  tables: (entity, now) => (now === undefined ? [] : tablesToCome(entity, now)),
 
   timer: {
     name: 'roll-periods',
@@ -29,8 +42,50 @@ export const highVolumeDelete: Pattern<Entity> = {
   },
 };
 
+/** A hundred years. */
+const MAX_KEEP = { day: 36_500, month: 1_200, year: 100 };
+
+function* validationErrors(entity: Entity, { entities }: WholeModel<Entity>): Generator<string> {
+  const { period, archive, movable, keyFields, schema, patterns, access } = entity;
+  if (!period) return;
+  const { field, keep, per } = period;
+  if (!CALENDAR_UNITS.includes(per)) {
+    yield `period.per is "${per}"; ${CALENDAR_UNITS.map((unit) => `"${unit}"`).join(', ')} are accepted.`;
+    return;
+  }
+  const others = patterns.filter(({ leavesTombstone }) => leavesTombstone).map(({ name }) => name);
+  if (archive) others.push('archive');
+  if (movable.length > 0) others.push('movable');
+  if (others.length > 0)
+    yield `an entity with a period cannot use ${others.join(', ')}, because its tables are dropped as a whole; leave out period, or those.`;
+  if (access.own) yield 'an entity with a period cannot be granted (access.own), because a grant names one table.';
+  if (!Number.isInteger(keep) || keep < 1 || keep > MAX_KEEP[per])
+    yield `period.keep is ${keep}; it must be a whole number of ${per}s from 1 to ${MAX_KEEP[per]}.`;
+  if (!keyFields.includes(field))
+    yield `period.field "${field}" is not in the key, so the key would not tell the table; it must be a key field.`;
+  const type = fieldSchemas(schema)[field];
+  if (!type || !isInstant(type))
+    yield `period.field "${field}" is not an instant; it must be z.iso.datetime(), z.iso.date() or a pattern that begins with a day.`;
+  for (const other of entities.filter((one) => one !== entity))
+    for (const table of tablesOf(other))
+      if (isLikePeriod(entity, table) || (table === other.table && isLikePeriod(entity, withDigits(other))))
+        yield `a table for a ${per} could have the name of the table "${table}" of "${other.name}", and would be dropped with it; "${other.name}" needs a table name that is not "${entity.table}", with or without digits after it.`;
+}
+
+/** True if a table could be one of the entity by its name, also for a period that no calendar has. */
+function isLikePeriod({ table, period }: Entity, name: string): boolean {
+  return (
+    name === table || (period !== undefined && new RegExp(`^${table}\\d{${PERIOD_DIGITS[period.per]}}$`).test(name))
+  );
+}
+
+/** The table, or what the name of a table for one of its periods looks like. */
+function withDigits({ table, period }: Entity): string {
+  return period ? table + '0'.repeat(PERIOD_DIGITS[period.per]) : table;
+}
+
 /** The tables of the current and the next period. A table is created before its period begins. */
-export function tablesToCome({ table, period }: Entity, now: number): string[] {
+function tablesToCome({ table, period }: Entity, now: number): string[] {
   if (!period) return [];
   const current = periodOf(period.per, now);
   return [current, addPeriods(period.per, current, 1)].map((each) => tableOfPeriod(table, each));

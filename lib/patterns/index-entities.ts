@@ -8,6 +8,7 @@ import type { IndexEntity } from '../define/indexes.ts';
 import {
   addressIfAny,
   indexEntriesOf,
+  indexesOfKind,
   isIndexed,
   isRowOf,
   isSameEntry,
@@ -16,6 +17,7 @@ import {
 import { buildKey, parseKey } from '../define/keys/key-template.ts';
 import type { Pattern } from '../define/pattern.ts';
 import type { RemoteIndex } from '../define/remote-index.ts';
+import { eachErrors } from '../define/validate/index-errors.ts';
 import type { Values } from '../define/values.ts';
 import { readValues, repairEntry, repairSibling } from '../engine/reconcile/repair.ts';
 import { settleMember } from '../pattern-helpers/list-upkeep.ts';
@@ -38,8 +40,24 @@ import { type Address, type Row, tryAction } from '../storage/rows.ts';
  */
 export const indexEntities: Pattern<Entity> = {
   name: 'index entities',
-  isUsed: ({ indexes }) => Object.values(indexes).some(({ kind }) => kind === 'index-entity'),
+  isUsed: (entity) => indexesOf(entity).length > 0,
   leavesTombstone: true,
+
+  *validate(entity) {
+    for (const [name, index] of indexesOf(entity)) {
+      yield* eachErrors(name, index);
+      const { readable } = index.holds;
+      const missing = entity.keyFields.filter((field) => !readable.includes(field)).join(', ');
+      if (index.remote && missing !== '')
+        yield `the index "${name}" holds too little to find an entity; "holds" must contain ${missing}, too.`;
+      if (!index.remote && readable.length === 0)
+        yield `the index "${name}" holds no field; "holds" must contain a field of the row key.`;
+    }
+  },
+  rowKeys: (entity) =>
+    indexesOf(entity).flatMap(([name, { remote, row }]) =>
+      remote ? [] : [{ what: `the rows of its index "${name}"`, row }],
+    ),
   siblingForm: {
     read: readList,
     readAny: readAnyList,
@@ -73,15 +91,13 @@ export const indexEntities: Pattern<Entity> = {
     }
   },
 
-  remoteIndexes: ({ indexes }) =>
-    Object.entries(indexes).flatMap(([name, index]) =>
-      index.kind === 'index-entity' && index.remote ? [toRemoteIndex(name, index, index.remote)] : [],
-    ),
+  remoteIndexes: (entity) =>
+    indexesOf(entity).flatMap(([name, index]) => (index.remote ? [toRemoteIndex(name, index, index.remote)] : [])),
 
   async verify(engine, entity, { address, snapshot, only }) {
     const suspicions: Suspicion[] = [];
-    for (const [of, index] of Object.entries(entity.indexes)) {
-      if (index.kind !== 'index-entity' || index.remote || !isIndexed(index, snapshot.values)) continue;
+    for (const [of, index] of indexesOf(entity)) {
+      if (index.remote || !isIndexed(index, snapshot.values)) continue;
       if (only !== undefined && only !== of) continue;
       const there = { ...address, row: buildKey(index.row, snapshot.values) };
       const found = await readAnyList(engine.storage, there);
@@ -100,9 +116,7 @@ export const indexEntities: Pattern<Entity> = {
 
   async verifyRow(engine, entity, row, members) {
     if (row.properties.EntityType !== LIST) return undefined;
-    const lists = Object.entries(entity.indexes).flatMap(([name, index]) =>
-      index.kind === 'index-entity' && isRowOf(entity, index, row) ? [{ name, index }] : [],
-    );
+    const lists = indexesOf(entity).flatMap(([name, index]) => (isRowOf(entity, index, row) ? [{ name, index }] : []));
     const { table, partition, row: key } = row;
     const [first] = lists;
     if (first && isLostList(row)) {
@@ -122,6 +136,8 @@ export const indexEntities: Pattern<Entity> = {
 
 const MEMBERS_CONCURRENCY = 16;
 
+const indexesOf = (entity: Entity) => indexesOfKind(entity, 'index-entity');
+
 function toRemoteIndex(name: string, index: IndexEntity, remote: NonNullable<IndexEntity['remote']>): RemoteIndex {
   return {
     name,
@@ -140,8 +156,8 @@ function toRemoteIndex(name: string, index: IndexEntity, remote: NonNullable<Ind
 
 /** The lists in the partition that an entity leaves or joins. */
 function listChanges(entity: Entity, { before, after }: Change) {
-  return Object.values(entity.indexes).flatMap((index) => {
-    if (index.kind !== 'index-entity' || index.remote) return [];
+  return indexesOf(entity).flatMap(([, index]) => {
+    if (index.remote) return [];
     const entry = (values: Values | undefined) =>
       isIndexed(index, values)
         ? { row: buildKey(index.row, values), member: buildKey(index.holds, values) }

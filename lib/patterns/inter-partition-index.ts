@@ -1,6 +1,6 @@
 import type { Entity } from '../define/entity.ts';
 import type { InterPartitionIndex } from '../define/indexes.ts';
-import { copyProperties, selectIndexed } from '../define/keys/index-entries.ts';
+import { copyProperties, indexesOfKind, indexKeyFields, selectIndexed } from '../define/keys/index-entries.ts';
 import type { Pattern } from '../define/pattern.ts';
 import type { RemoteIndex } from '../define/remote-index.ts';
 
@@ -10,14 +10,25 @@ import type { RemoteIndex } from '../define/remote-index.ts';
  */
 export const interPartitionIndexes: Pattern<Entity> = {
   name: 'inter-partition secondary index',
-  isUsed: ({ indexes }) => Object.values(indexes).some(({ kind }) => kind === 'inter-partition'),
+  isUsed: (entity) => indexesOf(entity).length > 0,
   leavesTombstone: true,
 
-  remoteIndexes: (entity) =>
-    Object.entries(entity.indexes).flatMap(([name, index]) =>
-      index.kind === 'inter-partition' ? [toRemoteIndex(entity, name, index)] : [],
-    ),
+  *validate(entity) {
+    for (const [name, index] of indexesOf(entity)) {
+      const readable = [...index.remote.partition.readable, ...index.row.readable];
+      const missing = entity.keyFields.filter((field) => !readable.includes(field)).join(', ');
+      const hashed = indexKeyFields(index).find((field) => !readable.includes(field));
+      if (!index.unique && missing !== '')
+        yield `the index "${name}" is not unique and lacks ${missing} in its key; it must contain every key field, so that entities with one value get rows of their own.`;
+      if (index.unique && hashed)
+        yield `the index "${name}" is unique and has "${hashed}" only as a hash, so two values could be taken for one; the field must be in its key as it is, too.`;
+    }
+  },
+
+  remoteIndexes: (entity) => indexesOf(entity).map(([name, index]) => toRemoteIndex(entity, name, index)),
 };
+
+const indexesOf = (entity: Entity) => indexesOfKind(entity, 'inter-partition');
 
 function toRemoteIndex(entity: Entity, name: string, index: InterPartitionIndex): RemoteIndex {
   const { remote, row, unique, copies } = index;

@@ -3,9 +3,10 @@ import { liveValues } from '../define/codec/snapshot.ts';
 import type { Entity } from '../define/entity.ts';
 import type { Suspicion } from '../define/finding.ts';
 import type { IntraPartitionIndex } from '../define/indexes.ts';
-import { copyProperties, isCopy, isIndexed, isRowOf } from '../define/keys/index-entries.ts';
+import { copyProperties, indexesOfKind, isCopy, isIndexed, isRowOf } from '../define/keys/index-entries.ts';
 import { buildKey } from '../define/keys/key-template.ts';
 import type { Pattern } from '../define/pattern.ts';
+import { eachErrors } from '../define/validate/index-errors.ts';
 import type { Values } from '../define/values.ts';
 import { sameCopy } from '../engine/reconcile/reconcile.ts';
 import { readValues, repairSibling } from '../engine/reconcile/repair.ts';
@@ -20,6 +21,11 @@ export const intraPartitionIndexes: Pattern<Entity> = {
   name: 'intra-partition secondary index',
   isUsed: (entity) => indexesOf(entity).length > 0,
   leavesTombstone: true,
+
+  *validate(entity) {
+    for (const [name, index] of indexesOf(entity)) yield* eachErrors(name, index);
+  },
+  rowKeys: (entity) => indexesOf(entity).map(([name, { row }]) => ({ what: `the rows of its index "${name}"`, row })),
 
   plan(entity, changes, { actions }) {
     for (const { before, after } of changes)
@@ -63,11 +69,7 @@ export const intraPartitionIndexes: Pattern<Entity> = {
   },
 };
 
-function indexesOf({ indexes }: Entity): [string, IntraPartitionIndex][] {
-  return Object.entries(indexes).flatMap(([name, index]): [string, IntraPartitionIndex][] =>
-    index.kind === 'intra-partition' ? [[name, index]] : [],
-  );
-}
+const indexesOf = (entity: Entity) => indexesOfKind(entity, 'intra-partition');
 
 function copyActions(
   entity: Entity,

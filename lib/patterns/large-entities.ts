@@ -1,9 +1,11 @@
+import { supportedMimeTypes } from 'file-type';
 import { MAX_STRING_LENGTH, parseJson, tooLong } from '../define/codec/entity-codec.ts';
 import { Attachment, BLOB_PREFIX, isInBlob } from '../define/codec/reference.ts';
 import { splitText } from '../define/codec/split-text.ts';
 import type { Entity } from '../define/entity.ts';
 import { addressOf } from '../define/keys/index-entries.ts';
 import type { Pattern } from '../define/pattern.ts';
+import { keysWith } from '../define/validate/index-errors.ts';
 import type { Values } from '../define/values.ts';
 import {
   createBlobName,
@@ -27,6 +29,10 @@ import type { Storage } from '../storage/storage.ts';
 export const largeEntities: Pattern<Entity> = {
   name: 'large entities',
   isUsed: ({ large, attachments }) => large.length > 0 || Object.keys(attachments).length > 0,
+  *validate(entity, { containers }) {
+    yield* textErrors(entity);
+    yield* attachmentErrors(entity, containers);
+  },
   keptFields: ({ attachments }) => Object.keys(attachments),
   references: ({ large }) => large,
 
@@ -71,8 +77,44 @@ export const largeEntities: Pattern<Entity> = {
   },
 
   blobs: blobsOf,
+  containers: ({ attachments }) => Object.values(attachments).map(({ container }) => container),
   copy: ({ storage }, entity, values, to) => copyAttachments(storage, entity, values, to),
 };
+
+/** https://learn.microsoft.com/rest/api/storageservices/naming-and-referencing-containers--blobs--and-metadata */
+const CONTAINER_NAME = /^(?=.{3,63}$)[a-z0-9]+(-[a-z0-9]+)*$/;
+/** The Functions host keeps its locks and secrets there, and the deployment (infra/main.bicep) its packages. */
+const HOST_CONTAINERS = /^(azure-webjobs-.*|deployments)$/;
+/** The Functions host accepts no larger body. */
+const MAX_FILE_BYTES = 104_857_600;
+
+function* textErrors(entity: Entity): Generator<string> {
+  const { large, columns, indexes } = entity;
+  for (const field of large) {
+    if (columns[field] !== 'String') yield `the large field "${field}" is not a text; it must be z.string().`;
+    for (const key of keysWith(entity, field))
+      yield `the large field "${field}" is in ${key}; a key is at most 512 characters.`;
+  }
+  for (const [name, index] of Object.entries(indexes))
+    if (large.length > 0 && 'copies' in index && index.copies === 'everything')
+      yield `the index "${name}" copies everything, and ${large.join(', ')} may be large; copies must be 'keys' or a list of other fields.`;
+}
+
+function* attachmentErrors({ attachments }: Entity, reserved: readonly string[]): Generator<string> {
+  for (const [field, { container, maxBytes, types }] of Object.entries(attachments)) {
+    const what = `the attachment "${field}"`;
+    if (!CONTAINER_NAME.test(container))
+      yield `${what} has the container name "${container}", which is not accepted; a container name is 3 to 63 lower-case letters, digits and single hyphens.`;
+    if (reserved.includes(container) || HOST_CONTAINERS.test(container))
+      yield `the container "${container}" of ${what} is reserved, and its files would be deleted or mixed with others; every name but ${reserved.join(', ')}, deployments and azure-webjobs-… is accepted.`;
+    if (!Number.isInteger(maxBytes) || maxBytes < 1 || maxBytes > MAX_FILE_BYTES)
+      yield `${what} has maxBytes ${maxBytes}; it must be a whole number from 1 to ${MAX_FILE_BYTES}, which is the largest body of the Functions host.`;
+    if (types.length === 0) yield `${what} accepts no type; types needs at least one, such as image/png.`;
+    for (const type of types)
+      if (!(supportedMimeTypes as ReadonlySet<string>).has(type))
+        yield `${what} accepts ${type}, which cannot be told from a file's bytes, so no file would be accepted; types such as image/png can.`;
+  }
+}
 
 /** The most properties for large texts: half of the size of an entity. All large fields share them. Longer texts go to a blob. */
 const MAX_PARTS = 8;

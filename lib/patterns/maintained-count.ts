@@ -6,6 +6,7 @@ import type { Entity } from '../define/entity.ts';
 import type { Suspicion } from '../define/finding.ts';
 import { buildKey } from '../define/keys/key-template.ts';
 import type { Pattern } from '../define/pattern.ts';
+import { staleIndexErrors } from '../define/validate/index-errors.ts';
 import { pick, type Values } from '../define/values.ts';
 import { type Action, type Properties, type Row, readRange, readRow, tryAction } from '../storage/rows.ts';
 
@@ -17,6 +18,18 @@ import { type Action, type Properties, type Row, readRange, readRow, tryAction }
 export const maintainedCount: Pattern<Entity> = {
   name: 'maintained count',
   isUsed: ({ counts, countedBy }) => countedBy.length > 0 || Object.keys(counts).length > 0,
+  *validate(entity) {
+    const { table, partition, row, counts, columns, archive, movable } = entity;
+    yield* staleIndexErrors(entity, listCountFields(entity));
+    for (const [field, counted] of Object.entries(counts)) {
+      const isBeside = counted.table === table && counted.partition.template === partition.template;
+      const isFound = row.fields.every((name) => counted.keyFields.includes(name));
+      if (!isBeside || !isFound || archive || movable.length > 0)
+        yield `"${field}" counts "${counted.name}", whose keys do not lead to this row for good; both must have one table and partition key, every field of this row key must be in the other's key, and this entity can have no archive or move.`;
+      // A count is added to as it is stored: a 64-bit one is no number there.
+      if (columns[field] !== 'Int32') yield `the count "${field}" must be declared as z.int32().`;
+    }
+  },
   keptFields: listCountFields,
   leavesTombstone: true,
 

@@ -93,7 +93,12 @@ export function remoteTables(entity: Entity): string[] {
   return remoteIndexesOf(entity).map(({ table }) => table);
 }
 
-/** The same for a declaration. */
+/** All tables of an entity, the first part of a name if each period has a table. */
+export function tablesOf(entity: Entity): string[] {
+  return [...new Set([entity.table, ...remoteTables(entity), ...(entity.archive ? [entity.archive.table] : [])])];
+}
+
+/** The tables of declared indexes. */
 export function indexTables({ indexes }: Pick<DeclaredEntity, 'indexes'>): string[] {
   return Object.values(indexes).flatMap(({ remote }) => remote?.table ?? []);
 }
@@ -111,6 +116,18 @@ export function isSameEntry(one: IndexEntry, other: IndexEntry): boolean {
 export function unionOfEntries(...lists: readonly (readonly IndexEntry[])[]): IndexEntry[] {
   const all = lists.flat();
   return all.filter((indexEntry, index) => all.findIndex((other) => isSameEntry(indexEntry, other)) === index);
+}
+
+/** The indexes of a kind, by name. */
+export function indexesOfKind<Kind extends Index['kind']>({ indexes }: Pick<DeclaredEntity, 'indexes'>, kind: Kind) {
+  return Object.entries(indexes).filter(
+    (each): each is [string, Extract<Index, { readonly kind: Kind }>] => each[1].kind === kind,
+  );
+}
+
+/** The fields in the keys of an index. */
+export function indexKeyFields({ remote, row }: Index): string[] {
+  return [...new Set([...(remote?.partition.fields ?? []), ...row.fields])];
 }
 
 /** True if entities compete for the rows of the index, which are claimed before an entity is written. */

@@ -91,6 +91,16 @@ function toFieldSchema({ const: constant, enum: choices, items, anyOf, ...proper
   };
 }
 
+/** A text that begins with its day. */
+const DAY_FIRST = '^\\d{4}-\\d{2}-\\d{2}';
+
+/** True for a field whose values begin with an ISO date. */
+export function isInstant({ keyType, format, pattern }: FieldSchema): boolean {
+  return (
+    keyType === 'string' && (format === 'date-time' || format === 'date' || pattern?.startsWith(DAY_FIRST) === true)
+  );
+}
+
 /** Whether an entity may lack the field, or has null in it. */
 export function isOptional(schema: z.ZodObject, field: string): boolean {
   const type: z.ZodType | undefined = schema.shape[field];

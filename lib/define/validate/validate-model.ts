@@ -1,51 +1,60 @@
-import { type DeclaredEntity, isOneRow, isWrittenByClients } from '../entity.ts';
-import { PERIOD_DIGITS } from '../keys/calendar.ts';
-import { indexTables } from '../keys/index-entries.ts';
-import { canMeet, NUMBER_SUFFIX, type Steps, stepsOf } from '../keys/key-overlap.ts';
+import { canWriteThroughGrant, type Entity, isWrittenByClients, keptByEngine } from '../entity.ts';
+import { remoteIndexesOf, tablesOf } from '../keys/index-entries.ts';
+import { canMeet, NUMBER_SUFFIX, stepsOf } from '../keys/key-overlap.ts';
 import type { KeyTemplate } from '../keys/key-template.ts';
+import type { RowKeys } from '../pattern.ts';
 
 /** The service reserves it: https://learn.microsoft.com/rest/api/storageservices/understanding-the-table-service-data-model */
 const SERVICE_TABLE = 'tables';
-/** The Functions host keeps its locks and secrets there, and the deployment (infra/main.bicep) its packages. */
-const HOST_CONTAINERS = /^(azure-webjobs-.*|deployments)$/;
 /** What the engine keeps beside a model. */
 export interface Reserved {
   readonly tables: readonly string[];
   /** Entities of the engine's own, in tables that are reserved with it. */
-  readonly entities: readonly DeclaredEntity[];
+  readonly entities: readonly Entity[];
   readonly containers: readonly string[];
   /** What `EntityType` is in rows that are no entity of the model. */
   readonly rowTypes: readonly string[];
 }
 
-interface ToValidate {
-  readonly entities: readonly DeclaredEntity[];
+interface ModelParts {
+  readonly entities: readonly Entity[];
   readonly roles: readonly string[];
   readonly operatorRole: string;
 }
 
 /**
- * Everything that is wrong with a model as a whole, a sentence each; what is wrong with one entity alone is refused when the
- * entity is defined. `createRoutes` checks the same of the routes, which are made later.
+ * Everything that is wrong with the linked entities of a model, a sentence each; `defineEntity` rejects what is wrong with one
+ * entity whatever patterns it uses. `createRoutes` checks the same of the routes, which are made later.
  */
-export function validateModel({ entities, roles, operatorRole }: ToValidate, reserved: Reserved): string[] {
+export function validateModel(model: ModelParts, reserved: Reserved): string[] {
+  const { entities } = model;
   const checks = [
-    roleErrors({ entities, roles, operatorRole }),
+    roleErrors(model),
     nameErrors(entities, reserved),
-    referenceErrors(entities),
-    copyErrors(entities),
-    clientErrors(entities),
     tableErrors(entities, reserved),
-    containerErrors(entities, reserved),
+    ...entities.map((entity) => naming(entity, entityErrors(entity))),
+    ...patternErrors(entities, reserved),
     overlapErrors(entities),
   ];
   return checks.flatMap((errors) => [...errors]);
 }
 
+function* naming({ name }: Entity, errors: Iterable<string>): Generator<string> {
+  for (const error of errors) yield `Entity "${name}": ${error}`;
+}
+
+function patternErrors(entities: readonly Entity[], reserved: Reserved): Iterable<string>[] {
+  const all = [...entities, ...reserved.entities];
+  const model = { entities: all, containers: reserved.containers };
+  return all.flatMap((entity) =>
+    entity.patterns.map((pattern) => naming(entity, pattern.validate?.(entity, model) ?? [])),
+  );
+}
+
 /** Roles come in a claim of a token and in lists that are separated by commas. */
 const ROLE_NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,119}$/;
 
-function* roleErrors({ entities, roles, operatorRole }: ToValidate): Generator<string> {
+function* roleErrors({ entities, roles, operatorRole }: ModelParts): Generator<string> {
   for (const [position, role] of roles.entries()) {
     if (!ROLE_NAME.test(role))
       yield `The role ${JSON.stringify(role)} is not accepted; a role is 1 to 120 letters, digits, dots, hyphens and underscores, and begins with a letter or digit.`;
@@ -61,118 +70,69 @@ function* roleErrors({ entities, roles, operatorRole }: ToValidate): Generator<s
   }
 }
 
-function* nameErrors(entities: readonly DeclaredEntity[], reserved: Reserved): Generator<string> {
-  const seen = new Set<string>();
+function* nameErrors(entities: readonly Entity[], reserved: Reserved): Generator<string> {
   const rowTypes = [...reserved.rowTypes, ...reserved.entities.map(({ name }) => name)];
-  for (const name of entities.flatMap(({ name, archive }) => (archive ? [name, archive.table] : [name]))) {
-    if (seen.has(name))
-      yield `Entity "${name}" is declared twice, or is also an archive's table; each needs a name of its own.`;
-    seen.add(name);
+  for (const name of entities.flatMap(({ name, archive }) => (archive ? [name, archive.table] : [name])))
     if (rowTypes.includes(name))
       yield `Entity "${name}": the engine's own rows have this type; every name but ${rowTypes.join(', ')} is accepted.`;
+}
+
+/** What no entity may do, whatever patterns set its fields and keep its rows. */
+function* entityErrors(entity: Entity): Generator<string> {
+  const { keyFields, patterns, derived, archive } = entity;
+  const decided = patterns.flatMap(({ name, keptFields }) =>
+    (keptFields?.(entity) ?? []).map((field) => ({ field, by: name })),
+  );
+  const remote = patterns.flatMap(({ name, references }) =>
+    (references?.(entity) ?? []).map((field) => ({ field, by: name })),
+  );
+  for (const { field, by } of decided) {
+    if (keyFields.includes(field))
+      yield `the key field "${field}" is set by the engine (${by}); a key never changes that way.`;
+    const other = remote.find((one) => one.field === field);
+    if (other)
+      yield `the field "${field}" is set by the engine (${by}) and cannot be of the pattern ${other.by}; it must be stored as it is.`;
+  }
+  const both = [...decided, ...Object.keys(derived).map((field) => ({ field, by: 'derived' }))];
+  for (const [field, [first, second]] of Map.groupBy(both, (one) => one.field))
+    if (first && second)
+      yield `the field "${field}" is set twice, by ${first.by} and by ${second.by}; one of them is accepted.`;
+  if (isWrittenByClients(entity) && !canWriteThroughGrant(entity)) {
+    const kept = [...(archive ? ['archive'] : []), ...keptByEngine(entity).map(({ name }) => name)];
+    yield `clients may write it straight to storage (access.own), where nothing keeps up ${kept.join(', ')}; leave those out, also in entities that refer to it, or grant only r.`;
   }
 }
 
-/** The entities that a declaration refers to, with how. */
-function referencesOf({ childOf, counts, denormalized, access: { own } }: DeclaredEntity): [string, DeclaredEntity][] {
-  const references: [string, DeclaredEntity | undefined][] = [
-    ['is a child of', childOf],
-    ...Object.values(counts).map((counted): [string, DeclaredEntity] => ['counts', counted]),
-    ...denormalized.map(({ source }): [string, DeclaredEntity] => ['copies fields from', source]),
-    ['is granted through', own && 'through' in own ? own.through : undefined],
-  ];
-  return references.flatMap(([relation, other]) => (other ? [[relation, other]] : []));
-}
-
-/** An entity that another one refers to has to be in the model as well: else nothing keeps the two in step. */
-function* referenceErrors(entities: readonly DeclaredEntity[]): Generator<string> {
-  for (const entity of entities)
-    for (const [relation, other] of referencesOf(entity)) {
-      const { name } = entity;
-      const isOther = entities.some((one) => one !== other && one.name === other.name);
-      if (isOther && !entities.includes(other))
-        yield `Entity "${name}" ${relation} "${other.name}", and the model has another declaration of that name; both must be the same one.`;
-      else if (!entities.includes(other))
-        yield `Entity "${name}" ${relation} "${other.name}", which is not in the model; add "${other.name}", or leave "${name}" out.`;
-    }
-}
-
-/** A source stores the row key of one row that copies it. */
-function* copyErrors(entities: readonly DeclaredEntity[]): Generator<string> {
-  const links = entities.flatMap(({ name, denormalized }) => denormalized.map(({ source }) => ({ name, source })));
-  for (const [source, copies] of Map.groupBy(links, (link) => link.source))
-    for (const { name } of copies.slice(1))
-      yield `Entity "${name}": the denormalized fields copy from "${source.name}", and only one row of a partition may; "${copies[0]?.name}" copies from it already.`;
-}
-
-/** Rows that clients write past the API change nothing in other entities. */
-function* clientErrors(entities: readonly DeclaredEntity[]): Generator<string> {
-  for (const entity of entities)
-    for (const [relation, other] of referencesOf(entity))
-      if (relation !== 'is granted through' && isWrittenByClients(other) && isOneRow(other))
-        yield `Entity "${entity.name}" ${relation} "${other.name}", which clients may write straight to storage (access.own), where nothing keeps the two in step; grant only r on "${other.name}".`;
-}
-
-function* tableErrors(entities: readonly DeclaredEntity[], reserved: Reserved): Generator<string> {
+function* tableErrors(entities: readonly Entity[], reserved: Reserved): Generator<string> {
   const tables = [...reserved.tables, ...reserved.entities.map(({ table }) => table), SERVICE_TABLE];
   for (const entity of entities) {
-    for (const table of new Set(tablesOf(entity)))
+    const [own, ...further] = tablesOf(entity);
+    const find = (table: string) => entities.find((one) => one !== entity && tablesOf(one).includes(table));
+    for (const table of tablesOf(entity))
       if (tables.includes(table))
         yield `Entity "${entity.name}": the table name "${table}" is reserved; every name but ${tables.join(', ')} is accepted.`;
-    for (const table of new Set(ownTables(entity))) {
-      const other = entities.find((one) => one !== entity && tablesOf(one).includes(table));
+    for (const table of further) {
+      const other = find(table);
       if (other)
-        yield `Entity "${entity.name}": its index or archive is in the table "${table}", which "${other.name}" uses; the table of an index or archive belongs to one entity.`;
+        yield `Entity "${entity.name}": its table "${table}", of an index, an archive or a pattern, is used by "${other.name}" too; such a table belongs to one entity.`;
     }
-  }
-  // A grant opens a partition of the table, whatever the row key: a client could write a row of the other entity.
-  for (const entity of entities.filter(isWrittenByClients)) {
-    const other = entities.find((one) => one !== entity && tablesOf(one).includes(entity.table));
+    // A grant opens a partition of the table, whatever the row key: a client could write a row of the other entity.
+    const other = isWrittenByClients(entity) && own !== undefined && find(own);
     if (other)
-      yield `Entity "${entity.name}": clients may write its table "${entity.table}" (access.own), which "${other.name}" uses too; it needs a table of its own.`;
+      yield `Entity "${entity.name}": clients may write its table "${own}" (access.own), which "${other.name}" uses too; it needs a table of its own.`;
   }
-  const all = [...entities, ...reserved.entities];
-  for (const entity of all)
-    for (const other of entity.period ? all.filter((one) => one !== entity) : [])
-      for (const table of new Set(tablesOf(other)))
-        if (couldBePeriodOf(entity, table) || (table === other.table && couldBePeriodOf(entity, withDigits(other))))
-          yield `Entity "${other.name}": the table "${table}" could be a ${entity.period?.per} of "${entity.name}", whose tables are dropped; it needs a name that is not "${entity.table}", with or without digits after it.`;
-}
-
-function couldBePeriodOf({ table, period }: DeclaredEntity, name: string): boolean {
-  return (
-    name === table || (period !== undefined && new RegExp(`^${table}\\d{${PERIOD_DIGITS[period.per]}}$`).test(name))
-  );
-}
-
-/** The table, or what the name of a table for one of its periods looks like. */
-function withDigits({ table, period }: DeclaredEntity): string {
-  return period ? table + '0'.repeat(PERIOD_DIGITS[period.per]) : table;
-}
-
-function* containerErrors(entities: readonly DeclaredEntity[], { containers }: Reserved): Generator<string> {
-  for (const { name, attachments } of entities)
-    for (const [field, { container }] of Object.entries(attachments))
-      if (containers.includes(container) || HOST_CONTAINERS.test(container))
-        yield `Entity "${name}": the container "${container}" of the attachment "${field}" is reserved, and its files would be deleted or mixed with others; every name but ${containers.join(', ')}, deployments and azure-webjobs-… is accepted.`;
 }
 
 /** One kind of row that an entity has in a table. */
-interface RowKind {
-  readonly entity: DeclaredEntity;
-  readonly what: string;
+interface RowKind extends RowKeys {
+  readonly entity: Entity;
   readonly table: string;
   readonly partition: KeyTemplate;
-  readonly row: KeyTemplate;
-  readonly suffix?: Steps;
 }
 
 /** Two kinds of rows with one key would overwrite or block each other. */
-function* overlapErrors(entities: readonly DeclaredEntity[]): Generator<string> {
-  for (const kinds of Map.groupBy(
-    entities.flatMap((entity) => rowKinds(entity, entities)),
-    ({ table }) => table,
-  ).values())
+function* overlapErrors(entities: readonly Entity[]): Generator<string> {
+  for (const kinds of Map.groupBy(entities.flatMap(rowKinds), ({ table }) => table).values())
     for (const [position, one] of kinds.entries())
       for (const other of kinds.slice(position + 1))
         if (haveOneKey(one, other))
@@ -181,36 +141,25 @@ function* overlapErrors(entities: readonly DeclaredEntity[]): Generator<string> 
 
 function haveOneKey(one: RowKind, other: RowKind): boolean {
   const partitions = [one, other].map(({ entity, partition }) => stepsOf(entity, partition));
-  const rows = [one, other].map(({ entity, row, suffix }) => stepsOf(entity, row, suffix));
+  const rows = [one, other].map(({ entity, row, isNumbered }) => stepsOf(entity, row, isNumbered ? NUMBER_SUFFIX : []));
   return [partitions, rows].every(([first = [], second = []]) => canMeet(first, second));
 }
 
-function keyOf({ partition, row, suffix }: RowKind): string {
-  return `${partition.template} / ${row.template}${suffix ? '_{number}' : ''}`;
+function keyOf({ partition, row, isNumbered }: RowKind): string {
+  return `${partition.template} / ${row.template}${isNumbered ? '_{number}' : ''}`;
 }
 
-function rowKinds(entity: DeclaredEntity, entities: readonly DeclaredEntity[]): RowKind[] {
-  const { table, partition, row, series, archive, indexes } = entity;
-  const own = { entity, table, partition, row };
-  const isWide = series && series.last - series.first + 1 > series.perRow;
-  const archived = archive ? [entity, ...entities.filter(({ childOf }) => childOf === entity)] : [];
+function rowKinds(entity: Entity): RowKind[] {
+  const { table, partition, row, archive, patterns } = entity;
+  const archived = archive ? [archive, ...archive.children] : [];
   return [
-    { ...own, what: 'its row' },
-    ...(isWide ? [{ ...own, what: 'its further rows', suffix: NUMBER_SUFFIX }] : []),
-    ...Object.entries(indexes).map(([name, index]) => {
-      return { ...own, ...index.remote, row: index.row, what: `the rows of its index "${name}"` };
+    { entity, table, partition, row, what: 'its row' },
+    ...patterns.flatMap(({ rowKeys }) =>
+      (rowKeys?.(entity) ?? []).map((keys) => ({ ...keys, entity, table, partition })),
+    ),
+    ...remoteIndexesOf(entity).map(({ name, table, partition, row }) => {
+      return { entity, table, partition, row, what: `the rows of its index "${name}"` };
     }),
-    ...archived.map(({ partition, row }) => {
-      return { entity, table: archive?.table ?? table, partition, row, what: 'its archived row' };
-    }),
+    ...archived.map(({ table, partition, row }) => ({ entity, table, partition, row, what: 'its archived row' })),
   ];
-}
-
-/** The tables that an entity has to itself. */
-function ownTables(entity: DeclaredEntity): string[] {
-  return [...indexTables(entity), ...(entity.archive ? [entity.archive.table] : [])];
-}
-
-function tablesOf(entity: DeclaredEntity): string[] {
-  return [entity.table, ...ownTables(entity)];
 }

@@ -138,7 +138,7 @@ describe('a model is rejected', () => {
       counts: { noteCount: notes },
     });
     expect(() => defineModel({ ...roles, entities: [holders, notes, counting] })).toThrow(
-      'Entity "totals" counts "notes", which clients may write straight to storage (access.own)',
+      'Entity "notes": clients may write it straight to storage (access.own), where nothing keeps up maintained count;',
     );
   });
 });
@@ -147,13 +147,17 @@ test.each([
   [
     'the table of an index',
     { names: 'catsbyname' },
-    /"cats": its index or archive is in the table "catsbyname", which "dogs" uses/,
+    /"cats": its table "catsbyname", of an index, an archive or a pattern, is used by "dogs" too/,
   ],
-  ['the table of an archive', { archive: 'formercats' }, /"formercats", which "dogs" uses/],
+  [
+    'the table of an archive',
+    { archive: 'formercats' },
+    /"formercats" is declared twice, or is also an archive's table/,
+  ],
   [
     'the table of indexes, where only one entity stores its rows',
     { table: 'catsbyname' },
-    /"catsbyname", which "dogs" uses/,
+    /"catsbyname", of an index, an archive or a pattern, is used by "dogs"/,
   ],
 ])('rejects two entities that share %s', (_, tables, reason) => {
   expect(() => defineModel({ ...roles, entities: [pet('cats'), pet('dogs', tables)] })).toThrow(reason);

@@ -261,7 +261,7 @@ describe('a declaration of expiry', () => {
     ['a fraction of a day', { days: 0.5, clock: 'day' }, 'expiry.days is 0.5'],
     ['zero days', { days: 0, clock: 'day' }, 'expiry.days is 0'],
     ['a clock that is not a date', { days: 1, clock: 'other' }, 'is not a date'],
-    ['a clock in the key', { days: 1, clock: 'id' }, 'is in the key'],
+    ['a clock in the key', { days: 1, clock: 'id' }, 'is set by the engine (expiry)'],
   ] as const)('is rejected with %s', (_, expiry, message) => {
     const entities = [defineEntity('things', { ...base, expiry })];
     expect(() => defineModel({ roles: ['reader', 'hr'], operatorRole: 'hr', entities })).toThrow(message);
