@@ -5,10 +5,10 @@ export default defineConfig({
   test: {
     include: ['test/**/*.test.ts', 'lib/model/**/*.test.ts'],
     globalSetup: ['test/global-setup.ts'],
-    // For what hangs, and not for what is slow: beside much other work there are tests that take four minutes.
+    // Ends only tests that hang: on a busy machine, a slow test may take four minutes.
     testTimeout: 600_000,
     hookTimeout: 600_000,
-    // The emulator of the run writes out all that it was told, and its folder is removed.
+    // The emulator of the run writes its data to disk before its folder is deleted.
     teardownTimeout: 120_000,
     expect: { poll: { timeout: PATIENCE_MS, interval: 50 } },
   },

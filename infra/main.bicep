@@ -47,7 +47,7 @@ param tokenAudience string
 @minLength(1)
 param tokenJwksUri string
 
-@description('Code that accepts a rejected model change: docs/operating.md. Empty accepts none.')
+@description('Code that accepts a rejected model change: docs/change-the-model.md. Empty accepts none.')
 param agreedModelChanges string = ''
 
 @description('Origins of web pages that may call the API and use grants with storage. Empty allows none.')

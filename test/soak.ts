@@ -23,7 +23,7 @@ interface Options {
 const PNG = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==';
 const DEPARTMENTS = 8;
 const DRAINED_WITHIN_MS = 90_000;
-/** A heap that has found its size may still breathe. */
+/** The accepted growth of a heap after it has warmed up. */
 const GROWTH = 1.35;
 const WARM_AFTER_SECONDS = 60;
 
@@ -40,20 +40,23 @@ interface Employee {
   readonly employeeId: string;
 }
 
-/** What one caller knows, and what all of them count. */
+/** The state of one caller, and the counters that all callers share. */
 interface Traffic {
   readonly url: string;
   readonly token: string;
   readonly mine: Employee[];
-  readonly answers: Map<string, number>;
+  readonly statuses: Map<string, number>;
   readonly latencies: number[];
   readonly wrong: string[];
 }
 
 let counter = 0;
 
-/** What is done how often, and which answers are to be expected; 404 where one was archived or moved meanwhile. */
-const DEEDS: readonly [weight: number, does: (traffic: Traffic) => Promise<void>][] = [
+/**
+ * The weight of each kind of request, and its expected statuses. 404 is expected if the entity was archived or moved
+ * meanwhile.
+ */
+const REQUESTS: readonly [weight: number, send: (traffic: Traffic) => Promise<void>][] = [
   [6, create],
   [10, (traffic) => ask(traffic, 'GET', pathOf(oneOf(traffic.mine)), [200, 404])],
   [
@@ -64,18 +67,18 @@ const DEEDS: readonly [weight: number, does: (traffic: Traffic) => Promise<void>
   [2, (traffic) => ask(traffic, 'GET', `departments/Soak${Math.floor(Math.random() * DEPARTMENTS)}`, [200, 404])],
   [5, (traffic) => ask(traffic, 'PATCH', pathOf(oneOf(traffic.mine)), [200, 404], { phone: String(Math.random()) })],
   [1, (traffic) => ask(traffic, 'PUT', `${pathOf(oneOf(traffic.mine))}/photo`, [200, 404], Buffer.from(PNG, 'base64'))],
-  [2, (traffic) => ask(traffic, 'DELETE', pathOf(taken(traffic.mine)), [204, 404])],
-  [1, (traffic) => ask(traffic, 'POST', `${pathOf(taken(traffic.mine))}/archive`, [202, 404])],
+  [2, (traffic) => ask(traffic, 'DELETE', pathOf(takeOne(traffic.mine)), [204, 404])],
+  [1, (traffic) => ask(traffic, 'POST', `${pathOf(takeOne(traffic.mine))}/archive`, [202, 404])],
   [
     1,
     (traffic) =>
-      ask(traffic, 'POST', `${pathOf(taken(traffic.mine))}/move`, [202, 404], { department: `Soak${DEPARTMENTS}` }),
+      ask(traffic, 'POST', `${pathOf(takeOne(traffic.mine))}/move`, [202, 404], { department: `Soak${DEPARTMENTS}` }),
   ],
   [3, (traffic) => ask(traffic, 'POST', 'messagehours/000001/2026-11-20/9/increments', [200], { by: 1 })],
   [3, (traffic) => ask(traffic, 'POST', 'logins', [201], { employeeId: '000001', succeeded: true })],
   [1, (traffic) => ask(traffic, 'POST', 'customers/batch', [200], { items: customers() })],
 ];
-const TOTAL = DEEDS.reduce((sum, [weight]) => sum + weight, 0);
+const TOTAL = REQUESTS.reduce((sum, [weight]) => sum + weight, 0);
 
 async function soak({ callers, build, ...options }: Options): Promise<void> {
   const seconds = Math.min(300, Number(options.seconds));
@@ -88,7 +91,7 @@ async function soak({ callers, build, ...options }: Options): Promise<void> {
     const { issuer, audience } = product.instance;
     const common = { folder, issuer, audience };
     const token = await signToken({ ...common, role: 'hr' });
-    const shared = { url: product.url, token, answers: new Map<string, number>(), latencies: [], wrong: complaints };
+    const shared = { url: product.url, token, statuses: new Map<string, number>(), latencies: [], wrong: complaints };
     const until = Date.now() + seconds * 1_000;
     const memory: number[] = [];
     const sampling = (async () => {
@@ -97,7 +100,7 @@ async function soak({ callers, build, ...options }: Options): Promise<void> {
     await Promise.all(
       Array.from({ length: Number(callers) }, async () => {
         const traffic: Traffic = { ...shared, mine: [] };
-        for (let at = 0; Date.now() < until; at += 1) await (at < 3 ? create : deed())(traffic);
+        for (let at = 0; Date.now() < until; at += 1) await (at < 3 ? create : chooseRequest())(traffic);
       }),
     );
     await sampling;
@@ -115,11 +118,11 @@ async function soak({ callers, build, ...options }: Options): Promise<void> {
   }
 }
 
-function deed(): (traffic: Traffic) => Promise<void> {
+function chooseRequest(): (traffic: Traffic) => Promise<void> {
   let left = Math.random() * TOTAL;
-  for (const [weight, does] of DEEDS) {
+  for (const [weight, send] of REQUESTS) {
     left -= weight;
-    if (left < 0) return does;
+    if (left < 0) return send;
   }
   return create;
 }
@@ -151,7 +154,7 @@ function customers() {
 }
 
 async function ask(
-  { url, token, answers, latencies, wrong }: Traffic,
+  { url, token, statuses, latencies, wrong }: Traffic,
   method: string,
   path: string,
   expected: readonly number[],
@@ -167,17 +170,17 @@ async function ask(
   });
   const text = await response.text();
   latencies.push(performance.now() - since);
-  answers.set(String(response.status), (answers.get(String(response.status)) ?? 0) + 1);
-  // Others write the same: the caller is told to try again.
+  statuses.set(String(response.status), (statuses.get(String(response.status)) ?? 0) + 1);
+  // 503: others write the same entity, and the caller should retry.
   if (!expected.includes(response.status) && response.status !== 503)
-    wrong.push(`${method} ${path} answered ${response.status}: ${text.slice(0, 200)}`);
+    wrong.push(`${method} ${path} returned ${response.status}: ${text.slice(0, 200)}`);
 }
 
 function oneOf(list: readonly Employee[]): Employee {
   return list[Math.floor(Math.random() * list.length)] ?? { department: 'Soak0', employeeId: '999999' };
 }
 
-function taken(list: Employee[]): Employee {
+function takeOne(list: Employee[]): Employee {
   return list.splice(Math.floor(Math.random() * list.length), 1)[0] ?? { department: 'Soak0', employeeId: '999999' };
 }
 
@@ -185,7 +188,7 @@ function pathOf({ department, employeeId }: Employee): string {
   return `employees/${department}/${employeeId}`;
 }
 
-/** Of the functions host, which is a child of this process. */
+/** The memory of the functions host, a child of this process. */
 async function hostMegabytes(): Promise<number> {
   const { stdout } = await promisify(execFile)('ps', ['-o', 'rss=,args=', '--ppid', String(process.pid)]);
   const line = stdout.split('\n').find((text) => text.includes('host/main.ts'));
@@ -211,17 +214,17 @@ async function drain({ instance }: Product, folder: string): Promise<number> {
 }
 
 function report(
-  { answers, latencies, wrong }: Traffic,
+  { statuses, latencies, wrong }: Traffic,
   { memory, drained, found, seconds }: { memory: readonly number[]; drained: number; found: number; seconds: number },
 ): void {
   const sorted = latencies.toSorted((one, other) => one - other);
   const at = (part: number) => `${(sorted[Math.floor((sorted.length - 1) * part)] ?? 0).toFixed(0)} ms`;
   const quarters = [0.25, 0.5, 0.75, 1].map((part) => memory[Math.max(0, Math.ceil(memory.length * part) - 1)] ?? 0);
   const [, half = 0, , end = 0] = quarters;
-  // A process that has just begun still grows.
+  // A process still grows just after its start.
   const isFlat = seconds < WARM_AFTER_SECONDS || end <= half * GROWTH;
   console.log(`requests      ${sorted.length}, ${(sorted.length / seconds).toFixed(0)} a second
-answers       ${[...answers]
+statuses      ${[...statuses]
     .sort()
     .map(([status, times]) => `${status}: ${times}`)
     .join(', ')}

@@ -176,8 +176,8 @@ resource settings 'Microsoft.Web/sites/config@2025-03-01' = {
   )
 }
 
-// Publishing passwords would bypass Microsoft Entra ID. The service has been known to reject these resources without a
-// location, which their type does not document (BCP187).
+// Publishing passwords would bypass Microsoft Entra ID. The service sometimes rejects these resources without a
+// location, although their type does not document one (BCP187).
 
 resource ftpCredentials 'Microsoft.Web/sites/basicPublishingCredentialsPolicies@2025-03-01' = {
   parent: app

@@ -9,7 +9,7 @@ export interface Change {
   readonly before: Snapshot;
   /** Undefined deletes the entity. */
   readonly after: Values | undefined;
-  /** An id by which the creator recognises its own entity. */
+  /** An id by which the creator recognizes its own entity. */
   readonly incarnation?: string | undefined;
   /** For an entity that arrives from another partition. */
   readonly arrival?: { readonly incarnation: string; readonly movingFrom: string };

@@ -1,7 +1,7 @@
-/** What this app stores: one line for each entity, or for each folder of entities. */
+/** The entities of this app: one line for each entity, or for each folder of entities. */
 export { directory } from './directory/directory.ts';
 export { films } from './films/films.ts';
 export { shop } from './shop/shop.ts';
 
-/** Lets this file compile when every line above is deleted. */
+/** Lets this file compile when all lines above are deleted. */
 export const none = [] as const;

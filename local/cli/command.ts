@@ -3,7 +3,7 @@ import { z } from 'zod';
 
 export const DATA_FOLDER = '.rowkey';
 
-/** With `run`, each failure prints one sentence on standard error and sets exit code 1. */
+/** A command that fails prints one sentence on standard error and sets exit code 1. Start it with `run`. */
 export function createCommand(description: string): Command {
   return new Command()
     .description(description)

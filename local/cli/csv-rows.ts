@@ -58,14 +58,14 @@ function toValues(entity: Entity, record: Readonly<Record<string, string>>): Val
   return Object.fromEntries(filled.map(([field, text]) => [field, toValue(entity, field, text)]));
 }
 
-/** Spaces are a valid text, but not a number. */
+/** Spaces are a valid text and not a number. */
 function isEmpty(entity: Entity, field: string, text: string): boolean {
   const type = entity.columns[field];
   const isNumber = type === 'Int32' || type === 'Int64' || type === 'Double';
   return (isNumber ? text.trim() : text) === '';
 }
 
-/** Text that cannot be converted is sent unchanged: the API reports the error. */
+/** Sends text that cannot be converted unchanged, so that the API reports the error. */
 function toValue(entity: Entity, field: string, text: string): unknown {
   const type = entity.columns[field];
   if (type === 'String') return text;
@@ -78,6 +78,6 @@ function toValue(entity: Entity, field: string, text: string): unknown {
     }
   }
   const number = DECIMAL.test(text) ? Number(text) : Number.NaN;
-  // JSON.stringify turns Infinity, from a number that is too large, into null.
+  // JSON.stringify writes Infinity, the result for a number that is too large, as null.
   return Number.isFinite(number) ? number : text;
 }

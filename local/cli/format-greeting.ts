@@ -4,7 +4,6 @@ import { DATA_FOLDER } from './command.ts';
 
 export interface Greeting {
   readonly instance: Instance;
-  /** The data folder. */
   readonly data: string;
   /** Undefined if no example can be made for the model. */
   readonly examples: Examples | undefined;
@@ -55,7 +54,6 @@ function formatCurl({ method, path, body }: ExampleRequest, { url, token }: { ur
   return [...words, quote(`${url}${path}`)].join(' ');
 }
 
-/** Quotes a word for a POSIX shell. */
 function quote(text: string): string {
   return /^[\w./:%@=-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
 }

@@ -1,5 +1,5 @@
 import { fileURLToPath } from 'node:url';
 import { buildApp } from '../package/build-app.ts';
 
-// The only app of the repository: what is in functions/, as dist/app.js.
+// The only app of the repository: functions/ as dist/app.js.
 await buildApp({ folder: fileURLToPath(new URL('../../dist', import.meta.url)) });

@@ -28,12 +28,12 @@ const FILES_CONCURRENCY = 8;
 const program = createTargetCommand(
   'Exports all entities of a kind to an NDJSON file (also .gz) in key order; npm run import reads the file.',
 )
-  .argument('<entity>', 'the name of the entity, such as employees', toStoredEntity)
+  .argument('<entity>', 'the name of the entity, such as employees in the example pack', toStoredEntity)
   .argument('<file>', 'the file to write; an existing file is replaced')
   .action(exportFile);
 
 async function exportFile(entity: Entity, file: string, options: TargetOptions): Promise<void> {
-  // An operator reads the whole table, and hr what is restricted.
+  // A scan requires the operator role, and each restricted field a role that may read it.
   const target = await resolveTarget(options, deployedApp.model.roles);
   const bar = process.stdout.isTTY
     ? new SingleBar({ format: '{value} rows', clearOnComplete: true }, Presets.shades_classic)
@@ -76,7 +76,7 @@ async function readImportableRow(target: Target, entity: Entity, values: Values)
     if (field in entity.attachments) {
       const file = await find(target, `${path}/${field}`);
       if (!file) {
-        // The file was deleted meanwhile, or the whole entity.
+        // The file or the entity was deleted meanwhile.
         const there = await find(target, path);
         return there && readImportableRow(target, entity, Row.parse(await there.json()));
       }

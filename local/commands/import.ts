@@ -23,7 +23,7 @@ const MAX_BATCH = 100;
 /** The API accepts a body of 1 MiB, and a UTF-16 unit has up to three bytes in UTF-8. A longer row is sent alone. */
 const MAX_BATCH_CHARACTERS = 250_000;
 const BATCHES_CONCURRENCY = 4;
-/** Limits the rows that wait for others of their partition. Beyond it the oldest partition is sent. */
+/** Limits the rows that wait for others of their partition. Above the limit, the oldest partition is sent. */
 const MAX_WAITING = 5_000;
 const MAX_ATTEMPTS = 6;
 const LINES_EVERY_ROWS = 1_000;
@@ -36,7 +36,7 @@ const OUTCOMES: Readonly<Record<number, 'created' | 'changed' | 'unchanged'>> = 
 const program = createTargetCommand(
   'Imports a CSV or NDJSON file (also .gz) whose columns are named like the fields. A second run changes nothing.',
 )
-  .argument('<entity>', 'the name of the entity, such as employees', toStoredEntity)
+  .argument('<entity>', 'the name of the entity, such as employees in the example pack', toStoredEntity)
   .argument('<file>', 'the file to read, in UTF-8; a CSV file needs a header row')
   .action(importFile);
 
@@ -94,7 +94,7 @@ async function importFile(entity: Entity, file: string, options: TargetOptions):
   if (rejected > 0) process.exitCode = 1;
 }
 
-/** Uses a pipeline because, unlike a pipe, it passes the error of any stream to the last. */
+/** A pipeline passes the error of any stream to its end; `pipe` does not. */
 async function* readContent(source: Readable, file: string): AsyncGenerator<Buffer> {
   try {
     yield* file.endsWith('.gz') ? pipeline(source, createGunzip(), () => undefined) : source;
@@ -134,7 +134,7 @@ async function* groupIntoBatches(entity: Entity, rows: AsyncIterable<ImportRow>)
   for (const partition of [...waiting.keys()]) yield take(partition);
 }
 
-/** A field of the partition key may be derived from the row. The API reports a row that is not valid. */
+/** A field of the partition key may be derived from the row. The API reports an invalid row. */
 function deriveField(entity: Entity, field: string, { values }: ImportRow): unknown {
   return entity.derived[field]?.(values);
 }
@@ -144,7 +144,7 @@ const File = z.object({ base64: z.base64() });
 const RouteResult = z.object({ results: z.array(z.object({ status: z.number(), problem: Problem.optional() })) });
 type Results = z.infer<typeof RouteResult>['results'];
 
-/** Returns the result of each row, in order. Rows with 503, which others were writing, are sent again. */
+/** Returns the result of each row, in order. Rows that other writers changed concurrently (503) are sent again. */
 async function send(target: Target, entity: Entity, batch: readonly ImportRow[], attempt = 1): Promise<Results> {
   const results = await post(target, entity, batch);
   const busy = results.flatMap(({ status }, index) => (status === 503 ? [index] : []));
@@ -160,7 +160,7 @@ function omitFiles({ attachments }: Entity, values: Values): Values {
   return omit(values, Object.keys(attachments));
 }
 
-/** Rejects a row if any of its files is not valid, so that no row is imported without its files. */
+/** Rejects a row if any of its files is invalid, so that no row is imported without its files. */
 async function* dropUnusableFiles(
   entity: Entity,
   rows: AsyncIterable<ImportRow>,

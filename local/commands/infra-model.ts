@@ -5,7 +5,7 @@ import { resourcesOf } from '../../lib/operations/resources.ts';
 
 export const MODEL_FILE = new URL('../../infra/model.json', import.meta.url);
 
-/** Returns the text of infra/model.json. Tables of periods are left out: the app creates and deletes them. */
+/** Returns the text of infra/model.json. The tables of periods are omitted: the app creates and deletes them. */
 export function formatInfraModel(): string {
   const { tables, queues, containers } = resourcesOf(model.list);
   return `${JSON.stringify({ tables: sortUnique(tables), queues: sortUnique(queues), containers: sortUnique(containers) }, null, 2)}\n`;

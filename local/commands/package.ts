@@ -18,7 +18,7 @@ export interface PackagedFile {
   readonly zippedBytes: number;
 }
 
-/** Replaces a folder with the files that are deployed: all that .funcignore does not exclude. Build the app first. */
+/** Replaces a folder with the files to deploy: all files that .funcignore does not exclude. Build the app first. */
 export async function packageApp(folder: string): Promise<readonly PackagedFile[]> {
   const rules = ignore().add(await readFile(join(ROOT, '.funcignore'), 'utf8'));
   await rm(folder, { recursive: true, force: true });
@@ -51,7 +51,7 @@ async function report(files: readonly PackagedFile[]): Promise<void> {
     `out/ has ${files.length} files: ${sumKilobytes(({ bytes }) => bytes)}, ${sumKilobytes(({ zippedBytes }) => zippedBytes)} zipped.`,
   );
 
-  // A folder outside the repository, so that no installed package is found.
+  // Outside the repository, so that no installed package is found.
   const remote = await mkdtemp(join(tmpdir(), 'rowkey-package-'));
   try {
     await packageApp(remote);

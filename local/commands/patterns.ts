@@ -25,7 +25,7 @@ async function measure(): Promise<void> {
     const examples = await readPatternExamples(Date.now());
     const unknown = [...examples.keys()].filter((pattern) => GUIDE_PATTERNS.every(({ name }) => name !== pattern));
     if (unknown.length > 0) throw new Error(`A pack has examples of unknown patterns: ${unknown.join(', ')}.`);
-    // As in a service that has run for a while, the queues are empty and the key that signs continuations is cached.
+    // Simulates a service that has run for a while: the queues are empty and the key that signs continuations is cached.
     const [range] = examples.get('Retrieving') ?? [];
     if (range) await ask(product, tokens.hr, range);
     await sleep(SETTLE_MS);

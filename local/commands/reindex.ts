@@ -12,7 +12,7 @@ interface Options extends TargetOptions {
 const program = createTargetCommand(
   'Adds the rows that were stored before an index was declared to that index. Writes may continue.',
 )
-  .argument('<entity>', 'the name of the entity, such as employees')
+  .argument('<entity>', 'the name of the entity, such as employees in the example pack')
   .argument('<index>', 'the name of the index in the declaration')
   .option('--clean-up', 'delete the rows of an index that is no longer declared')
   .option('--rate <number>', 'average storage transactions per second', toRate, 200)

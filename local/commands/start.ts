@@ -41,7 +41,7 @@ async function start(options: Options): Promise<void> {
   const asking = new AbortController();
   const { signal } = asking;
   const asked = once(signal, 'abort').then(() => undefined);
-  // A second signal changes nothing: acknowledged data must still be written.
+  // A second signal is ignored: acknowledged data must still be written.
   for (const name of ['SIGINT', 'SIGTERM'] as const) process.on(name, () => asking.abort());
   watchNpm(() => asking.abort());
 

@@ -28,7 +28,7 @@ const program = createCommand('Prints a token for the running instance, valid fo
   });
 await run(program);
 
-/** A repeated option adds to the roles before it. */
+/** A repeated option adds its roles to the earlier ones. */
 function parseRoles(text: string, before: readonly string[] = []): string[] {
   const roles = text.split(',').map((name) => deployedApp.model.roles.find((role) => role === name.trim()));
   if (roles.some((role) => role === undefined))

@@ -12,7 +12,7 @@ interface Options extends TargetOptions {
 const program = createTargetCommand(
   'Compares the stored rows of an entity with its indexes, copies, lists, counts and blobs.',
 )
-  .argument('<entity>', 'the name of the entity, such as employees')
+  .argument('<entity>', 'the name of the entity, such as employees in the example pack')
   .option('--repair', 'repair the differences')
   .option('--rate <number>', 'average storage transactions per second', toRate, 200)
   .action(verify);

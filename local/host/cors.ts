@@ -20,7 +20,7 @@ export function handleCors(
     if (isPreflight) response.setHeader('access-control-allow-methods', asked);
     if (isPreflight && askedHeaders) response.setHeader('access-control-allow-headers', askedHeaders);
   }
-  // Also for an origin that is not allowed: the browser blocks the page because the headers are missing.
+  // A preflight of another origin also gets 204. The browser then blocks the page because the headers are missing.
   if (isPreflight) response.writeHead(204).end();
   return isPreflight;
 }

@@ -2,20 +2,20 @@ import { registerHooks } from 'node:module';
 import { type LogLevel, writeLog } from './log.ts';
 
 /**
- * The module `@azure/functions-core`, through which the library `@azure/functions` talks to its host. It is not on npm:
- * the host provides it at run time. Its state belongs to the process, as the library itself asks for it only once.
+ * The module `@azure/functions-core`, through which the library `@azure/functions` talks to its host. It is not on npm: the
+ * host provides it at run time. Its state belongs to the process, because the library requests the module only once.
  */
 
 export interface FunctionMetadata {
   readonly name: string;
-  /** The trigger's key carries a hash; `$return` is the http output. */
+  /** The name of the trigger ends in a hash; `$return` is the HTTP output. */
   readonly bindings: Readonly<Record<string, Readonly<Record<string, unknown>>>>;
 }
 
-/** Typed as loosely as the library calls it: the arguments depend on the trigger. */
+/** Typed as loosely as the library calls it, because the arguments depend on the trigger. */
 export type Handler = (...args: unknown[]) => unknown;
 
-/** A value that the library and its host exchange; the name of its one property is its type. */
+/** A value that the library and its host exchange. The name of its only property is its type. */
 export interface TypedData {
   readonly string?: string;
   readonly json?: string;
@@ -84,7 +84,7 @@ export function registerFunction(metadata: FunctionMetadata, handler: Handler): 
 
 export function registerHook(name: string, hook: Hook): Disposable {
   const known = HOOK_NAMES.find((candidate) => candidate === name);
-  // The library reports an error with this flag as a host version that is too old.
+  // With this flag, the library reports that the host version is too old.
   if (!known) throw Object.assign(new RangeError(`Unknown hook ${name}.`), { isAzureFunctionsSystemError: true });
   hooks[known].push(hook);
   return new Disposable(() => void hooks[known].splice(hooks[known].indexOf(hook), 1));
@@ -103,7 +103,7 @@ export function log(level: LogLevel, _category: string, message: string) {
   writeLog(level, 'host', message);
 }
 
-/** Runs the hooks one after another, as each may change what the next one sees. */
+/** Runs the hooks one after another, because each may change the input of the next one. */
 export async function runHooks(name: HookName, context: object) {
   for (const hook of hooks[name]) await hook(context);
 }
@@ -118,7 +118,7 @@ export function provideFunctionsCore() {
   });
 }
 
-/** Removes everything that the app has registered, so that the app can be loaded again. */
+/** Removes all registrations, so that the app can be loaded again. */
 export function resetFunctions() {
   functions.length = 0;
   for (const name of HOOK_NAMES) hooks[name].length = 0;

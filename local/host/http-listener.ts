@@ -40,7 +40,7 @@ export interface HttpListenerOptions {
   readonly origins: readonly string[];
   /** The key that the admin route and every function whose `authLevel` is not `anonymous` require. */
   readonly key: string;
-  /** Starts a timer function. Returns false if there is none of this name. */
+  /** Starts a timer function. Returns false if no timer has this name. */
   readonly runTimer: (name: string) => boolean;
 }
 
@@ -154,7 +154,7 @@ function findFunction(routed: readonly RoutedFunction[], path: string, method: s
   return undefined;
 }
 
-/** The shape the library wants; several values of one name become one, joined by commas, as in the real host. */
+/** The shape that the library expects. Like the real host, it joins several values of one name with commas. */
 function toNullable(entries: readonly (readonly [string, string | string[] | undefined])[]) {
   return Object.fromEntries(entries.map(([key, value]) => [key, { value: String(value ?? '') }]));
 }

@@ -4,7 +4,7 @@ import { Readable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
 import { decodePath, encodePath } from './route.ts';
 
-/** The limits of the real host: those of Kestrel, and its own for a body. */
+/** The limits of the real host: Kestrel's, and the host's own limit for a body. */
 const MAX_REQUEST_LINE_BYTES = 8_192;
 const MAX_HEADER_LINES = 100;
 const MAX_HEADERS_BYTES = 32_768;
@@ -13,12 +13,12 @@ export const MAX_BODY_BYTES = 104_857_600;
 const HOST = /^(?:[\w.-]+|\[[\da-f:.]+\])(?::\d{1,5})?$/i;
 const BODY_READERS = ['arrayBuffer', 'blob', 'formData', 'json', 'text'] as const;
 
-/** What precedes a request's body. */
+/** The parts of a request before its body. */
 export interface RequestHead {
-  /** Decoded once, `%2F` apart. */
+  /** Decoded once, except `%2F`. */
   readonly path: string;
   readonly url: URL;
-  /** By lower-case name; repeated headers are joined by commas, `authorization` too. */
+  /** By lower-case name. Repeated headers, even `authorization`, are joined with commas. */
   readonly headers: Readonly<Record<string, string>>;
 }
 
@@ -59,8 +59,8 @@ function readHeaders(rawHeaders: readonly string[]): Record<string, string> | un
 
 /**
  * Lets a function read the body on demand, after it has checked the token and the declared length. The real host reads each
- * body before the call; here any web page that can reach this machine could then make this process hold a hundred megabytes
- * for each request. A body of undeclared length is empty, as under the real host.
+ * body before the call. Here, any web page that can reach this machine could then make this process hold a hundred
+ * megabytes per request. A body of undeclared length is empty, as under the real host.
  */
 export function deferBody(request: IncomingMessage): (inputs: readonly unknown[]) => void {
   const { method = '', headers } = request;

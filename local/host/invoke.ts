@@ -14,7 +14,7 @@ export interface InvocationInput {
 
 /** The functions of the currently loaded app, by name. */
 let loaded: Promise<ReadonlyMap<string, HostedFunction>> = Promise.resolve(new Map());
-/** Each rejects one invocation in progress. */
+/** One function for each invocation in progress, which rejects the invocation. */
 const underWay = new Set<(error: Error) => void>();
 
 /**
@@ -30,7 +30,7 @@ export async function restartApp(load: () => Promise<readonly HostedFunction[]>)
 /** Runs a function of the currently loaded app once. Logs a failure and throws it. */
 export async function invoke(target: HostedFunction, input: InvocationInput) {
   const { promise: ended, reject } = Promise.withResolvers<never>();
-  // It may reject before anything waits for it.
+  // The promise may be rejected before it is awaited.
   ended.catch(() => undefined);
   underWay.add(reject);
   try {

@@ -23,7 +23,7 @@ async function main() {
   const { folder, port, origins, state } = readArguments();
   const key = takeKey();
   const settings = await readHostSettings(folder);
-  // Stack traces then have the lines of the sources, if the app has a source map.
+  // Stack traces then show the lines of the sources, if the app has a source map.
   process.setSourceMapsEnabled(true);
   // The library imports the core once, so the hook must exist before the app imports the library.
   provideFunctionsCore();
@@ -36,7 +36,7 @@ async function main() {
   };
   const functions = await load();
 
-  // Listen first: if the port is in use, no message may have been received and no timer run.
+  // Listen first: if the port is in use, the host must not receive messages or run timers.
   const timers: TimerListener[] = [];
   const http = await startHttpListener(selectByTrigger(functions, 'httpTrigger'), {
     port,

@@ -68,7 +68,7 @@ export function startQueueListener(target: HostedFunction<QueueTrigger>, setting
       return receivedMessageItems;
     } catch (error) {
       const trouble = readErrorCode(error);
-      // Storage that is unavailable is logged once, not at every poll.
+      // Logs unavailable storage once, not at every poll.
       if (trouble !== 'QueueNotFound' && trouble !== lastTrouble)
         writeLog('warning', target.name, `cannot read the queue ${queueName}: ${formatError(error)}`);
       lastTrouble = trouble;
@@ -157,7 +157,7 @@ export function startQueueListener(target: HostedFunction<QueueTrigger>, setting
       const retryOptions = { maxTries: 3, maxRetryDelayInMs: 1000 };
       return QueueServiceClient.fromConnectionString(process.env[connection] ?? '', { retryOptions });
     } catch {
-      // The SDK's reason is left out: it may contain the value of the variable.
+      // Omits the SDK's reason, which may contain the value of the variable.
       throw new Error(
         `The function ${name} needs the environment variable ${connection}: a storage connection string.`,
       );

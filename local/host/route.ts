@@ -28,12 +28,12 @@ export function compileRoute(template: string): Route {
   };
 }
 
-/** Encodes a decoded path as ASP.NET does for the URL that a function is given: `%2B` has become `+`, `%2F` is kept. */
+/** Encodes a decoded path as ASP.NET does in the URL that a function receives: `%2B` has become `+`, `%2F` is kept. */
 export function encodePath(path: string): string {
   return path.replace(/%(?![\da-f]{2})|[^\w.~!$&'()*+,;=:@/%-]/giu, encodeURIComponent);
 }
 
-/** Decodes a path once, as ASP.NET does: `%2F` stays as it is, and so does what is not UTF-8. */
+/** Decodes a path once, as ASP.NET does. `%2F` and invalid UTF-8 stay unchanged. */
 export function decodePath(path: string): string {
   return path.replace(/(?:%[\da-f]{2})+/gi, (run) => {
     try {

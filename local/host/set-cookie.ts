@@ -2,7 +2,7 @@ interface Nullable<T> {
   readonly value?: T;
 }
 
-/** A cookie as the library hands it to the host. */
+/** A cookie in the form of the library. */
 export interface CoreCookie {
   readonly name: string;
   readonly value: string;

@@ -8,7 +8,7 @@ import type { TimerState, TimerStatus } from './timer-state.ts';
 
 /** The limit of setTimeout: 31 bits. */
 const LONGEST_SLEEP_MS = 2 ** 31 - 1;
-/** The real host keeps no status of a shorter schedule. */
+/** The real host keeps no status for more frequent schedules. */
 const MONITORED_FROM_MS = MINUTE_MS;
 
 export interface TimerListener {
@@ -20,9 +20,9 @@ export interface TimerListener {
 }
 
 /**
- * Runs a function on its schedule, in UTC, one run at a time. The next time is counted from the start of a run: after a run that
- * lasts beyond it, the next run begins immediately. A run that was missed while the host was stopped begins at the
- * start, as past due; the real host does not do so for schedules of less than a minute.
+ * Runs a function on its schedule, in UTC, one run at a time. The next time is counted from the start of a run. If a run
+ * lasts longer than that, the next run starts immediately. A run that was missed while the host was stopped starts with the
+ * host, as past due; the real host does so only for schedules of at least a minute.
  */
 export function startTimerListener(target: HostedFunction<TimerTrigger>, state: TimerState): TimerListener {
   const nextAfter = compileSchedule(target);
@@ -45,7 +45,7 @@ export function startTimerListener(target: HostedFunction<TimerTrigger>, state: 
     const { last, since } = status;
     const ScheduleStatus = last ? { Last: last, Next: nextAfter(last), LastUpdated: since } : null;
     const info = { Schedule: { AdjustForDST: true }, ScheduleStatus, IsPastDue: isPastDue };
-    // The invocation has logged its failure; the schedule goes on.
+    // The invocation has logged its failure. The schedule continues.
     await invoke(target, { data: { json: JSON.stringify(info) } }).catch(() => undefined);
     keep({ last: started, since: new Date() });
   }
@@ -79,7 +79,7 @@ export function startTimerListener(target: HostedFunction<TimerTrigger>, state: 
   };
 }
 
-/** NCrontab of 5 or 6 fields, whose days of month and of week must both hold, or a TimeSpan between runs. */
+/** NCrontab with 5 or 6 fields, whose day of month and day of week must both match, or a TimeSpan between runs. */
 function compileSchedule({ name, trigger: { schedule } }: HostedFunction<TimerTrigger>): (from: Date) => Date {
   const interval = parseTimeSpan(schedule);
   if (interval) return (from) => new Date(from.getTime() + interval);

@@ -1,7 +1,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { z } from 'zod';
 
-/** When a timer ran last, and since when it has been known; the rest follows from its schedule. */
+/** The last run of a timer, and the time since which the timer is known. The schedule determines the rest. */
 const TimerStatus = z.object({ last: z.coerce.date().optional(), since: z.coerce.date() });
 export type TimerStatus = z.infer<typeof TimerStatus>;
 const Statuses = z.record(z.string(), TimerStatus);

@@ -26,21 +26,20 @@ export interface Azurite {
   readonly endpoints: Readonly<Record<Lowercase<Service>, string>>;
   connectionString(account?: string): string;
   /**
-   * Asks Azurite to write its data and exit; SIGKILL would lose up to five seconds of acknowledged writes. Throws
-   * if the data could not be written.
+   * Asks Azurite to write its data and exit. SIGKILL would lose up to five seconds of acknowledged writes. Throws if the
+   * data could not be written.
    */
   stop(): Promise<void>;
 }
 
-/** Where each service listens; 0 for any free port. */
+/** The port of each service; 0 for any free port. */
 export type EmulatorPorts = Readonly<Record<Lowercase<Service>, number>>;
 
 export interface AzuriteOptions {
-  /** Where the services listen; free ports unless given. */
+  /** The ports of the services. Default: free ports. */
   readonly ports?: EmulatorPorts;
-  /** Where the data is kept. */
   readonly folder: string;
-  /** The accounts to serve; the first is the default one. None may have the published key, which any web page could use. */
+  /** The accounts to serve; the first is the default. None may have the published key, which any web page could use. */
   readonly accounts: readonly [Account, ...Account[]];
 }
 

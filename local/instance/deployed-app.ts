@@ -7,7 +7,7 @@ export interface LocalApp {
   readonly model: Model;
   /** The folder of `host.json`, `package.json` and the built `main`. */
   readonly folder: string;
-  /** Where the packs are, each in a folder; undefined for an app without packs. */
+  /** The folder of the packs, each in its own folder. Undefined for an app without packs. */
   readonly packs: string | undefined;
 }
 

@@ -6,8 +6,8 @@ const SQLITE_BUSY = 5;
 
 /**
  * Locks a folder for this process. Returns a function that releases the lock, or undefined if another process holds it.
- * SQLite's lock on an empty file is a lock of the operating system, which releases it when the process ends, even by
- * SIGKILL. So a lock is never stale, and no process id has to be checked that another process may have reused.
+ * SQLite's lock on an empty file is an operating system lock, which ends with the process, even after SIGKILL. So a lock is
+ * never stale. A file with a process id would not do, because ids are reused.
  */
 export function lockFolder(folder: string): (() => void) | undefined {
   const database = new DatabaseSync(join(folder, FILE));

@@ -22,9 +22,12 @@ export interface FunctionsHostOptions {
   readonly settings: Readonly<Record<string, string>>;
   /** Origins of web pages that may call the API; `*` for any. */
   readonly cors?: readonly string[] | undefined;
-  /** The file in which the local host keeps the last run of each timer, to make up for missed runs; the real host uses storage. */
+  /**
+   * The file in which the local host keeps the last run of each timer, to make up for missed runs. The real host uses
+   * storage.
+   */
   readonly state?: string | undefined;
-  /** Requires Core Tools; by default they are used if they are installed. */
+  /** True requires Core Tools, false forbids them. By default they are used if installed. */
   readonly func?: boolean | undefined;
   /** Receives each line that the host logs. */
   readonly log: (line: string) => void;
@@ -38,7 +41,7 @@ export async function startFunctionsHost(options: FunctionsHostOptions): Promise
   const isCoreTools = func === true || (func === undefined && hasCoreTools());
   if (func && !hasCoreTools())
     throw new Error('Cannot use --func: Azure Functions Core Tools are not installed (no func on the PATH).');
-  // local/host chooses a free port itself and reports it: a port found here could be in use by the time the host listens.
+  // local/host chooses a free port itself and reports it: a port that is free now may be in use when the host listens.
   let listening = isCoreTools ? await requireFreePort(port) : undefined;
   const args = ['--port', String(listening ?? port), ...(cors.length > 0 ? ['--cors', cors.join(',')] : [])];
   const spawned = { cwd: app, env: { FUNCTIONS_WORKER_RUNTIME: 'node', ...settings } };

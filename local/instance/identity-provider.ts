@@ -31,7 +31,7 @@ export interface IdentityProviderOptions {
   readonly port?: number;
 }
 
-/** An identity provider for development, on 127.0.0.1 only: it publishes the key with which `signToken` signs. */
+/** An identity provider for development, on 127.0.0.1 only. It publishes the public key of `signToken`. */
 export async function startIdentityProvider(options: IdentityProviderOptions): Promise<LocalIdentityProvider> {
   const { folder, port = 0 } = options;
   const { kty, n, e, kid } = await readSigningKey(folder);
@@ -52,7 +52,7 @@ export async function startIdentityProvider(options: IdentityProviderOptions): P
       jwks_uri: jwksUri,
       id_token_signing_alg_values_supported: [ALGORITHM],
     },
-    // Only the public fields: the file has the private key too.
+    // Only the public fields: the file also contains the private key.
     '/.well-known/jwks.json': { keys: [{ kty, n, e, kid, alg: ALGORITHM, use: 'sig' }] },
   };
   return {

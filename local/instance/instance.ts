@@ -5,7 +5,7 @@ import { readJsonFile } from './json-file.ts';
 
 const FILE = 'instance.json';
 
-/** The addresses of a running instance; its data folder has them while it runs. */
+/** The addresses of a running instance, stored in its data folder while it runs. */
 const Instance = z.object({
   url: z.url(),
   issuer: z.url(),
@@ -22,12 +22,12 @@ export type Instance = z.infer<typeof Instance>;
 export async function writeInstance(folder: string, instance: Instance): Promise<void> {
   await mkdir(folder, { recursive: true });
   const file = join(folder, FILE);
-  // A process that waits for the file must not read half of it.
+  // Other processes wait for the file and must not read a part of it.
   await writeFile(`${file}.new`, JSON.stringify(instance, null, 2));
   await rename(`${file}.new`, file);
 }
 
-/** Returns undefined if no instance is running. The process is checked too, since a killed instance leaves its file behind. */
+/** Returns undefined if no instance is running. Also checks the process, because a killed instance leaves its file behind. */
 export async function readInstance(folder: string): Promise<Instance | undefined> {
   const file = join(folder, FILE);
   const instance = await readJsonFile(

@@ -1,7 +1,10 @@
 import { readFile } from 'node:fs/promises';
 import type { z } from 'zod';
 
-/** Reads a JSON file that a schema describes; undefined if there is no file. Throws for any other content; `unusable` completes the sentence that starts with the file name. */
+/**
+ * Reads a JSON file and validates it. Undefined if the file is missing. Throws for invalid content; `unusable` completes
+ * the sentence that starts with the file name.
+ */
 export async function readJsonFile<Schema extends z.ZodType>(
   file: string,
   schema: Schema,

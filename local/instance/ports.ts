@@ -10,7 +10,7 @@ const FREE_WITHIN_MS = 5_000;
 const LOOK_AGAIN_AFTER_MS = 100;
 
 const port = z.int().min(1).max(65_535);
-/** The ports of a data folder's last start: tokens, grants and connection strings contain them. */
+/** The ports of a data folder's last start. They are kept because tokens, grants and connection strings contain them. */
 const Ports = z.object({ api: port, identity: port, blob: port, queue: port, table: port });
 export type Ports = z.infer<typeof Ports>;
 
@@ -39,8 +39,8 @@ export async function isFree(wanted: number): Promise<boolean> {
 }
 
 /**
- * Returns the port if it is free, else 0, which means any free port. Waits up to five seconds for a remembered port:
- * after a crash, the processes of the last start may still be ending.
+ * Returns the port if it is free, otherwise 0, which stands for any free port. Waits up to five seconds for a remembered
+ * port: after a crash, processes of the last start may still be ending.
  */
 export async function choosePort(
   wanted: number,

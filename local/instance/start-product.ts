@@ -21,9 +21,8 @@ import { makePrivate, readSecrets } from './secrets.ts';
 export interface ProductOptions {
   /** The app to run; the app of this repository by default. */
   readonly app?: LocalApp | undefined;
-  /** Where the API listens; 0 for any free port. Default: the port of the last start, or 7071. */
+  /** The port of the API; 0 for any free port. Default: the port of the last start, or 7071. */
   readonly port?: number | undefined;
-  /** The data folder. */
   readonly data: string;
   /** Origins of web pages that may use the API and storage; `*` for any. Default: none, as in Azure. */
   readonly cors?: readonly string[] | undefined;
@@ -59,14 +58,14 @@ const PART_NAMES: Readonly<Record<keyof Ports, string>> = {
   identity: 'identity provider',
 };
 
-/** Runs the whole product on this machine. If the start fails, everything that was started is stopped, and one sentence is thrown. */
+/** Runs the whole product on this machine. If the start fails, stops every started part and throws one sentence. */
 export async function startProduct(options: ProductOptions): Promise<Product> {
   const { app = deployedApp, data, cors = [], func, log = () => undefined, signal } = options;
   if (!(await isBuilt(app))) throw new Error('The app is not built: run npm run build first.');
   await makeWritable(data);
   const release = await lockData(data);
   const stops: (() => Promise<void>)[] = [];
-  // Stops the parts in the reverse order of their starts, and only once.
+  // Stops the parts once, in the reverse order of their starts.
   let stopped: Promise<void> | undefined;
   const stop = () => {
     stopped ??= (async () => {
@@ -189,7 +188,7 @@ async function isBuilt({ folder }: LocalApp): Promise<boolean> {
 async function lockData(data: string): Promise<() => void> {
   const release = lockFolder(data);
   if (release) {
-    // A killed instance leaves this file behind, and another process may have its process id by now.
+    // A killed instance leaves this file behind, and its process id may already belong to another process.
     await removeInstance(data);
     return release;
   }
@@ -240,7 +239,7 @@ async function waitUntilHealthy(host: FunctionsHost, signal: AbortSignal | undef
   throw new Error(`The functions host was not ready within ${READY_WITHIN_MS / 1000} s.`);
 }
 
-/** True if the app refuses to serve until a setting or the model is changed, so that waiting is pointless. */
+/** True if the app refuses to serve until a setting or the model is changed. Waiting is then pointless. */
 async function isRefused(health: Response): Promise<boolean> {
   const body: unknown = await health.json().catch(() => undefined);
   return typeof body === 'object' && body !== null && Object.values(body).includes('refused');

@@ -10,13 +10,13 @@ const ENTRY = 'every-function';
 export interface BuildOptions {
   /** The module that registers the functions; every file of functions/ by default. */
   readonly entry?: string | undefined;
-  /** Where `app.js` is written. */
+  /** The folder for `app.js`. */
   readonly folder: string;
 }
 
 /**
- * Bundles an app, with everything that it imports, into one `app.js`. A cold start reads one file instead of hundreds, and
- * nothing has to be installed beside it.
+ * Bundles an app and everything that it imports into one `app.js`. A cold start reads one file instead of hundreds, and no
+ * packages have to be installed.
  */
 export async function buildApp({ entry = ENTRY, folder }: BuildOptions): Promise<void> {
   const bundle = await rolldown({
@@ -31,14 +31,14 @@ export async function buildApp({ entry = ENTRY, folder }: BuildOptions): Promise
       if (level === 'warn') throw new Error(message);
     },
   });
-  // Not minified: that would not load faster, and stack traces would lose their names and lines.
+  // Not minified: it would not load faster, and stack traces would lose names and lines.
   await bundle.write({
     dir: folder,
     entryFileNames: '[name].js',
     format: 'esm',
     codeSplitting: false,
     sourcemap: true,
-    // The map loads faster without the text of the sources, which it refers to by path.
+    // The map loads faster without the sources, to which it refers by path.
     sourcemapExcludeSources: true,
   });
   await bundle.close();

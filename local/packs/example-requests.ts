@@ -6,7 +6,7 @@ import { createRoutes } from '../../lib/http/routes.ts';
 import { addDerived, makeExampleValues } from './example-values.ts';
 import type { SampleRequest } from './samples.ts';
 
-/** Requests that show what can be done with an entity, and the token that they need. */
+/** Requests that show the use of an entity, and the roles and claim that they need. */
 export interface Examples {
   readonly roles: readonly string[];
   /** The claim that makes the example entity the caller's own, if the model declares one. */
@@ -22,11 +22,11 @@ export interface ExampleRequest {
 }
 
 /**
- * Requests for the first entity of the sample data. Without sample data, values are made from the schemas, for the entity that
- * allows the most requests, the first of which creates it. Returns undefined if no entity allows any.
+ * Requests for the first entity of the sample data. Without sample data, generates values from the schemas for the entity
+ * that allows the most requests; the first request creates it. Returns undefined if no entity allows any.
  */
 export function makeExampleRequests(model: Model, samples: readonly SampleRequest[]): Examples | undefined {
-  // A child needs a parent that exists.
+  // A child needs an existing parent.
   const storable = model.list.filter(({ series, childOf }) => !series && !childOf);
   for (const { method, path, body } of samples) {
     const entity = storable.find(({ name }) => method === 'POST' && name === path);
@@ -75,7 +75,7 @@ function findOwnClaim({ access: { own }, indexes }: Entity, values: Values): Exa
   return values[field] === undefined ? undefined : { name: own.claim, value: String(values[field]) };
 }
 
-/** The path of a route for these values; undefined if they lack a part of it. A list stands for its first element. */
+/** The path of a route with these values. Undefined if a value is missing. The first element stands for a list. */
 function fillPath(route: Route | undefined, values: Values): string | undefined {
   if (!route) return undefined;
   const parts = route.path.split('/').map((part) => {

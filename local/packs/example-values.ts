@@ -4,7 +4,7 @@ import type { Entity } from '../../lib/define/entity.ts';
 import { writableSchema } from '../../lib/define/validate/validation.ts';
 import type { Values } from '../../lib/define/values.ts';
 
-/** The parts of JSON Schema that example values are made from. */
+/** The parts of JSON Schema that the generator reads. */
 const JsonSchema = z.object({
   type: z.string().optional(),
   const: z.unknown().optional(),
@@ -41,12 +41,12 @@ const BY_FORMAT: Readonly<Record<string, string>> = {
   ipv4: '192.0.2.1',
   uri: 'https://example.com/',
 };
-/** Makes the same values at every start. */
+/** A constant seed gives the same values at every start. */
 const SEED = 1;
 
 /**
- * Values with which one of these entities can be created: the required fields, those of the key and those that indexes
- * read. Returns undefined if none can be made from the schema, as for a check that is code.
+ * Values that create one of these entities: required fields, key fields and the fields of indexes. Returns undefined if the
+ * schema does not describe valid values, for example because code checks them.
  */
 export function makeExampleValues(entity: Entity): Values | undefined {
   const schema = entity.union ?? writableSchema(entity);
@@ -57,7 +57,6 @@ export function makeExampleValues(entity: Entity): Values | undefined {
   return parsed.success ? z.record(z.string(), z.unknown()).parse(parsed.data) : undefined;
 }
 
-/** Adds the derived fields to the values. */
 export function addDerived({ derived }: Entity, values: Values): Values {
   return {
     ...values,

@@ -6,10 +6,7 @@ import { readSamples, type SampleRequest } from './samples.ts';
 const MARKER = 'sample-loaded';
 const CONCURRENCY = 8;
 
-/**
- * Loads the packs' sample data through the API at the first start on a data folder, and never again. Returns whether the
- * folder has been filled now.
- */
+/** Loads the packs' sample data through the API at the first start on a data folder. Returns true if it has loaded them now. */
 export async function loadSamples({
   folder,
   url,
@@ -28,7 +25,7 @@ export async function loadSamples({
       headers: { authorization: `Bearer ${token}`, ...(isBytes ? {} : { 'content-type': 'application/json' }) },
       body: isBytes ? body : JSON.stringify(body),
     });
-    // 409: an earlier start was interrupted after it had created this.
+    // 409: an earlier start created this entity before it was interrupted.
     if (!response.ok && response.status !== 409)
       throw new Error(`The sample data could not be loaded: ${method} ${path} returned ${response.status}.`);
   };

@@ -14,10 +14,10 @@ const Example = z.object({
 export type Example = z.infer<typeof Example>;
 
 const ByPattern = z.record(z.string(), z.array(Example));
-/** What `pattern-examples.ts` of a pack exports. */
+/** The exports of a pack's `pattern-examples.ts`. */
 const ExamplesModule = z.object({ patternExamples: ByPattern });
 
-/** Returns the examples of every pack, and those that need no entity, by pattern name. */
+/** Returns the examples of every pack, and those without an entity, by pattern name. */
 export async function readPatternExamples(now: number): Promise<Map<string, Example[]>> {
   const modules = await importFromPacks('pattern-examples.ts');
   const examples = new Map(Object.entries(ByPattern.parse(makeGeneralExamples(now))));

@@ -13,7 +13,7 @@ export async function listPacks(root: string): Promise<string[]> {
   return packs;
 }
 
-/** Deletes the folder and the line of each pack, and the links of the documentation to its files. */
+/** Deletes each pack's folder and its line in the model, and removes links from the documentation to its files. */
 export async function removePacks(root: string, packs: readonly string[]): Promise<void> {
   const list = join(root, 'lib', 'model', 'entities.ts');
   const lines = (await readFile(list, 'utf8')).split('\n');

@@ -6,20 +6,20 @@ import { importFromPacks } from './pack-modules.ts';
 const SampleRequest = z.object({
   method: z.enum(['POST', 'PATCH', 'PUT']),
   path: z.string(),
-  /** Bytes are sent as they are, anything else as JSON. */
+  /** Bytes are sent unchanged, other values as JSON. */
   body: z.union([z.instanceof(Uint8Array<ArrayBuffer>), z.record(z.string(), z.unknown())]),
 });
 export type SampleRequest = z.infer<typeof SampleRequest>;
 
-/** What `sample.ts` of a pack exports. */
+/** The exports of a pack's `sample.ts`. */
 const SampleModule = z.object({
   sampleRequests: z.custom<(now: number) => unknown>((value) => value instanceof Function),
 });
 const Steps = z.array(z.array(SampleRequest));
 
 /**
- * The sample data of every pack, in steps: the requests of one step may run concurrently, and each step needs those before
- * it. Requests for entities that the model does not have are left out.
+ * The sample data of every pack, in steps. The requests of one step may run concurrently; each step needs the earlier ones.
+ * Requests for entities that are not in the model are omitted.
  */
 export async function readSamples(now: number): Promise<SampleRequest[][]> {
   const modules = await importFromPacks('sample.ts');

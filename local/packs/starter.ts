@@ -1,11 +1,11 @@
-/** Each function returns the text of a file that `npm run init` writes in place of the examples. */
+/** Each function returns the text of a file that `npm run init` writes instead of the examples. */
 
 export function formatEntityFile(name: string): string {
   return `import { z } from 'zod';
 import { defineEntity } from '../define/define-entity.ts';
 import { interPartitionIndex } from '../define/indexes.ts';
 
-/** Your first entity: change it, or copy it for the next one. docs/declare-an-entity.md explains every part. */
+/** Your first entity. Change it, or copy it for the next one: docs/declare-an-entity.md explains every part. */
 export const ${name} = defineEntity('${name}', {
   schema: z.object({
     owner: z.string().min(1).max(100),
@@ -18,7 +18,7 @@ export const ${name} = defineEntity('${name}', {
   indexes: {
     title: interPartitionIndex({ table: '${name}bytitle', partition: '{title}', row: '{owner}_{id}' }),
   },
-  access: { read: ['reader', 'hr'], write: ['hr'] },
+  access: { read: ['reader', 'editor'], write: ['editor'] },
 });
 `;
 }
@@ -33,7 +33,7 @@ test('the model has ${name}', () => {
 `;
 }
 
-/** Adds the line of an entity to the list of entities, as the first. */
+/** Adds the line of an entity at the beginning of the list of entities. */
 export function addEntity(list: string, name: string): string {
   const [comment, ...lines] = list.split('\n');
   return [comment, `export { ${name} } from './${name}.ts';`, ...lines].join('\n');
@@ -42,7 +42,7 @@ export function addEntity(list: string, name: string): string {
 export function formatReadmeFile(name: string): string {
   return `# A Rowkey app
 
-What is stored is declared in [lib/model](lib/model): so far [${name}](lib/model/${name}.ts). Keys, indexes, routes, validation, OpenAPI, tables and queues follow
+[lib/model](lib/model) declares the entities, at first only [${name}](lib/model/${name}.ts). Keys, indexes, routes, validation, OpenAPI, tables and queues follow
 from the declaration. [docs](docs/README.md) has the rest.
 
 \`\`\`sh
@@ -66,7 +66,7 @@ import * as entities from './entities.ts';
 
 /** The model of this app: its routes, tables and description follow from it. */
 export const model = defineModel({
-  roles: ['reader', 'hr', 'operator'],
+  roles: ['reader', 'editor', 'operator'],
   operatorRole: 'operator',
   entities: Object.values(entities).flat(),
 });

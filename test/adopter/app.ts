@@ -17,10 +17,10 @@ const vehicles = defineEntity('vehicles', {
   indexes: {
     plate: interPartitionIndex({ table: 'vehiclesbyplate', partition: '{plate#}', row: '{plate}', unique: true }),
   },
-  access: { read: ['reader'], write: ['hr'] },
+  access: { read: ['reader'], write: ['editor'] },
 });
 
-const model = defineModel({ roles: ['reader', 'hr', 'operator'], operatorRole: 'operator', entities: [vehicles] });
+const model = defineModel({ roles: ['reader', 'editor', 'operator'], operatorRole: 'operator', entities: [vehicles] });
 export const rowkey = createRowkey({ model, ...fromEnvironment(process.env) });
 registerFunctions(app, rowkey);
 

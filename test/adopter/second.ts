@@ -9,9 +9,9 @@ const depots = defineEntity('depots', {
   schema: z.object({ region: z.string(), depot: z.string(), places: z.int32() }),
   table: 'depots',
   key: { partition: '{region}', row: '{depot}' },
-  access: { read: ['reader'], write: ['hr'] },
+  access: { read: ['reader'], write: ['editor'] },
 });
-const model = defineModel({ roles: ['reader', 'hr'], operatorRole: 'hr', entities: [depots] });
+const model = defineModel({ roles: ['reader', 'editor'], operatorRole: 'editor', entities: [depots] });
 const second = createRowkey({ model, storage: { connectionString }, auth });
 
 await rowkey.provision();

@@ -3,8 +3,8 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 /**
- * Reads the Bicep files by their layout: one property a line, two spaces a level. Values stay as they are written: `'TLS1_2'`
- * with its quotes, `false` without. Syntax, names and types are the compiler's part (compiles.test.ts).
+ * Reads the Bicep files by their layout: one property a line, two spaces a level. Values stay unparsed: `'TLS1_2'` with its
+ * quotes, `false` without. The compiler checks syntax, names and types (compiles.test.ts).
  */
 
 export const INFRA = fileURLToPath(new URL('../../infra', import.meta.url));
@@ -22,7 +22,7 @@ export interface Declaration {
   readonly type: string;
   readonly version: string;
   readonly isExisting: boolean;
-  /** The list that a `for` goes through. */
+  /** The list of a `for`. */
   readonly list: string | undefined;
   /** The declaration without comments. */
   readonly text: string;

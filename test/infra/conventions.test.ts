@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { declarations, INFRA, sources, theDeclaration, theResource, valueAt } from './bicep.ts';
 
-/** Rules that neither the compiler nor the security rules have. */
+/** Rules that neither the compiler nor security.test.ts checks. */
 
 const deployed = declarations.filter(({ kind, isExisting }) => kind === 'resource' && !isExisting);
 
@@ -60,7 +60,7 @@ describe('the function app', () => {
     expect(before).toEqual(parts.map((_, index) => parts[index - 1] && `[${parts[index - 1]?.name}]`));
   });
 
-  // The service has been known to reject these resources without a location, which their type does not document.
+  // The service sometimes rejects these resources without a location, although their type does not require one.
   test('gives a location to its publishing credentials', () => {
     const policies = deployed.filter(({ type }) => type === 'Microsoft.Web/sites/basicPublishingCredentialsPolicies');
     expect(policies.map((policy) => valueAt(policy, 'location'))).toEqual(['location', 'location']);

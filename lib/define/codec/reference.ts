@@ -19,7 +19,7 @@ export interface InBlob {
 export interface AttachmentDeclaration {
   readonly container: string;
   readonly maxBytes: number;
-  /** Types that can be recognised by their first bytes. */
+  /** Types that can be recognized by their first bytes. */
   readonly types: readonly string[];
 }
 

@@ -6,7 +6,7 @@ export interface SystemProperties {
   /** The name of the row's entity and the version of its declaration (heterogeneous entity types pattern). */
   readonly EntityType: string;
   readonly EntityVersion: number;
-  /** The last write of the row. A writer recognises its own row by it when the reply is lost. */
+  /** The last write of the row. A writer recognizes its own row by it when the reply is lost. */
   readonly WriteId: string;
   /** The id of one life of an entity, from its creation through moves, to tell it from a later entity under the same key. */
   readonly Incarnation: string;

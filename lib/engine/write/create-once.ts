@@ -9,7 +9,7 @@ import { createEntity, type Stored } from './entity-store.ts';
 
 /**
  * Creates an entity once for a request that may be repeated; `id` identifies the request. If the body has the whole key, an
- * earlier attempt is recognised by the entity itself. If a part of the key is generated (an instant, an id), that part is
+ * earlier attempt is recognized by the entity itself. If a part of the key is generated (an instant, an id), that part is
  * recorded first, so that a repetition within a day uses the same key. Throws as `createEntity` does.
  */
 export async function createOnce(

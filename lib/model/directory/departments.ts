@@ -3,7 +3,7 @@ import { defineEntity } from '../../define/define-entity.ts';
 import { employees } from './employees.ts';
 import { employeeId } from './fields.ts';
 
-/** In the table and the partition of its employees, so that its manager's name is never out of date. */
+/** In the table and partition of its employees, so that the copies of its manager's name and email are always current. */
 export const departments = defineEntity('departments', {
   schema: z.object({
     department: z.string().min(1).max(200),
@@ -26,7 +26,7 @@ export const departments = defineEntity('departments', {
     },
   ],
   counts: { employeeCount: employees },
-  // A lookup table: clients keep it.
+  // A lookup table that clients may cache.
   maxAge: 60,
   access: { read: ['reader', 'hr'], write: ['hr'] },
 });

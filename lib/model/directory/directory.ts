@@ -7,7 +7,7 @@ import { messagehours, messageyears } from './messages.ts';
 import { people } from './people.ts';
 import { reviews } from './reviews.ts';
 
-/** A company's directory, and what its people do. */
+/** The employees of a company and their activities. */
 export const directory = [
   departments,
   employees,

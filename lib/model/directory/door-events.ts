@@ -4,8 +4,8 @@ import { defineEntity } from '../../define/define-entity.ts';
 import { employeeId, text } from './fields.ts';
 
 /**
- * Who passed which door in which hour. The partition is the person's, and time comes only in the row: a partition that
- * time alone chose would take every write of the moment (the guide's append anti-pattern).
+ * Door events by person and hour. The person is the partition and time is only part of the row key: a partition by time
+ * alone would receive every write of the moment (the guide's append anti-pattern).
  */
 export const doorevents = defineEntity('doorevents', {
   schema: z.object({

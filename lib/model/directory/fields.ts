@@ -4,16 +4,16 @@ import { z } from 'zod';
 
 export const text = z.string().min(1).max(200);
 
-/** Six digits, as text: zeros in front count. */
+/** Six digits as text, because leading zeros are significant. */
 export const employeeId = z.string().regex(/^\d{6}$/, 'six digits are needed, such as 000123');
 
-/** Reverses or hides a part of what is read, or is not in Unicode yet. */
+/** Characters that reverse or hide displayed text, and code points that Unicode has not assigned. */
 const INVISIBLE = /\p{C}/u;
 
 /**
- * An address in one case and one form, so that equal ones are equal. Names outside ASCII have addresses too (RFC 6531). A
- * character that becomes ASCII in this form, such as the Kelvin sign (`k`), is refused: it would make another person's
- * address.
+ * An address in one case and one normal form, so that equal addresses are equal texts. Names outside ASCII have addresses
+ * too (RFC 6531). A character that becomes ASCII in this form, such as the Kelvin sign (`k`), is rejected, because the
+ * result would be the address of another person.
  */
 export const email = z
   .email({ pattern: z.regexes.unicodeEmail })
@@ -34,8 +34,8 @@ function isAscii(text: string): boolean {
   return !/[^\0-\x7f]/.test(text);
 }
 
-/** Any ISO instant; kept in one form, as it is part of keys. */
+/** Any ISO instant. Keys contain it, so it is stored in one form. */
 export const instant = z.iso
   .datetime({ offset: true })
-  // Runs on what is no instant as well; that is refused all the same.
+  // Zod also runs the transform on an invalid instant and rejects the value anyway.
   .overwrite((at) => (Number.isNaN(Date.parse(at)) ? at : new Date(at).toISOString()));

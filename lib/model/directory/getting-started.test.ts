@@ -15,9 +15,9 @@ beforeAll(async () => {
   await loadSamples({ folder: dirname(product.keyFile), url: product.url, token });
 });
 
-/** The JSON that the commands of a page print, line by line. */
+/** Runs the commands of a page and returns the JSON that they print, line by line. */
 async function resultsOf(commands: readonly string[]) {
-  // A page gets its token from the instance on .rowkey, which is not this one.
+  // The commands would get a token from the instance on .rowkey instead of the test's.
   const script = ['npm() { echo "$GIVEN"; }', ...commands, 'echo'].join('\n');
   const { stdout } = await promisify(execFile)(
     'bash',

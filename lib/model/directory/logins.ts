@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { defineEntity } from '../../define/define-entity.ts';
 import { employeeId, instant } from './fields.ts';
 
-/** Login attempts: many, small, and worthless after two months. */
+/** Login attempts: many, small, and deleted after two months. */
 export const logins = defineEntity('logins', {
   schema: z.object({
     employeeId,

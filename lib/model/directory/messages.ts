@@ -9,7 +9,7 @@ const access = {
   own: { through: employees, permissions: 'rau' },
 } as const;
 
-/** Messages sent by an employee in each hour of a day: 24 counts of one entity. */
+/** The messages that an employee sent in each hour of a day: 24 counts in one entity. */
 export const messagehours = defineSeries('messagehours', {
   schema: z.object({ employeeId, day: z.iso.date() }),
   table: 'messagehours',
@@ -18,7 +18,7 @@ export const messagehours = defineSeries('messagehours', {
   access,
 });
 
-/** And on each day of a year: 366 counts, more than one entity holds (wide entities pattern). */
+/** The messages of each day of a year: 366 counts, more than one entity can hold (wide entities pattern). */
 export const messageyears = defineSeries('messageyears', {
   schema: z.object({ employeeId, year: z.int32().min(1900).max(9999) }),
   table: 'messageyears',

@@ -7,7 +7,7 @@ const someone = {
 };
 const everyDay = Object.fromEntries(Array.from({ length: 366 }, (_, day) => [day + 1, day]));
 
-/** Requests that show a pattern of the guide, by its name, on the sample data, and what the guide lets one expect of each. */
+/** Requests on the sample data for each pattern of the guide, with the storage transactions that the guide predicts. */
 export const patternExamples = {
   'Point query': [{ path: 'employees/Sales/000123', cost: '1' }],
   'Intra-partition secondary index': [{ path: 'employees/by/email/Sales/jonesj@contoso.com', cost: '1' }],

@@ -3,8 +3,8 @@ import { defineUnion } from '../../define/inheritance.ts';
 import { text } from './fields.ts';
 
 /**
- * Everyone whom the company knows, whether they work for it or buy from it, by country. Version 1 had a `name` in one
- * piece; its rows are read as if they had been written today.
+ * Every contact of the company by country, employees and customers. Version 1 had a single `name`; the rows of version 1
+ * are upgraded when they are read.
  */
 export const people = defineUnion('people', {
   schema: z.object({

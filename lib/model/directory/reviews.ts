@@ -3,7 +3,7 @@ import { defineEntity } from '../../define/define-entity.ts';
 import { employees } from './employees.ts';
 import { employeeId, text } from './fields.ts';
 
-/** An employee's yearly reviews, beside the employee: read with it in one query, and gone with it. */
+/** The yearly reviews of an employee, next to the employee: read in one query and deleted together. */
 export const reviews = defineEntity('reviews', {
   schema: z.object({
     department: text,

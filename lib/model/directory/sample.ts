@@ -1,6 +1,6 @@
 import { addPeriods, periodOf, periodsBetween } from '../../define/keys/calendar.ts';
 
-/** A small company of made-up people and what they do: the same at every first start. */
+/** A small company of invented people, the same at every first start. */
 
 const FIRST_NAMES = ['June', 'Amir', 'Beatriz', 'Chen', 'Dagny', 'Emeka', 'Farah', 'Goran'];
 const LAST_NAMES = ['Jones', 'Okafor', 'Silva', 'Wang', 'Lindqvist', 'Jones', 'Haddad', 'Novak'];
@@ -14,7 +14,7 @@ const employees = DEPARTMENTS.flatMap((department, group) =>
     const number = FIRST_ID + group * 100 + index;
     const firstName = FIRST_NAMES[(index + group * 3) % FIRST_NAMES.length] ?? '';
     const lastName = LAST_NAMES[(index + group * 5) % LAST_NAMES.length] ?? '';
-    // The very first is plain jonesj; the others carry their number, as names repeat.
+    // The first employee is jonesj. The other addresses contain the number, because names repeat.
     const name = `${lastName}${firstName[0]}`.toLowerCase() + (number === FIRST_ID ? '' : number);
     return {
       department,
@@ -50,7 +50,7 @@ interface SampleRequest {
   readonly body: object;
 }
 
-/** Ids follow from the content, so that a load that was interrupted creates nothing twice when it is run again. */
+/** Ids are derived from the content, so an interrupted load creates nothing twice when it is repeated. */
 export function sampleRequests(now: number): readonly SampleRequest[][] {
   const post = (path: string, list: readonly object[]) => list.map((body) => ({ method: 'POST', path, body }) as const);
   return [

@@ -1,4 +1,4 @@
 import { movies } from './movies.ts';
 
-/** Films and who plays in them. */
+/** Films and their actors. */
 export const films = [movies] as const;

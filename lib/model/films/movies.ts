@@ -11,7 +11,7 @@ export const movies = defineEntity('movies', {
     genre: text.optional(),
     title: text,
     year: z.int32().min(1800).max(9999),
-    /** Tells films of one title and year apart. */
+    /** Distinguishes films with the same title and year. */
     filmId: z.string().optional(),
     genres: z.array(text).max(50),
     cast: z.array(text).max(200),
@@ -23,7 +23,7 @@ export const movies = defineEntity('movies', {
     filmId: ({ cast }) => createHash('sha256').update(JSON.stringify(cast)).digest('hex').slice(0, 8),
   },
   indexes: {
-    // A part copy: the other actors' names are there, the rest is where the key says.
+    // A partial copy: the index row contains the names of the actors and the key, the entity has the other fields.
     actor: interPartitionIndex({
       table: 'moviesbyactor',
       partition: '{cast[]}',

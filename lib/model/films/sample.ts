@@ -1,4 +1,4 @@
-/** Three films: the same at every first start. */
+/** Three films, the same at every first start. */
 
 const MOVIES = [
   { title: 'The Kid', year: 1921, genres: ['Comedy', 'Silent'], cast: ['Charlie Chaplin', 'Jackie Coogan'] },

@@ -4,7 +4,7 @@ import { interPartitionIndex } from '../../define/indexes.ts';
 
 const text = z.string().min(1).max(200);
 
-/** Customers by city; company-wide by a reference to them, and by city and last name under a composite key. */
+/** Customers by city, with inter-partition indexes: one with references, one by city and last name with a composite key. */
 export const customers = defineEntity('customers', {
   schema: z.object({
     city: text,
@@ -22,13 +22,13 @@ export const customers = defineEntity('customers', {
   }),
   table: 'customers',
   key: { partition: '{city}', row: '{customerId}' },
-  // The last word of the name, as sorting it by hand would take it.
+  // The last word of the name, as in an alphabetical list by last name.
   derived: {
     lastName: ({ contactName }) =>
       typeof contactName === 'string' ? contactName.trim().split(/\s+/).at(-1) : undefined,
   },
   indexes: {
-    // Reference only: small, and two lookups.
+    // References only: small rows, and two lookups for each read.
     id: interPartitionIndex({
       table: 'customersbyid',
       partition: '{customerId#}',
@@ -36,7 +36,7 @@ export const customers = defineEntity('customers', {
       unique: true,
       copies: 'keys',
     }),
-    // A full copy under a composite key: one lookup.
+    // Full copies with a composite key: one lookup for each read.
     cityAndLastName: interPartitionIndex({
       table: 'customersbylastname',
       partition: '{city}_{lastName}',

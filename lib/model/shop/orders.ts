@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { defineEntity } from '../../define/define-entity.ts';
 import { interPartitionIndex } from '../../define/indexes.ts';
 
-/** Orders by customer, and by date: a day is spread over buckets, so that today is no hot partition. */
+/** Orders by customer and by date. A day is spread over buckets, so that the current day is not a hot partition. */
 export const orders = defineEntity('orders', {
   schema: z.object({
     customerId: z.string().min(1).max(10),

@@ -1,4 +1,4 @@
-/** Requests that show a pattern of the guide, by its name, on the sample data, and what the guide lets one expect of each. */
+/** Requests on the sample data for each pattern of the guide, with the storage transactions that the guide predicts. */
 export const patternExamples = {
   'The three index-table shapes, and composite keys': [
     { path: 'customers/by/cityAndLastName/London/Fenn', cost: '1: full copies' },

@@ -1,4 +1,4 @@
-/** A small shop: the same at every first start. */
+/** A small shop, the same at every first start. */
 
 const CUSTOMERS = [
   { city: 'London', customerId: 'HARBR', companyName: 'Harbour Teas', contactName: 'Ada Fenn', country: 'UK' },

@@ -2,5 +2,5 @@ import { customers } from './customers.ts';
 import { orders } from './orders.ts';
 import { products } from './products.ts';
 
-/** A shop: who buys, what, and when. */
+/** A shop: customers, products and orders. */
 export const shop = [customers, orders, products] as const;

@@ -10,7 +10,7 @@ import { PATIENCE_MS } from '../../patience.ts';
 import { ROOT } from '../../start-process.ts';
 
 const execute = promisify(execFile);
-/** Not the name of an entity that a repository may have. */
+/** No entity of a repository has this name. */
 const NAME = 'initialised';
 
 let folder: string;
@@ -19,18 +19,18 @@ beforeAll(async () => {
 });
 afterAll(() => rm(folder, { recursive: true, force: true }));
 
-/** A clone of the repository as it is in the work tree, with its packages. */
+/** Copies the work tree, with its packages, as a clone. */
 async function clone(name: string): Promise<string> {
   const root = join(folder, name);
   const { stdout } = await execute('git', ['ls-files', '-co', '--exclude-standard', '-z'], { cwd: ROOT });
   for (const file of stdout.split('\0').filter(Boolean)) {
     await mkdir(dirname(join(root, file)), { recursive: true });
-    // A file that is deleted in the work tree is still listed.
+    // A file that was deleted in the work tree is still listed.
     await cp(join(ROOT, file), join(root, file)).catch(() => undefined);
   }
   await symlink(join(ROOT, 'node_modules'), join(root, 'node_modules'));
   await git(root, 'init', '--quiet');
-  // The rule of .gitignore is for a folder, and this is a link.
+  // The rule of .gitignore matches a folder; this is a link.
   await writeFile(join(root, '.git/info/exclude'), 'node_modules\n');
   await commit(root);
   return root;
@@ -45,7 +45,7 @@ async function commit(root: string): Promise<void> {
   await git(root, 'commit', '--quiet', '-m', 'Commit everything');
 }
 
-/** Without what vitest and the tests' own commands have in the environment. */
+/** The environment without the variables of vitest and of the tests' commands. */
 function environment(): NodeJS.ProcessEnv {
   const mine = Object.entries(process.env).filter(([name]) => !/^(NODE_OPTIONS|NODE_ENV|VITEST|TEST$)/.test(name));
   return Object.fromEntries(mine);
@@ -61,14 +61,13 @@ function run(root: string, file: string, ...words: string[]) {
 const npm = (root: string, ...words: string[]) => run(root, 'npm', 'run', '-s', ...words);
 const vitest = (root: string, ...words: string[]) => run(root, 'node_modules/.bin/vitest', 'run', ...words);
 
-/** Lint, types, the build, and quick tests of the engine and the model. */
 async function expectGreen(root: string): Promise<void> {
   for (const command of ['lint', 'types', 'build']) expect(await npm(root, command)).toMatchObject({ code: 0 });
   const { code, said } = await vitest(root, 'test/lib/define', 'test/infra/model.test.ts', 'lib/model');
   expect(code, said).toBe(0);
 }
 
-/** Starts the product, runs the commands that it prints, and returns their answers. */
+/** Starts the product, runs the printed commands and returns their results. */
 async function tryCommands(root: string): Promise<unknown[]> {
   const args = ['local/commands/start.ts', '--port', '0', '--data', join(root, '.rowkey')];
   const child = spawn(process.execPath, args, { cwd: root, env: environment() });
@@ -91,7 +90,7 @@ async function tryCommands(root: string): Promise<unknown[]> {
   }
 }
 
-// A repository without packs has nothing to try here, and one with entities of its own keeps them.
+// Skipped in a repository without packs.
 const packs = await listPacks(ROOT);
 const own = (await readdir(join(ROOT, 'lib/model'))).filter((name) => !packs.includes(name));
 const hasOwnEntities = own.length > 2;

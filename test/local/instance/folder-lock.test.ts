@@ -14,7 +14,7 @@ beforeAll(async () => {
 });
 afterAll(() => rm(folder, { recursive: true, force: true }));
 
-/** A process that reports whether it got the lock, and holds the lock until it is killed. */
+/** A process that reports whether it got the lock and holds it until it is killed. */
 async function contender() {
   const script = `import { lockFolder } from '${MODULE}';
     console.log(lockFolder('${folder}') ? 'got' : 'refused');
