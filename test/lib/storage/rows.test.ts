@@ -1,4 +1,4 @@
-import { createDefaultHttpClient, type PipelineRequest } from '@azure/core-rest-pipeline';
+import { createDefaultHttpClient, createHttpHeaders, type PipelineRequest } from '@azure/core-rest-pipeline';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { type ReadBound, readRange, scanTable, submit } from '../../../lib/storage/rows.ts';
 import { openStorage, type Storage } from '../../../lib/storage/storage.ts';
@@ -122,4 +122,20 @@ test.each([
     expect(found.more).toBe(more);
     expect(tops).toEqual(asked);
   }
+});
+
+test('continues after an empty page', async () => {
+  const row = { PartitionKey: 'one', RowKey: '2', 'odata.etag': 'W/"1"' };
+  const next = { 'x-ms-continuation-nextpartitionkey': 'one', 'x-ms-continuation-nextrowkey': '2' };
+  const httpClient = {
+    async sendRequest(request: PipelineRequest) {
+      const isFirst = !new URL(request.url).searchParams.has('NextRowKey');
+      const headers = createHttpHeaders({ 'content-type': 'application/json', ...(isFirst ? next : {}) });
+      return { request, status: 200, headers, bodyAsText: JSON.stringify({ value: isFirst ? [] : [row] }) };
+    },
+  };
+  const paged = openStorage({ connectionString: testStorage(import.meta.url), httpClient });
+  const { rows, more } = await readRange(paged, { table: TABLE, partition: 'one', from: '' });
+  expect(rows).toMatchObject([{ partition: 'one', row: '2' }]);
+  expect(more).toBe(false);
 });
