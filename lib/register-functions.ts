@@ -4,7 +4,9 @@ import type { Pattern } from './define/pattern.ts';
 import { consumeIntent, consumeTransfer } from './engine/consume/consume.ts';
 import { toMessage } from './engine/consume/queue-message.ts';
 import { INDEX_CHANGES_QUEUE, TRANSFERS_QUEUE } from './engine/reconcile/intent.ts';
-import { ANY_METHOD, ANY_PATH, createHandlers, OTHER_REQUESTS } from './http/other-requests.ts';
+import { ANY_METHOD, ANY_PATH, createHandlers, otherRequestsName } from './http/other-requests.ts';
+import { type Route, rootOf } from './http/route.ts';
+import { type Mounted, mountErrors } from './http/route-conflicts.ts';
 import { createRoutes } from './http/routes.ts';
 import { collectOrphans } from './operations/collect-orphans.ts';
 import { drainPoison } from './operations/drain-poison.ts';
@@ -14,6 +16,7 @@ import { continueVerifyRun } from './operations/verify-run.ts';
 import { patterns } from './patterns/patterns.ts';
 import type { Rowkey } from './rowkey.ts';
 import type { Runtime } from './runtime.ts';
+import { prefixWithHyphen } from './storage/resource-names.ts';
 import { traceInvocation } from './telemetry/invocation.ts';
 import { stopTelemetry } from './telemetry/telemetry.ts';
 import { MINUTE_MS } from './time.ts';
@@ -28,47 +31,71 @@ const PATTERN_FOR_MS = 4 * 60_000;
 /** A run ends before the next one is due. */
 const DRAIN_FOR_MS = 30_000;
 
-/** Registers everything that the model needs: HTTP routes, queue functions, timers and hooks. It opens nothing. */
+/** The instances of each app. */
+const registered = new WeakMap<FunctionsApp, Mounted[]>();
+
+/**
+ * Registers everything that the model needs: HTTP routes, queue functions, timers and hooks. It opens nothing. Throws a plain
+ * error with a sentence for each conflict of two routes, or with another instance on the same app.
+ */
 export function registerFunctions(app: FunctionsApp, { runtime }: Pick<Rowkey, 'runtime'>): void {
-  registerHooks(app, runtime);
-  registerRoutes(app, runtime);
+  const { model, path } = runtime;
+  const routes = createRoutes(model);
+  const mounted = { prefix: model.prefix, path, routes };
+  const others = registered.get(app) ?? [];
+  const errors = mountErrors(mounted, others);
+  if (errors.length > 0) throw new Error(`The instance cannot be registered.\n${errors.join('\n')}`);
+  registered.set(app, [...others, mounted]);
+  // These hooks run for every function of the app.
+  if (others.length === 0) registerHooks(app);
+  app.hook.appStart(() => runtime.start());
+  registerRoutes(app, runtime, routes);
   registerQueues(app, runtime);
   for (const [name, { schedule, run }] of Object.entries(TIMERS))
-    app.timer(name, { schedule, handler: (_timer, context) => run(runtime, context) });
+    app.timer(nameOf(runtime, name), { schedule, handler: (_timer, context) => run(runtime, context) });
 }
 
-function registerHooks(app: FunctionsApp, runtime: Runtime): void {
-  app.hook.appStart(() => runtime.start());
+function nameOf({ model }: Runtime, name: string): string {
+  return prefixWithHyphen(model.prefix, name);
+}
+
+function registerHooks(app: FunctionsApp): void {
   app.hook.preInvocation((invocation) => {
     invocation.functionHandler = traceInvocation(invocation.functionHandler, invocation.invocationContext);
   });
   app.hook.appTerminate(stopTelemetry);
 }
 
-function registerRoutes(app: FunctionsApp, runtime: Runtime): void {
-  const routes = createRoutes(runtime.model);
-  const handlers = createHandlers(runtime.app, routes);
+function registerRoutes(app: FunctionsApp, runtime: Runtime, routes: readonly Route[]): void {
+  const { path } = runtime;
+  const handlers = createHandlers(runtime.app, routes, rootOf(path));
+  const below = (route: string) => (path === '' ? route : `${path}/${route}`);
   // Every route but three requires a token; a key in a URL would be a second secret.
   const authLevel = 'anonymous';
   for (const route of routes)
-    app.http(route.name, {
+    app.http(nameOf(runtime, route.name), {
       methods: [route.method, 'HEAD'],
-      route: route.path,
+      route: below(route.path),
       authLevel,
       handler: handlers.forRoute(route),
     });
-  app.http(OTHER_REQUESTS, { methods: ANY_METHOD, route: ANY_PATH, authLevel, handler: handlers.forOthers });
+  app.http(otherRequestsName(path), {
+    methods: ANY_METHOD,
+    route: below(ANY_PATH),
+    authLevel,
+    handler: handlers.forOthers,
+  });
 }
 
 /** `index-changes` makes indexes in other partitions agree with the entities that changed; `transfers` archives and moves. */
 function registerQueues(app: FunctionsApp, runtime: Runtime): void {
-  const connection = 'AzureWebJobsStorage';
+  const { connection } = runtime;
   const consumers = { [INDEX_CHANGES_QUEUE]: consumeIntent, [TRANSFERS_QUEUE]: consumeTransfer };
-  for (const [queueName, consume] of Object.entries(consumers))
-    app.storageQueue(queueName, {
-      queueName,
+  for (const [queue, consume] of Object.entries(consumers))
+    app.storageQueue(nameOf(runtime, queue), {
+      queueName: prefixWithHyphen(runtime.model.prefix, queue),
       connection,
-      handler: async (body, context) => consume(await runtime.consumer(context), toMessage(queueName, body, context)),
+      handler: async (body, context) => consume(await runtime.consumer(context), toMessage(queue, body, context)),
     });
 }
 

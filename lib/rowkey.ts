@@ -8,10 +8,14 @@ import type { Entities, Store } from './store/store-types.ts';
 /** A model whose entities are known by name. */
 type AnyModel<All extends Entities> = Omit<Model, 'entities'> & { readonly entities: All };
 
-export type RowkeyOptions<All extends Entities> = { readonly model: AnyModel<All> } & (
-  | RowkeySettings
-  | UnusableSettings
-);
+export type RowkeyOptions<All extends Entities> = {
+  readonly model: AnyModel<All>;
+  /**
+   * The first segment of all routes, below `/api`: lower-case letters, digits and hyphens. An instance that shares a Functions
+   * app with another one needs it. Default: none.
+   */
+  readonly path?: string | undefined;
+} & (RowkeySettings | UnusableSettings);
 
 /** One model on one storage account. A process may have several. */
 export interface Rowkey<All extends Entities = Entities> {

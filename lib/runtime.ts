@@ -11,7 +11,7 @@ import type { App } from './http/route.ts';
 import { createAuditLog } from './operations/audit-log.ts';
 import { guardModel } from './operations/model-guard.ts';
 import { resourcesOf } from './operations/resources.ts';
-import type { RowkeySettings, UnusableSettings } from './settings.ts';
+import { DEFAULT_CONNECTION, type RowkeySettings, type UnusableSettings } from './settings.ts';
 import { createLazyKeyRing } from './storage/lazy-key-ring.ts';
 import { provision } from './storage/provision.ts';
 import { openUsableStorage } from './storage/storage.ts';
@@ -22,6 +22,10 @@ import { MINUTE_MS } from './time.ts';
 /** The clients and state that the functions of an app share. Each is created at its first use and kept. */
 export interface Runtime {
   readonly model: Omit<Model, 'entities'>;
+  /** Of the routes, below `/api`; empty for none. */
+  readonly path: string;
+  /** The app setting that names the storage account to queue triggers. */
+  readonly connection: string;
   /**
    * Checks every setting and starts telemetry. If a setting is invalid, reports the reason to the console and to
    * Application Insights, and from then on every function fails with it. It does not throw: the real host would continue with
@@ -46,22 +50,24 @@ const REFUSE_MESSAGE_AFTER_MS = 4 * MINUTE_MS;
 /** Runs the check of the model outside the trace and the audit notes of the request that happens to be first. */
 const inProcess = AsyncLocalStorage.snapshot();
 
+type RuntimeOptions = (RowkeySettings | UnusableSettings) & { readonly path?: string | undefined };
+
 /** Connects to nothing and does not throw. */
 export function createRuntime(
   model: Omit<Model, 'entities'>,
-  { telemetry = {}, ...options }: RowkeySettings | UnusableSettings,
+  { telemetry = {}, connection = DEFAULT_CONNECTION, path = '', ...options }: RuntimeOptions,
 ): Runtime {
   const entities = model.list;
   let refusal = 'refusal' in options ? options.refusal : undefined;
   let guarded: Promise<void> | undefined;
 
-  function requireSettings(): RowkeySettings {
+  function requireSettings(): Omit<RowkeySettings, 'connection' | 'telemetry'> {
     if (refusal) throw refusal;
     if ('refusal' in options) throw options.refusal;
     return options;
   }
 
-  const storage = once(() => openUsableStorage(requireSettings().storage));
+  const storage = once(() => openUsableStorage(requireSettings().storage, { prefix: model.prefix, connection }));
   const keys = createLazyKeyRing(() => requireSettings().keys);
   const engine = once(() => createEngine(storage(), { keys }));
   const audit = once(() => createAuditLog(engine()));
@@ -98,6 +104,8 @@ export function createRuntime(
 
   return {
     model,
+    path,
+    connection,
     readyEngine,
     async start() {
       try {

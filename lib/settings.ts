@@ -72,6 +72,8 @@ export const SETTING_NAMES = Object.keys(Settings.shape);
 
 export interface RowkeySettings {
   readonly storage: StorageOptions;
+  /** The app setting, or the beginning of the settings, that names the storage account to queue triggers; default AzureWebJobsStorage. */
+  readonly connection?: string | undefined;
   /** The identity provider whose tokens are accepted. */
   readonly auth: IdentityProvider;
   /** Required if the model has encrypted fields. */
@@ -84,28 +86,45 @@ export interface RowkeySettings {
 /** Invalid settings. The app connects to nothing, and reports the reason when it starts. */
 export interface UnusableSettings {
   readonly refusal: RowkeyError;
+  readonly connection?: string | undefined;
   readonly telemetry?: TelemetryOptions | undefined;
 }
 
+export const DEFAULT_CONNECTION = 'AzureWebJobsStorage';
+
 /**
- * Reads the settings from environment variables: `fromEnvironment(process.env)`. It does not throw: the real host would
- * continue with no function at all and log no reason.
+ * Reads the settings from environment variables: `fromEnvironment(process.env)`. With `connection: 'ShopStorage'`, the storage
+ * account is that of `ShopStorage`, or of `ShopStorage__tableServiceUri` and its siblings. It does not throw: the real host
+ * would continue with no function at all and log no reason.
  */
-export function fromEnvironment(environment: Environment): RowkeySettings | UnusableSettings {
+export function fromEnvironment(
+  variables: Environment,
+  { connection = DEFAULT_CONNECTION }: { readonly connection?: string } = {},
+): RowkeySettings | UnusableSettings {
+  const environment = withConnection(variables, connection);
   const telemetry = readTelemetry(environment);
   const { data: settings, error } = Settings.safeParse(environment);
   if (error) {
     const list = error.issues.map((issue) => `${issue.path.join('.')} ${messageOf(issue)}`).join('; ');
-    return { refusal: new RowkeyError('wrong-setting', `Invalid settings: ${list}.`), telemetry };
+    const message = `Invalid settings: ${list.replaceAll(DEFAULT_CONNECTION, connection)}.`;
+    return { refusal: new RowkeyError('wrong-setting', message), connection, telemetry };
   }
   const { TOKEN_ISSUER: issuer, TOKEN_AUDIENCE: audience, TOKEN_JWKS_URI: jwksUri } = settings;
   return {
     storage: storageOf(settings),
+    connection,
     auth: { issuer, audience, jwksUri },
     keys: keysOf(settings),
     telemetry,
     agreedModelChanges: settings.AGREED_MODEL_CHANGES,
   };
+}
+
+/** The environment with the settings of the connection under the names of the default one. */
+function withConnection(variables: Environment, connection: string): Environment {
+  const names = SETTING_NAMES.filter((name) => name.startsWith(DEFAULT_CONNECTION));
+  const values = names.map((name) => [name, variables[name.replace(DEFAULT_CONNECTION, connection)]]);
+  return { ...variables, ...Object.fromEntries(values) };
 }
 
 function storageOf({ AzureWebJobsStorage: connectionString = '', ...rest }: Settings): StorageOptions {

@@ -66,10 +66,10 @@ export interface World {
 }
 
 /** Opens the model of the fixtures, with additional entities, on the storage account of the test file. */
-export async function openWorld(url: string, more: readonly Entity[] = []): Promise<World> {
+export async function openWorld(url: string, more: readonly Entity[] = [], prefix = ''): Promise<World> {
   const entities = [...model.list, ...more];
   const connectionString = testStorage(url);
-  const storage = openStorage({ connectionString });
+  const storage = openStorage({ connectionString }, prefix);
   const keyFile = join(inject('folder'), `${randomUUID()}.json`);
   await rotateLocalKey(keyFile);
   const keys = createLocalKeyRing(keyFile);
@@ -155,7 +155,7 @@ export async function openWorld(url: string, more: readonly Entity[] = []): Prom
     throw new Error(`No message of ${queue} has ${text} in it.`);
   }
   const engineThrough = (httpClient: HttpClient, timing = PATIENT) =>
-    createEngine(openStorage({ connectionString, httpClient }), { timing, keys });
+    createEngine(openStorage({ connectionString, httpClient }, prefix), { timing, keys });
   return {
     storage,
     engine: createEngine(storage, { timing: PATIENT, keys }),

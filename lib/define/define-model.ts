@@ -9,6 +9,11 @@ export interface ModelDeclaration<
   Declared extends readonly DeclaredEntity[],
   Roles extends readonly string[] = readonly string[],
 > {
+  /**
+   * Begins the names of all tables, queues and containers of the model, so that several apps can share a storage account: 1 to
+   * 20 lower-case letters and digits from 1 to 9, a letter first. Without it, the names are the declared ones.
+   */
+  readonly prefix?: string;
   /** The roles that a token may have (its claim `roles`) and that `access` of an entity may name. */
   readonly roles: Roles;
   /** The role that may run the operations: consistency checks, poison messages, the audit log. */
@@ -41,9 +46,12 @@ export interface Model<Declared extends readonly DeclaredEntity[] = readonly Dec
   readonly list: readonly Entity[];
   readonly roles: readonly string[];
   readonly operatorRole: string;
+  /** Of the names in the storage account; empty for none. The entities have their declared names. */
+  readonly prefix: string;
 }
 
 interface ModelShape<Declared extends readonly DeclaredEntity[]> {
+  readonly prefix?: string;
   readonly roles: readonly string[];
   readonly operatorRole: string;
   readonly entities: Declared;
@@ -51,17 +59,18 @@ interface ModelShape<Declared extends readonly DeclaredEntity[]> {
 
 /** Validates and links a model. Throws an error that lists everything that is wrong. */
 export function linkModel<const Declared extends readonly DeclaredEntity[]>(
-  { entities, roles, operatorRole }: ModelShape<Declared>,
+  { entities, roles, operatorRole, prefix = '' }: ModelShape<Declared>,
   { reserved, patterns }: { readonly reserved: Reserved; readonly patterns: readonly Pattern<Entity>[] },
 ): Model<Declared> {
   refuse([...linkErrors(entities)]);
   const list = linkEntities(entities, patterns);
-  refuse(validateModel({ entities: list, roles, operatorRole }, reserved));
+  refuse(validateModel({ entities: list, roles, operatorRole, prefix }, reserved));
   return Object.freeze({
     entities: byName<Declared>(list),
     list,
     roles: Object.freeze([...roles]),
     operatorRole,
+    prefix,
   });
 }
 

@@ -8,8 +8,8 @@ export function readKey(entity: Entity, { params }: RequestContext): Values {
   return validateTexts(entity, params, entity.keyFields);
 }
 
-export function toEntityPath(entity: Entity, values: Values): string {
-  return pathTo(entity.name, ...entity.keyFields.map((field) => values[field]));
+export function toEntityPath({ root }: Pick<RequestContext, 'root'>, entity: Entity, values: Values): string {
+  return pathTo(root, entity.name, ...entity.keyFields.map((field) => values[field]));
 }
 
 export function toEntityTemplate({ name, keyFields }: Entity): string {

@@ -1,16 +1,16 @@
 import { z } from 'zod';
 import { Step } from '../storage/explain.ts';
 import { PROBLEM_TYPE, Problem } from './problem.ts';
-import type { ResponseHeader, Route } from './route.ts';
+import { type ResponseHeader, type Route, rootOf } from './route.ts';
 
 /** The response to `explain=true`, on every route. */
 const Explanation = z.object({ steps: z.array(Step), transactions: z.int() });
 
 /** The OpenAPI 3.1 description of the routes. */
-export function describeRoutes(routes: readonly Route[]) {
+export function describeRoutes(routes: readonly Route[], root = rootOf('')) {
   const paths: Record<string, Record<string, unknown>> = {};
   for (const route of routes) {
-    const path = `/api/${route.path}`;
+    const path = `${root}/${route.path}`;
     paths[path] = { ...paths[path], [route.method.toLowerCase()]: describeOperation(route) };
   }
   return {

@@ -1,14 +1,20 @@
 import type { HttpMethod, HttpRequest, HttpResponseInit, InvocationContext } from '@azure/functions';
 import { RowkeyError } from '../errors.ts';
 import { callRoute, respond, respondWith } from './respond.ts';
-import type { App, Route, RouteResult } from './route.ts';
+import { type App, type Route, type RouteResult, rootOf } from './route.ts';
 
 /**
  * The Functions host returns an empty 404 for an unknown path and for a method that no function has. It tries functions in
  * the order of their names and calls the first whose route and method match, so a function of this name comes last.
  */
 export const OTHER_REQUESTS = 'zzz-other-requests';
-/** Its route, without the prefix `api`. */
+/**
+ * The same for an instance with a path: before the function for all paths, and after the functions of all instances.
+ */
+export function otherRequestsName(path: string): string {
+  return path === '' ? OTHER_REQUESTS : `zzz-in-${path}`;
+}
+/** Its route, below the root of the instance. */
 export const ANY_PATH = '{*path}';
 /** Every method that a function can register. */
 export const ANY_METHOD: HttpMethod[] = [
@@ -35,20 +41,21 @@ export interface Handlers {
  * unknown path 404. Every function accepts HEAD: newer hosts return 405 themselves if the first function of a path accepts
  * neither GET nor HEAD (BuildConstraintMethods in WebScriptHostHttpRoutesManager.cs).
  */
-export function createHandlers(app: () => App, routes: readonly Route[]): Handlers {
+export function createHandlers(app: () => App, routes: readonly Route[], root = rootOf('')): Handlers {
   const candidates: readonly Candidate[] = routes
     .map((route) => ({ route, segments: route.path.split('/') }))
     .toSorted((one, other) => (one.route.name < other.route.name ? -1 : 1));
 
   async function respondToOther(request: HttpRequest, invocation: InvocationContext, path: string) {
-    const response = await respond(invocation, async (spent) => {
+    const response = await respond(invocation, root, async (spent) => {
       // Throws while a setting is wrong.
       app();
       const matches = findMatches(candidates, path);
       const readable = matches.find(({ route }) => route.method === 'GET');
       if (request.method === 'HEAD' && readable)
-        return callRoute(app, readable.route, { request, params: readable.params, spent, invocation });
+        return callRoute(app, readable.route, { request, root, params: readable.params, spent, invocation });
       return respondToUnmatched(
+        root,
         request.method,
         matches.map(({ route }) => route.method),
       );
@@ -60,7 +67,7 @@ export function createHandlers(app: () => App, routes: readonly Route[]): Handle
 
   return {
     forRoute(route) {
-      const respondToRoute = respondWith(app, route);
+      const respondToRoute = respondWith(app, route, root);
       return (request, invocation) =>
         request.method === 'HEAD'
           ? respondToOther(request, invocation, fillPath(route, request.params))
@@ -74,11 +81,11 @@ function fillPath({ path }: Route, params: Readonly<Record<string, string>>): st
   return path.replace(/\{(\w+)\}/g, (_, name: string) => params[name] ?? '');
 }
 
-function respondToUnmatched(method: string, found: readonly Route['method'][]): RouteResult {
+function respondToUnmatched(root: string, method: string, found: readonly Route['method'][]): RouteResult {
   if (found.length === 0)
     throw new RowkeyError('not-found', 'No route matches the path.', {
       field: 'path',
-      accepted: 'the paths in /api/openapi.json',
+      accepted: `the paths in ${root}/openapi.json`,
     });
   const accepted = ANY_METHOD.filter(
     (each) => each === 'OPTIONS' || found.some((one) => one === each || (one === 'GET' && each === 'HEAD')),

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { ErrorCode, RowkeyError } from '../errors.ts';
-import { pathTo } from './route.ts';
+import { pathTo, rootOf } from './route.ts';
 
 /** Problem details (RFC 9457). */
 export const PROBLEM_TYPE = 'application/problem+json';
@@ -157,18 +157,18 @@ export const FOR_OPERATORS: Partial<Record<ErrorCode, string>> = {
   'needs-repair': 'Stored data was lost, or changed outside the API. The operator must repair it.',
 };
 
-export function toProblem({ code, message, details }: RowkeyError): Problem {
+/** `root` is that of the instance whose page documents the problem. */
+export function toProblem({ code, message, details }: RowkeyError, root = rootOf('')): Problem {
   const { retryAfter: _, detail = message, ...members } = details;
-  return { ...problemOf(code, FOR_OPERATORS[code] ?? detail), ...members };
+  return { ...problemOf(root, code, FOR_OPERATORS[code] ?? detail), ...members };
 }
 
 /** For an error without a code. Its message is never shown. */
-export const INTERNAL_PROBLEM: Problem = problemOf(
-  'internal',
-  'The request failed unexpectedly. The error was logged.',
-);
+export function toInternalProblem(root: string): Problem {
+  return problemOf(root, 'internal', 'The request failed unexpectedly. The error was logged.');
+}
 
-function problemOf(code: ProblemCode, detail: string): Problem {
+function problemOf(root: string, code: ProblemCode, detail: string): Problem {
   const { status, title } = PROBLEMS[code];
-  return { type: `${pathTo(PROBLEMS_PATH)}#${code}`, title, status, detail, code };
+  return { type: `${pathTo(root, PROBLEMS_PATH)}#${code}`, title, status, detail, code };
 }

@@ -6,10 +6,10 @@ import { RowkeyError } from '../errors.ts';
 import { type Cost, measureCost } from '../storage/cost.ts';
 import { explain } from '../storage/explain.ts';
 import { rereadIfBlobGone } from '../store/view.ts';
-import { FOR_OPERATORS, INTERNAL_PROBLEM, PROBLEM_TYPE, toProblem } from './problem.ts';
+import { FOR_OPERATORS, PROBLEM_TYPE, toInternalProblem, toProblem } from './problem.ts';
 import { queryError, readBoolean } from './query.ts';
 import { parseJson, readBytes, requireJson } from './request-body.ts';
-import type { App, RequestContext, Route, RouteResult } from './route.ts';
+import { type App, type RequestContext, type Route, type RouteResult, rootOf } from './route.ts';
 
 /**
  * The headers that a page of another origin may read besides the CORS-safelisted ones. The CORS settings of the platform
@@ -19,10 +19,10 @@ const EXPOSED_HEADERS = 'Content-Location, ETag, Link, Location, Retry-After, Se
 const NOBODY: Caller = { subject: '', roles: [], claims: {} };
 
 /** The handler that the Functions runtime calls for a route. */
-export function respondWith(app: () => App, route: Route) {
+export function respondWith(app: () => App, route: Route, root = rootOf('')) {
   return (request: HttpRequest, invocation: InvocationContext): Promise<HttpResponseInit> =>
-    respond(invocation, (spent) =>
-      callRoute(app, route, { request, params: request.params, spent, invocation }).catch((error: unknown) => {
+    respond(invocation, root, (spent) =>
+      callRoute(app, route, { request, root, params: request.params, spent, invocation }).catch((error: unknown) => {
         if (!route.whenMisconfigured || !(error instanceof RowkeyError) || error.code !== 'wrong-setting') throw error;
         invocation.error(error.message);
         return route.whenMisconfigured;
@@ -33,16 +33,17 @@ export function respondWith(app: () => App, route: Route) {
 /** Runs `work` and returns its result, or its error as a problem, with the headers that every response has. */
 export function respond(
   invocation: InvocationContext,
+  root: string,
   work: (spent: Spent) => Promise<RouteResult>,
 ): Promise<HttpResponseInit> {
   return measureCost(async (cost) => {
     const spent: Spent = { cost };
-    const result = await work(spent).catch((error: unknown) => toErrorResult(error, invocation));
+    const result = await work(spent).catch((error: unknown) => toErrorResult(error, root, invocation));
     try {
       return toResponse(result, spent);
     } catch (error) {
       // The body cannot be serialized. Thrown on, it would make the host respond without a body.
-      return toResponse(toErrorResult(error, invocation), spent);
+      return toResponse(toErrorResult(error, root, invocation), spent);
     }
   });
 }
@@ -55,6 +56,7 @@ export interface Spent {
 
 export interface RouteRequest {
   readonly request: HttpRequest;
+  readonly root: string;
   /** The parameters of the path, with `%2F` still encoded. */
   readonly params: Readonly<Record<string, string>>;
   readonly spent: Spent;
@@ -65,7 +67,7 @@ export interface RouteRequest {
 export async function callRoute(
   app: () => App,
   route: Route,
-  { request, params, spent, invocation }: RouteRequest,
+  { request, root, params, spent, invocation }: RouteRequest,
 ): Promise<RouteResult> {
   const query = new URL(request.url).searchParams;
   const caller = route.roles ? await app().authenticate(request.headers.get('authorization') ?? undefined) : NOBODY;
@@ -82,6 +84,7 @@ export async function callRoute(
   };
   const context: FirstContext = {
     app: app(),
+    root,
     log: invocation,
     caller,
     params: decodeParams(params),
@@ -138,14 +141,15 @@ function decodeParams(params: Readonly<Record<string, string>>): Record<string, 
   return Object.fromEntries(Object.entries(params).map(([name, value]) => [name, value.replace(/%2f/gi, '/')]));
 }
 
-function toErrorResult(error: unknown, invocation: InvocationContext): RouteResult {
+function toErrorResult(error: unknown, root: string, invocation: InvocationContext): RouteResult {
   const headers: Record<string, string> = { 'content-type': PROBLEM_TYPE };
   if (!(error instanceof RowkeyError)) {
     logUnexpected(error, invocation);
-    return { status: INTERNAL_PROBLEM.status, body: INTERNAL_PROBLEM, headers };
+    const problem = toInternalProblem(root);
+    return { status: problem.status, body: problem, headers };
   }
   if (error.code in FOR_OPERATORS) invocation.error(error.message);
-  const problem = toProblem(error);
+  const problem = toProblem(error, root);
   if (problem.status === 401) headers['www-authenticate'] = 'Bearer';
   if (problem.status === 405 && problem.accepted !== undefined) headers.allow = problem.accepted;
   if (error.details.retryAfter !== undefined) headers['retry-after'] = String(error.details.retryAfter);

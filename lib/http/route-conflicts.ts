@@ -1,5 +1,6 @@
 import type { Entity } from '../define/entity.ts';
 import { fieldSchemas, hasExactPattern } from '../define/validate/field-schema.ts';
+import { prefixWithHyphen } from '../storage/resource-names.ts';
 import { OTHER_REQUESTS } from './other-requests.ts';
 import type { Route } from './route.ts';
 
@@ -12,19 +13,47 @@ import type { Route } from './route.ts';
 const HOST_PREFIXES = ['admin', 'runtime'];
 /** https://learn.microsoft.com/azure/azure-resource-manager/management/resource-name-rules#microsoftweb */
 const FUNCTION_NAME = /^[a-z][a-z0-9_-]{0,126}$/i;
+const INSTANCE_PATH = /^[a-z][a-z0-9-]{0,59}$/;
 /** The numbers that `validateTexts` accepts in a path. */
 const NUMBER = /^-?(0|[1-9]\d*)(\.\d+)?(e[+-]?\d+)?$/i;
 
 /** A sentence for each conflict. `own` are the routes without an entity, such as `health`. */
 export function routeErrors(
   entities: readonly Entity[],
-  { own, all }: { readonly own: readonly Route[]; readonly all: readonly Route[] },
+  { own, all, prefix }: { readonly own: readonly Route[]; readonly all: readonly Route[]; readonly prefix: string },
 ): string[] {
-  return [...nameErrors(entities, own), ...pathErrors(all), ...hiddenErrors(entities, all)];
+  return [...nameErrors(entities, own), ...pathErrors(all, prefix), ...hiddenErrors(entities, all)];
+}
+
+/** An instance on a Functions app: its functions have the prefix, and its routes are below the path. */
+export interface Mounted {
+  readonly prefix: string;
+  readonly path: string;
+  readonly routes: readonly Route[];
+}
+
+/** A sentence for each conflict of an instance with the others on its app. */
+export function mountErrors(added: Mounted, others: readonly Mounted[]): string[] {
+  const { path, prefix } = added;
+  const errors: string[] = [];
+  if (path !== '' && (!INSTANCE_PATH.test(path) || HOST_PREFIXES.some((word) => path.startsWith(word))))
+    errors.push(
+      `The path ${JSON.stringify(path)} is not accepted; a path is 1 to 60 lower-case letters, digits and hyphens, and begins with a letter and not with ${HOST_PREFIXES.join(' or ')}.`,
+    );
+  if (others.some((other) => other.prefix === prefix))
+    errors.push(`The prefix "${prefix}" belongs to another instance on the app; each model needs a prefix of its own.`);
+  if (others.some((other) => other.path === path))
+    errors.push(`The path "${path}" belongs to another instance on the app; each instance needs a path of its own.`);
+  const all = [...others, added];
+  const taken = all.filter((one) => one.path === '').flatMap(({ routes }) => routes.map(firstSegment));
+  for (const { path: used } of all)
+    if (taken.includes(used))
+      errors.push(`The path "${used}" begins routes of the instance without a path; it needs another name.`);
+  return errors;
 }
 
 function* nameErrors(entities: readonly Entity[], own: readonly Route[]): Generator<string> {
-  const reserved = new Set(own.map(({ path }) => segmentsOf(path)[0] ?? ''));
+  const reserved = new Set(own.map(firstSegment));
   for (const { name } of entities) {
     if (reserved.has(name))
       yield `Entity "${name}": the API itself has a route /api/${name}; the reserved names are ${[...reserved].join(', ')}.`;
@@ -34,13 +63,14 @@ function* nameErrors(entities: readonly Entity[], own: readonly Route[]): Genera
   }
 }
 
-function* pathErrors(routes: readonly Route[]): Generator<string> {
+function* pathErrors(routes: readonly Route[], prefix: string): Generator<string> {
   const names = new Set<string>();
-  for (const { name, path } of routes) {
+  for (const { name: declared, path } of routes) {
+    const name = prefixWithHyphen(prefix, declared);
     if (!FUNCTION_NAME.test(name))
       yield `Route /api/${path}: the host does not accept the function name "${name}"; 1 to 127 letters, digits, - and _ are allowed.`;
-    if (name.toLowerCase() > OTHER_REQUESTS)
-      yield `Route /api/${path}: the host would call the function ${OTHER_REQUESTS} first, because it orders functions by name; the entity needs a name that sorts before "zzz".`;
+    if (name.toLowerCase() >= 'zzz')
+      yield `Route /api/${path}: the host would call the function ${OTHER_REQUESTS} first, because it orders functions by name; the entity, or the prefix, needs a name that sorts before "zzz".`;
     if (names.has(name.toLowerCase()))
       yield `Route /api/${path}: another route has the function name "${name}", which ignores case; entities, indexes and attachments need names that differ in more than case.`;
     names.add(name.toLowerCase());
@@ -107,6 +137,10 @@ function mayMatch(pattern: string, text: string): boolean {
   } catch {
     return true;
   }
+}
+
+function firstSegment({ path }: Route): string {
+  return segmentsOf(path)[0] ?? '';
 }
 
 function segmentsOf(path: string): string[] {

@@ -19,6 +19,8 @@ export interface App {
 
 export interface RequestContext {
   readonly app: App;
+  /** Links begin with it: `/api`, or `/api/shop` for an instance with the path `shop`. */
+  readonly root: string;
   readonly log: Log;
   readonly caller: Caller;
   /** The decoded parameters of the path. */
@@ -49,7 +51,7 @@ export interface Route {
   /** The name of the function. The host tries functions in the order of their names. */
   readonly name: string;
   readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
-  /** Without the prefix `api`. */
+  /** Below the root of the instance. */
   readonly path: string;
   /** The caller needs one of these; undefined if the route needs no token. */
   readonly roles: readonly string[] | undefined;
@@ -92,9 +94,14 @@ export function toPathTemplate(fields: readonly string[]): string {
   return fields.map((field) => `{${field}}`).join('/');
 }
 
-/** A path of the API, each part encoded. */
-export function pathTo(...parts: readonly unknown[]): string {
-  return ['/api', ...parts.map((part) => encodeURIComponent(String(part)))].join('/');
+/** The path that the routes of an instance are below: the route prefix of the host, and the `path` of the instance. */
+export function rootOf(path: string): string {
+  return path === '' ? '/api' : `/api/${path}`;
+}
+
+/** A path of the API below its root, each part encoded. */
+export function pathTo(root: string, ...parts: readonly unknown[]): string {
+  return [root, ...parts.map((part) => encodeURIComponent(String(part)))].join('/');
 }
 
 /** A route that needs the operator role, which the model names. */

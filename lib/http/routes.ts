@@ -24,7 +24,7 @@ import { verifyRoutes } from './routes/verify-routes.ts';
  * All routes of a deployment. Throws a plain error with a sentence for every pair of routes that could match the same
  * request, so that a request never reaches the wrong route.
  */
-export function createRoutes({ list: entities, operatorRole }: Pick<Model, 'list' | 'operatorRole'>): Route[] {
+export function createRoutes({ list: entities, operatorRole, prefix }: Omit<Model, 'entities'>): Route[] {
   const single = entities.filter(({ series }) => !series);
   const ofEntities = [
     ...entities.filter(({ series }) => series).flatMap(withEntity(seriesRoutes)),
@@ -66,10 +66,10 @@ export function createRoutes({ list: entities, operatorRole }: Pick<Model, 'list
     roles: undefined,
     summary: 'Get this description of the API',
     success: { status: 200, description: 'OpenAPI 3.1', body: z.looseObject({ openapi: z.string() }) },
-    handle: async () => ({ status: 200, body: describeRoutes([...described, openapi]) }),
+    handle: async ({ root }) => ({ status: 200, body: describeRoutes([...described, openapi], root) }),
   };
   const all = [...described, openapi];
-  const errors = routeErrors(withArchives(entities), { own: [grants, ...operationRoutes, openapi], all });
+  const errors = routeErrors(withArchives(entities), { own: [grants, ...operationRoutes, openapi], all, prefix });
   if (errors.length > 0) throw new Error(`The model is not valid.\n${errors.join('\n')}`);
   return all;
 }

@@ -52,7 +52,7 @@ export async function listBlobs(
   { container, prefix, signal }: Waiting & { readonly container: string; readonly prefix: string },
 ): Promise<string[]> {
   recordIfExplaining(() => ({ read: 'blobs', container, prefix }));
-  const blobs = storage.blobs.getContainerClient(container).listBlobsFlat({ prefix, ...abortOptions(signal) });
+  const blobs = storage.container(container).listBlobsFlat({ prefix, ...abortOptions(signal) });
   return Array.fromAsync(storageCalls(blobs), ({ name }) => name);
 }
 
@@ -69,8 +69,8 @@ export async function* readLines(storage: Storage, address: BlobAddress): AsyncG
   }
 }
 
-function clientOf({ blobs }: Storage, { container, name }: BlobAddress): AppendBlobClient {
-  return blobs.getContainerClient(container).getAppendBlobClient(name);
+function clientOf(storage: Storage, { container, name }: BlobAddress): AppendBlobClient {
+  return storage.container(container).getAppendBlobClient(name);
 }
 
 function abortOptions(signal: AbortSignal | undefined): { abortSignal?: AbortSignal } {

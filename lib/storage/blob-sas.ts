@@ -26,9 +26,9 @@ export async function blobUploadUrl(
   { container, name }: BlobAddress,
   { startsAt, expiresAt }: { readonly startsAt: Date; readonly expiresAt: Date },
 ): Promise<string> {
-  const { url } = storage.blobs.getContainerClient(container).getBlobClient(name);
+  const { url, containerName } = storage.container(container).getBlobClient(name);
   const values = {
-    containerName: container,
+    containerName,
     blobName: name,
     permissions: BlobSASPermissions.parse(UPLOAD_PERMISSIONS),
     startsOn: startsAt,

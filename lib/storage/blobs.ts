@@ -30,7 +30,7 @@ export async function writeBlob(
   { type, metadata = {} }: BlobContent,
 ): Promise<void> {
   if (recordIfExplaining(() => ({ write: 'blob', container, does: 'put' }))) return;
-  const client = storage.blobs.getContainerClient(container).getBlockBlobClient(name);
+  const client = storage.container(container).getBlockBlobClient(name);
   const blobHTTPHeaders = { blobContentType: type };
   await storageCall(client.upload(bytes, bytes.byteLength, { blobHTTPHeaders, metadata: { ...metadata } }));
 }
@@ -38,7 +38,7 @@ export async function writeBlob(
 /** Reads a blob in one transaction; undefined if it does not exist. */
 export async function readBlob(storage: Storage, { container, name }: BlobAddress): Promise<Buffer | undefined> {
   recordIfExplaining(() => ({ read: 'blob', container, name }));
-  const client = storage.blobs.getContainerClient(container).getBlobClient(name);
+  const client = storage.container(container).getBlobClient(name);
   const found = await unlessMissing(client.download());
   // Reads the stream here, so that failures of the stream are translated too.
   return found?.readableStreamBody && storageCall(buffer(found.readableStreamBody));
@@ -51,7 +51,7 @@ export async function blobLength(
   signal?: AbortSignal,
 ): Promise<number | undefined> {
   recordIfExplaining(() => ({ read: 'blob', container, name }));
-  const client = storage.blobs.getContainerClient(container).getBlobClient(name);
+  const client = storage.container(container).getBlobClient(name);
   const found = await unlessMissing(client.getProperties(signal ? { abortSignal: signal } : {}));
   return found?.contentLength;
 }
@@ -59,7 +59,7 @@ export async function blobLength(
 /** Deletes a blob if it exists and, with `etag`, if it is unchanged. */
 export async function deleteBlob(storage: Storage, { container, name }: BlobAddress, etag?: string): Promise<void> {
   if (recordIfExplaining(() => ({ write: 'blob', container, does: 'delete' }))) return;
-  const client = storage.blobs.getContainerClient(container).getBlobClient(name);
+  const client = storage.container(container).getBlobClient(name);
   const options = etag === undefined ? {} : { conditions: { ifMatch: etag } };
   await unlessRefused(['missing', 'changed'], client.delete(options));
 }
@@ -67,7 +67,7 @@ export async function deleteBlob(storage: Storage, { container, name }: BlobAddr
 /** Lists every blob of a container: one transaction for each 5,000. */
 export async function* listContainer(storage: Storage, container: string): AsyncGenerator<ListedBlob> {
   recordIfExplaining(() => ({ read: 'blobs', container, prefix: '' }));
-  const pages = storage.blobs.getContainerClient(container).listBlobsFlat({ includeMetadata: true }).byPage();
+  const pages = storage.container(container).listBlobsFlat({ includeMetadata: true }).byPage();
   for await (const { segment } of storageCalls(pages))
     for (const { name, properties, metadata = {} } of segment.blobItems) {
       const { etag, lastModified } = properties;

@@ -1,6 +1,7 @@
 import pMap from 'p-map';
 import { storageCall, storageCalls, unlessMissing } from './errors.ts';
 import { recordIfExplaining } from './explain.ts';
+import { prefixTable } from './resource-names.ts';
 import type { Storage } from './storage.ts';
 
 export interface Resources {
@@ -15,7 +16,7 @@ const CONCURRENCY = 8;
 export async function provision(storage: Storage, { tables, queues, containers }: Resources): Promise<void> {
   await pMap(tables, (table) => createTable(storage, table), { concurrency: CONCURRENCY });
   await pMap(queues, (queue) => storageCall(storage.queue(queue).createIfNotExists()), { concurrency: CONCURRENCY });
-  await pMap(containers, (container) => storageCall(storage.blobs.getContainerClient(container).createIfNotExists()), {
+  await pMap(containers, (container) => storageCall(storage.container(container).createIfNotExists()), {
     concurrency: CONCURRENCY,
   });
 }
@@ -32,9 +33,10 @@ export async function dropTable(storage: Storage, table: string): Promise<void> 
   await unlessMissing(storage.table(table).deleteTable());
 }
 
-/** Lists the names of the tables that begin with `prefix`, in order. */
-export async function listTables(storage: Storage, prefix: string): Promise<string[]> {
-  const filter = `TableName ge '${prefix}' and TableName lt '${prefix}~'`;
+/** Lists the names of the app's tables that begin with `start`, in order. */
+export async function listTables(storage: Storage, start: string): Promise<string[]> {
+  const first = prefixTable(storage.prefix, start);
+  const filter = `TableName ge '${first}' and TableName lt '${first}~'`;
   const tables = storageCalls(storage.tables.listTables({ queryOptions: { filter } }));
-  return Array.fromAsync(tables, ({ name = '' }) => name);
+  return Array.fromAsync(tables, ({ name = '' }) => start + name.slice(first.length));
 }

@@ -1,21 +1,28 @@
 import type { HttpClient } from '@azure/core-rest-pipeline';
 import { TableClient, TableServiceClient } from '@azure/data-tables';
 import type { TokenCredential } from '@azure/identity';
-import { BlobServiceClient } from '@azure/storage-blob';
+import { BlobServiceClient, type ContainerClient } from '@azure/storage-blob';
 import { type QueueClient, QueueServiceClient } from '@azure/storage-queue';
 import { RowkeyError } from '../errors.ts';
 import { withAsciiJson } from './ascii-json.ts';
 import { countingHttpClient } from './cost.ts';
 import { toLegacyHttpClient } from './legacy-http-client.ts';
 import { managedIdentity } from './managed-identity.ts';
+import { prefixTable, prefixWithHyphen } from './resource-names.ts';
 import { tracingHttpClient } from './trace-calls.ts';
 
-/** The clients of one storage account, each created once to keep its connections open. */
+/**
+ * The clients of one app in one storage account, each created once to keep its connections open. `table`, `queue` and
+ * `container` accept declared names and add the prefix; the clients of the services know no prefix.
+ */
 export interface Storage {
+  /** The prefix of the app's resources in the account; empty for none. */
+  readonly prefix: string;
   /** The client of a table. An app with several accounts would choose the account here. */
   table(name: string): TableClient;
-  readonly tables: TableServiceClient;
   queue(name: string): QueueClient;
+  container(name: string): ContainerClient;
+  readonly tables: TableServiceClient;
   readonly queues: QueueServiceClient;
   readonly blobs: BlobServiceClient;
   /** Set with an account key (the emulator); undefined with an identity. */
@@ -39,8 +46,11 @@ const RETRIES = 3;
 const FIRST_RETRY_MS = 200;
 const LAST_RETRY_MS = 2_000;
 
-/** Opens an account by connection string (the emulator) or with a managed identity (Azure). */
-export function openStorage(options: StorageOptions): Storage {
+/**
+ * Opens an account by connection string (the emulator) or with a managed identity (Azure), for the app whose resources have
+ * the prefix.
+ */
+export function openStorage(options: StorageOptions, prefix = ''): Storage {
   const insecure = 'connectionString' in options && INSECURE.test(options.connectionString);
   const httpClient = countingHttpClient('httpClient' in options ? options.httpClient : undefined, insecure);
   const retryOptions = { maxRetries: RETRIES, retryDelayInMs: FIRST_RETRY_MS, maxRetryDelayInMs: LAST_RETRY_MS };
@@ -61,8 +71,11 @@ export function openStorage(options: StorageOptions): Storage {
       : byIdentity(options, tableOptions, otherOptions);
   return {
     ...clients,
-    table: (name) => remember(tableClients, name, clients.openTable),
-    queue: (name) => remember(queueClients, name, (queue) => clients.queues.getQueueClient(queue)),
+    prefix,
+    table: (name) => remember(tableClients, prefixTable(prefix, name), clients.openTable),
+    queue: (name) =>
+      remember(queueClients, prefixWithHyphen(prefix, name), (queue) => clients.queues.getQueueClient(queue)),
+    container: (name) => clients.blobs.getContainerClient(prefixWithHyphen(prefix, name)),
   };
 }
 
@@ -80,13 +93,16 @@ function throttledAsBusy(inner: HttpClient): HttpClient {
 }
 
 /** As `openStorage`, but throws `wrong-setting` without the SDK's reason, which may quote the connection string. */
-export function openUsableStorage(options: StorageOptions): Storage {
+export function openUsableStorage(
+  options: StorageOptions,
+  { prefix, connection }: { readonly prefix: string; readonly connection: string },
+): Storage {
   try {
-    return openStorage(options);
+    return openStorage(options, prefix);
   } catch {
     throw new RowkeyError(
       'wrong-setting',
-      'Invalid settings: AzureWebJobsStorage must be a connection string of a storage account.',
+      `Invalid settings: ${connection} must be a connection string of a storage account.`,
     );
   }
 }

@@ -9,7 +9,7 @@ import { z } from 'zod';
 import { decidedFields } from '../../lib/define/codec/kept-fields.ts';
 import type { Entity } from '../../lib/define/entity.ts';
 import type { Values } from '../../lib/define/values.ts';
-import { pathTo } from '../../lib/http/route.ts';
+import { pathTo, rootOf } from '../../lib/http/route.ts';
 import { run } from '../cli/command.ts';
 import { toStoredEntity } from '../cli/stored-entity.ts';
 import {
@@ -70,7 +70,7 @@ async function exportFile(entity: Entity, file: string, options: TargetOptions):
 /** Returns the fields that an import may write, and files with their bytes. Undefined if the entity was deleted meanwhile. */
 async function readImportableRow(target: Target, entity: Entity, values: Values): Promise<Values | undefined> {
   const decided = decidedFields(entity);
-  const path = pathTo(entity.name, ...entity.keyFields.map((key) => values[key]));
+  const path = pathTo(rootOf(''), entity.name, ...entity.keyFields.map((key) => values[key]));
   const row: Record<string, unknown> = {};
   for (const [field, value] of Object.entries(values)) {
     if (field in entity.attachments) {

@@ -10,7 +10,7 @@ import type { Entity } from '../../lib/define/entity.ts';
 import { omit, type Values } from '../../lib/define/values.ts';
 import { RowkeyError } from '../../lib/errors.ts';
 import { Problem } from '../../lib/http/problem.ts';
-import { pathTo } from '../../lib/http/route.ts';
+import { pathTo, rootOf } from '../../lib/http/route.ts';
 import { checkFile } from '../../lib/pattern-helpers/attachment.ts';
 import { run } from '../cli/command.ts';
 import { type ImportRow, readCsv } from '../cli/csv-rows.ts';
@@ -190,7 +190,7 @@ function decodeFiles({ attachments }: Entity, values: Values): [field: string, b
 /** Uploads the files of a row. Returns the reason if the API rejects one. */
 async function putFiles(target: Target, entity: Entity, { values }: ImportRow): Promise<string | undefined> {
   for (const [field, body] of decodeFiles(entity, values)) {
-    const path = pathTo(entity.name, ...entity.keyFields.map((key) => values[key]), field);
+    const path = pathTo(rootOf(''), entity.name, ...entity.keyFields.map((key) => values[key]), field);
     const response = await ask(target, path, { method: 'PUT', body });
     if (!response.ok) return Problem.parse(await response.json()).detail;
   }
@@ -200,7 +200,7 @@ async function putFiles(target: Target, entity: Entity, { values }: ImportRow): 
 async function post(target: Target, entity: Entity, batch: readonly ImportRow[]): Promise<Results> {
   const body = JSON.stringify({ items: batch.map(({ values }) => omitFiles(entity, values)) });
   const headers = { 'content-type': 'application/json' };
-  const response = await ask(target, pathTo(entity.name, 'batch'), { method: 'POST', headers, body });
+  const response = await ask(target, pathTo(rootOf(''), entity.name, 'batch'), { method: 'POST', headers, body });
   if (response.ok) return RouteResult.parse(await response.json()).results;
   // The only row is too large, so the error of the request is the error of the row.
   if ((response.status === 400 || response.status === 413) && batch.length === 1)

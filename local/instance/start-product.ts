@@ -99,7 +99,7 @@ export async function startProduct(options: ProductOptions): Promise<Product> {
     }
     signal?.throwIfAborted();
     const connectionString = options.storage?.connectionString ?? azurite?.connectionString() ?? '';
-    const storage = openStorage({ connectionString });
+    const storage = openStorage({ connectionString }, app.model.prefix);
     const [identity] = await Promise.all([
       choosePartPort('identity').then((port) => startIdentityProvider({ folder: data, port })),
       provision(storage, resourcesOf(app.model.list, Date.now())),

@@ -31,6 +31,7 @@ describe('settings', () => {
         audience: local.TOKEN_AUDIENCE,
         jwksUri: local.TOKEN_JWKS_URI,
       },
+      connection: 'AzureWebJobsStorage',
       keys: { file: 'keys.json' },
       telemetry: { console: true },
     });
@@ -48,9 +49,31 @@ describe('settings', () => {
         clientId,
       },
       auth: { issuer: inAzure.TOKEN_ISSUER, audience: inAzure.TOKEN_AUDIENCE, jwksUri: inAzure.TOKEN_JWKS_URI },
+      connection: 'AzureWebJobsStorage',
       keys: { keyUri: inAzure.KEY_ENCRYPTION_KEY_URI, clientId },
       telemetry: { console: false, connectionString, clientId, serviceName: 'app' },
       agreedModelChanges: '0123456789ab',
+    });
+  });
+
+  test('of another connection name another storage account', () => {
+    const { AzureWebJobsStorage: connectionString, ...others } = local;
+    const environment = { ...others, ShopStorage: connectionString, AzureWebJobsStorage__clientId: 'not read' };
+    expect(fromEnvironment(environment, { connection: 'ShopStorage' })).toMatchObject({
+      storage: { connectionString },
+      connection: 'ShopStorage',
+    });
+    const { ShopStorage: _, ...without } = { ...environment, ShopStorage__blobServiceUri: 'https://s.example' };
+    const invalid = fromEnvironment(
+      { ...without, AzureWebJobsStorage: connectionString },
+      { connection: 'ShopStorage' },
+    );
+    expect(invalid).toMatchObject({
+      connection: 'ShopStorage',
+      refusal: expect.objectContaining({
+        message:
+          'Invalid settings: ShopStorage must be a connection string, or all of ShopStorage__tableServiceUri, ShopStorage__queueServiceUri, ShopStorage__blobServiceUri must be set.',
+      }),
     });
   });
 

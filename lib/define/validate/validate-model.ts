@@ -1,3 +1,4 @@
+import { MAX_NAME_LENGTH, PREFIX, prefixTable, prefixWithHyphen } from '../../storage/resource-names.ts';
 import { canWriteThroughGrant, type Entity, isWrittenByClients, keptByEngine } from '../entity.ts';
 import { remoteIndexesOf, tablesOf } from '../keys/index-entries.ts';
 import { canMeet, NUMBER_SUFFIX, stepsOf } from '../keys/key-overlap.ts';
@@ -20,6 +21,7 @@ interface ModelParts {
   readonly entities: readonly Entity[];
   readonly roles: readonly string[];
   readonly operatorRole: string;
+  readonly prefix: string;
 }
 
 /**
@@ -27,13 +29,15 @@ interface ModelParts {
  * entity whatever patterns it uses. `createRoutes` checks the same of the routes, which are made later.
  */
 export function validateModel(model: ModelParts, reserved: Reserved): string[] {
-  const { entities } = model;
+  const { entities, prefix } = model;
   const checks = [
+    prefixErrors(prefix),
     roleErrors(model),
     nameErrors(entities, reserved),
     tableErrors(entities, reserved),
     ...entities.map((entity) => naming(entity, entityErrors(entity))),
     ...patternErrors(entities, reserved),
+    ...entities.map((entity) => naming(entity, lengthErrors(entity, prefix))),
     overlapErrors(entities),
   ];
   return checks.flatMap((errors) => [...errors]);
@@ -49,6 +53,23 @@ function patternErrors(entities: readonly Entity[], reserved: Reserved): Iterabl
   return all.flatMap((entity) =>
     entity.patterns.map((pattern) => naming(entity, pattern.validate?.(entity, model) ?? [])),
   );
+}
+
+function* prefixErrors(prefix: string): Generator<string> {
+  if (prefix !== '' && !PREFIX.test(prefix))
+    yield `The prefix ${JSON.stringify(prefix)} is not accepted; a prefix is 1 to 20 lower-case letters and digits from 1 to 9 and begins with a letter, and is not azure. The digit 0 ends it in the names of tables.`;
+}
+
+/** Without a prefix, every name that a declaration accepts is short enough. */
+function* lengthErrors(entity: Entity, prefix: string): Generator<string> {
+  const tables = entity.patterns.flatMap((pattern) => pattern.tables?.(entity, Date.now()) ?? []);
+  const containers = entity.patterns.flatMap((pattern) => pattern.containers?.(entity) ?? []);
+  const names = [
+    ...[...tablesOf(entity), ...tables].map((name) => prefixTable(prefix, name)),
+    ...containers.map((name) => prefixWithHyphen(prefix, name)),
+  ];
+  for (const name of names.filter(({ length }) => length > MAX_NAME_LENGTH))
+    yield `the name "${name}" has ${name.length} characters with the prefix "${prefix}"; a table or container name has at most ${MAX_NAME_LENGTH}.`;
 }
 
 /** Roles come in a claim of a token and in lists that are separated by commas. */

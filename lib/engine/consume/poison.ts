@@ -174,7 +174,7 @@ export async function recordPoison(engine: Engine, message: Message, reason: str
     partition: buildKey(PARTITION, { id: row }),
     actions: [{ kind: 'upsert', row, properties }],
   });
-  countPoison({ queue });
+  countPoison({ queue: engine.storage.queue(queue).name });
 }
 
 /**

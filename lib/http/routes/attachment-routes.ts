@@ -141,7 +141,7 @@ function uploadRoutes(entity: Entity, field: string, { maxBytes, types }: Attach
         const times = validityAt(await admitGrant(engine, context.caller.subject));
         const url = await blobUploadUrl(engine.storage, blob, times);
         const headers = { 'x-ms-blob-type': 'BlockBlob' };
-        const location = `${toEntityPath(entity, key)}/${field}/uploads/${uploadId}`;
+        const location = `${toEntityPath(context, entity, key)}/${field}/uploads/${uploadId}`;
         const until = times.expiresAt.toISOString();
         const granted = { entity: entity.name, address: addressOf(entity, key), fields: [field] };
         noteChange(engine, { operation: 'grant', ...granted, permissions: UPLOAD_PERMISSIONS, until });

@@ -42,7 +42,7 @@ async function listChanges(context: RequestContext): Promise<RouteResult> {
   if (from >= to) throw queryError('to', 'must be after from', 'an instant after from');
   if (to - from > MAX_DAYS * DAY_MS)
     throw queryError('to', 'is too long after from', `at most ${MAX_DAYS} days after from`);
-  const path = pathTo('operations', 'audit');
+  const path = pathTo(context.root, 'operations', 'audit');
   const bound = JSON.stringify([path, from, to]);
   const { top, after } = await readPageQuery(context, bound);
   const { items, next } = await readChanges(context.app.engine, { from, to, after, limit: top });

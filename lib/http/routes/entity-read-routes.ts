@@ -123,12 +123,12 @@ function isComparable(entity: Entity, field: string): boolean {
 }
 
 async function listRange(entity: Entity, context: RequestContext): Promise<RouteResult> {
-  const { query, params } = context;
+  const { query, params, root } = context;
   const { fields } = entity.partition;
   const key = validateTexts(entity, params, fields);
   const from = query.get('from') || undefined;
   const to = query.get('to') || undefined;
-  const path = pathTo(entity.name, ...fields.map((field) => key[field]));
+  const path = pathTo(root, entity.name, ...fields.map((field) => key[field]));
   const where = readFilter(entity, context);
   const bound = JSON.stringify([path, from, to, query.get('select') || undefined, where]);
   const options = { from, to, where, select: readSelect(entity, query), ...(await readPageQuery(context, bound)) };

@@ -58,7 +58,7 @@ export function entityWriteRoutes(entity: Entity): Route[] {
         const id = await readRequestId(context, `${name}-create`);
         const stored = await createOnce(context.app.engine, entity, await readBody(entity, context), id);
         const { headers, ...result } = await presentStored(entity, context, stored, 201);
-        return { ...result, headers: { ...headers, location: toEntityPath(entity, stored.values) } };
+        return { ...result, headers: { ...headers, location: toEntityPath(context, entity, stored.values) } };
       },
     },
     {
@@ -143,13 +143,13 @@ async function writeBatch(entity: Entity, context: RequestContext): Promise<Rout
   const isReader = canRead(entity, context.caller);
   // Only a caller who may read an entity may learn that it equals the sent one.
   const visible = outcomes.map((outcome) => (outcome === 'unchanged' && !isReader ? 'replaced' : outcome));
-  return { status: 200, body: { results: visible.map(toResult) } };
+  return { status: 200, body: { results: visible.map((outcome) => toResult(context, outcome)) } };
 }
 
 const STATUS_OF = { created: 201, replaced: 200, unchanged: 304 } as const;
 
-function toResult(outcome: BatchOutcome) {
+function toResult({ root }: RequestContext, outcome: BatchOutcome) {
   if (typeof outcome === 'string') return { status: STATUS_OF[outcome] };
-  const problem = toProblem(outcome);
+  const problem = toProblem(outcome, root);
   return { status: problem.status, problem };
 }

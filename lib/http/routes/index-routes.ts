@@ -33,7 +33,7 @@ function indexRoute(entity: Entity, indexName: string, index: Index): Route {
       success: describeList(entity, hasLarge ? [] : copied),
       handle: async (context) => {
         const given = validateTexts(entity, context.params, fields);
-        const path = pathTo(entity.name, 'by', indexName, ...fields.map((field) => given[field]));
+        const path = pathTo(context.root, entity.name, 'by', indexName, ...fields.map((field) => given[field]));
         const select = hasLarge ? readSelect(entity, context.query) : undefined;
         const bound = select ? JSON.stringify([path, select]) : path;
         const options = { ...(await readPageQuery(context, bound)), given, select };
@@ -53,7 +53,7 @@ function indexRoute(entity: Entity, indexName: string, index: Index): Route {
       const given = validateTexts(entity, context.params, fields);
       const values = await readThroughIndex(toView(context), entity, index, given);
       // No ETag: that of a copy is not the ETag of the entity, which a write compares.
-      const headers = { 'content-location': toEntityPath(entity, values) };
+      const headers = { 'content-location': toEntityPath(context, entity, values) };
       return { status: 200, headers, body: values };
     },
   };

@@ -64,7 +64,7 @@ async function requestTransfer(
     operation === 'archive'
       ? await requestArchive(engine, entity, key, id)
       : await requestMove(engine, entity, key, await context.json(), id);
-  const location = `${toEntityPath(entity, key)}/${operation}/${operationId}`;
+  const location = `${toEntityPath(context, entity, key)}/${operation}/${operationId}`;
   return { status: 202, headers: { location }, body: { operationId, operation, status: 'running' } };
 }
 

@@ -1,7 +1,7 @@
 import { describe, expect, expectTypeOf, test } from 'vitest';
 import { z } from 'zod';
 import { defineEntity } from '../../../lib/define/define-entity.ts';
-import type { Entity } from '../../../lib/define/entity.ts';
+import type { DeclaredEntity, Entity } from '../../../lib/define/entity.ts';
 import { indexEntity, interPartitionIndex } from '../../../lib/define/indexes.ts';
 import { defineUnion } from '../../../lib/define/inheritance.ts';
 import { defineModel } from '../../../lib/define-model.ts';
@@ -250,5 +250,68 @@ describe('roles', () => {
     expect(entities.things.access.restricted).toEqual({ ref: ['hr', 'emperor'] });
     // @ts-expect-error
     expect(() => defineModel({ roles: ['emperor'], operatorRole: 'boss', entities: [emperors] })).toThrow('"boss"');
+  });
+});
+
+describe('a prefix', () => {
+  const define = (prefix: string, ...entities: DeclaredEntity[]) => defineModel({ ...roles, prefix, entities });
+  const long = (over: object) =>
+    defineEntity('things', {
+      ...common,
+      key: { partition: '{city}', row: 'id_{id}' },
+      ...over,
+    } as never) as DeclaredEntity;
+
+  test('is part of the model, and the entities keep their declared names', () => {
+    const { prefix, list } = define('shop2', pet('cats'));
+    expect(prefix).toBe('shop2');
+    expect(list[0]).toMatchObject({
+      name: 'cats',
+      table: 'cats',
+      archive: { name: 'formercats', table: 'formercats' },
+    });
+    expect(defineModel({ ...roles, entities: [pet('cats')] }).prefix).toBe('');
+  });
+
+  test.each(['Shop', '2shop', 'my-shop', 'my_shop', 'shop10', 'a'.repeat(21), ' shop', 'shöp', '0', 'azure'])(
+    'is rejected if it cannot begin names: %j',
+    (prefix) => {
+      expect(() => define(prefix, pet('cats'))).toThrow(
+        `The model is not valid.\nThe prefix ${JSON.stringify(prefix)} is not accepted; a prefix is 1 to 20 lower-case letters and digits from 1 to 9 and begins with a letter, and is not azure.`,
+      );
+    },
+  );
+
+  test.each(['a', 'shop', 'shop2', 'a'.repeat(20)])('is accepted: %j', (prefix) => {
+    expect(define(prefix, pet('cats')).prefix).toBe(prefix);
+  });
+
+  // 55 characters is the longest name of a table. One more character is for the separator.
+  const table = `t${'a'.repeat(54)}`;
+  const at = z.object({ ...common.schema.shape, at: z.iso.datetime() });
+  const ofDays = { key: { partition: '{city}', row: 'id_{at}' }, period: { per: 'day', field: 'at', keep: 1 } };
+  const expiring = z.object({ ...common.schema.shape, changedOn: z.iso.date() });
+  const container = `c${'d'.repeat(60)}`;
+  const index = interPartitionIndex({ table, partition: '{at}', row: '{city}_{id}' });
+  const today = new Date().toISOString().slice(0, 10).replaceAll('-', '');
+  test.each([
+    ['a table', 7, `0${table}`, { table }],
+    ['the table of an index', 7, `0${table}`, { indexes: { index } }],
+    ['the table of an archive', 7, `0${table}`, { archive: { table } }],
+    ['a table of a period', 5, `0${table.slice(0, 49)}${today}`, { table: table.slice(0, 49), schema: at, ...ofDays }],
+    [
+      'the table of a pattern',
+      5,
+      `0${table.slice(0, 51)}expiry`,
+      { table: table.slice(0, 51), schema: expiring, expiry: { days: 1, clock: 'changedOn' } },
+    ],
+    ['a container', 1, `-${container}`, { attachments: { photo: { container, maxBytes: 1, types: ['image/png'] } } }],
+  ])('is rejected if it makes the name too long of %s', (_, longest, rest, over) => {
+    const declared = long(over);
+    expect(() => define('p'.repeat(longest), declared)).not.toThrow();
+    const prefix = 'p'.repeat(longest + 1);
+    expect(() => define(prefix, declared)).toThrow(
+      `Entity "things": the name "${prefix}${rest}" has 64 characters with the prefix "${prefix}"; a table or container name has at most 63.`,
+    );
   });
 });

@@ -1,7 +1,7 @@
 import { HttpRequest, InvocationContext } from '@azure/functions';
 import { describe, expect, test } from 'vitest';
 import { RowkeyError } from '../../../lib/errors.ts';
-import { INTERNAL_PROBLEM, PROBLEMS, toProblem } from '../../../lib/http/problem.ts';
+import { PROBLEMS, toInternalProblem, toProblem } from '../../../lib/http/problem.ts';
 import { respondWith } from '../../../lib/http/respond.ts';
 import type { App } from '../../../lib/http/route.ts';
 import { problemsRoute } from '../../../lib/http/routes/problems-route.ts';
@@ -22,7 +22,7 @@ function misconfigured(): App {
 describe('problem details', () => {
   test('resolve their type to a section of the page', async () => {
     const { html } = await readPage(misconfigured);
-    for (const { type, code } of [toProblem(new RowkeyError('busy', 'x')), INTERNAL_PROBLEM]) {
+    for (const { type, code } of [toProblem(new RowkeyError('busy', 'x')), toInternalProblem('/api')]) {
       const { pathname, hash } = new URL(type, 'https://app.example/api/employees/Sales/1?explain=true');
       expect({ pathname, hash }).toEqual({ pathname: `/api/${problemsRoute.path}`, hash: `#${code}` });
       expect(html).toContain(`<h2 id="${code}">`);

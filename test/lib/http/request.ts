@@ -22,6 +22,7 @@ export function testApp(url: string, over: Partial<App> = {}): App {
 export function testContext(app: App, over: Partial<RequestContext> = {}): RequestContext {
   return {
     app,
+    root: '/api',
     log: { warn: () => undefined, error: () => undefined },
     caller: { subject: 'ann', roles: ['reader'], claims: {} },
     params: {},

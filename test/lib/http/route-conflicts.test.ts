@@ -17,7 +17,7 @@ const declare = (name: string, id: z.ZodType = z.string()) =>
   );
 const route = (name: string, path: string, method: Route['method'] = 'GET') => testRoute({ name, path, method });
 const errorsOf = (routes: readonly Route[], id?: z.ZodType) =>
-  routeErrors([declare('things', id)], { own: [route('health', 'health')], all: routes });
+  routeErrors([declare('things', id)], { own: [route('health', 'health')], all: routes, prefix: '' });
 
 describe('two routes', () => {
   const fixed = route('a', 'things/{kind}/status');
@@ -87,6 +87,6 @@ test.each([
   ['administrators', 'reserves routes that begin with "admin"'],
   ['runtimes', 'reserves routes that begin with "runtime"'],
 ])('rejects an entity named %s', (name, why) => {
-  const errors = routeErrors([declare(name)], { own: [route('health', 'health')], all: [] });
+  const errors = routeErrors([declare(name)], { own: [route('health', 'health')], all: [], prefix: '' });
   expect(errors).toEqual([expect.stringContaining(why)]);
 });

@@ -1,0 +1,146 @@
+import type { HttpFunctionOptions, StorageQueueFunctionOptions } from '@azure/functions';
+import { expect, test } from 'vitest';
+import { z } from 'zod';
+import { defineEntity } from '../../lib/define/define-entity.ts';
+import { defineModel } from '../../lib/define-model.ts';
+import { RowkeyError } from '../../lib/errors.ts';
+import { type FunctionsApp, registerFunctions } from '../../lib/register-functions.ts';
+import { createRowkey, type RowkeyOptions } from '../../lib/rowkey.ts';
+
+const refusal = new RowkeyError('wrong-setting', 'Nothing is opened.');
+
+function instance(prefix: string, over: Partial<RowkeyOptions<never>> & { entity?: string } = {}) {
+  const { entity = 'things', ...options } = over;
+  const declared = defineEntity(entity, {
+    schema: z.object({ city: z.string(), id: z.string() }),
+    table: 'things',
+    key: { partition: '{city}', row: '{id}' },
+    access: { read: ['reader'], write: ['reader'] },
+  });
+  const model = defineModel({ roles: ['reader'], operatorRole: 'reader', prefix, entities: [declared] });
+  return createRowkey({ model, refusal, ...options } as never);
+}
+
+/** Collects what is registered. */
+function testApp() {
+  const http: (HttpFunctionOptions & { name: string })[] = [];
+  const queues: (StorageQueueFunctionOptions & { name: string })[] = [];
+  const timers: string[] = [];
+  const hooks: string[] = [];
+  const app = {
+    http: (name: string, options: HttpFunctionOptions) => void http.push({ name, ...options }),
+    storageQueue: (name: string, options: StorageQueueFunctionOptions) => void queues.push({ name, ...options }),
+    timer: (name: string) => void timers.push(name),
+    hook: {
+      appStart: () => void hooks.push('appStart'),
+      preInvocation: () => void hooks.push('preInvocation'),
+      appTerminate: () => void hooks.push('appTerminate'),
+    },
+  } as unknown as FunctionsApp;
+  return { app, http, queues, timers, hooks };
+}
+
+test('two instances on one app have functions, queues and routes of their own', () => {
+  const { app, http, queues, timers, hooks } = testApp();
+  registerFunctions(app, instance(''));
+  const first = { http: http.length, timers: timers.length };
+  registerFunctions(app, instance('shop', { path: 'store', connection: 'ShopStorage' }));
+
+  const names = [...http, ...queues].map(({ name }) => name).concat(timers);
+  expect(new Set(names).size).toBe(names.length);
+  expect([http.length, timers.length]).toEqual([2 * first.http, 2 * first.timers]);
+  expect(timers.slice(first.timers)).toEqual(timers.slice(0, first.timers).map((name) => `shop-${name}`));
+  expect(queues.map(({ name, queueName, connection }) => [name, queueName, connection])).toEqual([
+    ['index-changes', 'index-changes', 'AzureWebJobsStorage'],
+    ['transfers', 'transfers', 'AzureWebJobsStorage'],
+    ['shop-index-changes', 'shop-index-changes', 'ShopStorage'],
+    ['shop-transfers', 'shop-transfers', 'ShopStorage'],
+  ]);
+  const [one, other] = [http.slice(0, first.http), http.slice(first.http)];
+  expect(other.map(({ route }) => route)).toEqual(one.map(({ route }) => `store/${route}`));
+  // The host calls the first function by name whose route matches.
+  const catching = http.filter(({ route }) => route?.includes('*')).map(({ name }) => name);
+  const sorted = http.map(({ name }) => name).toSorted();
+  expect(sorted.slice(-2)).toEqual(catching.toSorted());
+  expect(sorted.at(-1)).toBe('zzz-other-requests');
+  // Each instance starts; the others are for every function, and would count each run twice.
+  expect(hooks.toSorted()).toEqual(['appStart', 'appStart', 'appTerminate', 'preInvocation']);
+});
+
+test('an instance without a prefix or path has the names and the connection of the declaration', () => {
+  const { app, http, queues } = testApp();
+  registerFunctions(app, instance(''));
+  expect(http.find(({ name }) => name === 'things-create')?.route).toBe('things');
+  expect(queues[0]).toMatchObject({ name: 'index-changes', connection: 'AzureWebJobsStorage' });
+});
+
+test.each([
+  [
+    'the prefix',
+    instance('', { path: 'shop' }),
+    'The prefix "" belongs to another instance on the app; each model needs a prefix of its own.',
+  ],
+  [
+    'the path',
+    instance('shop'),
+    'The path "" belongs to another instance on the app; each instance needs a path of its own.',
+  ],
+  [
+    'a route of the API',
+    instance('shop', { path: 'health' }),
+    'The path "health" begins routes of the instance without a path; it needs another name.',
+  ],
+  [
+    'an entity',
+    instance('shop', { path: 'things' }),
+    'The path "things" begins routes of the instance without a path; it needs another name.',
+  ],
+  [
+    'a reserved word',
+    instance('shop', { path: 'administration' }),
+    'The path "administration" is not accepted; a path is 1 to 60 lower-case letters, digits and hyphens, and begins with a letter and not with admin or runtime.',
+  ],
+  [
+    'a parameter',
+    instance('shop', { path: '{city}' }),
+    'The path "{city}" is not accepted; a path is 1 to 60 lower-case letters, digits and hyphens, and begins with a letter and not with admin or runtime.',
+  ],
+])('a second instance is rejected for %s, and nothing of it is registered', (_, second, message) => {
+  const { app, http, queues, timers } = testApp();
+  registerFunctions(app, instance(''));
+  const before = [http.length, queues.length, timers.length];
+  expect(() => registerFunctions(app, second)).toThrow(`The instance cannot be registered.\n${message}`);
+  expect([http.length, queues.length, timers.length]).toEqual(before);
+});
+
+test('an instance without a path is rejected if its routes begin with the path of an earlier one', () => {
+  const { app } = testApp();
+  registerFunctions(app, instance('shop', { path: 'toys' }));
+  expect(() => registerFunctions(app, instance('', { entity: 'toys' }))).toThrow('The path "toys" begins routes');
+  expect(() => registerFunctions(app, instance(''))).not.toThrow();
+});
+
+test('a prefix that would sort after the function for all paths is rejected', () => {
+  expect(() => registerFunctions(testApp().app, instance('zzzz'))).toThrow(
+    'the entity, or the prefix, needs a name that sorts before "zzz"',
+  );
+});
+
+test('a function name that becomes too long with the prefix is rejected', () => {
+  const indexed = (prefix: string) => {
+    const declared = defineEntity('e'.repeat(60), {
+      schema: z.object({ city: z.string(), id: z.string() }),
+      table: 'things',
+      key: { partition: '{city}', row: '{id}' },
+      attachments: { ['a'.repeat(45)]: { container: 'photos', maxBytes: 1, types: ['image/png'] } },
+      access: { read: ['reader'], write: ['reader'] },
+    } as never);
+    return createRowkey({
+      model: defineModel({ roles: ['reader'], operatorRole: 'reader', prefix, entities: [declared] as never }),
+      refusal,
+    } as never);
+  };
+  const register = (prefix: string) => registerFunctions(testApp().app, indexed(prefix));
+  expect(() => register('')).not.toThrow();
+  expect(() => register('shop')).toThrow('the host does not accept the function name "shop-eee');
+});
