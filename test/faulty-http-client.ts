@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { createDefaultHttpClient, createHttpHeaders, type HttpClient, RestError } from '@azure/core-rest-pipeline';
+import { createHttpHeaders, type HttpClient, RestError } from '@azure/core-rest-pipeline';
+import { httpClient as shared } from './known-messages.ts';
 
 /**
  * The faults that can be injected at a storage call. After a crash every further call fails; the other faults affect
@@ -21,8 +22,6 @@ export interface FaultyHttpClient extends HttpClient {
   /** The number of calls so far. */
   readonly calls: number;
 }
-
-const shared = createDefaultHttpClient();
 
 /**
  * Creates a client that injects a fault at its `at`-th call, counted from 1. Without a fault the client only counts.

@@ -19,6 +19,7 @@ import { createLocalKeyRing, rotateLocalKey } from '../lib/storage/local-key-rin
 import { provision } from '../lib/storage/provision.ts';
 import { openStorage, type Storage } from '../lib/storage/storage.ts';
 import { model } from './fixtures/model.ts';
+import { isQueued, httpClient as knowingClient, showMessages, sinceAborted } from './known-messages.ts';
 import { testStorage } from './storage.ts';
 
 /** The proportions of production, with enough time for a writer on a busy machine to succeed. */
@@ -59,9 +60,17 @@ export interface World {
   readonly logged: string[];
   /** Handles a batch of visible messages of each queue, and returns their number. */
   handleVisible(): Promise<number>;
-  /** Handles messages until the queues are empty, hidden ones when they become visible. */
+  /**
+   * Handles messages until the queues are empty, hidden ones immediately, as if their time had passed. Call this when no
+   * writer or consumer of the test is running.
+   */
   settle(): Promise<void>;
-  /** Removes the message that contains `text` from a queue, so that the test can consume it. */
+  /** As `settle`, but waits until hidden messages become visible by themselves. */
+  settleInTime(): Promise<void>;
+  /**
+   * Removes the message that contains `text` from a queue, so that the test can consume it. Throws if no writer of the
+   * test has sent such a message.
+   */
   take(queue: string, text: string): Promise<Message>;
 }
 
@@ -69,7 +78,7 @@ export interface World {
 export async function openWorld(url: string, more: readonly Entity[] = [], prefix = ''): Promise<World> {
   const entities = [...model.list, ...more];
   const connectionString = testStorage(url);
-  const storage = openStorage({ connectionString }, prefix);
+  const storage = openStorage({ connectionString, httpClient: knowingClient }, prefix);
   const keyFile = join(inject('folder'), `${randomUUID()}.json`);
   await rotateLocalKey(keyFile);
   const keys = createLocalKeyRing(keyFile);
@@ -77,12 +86,15 @@ export async function openWorld(url: string, more: readonly Entity[] = [], prefi
   const logged: string[] = [];
   const log = { warn: (text: string) => logged.push(text), error: (text: string) => logged.push(text) };
   const consumers = { 'index-changes': consumeIntent, transfers: consumeTransfer };
+  const queues = Object.keys(consumers);
   const consumer = { engine: createEngine(storage, { timing: PATIENT, keys }), entities, log };
 
   // Attempts by message id, counted here, because a test may have received a message before.
   const attempts = new Map<string, number>();
   // Messages that `take` received while it searched for another one.
   let held: (Message & { text: string })[] = [];
+  // Calls of `take` that are between the two.
+  let receiving = 0;
 
   async function putBack() {
     const all = held;
@@ -117,30 +129,45 @@ export async function openWorld(url: string, more: readonly Entity[] = [], prefi
     return handled;
   }
 
-  async function settle() {
+  async function settleInTime(show: () => Promise<unknown> = async () => undefined) {
     const until = Date.now() + SETTLE_WITHIN_MS;
     for (let left = 1; left > 0; ) {
       if ((await handleVisible()) > 0) continue;
       left = 0;
       // Counted after all messages were handled, because an archive sends intents.
-      for (const queue of Object.keys(consumers))
-        left += (await storage.queue(queue).getProperties()).approximateMessagesCount ?? 0;
+      for (const queue of queues) left += (await storage.queue(queue).getProperties()).approximateMessagesCount ?? 0;
       if (Date.now() > until) throw new Error(`The queues do not become empty: ${logged.slice(-3).join(' | ')}`);
-      if (left > 0) await sleep(POLL_MS);
+      if (left === 0) return;
+      await sleep(POLL_MS);
+      await show();
     }
+  }
+
+  async function settle() {
+    // A request without a response may still change storage, and the protocol relies on its time limit.
+    const isSafe = () => sinceAborted() > PATIENT.hideIntentForSeconds * 1_000;
+    await settleInTime(async () => {
+      if (isSafe()) await Promise.all(queues.map((queue) => showMessages(storage.queue(queue))));
+    });
   }
 
   async function take(queue: string, text: string): Promise<Message> {
     const client = storage.queue(queue);
-    const until = Date.now() + SETTLE_WITHIN_MS;
-    while (Date.now() < until) {
-      const found = held.find((message) => message.queue === queue && message.text.includes(text));
+    for (;;) {
+      const isWanted = (message: { queue: string; text: string }) =>
+        message.queue === queue && message.text.includes(text);
+      const found = held.find(isWanted);
       if (found) {
         held.splice(held.indexOf(found), 1);
         return found;
       }
       const { receivedMessageItems } = await client.receiveMessages({ numberOfMessages: 32, visibilityTimeout: 30 });
-      if (receivedMessageItems.length === 0) await sleep(POLL_MS);
+      if (receivedMessageItems.length === 0) {
+        if (receiving === 0 && !held.some(isWanted) && !isQueued(client, text))
+          throw new Error(`No message of ${queue} has ${text} in it.`);
+        await sleep(POLL_MS);
+      }
+      receiving += 1;
       await Promise.all(
         receivedMessageItems.map(async ({ messageId: id, popReceipt, messageText, dequeueCount, insertedOn }) => {
           await client.deleteMessage(id, popReceipt);
@@ -150,9 +177,10 @@ export async function openWorld(url: string, more: readonly Entity[] = [], prefi
           if (reminder) await client.deleteMessage(reminder.id, reminder.popReceipt).catch(() => undefined);
           held.push({ queue, id, attempts: dequeueCount, insertedAt, body, text: JSON.stringify(body) });
         }),
-      );
+      ).finally(() => {
+        receiving -= 1;
+      });
     }
-    throw new Error(`No message of ${queue} has ${text} in it.`);
   }
   const engineThrough = (httpClient: HttpClient, timing = PATIENT) =>
     createEngine(openStorage({ connectionString, httpClient }, prefix), { timing, keys });
@@ -165,6 +193,7 @@ export async function openWorld(url: string, more: readonly Entity[] = [], prefi
     logged,
     handleVisible,
     settle,
+    settleInTime: () => settleInTime(),
     take,
   };
 }

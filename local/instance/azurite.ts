@@ -63,7 +63,7 @@ export async function startAzurite({ folder, accounts, ports: at }: AzuriteOptio
     String(at?.[toLowerCase(service)] ?? 0),
   ]);
   // The blob SDK uses an API version that no release of the emulator knows.
-  const options = ['--disableTelemetry', '--skipApiVersionCheck'];
+  const options = ['--disableTelemetry', '--skipApiVersionCheck', '--silent'];
   const child = spawnScript(script, ['--location', folder, ...ports, ...options], {
     env: { AZURITE_ACCOUNTS: accounts.map(({ name, key }) => `${name}:${key}`).join(';') },
   });

@@ -1,5 +1,4 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { createDefaultHttpClient } from '@azure/core-rest-pipeline';
 import fc from 'fast-check';
 import { beforeAll, expect, test } from 'vitest';
 import type { Values } from '../../lib/define/values.ts';
@@ -10,6 +9,7 @@ import { createEntity, deleteEntity, patchEntity } from '../../lib/engine/write/
 import { RowkeyError } from '../../lib/errors.ts';
 import { createTable, dropTable } from '../../lib/storage/provision.ts';
 import { employees, model } from '../fixtures/model.ts';
+import { httpClient } from '../known-messages.ts';
 import { countTried } from '../tried-faults.ts';
 import { expectIndexesToAgree, openWorld, QUICK, rowsOf, type World } from '../world.ts';
 
@@ -57,9 +57,7 @@ test(`keeps every index correct while writers race and messages arrive twice, la
   await fc.assert(
     fc.asyncProperty(schedules, ({ all, deliveries }) =>
       countTried({ what: WHAT, times: all.length }, async () => {
-        const processes = Array.from({ length: PROCESSES }, () =>
-          world.engineThrough(createDefaultHttpClient(), QUICK),
-        );
+        const processes = Array.from({ length: PROCESSES }, () => world.engineThrough(httpClient, QUICK));
         const acting = Promise.all(all.map((writers, index) => race(writers, run + index, processes)));
         run += all.length;
         const [creates] = await Promise.all([acting, deliver(deliveries)]);

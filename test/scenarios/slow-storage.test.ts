@@ -56,7 +56,7 @@ describe('a storage call that takes longer than the time limit of the writer', (
         { what, concurrency: 8 },
       );
     }
-    await world.settle();
+    await world.settleInTime();
     await countTried({ what, times: 0 }, () => expectIndexesToAgree(world.storage, employees));
   });
 
@@ -68,9 +68,9 @@ describe('a storage call that takes longer than the time limit of the writer', (
       code: 'storage-unavailable',
     });
     // The reconciler releases the other claim of the refused write, on the employee's number.
-    await world.settle();
+    await world.settleInTime();
     const { values } = await createEntity(world.engine, employees, { ...one, email: `other-${one.email}` });
-    await world.settle();
+    await world.settleInTime();
     expect(
       (await expectIndexesToAgree(world.storage, employees)).find(({ employeeId }) => employeeId === one.employeeId),
     ).toEqual(values);
@@ -87,7 +87,7 @@ describe('a storage call that takes longer than the time limit of the writer', (
     });
     expect(performance.now() - since).toBeLessThan(lateMs);
     // The transaction arrives anyway, before its intent is visible.
-    await world.settle();
+    await world.settleInTime();
     expect(await expectIndexesToAgree(world.storage, employees)).toContainEqual(one);
   });
 });

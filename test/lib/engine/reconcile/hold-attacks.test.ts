@@ -61,7 +61,7 @@ test('a writer that stalls at any call until its intent is settled, and then die
   const play = async (at: number) => {
     const overtake = async () => {
       await sleep((QUICK.hideIntentForSeconds + 1) * 1_000);
-      await world.settle();
+      await world.settleInTime();
     };
     const dying = interruptedHttpClient(at, overtake, 'before', faultyHttpClient('crash after', at));
     await createEntity(world.engineThrough(dying, QUICK), employees, somebody()).catch(() => undefined);
