@@ -43,6 +43,8 @@ export type ErrorCode =
   | 'storage-unavailable'
   | 'identity-unavailable'
   | 'wrong-setting'
+  /** A table, queue or container that the deployment creates does not exist. */
+  | 'not-provisioned'
   /** Stored data is lost or was changed from outside; an operator has to look at it. */
   | 'needs-repair'
   /** No retry can help: the message goes to the poison list immediately. */

@@ -12,8 +12,9 @@ import { createAuditLog } from './operations/audit-log.ts';
 import { guardModel } from './operations/model-guard.ts';
 import { resourcesOf } from './operations/resources.ts';
 import { DEFAULT_CONNECTION, type RowkeySettings, type UnusableSettings } from './settings.ts';
+import { describeMissing } from './storage/errors.ts';
 import { createLazyKeyRing } from './storage/lazy-key-ring.ts';
-import { provision } from './storage/provision.ts';
+import { findMissing, provision } from './storage/provision.ts';
 import { openUsableStorage } from './storage/storage.ts';
 import { tableSasSigner } from './storage/table-sas-signer.ts';
 import { reportStartFailure, startTelemetry } from './telemetry/telemetry.ts';
@@ -70,6 +71,15 @@ export function createRuntime(
   const storage = once(() => openUsableStorage(requireSettings().storage, { prefix: model.prefix, connection }));
   const keys = createLazyKeyRing(() => requireSettings().keys);
   const engine = once(() => createEngine(storage(), { keys }));
+  let isProvisioned = false;
+
+  async function findMissingOnce(): Promise<readonly string[]> {
+    if (isProvisioned) return [];
+    const missing = await inProcess(() => findMissing(storage(), resourcesOf(entities)));
+    isProvisioned = missing.length === 0;
+    return missing;
+  }
+
   const audit = once(() => createAuditLog(engine()));
   const signer = once(() => tableSasSigner(storage()));
   const authenticate = once(() => createAuthenticator(requireSettings().auth, model));
@@ -91,7 +101,13 @@ export function createRuntime(
   async function readyEngine(log: Log): Promise<Engine> {
     if (refusal) throw refusal;
     guarded ??= inProcess(async () => {
-      for (const note of await guardModel(engine(), entities, requireSettings().agreedModelChanges)) log.warn(note);
+      // A failure of this listing says nothing about the requests that need one resource each.
+      const [missing, notes] = await Promise.all([
+        findMissingOnce().catch(() => []),
+        guardModel(engine(), entities, requireSettings().agreedModelChanges),
+      ]);
+      if (missing.length > 0) log.error(describeMissing(missing));
+      for (const note of notes) log.warn(note);
     });
     try {
       await guarded;
@@ -130,6 +146,7 @@ export function createRuntime(
         authenticate: authenticate(),
         audit: audit(),
         ready: readyEngine,
+        findMissing: findMissingOnce,
       };
     },
     async consumer(log) {

@@ -1,5 +1,5 @@
 import { RowkeyError } from '../errors.ts';
-import { StorageConflict, unlessRefused } from '../storage/errors.ts';
+import { isNotProvisioned, StorageConflict, unlessRefused } from '../storage/errors.ts';
 import { createTable } from '../storage/provision.ts';
 import type { Engine } from './engine.ts';
 
@@ -12,10 +12,10 @@ export async function withPeriodTable<Result>(
   try {
     return await write();
   } catch (error) {
-    if (!(error instanceof StorageConflict) || !error.reason.startsWith('table')) throw error;
-    if (error.reason === 'table-missing') await unlessBeingDeleted(createTable(engine.storage, table));
+    if (!isGone(error)) throw error;
+    if (isNotProvisioned(error)) await unlessBeingDeleted(createTable(engine.storage, table));
     return write().catch((again: unknown) => {
-      if (!(again instanceof StorageConflict) || !again.reason.startsWith('table')) throw again;
+      if (!isGone(again)) throw again;
       throw new RowkeyError(
         'storage-unavailable',
         `The table ${table} is not ready yet. Retry in 30 seconds.`,
@@ -31,7 +31,12 @@ export async function unlessTableMissing<Result, Otherwise>(
   read: Promise<Result>,
   otherwise: Otherwise,
 ): Promise<Result | Otherwise> {
-  return (await unlessRefused(['table-missing', 'table-being-deleted'], read)) ?? otherwise;
+  try {
+    return (await read) ?? otherwise;
+  } catch (error) {
+    if (!isGone(error)) throw error;
+    return otherwise;
+  }
 }
 
 /**
@@ -40,4 +45,8 @@ export async function unlessTableMissing<Result, Otherwise>(
  */
 export function unlessBeingDeleted(call: Promise<void>): Promise<void> {
   return unlessRefused(['table-being-deleted'], call);
+}
+
+function isGone(error: unknown): boolean {
+  return isNotProvisioned(error) || (error instanceof StorageConflict && error.reason === 'table-being-deleted');
 }

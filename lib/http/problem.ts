@@ -135,6 +135,12 @@ export const PROBLEMS: Readonly<Record<ProblemCode, ProblemKind>> = {
     when: 'A setting of the app is wrong, or a change of the model was rejected.',
     action: 'Do not retry. Operator: the log of the app names the setting or the change.',
   },
+  'not-provisioned': {
+    status: 503,
+    title: 'Service unavailable',
+    when: 'A table, queue or container of the app does not exist. A write was applied as a whole or not at all.',
+    action: 'Retry later. Operator: /api/health and the log of the app name what is missing and how to create it.',
+  },
 };
 
 /** `type` is a path and not a full URL, because the app does not know the origin that its callers use. */
@@ -155,6 +161,7 @@ export type Problem = z.infer<typeof Problem>;
 export const FOR_OPERATORS: Partial<Record<ErrorCode, string>> = {
   'wrong-setting': 'The app is misconfigured. The operator finds the reason in the log of the app.',
   'needs-repair': 'Stored data was lost, or changed outside the API. The operator must repair it.',
+  'not-provisioned': 'A storage resource of the app does not exist. The operator must create it; /api/health names it.',
 };
 
 /** `root` is that of the instance whose page documents the problem. */

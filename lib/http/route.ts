@@ -14,6 +14,8 @@ export interface App {
   readonly audit: AuditLog;
   /** Throws `wrong-setting` while the model does not match what is stored. */
   readonly ready: (log: Log) => Promise<unknown>;
+  /** Names the tables, queues and containers that do not exist; sends no request once all of them have been found. */
+  readonly findMissing: () => Promise<readonly string[]>;
   readonly authenticate: Authenticate;
 }
 

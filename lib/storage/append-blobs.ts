@@ -24,6 +24,7 @@ export async function createAppendBlob(
   const conditions = { ifNoneMatch: '*' };
   await storageCall(
     clientOf(storage, address).create({ conditions, metadata: { ...metadata }, ...abortOptions(signal) }),
+    container,
   );
 }
 
@@ -36,14 +37,14 @@ export async function appendBlock(
   const { container } = address;
   if (recordIfExplaining(() => ({ write: 'blob', container, does: 'append' }))) return;
   const options = { conditions: { appendPosition: position }, ...abortOptions(signal) };
-  await storageCall(clientOf(storage, address).appendBlock(bytes, bytes.length, options));
+  await storageCall(clientOf(storage, address).appendBlock(bytes, bytes.length, options), container);
 }
 
 /** Replaces all metadata of a blob. */
 export async function setBlobMetadata(storage: Storage, address: BlobAddress, metadata: Metadata): Promise<void> {
   const { container } = address;
   if (recordIfExplaining(() => ({ write: 'blob', container, does: 'describe' }))) return;
-  await storageCall(clientOf(storage, address).setMetadata({ ...metadata }));
+  await storageCall(clientOf(storage, address).setMetadata({ ...metadata }), container);
 }
 
 /** Lists the names of the blobs that begin with `prefix`, in order. */
@@ -53,13 +54,13 @@ export async function listBlobs(
 ): Promise<string[]> {
   recordIfExplaining(() => ({ read: 'blobs', container, prefix }));
   const blobs = storage.container(container).listBlobsFlat({ prefix, ...abortOptions(signal) });
-  return Array.fromAsync(storageCalls(blobs), ({ name }) => name);
+  return Array.fromAsync(storageCalls(blobs, container), ({ name }) => name);
 }
 
 /** Streams the lines of a blob, each of which ends in a line feed; no lines if the blob does not exist. */
 export async function* readLines(storage: Storage, address: BlobAddress): AsyncGenerator<string> {
   recordIfExplaining(() => ({ read: 'blob', ...address }));
-  const found = await unlessMissing(clientOf(storage, address).download());
+  const found = await unlessMissing(clientOf(storage, address).download(), address.container);
   const text = found?.readableStreamBody?.setEncoding('utf8');
   let rest = '';
   for await (const chunk of text ? storageCalls(text) : []) {

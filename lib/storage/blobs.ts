@@ -32,14 +32,14 @@ export async function writeBlob(
   if (recordIfExplaining(() => ({ write: 'blob', container, does: 'put' }))) return;
   const client = storage.container(container).getBlockBlobClient(name);
   const blobHTTPHeaders = { blobContentType: type };
-  await storageCall(client.upload(bytes, bytes.byteLength, { blobHTTPHeaders, metadata: { ...metadata } }));
+  await storageCall(client.upload(bytes, bytes.byteLength, { blobHTTPHeaders, metadata: { ...metadata } }), container);
 }
 
 /** Reads a blob in one transaction; undefined if it does not exist. */
 export async function readBlob(storage: Storage, { container, name }: BlobAddress): Promise<Buffer | undefined> {
   recordIfExplaining(() => ({ read: 'blob', container, name }));
   const client = storage.container(container).getBlobClient(name);
-  const found = await unlessMissing(client.download());
+  const found = await unlessMissing(client.download(), container);
   // Reads the stream here, so that failures of the stream are translated too.
   return found?.readableStreamBody && storageCall(buffer(found.readableStreamBody));
 }
@@ -52,7 +52,7 @@ export async function blobLength(
 ): Promise<number | undefined> {
   recordIfExplaining(() => ({ read: 'blob', container, name }));
   const client = storage.container(container).getBlobClient(name);
-  const found = await unlessMissing(client.getProperties(signal ? { abortSignal: signal } : {}));
+  const found = await unlessMissing(client.getProperties(signal ? { abortSignal: signal } : {}), container);
   return found?.contentLength;
 }
 
@@ -61,14 +61,14 @@ export async function deleteBlob(storage: Storage, { container, name }: BlobAddr
   if (recordIfExplaining(() => ({ write: 'blob', container, does: 'delete' }))) return;
   const client = storage.container(container).getBlobClient(name);
   const options = etag === undefined ? {} : { conditions: { ifMatch: etag } };
-  await unlessRefused(['missing', 'changed'], client.delete(options));
+  await unlessRefused(['missing', 'changed'], client.delete(options), container);
 }
 
 /** Lists every blob of a container: one transaction for each 5,000. */
 export async function* listContainer(storage: Storage, container: string): AsyncGenerator<ListedBlob> {
   recordIfExplaining(() => ({ read: 'blobs', container, prefix: '' }));
   const pages = storage.container(container).listBlobsFlat({ includeMetadata: true }).byPage();
-  for await (const { segment } of storageCalls(pages))
+  for await (const { segment } of storageCalls(pages, container))
     for (const { name, properties, metadata = {} } of segment.blobItems) {
       const { etag, lastModified } = properties;
       // A listing omits the quotes that a condition needs.

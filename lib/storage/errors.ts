@@ -1,4 +1,5 @@
 import { isRestError } from '@azure/core-rest-pipeline';
+import { commandLine } from '../command-line.ts';
 import { RowkeyError, unavailable } from '../errors.ts';
 
 /** Storage rejected an action for a reason that the caller can act on. */
@@ -15,7 +16,7 @@ export class StorageConflict extends Error {
   }
 }
 
-export type Reason = 'exists' | 'changed' | 'missing' | 'table-missing' | 'table-being-deleted';
+export type Reason = 'exists' | 'changed' | 'missing' | 'table-being-deleted';
 
 /** The only place that knows the error codes of storage. */
 const REASONS: Readonly<Record<string, Reason>> = {
@@ -26,11 +27,16 @@ const REASONS: Readonly<Record<string, Reason>> = {
   EntityNotFound: 'missing',
   MessageNotFound: 'missing',
   PopReceiptMismatch: 'changed',
-  TableNotFound: 'table-missing',
   TableBeingDeleted: 'table-being-deleted',
   BlobAlreadyExists: 'exists',
   AppendPositionConditionNotMet: 'changed',
   BlobNotFound: 'missing',
+};
+/** What a deployment creates, by the error code for its absence. */
+const NOT_FOUND: Readonly<Record<string, string>> = {
+  TableNotFound: 'table',
+  QueueNotFound: 'queue',
+  ContainerNotFound: 'container',
 };
 const TOO_LARGE = new Set([
   'EntityTooLarge',
@@ -41,21 +47,34 @@ const TOO_LARGE = new Set([
 ]);
 const NO_ANSWER = 'Storage is unavailable.';
 
-/** Translates the failure of a storage call. Rethrows an unknown failure unchanged. */
-export async function storageCall<Result>(call: Promise<Result>): Promise<Result> {
+/** The sentence for operators; `missing` has names such as `table employees`. */
+export function describeMissing(missing: readonly string[]): string {
+  return `Missing in the storage account: ${missing.join(', ')}. To create what is missing, run ${commandLine('infra-model')} and deploy.`;
+}
+
+/** True if the table, queue or container of a storage call does not exist. */
+export function isNotProvisioned(error: unknown): boolean {
+  return error instanceof RowkeyError && error.code === 'not-provisioned';
+}
+
+/**
+ * Translates the failure of a storage call. Rethrows an unknown failure unchanged. `name` is the table, queue or container,
+ * because an SDK error does not always have the name.
+ */
+export async function storageCall<Result>(call: Promise<Result>, name = ''): Promise<Result> {
   try {
     return await call;
   } catch (error) {
-    throw translate(error);
+    throw translate(error, name);
   }
 }
 
 /** As `storageCall`, for streams: the pages of a listing, the bytes of a blob. */
-export async function* storageCalls<Piece>(pieces: AsyncIterable<Piece>): AsyncGenerator<Piece> {
+export async function* storageCalls<Piece>(pieces: AsyncIterable<Piece>, name = ''): AsyncGenerator<Piece> {
   try {
     yield* pieces;
   } catch (error) {
-    throw translate(error);
+    throw translate(error, name);
   }
 }
 
@@ -63,26 +82,29 @@ export async function* storageCalls<Piece>(pieces: AsyncIterable<Piece>): AsyncG
 export async function unlessRefused<Result>(
   reasons: readonly Reason[],
   call: Promise<Result>,
+  name = '',
 ): Promise<Result | undefined> {
   try {
-    return await storageCall(call);
+    return await storageCall(call, name);
   } catch (error) {
     if (error instanceof StorageConflict && reasons.includes(error.reason)) return undefined;
     throw error;
   }
 }
 
-export function unlessMissing<Result>(call: Promise<Result>): Promise<Result | undefined> {
-  return unlessRefused(['missing'], call);
+export function unlessMissing<Result>(call: Promise<Result>, name = ''): Promise<Result | undefined> {
+  return unlessRefused(['missing'], call, name);
 }
 
-function translate(error: unknown): unknown {
+function translate(error: unknown, name: string): unknown {
   if (error instanceof Error && (error.name === 'AbortError' || error.name === 'TimeoutError'))
     return unavailable(NO_ANSWER, error);
   if (!isRestError(error)) return error;
   const code = storageCode(error.details) ?? error.code ?? '';
   const reason = REASONS[code];
   if (reason) return new StorageConflict(reason, actionIndex(error.message), error);
+  if (code in NOT_FOUND)
+    return new RowkeyError('not-provisioned', describeMissing([`${NOT_FOUND[code]} ${name}`]), {}, error);
   if (TOO_LARGE.has(code) || error.statusCode === 413)
     return new RowkeyError(
       'too-large',

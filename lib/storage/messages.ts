@@ -31,7 +31,7 @@ export async function sendMessage(storage: Storage, queue: string, body: unknown
   if (recordIfExplaining(() => ({ write: 'message', queue, does: 'send' })))
     return { queue, id: '', popReceipt: '', text };
   const options = { visibilityTimeout: hiddenFor, messageTimeToLive: NEVER_EXPIRES };
-  const sent = await storageCall(storage.queue(queue).sendMessage(text, options));
+  const sent = await storageCall(storage.queue(queue).sendMessage(text, options), queue);
   return { queue, id: sent.messageId, popReceipt: sent.popReceipt, text };
 }
 
@@ -46,7 +46,7 @@ export async function hideMessage(
 ): Promise<SentMessage | undefined> {
   const { queue, id, popReceipt } = message;
   const text = toText(message.text);
-  const hidden = await unlessRefused(GONE, storage.queue(queue).updateMessage(id, popReceipt, text, seconds));
+  const hidden = await unlessRefused(GONE, storage.queue(queue).updateMessage(id, popReceipt, text, seconds), queue);
   return hidden && { ...message, popReceipt: hidden.popReceipt ?? popReceipt };
 }
 
@@ -57,7 +57,7 @@ export async function receiveMessages(
   { limit, hiddenFor }: { readonly limit: number; readonly hiddenFor: number },
 ): Promise<ReceivedMessage[]> {
   const options = { numberOfMessages: limit, visibilityTimeout: hiddenFor };
-  const { receivedMessageItems } = await storageCall(storage.queue(queue).receiveMessages(options));
+  const { receivedMessageItems } = await storageCall(storage.queue(queue).receiveMessages(options), queue);
   return receivedMessageItems.map(({ messageId: id, popReceipt, messageText: text, insertedOn }) => {
     return { queue, id, popReceipt, text, insertedAt: insertedOn.getTime() };
   });
@@ -66,7 +66,7 @@ export async function receiveMessages(
 /** Deletes a message, unless another receiver has it. */
 export async function deleteMessage(storage: Storage, { queue, id, popReceipt }: SentMessage): Promise<void> {
   if (recordIfExplaining(() => ({ write: 'message', queue, does: 'delete' }))) return;
-  await unlessRefused(GONE, storage.queue(queue).deleteMessage(id, popReceipt));
+  await unlessRefused(GONE, storage.queue(queue).deleteMessage(id, popReceipt), queue);
 }
 
 /** Strings are sent unchanged, other values as JSON. */

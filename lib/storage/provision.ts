@@ -21,6 +21,23 @@ export async function provision(storage: Storage, { tables, queues, containers }
   });
 }
 
+/** Returns the declared names of the resources that do not exist, such as `table employees`. At least three storage transactions. */
+export async function findMissing(storage: Storage, { tables, queues, containers }: Resources): Promise<string[]> {
+  const listed = await Promise.all([
+    listTables(storage, ''),
+    Array.fromAsync(storageCalls(storage.queues.listQueues()), ({ name }) => name),
+    Array.fromAsync(storageCalls(storage.blobs.listContainers()), ({ name }) => name),
+  ]);
+  const [knownTables, knownQueues, knownContainers] = listed.map((names) => new Set(names));
+  return [
+    ...tables.filter((name) => !knownTables?.has(name)).map((name) => `table ${name}`),
+    ...queues.filter((name) => !knownQueues?.has(storage.queue(name).name)).map((name) => `queue ${name}`),
+    ...containers
+      .filter((name) => !knownContainers?.has(storage.container(name).containerName))
+      .map((name) => `container ${name}`),
+  ];
+}
+
 /** Creates a table unless it exists. */
 export async function createTable(storage: Storage, table: string): Promise<void> {
   if (recordIfExplaining(() => ({ write: 'table', table, does: 'create' }))) return;

@@ -46,7 +46,7 @@ export async function readRow(
     etag = headers.get('etag') ?? '';
   };
   const options = { onResponse, ...(select ? { queryOptions: { select: [...select] } } : {}) };
-  const found = await unlessMissing(storage.table(table).getEntity(partition, row, options));
+  const found = await unlessMissing(storage.table(table).getEntity(partition, row, options), table);
   return found && { table, partition, row, etag, properties: toRowProperties(found) };
 }
 
@@ -108,7 +108,7 @@ async function collect(
     const maxPageSize = Math.min(limit - rows.length, perCall);
     const settings = { maxPageSize, ...(continuationToken === undefined ? {} : { continuationToken }) };
     const pages = client.listEntities({ queryOptions, onResponse }).byPage(settings);
-    const { value: page } = await storageCall(pages.next());
+    const { value: page } = await storageCall(pages.next(), table);
     continuationToken = page?.continuationToken;
     const read = [...(page ?? [])].map((entity, index) => toRow(table, entity, sent[index]));
     for (const [index, row] of read.entries()) {
@@ -199,11 +199,11 @@ export async function submit(storage: Storage, transaction: Transaction): Promis
   const options = signal ? { abortSignal: signal } : {};
   const [only] = actions;
   if (actions.length === 1 && only) {
-    const { etag } = await storageCall(submitOne(client, { partition, action: only, options }));
+    const { etag } = await storageCall(submitOne(client, { partition, action: only, options }), table);
     return new Map(etag ? [[only.row, etag]] : []);
   }
   const sent = actions.map((action) => toTransactionAction(partition, action));
-  const { subResponses } = await storageCall(client.submitTransaction(sent, options));
+  const { subResponses } = await storageCall(client.submitTransaction(sent, options), table);
   return new Map(
     actions.flatMap(({ row }, index) => {
       const etag = subResponses[index]?.etag;

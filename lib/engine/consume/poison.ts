@@ -28,6 +28,7 @@ const TEMPORARY = new Map<string, number>([
   ['identity-unavailable', 5],
   // The service spends at most 30 s on a request, so a write whose reply was lost is done by then.
   ['storage-unavailable', 30],
+  ['not-provisioned', 30],
 ]);
 const LONGEST_DELAY_SECONDS = 300;
 /** A message that is delayed for longer is recorded for an operator. */

@@ -19,6 +19,7 @@ import { isExplaining } from '../../storage/explain.ts';
 import { type Address, type Properties, type Row, readRow, tryAction } from '../../storage/rows.ts';
 import { inPattern } from '../../telemetry/span.ts';
 import type { Engine } from '../engine.ts';
+import { unlessTableMissing } from '../period-tables.ts';
 import type { Plan } from '../write/plan.ts';
 import { hasLiveClaim, isConfirmed, isOwnedBy } from '../write/unique-claim.ts';
 import type { Intent } from './intent.ts';
@@ -172,7 +173,8 @@ async function settleContested(
   let claimed =
     committed && written?.claimed.find((row) => isSameEntry({ ...row, index: indexEntry.index }, indexEntry));
   for (;;) {
-    const row = claimed ?? (await readRow(engine.storage, indexEntry));
+    // No claim can be in a table that does not exist, so a rejected write leaves nothing to settle.
+    const row = claimed ?? (await unlessTableMissing(readRow(engine.storage, indexEntry), undefined));
     if (!row || !isEntryOf(entity, address, row)) return;
     if (hasLiveClaim(row, work, engine.now())) return;
     const read = claimed ? undefined : await readSnapshot(work, address);

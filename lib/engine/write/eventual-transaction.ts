@@ -7,7 +7,7 @@ import { liveValues } from '../../define/codec/snapshot.ts';
 import type { Entity } from '../../define/entity.ts';
 import type { Values } from '../../define/values.ts';
 import { busy, entityError, RowkeyError } from '../../errors.ts';
-import { StorageConflict } from '../../storage/errors.ts';
+import { isNotProvisioned, StorageConflict } from '../../storage/errors.ts';
 import { deleteMessage, MAX_MESSAGE_BYTES, type SentMessage, sendMessage } from '../../storage/messages.ts';
 import { type Action, type Row, readRow, submit } from '../../storage/rows.ts';
 import { recordReconcileLag } from '../../telemetry/metrics.ts';
@@ -172,6 +172,7 @@ async function submitOnce(write: Write): Promise<Map<string, Committed> | undefi
     noteChanges(write, done);
     return done;
   } catch (error) {
+    if (isNotProvisioned(error)) throw await endIntent(write, error);
     if (!(error instanceof StorageConflict)) throw noteUnknownOutcome(write, error);
     return handleConflict(write, error, actions);
   }
@@ -185,7 +186,7 @@ async function handleConflict(
 ): Promise<Map<string, Committed> | undefined> {
   const { engine, entity, writeId, changes } = write;
   const { reason } = storageConflict;
-  if (reason === 'table-missing' || reason === 'table-being-deleted') throw await endIntent(write, storageConflict);
+  if (reason === 'table-being-deleted') throw await endIntent(write, storageConflict);
   const { part, action } = write.plan.actions[storageConflict.action] ?? {};
   if (reason === 'missing' && action?.kind === 'delete') write.missing.add(action.row);
   // The actions on entities come first. A conflict of a later action means that the transaction was not committed, so parts of

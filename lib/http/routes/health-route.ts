@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { z } from 'zod';
 import { SYSTEM_TABLE } from '../../engine/read/continuation.ts';
 import { RowkeyError } from '../../errors.ts';
+import { describeMissing, isNotProvisioned } from '../../storage/errors.ts';
 import { readRow } from '../../storage/rows.ts';
 import type { RequestContext, Route, RouteResult } from '../route.ts';
 
@@ -11,6 +12,7 @@ const Health = z.object({
   storage: z.enum(['ok', 'unavailable', 'unknown']),
   declaration: z.enum(['ok', 'refused', 'unknown']),
   settings: z.enum(['ok', 'refused']),
+  resources: z.enum(['ok', 'missing', 'unknown']),
   hint: z.string().optional(),
 });
 type Health = z.infer<typeof Health>;
@@ -20,16 +22,17 @@ const MISCONFIGURED: Health = {
   storage: 'unknown',
   declaration: 'unknown',
   settings: 'refused',
+  resources: 'unknown',
   hint: 'A setting is wrong, so the app serves nothing. The log of the app names the setting and what is accepted.',
 };
 
-/** Any response shows that the app runs. The state of storage comes from one point query. */
+/** Any response shows that the app runs. The state of storage comes from one point query, and from listings until nothing is missing. */
 export const healthRoute: Route = {
   name: 'health',
   method: 'GET',
   path: 'health',
   roles: undefined,
-  summary: 'Check that the app runs, storage responds, and the model matches what is stored',
+  summary: 'Check that the app runs, storage responds, its tables exist, and the model matches what is stored',
   success: { status: 200, description: 'Healthy', body: Health },
   others: { 503: { description: 'Degraded; the body says why', body: Health } },
   whenMisconfigured: { status: 503, body: MISCONFIGURED, headers: { 'cache-control': 'no-store' } },
@@ -38,18 +41,25 @@ export const healthRoute: Route = {
 
 async function checkHealth(context: RequestContext): Promise<RouteResult> {
   const probe = readRow(context.app.engine.storage, { table: SYSTEM_TABLE, partition: 'health', row: 'probe' });
-  const [storage, declaration] = await Promise.all([
+  const [storage, declaration, missing] = await Promise.all([
     withTimeout<Health['storage']>(
       probe.then(
         () => 'ok',
-        () => 'unavailable',
+        (error) => (isNotProvisioned(error) ? 'ok' : 'unavailable'),
       ),
       'unavailable',
     ),
     withTimeout<Health['declaration']>(checkDeclaration(context), 'unknown'),
+    withTimeout(
+      context.app.findMissing().catch(() => undefined),
+      undefined,
+    ),
   ]);
-  const isHealthy = storage === 'ok' && declaration === 'ok';
-  const body: Health = { status: isHealthy ? 'ok' : 'degraded', storage, declaration, settings: 'ok' };
+  const resources = missing === undefined ? 'unknown' : missing.length > 0 ? 'missing' : 'ok';
+  const isHealthy = storage === 'ok' && declaration === 'ok' && resources !== 'missing';
+  const status = isHealthy ? 'ok' : 'degraded';
+  const hint = missing?.length ? { hint: describeMissing(missing) } : {};
+  const body: Health = { status, storage, declaration, settings: 'ok', resources, ...hint };
   return { status: isHealthy ? 200 : 503, body, headers: { 'cache-control': 'no-store' } };
 }
 

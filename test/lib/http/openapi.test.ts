@@ -59,7 +59,7 @@ describe('the description and a response', () => {
       {
         path: '/api/health',
         status: 503,
-        body: { status: 'degraded', storage: 'unavailable', declaration: 'unknown', settings: 'ok' },
+        body: { status: 'degraded', storage: 'unavailable', declaration: 'unknown', settings: 'ok', resources: 'ok' },
       },
     ],
     ['a problem', { status: 404, type: 'application/problem+json', body: problem }],

@@ -14,6 +14,7 @@ export function testApp(url: string, over: Partial<App> = {}): App {
     },
     audit: { append: async () => undefined, catchUp: async () => undefined },
     ready: async () => undefined,
+    findMissing: async () => [],
     authenticate: async () => ({ subject: 'ann', roles: ['reader'], claims: {} }),
     ...over,
   };

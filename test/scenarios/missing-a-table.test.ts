@@ -1,0 +1,148 @@
+import { beforeEach, expect, test, vi } from 'vitest';
+import { z } from 'zod';
+import { defineEntity } from '../../lib/define/define-entity.ts';
+import { interPartitionIndex } from '../../lib/define/indexes.ts';
+import { defineModel } from '../../lib/define-model.ts';
+import { consumeIntent } from '../../lib/engine/consume/consume.ts';
+import { listPoison, MAX_ATTEMPTS, type Message, replayPoison } from '../../lib/engine/consume/poison.ts';
+import { createEngine } from '../../lib/engine/engine.ts';
+import { INDEX_CHANGES_QUEUE } from '../../lib/engine/reconcile/intent.ts';
+import { createEntity } from '../../lib/engine/write/entity-store.ts';
+import { respondWith } from '../../lib/http/respond.ts';
+import { healthRoute } from '../../lib/http/routes/health-route.ts';
+import { createRowkey } from '../../lib/rowkey.ts';
+import { receiveMessages } from '../../lib/storage/messages.ts';
+import { createTable, dropTable } from '../../lib/storage/provision.ts';
+import { openStorage } from '../../lib/storage/storage.ts';
+import { DAY_MS } from '../../lib/time.ts';
+import { testInvocation, testRequest } from '../lib/http/request.ts';
+import { PATIENCE_MS } from '../patience.ts';
+import { testStorage } from '../storage.ts';
+import { QUICK } from '../world.ts';
+
+/** A table, queue or container of the model that is not deployed yet. */
+
+const connectionString = testStorage(import.meta.url);
+const storage = openStorage({ connectionString });
+const engine = createEngine(storage);
+const auth = { issuer: 'https://issuer.example/', audience: 'fleet', jwksUri: 'https://issuer.example/keys' };
+const indexes = {
+  plate: interPartitionIndex({ table: 'vehiclesbyplate', partition: '{plate#}', row: '{plate}', unique: true }),
+  model: interPartitionIndex({ table: 'vehiclesbymodel', partition: '{model}', row: '{depot}_{vehicleId}' }),
+};
+const vehicles = defineEntity('vehicles', {
+  schema: z.object({ depot: z.string(), vehicleId: z.string(), plate: z.string(), model: z.string() }),
+  table: 'vehicles',
+  key: { partition: '{depot}', row: '{vehicleId}' },
+  indexes,
+  access: { read: ['reader'], write: ['hr'] },
+});
+const model = defineModel({ roles: ['reader', 'hr'], operatorRole: 'hr', entities: [vehicles] });
+const key = { depot: 'north', vehicleId: '1' };
+const van = { ...key, plate: 'AB 1', model: 'Van' };
+const logged: string[] = [];
+const log = { warn: (text: string) => logged.push(text), error: (text: string) => logged.push(text) };
+const consumer = { engine, entities: model.list, log };
+
+/** A process that has not used storage yet. */
+const start = () => createRowkey({ model, storage: { connectionString }, auth });
+let rowkey: ReturnType<typeof start>;
+
+beforeEach(async () => {
+  logged.length = 0;
+  await start().provision();
+  await storage.queue(INDEX_CHANGES_QUEUE).clearMessages();
+  for (const table of ['vehicles', 'vehiclesbyplate', 'vehiclesbymodel']) {
+    await dropTable(storage, table);
+    await createTable(storage, table);
+  }
+  rowkey = start();
+});
+
+async function takeMessage(over: Partial<Message> = {}): Promise<Message> {
+  const [message] = await receiveMessages(storage, INDEX_CHANGES_QUEUE, { limit: 1, hiddenFor: 600 });
+  if (!message) throw new Error('No message is visible.');
+  const { queue, id, insertedAt, text } = message;
+  return { queue, id, attempts: 1, insertedAt, body: JSON.parse(text), ...over };
+}
+const poison = async () => (await listPoison(engine, { limit: 10 })).items;
+const missing = (what: string) =>
+  `Missing in the storage account: ${what}. To create what is missing, run npm run infra-model`;
+
+test('an entity is stored while the table of an index is missing, and is indexed when the table exists', async () => {
+  await dropTable(storage, 'vehiclesbymodel');
+  await rowkey.store.vehicles.create(van);
+  await consumeIntent(consumer, await takeMessage({ attempts: MAX_ATTEMPTS }));
+  expect(logged.join()).toContain(missing('table vehiclesbymodel'));
+  expect(await poison()).toEqual([]);
+  await expect(rowkey.store.vehicles.by.model({ model: 'Van' }).page()).rejects.toMatchObject({
+    code: 'not-provisioned',
+    message: expect.stringContaining('table vehiclesbymodel'),
+  });
+
+  // After a day of retries, the message waits for an operator.
+  await rowkey.store.vehicles.update(key, { model: 'Bus' });
+  await consumeIntent(consumer, await takeMessage({ insertedAt: Date.now() - DAY_MS - 1 }));
+  const [record] = await poison();
+  expect(record).toMatchObject({ reason: expect.stringContaining('table vehiclesbymodel') });
+
+  await createTable(storage, 'vehiclesbymodel');
+  await replayPoison(engine, record?.id ?? '');
+  await consumeIntent(consumer, await takeMessage());
+  const { items } = await rowkey.store.vehicles.by.model({ model: 'Bus' }).page();
+  expect(items).toEqual([{ ...van, model: 'Bus' }]);
+});
+
+test('a write whose unique value cannot be claimed is rejected and leaves nothing', async () => {
+  await dropTable(storage, 'vehiclesbyplate');
+  await expect(rowkey.store.vehicles.create(van)).rejects.toMatchObject({
+    code: 'not-provisioned',
+    message: expect.stringContaining(missing('table vehiclesbyplate')),
+  });
+  expect(await rowkey.store.vehicles.get(key)).toBeUndefined();
+
+  const quick = createEngine(storage, { timing: QUICK });
+  await storage.queue(INDEX_CHANGES_QUEUE).clearMessages();
+  await expect(createEntity(quick, model.entities.vehicles, van)).rejects.toThrow('table vehiclesbyplate');
+  await consumeIntent(consumer, await vi.waitFor(() => takeMessage(), { timeout: PATIENCE_MS, interval: 100 }));
+  expect(logged.filter((line) => line.includes('failed'))).toEqual([]);
+});
+
+test('a write is rejected while the table of the entity is missing, and its claim is released', async () => {
+  await dropTable(storage, 'vehicles');
+  await expect(rowkey.store.vehicles.create(van)).rejects.toMatchObject({
+    code: 'not-provisioned',
+    message: expect.stringContaining(missing('table vehicles')),
+  });
+  // The intent is visible at once. An intent of unknown outcome would stay hidden.
+  await consumeIntent(consumer, await takeMessage());
+});
+
+test('the log and health name what is missing, until it exists', async () => {
+  const health = async () => {
+    const { status, body } = await respondWith(rowkey.runtime.app, healthRoute)(
+      testRequest({ path: 'health' }),
+      testInvocation().invocation,
+    );
+    return { status, body: JSON.parse(String(body)) };
+  };
+  await dropTable(storage, 'vehiclesbymodel');
+  await storage.queue('transfers').delete();
+  await storage.blobs.getContainerClient('audit').delete();
+  await rowkey.runtime.readyEngine(log);
+  expect(logged.join()).toContain(missing('table vehiclesbymodel, queue transfers, container audit'));
+  expect(await health()).toMatchObject({
+    status: 503,
+    body: {
+      status: 'degraded',
+      storage: 'ok',
+      resources: 'missing',
+      hint: expect.stringContaining(missing('table vehiclesbymodel, queue transfers, container audit')),
+    },
+  });
+  await rowkey.provision();
+  expect(await health()).toEqual({
+    status: 200,
+    body: { status: 'ok', storage: 'ok', declaration: 'ok', settings: 'ok', resources: 'ok' },
+  });
+});
