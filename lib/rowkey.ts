@@ -1,5 +1,7 @@
 import type { Authenticate } from './access/token.ts';
 import type { Model } from './define/define-model.ts';
+import { createHandler, type Handle, type Handler, type HandlerOptions } from './http/handler.ts';
+import { rootOf } from './http/route.ts';
 import { createRuntime, type Runtime } from './runtime.ts';
 import type { RowkeySettings, UnusableSettings } from './settings.ts';
 import { createStore } from './store/store.ts';
@@ -25,6 +27,11 @@ export interface Rowkey<All extends Entities = Entities> {
   /** Returns the caller whose token the `Authorization` header carries. Throws `unauthenticated`. */
   readonly authenticate: Authenticate;
   /**
+   * Makes the handler of an HTTP function of your own: the caller needs one of the roles, and an error is returned as the
+   * problem that the routes of the model return. Throws a plain error for a role that the model does not have.
+   */
+  handler(options: HandlerOptions, handle: Handle): Handler;
+  /**
    * Creates the missing tables, queues and containers of the model, for development and tests. In Azure, the deployment
    * template creates them, because the app's identity may not.
    */
@@ -43,6 +50,12 @@ export function createRowkey<All extends Entities>({ model, ...settings }: Rowke
     model,
     store: createStore<All>(model.list, { engine: () => runtime.readyEngine(console), record: runtime.record }),
     authenticate: async (authorization) => runtime.app().authenticate(authorization),
+    handler(options, handle) {
+      const unknown = options.roles?.find((role) => !model.roles.includes(role));
+      if (unknown !== undefined)
+        throw new Error(`"${unknown}" is not a role of the model; ${model.roles.join(', ')} are.`);
+      return createHandler(runtime.app, { ...options, root: rootOf(runtime.path) }, handle);
+    },
     provision: runtime.provision,
     runtime,
   };

@@ -1,5 +1,6 @@
-import type { HttpMethod, HttpRequest, HttpResponseInit, InvocationContext } from '@azure/functions';
+import type { HttpMethod, HttpRequest, InvocationContext } from '@azure/functions';
 import { RowkeyError } from '../errors.ts';
+import type { Handler } from './handler.ts';
 import { callRoute, respond, respondWith } from './respond.ts';
 import { type App, type Route, type RouteResult, rootOf } from './route.ts';
 
@@ -26,8 +27,6 @@ interface Candidate {
   readonly route: Route;
   readonly segments: readonly string[];
 }
-
-type Handler = (request: HttpRequest, invocation: InvocationContext) => Promise<HttpResponseInit>;
 
 export interface Handlers {
   /** For the function of a route, which accepts HEAD besides the method of the route. */

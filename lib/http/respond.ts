@@ -36,15 +36,18 @@ export function respond(
   root: string,
   work: (spent: Spent) => Promise<RouteResult>,
 ): Promise<HttpResponseInit> {
+  return catchProblems(invocation, root, async (spent) => toResponse(await work(spent), spent));
+}
+
+/** Returns the error of `work`, or of its serialization, as a problem: the host would respond without a body. */
+export function catchProblems(
+  invocation: InvocationContext,
+  root: string,
+  work: (spent: Spent) => Promise<HttpResponseInit>,
+): Promise<HttpResponseInit> {
   return measureCost(async (cost) => {
     const spent: Spent = { cost };
-    const result = await work(spent).catch((error: unknown) => toErrorResult(error, root, invocation));
-    try {
-      return toResponse(result, spent);
-    } catch (error) {
-      // The body cannot be serialized. Thrown on, it would make the host respond without a body.
-      return toResponse(toErrorResult(error, root, invocation), spent);
-    }
+    return work(spent).catch((error: unknown) => toResponse(toErrorResult(error, root, invocation), spent));
   });
 }
 
@@ -63,6 +66,20 @@ export interface RouteRequest {
   readonly invocation: InvocationContext;
 }
 
+/** Returns the caller; `roles` is undefined if no token is needed. Throws `unauthenticated`, `forbidden`, `wrong-setting`. */
+export async function admit(
+  app: () => App,
+  roles: readonly string[] | undefined,
+  request: HttpRequest,
+  invocation: InvocationContext,
+): Promise<Caller> {
+  if (!roles) return NOBODY;
+  const caller = await app().authenticate(request.headers.get('authorization') ?? undefined);
+  requireRole(caller, roles);
+  await app().ready(invocation);
+  return caller;
+}
+
 /** Checks the caller and the query, then runs the route. The response reports a thrown error as a problem. */
 export async function callRoute(
   app: () => App,
@@ -70,9 +87,7 @@ export async function callRoute(
   { request, root, params, spent, invocation }: RouteRequest,
 ): Promise<RouteResult> {
   const query = new URL(request.url).searchParams;
-  const caller = route.roles ? await app().authenticate(request.headers.get('authorization') ?? undefined) : NOBODY;
-  if (route.roles) requireRole(caller, route.roles);
-  if (route.roles) await app().ready(invocation);
+  const caller = await admit(app, route.roles, request, invocation);
   const isExplanation = readBoolean(query, 'explain');
   // Every route accepts `explain`, and no route reads it.
   query.delete('explain');

@@ -5,7 +5,6 @@ import {
   defineModel,
   fromEnvironment,
   interPartitionIndex,
-  RowkeyError,
   registerFunctions,
 } from 'rowkey';
 import { z } from 'zod';
@@ -28,16 +27,12 @@ app.http('check-in', {
   methods: ['POST'],
   route: 'check-in/{plate}',
   authLevel: 'anonymous',
-  handler: async (request) => {
+  handler: rowkey.handler({ roles: ['hr'] }, async (request, { caller }) => {
     const plate = request.params.plate ?? '';
-    try {
-      const known = await rowkey.store.vehicles.by.plate({ plate });
-      if (known) return { jsonBody: known };
-      const { values } = await rowkey.store.vehicles.create({ depot: 'north', vehicleId: crypto.randomUUID(), plate });
-      return { status: 201, jsonBody: values };
-    } catch (error) {
-      if (error instanceof RowkeyError && error.code === 'invalid-input') return { status: 400, body: error.message };
-      throw error;
-    }
-  },
+    const known = await rowkey.store.vehicles.by.plate({ plate });
+    if (known) return { jsonBody: known };
+    const vehicle = { depot: 'north', vehicleId: crypto.randomUUID(), plate };
+    const { values } = await rowkey.store.vehicles.create(vehicle, { by: caller.subject });
+    return { status: 201, jsonBody: values };
+  }),
 });

@@ -6,6 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest';
 import { buildLibrary } from '../../local/commands/build-library.ts';
+import { signToken, startIdentityProvider } from '../../local/instance/identity-provider.ts';
 import { endChild, spawnScript } from '../../local/instance/spawn-child.ts';
 import { PATIENCE_MS } from '../patience.ts';
 import { testStorage } from '../storage.ts';
@@ -71,8 +72,13 @@ test('serves two models in one process, and the function of the adopter under th
     JSON.stringify({ region: 'no', depot: 'north', places: 3 }),
   ]);
 
+  const provider = await startIdentityProvider({ folder });
+  onTestFinished(() => provider.stop());
+  const { issuer, audience, jwksUri } = provider;
+  const token = (role: string) => signToken({ folder, issuer, audience, role });
   const script = join(ROOT, 'local', 'host', 'main.ts');
-  const host = spawnScript(script, ['--app', folder, '--port', '0'], { cwd: folder, env: environment });
+  const settings = { ...environment, TOKEN_ISSUER: issuer, TOKEN_AUDIENCE: audience, TOKEN_JWKS_URI: jwksUri };
+  const host = spawnScript(script, ['--app', folder, '--port', '0'], { cwd: folder, env: settings });
   onTestFinished(() => endChild(host));
   let output = '';
   host.stdout.on('data', (chunk) => {
@@ -81,14 +87,23 @@ test('serves two models in one process, and the function of the adopter under th
   const port = await vi.waitFor(() => Number(/"port":(\d+)/.exec(output)?.[1] ?? expect.fail(output)), {
     timeout: PATIENCE_MS,
   });
-  const send = async (path: string, method: string) => {
-    const response = await fetch(`http://127.0.0.1:${port}/api/${path}`, { method });
-    return { status: response.status, body: await response.json() };
+  const send = async (path: string, method: string, role?: string) => {
+    const headers: Record<string, string> = role ? { authorization: `Bearer ${await token(role)}` } : {};
+    const response = await fetch(`http://127.0.0.1:${port}/api/${path}`, { method, headers });
+    return { status: response.status, type: response.headers.get('content-type'), body: await response.json() };
   };
-  expect(await send('check-in/AB%2012345', 'POST')).toMatchObject({ status: 200, body: { vehicleId: '1' } });
-  const created = await send('check-in/CD%2012345', 'POST');
+  expect(await send('check-in/AB%2012345', 'POST', 'hr')).toMatchObject({ status: 200, body: { vehicleId: '1' } });
+  const created = await send('check-in/CD%2012345', 'POST', 'hr');
   expect(created).toMatchObject({ status: 201, body: { depot: 'north', plate: 'CD 12345' } });
-  expect(await send('check-in/CD%2012345', 'POST')).toEqual({ status: 200, body: created.body });
+  expect(await send('check-in/CD%2012345', 'POST', 'hr')).toMatchObject({ status: 200, body: created.body });
+  const type = 'application/problem+json';
+  expect(await send('check-in/x', 'POST')).toMatchObject({ status: 401, type, body: { code: 'unauthenticated' } });
+  expect(await send('check-in/x', 'POST', 'reader')).toMatchObject({ status: 403, type, body: { accepted: 'hr' } });
+  expect(await send(`check-in/${'x'.repeat(1_100)}`, 'POST', 'hr')).toMatchObject({
+    status: 400,
+    type,
+    body: { code: 'invalid-input', field: 'plate', type: '/api/problems#invalid-input' },
+  });
   expect(await send('vehicles/north/1', 'GET')).toMatchObject({ status: 401 });
   expect(await send('health', 'GET')).toMatchObject({ status: 200 });
 });

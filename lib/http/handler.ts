@@ -1,0 +1,30 @@
+import type { HttpRequest, HttpResponseInit, InvocationContext } from '@azure/functions';
+import type { Caller } from '../access/token.ts';
+import { admit, catchProblems } from './respond.ts';
+import { type App, rootOf } from './route.ts';
+
+export interface HandlerOptions {
+  /** The caller needs one of these roles of the model; undefined if the function needs no token. */
+  readonly roles: readonly string[] | undefined;
+}
+
+/** An HTTP function of an app. Without a token, the subject of the caller is empty. */
+export type Handle = (
+  request: HttpRequest,
+  details: { readonly caller: Caller; readonly context: InvocationContext },
+) => HttpResponseInit | Promise<HttpResponseInit>;
+
+/** What `app.http` accepts as a handler. */
+export type Handler = (request: HttpRequest, context: InvocationContext) => Promise<HttpResponseInit>;
+
+/** Checks the caller as a route does, and returns what `handle` throws as a problem. */
+export function createHandler(
+  app: () => App,
+  { roles, root = rootOf('') }: HandlerOptions & { readonly root?: string },
+  handle: Handle,
+): Handler {
+  return (request, context) =>
+    catchProblems(context, root, async () =>
+      handle(request, { caller: await admit(app, roles, request, context), context }),
+    );
+}

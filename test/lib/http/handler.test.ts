@@ -1,0 +1,52 @@
+import { expect, test } from 'vitest';
+import { RowkeyError } from '../../../lib/errors.ts';
+import { createHandler, type Handle, type HandlerOptions } from '../../../lib/http/handler.ts';
+import { createRowkey } from '../../../lib/rowkey.ts';
+import { model } from '../../fixtures/model.ts';
+import { testStorage } from '../../storage.ts';
+import { testApp, testInvocation, testRequest } from './request.ts';
+
+const app = testApp(import.meta.url);
+
+async function call(handle: Handle, options: HandlerOptions = { roles: ['reader'] }) {
+  const { invocation, logged } = testInvocation();
+  const { body, ...response } = await createHandler(() => app, options, handle)(testRequest(), invocation);
+  return { ...response, body: typeof body === 'string' ? JSON.parse(body) : body, logged };
+}
+
+test('returns the response of the function unchanged, with the caller whose roles were checked', async () => {
+  const response = { status: 201, jsonBody: { made: true }, headers: { 'x-own': '1' } };
+  expect(await call(() => response)).toEqual({ ...response, body: undefined, logged: [] });
+  expect(await call((_, { caller }) => ({ jsonBody: caller.subject }))).toMatchObject({ jsonBody: 'ann' });
+  expect(await call((_, { caller }) => ({ jsonBody: caller.subject }), { roles: undefined })).toMatchObject({
+    jsonBody: '',
+  });
+});
+
+test('returns an error of Rowkey as the problem that a route returns', async () => {
+  const busy = new RowkeyError('busy', 'Others write. Try again.', { retryAfter: 1 });
+  expect(await call(() => Promise.reject(busy))).toMatchObject({
+    status: 503,
+    headers: { 'content-type': 'application/problem+json', 'retry-after': '1', vary: 'Authorization' },
+    body: { code: 'busy', detail: 'Others write. Try again.' },
+  });
+});
+
+test('does not call the function without a role, and keeps an unexpected error to the log', async () => {
+  expect(await call(() => expect.fail('called'), { roles: ['hr'] })).toMatchObject({
+    status: 403,
+    body: { accepted: 'hr' },
+  });
+  const failed = await call(() => {
+    throw new Error('the key of Ann');
+  });
+  expect(failed).toMatchObject({ status: 500, body: { code: 'internal' } });
+  expect(failed.logged.join()).toContain('An unexpected Error');
+  expect(JSON.stringify(failed)).not.toContain('Ann');
+});
+
+test('rejects a role that the model does not have', () => {
+  const auth = { issuer: 'https://issuer.example/', audience: 'a', jwksUri: 'https://issuer.example/keys' };
+  const rowkey = createRowkey({ model, storage: { connectionString: testStorage(import.meta.url) }, auth });
+  expect(() => rowkey.handler({ roles: ['emperor'] }, () => ({}))).toThrow('"emperor" is not a role of the model');
+});
