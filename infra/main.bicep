@@ -227,6 +227,7 @@ module alerts 'modules/alerts.bicep' = {
     workspaceId: monitoring.outputs.workspaceId
     storageAccountName: names.storageAccount
     emails: receivers
+    functionPrefix: model.functionPrefix
     reconcileLagSeconds: reconcileLagSeconds
   }
   // The metric alert names the storage account.

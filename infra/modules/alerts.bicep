@@ -20,6 +20,9 @@ param storageAccountName string
 @description('Email addresses that receive alerts. Empty shows alerts in the portal only.')
 param emails string[]
 
+@description('The beginning of the names of timers.')
+param functionPrefix string
+
 @description('Seconds that an index may lag behind its entity.')
 @minValue(1)
 param reconcileLagSeconds int
@@ -112,6 +115,7 @@ var rules = [
     query: '''
       let began = toscalar(Metrics | summarize min(TimeGenerated));
       datatable(Timer: string, within: timespan) ['roll-periods', 26h, 'collect-orphans', 26h, 'verify', 3h, 'expire', 3h, 'poison', 1h]
+      | extend Timer = strcat(functionPrefix, Timer)
       | join kind=leftouter (
           Metrics
           | where Name == 'rowkey.timer.completed'
@@ -217,7 +221,7 @@ resource alerts 'Microsoft.Insights/scheduledQueryRules@2023-12-01' = [
       criteria: {
         allOf: [
           {
-            query: '${tables}${rule.query}'
+            query: 'let functionPrefix = "${functionPrefix}";${tables}${rule.query}'
             timeAggregation: rule.aggregation
             metricMeasureColumn: 'measure'
             dimensions: rule.dimensions

@@ -37,10 +37,8 @@ param undeleteDays int
 @description('Id of the workspace that receives metrics and logs.')
 param workspaceId string
 
-// The app appends the audit log to one container and moves finished uploads out of the other.
-var auditContainer = 'audit'
-var arrivalsContainer = 'uploads'
-var arrivalsKeptDays = 2
+// The app moves finished uploads out of their container.
+var uploadsKeptDays = 2
 
 // Methods that a signature of the app may allow, and headers that a browser needs to read ETags and upload results. The storage
 // service answers preflight requests itself.
@@ -182,7 +180,7 @@ resource lifecycle 'Microsoft.Storage/storageAccounts/managementPolicies@2025-06
           definition: {
             filters: {
               blobTypes: ['appendBlob']
-              prefixMatch: ['${auditContainer}/']
+              prefixMatch: ['${model.auditContainer}/']
             }
             actions: {
               baseBlob: {
@@ -201,12 +199,12 @@ resource lifecycle 'Microsoft.Storage/storageAccounts/managementPolicies@2025-06
           definition: {
             filters: {
               blobTypes: ['blockBlob']
-              prefixMatch: ['${arrivalsContainer}/']
+              prefixMatch: ['${model.uploadsContainer}/']
             }
             actions: {
               baseBlob: {
                 delete: {
-                  daysAfterModificationGreaterThan: arrivalsKeptDays
+                  daysAfterModificationGreaterThan: uploadsKeptDays
                 }
               }
             }

@@ -11,6 +11,15 @@ type Model = {
 
   @description('Every blob container of the app.')
   containers: string[]
+
+  @description('The container of the audit log, one of containers.')
+  auditContainer: string
+
+  @description('The container of unfinished uploads, one of containers.')
+  uploadsContainer: string
+
+  @description('The beginning of the names of functions. Empty for a model without a prefix.')
+  functionPrefix: string
 }
 
 @export()

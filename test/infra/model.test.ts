@@ -5,9 +5,10 @@ import { AUDIT_CONTAINER } from '../../lib/operations/audit-log.ts';
 import { resourcesOf } from '../../lib/operations/resources.ts';
 import { ARRIVALS_CONTAINER } from '../../lib/pattern-helpers/attachment.ts';
 import { formatInfraModel, MODEL_FILE } from '../../local/commands/infra-model.ts';
-import { resources, theDeclaration, theResource, valueAt } from './bicep.ts';
+import { resources, theResource, valueAt } from './bicep.ts';
 
 const { tables, queues, containers }: Record<string, string[]> = JSON.parse(formatInfraModel());
+const prefixed = JSON.parse(formatInfraModel({ ...model, prefix: 'shop' }));
 
 test('infra/model.json follows from the model', () => {
   const hint = 'infra/model.json is stale: run npm run infra-model, and commit it';
@@ -22,6 +23,17 @@ test('it has every table, queue and container except the tables of periods', () 
   for (const table of tables ?? []) expect(today.tables).toContain(table);
   expect(queues).toEqual([...today.queues].toSorted());
   expect(containers).toEqual([...today.containers].toSorted());
+});
+
+test('every name has the prefix of the model', () => {
+  expect(prefixed).toEqual({
+    tables: tables?.map((name) => `shop0${name}`),
+    queues: queues?.map((name) => `shop-${name}`),
+    containers: containers?.map((name) => `shop-${name}`),
+    auditContainer: 'shop-audit',
+    uploadsContainer: 'shop-uploads',
+    functionPrefix: 'shop-',
+  });
 });
 
 test('every queue has a poison queue', () => {
@@ -40,13 +52,13 @@ test.each([
 });
 
 test('lifecycle rules delete old blobs of the audit log and of uploads, and of no other container', () => {
-  expect(theDeclaration('var', 'auditContainer').value).toBe(`'${AUDIT_CONTAINER}'`);
-  expect(theDeclaration('var', 'arrivalsContainer').value).toBe(`'${ARRIVALS_CONTAINER}'`);
+  const { auditContainer, uploadsContainer } = JSON.parse(formatInfraModel());
+  expect([auditContainer, uploadsContainer]).toEqual([AUDIT_CONTAINER, ARRIVALS_CONTAINER]);
   const { text } = theResource('Microsoft.Storage/storageAccounts/managementPolicies');
-  const filters = [...text.matchAll(/blobTypes: \['(\w+)'\]\n +prefixMatch: \['\$\{(\w+)\}\/'\]/g)];
+  const filters = [...text.matchAll(/blobTypes: \['(\w+)'\]\n +prefixMatch: \['\$\{model\.(\w+)\}\/'\]/g)];
   expect(filters.map(([, types, container]) => [types, container])).toEqual([
     ['appendBlob', 'auditContainer'],
-    ['blockBlob', 'arrivalsContainer'],
+    ['blockBlob', 'uploadsContainer'],
   ]);
   expect(text.match(/\bactions: /g)).toHaveLength(filters.length);
   // The tier of an append blob cannot be set: the service would reject such a rule.

@@ -5,7 +5,7 @@ import { TIMERS } from '../../lib/register-functions.ts';
 import { INFRA, theDeclaration, theResource } from './bicep.ts';
 import { readQuery, readQueryBeforeTelemetry } from './kusto.ts';
 
-/** The text that every query of an alert begins with. */
+/** The tables that every query of an alert begins with. */
 const [, tables = ''] = /^'''(.*)'''$/s.exec(theDeclaration('var', 'tables').value) ?? [];
 const rules = [
   ...theDeclaration('var', 'rules').value.matchAll(
@@ -13,7 +13,7 @@ const rules = [
   ),
 ].map(({ groups: { name = '', query = '', dimensions = '' } = {} }) => ({
   name,
-  query: tables + query,
+  query: `let functionPrefix = "shop-";${tables}${query}`,
   dimensions: [...dimensions.matchAll(/ name: '(\w+)'/g)].map(([, dimension = '']) => dimension),
 }));
 
@@ -33,7 +33,7 @@ describe('the query of an alert', () => {
 
   test('begins with the tables, as it is deployed', () => {
     const { text } = theResource('Microsoft.Insights/scheduledQueryRules');
-    expect(text).toMatch(/^ +query: '\$\{tables\}\$\{rule\.query\}'$/m);
+    expect(text).toContain(` query: 'let functionPrefix = "\${functionPrefix}";\${tables}\${rule.query}'\n`);
   });
 
   // Queries are deployed without validation, because the tables come later: a query with an error would never fire.
@@ -66,6 +66,8 @@ test('the alert on timers watches every timer of the app', () => {
   const { query } = rules.find(({ name }) => name === 'timer-missed') ?? { query: '' };
   const watched = [...(/datatable\(Timer[^)]*\) \[([^\]]*)\]/.exec(query)?.[1]?.matchAll(/'([\w-]+)'/g) ?? [])];
   expect(watched.map(([, name]) => name).toSorted()).toEqual(Object.keys(TIMERS).toSorted());
+  // The name of a timer in the metric is that of its function.
+  expect(query).toContain('| extend Timer = strcat(functionPrefix, Timer)');
 });
 
 describe('the saved query', () => {
