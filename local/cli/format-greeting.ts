@@ -3,6 +3,8 @@ import type { ExampleRequest, Examples } from '../packs/example-requests.ts';
 import { DATA_FOLDER } from './command.ts';
 
 export interface Greeting {
+  /** Of the names in the storage account; empty for none. */
+  readonly prefix: string;
   readonly instance: Instance;
   readonly data: string;
   /** Undefined if no example can be made for the model. */
@@ -13,7 +15,7 @@ export interface Greeting {
 }
 
 /** Returns what `npm start` prints: the addresses, a token, and commands that work unchanged for the served model. */
-export function formatGreeting({ instance, data, examples, token, hasLoadedSamples }: Greeting): string {
+export function formatGreeting({ prefix, instance, data, examples, token, hasLoadedSamples }: Greeting): string {
   const { url, tables, queues, blobs, issuer } = instance;
   return `
 Rowkey is ready${hasLoadedSamples ? ' and has loaded the sample data' : ''}.
@@ -21,7 +23,7 @@ Rowkey is ready${hasLoadedSamples ? ' and has loaded the sample data' : ''}.
   API        ${url}/api   (${url}/api/openapi.json)
   Tables     ${tables}
   Queues     ${queues}
-  Blobs      ${blobs}
+  Blobs      ${blobs}${prefix && `\n  Prefix     ${prefix}   (of tables, queues and containers)`}
   Identity   ${issuer}
 ${examples ? formatExamples(examples, { url, data, token }) : '\nThe model has no entity to try: add one to lib/model/entities.ts.\n'}
 Ctrl-C stops Rowkey; acknowledged writes are kept in ${data}.

@@ -72,7 +72,7 @@ async function greet({ data, empty }: Options, product: Product): Promise<void> 
   const samples = empty ? [] : (await readSamples(Date.now())).flat();
   const examples = makeExampleRequests(deployedApp.model, samples);
   const token = await createToken(examples ? toIdentity(examples) : { role: deployedApp.model.roles });
-  console.log(formatGreeting({ instance, data, examples, token, hasLoadedSamples }));
+  console.log(formatGreeting({ prefix: deployedApp.model.prefix, instance, data, examples, token, hasLoadedSamples }));
 }
 
 function toIdentity({ roles, claim }: Examples) {

@@ -108,9 +108,9 @@ test('docs/architecture.md names functions that exist', () => {
   expect(missing.map(([text]) => text)).toEqual([]);
 });
 
-test('docs/use-as-a-package.md shows the app that the tests install the package in', () => {
+test.each(['app.ts', 'depots.ts'])('docs/use-as-a-package.md shows the app that the tests run: %s', (file) => {
   expect(readFileSync('docs/use-as-a-package.md', 'utf8')).toContain(
-    `\`\`\`ts\n${readFileSync('test/adopter/app.ts', 'utf8')}\`\`\`\n`,
+    `\`\`\`ts\n${readFileSync(`test/adopter/${file}`, 'utf8')}\`\`\`\n`,
   );
 });
 

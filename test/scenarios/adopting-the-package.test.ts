@@ -5,19 +5,23 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest';
+import { openStorage } from '../../lib/storage/storage.ts';
 import { buildLibrary } from '../../local/commands/build-library.ts';
 import { signToken, startIdentityProvider } from '../../local/instance/identity-provider.ts';
 import { endChild, spawnScript } from '../../local/instance/spawn-child.ts';
 import { PATIENCE_MS } from '../patience.ts';
 import { testStorage } from '../storage.ts';
+import { rowsOf } from '../world.ts';
 
 /** A Functions app in another folder with its own model and HTTP function: test/adopter. */
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const connectionString = testStorage(import.meta.url);
+/** The account of a test file that opens none. */
+const yardConnection = testStorage(new URL('../lib/register-functions.test.ts', import.meta.url).href);
 const environment = {
   AzureWebJobsStorage: connectionString,
-  SECOND_STORAGE: connectionString,
+  YardStorage: yardConnection,
   TOKEN_ISSUER: 'http://127.0.0.1:1',
   TOKEN_AUDIENCE: 'api://fleet',
   TOKEN_JWKS_URI: 'http://127.0.0.1:1/keys',
@@ -64,7 +68,7 @@ test('type-checks under strict, with every declaration of the package, and rejec
   await expect(checked.catch(({ stdout }: { stdout: string }) => ({ stdout }))).resolves.toMatchObject({ stdout: '' });
 });
 
-test('serves two models in one process, and the function of the adopter under the host', async () => {
+test('serves two models in one app, and the function of the adopter under the host', async () => {
   const env = { ...environment, PATH: process.env.PATH };
   const { stdout } = await run(process.execPath, [join(folder, 'second.ts')], { env, cwd: folder });
   expect(stdout.trim().split('\n').slice(-2)).toEqual([
@@ -106,4 +110,19 @@ test('serves two models in one process, and the function of the adopter under th
   });
   expect(await send('vehicles/north/1', 'GET')).toMatchObject({ status: 401 });
   expect(await send('health', 'GET')).toMatchObject({ status: 200 });
+
+  expect(await send('yard/health', 'GET')).toMatchObject({ status: 200 });
+  const paths = Object.keys(Object((await send('yard/openapi.json', 'GET')).body).paths);
+  expect(paths).toContain('/api/yard/depots/{region}/{depot}');
+  expect(paths.filter((path) => !path.startsWith('/api/yard/'))).toEqual([]);
+  expect(await send('yard/depots/no/north', 'GET')).toMatchObject({ status: 401 });
+  expect(await send('yard/none', 'GET')).toMatchObject({
+    status: 404,
+    body: { type: '/api/yard/problems#not-found', accepted: 'the paths in /api/yard/openapi.json' },
+  });
+  const yard = openStorage({ connectionString: yardConnection }, 'yard');
+  await yard.queue('transfers').sendMessage('nonsense');
+  await vi.waitFor(async () => expect(await rowsOf(yard, 'poison')).toMatchObject([{ Queue: 'transfers' }]), {
+    timeout: PATIENCE_MS,
+  });
 });

@@ -1,0 +1,15 @@
+import { app } from '@azure/functions';
+import { createRowkey, defineEntity, defineModel, fromEnvironment, registerFunctions } from 'rowkey';
+import { z } from 'zod';
+
+const depots = defineEntity('depots', {
+  schema: z.object({ region: z.string(), depot: z.string(), places: z.int32() }),
+  table: 'depots',
+  key: { partition: '{region}', row: '{depot}' },
+  access: { read: ['reader'], write: ['editor'] },
+});
+
+const model = defineModel({ prefix: 'yard', roles: ['reader', 'editor'], operatorRole: 'editor', entities: [depots] });
+const settings = fromEnvironment(process.env, { connection: 'YardStorage' });
+export const yard = createRowkey({ model, path: 'yard', ...settings });
+registerFunctions(app, yard);
