@@ -3,7 +3,7 @@ import { RowkeyError } from '../errors.ts';
 import type { Caller } from './token.ts';
 
 /**
- * What a caller may read and write follows from the declaration alone. Every route checks it here:
+ * The declaration alone decides what a caller may read and write. Every route checks it here:
  *
  * - The roles of `access.read` see an entity, without the fields of `access.restricted` that none of the caller's roles may
  *   read. A role that may only write gets the key and the ETag of the entity it wrote, or no body.

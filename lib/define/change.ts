@@ -2,8 +2,6 @@ import type { Action, Address, Properties, Row } from '../storage/rows.ts';
 import type { Snapshot } from './codec/snapshot.ts';
 import type { Values } from './values.ts';
 
-/** A change of one entity, and what a plan makes of the changes of one partition. */
-
 export interface Change {
   readonly address: Address;
   readonly before: Snapshot;
@@ -30,7 +28,7 @@ export type Siblings = ReadonlyMap<string, Row>;
 
 export interface PlannedAction {
   readonly action: Action;
-  /** What a conflict on this action means: the entity changed, another entity has the value, or a sibling row changed. */
+  /** The meaning of a conflict on this action: the entity changed, another entity has the value, or a sibling row changed. */
   readonly part:
     | { readonly of: 'entity' }
     | { readonly of: 'copy'; readonly index: string }

@@ -4,7 +4,6 @@ import type { Pattern } from './pattern.ts';
 import { type Reserved, validateModel } from './validate/validate-model.ts';
 import { withoutPrototype } from './without-prototype.ts';
 
-/** What an app declares. */
 export interface ModelDeclaration<
   Declared extends readonly DeclaredEntity[],
   Roles extends readonly string[] = readonly string[],

@@ -1,7 +1,7 @@
 import type { KeyRing } from '../storage/key-ring.ts';
 import type { Storage } from '../storage/storage.ts';
 
-/** What the engine and the patterns need: storage, a clock and time limits. Tests control the clock. */
+/** Storage, a clock and time limits for the engine and the patterns. Tests control the clock. */
 export interface Engine {
   readonly storage: Storage;
   /** Encrypt and decrypt fields. */
@@ -26,7 +26,7 @@ export interface Timing {
   readonly settleWithinMs: number;
 }
 
-/** The right to write what a queue message asks for. */
+/** The right to do the work of a queue message. */
 export interface Hold {
   /**
    * Call this right before each write. Renews the hold when due and returns the signal that aborts the write. Throws `busy`

@@ -47,7 +47,7 @@ export type VerifiedBy = Readonly<Record<string, readonly (string | number | boo
 type Indexes = Readonly<Record<string, Index>>;
 
 /**
- * What `defineEntity` returns: a validated, compiled and frozen declaration. It refers to other declarations and does not
+ * The result of `defineEntity`: a validated, compiled and frozen declaration. It refers to other declarations and does not
  * know which declarations refer to it; `defineModel` turns it into an `Entity`. The default type parameters accept any
  * shape.
  */
@@ -70,7 +70,7 @@ export interface DeclaredEntity<
   readonly keyFields: readonly KeyField[];
   readonly columns: Readonly<Record<string, ColumnType>>;
   readonly indexes: Of;
-  /** Where archived entities are kept, under the same key. */
+  /** The table of archived entities, which keep their keys. */
   readonly archive: { readonly table: string } | undefined;
   /** The fields of the partition key that a move may change. */
   readonly movable: readonly string[];
@@ -102,7 +102,7 @@ export interface DeclaredEntity<
   readonly maxAge: number | undefined;
 }
 
-/** What `defineModel` adds: references to the other entities of the model, in both directions. */
+/** References to the other entities of the model, in both directions. `defineModel` adds them. */
 interface Links {
   /** The patterns that the entity uses, in the order of lib/patterns/patterns.ts. */
   readonly patterns: readonly Pattern<Entity>[];
@@ -155,7 +155,7 @@ export function keptByEngine({ patterns }: Entity): readonly Pattern<Entity>[] {
   return patterns.filter(({ leavesTombstone, references }) => leavesTombstone || references);
 }
 
-/** True if clients may write it directly to storage, where nothing validates what they write. */
+/** True if clients may write it directly to storage, where nothing validates their rows. */
 export function isWrittenByClients({ access: { own } }: Pick<DeclaredEntity, 'access'>): boolean {
   return own !== undefined && 'through' in own && /[aud]/.test(own.permissions);
 }

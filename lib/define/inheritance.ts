@@ -29,7 +29,7 @@ type UnionDeclaration<
 type Kind<Shape extends z.ZodRawShape, Name extends string, Own extends z.ZodObject> = z.infer<z.ZodObject<Shape>> &
   z.infer<Own> & { readonly kind: Name };
 
-/** What a read returns: a union that TypeScript narrows by `kind`. */
+/** The type of a read: a union that TypeScript narrows by `kind`. */
 export type KindOf<Shape extends z.ZodRawShape, Of extends Kinds> = {
   [Name in keyof Of & string]: Kind<Shape, Name, Of[Name]>;
 }[keyof Of & string];

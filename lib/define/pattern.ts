@@ -107,7 +107,7 @@ export interface Pattern<Entity> {
   readonly rowForm?: RowForm<Entity>;
 }
 
-/** What a pattern may compare an entity with. */
+/** The parts of the model with which a pattern may compare an entity. */
 export interface WholeModel<Entity> {
   /** The entities of the model, and the engine's own. */
   readonly entities: readonly Entity[];
@@ -117,7 +117,7 @@ export interface WholeModel<Entity> {
 
 /** Keys that rows may have in the partitions of an entity. */
 export interface RowKeys {
-  /** For a message, such as `its further rows`. */
+  /** The rows in an error message, such as `its further rows`. */
   readonly what: string;
   readonly row: KeyTemplate;
   /** True if `_2` and further numbers follow the template. */
@@ -160,7 +160,7 @@ export interface SiblingForm {
   drop(storage: Storage, row: Pick<Row, 'properties'>): Promise<void>;
 }
 
-/** What is checked: an entity, or with `only` its entries of this index. */
+/** The subject of a check: an entity, or with `only` its entries of this index. */
 export interface VerifySubject {
   readonly address: Address;
   readonly snapshot: Live;

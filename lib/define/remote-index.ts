@@ -31,7 +31,7 @@ export interface ListForm {
   settle(
     storage: Storage,
     entry: IndexEntry,
-    wanted: { readonly wanted: boolean; readonly hold: Hold },
+    options: { readonly isWanted: boolean; readonly hold: Hold },
   ): Promise<boolean>;
   holds(row: Row | undefined, member: string): boolean;
   /** Called before a repair. Replaces a list that cannot be read. Returns false if the list changed concurrently. */

@@ -10,7 +10,7 @@ export interface Typed<Types> {
 
 export type TypesOf<Declared> = Declared extends Typed<infer Types> ? NonNullable<Types> : never;
 
-/** What the compiler knows of an entity besides its schema, name and indexes. */
+/** The types of an entity besides its schema, name and indexes. */
 export interface EntityTypes {
   /** The templates of its key. */
   readonly partition: string;
@@ -24,7 +24,7 @@ export interface EntityTypes {
   readonly parent: string;
 }
 
-/** What the compiler knows of an index besides its kind. */
+/** The types of an index besides its kind. */
 export interface IndexTypes {
   /** The template of the index's own partition key; undefined for an index in the entity's partition. */
   readonly partition: string | undefined;

@@ -15,7 +15,7 @@ interface ProblemKind {
   readonly title: string;
   /** When the API returns the problem. */
   readonly when: string;
-  /** What the caller, or the operator, can do. */
+  /** The action for the caller or the operator. */
   readonly action: string;
 }
 

@@ -14,7 +14,7 @@ import { dropList, listAction, membersOf, readList, toStoredList } from './membe
 
 interface Request {
   readonly member: string;
-  readonly wanted: boolean;
+  readonly isWanted: boolean;
   readonly hold: Hold;
   readonly outcome: PromiseWithResolvers<boolean>;
 }
@@ -25,10 +25,10 @@ const waiting = new WeakMap<Storage, Map<string, Request[]>>();
 export function settleMember(
   storage: Storage,
   indexEntry: IndexEntry,
-  { wanted, hold }: { readonly wanted: boolean; readonly hold: Hold },
+  { isWanted, hold }: { readonly isWanted: boolean; readonly hold: Hold },
 ): Promise<boolean> {
   const outcome = Promise.withResolvers<boolean>();
-  const request = { member: indexEntry.member ?? '', wanted, hold, outcome };
+  const request = { member: indexEntry.member ?? '', isWanted, hold, outcome };
   // An explanation must not share a write with real requests.
   if (isExplaining()) return write(storage, indexEntry, [request]);
   const lists = waiting.get(storage) ?? new Map<string, Request[]>();
@@ -76,8 +76,8 @@ async function write(storage: Storage, indexEntry: IndexEntry, requests: readonl
     } catch (error) {
       request.outcome.reject(error);
     }
-  const add = held.filter(({ wanted }) => wanted).map(({ member }) => member);
-  const remove = held.filter(({ wanted }) => !wanted).map(({ member }) => member);
+  const add = held.filter(({ isWanted }) => isWanted).map(({ member }) => member);
+  const remove = held.filter(({ isWanted }) => !isWanted).map(({ member }) => member);
   const isOther = row && row.properties.EntityType !== 'list';
   if ((!row || isOther) && add.length === 0) return true;
   if (isOther)

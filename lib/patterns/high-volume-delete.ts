@@ -79,7 +79,7 @@ function isLikePeriod({ table, period }: Entity, name: string): boolean {
   );
 }
 
-/** The table, or what the name of a table for one of its periods looks like. */
+/** The name of the table, with zeros for the digits of its period. */
 function withDigits({ table, period }: Entity): string {
   return period ? table + '0'.repeat(PERIOD_DIGITS[period.per]) : table;
 }

@@ -26,7 +26,7 @@ export const maintainedCount: Pattern<Entity> = {
       const isFound = row.fields.every((name) => counted.keyFields.includes(name));
       if (!isBeside || !isFound || archive || movable.length > 0)
         yield `"${field}" counts "${counted.name}", whose keys do not lead to this row for good; both must have one table and partition key, every field of this row key must be in the other's key, and this entity can have no archive or move.`;
-      // A count is added to as it is stored: a 64-bit one is no number there.
+      // Only a 32-bit integer is read back as a plain number.
       if (columns[field] !== 'Int32') yield `the count "${field}" must be declared as z.int32().`;
     }
   },

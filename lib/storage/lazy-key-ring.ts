@@ -4,7 +4,7 @@ import { createKeyVaultKeyRing } from './key-vault-key-ring.ts';
 import { createLocalKeyRing } from './local-key-ring.ts';
 import { managedIdentity } from './managed-identity.ts';
 
-/** Where the key-encryption keys are kept. */
+/** The location of the key-encryption keys. */
 export type KeyRingOptions =
   /** A file on this machine. */
   | { readonly file: string }

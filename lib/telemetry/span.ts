@@ -66,7 +66,7 @@ export function traceContext(): { traceparent?: string } {
   return carrier.traceparent ? { traceparent: carrier.traceparent } : {};
 }
 
-/** The context of a trace that began elsewhere; an empty context without one. */
+/** The context of the caller's trace; an empty context without one. */
 export function contextOf(traceparent: string | undefined): Context {
   return traceparent ? propagation.extract(ROOT_CONTEXT, { traceparent }) : ROOT_CONTEXT;
 }

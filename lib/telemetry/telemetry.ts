@@ -16,7 +16,7 @@ interface Running {
   readonly metrics: MetricReader;
 }
 
-/** Where traces and metrics go. */
+/** The destination of traces and metrics. */
 export interface TelemetryOptions {
   /** Print traces and metrics. */
   readonly console?: boolean | undefined;

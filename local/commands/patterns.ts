@@ -90,8 +90,8 @@ function formatPage(rows: readonly string[]): string {
   return `# Patterns and their cost
 
 Each pattern of the [Table storage design guide](https://learn.microsoft.com/azure/storage/tables/table-storage-design-guide), with requests that use it. \`npm run patterns\`
-writes this page: it runs each request against the sample company. *Transactions* is what the response reported in \`Server-Timing\`; *Expected* is what the design
-guide leads one to expect.
+writes this page: it runs each request against the sample company. *Transactions* is the number that the response reports in \`Server-Timing\`; *Expected* is the
+number that the design guide predicts.
 
 | Pattern | Request | Response | Transactions | Expected |
 |---|---|---|---:|---|

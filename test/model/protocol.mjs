@@ -5,7 +5,7 @@
 // lease   a message is held by one live process at a time
 // zombie  a held message may become visible while its holder still runs: the holder was stalled
 // prompt  as lease, and a message that the host of a dead process holds never comes back (ten minutes count as never):
-//         whatever is repaired is repaired by hidden messages, which come back after a minute
+//         only hidden messages, which come back after a minute, repair anything
 //
 // As designed, only plain zombie violates the rules: storage cannot reject an insert by a stalled process, so such an index
 // entry needs one live holder for each message. Complete scripts take minutes (FUNCTIONS=1 SCRIPT=Q) or hours (two functions);

@@ -97,7 +97,7 @@ describe('a unique value in the partition that another entity has', () => {
     expect(await expectIndexesToAgree(world.storage, members)).toHaveLength(2);
   });
 
-  test('is never taken over, whatever is written in whatever order', async () => {
+  test('is never taken over, in any order of writes', async () => {
     const [id, badge] = [fc.constantFrom('1', '2', '3'), fc.constantFrom('A', 'B', 'C')];
     const step = fc.record({ does: fc.constantFrom('create', 'delete', ...Object.keys(WRITES)), id, badge });
     await fc.assert(

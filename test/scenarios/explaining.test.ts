@@ -80,7 +80,7 @@ test('executes requests that run beside an explanation, and not the explained on
   const members = async (explainedFirst: boolean) => {
     const list = { index: '', table: 'employeesbylastname', partition: `Beside${explainedFirst}`, row: 'ids' };
     const join = (member: string) =>
-      settleMember(product.storage, { ...list, member }, { wanted: true, hold: holdFor({ now: Date.now }, 60_000) });
+      settleMember(product.storage, { ...list, member }, { isWanted: true, hold: holdFor({ now: Date.now }, 60_000) });
     const work = [() => explain(() => join('explained')), () => join('done')];
     await Promise.all((explainedFirst ? work : work.reverse()).map((begin) => begin()));
     return membersOf(await readList(product.storage, list));

@@ -164,7 +164,7 @@ async function tokenOf(running: StartProcess): Promise<string> {
 }
 
 describe('npm run export', () => {
-  test('and import reproduce the same file in an empty instance, whatever it contains', async () => {
+  test('and import reproduce the same file in an empty instance', async () => {
     const { folder, process: full } = started;
     const empty = await startCommand(join(folder, 'restored'));
     try {

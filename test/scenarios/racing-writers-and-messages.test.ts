@@ -79,7 +79,7 @@ interface Create {
   /** Identifies the entity in all of its incarnations and locations. */
   readonly who: string;
   readonly outcome: 'done' | 'refused' | 'unknown';
-  /** Whether any writer may have deleted the entity. */
+  /** True if a writer may have deleted the entity. */
   readonly isDeleted: boolean;
 }
 

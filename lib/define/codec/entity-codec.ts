@@ -163,7 +163,7 @@ export function tooLong(field: string, length: number): RowkeyError {
   });
 }
 
-/** As the service measures an entity, give or take what its types add. The emulator takes any size. */
+/** Estimates the size as the service does. The emulator accepts any size. */
 function checkSize(properties: Properties): void {
   const size = Object.entries(properties).reduce((sum, [name, value]) => {
     const text = typeof value === 'string' ? value : '';

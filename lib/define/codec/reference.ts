@@ -23,7 +23,7 @@ export interface AttachmentDeclaration {
   readonly types: readonly string[];
 }
 
-/** What a row stores of its attachment. */
+/** The stored description of an attachment. */
 export const Attachment = z.object({
   blob: z.string(),
   type: z.string(),

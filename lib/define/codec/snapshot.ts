@@ -16,7 +16,7 @@ export interface SystemProperties {
   readonly MovingFrom?: string;
 }
 
-/** What is known of an entity's row: the state from which a change is planned. */
+/** The known state of an entity's row, from which a change is planned. */
 export type Snapshot =
   | { readonly state: 'absent' }
   /** Keeps the fields that other entities have set in the row of an entity that does not exist. */

@@ -24,7 +24,7 @@ const DIGITS = setOf(/\d/);
 const HEX = setOf(/[0-9a-f]/);
 /** An escape is `!` and two hexadecimal digits. */
 const ESCAPES = new Set([...HEX, '!']);
-/** As `invertedTicks` formats an instant. */
+/** The number of digits that `invertedTicks` returns. */
 const TICKS_DIGITS = 19;
 const HASH_DIGITS = 2;
 

@@ -8,7 +8,7 @@ import type { Address } from '../../storage/rows.ts';
 import type { Intent } from './intent.ts';
 
 /**
- * A queue message is not trusted: whoever can write to the queue can name any row in it. The reconciler works only on entity
+ * A queue message is not trusted: anyone who can write to the queue can name any row. The reconciler works only on entity
  * keys and index entries that the declaration can produce. The check looks for a witness: field values from which the
  * declaration's key templates build both the entity's address and the index entry.
  */

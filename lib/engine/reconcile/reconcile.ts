@@ -142,12 +142,12 @@ async function settleOwn(
     indexEntry,
   }: { readonly address: Address; readonly values: Values | undefined; readonly indexEntry: IndexEntry },
 ): Promise<boolean> {
-  const wanted = indexEntriesOf(entity, values).some((other) => isSameEntry(other, indexEntry));
+  const isWanted = indexEntriesOf(entity, values).some((other) => isSameEntry(other, indexEntry));
   const remote = remoteIndexOf(entity, indexEntry);
-  if (remote?.list) return remote.list.settle(engine.storage, indexEntry, { wanted, hold });
+  if (remote?.list) return remote.list.settle(engine.storage, indexEntry, { isWanted, hold });
   const row = await readRow(engine.storage, indexEntry);
   const where = { ...indexEntry, signal: await hold.keep() };
-  const properties = wanted && values && remote?.properties?.(values);
+  const properties = isWanted && values && remote?.properties?.(values);
   if (!properties)
     return row && isEntryOf(entity, address, row)
       ? tryAction(engine.storage, where, { kind: 'delete', row: indexEntry.row, etag: row.etag })
@@ -181,9 +181,9 @@ async function settleContested(
     // An explanation has not committed, so there is nothing to read.
     const values = read && !(committed && isExplaining()) ? liveValues(read) : committed?.values;
     claimed = undefined;
-    const wanted = indexEntriesOf(entity, values).some((other) => isSameEntry(other, indexEntry));
+    const isWanted = indexEntriesOf(entity, values).some((other) => isSameEntry(other, indexEntry));
     const where = { ...indexEntry, signal: await hold.keep() };
-    if (!wanted || !values) {
+    if (!isWanted || !values) {
       if (await tryAction(engine.storage, where, { kind: 'delete', row: indexEntry.row, etag: row.etag })) return;
       continue;
     }
@@ -200,10 +200,10 @@ export function confirmedRow(entity: Entity, values: Values, indexEntry: IndexEn
 }
 
 /** True if the row is the expected copy and belongs to the expected entity. */
-export function sameCopy(entity: Entity, row: Row, wanted: Properties): boolean {
+export function sameCopy(entity: Entity, row: Row, expected: Properties): boolean {
   return (
-    isOwnedBy(row, { partition: String(wanted.SourcePartition), row: String(wanted.SourceRow) }) &&
-    isDeepStrictEqual(toValues(entity, row.properties), toValues(entity, wanted))
+    isOwnedBy(row, { partition: String(expected.SourcePartition), row: String(expected.SourceRow) }) &&
+    isDeepStrictEqual(toValues(entity, row.properties), toValues(entity, expected))
   );
 }
 

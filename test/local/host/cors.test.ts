@@ -32,7 +32,7 @@ const preflight = (origin: string) => ({
 });
 const granted = { 'access-control-allow-methods': 'PUT', 'access-control-allow-headers': 'authorization,if-match' };
 
-test('the host answers a preflight before it looks for a function', async () => {
+test('the host responds to a preflight before it looks for a function', async () => {
   for (const path of ['/api/order/1', '/api/none', '/admin/functions/monthly']) {
     const allow = { ...granted, 'access-control-allow-origin': APP, vary: 'Origin' };
     expect(await ask(named, path, preflight(APP))).toEqual({ status: 204, ...allow });
