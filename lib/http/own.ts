@@ -1,9 +1,10 @@
 import { requireRole } from '../access/rule.ts';
 import type { ClaimOwner, Entity } from '../define/entity.ts';
+import { indexFields } from '../define/keys/index-range.ts';
 import { validateTexts } from '../define/validate/validation.ts';
 import type { Values } from '../define/values.ts';
 import { RowkeyError } from '../errors.ts';
-import { indexFields, readByReference } from '../pattern-helpers/read-through-index.ts';
+import { readByReference } from '../pattern-helpers/read-through-index.ts';
 import type { RequestContext } from './route.ts';
 
 /**

@@ -30,6 +30,11 @@ export function isLostList({ properties }: Row): boolean {
   return properties.EntityType === LIST && !Array.isArray(parseProperty(properties.Members));
 }
 
+/** True if the members are in a blob, which a range query does not read. */
+export function isLongList({ properties }: Row): boolean {
+  return properties.MembersBlob !== undefined;
+}
+
 /** The action, under the row's ETag, that adds and removes members; undefined if nothing changes. */
 export function listAction(
   row: Row | undefined,

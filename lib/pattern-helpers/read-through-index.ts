@@ -1,19 +1,20 @@
 import pMap from 'p-map';
-import { storedNames, toValues } from '../define/codec/entity-codec.ts';
+import { storedNames, storedVersion, toValues } from '../define/codec/entity-codec.ts';
 import type { Entity } from '../define/entity.ts';
 import type { CopyIndex, Index, IndexEntity } from '../define/indexes.ts';
 import { addressIfAny, indexEntriesOf, isCopy, isIndexed, isUnique } from '../define/keys/index-entries.ts';
-import { buildKey, buildKeys, parseKey, prefixRange } from '../define/keys/key-template.ts';
+import { type IndexBounds, indexRange } from '../define/keys/index-range.ts';
+import { buildKey, buildKeys, isKeyOf, parseKey } from '../define/keys/key-template.ts';
 import type { IndexEntry } from '../define/remote-index.ts';
 import { omit, type Values } from '../define/values.ts';
 import type { Engine } from '../engine/engine.ts';
-import { readBound, valuesLength, withinPage } from '../engine/read/page-length.ts';
+import { ANY_ROWS, readBound, valuesLength, withinPage } from '../engine/read/page-length.ts';
 import type { Page, PageOptions } from '../engine/read/retrieve.ts';
 import { notFound, readLive } from '../engine/write/entity-store.ts';
-import { isConfirmed } from '../engine/write/unique-claim.ts';
-import { type Row, readRange, readRow } from '../storage/rows.ts';
+import { CLAIM, isConfirmed } from '../engine/write/unique-claim.ts';
+import { type Address, type Row, readRange, readRow } from '../storage/rows.ts';
 import { inPattern } from '../telemetry/span.ts';
-import { membersOf, readList } from './member-list.ts';
+import { isLongList, LIST, membersOf, readList } from './member-list.ts';
 
 /**
  * Reads through an index: by a copy, which contains the entity or refers to it, or by a list of members. The entities of
@@ -25,31 +26,15 @@ const POINT_READS_CONCURRENCY = 16;
 const MAX_LOOKUPS = 256;
 const PARTITIONS_CONCURRENCY = 16;
 
-export interface IndexPageOptions extends PageOptions {
+/** With bounds, `given` has the fields of a range (`requireRangeStart`); without, all fields or those. */
+export interface IndexPageOptions extends PageOptions, IndexBounds {
   /** Large fields that are not selected are omitted; without `select` all are read. */
   readonly select?: readonly string[] | undefined;
 }
 
-/** The fields that a read through an index requires, partition first, in the order of its path. */
-export function indexFields(entity: Entity, index: Index): string[] {
-  const { partition } = index.remote ?? entity;
-  // A read queries all buckets.
-  const inPartition = partition.parts.filter(({ buckets }) => buckets === undefined).map(({ field }) => field);
-  const inRow = [...index.row.fields];
-  // Key fields at the end of the row key only distinguish entities with the same value, so a read does not need them.
-  if (isOfMany(entity, index)) while (entity.keyFields.includes(inRow.at(-1) ?? '')) inRow.pop();
-  return [...new Set([...inPartition, ...inRow])];
-}
-
-/** True if several entities may share a value of the index. The row keys then end in the keys of the entities. */
-export function isOfMany(entity: Entity, index: Index): boolean {
-  if (index.kind === 'index-entity') return true;
-  return !isUnique(index) && entity.keyFields.includes(index.row.fields.at(-1) ?? '');
-}
-
 /**
- * Reads an index with several rows for one value: a range query, or one for each bucket, run concurrently and merged. Full
- * and partial copies are returned as they are; for references, each entity is a second lookup.
+ * Reads several rows of an index, in the order of their keys: a range query, or one for each bucket, run concurrently and
+ * merged. Full and partial copies are returned as they are; for references and claims, each entity is a second lookup.
  */
 export const readByCopies = inPattern(
   'secondary index',
@@ -58,15 +43,16 @@ export const readByCopies = inPattern(
     entity: Entity,
     index: CopyIndex,
     given: Values,
-    { top, after, select }: IndexPageOptions,
+    { top, after, select, ...bounds }: IndexPageOptions,
   ): Promise<Page> => {
     const { table, partition: template } = index.remote ?? entity;
     const partitions = buildKeys(template, given);
-    const isReference = index.copies === 'keys';
-    const limit = isReference ? Math.min(top, MAX_LOOKUPS) : top;
+    const isReference = (row: Row) => index.copies === 'keys' || (isUnique(index) && !isConfirmed(row));
+    const limit = index.copies === 'keys' || isUnique(index) ? Math.min(top, MAX_LOOKUPS) : top;
     const { length, rowsPerCall } = readBound([entity]);
     const bound = { length: length / partitions.length, rowsPerCall: rowsPerCall / partitions.length };
-    const range = { table, ...prefixRange(index.row, given), after: after?.row, type: entity.name, limit, bound };
+    const type = isUnique(index) ? [entity.name, CLAIM] : entity.name;
+    const range = { table, ...indexRange(entity, index, given, bounds), after: after?.row, type, limit, bound };
     const results = await pMap(partitions, (partition) => readRange(engine.storage, { ...range, partition }), {
       concurrency: PARTITIONS_CONCURRENCY,
     });
@@ -74,18 +60,27 @@ export const readByCopies = inPattern(
     const ends = results.flatMap(({ rows, more }) => (more ? (rows.at(-1)?.row ?? '') : []));
     const all = results.flatMap(({ rows }) => rows).filter(({ row }) => ends.every((end) => row <= end));
     const rows = all.sort((one, other) => (one.row < other.row ? -1 : 1)).slice(0, limit);
-    // The key of an entity may have the same form as that of a copy.
     const entityOf = (row: Row) => {
+      // The key of an entity may have the same form as that of a copy.
       if (!isCopy(row)) return undefined;
-      return isReference
-        ? follow(engine, entity, index, { row, select })
-        : withSelected(entity, toValues(entity, row.properties), select);
+      if (isReference(row)) return follow(engine, entity, index, { row, select });
+      const values = toValues(entity, row.properties);
+      return isOfIndex(entity, index, row, values) ? withSelected(entity, values, select) : undefined;
     };
     const { items, last } = await fillPage(rows, entityOf);
     const more = last !== rows.at(-1) || all.length > rows.length || ends.length > 0;
     return { items, next: more && last ? { row: last.row } : undefined };
   },
 );
+
+/**
+ * Whether a copy belongs to this index. If the row key begins with a field, copies of other indexes of the entity lie within
+ * the range. An upgrade may change the fields of a copy that has its key from an earlier version.
+ */
+function isOfIndex(entity: Entity, index: CopyIndex, { row, properties }: Row, values: Values): boolean {
+  const isCurrent = storedVersion(entity, properties) === entity.version;
+  return isKeyOf(index.row, row, isCurrent ? values : {});
+}
 
 /** Reads the entities of index keys, in order, until the page is full. `last` is the last key of the page. */
 async function fillPage<Key>(
@@ -116,8 +111,9 @@ async function follow(
   const found = await readLive(engine, entity, { ...source, select: projection(entity, index, select) });
   const isRow = (indexEntry: IndexEntry) =>
     indexEntry.table === row.table && indexEntry.partition === row.partition && indexEntry.row === row.row;
-  // A copy in the partition changes in the same transaction as its entity.
-  const isHere = !index.remote || indexEntriesOf(entity, found?.values).some(isRow);
+  const isHere = index.remote
+    ? indexEntriesOf(entity, found?.values).some(isRow)
+    : isIndexed(index, found?.values) && buildKey(index.row, found.values) === row.row;
   return isHere && found ? withSelected(entity, found.values, select) : undefined;
 }
 
@@ -180,8 +176,8 @@ async function readCopy({ storage }: Engine, entity: Entity, index: CopyIndex, g
 }
 
 /**
- * Index entities pattern: reads the list, then each member with a point query, and omits members that no longer match. Each
- * page reads the whole list.
+ * Index entities pattern: reads the list of one value, then each member with a point query, and omits members that no longer
+ * match. Each page reads the whole list.
  */
 export const readByList = inPattern(
   'index entities',
@@ -193,25 +189,69 @@ export const readByList = inPattern(
     { top, after, select }: IndexPageOptions,
   ): Promise<Page> => {
     const { table, partition } = index.remote ?? entity;
-    const address = { table, partition: buildKey(partition, given), row: buildKey(index.row, given) };
-    const members = membersOf(await readList(engine.storage, address));
+    const list = { table, partition: buildKey(partition, given), row: buildKey(index.row, given) };
+    const members = membersOf(await readList(engine.storage, list));
     const rest = after ? members.filter((member) => member > after.row) : members;
     const { items, last } = await fillPage(rest.slice(0, Math.min(top, MAX_LOOKUPS)), (member) =>
-      readMember(engine, entity, index, { given, member, select }),
+      readMember(engine, entity, index, { given, list, member, select }),
     );
     return { items, next: last !== undefined && last !== rest.at(-1) ? { row: last } : undefined };
   },
 );
 
+/**
+ * As `readByList`, for the lists of all values within bounds, in the order of the values: one range query, and two lookups for
+ * each long list. Lists that have become empty count against the page, so a page may have fewer entities.
+ */
+export const readByLists = inPattern(
+  'index entities',
+  async (
+    engine: Engine,
+    entity: Entity,
+    index: IndexEntity,
+    given: Values,
+    { top, after, select, ...bounds }: IndexPageOptions,
+  ): Promise<Page> => {
+    const { table, partition: template } = index.remote ?? entity;
+    const range = { table, partition: buildKey(template, given), ...indexRange(entity, index, given, bounds) };
+    const limit = Math.min(top, MAX_LOOKUPS);
+    // A page may end within a list, which is then read again.
+    const start = after?.member === undefined ? { after: after?.row } : { from: after.row };
+    const { rows, more } = await readRange(engine.storage, { ...range, ...start, type: LIST, limit, bound: ANY_ROWS });
+    const keys: { list: Row; member: string }[] = [];
+    let done: Row | undefined;
+    for (const list of rows) {
+      if (keys.length >= limit) break;
+      const members = membersOf(isLongList(list) ? await readList(engine.storage, list) : list);
+      const rest = members.filter((member) => list.row !== after?.row || member > (after.member ?? ''));
+      keys.push(...rest.map((member) => ({ list, member })));
+      done = list;
+    }
+    const page = keys.slice(0, limit);
+    const { items, last } = await fillPage(page, (key) => readMember(engine, entity, index, { given, select, ...key }));
+    if (last && last !== keys.at(-1)) return { items, next: { row: last.list.row, member: last.member } };
+    return { items, next: done && (more || done !== rows.at(-1)) ? { row: done.row } : undefined };
+  },
+);
+
+interface Member {
+  readonly given: Values;
+  readonly list: Address;
+  readonly member: string;
+  readonly select: readonly string[] | undefined;
+}
+
 async function readMember(
   engine: Engine,
   entity: Entity,
   index: IndexEntity,
-  { given, member, select }: { given: Values; member: string; select: readonly string[] | undefined },
-) {
-  const address = addressIfAny(entity, { ...given, ...parseKey(index.holds, member) });
+  { given, list, member, select }: Member,
+): Promise<Values | undefined> {
+  const inList = { ...parseKey(index.row, list.row), ...parseKey(index.holds, member) };
+  const address = addressIfAny(entity, { ...given, ...inList });
   const properties = projection(entity, index, select);
   const found = address && (await readLive(engine, entity, { ...address, select: properties }));
-  const asked = Object.entries(given).every(([field, value]) => found?.values[field] === value);
-  return found && asked && isIndexed(index, found.values) ? withSelected(entity, found.values, select) : undefined;
+  if (!found || !isIndexed(index, found.values) || buildKey(index.row, found.values) !== list.row) return undefined;
+  const isAsked = Object.entries(given).every(([field, value]) => found.values[field] === value);
+  return isAsked ? withSelected(entity, found.values, select) : undefined;
 }

@@ -24,6 +24,7 @@ import { settleMember } from '../pattern-helpers/list-upkeep.ts';
 import {
   dropList,
   emptyLostList,
+  isLongList,
   isLostList,
   LIST,
   listAction,
@@ -61,7 +62,7 @@ export const indexEntities: Pattern<Entity> = {
   siblingForm: {
     read: readList,
     readAny: readAnyList,
-    complete: async (storage, row) => (row.properties.MembersBlob === undefined ? row : readAnyList(storage, row)),
+    complete: async (storage, row) => (isLongList(row) ? readAnyList(storage, row) : row),
     members: (row) => (row.properties.EntityType === LIST ? membersOf(row) : []),
     write: toStoredList,
     drop: dropList,

@@ -2,17 +2,23 @@ import pMap from 'p-map';
 import type { Entity } from '../define/entity.ts';
 import type { Index } from '../define/indexes.ts';
 import { pick, type Values } from '../define/values.ts';
+import type { Engine } from '../engine/engine.ts';
 import type { Page } from '../engine/read/retrieve.ts';
 import {
   type ChildrenOptions,
-  type PageOptions,
   type RangeOptions,
   readEntities,
   readWithChildren,
   smallFields,
 } from '../engine/read/retrieve.ts';
 import type { Stored } from '../engine/write/entity-store.ts';
-import { isOfMany, readByCopies, readByCopy, readByList } from '../pattern-helpers/read-through-index.ts';
+import {
+  type IndexPageOptions,
+  readByCopies,
+  readByCopy,
+  readByList,
+  readByLists,
+} from '../pattern-helpers/read-through-index.ts';
 import { openList, openValues, type View } from './view.ts';
 
 /** Reads for a caller, over HTTP or in process: decrypted, and without the fields that the caller may not see. */
@@ -40,25 +46,24 @@ export async function readRangePage(view: View, entity: Entity, key: Values, opt
   return openPage(view, entity, await readEntities(view.engine, entity, key, { ...options, select }), select);
 }
 
-/** True if a read through the index returns a list. */
-export function isListing(entity: Entity, index: Index): boolean {
-  return index.kind === 'index-entity' || isOfMany(entity, index);
-}
-
-/** A page of the entities with the given values. Large fields are omitted unless selected. */
+/**
+ * A page of the entities with the given values, or of a range over the rest of the row key. Large fields are omitted unless
+ * selected.
+ */
 export async function readIndexPage(
   view: View,
   entity: Entity,
   index: Index,
-  { given, ...options }: PageOptions & { readonly given: Values; readonly select?: readonly string[] | undefined },
+  { given, ...options }: IndexPageOptions & { readonly given: Values },
 ): Promise<Page> {
-  const select = options.select ?? smallFields(entity);
-  const { engine } = view;
-  const page =
-    index.kind === 'index-entity'
-      ? await readByList(engine, entity, index, given, { ...options, select })
-      : await readByCopies(engine, entity, index, given, { ...options, select });
-  return openPage(view, entity, page, select);
+  const asked = { ...options, select: options.select ?? smallFields(entity) };
+  return openPage(view, entity, await readPage(view.engine, entity, index, given, asked), asked.select);
+}
+
+function readPage(engine: Engine, entity: Entity, index: Index, given: Values, options: IndexPageOptions) {
+  if (index.kind !== 'index-entity') return readByCopies(engine, entity, index, given, options);
+  const isOneList = index.row.fields.every((field) => field in given);
+  return (isOneList ? readByList : readByLists)(engine, entity, index, given, options);
 }
 
 /** The only entity with the given values. Throws `not-found`. */

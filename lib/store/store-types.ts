@@ -3,6 +3,7 @@ import type { Attachment } from '../define/codec/reference.ts';
 import type { Conditions } from '../define/conditions.ts';
 import type { Slots } from '../define/entity.ts';
 import type { Index } from '../define/indexes.ts';
+import type { Order } from '../define/keys/index-range.ts';
 import type { FieldsOf } from '../define/keys/key-template.ts';
 import type { EntityTypes, IndexTypes, TypesOf } from '../define/typed.ts';
 import type { Position } from '../engine/read/continuation.ts';
@@ -115,6 +116,51 @@ export type Asked<Of extends Declared, By extends Index> = Given<
   AskedFields<PartitionOf<Of, By>> | RowFields<Of, By>
 >;
 
+/** The text of each field of a template, with its marks, in order. */
+type PartList<Template> = Template extends `${string}{${infer Inner}}${infer Rest}` ? [Inner, ...PartList<Rest>] : [];
+type HasOrder<Inner> = Inner extends `${string}#` | `${string}%${number}` ? false : true;
+type FieldsIn<Parts extends readonly unknown[]> = {
+  [At in keyof Parts]: Parts[At] extends string ? FieldsOf<`{${Parts[At]}}`> : never;
+}[number];
+
+/** What a range gives: the fields `Before` it, none of those after, and the same with each further field of the row key. */
+type Starts<Of extends Declared, Before, Parts extends readonly unknown[]> = Parts extends readonly [
+  infer First extends string,
+  ...infer Rest,
+]
+  ?
+      | ([FieldsIn<[First]>] extends [Before]
+          ? never
+          : HasOrder<First> extends true
+            ? Plain<Given<Of, Before> & { readonly [Name in Exclude<FieldsIn<Parts>, Before>]?: never }>
+            : never)
+      | Starts<Of, Before | FieldsIn<[First]>, Rest>
+  : never;
+
+/** The fields that a range over an index begins with: those of its partition key, and the first ones of its row key. */
+export type RangeStart<Of extends Declared, By extends Index> = Starts<
+  Of,
+  AskedFields<PartitionOf<Of, By>>,
+  PartList<TypesOfIndex<By>['row']>
+>;
+
+type Bound<Of extends Declared, By extends Index> = Extract<
+  OneValue<Whole<Of>[FieldsOf<TypesOfIndex<By>['row']> & keyof Whole<Of>]>,
+  string | number
+>;
+
+/** The range of the field after the given ones: inclusive, a text as a prefix. Without bounds: all, in the order of the index. */
+export interface IndexRangeOptions<Value, Field extends string> extends SelectOptions<Field> {
+  readonly from?: Value;
+  readonly to?: Value;
+  /** The first characters, in place of `from` and `to`. */
+  readonly prefix?: string;
+  /** The order that the caller relies on. Throws `invalid-input` if the key stores the other one. */
+  readonly order?: Order;
+  /** The most entities of the whole listing. */
+  readonly first?: number;
+}
+
 /** An entity as an index lists it: whole, or only the fields of a partial copy. */
 export type ListedBy<Of extends Declared, By extends Index> = TypesOfIndex<By>['copies'] extends infer Copy extends
   string
@@ -199,7 +245,18 @@ export interface EntityStore<Of extends Declared, All extends Entities> {
   readonly by: { readonly [Name in keyof Of['indexes'] & string]: ReadThrough<Of, Of['indexes'][Name]> };
 }
 
-type ReadThrough<Of extends Declared, By extends Index> =
+type ReadThrough<Of extends Declared, By extends Index> = ReadByValue<Of, By> &
+  ([RangeStart<Of, By>] extends [never]
+    ? unknown
+    : {
+        /** Lists a range of the index in the order of its row keys. Throws `invalid-input` naming the fields that come first. */
+        range<const Field extends FieldsOfEach<ListedBy<Of, By>> = never>(
+          given: RangeStart<Of, By>,
+          options?: IndexRangeOptions<Bound<Of, By>, Field>,
+        ): Listing<Selected<ListedBy<Of, By>, Field>>;
+      });
+
+type ReadByValue<Of extends Declared, By extends Index> =
   IsOfMany<Of, By> extends true
     ? <const Field extends FieldsOfEach<ListedBy<Of, By>> = never>(
         given: Asked<Of, By>,

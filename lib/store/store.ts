@@ -1,6 +1,7 @@
 import type { Conditions } from '../define/conditions.ts';
 import type { Entity } from '../define/entity.ts';
 import type { Index } from '../define/indexes.ts';
+import { type IndexBounds, indexFields, isOfMany, requireRangeStart } from '../define/keys/index-range.ts';
 import { maskOf, parse } from '../define/validate/validation.ts';
 import { pick, type Values } from '../define/values.ts';
 import type { Engine } from '../engine/engine.ts';
@@ -8,9 +9,9 @@ import { type Page, type PageOptions, readEntity } from '../engine/read/retrieve
 import { createOnce } from '../engine/write/create-once.ts';
 import { deleteEntity, patchEntity, replaceEntity, type Stored } from '../engine/write/entity-store.ts';
 import { RowkeyError } from '../errors.ts';
-import { indexFields } from '../pattern-helpers/read-through-index.ts';
+import type { IndexPageOptions } from '../pattern-helpers/read-through-index.ts';
 import { deleteSeries, increment, readSeries, setCounts, toSlot } from '../patterns/data-series.ts';
-import { isListing, readIndexPage, readOneWithChildren, readRangePage, readThroughIndex } from './read.ts';
+import { readIndexPage, readOneWithChildren, readRangePage, readThroughIndex } from './read.ts';
 import { toRequestId } from './request-id.ts';
 import type { Entities, Store } from './store-types.ts';
 import { openValues, openWithGaps, rereadIfBlobGone, type View } from './view.ts';
@@ -27,6 +28,11 @@ export interface StoreSource {
 interface Write extends Conditions {
   readonly by?: string;
   readonly requestId?: string;
+}
+
+interface RangeOptions extends IndexBounds {
+  readonly first?: number;
+  readonly select?: readonly string[];
 }
 
 /** The author in the audit log if the caller names none. */
@@ -79,25 +85,31 @@ function entityStore(entity: Entity, source: StoreSource) {
       ),
     by: Object.freeze(
       Object.fromEntries(
-        Object.entries(entity.indexes).map(([name, index]) => [name, readerOf(entity, index, source)]),
+        Object.entries(entity.indexes).map(([name, index]) => [name, readerOf(entity, name, index, source)]),
       ),
     ),
   };
 }
 
-function readerOf(entity: Entity, index: Index, source: StoreSource) {
+function readerOf(entity: Entity, name: string, index: Index, source: StoreSource) {
   const fields = indexFields(entity, index);
-  if (isListing(entity, index))
-    return (given: Values, { select }: { select?: readonly string[] } = {}) =>
-      createListing((page) =>
-        readWithView(source, entity, (view) =>
-          readIndexPage(view, entity, index, { ...page, given: checkFields(entity, given, fields), select }),
-        ),
-      );
-  return (given: Values) =>
+  const readPage = (given: Values, fields: readonly string[], options: IndexPageOptions) =>
     readWithView(source, entity, (view) =>
-      readThroughIndex(view, entity, index, checkFields(entity, given, fields)),
-    ).catch(undefinedIfNotFound);
+      readIndexPage(view, entity, index, { ...options, given: checkFields(entity, given, fields) }),
+    );
+  const read = isOfMany(entity, index)
+    ? (given: Values, { select }: { select?: readonly string[] } = {}) =>
+        createListing((page) => readPage(given, fields, { ...page, select }))
+    : (given: Values) =>
+        readWithView(source, entity, (view) =>
+          readThroughIndex(view, entity, index, checkFields(entity, given, fields)),
+        ).catch(undefinedIfNotFound);
+  const range = (given: Values, { first, ...options }: RangeOptions = {}) => {
+    const start = Object.keys(given).filter((field) => given[field] !== undefined);
+    requireRangeStart(entity, index, { name, fields: start });
+    return createListing((page) => readPage(pick(given, start), start, { ...options, ...page }), first);
+  };
+  return Object.assign(read, { range });
 }
 
 function seriesStore(entity: Entity, { engine, record }: StoreSource) {
@@ -134,14 +146,22 @@ function view(engine: Engine): Omit<View, 'isLastAttempt'> {
   return { engine, hiddenOf: () => [] };
 }
 
-function createListing(readPage: (options: PageOptions) => Promise<Page>) {
-  const page = ({ top = PAGE_TOP, after }: Partial<PageOptions> = {}) => readPage({ top, after });
+/** `first` is the most items of the whole listing. */
+function createListing(readPage: (options: PageOptions) => Promise<Page>, first = Number.POSITIVE_INFINITY) {
+  if (!(first >= 1))
+    throw new RowkeyError('invalid-input', '"first" must be a number from 1.', {
+      field: 'first',
+      accepted: '1 or more',
+    });
+  const page = ({ top = PAGE_TOP, after }: Partial<PageOptions> = {}) => readPage({ top: Math.min(top, first), after });
   return {
     page,
     async *[Symbol.asyncIterator]() {
-      for (let after: PageOptions['after'], isFirst = true; isFirst || after; isFirst = false) {
-        const { items, next } = await page({ after });
+      let left = first;
+      for (let after: PageOptions['after'], isFirst = true; left > 0 && (isFirst || after); isFirst = false) {
+        const { items, next } = await page({ top: Math.min(PAGE_TOP, left), after });
         yield* items;
+        left -= items.length;
         after = next;
       }
     },

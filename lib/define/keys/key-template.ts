@@ -117,16 +117,6 @@ export function buildKeys(template: KeyTemplate, values: FieldValues): string[] 
   return keys.map((key) => checkKey(key, template));
 }
 
-/** The range of keys that begin with the given fields, up to the first field without a value. */
-export function prefixRange(template: KeyTemplate, values: FieldValues): KeyRange {
-  let prefix = template.head;
-  for (const part of template.parts) {
-    if (values[part.field] === undefined) break;
-    prefix += encodeField(part, values[part.field]) + part.after;
-  }
-  return rangeOfPrefix(prefix);
-}
-
 /** Every key that begins with `prefix`. */
 export function rangeOfPrefix(prefix: string): KeyRange {
   return { from: prefix, before: afterPrefix(prefix) };
@@ -159,6 +149,18 @@ export function parseKey(template: KeyTemplate, key: string): Record<string, str
   return rest === '' ? values : undefined;
 }
 
+/** Whether a key is of this template and agrees with those of its fields that `values` has. */
+export function isKeyOf(template: KeyTemplate, key: string, values: FieldValues): boolean {
+  const parsed = parseKey(template, key);
+  const isComparable = ({ field, hash, each }: Part) => !hash && !each && values[field] !== undefined;
+  return (
+    parsed !== undefined &&
+    template.parts
+      .filter(isComparable)
+      .every((part) => encodeField(part, values[part.field]) === encodeField(part, parsed[part.field]))
+  );
+}
+
 export interface KeyRange {
   /** Inclusive. */
   readonly from: string;
@@ -167,18 +169,22 @@ export interface KeyRange {
 }
 
 /**
- * The rows whose first field lies between `from` and `to`. Both are inclusive prefixes, so `to=2026-11-20` includes the
- * whole day. Without them: every row of the template.
+ * The keys whose first fields are `given` and whose next field lies between `from` and `to`, both inclusive. Bounds of a text
+ * are read as prefixes, so that `to=2026-11-20` takes in the whole day. Throws `invalid-input` naming the bound.
  */
 export function keyRange(
   template: KeyTemplate,
   bounds: { from?: string | undefined; to?: string | undefined } = {},
+  given: FieldValues = {},
 ): KeyRange {
-  const first = template.parts[0];
-  if (first?.newestFirst) bounds = invertedBounds(bounds);
+  const open = template.parts.findIndex(({ field }) => given[field] === undefined);
+  const before = open < 0 ? template.parts : template.parts.slice(0, open);
+  const head = before.reduce((key, part) => key + encodeField(part, given[part.field]) + part.after, template.head);
+  const next = template.parts[open];
+  if (next?.newestFirst) bounds = invertedBounds(bounds);
   const bound = (name: 'from' | 'to') => {
     const value = bounds[name];
-    const key = template.head + (value === undefined || !first ? '' : encodeBound(first, value));
+    const key = head + (value === undefined || !next ? '' : encodeBound(next, name, value));
     if (key.length <= MAX_KEY_LENGTH) return key;
     throw new RowkeyError('invalid-input', `The bound ${name} is longer than a key.`, {
       field: name,
@@ -213,9 +219,13 @@ function decodeField(part: Part, raw: string): string | number {
   return part.width === undefined ? unescapeText(raw) : Number(raw);
 }
 
-function encodeBound(part: Part, value: string): string {
+function encodeBound(part: Part, name: 'from' | 'to', value: string): string {
   if (part.newestFirst) return value;
-  return part.width === undefined ? escapeText(value, part.after) : value.padStart(part.width, '0');
+  const { width } = part;
+  const accepted = width === undefined ? 'well-formed Unicode' : `a whole number of at most ${width} digits`;
+  const isAccepted = width === undefined ? value.isWellFormed() : /^\d+$/.test(value) && value.length <= width;
+  if (!isAccepted) throw new RowkeyError('invalid-input', `"${name}" must be ${accepted}.`, { field: name, accepted });
+  return width === undefined ? escapeText(value, part.after) : value.padStart(width, '0');
 }
 
 function encodeField(part: Part, value: unknown): string {

@@ -13,9 +13,9 @@ const DIGITS = 19;
 const EPOCH_MS = 62_135_596_800_000n;
 const INSTANT = /^(\d{4}-\d{2}-\d{2})(?:T(\d{2}:\d{2}:\d{2})(?:\.(\d{1,7}))?Z)?$/;
 
-/** The 19 digits of an ISO instant in UTC with up to seven fractional digits. Throws `invalid-input`. */
-export function invertedTicks(instant: string): string {
-  return String(MAX_TICKS - ticksOf(instant)).padStart(DIGITS, '0');
+/** The 19 digits of an ISO instant in UTC with up to seven fractional digits. Throws `invalid-input` naming `field`. */
+export function invertedTicks(instant: string, field?: string): string {
+  return String(MAX_TICKS - ticksOf(instant, field)).padStart(DIGITS, '0');
 }
 
 export function isInvertedTicks(text: string): boolean {
@@ -38,16 +38,17 @@ export function invertedBounds(bounds: { from?: string | undefined; to?: string 
 } {
   const end = (bound: string) => (bound.includes('T') ? bound : `${bound}T23:59:59.9999999Z`);
   return {
-    from: bounds.to === undefined ? '' : invertedTicks(end(bounds.to)),
-    to: bounds.from === undefined ? '' : invertedTicks(bounds.from),
+    from: bounds.to === undefined ? '' : invertedTicks(end(bounds.to), 'to'),
+    to: bounds.from === undefined ? '' : invertedTicks(bounds.from, 'from'),
   };
 }
 
-function ticksOf(instant: string): bigint {
+function ticksOf(instant: string, field: string | undefined): bigint {
   const [, day, time = '00:00:00', fraction = ''] = INSTANT.exec(instant) ?? [];
   const milliseconds = Date.parse(`${day}T${time}Z`);
   if (Number.isNaN(milliseconds))
     throw new RowkeyError('invalid-input', 'An instant is needed.', {
+      ...(field === undefined ? {} : { field }),
       accepted: 'an ISO instant in UTC, such as 2026-11-20T08:00:00Z',
     });
   return (BigInt(milliseconds) + EPOCH_MS) * TICKS_PER_MILLISECOND + BigInt(fraction.padEnd(7, '0'));

@@ -16,8 +16,16 @@ export const SYSTEM_TABLE = 'system';
 const SECRET_ADDRESS = { table: SYSTEM_TABLE, partition: 'secrets', row: 'continuation' };
 const SECRET_BYTES = 32;
 
-const Position = z.object({ row: z.string(), period: z.string().optional(), partition: z.string().optional() });
-/** The last row read, with its period if each period has a table, and its partition if a whole table is read. */
+const Position = z.object({
+  row: z.string(),
+  period: z.string().optional(),
+  partition: z.string().optional(),
+  member: z.string().optional(),
+});
+/**
+ * The last row read, with its period if each period has a table, its partition if a whole table is read, and its last member
+ * if the row is a list that is not read to its end.
+ */
 export type Position = z.infer<typeof Position>;
 
 /** Creates a token for `position` in `query`, a text that identifies the query and its caller. */

@@ -5,6 +5,9 @@ import type { Engine } from '../engine.ts';
 
 /** Entities may compete for a row of a unique index. A writer claims the row before it writes its entity. */
 
+/** The `EntityType` of a row that has a claim and no copy yet. */
+export const CLAIM = 'claim';
+
 /** The claimed row, or the reason why it is not claimed. */
 export type ClaimOutcome = Row | 'held-by-another' | 'being-claimed';
 
@@ -78,7 +81,7 @@ async function insertClaim(
   { partition: SourcePartition, row: SourceRow }: Address,
   { marks, signal }: { readonly marks: ReturnType<typeof marksOf>; readonly signal?: AbortSignal | undefined },
 ): Promise<Row | undefined> {
-  const properties = { EntityType: 'claim', SourcePartition, SourceRow, Confirmed: false, ...marks };
+  const properties = { EntityType: CLAIM, SourcePartition, SourceRow, Confirmed: false, ...marks };
   const insert = { kind: 'insert', row: indexEntry.row, properties } as const;
   const where = { ...toPartition(indexEntry), ...(signal ? { signal } : {}) };
   const etags = await trySubmit(storage, { ...where, actions: [insert] });

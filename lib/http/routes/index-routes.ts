@@ -1,47 +1,81 @@
 import { rolesToReadBy } from '../../access/rule.ts';
 import type { Entity } from '../../define/entity.ts';
 import type { Index } from '../../define/indexes.ts';
+import { type IndexBounds, indexFields, isOfMany, ORDERS, rangeStarts } from '../../define/keys/index-range.ts';
 import { readableSchema, validateTexts } from '../../define/validate/validation.ts';
-import { indexFields } from '../../pattern-helpers/read-through-index.ts';
-import { isListing, readIndexPage, readThroughIndex } from '../../store/read.ts';
+import { readIndexPage, readThroughIndex } from '../../store/read.ts';
 import { toEntityPath } from '../entity-key.ts';
 import { describeList, presentPage, readSelect, SELECT } from '../entity-list.ts';
 import { PAGE_QUERY, readPageQuery } from '../paging.ts';
 import { toView } from '../present.ts';
+import { queryError } from '../query.ts';
 import { pathTo, type Route, toPathTemplate } from '../route.ts';
 
-/** A route for each index. It returns an object if the index leads to one entity, else a list. */
+type NamedIndex = readonly [name: string, index: Index];
+
+/**
+ * The routes of each index: one for a single value, which returns an object if the index leads to one entity, and one for each
+ * smaller number of fields with which a range may begin.
+ */
 export function indexRoutes(entity: Entity): Route[] {
-  return Object.entries(entity.indexes).map(([name, index]) => indexRoute(entity, name, index));
+  return Object.entries(entity.indexes).flatMap((named) => {
+    const [, index] = named;
+    const fields = indexFields(entity, index);
+    const starts = rangeStarts(entity, index);
+    const isStart = starts.some(({ length }) => length === fields.length);
+    const one = isOfMany(entity, index)
+      ? listRoute(entity, named, { fields, isRange: isStart })
+      : entityRoute(entity, named, fields);
+    // With more fields than one value has, a path could be that of an entity with as many key fields.
+    const ranges = starts
+      .filter(({ length }) => length < fields.length)
+      .map((start) => ({
+        ...listRoute(entity, named, { fields: start, isRange: true }),
+        name: `${one.name}-range-${start.length}`,
+      }));
+    return [one, ...ranges];
+  });
 }
 
-function indexRoute(entity: Entity, indexName: string, index: Index): Route {
-  const fields = indexFields(entity, index);
-  const common = {
+/** The order of a list reveals the fields of the row key, so a caller must be able to read all of them. */
+function commonOf(entity: Entity, [indexName, index]: NamedIndex, fields: readonly string[]) {
+  return {
     name: `${entity.name}-by-${indexName}`,
     method: 'GET',
-    path: `${entity.name}/by/${indexName}/${toPathTemplate(fields)}`,
-    roles: rolesToReadBy(entity, fields),
+    path: [entity.name, 'by', indexName, ...(fields.length > 0 ? [toPathTemplate(fields)] : [])].join('/'),
+    roles: rolesToReadBy(entity, [...fields, ...index.row.fields]),
   } as const;
+}
+
+function listRoute(
+  entity: Entity,
+  [indexName, index]: NamedIndex,
+  { fields, isRange }: { readonly fields: readonly string[]; readonly isRange: boolean },
+): Route {
   const copied = copiedFields(entity, index);
   const hasLarge = entity.large.some((field) => copied?.includes(field) ?? true);
-  if (isListing(entity, index))
-    return {
-      ...common,
-      query: hasLarge ? { select: SELECT, ...PAGE_QUERY } : PAGE_QUERY,
-      summary: `List ${entity.name} with this ${fields.join(', ')}`,
-      success: describeList(entity, hasLarge ? [] : copied),
-      handle: async (context) => {
-        const given = validateTexts(entity, context.params, fields);
-        const path = pathTo(context.root, entity.name, 'by', indexName, ...fields.map((field) => given[field]));
-        const select = hasLarge ? readSelect(entity, context.query) : undefined;
-        const bound = select ? JSON.stringify([path, select]) : path;
-        const options = { ...(await readPageQuery(context, bound)), given, select };
-        return presentPage(context, await readIndexPage(toView(context), entity, index, options), { bound, path });
-      },
-    };
+  const query = { ...(isRange ? RANGE_QUERY : {}), ...(hasLarge ? { select: SELECT } : {}), ...PAGE_QUERY };
+  const bounded = isRange ? index.row.fields.find((field) => !fields.includes(field)) : undefined;
   return {
-    ...common,
+    ...commonOf(entity, [indexName, index], fields),
+    query,
+    summary: `List ${entity.name}${fields.length > 0 ? ` with this ${fields.join(', ')}` : ''}${isRange ? `, in the order of ${bounded}` : ''}`,
+    success: describeList(entity, hasLarge ? [] : copied),
+    handle: async (context) => {
+      const given = validateTexts(entity, context.params, fields);
+      const path = pathTo(context.root, entity.name, 'by', indexName, ...fields.map((field) => given[field]));
+      const bounds = readBounds(context.query);
+      const select = hasLarge ? readSelect(entity, context.query) : undefined;
+      const bound = JSON.stringify([path, bounds, select]);
+      const options = { ...(await readPageQuery(context, bound)), ...bounds, given, select };
+      return presentPage(context, await readIndexPage(toView(context), entity, index, options), { bound, path });
+    },
+  };
+}
+
+function entityRoute(entity: Entity, [indexName, index]: NamedIndex, fields: readonly string[]): Route {
+  return {
+    ...commonOf(entity, [indexName, index], fields),
     summary: `Get the entity of ${entity.name} with this ${fields.join(', ')}`,
     success: {
       status: 200,
@@ -63,4 +97,19 @@ function indexRoute(entity: Entity, indexName: string, index: Index): Route {
 function copiedFields(entity: Entity, index: Index): readonly string[] | undefined {
   if (index.kind === 'index-entity' || typeof index.copies === 'string') return undefined;
   return [...entity.keyFields, ...index.copies];
+}
+
+const RANGE_QUERY: Readonly<Record<string, string>> = {
+  from: 'The first value of the field after those in the path; a prefix of a text is enough',
+  to: 'The last value of that field; texts that begin with it are included',
+  prefix: 'The first characters of that field, in place of from and to',
+  order: `The expected order, ${ORDERS.join(' or ')}; the key decides which one is accepted`,
+};
+
+/** Throws `invalid-input`. */
+function readBounds(query: URLSearchParams): IndexBounds {
+  const [from, to, prefix, asked] = Object.keys(RANGE_QUERY).map((name) => query.get(name) || undefined);
+  const order = ORDERS.find((one) => one === asked);
+  if (asked !== undefined && !order) throw queryError('order', 'must be one of two', ORDERS.join(', '));
+  return { from, to, prefix, order };
 }

@@ -196,6 +196,33 @@ test('reads through each index by its fields', () => {
   void (() => store.writers.by.email({ mail: 'a' }));
 });
 
+test('lists a range of an index by the fields of its partition key and the first ones of its row key', () => {
+  const { by } = store.writers;
+  const aged = () => by.byAge.range({ country: 'NO' }, { from: 18, to: 30, first: 10, order: 'ascending' });
+  expectTypeOf<ReturnType<typeof aged>>().toEqualTypeOf<
+    Listing<{ country: string; writerId: string; email: string }>
+  >();
+  void (() => by.byAge.range({ country: 'NO', age: 40 }, { prefix: 'a', select: ['email'] }));
+  void (() => by.list.range({ country: 'NO' }, { from: 'a' }));
+  void (() => by.tag.range({ tags: 'sea' }));
+  // @ts-expect-error the partition key comes first
+  void (() => by.byAge.range({ age: 40 }));
+  // @ts-expect-error no field has this name
+  void (() => by.byAge.range({ country: 'NO', aged: 40 }));
+  // @ts-expect-error the country comes between the tag and the writer
+  void (() => by.tag.range({ tags: 'sea', writerId: '1' }));
+  // @ts-expect-error every field of the key is given
+  void (() => by.byAge.range({ country: 'NO', age: 40, writerId: '1' }));
+  // @ts-expect-error the bounds are values of the fields
+  void (() => by.byAge.range({ country: 'NO' }, { from: true }));
+  // @ts-expect-error no option has this name
+  void (() => by.byAge.range({ country: 'NO' }, { form: 1 }));
+  // @ts-expect-error a part copy does not have the field
+  void (() => by.byAge.range({ country: 'NO' }, { select: ['tags'] }));
+  // @ts-expect-error the partition key is a hash of the only field
+  void by.email.range;
+});
+
 test('narrows an entity of several kinds by its kind', () => {
   const titleOf = async () => {
     const found = await store.media.get({ shelf: 'a', mediaId: '1' });
