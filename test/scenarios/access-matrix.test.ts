@@ -185,7 +185,9 @@ function expected({ route, parts, entity }: Target, caller: Caller, explain: boo
   if (parts.at(-1) === '{operationId}' || method !== 'GET') return may(has(caller, write));
   if (parts[1] !== 'by') return may(has(caller, read));
   const visible = visibleFields(entity, caller);
-  return may(parts.slice(3).every((part) => visible.includes(part.slice(1, -1))));
+  // The order of a list reveals the fields of the row key, even if the path does not have them.
+  const inRow = entity.indexes[parts[2] ?? '']?.row.fields ?? [];
+  return may([...parts.slice(3).map((part) => part.slice(1, -1)), ...inRow].every((field) => visible.includes(field)));
 }
 
 interface Instance {

@@ -81,7 +81,7 @@ test('a reconciler that fails at one entity has stopped all its writes when it t
     ),
   );
   const items = entities.map(({ values }) => ({ partition: 'Bern', row: String(values.customerId), indexEntries: [] }));
-  for (const { row } of items) await world.storage.table('customersbylastname').deleteEntity('Bern_First', row);
+  for (const { row } of items) await world.storage.table('customersbylastname').deleteEntity('Bern', `First_${row}`);
   let calls = 0;
   let hasThrown = false;
   let late = 0;
