@@ -7,6 +7,8 @@ export interface Change {
   readonly before: Snapshot;
   /** Undefined deletes the entity. */
   readonly after: Values | undefined;
+  /** True for a repair or other work of the operator, which changes nothing that a caller has set. */
+  readonly isUpkeep?: boolean | undefined;
   /** An id by which the creator recognizes its own entity. */
   readonly incarnation?: string | undefined;
   /** For an entity that arrives from another partition. */
@@ -31,7 +33,7 @@ export interface PlannedAction {
   /** The meaning of a conflict on this action: the entity changed, another entity has the value, or a sibling row changed. */
   readonly part:
     | { readonly of: 'entity' }
-    | { readonly of: 'copy'; readonly index: string }
+    | { readonly of: 'copy'; readonly fields: readonly string[] }
     | { readonly of: 'sibling' };
 }
 

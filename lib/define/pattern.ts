@@ -40,6 +40,8 @@ export interface Pattern<Entity> {
   readonly columns?: ColumnForm<Entity>;
   /** Fields whose stored value may be a reference: see `store` and `load`. */
   references?(entity: Entity): readonly string[];
+  /** Fields that lists leave out unless a caller selects them. */
+  unlistedFields?(entity: Entity): readonly string[];
   /** Called for each write before it is planned. Replaces values with references. `current` is the stored entity. */
   store?(engine: Engine, entity: Entity, values: Values, current: Values): Promise<Values>;
   /** Called for each read. Resolves a reference to its text. Throws `ReferenceBroken` if that is impossible. */
@@ -53,7 +55,10 @@ export interface Pattern<Entity> {
   /** Called when an entity is copied to another address. Returns the values that differ there. */
   copy?(engine: Engine, entity: Entity, values: Values, to: Address): Promise<Values>;
 
-  /** Row keys, in the entity's partition, of the rows that `complete` and `plan` need. Pure. */
+  /**
+   * Row keys, in the entity's partition, of the rows that `complete` and `plan` need. Pure. A create is first planned as if the
+   * rows that are not remembered were absent: `complete` throws or `plan` inserts a row if that may be wrong.
+   */
   siblings?(entity: Entity, change: Change): Iterable<string>;
   /** Reads sibling rows that need a range query, for a change that deletes the entity. */
   readSiblings?(engine: Engine, entity: Entity, address: Address): Promise<readonly Row[]>;
@@ -63,6 +68,8 @@ export interface Pattern<Entity> {
   complete?(entity: Entity, change: Change & { readonly after: Values }, draft: PlanDraft): Values;
   /** Appends the pattern's actions for all changes of one partition, which commit atomically. Pure. */
   plan?(entity: Entity, changes: readonly Change[], draft: PlanDraft): void;
+  /** True if a row is likely under the key of an entity that does not exist. A create then reads it: that costs less than a conflict. */
+  hasPlaceholder?(entity: Entity): boolean;
   /** Properties of a row that replaces the deleted entity's row, instead of a tombstone. */
   remains?(entity: Entity, before: Live): Properties | undefined;
   /** True if an entity has rows besides its own. Its delete leaves a tombstone until the reconciler has settled them. */

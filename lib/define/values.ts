@@ -1,6 +1,12 @@
 /** The fields of an entity as its schema parsed them. */
 export type Values = Readonly<Record<string, unknown>>;
 
+/** An entity as it is stored. */
+export interface Stored {
+  readonly etag: string;
+  readonly values: Values;
+}
+
 /** The listed fields that have a value. */
 export function pick(values: Values, fields: readonly string[]): Values {
   return Object.fromEntries(

@@ -1,21 +1,31 @@
+import type { Entity } from '../define/entity.ts';
 import { RowkeyError } from '../errors.ts';
 import { isNotProvisioned, StorageConflict, unlessRefused } from '../storage/errors.ts';
 import { createTable } from '../storage/provision.ts';
+import { type Address, type Row, readRow } from '../storage/rows.ts';
 import type { Engine } from './engine.ts';
 
-/** Runs a write. If the table of its period does not exist, because the timer is late, creates the table and writes again. */
+/**
+ * Handles the table of a period that does not exist yet or was dropped. Which table a row is in is part of its address, as its
+ * partition is, so the engine itself knows periods; creating tables ahead and dropping old ones is a pattern.
+ */
+
+/**
+ * Writes to the table of an entity. If the table is of a period and does not exist, because the timer is late, creates it and
+ * writes again. Throws `storage-unavailable` with the conflict as its cause if it is not ready then: nothing is written.
+ */
 export async function withPeriodTable<Result>(
   engine: Engine,
-  table: string,
-  write: () => Promise<Result>,
+  { period }: Entity,
+  { table, write }: { readonly table: string; readonly write: () => Promise<Result> },
 ): Promise<Result> {
   try {
     return await write();
   } catch (error) {
-    if (!isGone(error)) throw error;
+    if (!period || !isTableGone(error)) throw error;
     if (isNotProvisioned(error)) await unlessBeingDeleted(createTable(engine.storage, table));
     return write().catch((again: unknown) => {
-      if (!isGone(again)) throw again;
+      if (!isTableGone(again)) throw again;
       throw new RowkeyError(
         'storage-unavailable',
         `The table ${table} is not ready yet. Retry in 30 seconds.`,
@@ -26,6 +36,16 @@ export async function withPeriodTable<Result>(
   }
 }
 
+/** Reads a row of an entity. Undefined if the row, or the table of its period, does not exist. */
+export function readEntityRow(
+  { storage }: Engine,
+  { period }: Entity,
+  address: Address & { readonly select?: readonly string[] | undefined },
+): Promise<Row | undefined> {
+  const reading = readRow(storage, address);
+  return period ? unlessTableMissing(reading, undefined) : reading;
+}
+
 /** The result of a read, or `otherwise` if the table of its period has been dropped or does not exist yet. */
 export async function unlessTableMissing<Result, Otherwise>(
   read: Promise<Result>,
@@ -34,7 +54,7 @@ export async function unlessTableMissing<Result, Otherwise>(
   try {
     return (await read) ?? otherwise;
   } catch (error) {
-    if (!isGone(error)) throw error;
+    if (!isTableGone(error)) throw error;
     return otherwise;
   }
 }
@@ -47,6 +67,7 @@ export function unlessBeingDeleted(call: Promise<void>): Promise<void> {
   return unlessRefused(['table-being-deleted'], call);
 }
 
-function isGone(error: unknown): boolean {
+/** True if a request was rejected because its table does not exist or is being deleted. */
+export function isTableGone(error: unknown): boolean {
   return isNotProvisioned(error) || (error instanceof StorageConflict && error.reason === 'table-being-deleted');
 }

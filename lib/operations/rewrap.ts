@@ -50,7 +50,7 @@ async function rewrapOne(engine: Engine, entity: Entity, found: Values): Promise
   };
   try {
     if (await isCurrent(found)) return 'left';
-    await changeEntity(engine, entity, pick(found, entity.keyFields), {}, async (current) => ({
+    await changeEntity(engine, entity, pick(found, entity.keyFields), { isUpkeep: true }, async (current) => ({
       ...current,
       ...(await rewrapFields(engine, entity, current)),
     }));

@@ -4,10 +4,10 @@ import { Attachment, type AttachmentDeclaration } from '../define/codec/referenc
 import { type Conditions, checkConditions } from '../define/conditions.ts';
 import type { Entity } from '../define/entity.ts';
 import { addressOf } from '../define/keys/index-entries.ts';
-import { omit, type Values } from '../define/values.ts';
+import { omit, type Stored, type Values } from '../define/values.ts';
 import type { Engine } from '../engine/engine.ts';
 import { readEntity } from '../engine/read/retrieve.ts';
-import { changeEntity, type Stored } from '../engine/write/entity-store.ts';
+import { changeEntity } from '../engine/write/entity-store.ts';
 import { entityError, RowkeyError } from '../errors.ts';
 import { type BlobAddress, blobLength, deleteBlob, readBlob, writeBlob } from '../storage/blobs.ts';
 import type { Address } from '../storage/rows.ts';

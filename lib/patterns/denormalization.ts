@@ -9,7 +9,8 @@ import { buildKey } from '../define/keys/key-template.ts';
 import type { Pattern } from '../define/pattern.ts';
 import { staleIndexErrors } from '../define/validate/index-errors.ts';
 import { omit, type Values } from '../define/values.ts';
-import { commit, EntityChanged } from '../engine/write/eventual-transaction.ts';
+import { EntityChanged } from '../engine/write/conflict.ts';
+import { commit } from '../engine/write/eventual-transaction.ts';
 import { RowkeyError } from '../errors.ts';
 import { readRow } from '../storage/rows.ts';
 
@@ -104,7 +105,7 @@ export const denormalization: Pattern<Entity> = {
       const isMarked = source.state === 'live' && source.system.DenormalizedTo === address.row;
       const after = withCopies(link, snapshot.values, liveValues(source));
       if (isMarked && isDeepStrictEqual(after, snapshot.values)) continue;
-      const repair = () => commitRepair(engine, entity, { address, before: snapshot, after });
+      const repair = () => commitRepair(engine, entity, { address, before: snapshot, after, isUpkeep: true });
       suspicions.push({ kind: 'stale-copy', of: link.reference.field, ...address, repair });
     }
     return suspicions;

@@ -19,7 +19,8 @@ import { inPattern } from '../telemetry/span.ts';
  * blobs. Their unique values become free.
  *
  * The clock is a field with the day (UTC) of the last change. Each change through the API sets it. A request without effect
- * does not, nor does a write of a child. An index in the table `{table}expiry` has an entry under that day, so the timer
+ * does not, nor does upkeep by the engine: a write of a child, a new count, a new copy of another entity's fields, a repair,
+ * a new wrapping of keys. An index in the table `{table}expiry` has an entry under that day, so the timer
  * reads only the entries of due days. The entry moves when the day changes; further changes on the same day cost nothing
  * more. The entity is deleted under the ETag with which its clock was read, so an entity that changes concurrently stays.
  */
@@ -30,8 +31,10 @@ export const expiry: Pattern<Entity> = {
   keptFields: ({ expiry: declared }) => (declared ? [declared.clock] : []),
   leavesTombstone: true,
 
-  complete: ({ expiry: declared }, { after }, { now }) =>
-    declared ? { ...after, [declared.clock]: periodOf('day', now) } : after,
+  complete({ expiry: declared }, { after, isUpkeep }, { now }) {
+    if (!declared || (isUpkeep && after[declared.clock] !== undefined)) return after;
+    return { ...after, [declared.clock]: periodOf('day', now) };
+  },
 
   remoteIndexes: (entity) => (entity.expiry ? [toRemoteIndex(entity, entity.expiry.clock)] : []),
 

@@ -29,8 +29,8 @@ export const intraPartitionIndexes: Pattern<Entity> = {
 
   plan(entity, changes, { actions }) {
     for (const { before, after } of changes)
-      for (const [name, index] of indexesOf(entity))
-        actions.push(...copyActions(entity, name, index, { before: liveValues(before), after }));
+      for (const [, index] of indexesOf(entity))
+        actions.push(...copyActions(entity, index, { before: liveValues(before), after }));
   },
 
   async verify(engine, entity, { address, snapshot, only }) {
@@ -73,7 +73,6 @@ const indexesOf = (entity: Entity) => indexesOfKind(entity, 'intra-partition');
 
 function copyActions(
   entity: Entity,
-  name: string,
   index: IntraPartitionIndex,
   { before, after }: { readonly before: Values | undefined; readonly after: Values | undefined },
 ): PlannedAction[] {
@@ -81,7 +80,7 @@ function copyActions(
   const to = isIndexed(index, after)
     ? { row: buildKey(index.row, after), properties: copyProperties(entity, after, index.copies) }
     : undefined;
-  const part = { of: 'copy', index: name } as const;
+  const part = { of: 'copy', fields: index.row.fields } as const;
   const actions: PlannedAction[] = [];
   // A new copy is inserted, so that another entity's copy of the same key is a conflict and never overwritten.
   if (to) actions.push({ action: { kind: from === to.row ? 'upsert' : 'insert', ...to }, part });

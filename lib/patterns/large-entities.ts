@@ -35,6 +35,7 @@ export const largeEntities: Pattern<Entity> = {
   },
   keptFields: ({ attachments }) => Object.keys(attachments),
   references: ({ large }) => large,
+  unlistedFields: ({ large }) => large,
 
   columns: {
     names: (entity, field) =>

@@ -48,6 +48,7 @@ export const maintainedCount: Pattern<Entity> = {
     }
   },
 
+  hasPlaceholder: (entity) => listCountFields(entity).length > 0,
   remains: (entity, before) =>
     listCountFields(entity).length > 0 ? { EntityType: PLACEHOLDER, ...readCounts(entity, before) } : undefined,
 

@@ -1,17 +1,16 @@
 import pMap from 'p-map';
 import type { Entity } from '../define/entity.ts';
 import type { Index } from '../define/indexes.ts';
-import { pick, type Values } from '../define/values.ts';
+import { pick, type Stored, type Values } from '../define/values.ts';
 import type { Engine } from '../engine/engine.ts';
 import type { Page } from '../engine/read/retrieve.ts';
 import {
   type ChildrenOptions,
+  listedFields,
   type RangeOptions,
   readEntities,
   readWithChildren,
-  smallFields,
 } from '../engine/read/retrieve.ts';
-import type { Stored } from '../engine/write/entity-store.ts';
 import {
   type IndexPageOptions,
   readByCopies,
@@ -42,7 +41,7 @@ export async function readOneWithChildren(
 
 /** A page of the entities of a partition. Large fields are omitted unless selected. */
 export async function readRangePage(view: View, entity: Entity, key: Values, options: RangeOptions): Promise<Page> {
-  const select = options.select ?? smallFields(entity);
+  const select = options.select ?? listedFields(entity);
   return openPage(view, entity, await readEntities(view.engine, entity, key, { ...options, select }), select);
 }
 
@@ -56,7 +55,7 @@ export async function readIndexPage(
   index: Index,
   { given, ...options }: IndexPageOptions & { readonly given: Values },
 ): Promise<Page> {
-  const asked = { ...options, select: options.select ?? smallFields(entity) };
+  const asked = { ...options, select: options.select ?? listedFields(entity) };
   return openPage(view, entity, await readPage(view.engine, entity, index, given, asked), asked.select);
 }
 

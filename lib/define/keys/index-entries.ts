@@ -17,7 +17,8 @@ export function addressOf(entity: Entity, values: Values): Address {
   };
 }
 
-function tableOf({ name, table, period }: Entity, values: Values): string {
+/** The table of an entity: with `period`, that of its period. Throws `invalid-input`. */
+export function tableOf({ name, table, period }: Entity, values: Values): string {
   if (!period) return table;
   const { field, per } = period;
   const ofEntity = periodOf(per, String(values[field]));

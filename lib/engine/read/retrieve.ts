@@ -1,15 +1,16 @@
 import { isDeepStrictEqual } from 'node:util';
 import { fieldsToProperties, storedNames, storedVersion } from '../../define/codec/entity-codec.ts';
+import { referenceFields } from '../../define/codec/kept-fields.ts';
 import { type Entity, isWrittenByClients } from '../../define/entity.ts';
 import { periodOfTable } from '../../define/keys/calendar.ts';
 import { addressOf } from '../../define/keys/index-entries.ts';
 import { buildKey, keyRange, prefixOfChildren, rangeOfPrefix } from '../../define/keys/key-template.ts';
-import { omit, pick, type Values } from '../../define/values.ts';
+import { omit, pick, type Stored, type Values } from '../../define/values.ts';
 import { RowkeyError } from '../../errors.ts';
 import { type Row, readRange, readRow, scanTable } from '../../storage/rows.ts';
 import { inPattern } from '../../telemetry/span.ts';
 import type { Engine } from '../engine.ts';
-import { notFound, readLive, type Stored } from '../write/entity-store.ts';
+import { notFound, readLive } from '../write/entity-store.ts';
 import type { Position } from './continuation.ts';
 import { entityIn } from './judge-row.ts';
 import { PAGE_LENGTH, readBound, rowLength, valuesLength, withinPage } from './page-length.ts';
@@ -72,7 +73,7 @@ export const readWithChildren = inPattern(
     const prefix = prefixOfChildren(entity.row, row);
     const { before } = rangeOfPrefix(prefix);
     const fields = new Map(
-      kinds.map((kind) => [kind, addKeyOfEncrypted(kind, select[kind.name] ?? smallFields(kind))]),
+      kinds.map((kind) => [kind, addKeyOfReferences(kind, select[kind.name] ?? listedFields(kind))]),
     );
     const all = [entity, ...kinds];
     // An upgrade needs the whole row.
@@ -115,14 +116,16 @@ export const readWithChildren = inPattern(
   },
 );
 
-/** The default fields of a list: all except large ones. Undefined if no field is large. */
-export function smallFields({ columns, large }: Entity): string[] | undefined {
-  return large.length === 0 ? undefined : Object.keys(columns).filter((field) => !large.includes(field));
+/** The default fields of a list: all except those that patterns leave out. Undefined if it is all. */
+export function listedFields(entity: Entity): string[] | undefined {
+  const unlisted = entity.patterns.flatMap((pattern) => pattern.unlistedFields?.(entity) ?? []);
+  return unlisted.length === 0 ? undefined : Object.keys(entity.columns).filter((field) => !unlisted.includes(field));
 }
 
-/** The fields to read for the selected ones. Decryption needs the key fields, because a ciphertext is bound to its key. */
-function addKeyOfEncrypted(entity: Entity, select: readonly string[] | undefined): readonly string[] | undefined {
-  return select?.some((field) => entity.encrypted.includes(field)) ? [...entity.keyFields, ...select] : select;
+/** The fields to read for the selected ones. What a reference stands for may be bound to the key of its entity. */
+function addKeyOfReferences(entity: Entity, select: readonly string[] | undefined): readonly string[] | undefined {
+  const references = referenceFields(entity);
+  return select?.some((field) => references.includes(field)) ? [...entity.keyFields, ...select] : select;
 }
 
 /** A range query within one partition; if each period has a table, within that partition of each table. */
@@ -137,7 +140,7 @@ export const readEntities = inPattern(
     // In a row that a client wrote, only the keys may contain the key fields.
     const asked = isClients ? omit(options.where ?? {}, entity.keyFields) : options.where;
     const where = fieldsToProperties(entity, asked ?? {});
-    const wanted = addKeyOfEncrypted(entity, options.select);
+    const wanted = addKeyOfReferences(entity, options.select);
     // An upgrade, and the check of a row that a client wrote, need the whole row.
     const isWhole = entity.version > 1 || isClients;
     const select = wanted && !isWhole ? storedNames(entity, wanted) : undefined;

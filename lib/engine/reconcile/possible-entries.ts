@@ -1,5 +1,5 @@
 import type { Entity } from '../../define/entity.ts';
-import { addressOf, remoteIndexOf } from '../../define/keys/index-entries.ts';
+import { remoteIndexOf, tableOf } from '../../define/keys/index-entries.ts';
 import { buildKey, type KeyTemplate, parseKey } from '../../define/keys/key-template.ts';
 import type { IndexEntry } from '../../define/remote-index.ts';
 import type { Values } from '../../define/values.ts';
@@ -87,7 +87,7 @@ function builds(values: Values, pairs: readonly Pair[]): boolean {
 }
 
 function isTableOf(entity: Entity, values: Values, table: string): boolean {
-  return entity.period ? unlessRefused(() => addressOf(entity, values).table === table) : entity.table === table;
+  return unlessRefused(() => tableOf(entity, values) === table);
 }
 
 function unlessRefused(check: () => boolean): boolean {

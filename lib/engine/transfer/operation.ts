@@ -57,7 +57,7 @@ export async function writeOperation(
   const system = { WriteId: operation.operationId, Incarnation: operation.operationId };
   const properties = toProperties(operations, operation, system);
   const write = () => submit(engine.storage, { table, partition, actions: [{ kind, row, properties }] });
-  await withPeriodTable(engine, table, write);
+  await withPeriodTable(engine, operations, { table, write });
 }
 
 /** Returns undefined if the operation does not exist or is of another entity: the id alone gives no access. */

@@ -1,5 +1,3 @@
-import { randomUUID } from 'node:crypto';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
 import { z } from 'zod';
 import type { CarriedRows, Change } from '../../define/change.ts';
@@ -7,7 +5,7 @@ import { toSnapshot } from '../../define/codec/entity-codec.ts';
 import type { Snapshot } from '../../define/codec/snapshot.ts';
 import type { Hold } from '../../define/engine.ts';
 import type { Entity } from '../../define/entity.ts';
-import { addressOf, indexEntriesOf, isContested } from '../../define/keys/index-entries.ts';
+import { addressOf } from '../../define/keys/index-entries.ts';
 import { maskOf, parse } from '../../define/validate/validation.ts';
 import type { Values } from '../../define/values.ts';
 import { busy, RowkeyError } from '../../errors.ts';
@@ -16,12 +14,12 @@ import { inPattern, traceContext } from '../../telemetry/span.ts';
 import type { Engine } from '../engine.ts';
 import { makeAndNote } from '../note-change.ts';
 import { holdFor, sendWork, UNHELD_MS } from '../reconcile/hold.ts';
-import { INDEX_CHANGES_QUEUE, type Intent, MESSAGE, MESSAGE_VERSION, TRANSFERS_QUEUE } from '../reconcile/intent.ts';
-import { confirmedRow } from '../reconcile/reconcile.ts';
-import { commitAndDropBlobs, notFound, readLive } from '../write/entity-store.ts';
-import { commit, duplicateValue, EntityChanged } from '../write/eventual-transaction.ts';
+import { MESSAGE, MESSAGE_VERSION, TRANSFERS_QUEUE } from '../reconcile/intent.ts';
+import { EntityChanged } from '../write/conflict.ts';
+import { notFound, readLive } from '../write/entity-store.ts';
+import { commit } from '../write/eventual-transaction.ts';
 import { toPlaced } from '../write/stored-values.ts';
-import { claimFree, hasLiveClaim, isOwnedBy } from '../write/unique-claim.ts';
+import { handBack, handOver } from './hand-over.ts';
 import { findOperation, newOperationId, type Operation, writeOperation } from './operation.ts';
 
 /**
@@ -52,8 +50,6 @@ export const Transfer = z.object({
   incarnation: z.string().min(1),
 });
 export type Transfer = z.infer<typeof Transfer>;
-
-const CLAIM_WAIT_MS = 250;
 
 /**
  * Requests that an entity be archived and returns the id of the operation. A given `id` determines that id, so a request
@@ -179,6 +175,7 @@ const REFUSALS = new Set<string>(['duplicate-value', 'too-large', 'invalid-input
 /** Continues from any state of the two rows. Returns why the transfer cannot be done, or undefined once it is done. */
 async function transferEntity(work: Work): Promise<string | undefined> {
   const { engine, entity, destination, transfer, from, to, hold } = work;
+  const move = { engine, entity, hold, operationId: transfer.operationId };
   const dropDestination = (before: Snapshot) => tryCommit(work, destination, { address: to, before, after: undefined });
   let copiedFrom = '';
   let after: Values = {};
@@ -205,7 +202,7 @@ async function transferEntity(work: Work): Promise<string | undefined> {
     if (arrived.state === 'live' && !ours) return TAKEN;
     if (refused !== undefined) {
       if (!ours) return refused;
-      if (destination === entity) await handBack(work, source.values);
+      if (destination === entity) await handBack(move, source.values, { from, to });
       await dropDestination(ours);
       continue;
     }
@@ -220,7 +217,7 @@ async function transferEntity(work: Work): Promise<string | undefined> {
         copiedFrom = source.etag;
       }
       const life = { from, incarnation: transfer.incarnation, to, etag: source.etag };
-      if (destination === entity && !(await handOver(work, after, life))) continue;
+      if (destination === entity && !(await handOver(move, after, life))) continue;
       await tryCommit(work, entity, { address: from, before: source, after: undefined, movedTo: transfer.operationId });
     } catch (error) {
       // Another writer has just inserted this key, perhaps a duplicate of this message.
@@ -254,83 +251,12 @@ async function readDestination({ engine, destination, transfer, to }: Work) {
 /** Returns false if another writer was faster; both rows must then be read again. */
 async function tryCommit({ engine }: Work, entity: Entity, change: Change): Promise<boolean> {
   try {
-    await commitAndDropBlobs(engine, entity, [change], () => commit(engine, entity, [change]));
+    await commit(engine, entity, [change]);
     return true;
   } catch (error) {
     if (error instanceof EntityChanged) return false;
     throw error;
   }
-}
-
-interface HandOver {
-  readonly from: Address;
-  /** The incarnation of the giver. */
-  readonly incarnation: string;
-  readonly to: Address;
-  /** The giver's ETag when it was copied. Without it, rows are handed back as far as possible. */
-  readonly etag?: string;
-}
-
-/**
- * Hands the rows of unique indexes from the giver to the taker, which is committed. Each row changes under its ETag, and not
- * while a writer has a live claim on it. The giver is read after the row, so that a later entity with the giver's key keeps its
- * rows. Returns false if the giver is deleted or has changed. A missing row (a new index, or a key with a part that moves) is
- * claimed for the taker. Throws `duplicate-value` if the row belongs to another entity.
- */
-async function handOver(
-  { engine, entity, transfer, hold }: Pick<Work, 'engine' | 'entity' | 'transfer' | 'hold'>,
-  values: Values,
-  { from, incarnation, to, etag }: HandOver,
-): Promise<boolean> {
-  const intent = transfer.operationId;
-  for (const indexEntry of indexEntriesOf(entity, values).filter((each) => isContested(entity, each))) {
-    for (;;) {
-      await hold.keep();
-      const row = await readRow(engine.storage, indexEntry);
-      const isClaimed = row?.properties.Claim === intent;
-      if (row && isOwnedBy(row, to) && !isClaimed) break;
-      const giver = await readLive(engine, entity, from);
-      if (giver?.system.Incarnation !== incarnation) {
-        // A duplicate of this message handed it over, to a taker that has changed since.
-        if (row && isClaimed)
-          await tryAction(engine.storage, indexEntry, { kind: 'delete', row: indexEntry.row, etag: row.etag });
-        return false;
-      }
-      if (!row || !(isOwnedBy(row, from) || isOwnedBy(row, to))) {
-        if (etag !== undefined && giver.etag !== etag) return false;
-        if (row && etag === undefined) break;
-        if (row) throw duplicateValue(entity, indexEntry.index);
-        await claimFree(engine, indexEntry, to, intent);
-        continue;
-      }
-      if (hasLiveClaim(row, { intent }, engine.now())) {
-        await sleep(CLAIM_WAIT_MS);
-        continue;
-      }
-      const properties = confirmedRow(entity, values, indexEntry);
-      if (
-        await tryAction(engine.storage, indexEntry, {
-          kind: 'replace',
-          row: indexEntry.row,
-          properties,
-          etag: row.etag,
-        })
-      )
-        break;
-    }
-  }
-  return true;
-}
-
-/** Undoes a move that cannot be completed: returns the rows that the source needs. */
-async function handBack(work: Work, values: Values): Promise<void> {
-  const { engine, entity, transfer, from, to } = work;
-  await handOver(work, values, { from: to, incarnation: transfer.operationId, to: from });
-  // The source may have given up values meanwhile, so its indexes are reconciled.
-  const { table, partition, row } = from;
-  const items = [{ partition, row, indexEntries: indexEntriesOf(entity, values) }];
-  const intent: Intent = { version: MESSAGE_VERSION, intent: randomUUID(), entity: entity.name, table, items };
-  await sendWork(engine, INDEX_CHANGES_QUEUE, { ...intent, ...traceContext() });
 }
 
 /** Opens the destination: from here on it is an ordinary entity. */

@@ -1,11 +1,11 @@
 import type { Entity } from '../../define/entity.ts';
 import { validate } from '../../define/validate/validation.ts';
-import { pick, type Values } from '../../define/values.ts';
+import { pick, type Stored, type Values } from '../../define/values.ts';
 import { StorageConflict } from '../../storage/errors.ts';
 import { DAY_MS } from '../../time.ts';
 import type { Engine } from '../engine.ts';
 import { findOperation, newOperationId, writeOperation } from '../transfer/operation.ts';
-import { createEntity, type Stored } from './entity-store.ts';
+import { createEntity } from './entity-store.ts';
 
 /**
  * Creates an entity once for a request that may be repeated; `id` identifies the request. If the body has the whole key, an

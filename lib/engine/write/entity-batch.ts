@@ -9,12 +9,12 @@ import { addressOf } from '../../define/keys/index-entries.ts';
 import { validate } from '../../define/validate/validation.ts';
 import { pick, type Values } from '../../define/values.ts';
 import { busy, entityError, RowkeyError } from '../../errors.ts';
-import { readRow } from '../../storage/rows.ts';
 import type { Engine } from '../engine.ts';
-import { unlessTableMissing, withPeriodTable } from '../period-tables.ts';
+import { readEntityRow } from '../period-tables.ts';
 import { judgeRow } from '../read/judge-row.ts';
-import { checkWritable, commitAndDropBlobs } from './entity-store.ts';
-import { commit, EntityChanged } from './eventual-transaction.ts';
+import { EntityChanged } from './conflict.ts';
+import { checkWritable } from './entity-store.ts';
+import { commit } from './eventual-transaction.ts';
 import { toStored } from './stored-values.ts';
 
 /** Writes many entities, for an import. Entities of one partition share entity group transactions. */
@@ -100,9 +100,7 @@ async function putTogether(batch: Batch, items: readonly Item[], attempt = 1): P
   const [first] = needed;
   if (!first) return;
   try {
-    await withPeriodTable(engine, first.address.table, () =>
-      commitAndDropBlobs(engine, entity, needed, () => commit(engine, entity, needed, { abandoned })),
-    );
+    await commit(engine, entity, needed, { abandoned });
     for (const { index, outcome } of needed) outcomes.set(index, outcome);
   } catch (error) {
     if (error instanceof EntityChanged && attempt < MAX_ATTEMPTS) return putTogether(batch, needed, attempt + 1);
@@ -117,7 +115,7 @@ async function putTogether(batch: Batch, items: readonly Item[], attempt = 1): P
 async function changeOf(engine: Engine, entity: Entity, { index, values }: Item) {
   const address = addressOf(entity, values);
   // The table of a period may not exist yet: the write creates it.
-  const row = await unlessTableMissing(readRow(engine.storage, address), undefined);
+  const row = await readEntityRow(engine, entity, address);
   const found = toSnapshot(entity, row);
   const judged = row && found.state === 'live' ? judgeRow(entity, row) : undefined;
   // An insert conflicts with a copy, a list or another entity type under the same key.

@@ -3,36 +3,30 @@ import type { Change } from '../../define/change.ts';
 import { toSnapshot } from '../../define/codec/entity-codec.ts';
 import { decidedFields, keptFields, referenceFields } from '../../define/codec/kept-fields.ts';
 import { isReference } from '../../define/codec/reference.ts';
-import { type Live, liveValues, type Snapshot } from '../../define/codec/snapshot.ts';
+import type { Live, Snapshot } from '../../define/codec/snapshot.ts';
 import { type Conditions, checkConditions } from '../../define/conditions.ts';
 import type { Entity } from '../../define/entity.ts';
 import { addressOf } from '../../define/keys/index-entries.ts';
 import { validate } from '../../define/validate/validation.ts';
-import { omit, pick, type Values } from '../../define/values.ts';
+import { omit, pick, type Stored, type Values } from '../../define/values.ts';
 import { busy, entityError, RowkeyError } from '../../errors.ts';
-import { readRow } from '../../storage/rows.ts';
 import { backOff } from '../../time.ts';
 import type { Engine } from '../engine.ts';
-import { unlessTableMissing, withPeriodTable } from '../period-tables.ts';
+import { readEntityRow } from '../period-tables.ts';
 import { type Judged, judgeRow } from '../read/judge-row.ts';
 import { runExclusive } from '../run-exclusive.ts';
-import { dropBlobs } from './blobs.ts';
-import { type CommitOptions, commit, EntityChanged } from './eventual-transaction.ts';
+import { EntityChanged } from './conflict.ts';
+import { commit } from './eventual-transaction.ts';
 import { toStored } from './stored-values.ts';
 
 /** Writes one entity: a request becomes a change of one partition, committed by an eventual transaction. */
-
-export interface Stored {
-  readonly etag: string;
-  readonly values: Values;
-}
 
 /** The longest time to retry while other requests change the same entity. */
 const PATIENCE_MS = 10_000;
 const BACK_OFF_MS = 40;
 const LONGEST_BACK_OFF_MS = 500;
 
-const ABSENT: Snapshot = { state: 'absent' };
+const NOTHING: Stored = { etag: '', values: {} };
 
 /** Errors of a create that an earlier attempt of the same request may have caused. */
 const BY_ITSELF = new Set<string>(['duplicate-key', 'duplicate-value', 'busy']);
@@ -49,17 +43,16 @@ export async function createEntity(
 ): Promise<Stored> {
   const plain = validate(entity, input);
   checkWritable(entity, plain, engine.now());
-  const values = await toStored(engine, entity, plain);
-  const address = addressOf(entity, values);
-  // Denormalized fields and parents must be read. Lists may be assumed absent.
-  const assumeNew = entity.denormalized.length === 0 && !entity.childOf;
-  // A placeholder is likely here, and a read costs less than a conflict.
-  const found =
-    Object.keys(entity.counts).length > 0 ? toSnapshot(entity, await readRow(engine.storage, address)) : ABSENT;
-  const change = { address, before: found.state === 'live' ? ABSENT : found, after: values, incarnation };
-  const create = () => commitOne(engine, entity, change, { assumeNew });
+  const after = await toStored(engine, entity, plain);
+  const address = addressOf(entity, after);
+  const isToRead = entity.patterns.some((pattern) => pattern.hasPlaceholder?.(entity));
+  const found = toSnapshot(entity, isToRead ? await readEntityRow(engine, entity, address) : undefined);
+  // An insert conflicts with an entity, and the conflict tells whose it is.
+  const before: Snapshot = found.state === 'live' ? { state: 'absent' } : found;
+  const change: Change = { address, before, after, incarnation };
   try {
-    return await (entity.period ? withPeriodTable(engine, address.table, create) : create());
+    const [stored = NOTHING] = await commit(engine, entity, [change], { assumeNew: true });
+    return stored;
   } catch (error) {
     if (incarnation === undefined || !(error instanceof RowkeyError) || !BY_ITSELF.has(error.code)) throw error;
     const earlier = await readLive(engine, entity, address);
@@ -128,7 +121,7 @@ export async function changeEntity(
   engine: Engine,
   entity: Entity,
   key: Values,
-  conditions: Conditions,
+  { isUpkeep, ...conditions }: Conditions & Pick<Change, 'isUpkeep'>,
   change: (current: Values, isRefused: boolean) => Promise<Values | undefined>,
 ): Promise<Stored> {
   const address = addressOf(entity, key);
@@ -145,7 +138,8 @@ export async function changeEntity(
       if (after) checkKeyKept(entity, key, after);
       if (isDeepStrictEqual(after, before.values)) return before;
       try {
-        return await commitOne(engine, entity, { address, before, after }, { abandoned });
+        const [stored = NOTHING] = await commit(engine, entity, [{ address, before, after, isUpkeep }], { abandoned });
+        return stored;
       } catch (error) {
         if (!(error instanceof EntityChanged)) throw error;
         await backOff(attempt, BACK_OFF_MS, LONGEST_BACK_OFF_MS);
@@ -160,7 +154,7 @@ export async function changeEntity(
 export async function readLive(
   engine: Engine,
   entity: Entity,
-  address: Parameters<typeof readRow>[1],
+  address: Parameters<typeof readEntityRow>[2],
 ): Promise<Live | undefined> {
   const judged = await readJudged(engine, entity, address);
   return judged?.is === 'entity' ? judged.snapshot : undefined;
@@ -169,42 +163,15 @@ export async function readLive(
 async function readJudged(
   engine: Engine,
   entity: Entity,
-  address: Parameters<typeof readRow>[1],
+  address: Parameters<typeof readEntityRow>[2],
 ): Promise<Judged | undefined> {
-  const reading = readRow(engine.storage, address);
-  const row = await (entity.period ? unlessTableMissing(reading, undefined) : reading);
+  const row = await readEntityRow(engine, entity, address);
   return row && judgeRow(entity, row);
 }
 
 /** The same error for an absent entity, a tombstone and a row of another type. */
 export function notFound(entity: Entity, given: Values): RowkeyError {
   return entityError('not-found', entity, given, 'not found.');
-}
-
-async function commitOne(engine: Engine, entity: Entity, change: Change, options: CommitOptions): Promise<Stored> {
-  const done = await commitAndDropBlobs(engine, entity, [change], () => commit(engine, entity, [change], options));
-  const stored = done.get(change.address.row) ?? { etag: '', values: {} };
-  // The values of references in the plan are still in memory.
-  const written = Object.entries(stored.values).map(([field, value]) => {
-    const planned = change.after?.[field];
-    return [field, isReference(value) && isDeepStrictEqual(value, planned) ? planned : value];
-  });
-  return { etag: stored.etag, values: Object.fromEntries(written) };
-}
-
-/**
- * Runs a commit, then deletes the blobs that its changes no longer refer to. Blobs of a failed commit are left to the orphan
- * timer: the commit may have succeeded with a lost reply, and another writer may have continued from it.
- */
-export async function commitAndDropBlobs<Result>(
-  { storage }: Engine,
-  entity: Entity,
-  changes: readonly Change[],
-  run: () => Promise<Result>,
-): Promise<Result> {
-  const result = await run();
-  for (const { before, after } of changes) await dropBlobs(storage, entity, { of: liveValues(before), but: after });
-  return result;
 }
 
 /** Throws if a pattern cannot store these values now. */

@@ -1,26 +1,38 @@
 import { randomUUID } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import pMap from 'p-map';
-import type { Change, PlannedAction, Siblings } from '../../define/change.ts';
-import { toSnapshot, toValues } from '../../define/codec/entity-codec.ts';
+import type { Change, Siblings } from '../../define/change.ts';
+import { toValues } from '../../define/codec/entity-codec.ts';
+import { isReference } from '../../define/codec/reference.ts';
 import { liveValues } from '../../define/codec/snapshot.ts';
 import type { Entity } from '../../define/entity.ts';
-import type { Values } from '../../define/values.ts';
-import { busy, entityError, RowkeyError } from '../../errors.ts';
-import { isNotProvisioned, StorageConflict } from '../../storage/errors.ts';
+import type { Stored } from '../../define/values.ts';
+import { busy, RowkeyError } from '../../errors.ts';
+import { StorageConflict } from '../../storage/errors.ts';
 import { deleteMessage, MAX_MESSAGE_BYTES, type SentMessage, sendMessage } from '../../storage/messages.ts';
-import { type Action, type Row, readRow, submit } from '../../storage/rows.ts';
+import { type Action, type Row, submit } from '../../storage/rows.ts';
 import { recordReconcileLag } from '../../telemetry/metrics.ts';
 import { inPattern, traceContext } from '../../telemetry/span.ts';
 import { backOff } from '../../time.ts';
 import type { Engine } from '../engine.ts';
 import { isUnknown, noteChange } from '../note-change.ts';
+import { isTableGone, withPeriodTable } from '../period-tables.ts';
 import { ENVELOPE_BYTES, holdFor, sendWorkOf, unlessUnavailable } from '../reconcile/hold.ts';
 import { INDEX_CHANGES_QUEUE, MESSAGE_VERSION } from '../reconcile/intent.ts';
 import { mayStillLand, type ReconcileOptions, reconcile, type Written } from '../reconcile/reconcile.ts';
 import { runExclusive } from '../run-exclusive.ts';
+import { dropBlobs } from './blobs.ts';
+import { conflictOf, duplicateEntry, duplicateValue, findOwnWrite, readChanged } from './conflict.ts';
 import { type Plan, planPartition, siblingRowsOf, type WriteMark } from './plan.ts';
-import { planFirst, readSiblings, rememberWritten, replan, siblingFormOf } from './siblings.ts';
+import {
+  dropReplacedParts,
+  dropStoredParts,
+  planFirst,
+  readSiblings,
+  rememberWritten,
+  replan,
+  toStoredActions,
+} from './siblings.ts';
 import { claim } from './unique-claim.ts';
 
 /**
@@ -36,19 +48,8 @@ import { claim } from './unique-claim.ts';
  */
 
 const CLAIMS_CONCURRENCY = 16;
-const READS_CONCURRENCY = 16;
 const BACK_OFF_MS = 25;
 const LONGEST_BACK_OFF_MS = 250;
-
-/** The entity has changed since the change was planned. */
-export class EntityChanged extends Error {
-  override readonly name = 'EntityChanged';
-}
-
-export interface Committed {
-  readonly etag: string;
-  readonly values: Values;
-}
 
 export interface CommitOptions {
   /** Plans as if sibling rows that this process does not remember were absent. After a conflict they are read. */
@@ -58,7 +59,7 @@ export interface CommitOptions {
 }
 
 /**
- * Commits changes of one partition together. Returns the new state of each changed entity by row key. If it throws
+ * Commits changes of one partition together. Returns the new state of each entity, in the same order. If it throws
  * `duplicate-key`, `duplicate-value` (naming the field), `too-large`, `busy` or `EntityChanged`, nothing changed. If it throws
  * `storage-unavailable`, either all changes are committed or none, and index entries will agree in either case.
  */
@@ -69,9 +70,9 @@ export const commit = inPattern(
     entity: Entity,
     changes: readonly Change[],
     { abandoned, ...options }: CommitOptions = {},
-  ): Promise<Map<string, Committed>> => {
+  ): Promise<readonly Stored[]> => {
     const [first] = changes;
-    if (!first) return new Map();
+    if (!first) return [];
     const { table, partition } = first.address;
     const writeId = randomUUID();
     const sentAt = engine.now();
@@ -91,7 +92,11 @@ export const commit = inPattern(
       const hold = holdFor(engine, sentAt + engine.timing.settleWithinMs - engine.now());
       await settle(write, intent, planned.plan.items, { hold, written: { entities: stateOf(changes, done), claimed } });
     }
-    await dropStoredParts(write, replacedRows(write));
+    await dropReplacedParts(engine, entity, write);
+    // Blobs of a failed commit are left to the orphan timer: the commit may have succeeded with a lost reply, and another writer may
+    // have continued from it.
+    for (const { before, after } of changes)
+      await dropBlobs(engine.storage, entity, { of: liveValues(before), but: after });
     return done;
   },
 );
@@ -119,10 +124,10 @@ async function settle(
   }
 }
 
-function stateOf(changes: readonly Change[], done: ReadonlyMap<string, Committed>): Written['entities'] {
+function stateOf(changes: readonly Change[], done: readonly Stored[]): Written['entities'] {
   return new Map(
-    changes.map(({ address: { row }, after }) => {
-      const { etag = '', values } = done.get(row) ?? {};
+    changes.map(({ address: { row }, after }, index) => {
+      const { etag = '', values } = done[index] ?? {};
       return [row, { etag, values: after && values }];
     }),
   );
@@ -150,7 +155,7 @@ interface Write {
 }
 
 /** Submits the plan, and replans while sibling rows keep changing. */
-async function submitUntilDone(write: Write): Promise<Map<string, Committed>> {
+async function submitUntilDone(write: Write): Promise<readonly Stored[]> {
   Object.assign(write, replan(write.engine, write.entity, write.changes, write));
   for (let attempt = 1; ; attempt += 1) {
     const done = await submitOnce(write);
@@ -160,19 +165,23 @@ async function submitUntilDone(write: Write): Promise<Map<string, Committed>> {
 }
 
 /** Returns undefined after a conflict for which `write` has a new plan. */
-async function submitOnce(write: Write): Promise<Map<string, Committed> | undefined> {
+async function submitOnce(write: Write): Promise<readonly Stored[] | undefined> {
   const { engine, entity, table, partition, changes, siblings, plan } = write;
-  const actions = await toStoredActions(write);
+  const where = { table, partition };
+  const actions = await toStoredActions(engine, entity, where, plan);
   const left = write.deadline - engine.now();
   if (left <= 0) throw await endIntent(write, busy('Other requests keep changing the same rows.'));
   try {
-    const etags = await submit(engine.storage, { table, partition, actions, signal: AbortSignal.timeout(left) });
-    rememberWritten(engine, { table, partition }, { plan, siblings }, { actions, etags });
+    const transaction = { ...where, actions, signal: AbortSignal.timeout(left) };
+    const etags = await withPeriodTable(engine, entity, { table, write: () => submit(engine.storage, transaction) });
+    rememberWritten(engine, where, { plan, siblings }, { actions, etags });
     const done = results(entity, changes, plan, etags);
     noteChanges(write, done);
     return done;
   } catch (error) {
-    if (isNotProvisioned(error)) throw await endIntent(write, error);
+    // Nothing was written.
+    if (isTableGone(error) || (error instanceof RowkeyError && isTableGone(error.cause)))
+      throw await endIntent(write, error);
     if (!(error instanceof StorageConflict)) throw noteUnknownOutcome(write, error);
     return handleConflict(write, error, actions);
   }
@@ -183,15 +192,14 @@ async function handleConflict(
   write: Write,
   storageConflict: StorageConflict,
   actions: readonly Action[],
-): Promise<Map<string, Committed> | undefined> {
+): Promise<readonly Stored[] | undefined> {
   const { engine, entity, writeId, changes } = write;
   const { reason } = storageConflict;
-  if (reason === 'table-being-deleted') throw await endIntent(write, storageConflict);
   const { part, action } = write.plan.actions[storageConflict.action] ?? {};
   if (reason === 'missing' && action?.kind === 'delete') write.missing.add(action.row);
   // The actions on entities come first. A conflict of a later action means that the transaction was not committed, so parts of
   // rows that were stored for it are deleted.
-  if (part?.of === 'sibling') await dropStoredParts(write, actions);
+  if (part?.of === 'sibling') await dropStoredParts(engine, entity, actions);
   else {
     // The conflict may come from the SDK's retry of a transaction that was committed.
     const fresh = await readChanged(engine, entity, changes).catch((error: unknown) => {
@@ -204,7 +212,7 @@ async function handleConflict(
     }
     const conflict = conflictOf(entity, changes, fresh);
     if (conflict) throw await endIntent(write, conflict);
-    if (part?.of === 'copy' && reason === 'exists') throw await endIntent(write, duplicateValue(entity, part.index));
+    if (part?.of === 'copy' && reason === 'exists') throw await endIntent(write, duplicateValue(entity, part.fields));
     write.changes = fresh;
   }
   try {
@@ -231,29 +239,6 @@ async function endIntent<Reason>({ engine, writeId, intent, plan, abandoned }: W
 function noteUnknownOutcome<Reason>(write: Write, why: Reason): Reason {
   if (isUnknown(why)) noteChanges(write, undefined);
   return why;
-}
-
-/** The previous states of the sibling rows that the plan replaced. */
-function replacedRows({ plan, siblings }: Write): Row[] {
-  const replaced = new Set(plan.actions.flatMap(({ action }) => (action.kind === 'merge' ? [] : [action.row])));
-  return [...siblings.values()].filter(({ row }) => replaced.has(row));
-}
-
-/** The actions of the plan. A part of a sibling row that does not fit into the row is stored in a blob first. */
-async function toStoredActions({ engine, entity, table, partition, plan }: Write): Promise<Action[]> {
-  const form = siblingFormOf(entity);
-  if (!form) return plan.actions.map(({ action }) => action);
-  const store = ({ action }: PlannedAction) =>
-    form.write(engine.storage, { table, partition, row: action.row }, action);
-  return pMap(plan.actions, store, { concurrency: READS_CONCURRENCY });
-}
-
-/** Deletes the parts of these rows that are stored in blobs. */
-async function dropStoredParts({ engine, entity }: Write, rows: readonly (Action | Row)[]): Promise<void> {
-  const form = siblingFormOf(entity);
-  if (!form) return;
-  const drop = async (row: Action | Row) => 'properties' in row && form.drop(engine.storage, row);
-  await pMap(rows, drop, { concurrency: READS_CONCURRENCY });
 }
 
 async function announce(
@@ -286,13 +271,13 @@ async function claimAll(write: Write): Promise<Row[]> {
   const outcomes = await pMap(
     plan.claims,
     async ({ indexEntry, owner }) => ({
-      index: indexEntry.index,
+      indexEntry,
       outcome: await claim(engine, indexEntry, owner, { intent: writeId, abandoned, signal }),
     }),
     { concurrency: CLAIMS_CONCURRENCY },
   );
   const another = outcomes.find(({ outcome }) => outcome === 'held-by-another');
-  if (another) throw await endIntent(write, duplicateValue(entity, another.index));
+  if (another) throw await endIntent(write, duplicateEntry(entity, another.indexEntry));
   if (outcomes.some(({ outcome }) => outcome === 'being-claimed')) {
     // If an entity of the same key exists, the claim may be its own, and waiting would not help.
     const fresh = await readChanged(engine, entity, write.changes);
@@ -304,69 +289,15 @@ async function claimAll(write: Write): Promise<Row[]> {
   return outcomes.map(({ outcome }) => outcome).filter((outcome) => typeof outcome === 'object');
 }
 
-export function duplicateValue(entity: Entity, index: string): RowkeyError {
-  const uses = entity.indexes[index]?.uses ?? [];
-  const field = uses.find((name) => !entity.keyFields.includes(name)) ?? uses[0] ?? index;
-  return new RowkeyError('duplicate-value', `"${field}" is taken: another entity of ${entity.name} has this value.`, {
-    field,
-    accepted: 'a value that no other entity has',
-  });
-}
-
-/** The same changes, planned from the current state. */
-async function readChanged(engine: Engine, entity: Entity, changes: readonly Change[]): Promise<Change[]> {
-  return pMap(
-    changes,
-    async (change) => ({ ...change, before: toSnapshot(entity, await readRow(engine.storage, change.address)) }),
-    {
-      concurrency: READS_CONCURRENCY,
-    },
-  );
-}
-
-/** The results, if the rows carry the id of this write: its reply was lost, and the SDK's retry was a conflict. */
-function findOwnWrite(fresh: readonly Change[], writeId: string): Map<string, Committed> | undefined {
-  const done = new Map<string, Committed>();
-  for (const { address, before, after } of fresh) {
-    if (before.state === 'live' && before.system.WriteId === writeId)
-      done.set(address.row, { etag: before.etag, values: before.values });
-    else if ((before.state === 'tombstone' || before.state === 'placeholder') && before.writeId === writeId)
-      done.set(address.row, { etag: before.etag, values: {} });
-    else if (before.state === 'absent' && !after) done.set(address.row, { etag: '', values: {} });
-    else return undefined;
-  }
-  return done;
-}
-
-/**
- * The error of a create over a live entity, or of an update of an entity that changed. Undefined for a create over a
- * tombstone.
- */
-function conflictOf(entity: Entity, planned: readonly Change[], fresh: readonly Change[]): Error | undefined {
-  for (const [index, { before: now }] of fresh.entries()) {
-    const then = planned[index]?.before;
-    if (then?.state === 'live') {
-      if (now.state !== 'live' || now.etag !== then.etag) return new EntityChanged();
-    } else if (now.state === 'live') {
-      const field = entity.keyFields.at(-1) ?? 'key';
-      return entityError('duplicate-key', entity, planned[index]?.after ?? {}, 'already exists.', {
-        field,
-        accepted: 'a value that no other entity has',
-      });
-    }
-  }
-  return undefined;
-}
-
 function withoutDeletes(plan: Plan, rows: ReadonlySet<string>): Plan {
   return { ...plan, actions: plan.actions.filter(({ action: { kind, row } }) => kind !== 'delete' || !rows.has(row)) };
 }
 
 /** Notes each change for the audit log. Without `done` the outcome is unknown. */
-function noteChanges({ engine, entity, changes }: Write, done: ReadonlyMap<string, Committed> | undefined): void {
-  for (const { address, before, after } of changes) {
+function noteChanges({ engine, entity, changes }: Write, done: readonly Stored[] | undefined): void {
+  for (const [index, { address, before, after }] of changes.entries()) {
     const then = liveValues(before) ?? {};
-    const { values: now, etag } = done?.get(address.row) ?? { values: after ?? {}, etag: undefined };
+    const { values: now, etag } = done?.[index] ?? { values: after ?? {}, etag: undefined };
     const fields = Object.keys({ ...then, ...now }).filter((field) => !isDeepStrictEqual(then[field], now[field]));
     const operation = !after ? 'delete' : before.state === 'live' ? 'replace' : 'create';
     const outcome = done ? undefined : 'unknown';
@@ -374,19 +305,19 @@ function noteChanges({ engine, entity, changes }: Write, done: ReadonlyMap<strin
   }
 }
 
+/** The entities as a read would return them. References are those of the change, whose values are still in memory. */
 function results(
   entity: Entity,
   changes: readonly Change[],
-  plan: Plan,
+  { actions }: Plan,
   etags: ReadonlyMap<string, string>,
-): Map<string, Committed> {
-  const properties = new Map(
-    plan.actions.flatMap(({ action }) => (action.kind === 'delete' ? [] : [[action.row, action.properties] as const])),
-  );
-  return new Map(
-    changes.map(({ address: { row }, after }) => [
-      row,
-      { etag: etags.get(row) ?? '', values: after ? toValues(entity, properties.get(row) ?? {}) : {} },
-    ]),
-  );
+): Stored[] {
+  return changes.map(({ address: { row }, after }) => {
+    const action = actions.find((planned) => planned.action.row === row)?.action;
+    const values = after && action && 'properties' in action ? toValues(entity, action.properties) : {};
+    const held = Object.entries(after ?? {}).filter(
+      ([field, value]) => isReference(value) && isDeepStrictEqual(value, values[field]),
+    );
+    return { etag: etags.get(row) ?? '', values: { ...values, ...Object.fromEntries(held) } };
+  });
 }

@@ -1,5 +1,5 @@
 import pMap from 'p-map';
-import type { Change, Siblings } from '../../define/change.ts';
+import type { Change, PlannedAction, Siblings } from '../../define/change.ts';
 import type { Entity } from '../../define/entity.ts';
 import type { SiblingForm } from '../../define/pattern.ts';
 import { RowkeyError } from '../../errors.ts';
@@ -122,11 +122,46 @@ export async function readSiblings(
   return new Map([...rows, ...further.flat()].flatMap((row) => (row ? [[row.row, row]] : [])));
 }
 
+function readSibling({ storage }: Engine, entity: Entity, address: Address): Promise<Row | undefined> {
+  return siblingFormOf(entity)?.read(storage, address) ?? readRow(storage, address);
+}
+
+/** The actions of a plan. The part of a sibling row that does not fit into the row is stored in a blob first. */
+export async function toStoredActions(
+  { storage }: Engine,
+  entity: Entity,
+  where: Omit<Address, 'row'>,
+  { actions }: Plan,
+): Promise<Action[]> {
+  const form = siblingFormOf(entity);
+  if (!form) return actions.map(({ action }) => action);
+  const store = ({ action }: PlannedAction) => form.write(storage, { ...where, row: action.row }, action);
+  return pMap(actions, store, { concurrency: READS_CONCURRENCY });
+}
+
+/** Deletes the parts of the sibling rows that a plan replaced. */
+export async function dropReplacedParts(engine: Engine, entity: Entity, { plan, siblings }: Planned): Promise<void> {
+  const replaced = new Set(plan.actions.flatMap(({ action }) => (action.kind === 'merge' ? [] : [action.row])));
+  await dropStoredParts(
+    engine,
+    entity,
+    [...siblings.values()].filter(({ row }) => replaced.has(row)),
+  );
+}
+
+/** Deletes the parts of these rows that are stored in blobs. */
+export async function dropStoredParts(
+  { storage }: Engine,
+  entity: Entity,
+  rows: readonly (Action | Row)[],
+): Promise<void> {
+  const form = siblingFormOf(entity);
+  if (!form) return;
+  const drop = async (row: Action | Row) => 'properties' in row && form.drop(storage, row);
+  await pMap(rows, drop, { concurrency: READS_CONCURRENCY });
+}
+
 /** How the entity's sibling rows are stored; undefined if each fits into its row. */
 export function siblingFormOf(entity: Entity): SiblingForm | undefined {
   return entity.patterns.find(({ siblingForm }) => siblingForm)?.siblingForm;
-}
-
-function readSibling({ storage }: Engine, entity: Entity, address: Address): Promise<Row | undefined> {
-  return siblingFormOf(entity)?.read(storage, address) ?? readRow(storage, address);
 }

@@ -6,8 +6,8 @@ import { Attachment, type AttachmentDeclaration } from '../../define/codec/refer
 import type { Entity } from '../../define/entity.ts';
 import { addressOf } from '../../define/keys/index-entries.ts';
 import { parse } from '../../define/validate/validation.ts';
+import type { Stored } from '../../define/values.ts';
 import { noteChange } from '../../engine/note-change.ts';
-import type { Stored } from '../../engine/write/entity-store.ts';
 import {
   type AttachmentKey,
   acceptFile,

@@ -9,10 +9,12 @@ import type { Engine } from '../../../lib/engine/engine.ts';
 import { readEntity } from '../../../lib/engine/read/retrieve.ts';
 import { requestArchive, requestMove } from '../../../lib/engine/transfer/transfer.ts';
 import { putEntities } from '../../../lib/engine/write/entity-batch.ts';
-import { createEntity, patchEntity, replaceEntity } from '../../../lib/engine/write/entity-store.ts';
+import { createEntity, deleteEntity, patchEntity, replaceEntity } from '../../../lib/engine/write/entity-store.ts';
+import { rewrapEntities } from '../../../lib/operations/rewrap.ts';
 import { verifyPage } from '../../../lib/operations/verify.ts';
 import { expireEntities } from '../../../lib/patterns/expiry.ts';
 import { measureCost } from '../../../lib/storage/cost.ts';
+import { rotateLocalKey } from '../../../lib/storage/local-key-ring.ts';
 import { faultyHttpClient, interruptedHttpClient } from '../../faulty-http-client.ts';
 import { deploy } from '../../fixtures/deploy.ts';
 import { openWorld, QUICK, rowsOf, type World } from '../../world.ts';
@@ -41,11 +43,53 @@ const declaredChild = defineEntity('remarks', {
   childOf: declared,
   access: { read: [], write: [] },
 });
-const { notes, remarks } = deploy(declared, declaredChild);
+/** Has copies of fields of a leader, a count of players and a secret, all of which the engine keeps up. */
+const declaredLeader = defineEntity('leaders', {
+  schema: z.object({ club: text, leaderId: text, name: text }),
+  table: 'clubs',
+  key: { partition: '{club}', row: 'leader_{leaderId}' },
+  access: { read: [], write: [] },
+});
+const declaredPlayer = defineEntity('players', {
+  schema: z.object({ club: text, playerId: text }),
+  table: 'clubs',
+  key: { partition: '{club}', row: 'player_{playerId}' },
+  access: { read: [], write: [] },
+});
+const declaredClub = defineEntity('clubs', {
+  schema: z.object({
+    club: text,
+    leaderId: text,
+    leaderName: text.optional(),
+    players: z.int32().min(0).optional(),
+    secret: text,
+    changedOn: z.iso.date(),
+  }),
+  table: 'clubs',
+  key: { partition: '{club}', row: 'club' },
+  denormalized: [
+    {
+      source: declaredLeader,
+      reference: { field: 'leaderId', keyField: 'leaderId' },
+      copies: { leaderName: ({ name }) => name },
+    },
+  ],
+  counts: { players: declaredPlayer },
+  encrypted: ['secret'],
+  expiry: { days: 2, clock: 'changedOn' },
+  access: { read: ['staff'], write: ['staff'], restricted: { secret: ['staff'] } },
+});
+const { notes, remarks, leaders, players, clubs } = deploy(
+  declared,
+  declaredChild,
+  declaredLeader,
+  declaredPlayer,
+  declaredClub,
+);
 
 let world: World;
 beforeAll(async () => {
-  world = await openWorld(import.meta.url, [notes, remarks]);
+  world = await openWorld(import.meta.url, [notes, remarks, leaders, players, clubs]);
 });
 
 /** An engine whose clock is this many days behind. */
@@ -211,6 +255,68 @@ describe('a run', () => {
     await world.storage.table('notesexpiry').createEntity(stale);
     expect(await expire()).toEqual({ deleted: 0, failed: 0 });
     expect(await entriesOf(one)).toEqual([dayOf(1)]);
+  });
+});
+
+describe('the clock of an entity that only the engine changes', () => {
+  const verify = { position: undefined, top: 1_000, patience: 0, repair: true } as const;
+  const upkeep: Record<string, { act: (club: string) => Promise<unknown>; shows: Values }> = {
+    'when the source of its copies changes': {
+      act: (club) => patchEntity(world.engine, leaders, { club, leaderId: 'l' }, { name: 'Bea' }),
+      shows: { leaderName: 'Bea' },
+    },
+    'when the source of its copies is deleted': {
+      act: (club) => deleteEntity(world.engine, leaders, { club, leaderId: 'l' }),
+      shows: { leaderName: undefined },
+    },
+    'when its count changes': {
+      act: (club) => createEntity(world.engine, players, { club, playerId: '2' }),
+      shows: { players: 2 },
+    },
+    'when its copies are repaired': {
+      act: async (club) => {
+        const row = { partitionKey: club, rowKey: 'leader_l', name: 'Cid' };
+        await world.storage.table('clubs').updateEntity(row, 'Merge');
+        await verifyPage(world.engine, clubs, verify);
+      },
+      shows: { leaderName: 'Cid' },
+    },
+    'when its keys are wrapped anew': {
+      act: async () => {
+        await rotateLocalKey(world.keyFile);
+        expect((await rewrapEntities(world.engine, clubs, { top: 1_000 })).rewrapped).toBeGreaterThan(0);
+      },
+      shows: { leaderName: 'Ann' },
+    },
+  };
+  test.each(Object.entries(upkeep))('is kept with its entry %s', async (name, { act, shows }) => {
+    const club = `Kept ${name}`;
+    const engine = daysAgo(2);
+    await createEntity(engine, leaders, { club, leaderId: 'l', name: 'Ann' });
+    // The count has a placeholder before its entity exists, and a placeholder has no clock.
+    await createEntity(engine, players, { club, playerId: '1' });
+    await createEntity(engine, clubs, { club, leaderId: 'l', secret: 's' });
+    await act(club);
+    const { values } = await readEntity(world.engine, clubs, { club });
+    expect({ leaderName: undefined, ...values }).toMatchObject({ ...shows, changedOn: dayOf(2) });
+    const rows = await rowsOf(world.storage, 'clubsexpiry');
+    const entries = rows.filter(({ rowKey }) => String(rowKey).startsWith(`${club}_`));
+    expect(entries.map(({ partitionKey }) => String(partitionKey).slice(0, 10))).toEqual([dayOf(2)]);
+    const tomorrow = daysAgo(-1);
+    await expireEntities(tomorrow, clubs, { until: Number.POSITIVE_INFINITY });
+    await expect(readEntity(world.engine, clubs, { club })).rejects.toMatchObject({ code: 'not-found' });
+  });
+
+  test('is set by a repair if the row has none, so that the entity expires', async () => {
+    const club = 'Without';
+    await createEntity(world.engine, leaders, { club, leaderId: 'l', name: 'Ann' });
+    await createEntity(world.engine, clubs, { club, leaderId: 'l', secret: 's' });
+    const table = world.storage.table('clubs');
+    const { changedOn: _, ...row } = await table.getEntity<Record<string, unknown>>(club, 'club');
+    await table.updateEntity({ ...row, leaderName: 'Old', partitionKey: club, rowKey: 'club' }, 'Replace');
+    await verifyPage(world.engine, clubs, verify);
+    const { values } = await readEntity(world.engine, clubs, { club });
+    expect(values).toMatchObject({ leaderName: 'Ann', changedOn: dayOf(0) });
   });
 });
 

@@ -1,0 +1,97 @@
+import { randomUUID } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Hold } from '../../define/engine.ts';
+import type { Entity } from '../../define/entity.ts';
+import { indexEntriesOf, isContested } from '../../define/keys/index-entries.ts';
+import type { Values } from '../../define/values.ts';
+import { type Address, readRow, tryAction } from '../../storage/rows.ts';
+import { traceContext } from '../../telemetry/span.ts';
+import type { Engine } from '../engine.ts';
+import { sendWork } from '../reconcile/hold.ts';
+import { INDEX_CHANGES_QUEUE, type Intent, MESSAGE_VERSION } from '../reconcile/intent.ts';
+import { confirmedRow } from '../reconcile/reconcile.ts';
+import { duplicateEntry } from '../write/conflict.ts';
+import { readLive } from '../write/entity-store.ts';
+import { claimFree, hasLiveClaim, isOwnedBy } from '../write/unique-claim.ts';
+
+/** A move hands the rows of unique indexes from the source to the destination. */
+
+const CLAIM_WAIT_MS = 250;
+
+interface Move {
+  readonly engine: Engine;
+  readonly entity: Entity;
+  readonly operationId: string;
+  readonly hold: Hold;
+}
+
+export interface HandOver {
+  readonly from: Address;
+  /** The incarnation of the giver. */
+  readonly incarnation: string;
+  readonly to: Address;
+  /** The giver's ETag when it was copied. Without it, rows are handed back as far as possible. */
+  readonly etag?: string;
+}
+
+/**
+ * Hands the rows of unique indexes from the giver to the taker, which is committed. Each row changes under its ETag, and not
+ * while a writer has a live claim on it. The giver is read after the row, so that a later entity with the giver's key keeps its
+ * rows. Returns false if the giver is deleted or has changed. A missing row (a new index, or a key with a part that moves) is
+ * claimed for the taker. Throws `duplicate-value` if the row belongs to another entity.
+ */
+export async function handOver(
+  { engine, entity, operationId, hold }: Move,
+  values: Values,
+  { from, incarnation, to, etag }: HandOver,
+): Promise<boolean> {
+  const intent = operationId;
+  for (const indexEntry of indexEntriesOf(entity, values).filter((each) => isContested(entity, each))) {
+    for (;;) {
+      await hold.keep();
+      const row = await readRow(engine.storage, indexEntry);
+      const isClaimed = row?.properties.Claim === intent;
+      if (row && isOwnedBy(row, to) && !isClaimed) break;
+      const giver = await readLive(engine, entity, from);
+      if (giver?.system.Incarnation !== incarnation) {
+        // A duplicate of this message handed it over, to a taker that has changed since.
+        if (row && isClaimed)
+          await tryAction(engine.storage, indexEntry, { kind: 'delete', row: indexEntry.row, etag: row.etag });
+        return false;
+      }
+      if (!row || !(isOwnedBy(row, from) || isOwnedBy(row, to))) {
+        if (etag !== undefined && giver.etag !== etag) return false;
+        if (row && etag === undefined) break;
+        if (row) throw duplicateEntry(entity, indexEntry);
+        await claimFree(engine, indexEntry, to, intent);
+        continue;
+      }
+      if (hasLiveClaim(row, { intent }, engine.now())) {
+        await sleep(CLAIM_WAIT_MS);
+        continue;
+      }
+      const properties = confirmedRow(entity, values, indexEntry);
+      if (
+        await tryAction(engine.storage, indexEntry, {
+          kind: 'replace',
+          row: indexEntry.row,
+          properties,
+          etag: row.etag,
+        })
+      )
+        break;
+    }
+  }
+  return true;
+}
+
+/** Undoes a move that cannot be completed: returns the rows that the source needs. */
+export async function handBack(move: Move, values: Values, { from, to }: Pick<HandOver, 'from' | 'to'>): Promise<void> {
+  const { engine, entity, operationId } = move;
+  await handOver(move, values, { from: to, incarnation: operationId, to: from });
+  // The source may have given up values meanwhile, so its indexes are reconciled.
+  const { table, partition, row } = from;
+  const items = [{ partition, row, indexEntries: indexEntriesOf(entity, values) }];
+  const intent: Intent = { version: MESSAGE_VERSION, intent: randomUUID(), entity: entity.name, table, items };
+  await sendWork(engine, INDEX_CHANGES_QUEUE, { ...intent, ...traceContext() });
+}

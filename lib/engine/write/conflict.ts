@@ -1,0 +1,74 @@
+import pMap from 'p-map';
+import type { Change } from '../../define/change.ts';
+import { toSnapshot } from '../../define/codec/entity-codec.ts';
+import type { Entity } from '../../define/entity.ts';
+import { remoteIndexOf } from '../../define/keys/index-entries.ts';
+import type { IndexEntry } from '../../define/remote-index.ts';
+import type { Stored } from '../../define/values.ts';
+import { entityError, RowkeyError } from '../../errors.ts';
+import { readRow } from '../../storage/rows.ts';
+import type { Engine } from '../engine.ts';
+
+/** Tells what a conflict of an entity group transaction means, from the entities as they are now. */
+
+const READS_CONCURRENCY = 16;
+
+/** The entity changed since the state that the change was planned from. */
+export class EntityChanged extends Error {
+  override readonly name = 'EntityChanged';
+}
+
+/** The same changes, from the current state. */
+export async function readChanged(engine: Engine, entity: Entity, changes: readonly Change[]): Promise<Change[]> {
+  return pMap(
+    changes,
+    async (change) => ({ ...change, before: toSnapshot(entity, await readRow(engine.storage, change.address)) }),
+    { concurrency: READS_CONCURRENCY },
+  );
+}
+
+/** The results, if the rows carry the id of this write: its reply was lost, and the SDK's retry was a conflict. */
+export function findOwnWrite(fresh: readonly Change[], writeId: string): Stored[] | undefined {
+  const done: Stored[] = [];
+  for (const { before, after } of fresh) {
+    if (before.state === 'live' && before.system.WriteId === writeId)
+      done.push({ etag: before.etag, values: before.values });
+    else if ((before.state === 'tombstone' || before.state === 'placeholder') && before.writeId === writeId)
+      done.push({ etag: before.etag, values: {} });
+    else if (before.state === 'absent' && !after) done.push({ etag: '', values: {} });
+    else return undefined;
+  }
+  return done;
+}
+
+/** The error of a create over a live entity, or of an update of an entity that changed. A create over a tombstone continues. */
+export function conflictOf(entity: Entity, planned: readonly Change[], fresh: readonly Change[]): Error | undefined {
+  for (const [index, { before: now }] of fresh.entries()) {
+    const then = planned[index]?.before;
+    if (then?.state === 'live') {
+      if (now.state !== 'live' || now.etag !== then.etag) return new EntityChanged();
+    } else if (now.state === 'live') {
+      const field = entity.keyFields.at(-1) ?? 'key';
+      return entityError('duplicate-key', entity, planned[index]?.after ?? {}, 'already exists.', {
+        field,
+        accepted: 'a value that no other entity has',
+      });
+    }
+  }
+  return undefined;
+}
+
+/** The error of a unique value that another entity has. */
+export function duplicateEntry(entity: Entity, indexEntry: IndexEntry): RowkeyError {
+  const remote = remoteIndexOf(entity, indexEntry);
+  return duplicateValue(entity, remote ? [...remote.partition.fields, ...remote.row.fields] : []);
+}
+
+/** The same for an index with these fields in its key. */
+export function duplicateValue(entity: Entity, fields: readonly string[]): RowkeyError {
+  const field = fields.find((name) => !entity.keyFields.includes(name)) ?? fields[0] ?? 'key';
+  return new RowkeyError('duplicate-value', `"${field}" is taken: another entity of ${entity.name} has this value.`, {
+    field,
+    accepted: 'a value that no other entity has',
+  });
+}
