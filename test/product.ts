@@ -85,7 +85,7 @@ export function useProduct(
     get keyFile() {
       return join(folder, 'keys.json');
     },
-    storage: openStorage({ connectionString }),
+    storage: openStorage({ connectionString }, app.model.prefix),
     logged,
     async runTimer(name) {
       const headers = { 'content-type': 'application/json', 'x-functions-key': (await readSecrets(folder)).hostKey };
