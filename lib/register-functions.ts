@@ -35,8 +35,8 @@ const DRAIN_FOR_MS = 30_000;
 const registered = new WeakMap<FunctionsApp, Mounted[]>();
 
 /**
- * Registers everything that the model needs: HTTP routes, queue functions, timers and hooks. It opens nothing. Throws a plain
- * error with a sentence for each conflict of two routes, or with another instance on the same app.
+ * Registers everything that the model needs: HTTP routes, queue functions, timers and hooks. Connects to nothing. Throws
+ * an error that lists every conflict of two routes, or with another instance on the same app.
  */
 export function registerFunctions(app: FunctionsApp, { runtime }: Pick<Rowkey, 'runtime'>): void {
   const { model, path } = runtime;
@@ -70,7 +70,7 @@ function registerRoutes(app: FunctionsApp, runtime: Runtime, routes: readonly Ro
   const { path } = runtime;
   const handlers = createHandlers(runtime.app, routes, rootOf(path));
   const below = (route: string) => (path === '' ? route : `${path}/${route}`);
-  // Every route but three requires a token; a key in a URL would be a second secret.
+  // Every route except three requires a token; a key in a URL would be a second secret.
   const authLevel = 'anonymous';
   for (const route of routes)
     app.http(nameOf(runtime, route.name), {

@@ -27,8 +27,8 @@ export interface Rowkey<All extends Entities = Entities> {
   /** Returns the caller whose token the `Authorization` header carries. Throws `unauthenticated`. */
   readonly authenticate: Authenticate;
   /**
-   * Makes the handler of an HTTP function of your own: the caller needs one of the roles, and an error is returned as the
-   * problem that the routes of the model return. Throws a plain error for a role that the model does not have.
+   * Creates the handler of your own HTTP function. The caller needs one of the roles, and errors are returned as problems,
+   * like those of the model's routes. Throws a plain error for a role that the model does not have.
    */
   handler(options: HandlerOptions, handle: Handle): Handler;
   /**

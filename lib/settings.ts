@@ -72,7 +72,7 @@ export const SETTING_NAMES = Object.keys(Settings.shape);
 
 export interface RowkeySettings {
   readonly storage: StorageOptions;
-  /** The app setting, or the beginning of the settings, that names the storage account to queue triggers; default AzureWebJobsStorage. */
+  /** The name, or the prefix, of the app settings that name the storage account. Queue triggers need it. Default: AzureWebJobsStorage. */
   readonly connection?: string | undefined;
   /** The identity provider whose tokens are accepted. */
   readonly auth: IdentityProvider;
@@ -93,8 +93,8 @@ export interface UnusableSettings {
 export const DEFAULT_CONNECTION = 'AzureWebJobsStorage';
 
 /**
- * Reads the settings from environment variables: `fromEnvironment(process.env)`. With `connection: 'ShopStorage'`, the storage
- * account is that of `ShopStorage`, or of `ShopStorage__tableServiceUri` and its siblings. It does not throw: the real host
+ * Reads the settings from environment variables: `fromEnvironment(process.env)`. With `connection: 'ShopStorage'`, the settings
+ * `ShopStorage`, or `ShopStorage__tableServiceUri` and its siblings, name the storage account. It does not throw: the real host
  * would continue with no function at all and log no reason.
  */
 export function fromEnvironment(
@@ -120,7 +120,7 @@ export function fromEnvironment(
   };
 }
 
-/** The environment with the settings of the connection under the names of the default one. */
+/** Copies the settings of the connection to the names of the default connection. */
 function withConnection(variables: Environment, connection: string): Environment {
   const names = SETTING_NAMES.filter((name) => name.startsWith(DEFAULT_CONNECTION));
   const values = names.map((name) => [name, variables[name.replace(DEFAULT_CONNECTION, connection)]]);

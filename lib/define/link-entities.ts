@@ -16,7 +16,7 @@ interface Draft extends Entity {
   readonly children: Entity[];
 }
 
-/** The entities that a declaration refers to, with how. */
+/** The entities that a declaration refers to, each with the kind of reference. */
 function referencesOf({ childOf, counts, denormalized, access: { own } }: DeclaredEntity): [string, DeclaredEntity][] {
   const references: [string, DeclaredEntity | undefined][] = [
     ['is a child of', childOf],
@@ -27,7 +27,7 @@ function referencesOf({ childOf, counts, denormalized, access: { own } }: Declar
   return references.flatMap(([relation, other]) => (other ? [[relation, other]] : []));
 }
 
-/** Why declarations cannot be linked, a sentence each. */
+/** Yields a sentence for each reference that cannot be linked. */
 export function* linkErrors(entities: readonly DeclaredEntity[]): Generator<string> {
   const names = entities.flatMap(({ name, archive }) => (archive ? [name, archive.table] : [name]));
   for (const name of new Set(names.filter((each, position) => names.indexOf(each) < position)))

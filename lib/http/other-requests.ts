@@ -10,7 +10,8 @@ import { type App, type Route, type RouteResult, rootOf } from './route.ts';
  */
 export const OTHER_REQUESTS = 'zzz-other-requests';
 /**
- * The same for an instance with a path: before the function for all paths, and after the functions of all instances.
+ * The same for an instance with a path. The name sorts after the functions of all instances and before the function for all
+ * paths.
  */
 export function otherRequestsName(path: string): string {
   return path === '' ? OTHER_REQUESTS : `zzz-in-${path}`;

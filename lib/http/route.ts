@@ -53,7 +53,7 @@ export interface Route {
   /** The name of the function. The host tries functions in the order of their names. */
   readonly name: string;
   readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
-  /** Below the root of the instance. */
+  /** The path below the root of the instance. */
   readonly path: string;
   /** The caller needs one of these; undefined if the route needs no token. */
   readonly roles: readonly string[] | undefined;
@@ -96,7 +96,7 @@ export function toPathTemplate(fields: readonly string[]): string {
   return fields.map((field) => `{${field}}`).join('/');
 }
 
-/** The path that the routes of an instance are below: the route prefix of the host, and the `path` of the instance. */
+/** The root of an instance's routes: the route prefix of the host and the `path` of the instance. */
 export function rootOf(path: string): string {
   return path === '' ? '/api' : `/api/${path}`;
 }

@@ -162,7 +162,7 @@ export function toSlot(entity: Entity, text: string): number {
   });
 }
 
-/** The slots of a series. Throws if the entity is no series, which is a programming error. */
+/** The slots of a series. Throws a plain error if the entity is not a series. */
 export function slotsOf({ name, series }: Entity): Slots {
   if (!series) throw new Error(`${name} does not declare a series.`);
   return series;

@@ -35,7 +35,7 @@ const SYSTEM = new Set(['partitionKey', 'rowKey', 'etag', 'timestamp', 'odata.me
 /** A row of a page as the service sent it; the SDK's names differ in case. */
 type SentRow = Readonly<Record<'PartitionKey' | 'RowKey' | 'odata.etag', string>>;
 
-/** A point query, of only the `select` properties if given: one transaction. */
+/** A point query: one transaction. With `select`, reads only these properties. */
 export async function readRow(
   storage: Storage,
   { table, partition, row, select }: Address & { readonly select?: readonly string[] | undefined },

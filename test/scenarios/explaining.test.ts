@@ -76,7 +76,7 @@ test('a range and included children ask storage for the selected fields only', a
   expect(ofChildren).not.toContain('rating');
 });
 
-test('executes requests that run beside an explanation, and not the explained ones', async () => {
+test('executes concurrent requests and not the explained ones', async () => {
   const members = async (explainedFirst: boolean) => {
     const list = { index: '', table: 'employeesbylastname', partition: `Beside${explainedFirst}`, row: 'ids' };
     const join = (member: string) =>

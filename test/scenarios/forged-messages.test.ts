@@ -161,7 +161,7 @@ test('a row that is not a copy, claim or list of the entity is kept, even at the
     await world.storage.table(table).deleteEntity(partition, rowKey);
 });
 
-test('a forged archive or move changes nothing, and no record of an operation', async () => {
+test('a forged archive or move changes neither data nor records of operations', async () => {
   const keys = addresses()
     .filter(({ table }) => table === 'employees')
     .map(({ partition, row }) => ({ department: partition, employeeId: row.replace('empid_', '') }));

@@ -164,7 +164,7 @@ async function tokenOf(running: StartProcess): Promise<string> {
 }
 
 describe('npm run export', () => {
-  test('and import reproduce the same file in an empty instance', async () => {
+  test('writes a file that npm run import loads into an empty instance without a difference', async () => {
     const { folder, process: full } = started;
     const empty = await startCommand(join(folder, 'restored'));
     try {

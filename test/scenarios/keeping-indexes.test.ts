@@ -152,7 +152,7 @@ test('a row of an index that an older release does not know is kept until the in
 });
 
 describe('concurrent writers', () => {
-  test('of one email: exactly one gets it', async () => {
+  test('of one email: exactly one succeeds', async () => {
     const one = somebody();
     const others = Array.from({ length: 7 }, () => somebody({ email: one.email, department: 'Marketing' }));
     const outcomes = await Promise.allSettled(

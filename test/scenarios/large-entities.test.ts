@@ -215,7 +215,7 @@ describe('a photo', () => {
     await expect(readAttachment(world.engine, photoOf(there, archive), archived)).rejects.toThrow(BlobGone);
   });
 
-  test('and its entity agree after any fault at any call, and leftovers are collected', async () => {
+  test('agrees with its entity after any fault at any call, and leftovers are collected', async () => {
     const counting = faultyHttpClient();
     const first = await hire();
     await putAttachment(world.engine, photoOf(first), PNG);

@@ -68,7 +68,7 @@ describe('a table that is being deleted', () => {
     expect((await readEntities(through, logins, { employeeId: '000123' }, { top: 100 })).items).toHaveLength(2);
   });
 
-  test('of an expired day is dropped by the next run', async () => {
+  test('of an expired day is dropped by the next run of the timer', async () => {
     await world.storage.table(tableOf(-61)).createTable();
     const client = beingDeleted(tableOf(-61));
     const through = at(world.engineThrough(client), NOON);

@@ -319,7 +319,7 @@ describe('a consistency check', () => {
     await expectIndexesToAgree(world.storage, employees);
   });
 
-  test('that dies at any storage call leaves nothing that the next check misses', async () => {
+  test('that dies at any storage call leaves only findings that the next check repairs', async () => {
     const one = { office: 'Rome', holder: 'Ann', badge: 'B1', floor: '1' };
     await createEntity(world.engine, badges, one);
     await world.settle();

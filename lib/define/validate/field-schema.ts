@@ -1,11 +1,11 @@
 import { z } from 'zod';
 import { withoutPrototype } from '../without-prototype.ts';
 
-/** What the validation of a model needs to know of a field: its JSON Schema, as far as it says so. */
+/** The JSON Schema of a field, as far as the validation of a model needs it. */
 export interface FieldSchema {
-  /** `undefined` for a union, which is stored as JSON. */
+  /** Undefined for a union, which is stored as JSON. */
   readonly type: string | undefined;
-  /** The same, and the type of a union whose members have one: keys are made of the value, however it is stored. */
+  /** The same, or the common type of a union's members: keys contain the value, regardless of how it is stored. */
   readonly keyType: string | undefined;
   readonly format: string | undefined;
   readonly pattern: string | undefined;
@@ -35,7 +35,7 @@ const Property = z.object({
   anyOf: z.array(z.object({ type: z.string().optional().catch(undefined) })).optional(),
 });
 
-/** By the name of the field. Throws a plain error on a type that has no JSON Schema, such as a date or a transform. */
+/** The fields by name. Throws a plain error for a type without a JSON Schema, such as a date or a transform. */
 export function fieldSchemas(schema: z.ZodObject): Readonly<Record<string, FieldSchema>> {
   const known = cache.get(schema);
   if (known) return known;
@@ -71,7 +71,7 @@ function hasJsonSchema(schema: z.ZodObject): boolean {
   }
 }
 
-/** Each start of an instance validates the model, and making a JSON Schema is most of the work. */
+/** Each start of an instance validates the model, and creating JSON Schemas takes most of that time. */
 const cache = new WeakMap<z.ZodObject, Readonly<Record<string, FieldSchema>>>();
 
 function toFieldSchema({ const: constant, enum: choices, items, anyOf, ...property }: z.infer<typeof Property>) {
@@ -101,7 +101,7 @@ export function isInstant({ keyType, format, pattern }: FieldSchema): boolean {
   );
 }
 
-/** Whether an entity may lack the field, or has null in it. */
+/** True if the field may be missing or null. */
 export function isOptional(schema: z.ZodObject, field: string): boolean {
   const type: z.ZodType | undefined = schema.shape[field];
   const isAccepted = (value: unknown) => {
@@ -111,7 +111,7 @@ export function isOptional(schema: z.ZodObject, field: string): boolean {
   return isAccepted(undefined) || isAccepted(null);
 }
 
-/** Whether every stored value matches the pattern that the JSON Schema gives, which has no flags and no later change. */
+/** True if every stored value matches the pattern of the JSON Schema: the pattern has no flags and no transform follows. */
 export function hasExactPattern(schema: z.ZodObject, field: string): boolean {
   let type: { readonly _zod: { readonly def: Definition } } | undefined = schema.shape[field];
   for (; type; type = type._zod.def.innerType) {

@@ -2,14 +2,14 @@ import type { Entity } from '../entity.ts';
 import type { Index } from '../indexes.ts';
 import { indexKeyFields } from '../keys/index-entries.ts';
 
-/** The keys that a field is in: that of the entity, and those of its indexes. */
+/** The keys that contain a field: the entity's own and those of its indexes. */
 export function* keysWith({ keyFields, indexes }: Entity, field: string): Generator<string> {
   if (keyFields.includes(field)) yield 'the key';
   for (const [name, index] of Object.entries(indexes))
     if (indexKeyFields(index).includes(field)) yield `the key of the index "${name}"`;
 }
 
-/** Index entries change with their entity alone, so an index cannot use fields that change with another entity. */
+/** Index entries change only with their entity, so an index cannot use fields that change with another entity. */
 export function* staleIndexErrors({ indexes }: Entity, fields: readonly string[]): Generator<string> {
   for (const [name, { uses }] of Object.entries(indexes))
     for (const field of uses)
@@ -17,7 +17,7 @@ export function* staleIndexErrors({ indexes }: Entity, fields: readonly string[]
         yield `the index "${name}" uses "${field}", which changes with another entity and would leave the index stale; fields that this entity's own writes set are accepted.`;
 }
 
-/** Only the entries of a remote copy may be one for each element of a list. */
+/** Only remote copies may have an entry for each element of a list. */
 export function* eachErrors(name: string, { row }: Index): Generator<string> {
   if (row.parts.some(({ each }) => each))
     yield `the index "${name}" has a row for each element of a list; only an inter-partition index may.`;

@@ -5,25 +5,25 @@ import { type FieldSchema, fieldSchemas, isInstant, isOptional } from './field-s
 
 /** https://learn.microsoft.com/rest/api/storageservices/understanding-the-table-service-data-model; a period adds up to 8 digits. */
 const TABLE_NAME = /^[a-z][a-z0-9]{2,54}$/;
-/** Part of a path and of the names of functions, which are compared without regard to case. */
+/** Part of a path and of function names, which ignore case. */
 const ENTITY_NAME = /^[a-z][a-z0-9]{0,59}$/;
 const INDEX_NAME = /^[a-z][A-Za-z0-9]{0,49}$/;
 const FIELD_NAME = /^[a-z][A-Za-z0-9_]{0,199}$/;
-/** The tables SDK gives these names a meaning of their own. */
+/** The tables SDK reserves these names. */
 const SDK_NAMES = ['partitionKey', 'rowKey', 'timestamp', 'etag'];
-/** Every plain object has these members, so values that callers send would seem to have fields of these names. */
+/** Every plain object inherits these members, so an absent field of such a name would seem to be present. */
 const INHERITED_NAMES = Object.getOwnPropertyNames(Object.prototype);
-/** The service allows 252 properties; the engine has some of its own. */
+/** The service allows 252 properties. The rest is for system properties. */
 const MAX_FIELDS = 240;
 /** One byte of a hash chooses the bucket. */
 const MAX_BUCKETS = 256;
-/** The largest whole number that JavaScript holds exactly has so many digits. */
+/** The number of digits of the largest integer that JavaScript represents exactly. */
 const MAX_WIDTH = 16;
-/** The issuer makes these up, and nobody chooses them: `sub` by OpenID Connect, `oid` at Entra ID. */
+/** The issuer assigns these claims, and users cannot choose them: `sub` in OpenID Connect, `oid` in Entra ID. */
 const ISSUED_CLAIMS = ['oid', 'sub'];
 /**
- * Everything that is wrong with one declaration, whatever patterns it uses, a sentence each. `validateModel` checks patterns
- * and what needs the whole model.
+ * Lists the errors of one declaration, independent of its patterns. `validateModel` checks patterns and whatever needs the
+ * whole model.
  */
 export function validationErrors(entity: DeclaredEntity): string[] {
   const checks = [
@@ -36,7 +36,7 @@ export function validationErrors(entity: DeclaredEntity): string[] {
   return checks.flatMap((errors) => [...errors]).map((error) => `Entity "${entity.name}": ${error}`);
 }
 
-/** What is wrong with a declared name that every plain object has as a member, or nothing. */
+/** Yields an error for each name that every plain object inherits. */
 export function* inheritedNameErrors(what: string, names: readonly string[]): Generator<string> {
   for (const name of names)
     if (INHERITED_NAMES.includes(name))
@@ -53,7 +53,7 @@ function* nameErrors(entity: DeclaredEntity): Generator<string> {
   yield* inheritedNameErrors('entity', [entity.name]);
   yield* inheritedNameErrors('archive', archive);
   yield* inheritedNameErrors('index', Object.keys(entity.indexes));
-  // Attachments are among them.
+  // Includes attachments.
   yield* inheritedNameErrors('field', Object.keys(entity.schema.shape));
   for (const index of Object.keys(entity.indexes))
     if (!INDEX_NAME.test(index))
@@ -86,7 +86,7 @@ function* keyErrors(entity: DeclaredEntity): Generator<string> {
       yield `"${field}" is movable and is not in the partition key; a move changes fields of the partition key.`;
 }
 
-/** What a key, or the key of an index, cannot be made of. */
+/** Yields the errors of a key, or of the key of an index. */
 function* templateErrors({ schema }: DeclaredEntity, what: string, template: KeyTemplate): Generator<string> {
   if (template.template === '') yield `${what} is empty; it needs text or a field.`;
   const literals = [template.head, ...template.parts.map(({ after }) => after)].join('');
@@ -157,7 +157,7 @@ function* accessErrors(entity: DeclaredEntity): Generator<string> {
   }
 }
 
-/** A granted partition must belong to one entity alone, or its holder reads what is another's. */
+/** A granted partition must belong to one entity, otherwise its holder could read rows of another entity. */
 function* grantErrors(
   { partition }: DeclaredEntity,
   { through, permissions }: { readonly through: DeclaredEntity; readonly permissions: string },

@@ -5,15 +5,18 @@ import { canMeet, NUMBER_SUFFIX, stepsOf } from '../keys/key-overlap.ts';
 import type { KeyTemplate } from '../keys/key-template.ts';
 import type { RowKeys } from '../pattern.ts';
 
-/** The service reserves it: https://learn.microsoft.com/rest/api/storageservices/understanding-the-table-service-data-model */
+/**
+ * The service reserves this name:
+ * https://learn.microsoft.com/rest/api/storageservices/understanding-the-table-service-data-model
+ */
 const SERVICE_TABLE = 'tables';
-/** What the engine keeps beside a model. */
+/** The names and row types that the engine reserves in every model. */
 export interface Reserved {
   readonly tables: readonly string[];
-  /** Entities of the engine's own, in tables that are reserved with it. */
+  /** The engine's own entities, in reserved tables. */
   readonly entities: readonly Entity[];
   readonly containers: readonly string[];
-  /** What `EntityType` is in rows that are no entity of the model. */
+  /** The values of `EntityType` in rows that are not entities of the model. */
   readonly rowTypes: readonly string[];
 }
 
@@ -25,8 +28,8 @@ interface ModelParts {
 }
 
 /**
- * Everything that is wrong with the linked entities of a model, a sentence each; `defineEntity` rejects what is wrong with one
- * entity whatever patterns it uses. `createRoutes` checks the same of the routes, which are made later.
+ * Lists the errors of the linked entities of a model. `defineEntity` checks the parts of one entity that are independent of
+ * patterns; `createRoutes` checks the routes, which are created later.
  */
 export function validateModel(model: ModelParts, reserved: Reserved): string[] {
   const { entities, prefix } = model;
@@ -37,10 +40,11 @@ export function validateModel(model: ModelParts, reserved: Reserved): string[] {
     tableErrors(entities, reserved),
     ...entities.map((entity) => naming(entity, entityErrors(entity))),
     ...patternErrors(entities, reserved),
-    ...entities.map((entity) => naming(entity, lengthErrors(entity, prefix))),
     overlapErrors(entities),
   ];
-  return checks.flatMap((errors) => [...errors]);
+  const errors = checks.flatMap((found) => [...found]);
+  // The tables of an invalid period have no names.
+  return errors.length > 0 ? errors : entities.flatMap((entity) => [...naming(entity, lengthErrors(entity, prefix))]);
 }
 
 function* naming({ name }: Entity, errors: Iterable<string>): Generator<string> {
@@ -72,7 +76,7 @@ function* lengthErrors(entity: Entity, prefix: string): Generator<string> {
     yield `the name "${name}" has ${name.length} characters with the prefix "${prefix}"; a table or container name has at most ${MAX_NAME_LENGTH}.`;
 }
 
-/** Roles come in a claim of a token and in lists that are separated by commas. */
+/** Token claims and comma-separated lists contain roles. */
 const ROLE_NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,119}$/;
 
 function* roleErrors({ entities, roles, operatorRole }: ModelParts): Generator<string> {
@@ -98,7 +102,7 @@ function* nameErrors(entities: readonly Entity[], reserved: Reserved): Generator
       yield `Entity "${name}": the engine's own rows have this type; every name but ${rowTypes.join(', ')} is accepted.`;
 }
 
-/** What no entity may do, whatever patterns set its fields and keep its rows. */
+/** Yields the errors of an entity that are independent of its patterns. */
 function* entityErrors(entity: Entity): Generator<string> {
   const { keyFields, patterns, derived, archive } = entity;
   const decided = patterns.flatMap(({ name, keptFields }) =>
@@ -137,7 +141,7 @@ function* tableErrors(entities: readonly Entity[], reserved: Reserved): Generato
       if (other)
         yield `Entity "${entity.name}": its table "${table}", of an index, an archive or a pattern, is used by "${other.name}" too; such a table belongs to one entity.`;
     }
-    // A grant opens a partition of the table, whatever the row key: a client could write a row of the other entity.
+    // A grant opens a partition of the table with all row keys: a client could write a row of the other entity.
     const other = isWrittenByClients(entity) && own !== undefined && find(own);
     if (other)
       yield `Entity "${entity.name}": clients may write its table "${own}" (access.own), which "${other.name}" uses too; it needs a table of its own.`;
@@ -151,7 +155,7 @@ interface RowKind extends RowKeys {
   readonly partition: KeyTemplate;
 }
 
-/** Two kinds of rows with one key would overwrite or block each other. */
+/** Two kinds of rows with the same key would overwrite or block each other. */
 function* overlapErrors(entities: readonly Entity[]): Generator<string> {
   for (const kinds of Map.groupBy(entities.flatMap(rowKinds), ({ table }) => table).values())
     for (const [position, one] of kinds.entries())

@@ -38,7 +38,7 @@ export function judgeRow(entity: Entity, row: Row): Judged {
   return { is: 'invalid', ...judged, snapshot: { ...snapshot, values: {} }, isReachable: key !== undefined };
 }
 
-/** Returns the entity in a row, or undefined if the row is no entity. */
+/** Returns the entity in a row, or undefined if the row is not an entity. */
 export function entityIn(entity: Entity, row: Row): Live | undefined {
   const judged = judgeRow(entity, row);
   return judged.is === 'entity' ? judged.snapshot : undefined;

@@ -1,6 +1,6 @@
 import { checkMentions, hiddenFields, requireReader } from '../../access/rule.ts';
 import type { Entity } from '../../define/entity.ts';
-import { schemaWithDetails, validateTexts } from '../../define/validate/validation.ts';
+import { schemaWithChildren, validateTexts } from '../../define/validate/validation.ts';
 import type { Values } from '../../define/values.ts';
 import { readEntity } from '../../engine/read/retrieve.ts';
 import { readOneWithChildren, readRangePage } from '../../store/read.ts';
@@ -28,7 +28,7 @@ export function entityReadRoutes(entity: Entity): Route[] {
     success: {
       status: 200,
       description: 'The entity, with the included children',
-      body: schemaWithDetails(entity),
+      body: schemaWithChildren(entity),
       headers: ['ETag'],
     },
     handle: (context) => getEntity(entity, context),

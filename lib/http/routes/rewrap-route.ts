@@ -6,7 +6,7 @@ import type { OperatorRoute } from '../route.ts';
 
 const Rewrapped = z.object({ checked: z.int(), rewrapped: z.int(), failed: z.int() });
 
-/** For operators, after a rotation of the key-encryption key: to be repeated until there is no next page. */
+/** For operators, after a rotation of the key-encryption key. Repeat the request until the response links no next page. */
 export function rewrapRoute(entity: Entity): OperatorRoute {
   const path = `operations/rewrap/${entity.name}`;
   return {

@@ -79,7 +79,7 @@ describe('the clean-up of a removed index', () => {
     expect(await guardModel(world.engine, [after], undefined)).toEqual([]);
   });
 
-  test('keeps the list of another entity in the same table that could be a row of the removed index', async () => {
+  test('keeps lists of another entity whose keys match the removed index', async () => {
     const list = { list: indexEntity({ row: '{c}', holds: '{b}' }) };
     const table = 'sharing';
     const { sharing: then } = deploy(defineEntity('sharing', { ...declaration, table, indexes: list }));

@@ -64,12 +64,12 @@ describe('a key template', () => {
   });
 
   test('returns a prefix that the keys of all children begin with, for any characters in the key of the parent', () => {
-    for (const master of ['{department}_{employeeId}', 'e_{employeeId}', 'e_{employeeId}_x', '{employeeId#}', 'e'])
+    for (const parent of ['{department}_{employeeId}', 'e_{employeeId}', 'e_{employeeId}_x', '{employeeId#}', 'e'])
       fc.assert(
-        fc.property(text, text, text, (department, employeeId, detail) => {
-          const [template, more] = [compileTemplate(master), compileTemplate(`${master}_d_{detail}`)];
+        fc.property(text, text, text, (department, employeeId, child) => {
+          const [template, more] = [compileTemplate(parent), compileTemplate(`${parent}_d_{child}`)];
           const prefix = prefixOfChildren(template, buildKey(template, { department, employeeId }));
-          expect(buildKey(more, { department, employeeId, detail }).startsWith(`${prefix}d_`)).toBe(true);
+          expect(buildKey(more, { department, employeeId, child }).startsWith(`${prefix}d_`)).toBe(true);
         }),
       );
   });
