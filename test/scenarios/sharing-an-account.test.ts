@@ -29,6 +29,7 @@ import { rowUrl, tableSasSigner } from '../../lib/storage/table-sas-signer.ts';
 import { DAY_MS, HOUR_MS } from '../../lib/time.ts';
 import { deploy } from '../fixtures/deploy.ts';
 import { employees, logins, model } from '../fixtures/model.ts';
+import { countedMetrics } from '../metrics.ts';
 import { testStorage } from '../storage.ts';
 import { expectIndexesToAgree, openWorld, rowsOf, somebody, type World } from '../world.ts';
 
@@ -79,6 +80,7 @@ async function expectOthersUnchanged(
   expect(await seen()).toEqual(before);
 }
 
+const counted = countedMetrics();
 const account = openStorage({ connectionString: testStorage(import.meta.url) });
 
 test('every table, queue and container has the prefix of its app, and the declared name without one', async () => {
@@ -208,12 +210,16 @@ describe('the timers of one app', () => {
     const listed = async ({ engine }: World) => (await listPoison(engine, { limit: 100 })).items.length;
     await inEach(({ storage }) => storage.queue('transfers-poison').sendMessage('nonsense'));
     const log = { warn: () => undefined, error: () => undefined };
+    await counted('rowkey.poison.recorded');
     await expectOthersUnchanged(prefix, listed, async () => {
       const { engine } = worldOf(prefix);
       await drainPoison({ engine, entities: model.list, log }, { until: Date.now() + 60_000 });
     });
     const items = (await listPoison(worldOf(prefix).engine, { limit: 100 })).items;
     expect(items).toMatchObject([{ queue: 'transfers', text: 'nonsense' }]);
+    // Operators see the queues of the account.
+    const queue = prefix === '' ? 'transfers' : `${prefix}-transfers`;
+    expect(await counted('rowkey.poison.recorded')).toEqual([{ by: { queue }, much: 1 }]);
     await inEach(async ({ storage }) => {
       await storage.queue('transfers-poison').clearMessages();
       for (const { partitionKey, rowKey } of await rowsOf(storage, 'poison'))
