@@ -14,10 +14,10 @@ export type Handle = (
   details: { readonly caller: Caller; readonly context: InvocationContext },
 ) => HttpResponseInit | Promise<HttpResponseInit>;
 
-/** What `app.http` accepts as a handler. */
+/** A handler that `app.http` accepts. */
 export type Handler = (request: HttpRequest, context: InvocationContext) => Promise<HttpResponseInit>;
 
-/** Checks the caller as a route does, and returns what `handle` throws as a problem. */
+/** Checks the caller as a route does, and returns errors of `handle` as problems. */
 export function createHandler(
   app: () => App,
   { roles, root = rootOf('') }: HandlerOptions & { readonly root?: string },

@@ -164,7 +164,7 @@ export const FOR_OPERATORS: Partial<Record<ErrorCode, string>> = {
   'not-provisioned': 'A storage resource of the app does not exist. The operator must create it; /api/health names it.',
 };
 
-/** `root` is that of the instance whose page documents the problem. */
+/** `root` is the root of the instance whose page documents the problem. */
 export function toProblem({ code, message, details }: RowkeyError, root = rootOf('')): Problem {
   const { retryAfter: _, detail = message, ...members } = details;
   return { ...problemOf(root, code, FOR_OPERATORS[code] ?? detail), ...members };

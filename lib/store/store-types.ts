@@ -123,7 +123,7 @@ type FieldsIn<Parts extends readonly unknown[]> = {
   [At in keyof Parts]: Parts[At] extends string ? FieldsOf<`{${Parts[At]}}`> : never;
 }[number];
 
-/** What a range gives: the fields `Before` it, none of those after, and the same with each further field of the row key. */
+/** The fields of a range: the fields `Before` it, none of those after, and the same with each further field of the row key. */
 type Starts<Of extends Declared, Before, Parts extends readonly unknown[]> = Parts extends readonly [
   infer First extends string,
   ...infer Rest,
@@ -249,7 +249,7 @@ type ReadThrough<Of extends Declared, By extends Index> = ReadByValue<Of, By> &
   ([RangeStart<Of, By>] extends [never]
     ? unknown
     : {
-        /** Lists a range of the index in the order of its row keys. Throws `invalid-input` naming the fields that come first. */
+        /** Lists a range of the index in the order of its row keys. Throws `invalid-input`, which names the required leading fields. */
         range<const Field extends FieldsOfEach<ListedBy<Of, By>> = never>(
           given: RangeStart<Of, By>,
           options?: IndexRangeOptions<Bound<Of, By>, Field>,

@@ -122,7 +122,7 @@ export function listedFields(entity: Entity): string[] | undefined {
   return unlisted.length === 0 ? undefined : Object.keys(entity.columns).filter((field) => !unlisted.includes(field));
 }
 
-/** The fields to read for the selected ones. What a reference stands for may be bound to the key of its entity. */
+/** The fields to read for the selected ones. A reference may be bound to the key of its entity. */
 function addKeyOfReferences(entity: Entity, select: readonly string[] | undefined): readonly string[] | undefined {
   const references = referenceFields(entity);
   return select?.some((field) => references.includes(field)) ? [...entity.keyFields, ...select] : select;

@@ -9,16 +9,16 @@ import { entityError, RowkeyError } from '../../errors.ts';
 import { readRow } from '../../storage/rows.ts';
 import type { Engine } from '../engine.ts';
 
-/** Tells what a conflict of an entity group transaction means, from the entities as they are now. */
+/** Determines the meaning of a conflict of an entity group transaction from the current entities. */
 
 const READS_CONCURRENCY = 16;
 
-/** The entity changed since the state that the change was planned from. */
+/** The entity has changed since the change was planned. */
 export class EntityChanged extends Error {
   override readonly name = 'EntityChanged';
 }
 
-/** The same changes, from the current state. */
+/** The same changes, planned from the current state. */
 export async function readChanged(engine: Engine, entity: Entity, changes: readonly Change[]): Promise<Change[]> {
   return pMap(
     changes,
@@ -41,7 +41,10 @@ export function findOwnWrite(fresh: readonly Change[], writeId: string): Stored[
   return done;
 }
 
-/** The error of a create over a live entity, or of an update of an entity that changed. A create over a tombstone continues. */
+/**
+ * The error of a create over a live entity, or of an update of an entity that changed. Undefined for a create over a
+ * tombstone.
+ */
 export function conflictOf(entity: Entity, planned: readonly Change[], fresh: readonly Change[]): Error | undefined {
   for (const [index, { before: now }] of fresh.entries()) {
     const then = planned[index]?.before;

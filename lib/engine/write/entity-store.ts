@@ -47,7 +47,7 @@ export async function createEntity(
   const address = addressOf(entity, after);
   const isToRead = entity.patterns.some((pattern) => pattern.hasPlaceholder?.(entity));
   const found = toSnapshot(entity, isToRead ? await readEntityRow(engine, entity, address) : undefined);
-  // An insert conflicts with an entity, and the conflict tells whose it is.
+  // An insert conflicts with an entity; the conflict names its owner.
   const before: Snapshot = found.state === 'live' ? { state: 'absent' } : found;
   const change: Change = { address, before, after, incarnation };
   try {

@@ -305,7 +305,7 @@ function noteChanges({ engine, entity, changes }: Write, done: readonly Stored[]
   }
 }
 
-/** The entities as a read would return them. References are those of the change, whose values are still in memory. */
+/** The entities as a read would return them. References are resolved from the change, whose values are still in memory. */
 function results(
   entity: Entity,
   changes: readonly Change[],
