@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import { z } from 'zod';
+import { commandLine } from '../command-line.ts';
 import type { Entity } from '../define/entity.ts';
 import type { Index } from '../define/indexes.ts';
 import { CALENDAR_UNITS } from '../define/keys/calendar.ts';
@@ -106,7 +107,7 @@ function compareShapes(entity: Entity, before: Shape | undefined): ModelChange {
       if (!haveSameRows(index, there)) continue;
       delete leftOver[former];
       refuse(
-        `the index ${name} would read stale rows of the former index ${former}; clean up that index, or agree and run npm run verify -- ${entity.name} --repair`,
+        `the index ${name} would read stale rows of the former index ${former}; clean up that index, or agree and run ${commandLine('verify', `${entity.name} --repair`)}`,
       );
     }
   }
@@ -159,11 +160,12 @@ export const guardModel = inPattern(
     );
     const upkeep = changes.flatMap(({ entity, shape: { unbuilt, leftOver } }) => [
       ...unbuilt.map(
-        (index) => `The index ${index} of ${entity.name} is not built: npm run reindex -- ${entity.name} ${index}`,
+        (index) =>
+          `The index ${index} of ${entity.name} is not built: ${commandLine('reindex', `${entity.name} ${index}`)}`,
       ),
       ...Object.keys(leftOver).map(
         (index) =>
-          `The rows of the former index ${index} of ${entity.name} still exist: npm run reindex -- ${entity.name} ${index} --clean-up`,
+          `The rows of the former index ${index} of ${entity.name} still exist: ${commandLine('reindex', `${entity.name} ${index} --clean-up`)}`,
       ),
     ]);
     return [...left, ...upkeep];

@@ -1,3 +1,4 @@
+import { commandLine } from '../command-line.ts';
 import { isInBlob } from '../define/codec/reference.ts';
 import { RowkeyError } from '../errors.ts';
 import { type Action, type Address, type Row, readRow, tryAction } from '../storage/rows.ts';
@@ -58,7 +59,7 @@ export async function readList(storage: Storage, address: Address): Promise<Row 
   if (!row || !isLostList(row)) return row;
   throw new RowkeyError(
     'needs-repair',
-    `A list of the table ${address.table} is lost: npm run verify, with --repair, makes it anew.`,
+    `A list of the table ${address.table} is lost: ${commandLine('verify', '<entity> --repair')} makes it anew.`,
   );
 }
 

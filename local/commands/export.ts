@@ -11,15 +11,9 @@ import type { Entity } from '../../lib/define/entity.ts';
 import type { Values } from '../../lib/define/values.ts';
 import { pathTo, rootOf } from '../../lib/http/route.ts';
 import { run } from '../cli/command.ts';
+import { createTargetCommand, resolveTarget } from '../cli/local-target.ts';
 import { toStoredEntity } from '../cli/stored-entity.ts';
-import {
-  ask,
-  createTargetCommand,
-  readNextPage,
-  resolveTarget,
-  type Target,
-  type TargetOptions,
-} from '../cli/target.ts';
+import { ask, readNextPage, type Target, type TargetOptions } from '../cli/target.ts';
 import { deployedApp } from '../instance/deployed-app.ts';
 
 const PAGE = 200;

@@ -14,9 +14,10 @@ import { pathTo, rootOf } from '../../lib/http/route.ts';
 import { checkFile } from '../../lib/pattern-helpers/attachment.ts';
 import { run } from '../cli/command.ts';
 import { type ImportRow, readCsv } from '../cli/csv-rows.ts';
+import { createTargetCommand, resolveTarget } from '../cli/local-target.ts';
 import { readNdjson } from '../cli/ndjson-rows.ts';
 import { toStoredEntity } from '../cli/stored-entity.ts';
-import { ask, createTargetCommand, resolveTarget, type Target, type TargetOptions } from '../cli/target.ts';
+import { ask, type Target, type TargetOptions } from '../cli/target.ts';
 
 /** The most entities that the API accepts in a batch. */
 const MAX_BATCH = 100;

@@ -27,7 +27,7 @@ app.http('check-in', {
   methods: ['POST'],
   route: 'check-in/{plate}',
   authLevel: 'anonymous',
-  handler: rowkey.handler({ roles: ['hr'] }, async (request, { caller }) => {
+  handler: rowkey.handler({ roles: ['editor'] }, async (request, { caller }) => {
     const plate = request.params.plate ?? '';
     const known = await rowkey.store.vehicles.by.plate({ plate });
     if (known) return { jsonBody: known };

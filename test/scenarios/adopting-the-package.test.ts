@@ -1,7 +1,7 @@
 import { execFile } from 'node:child_process';
 import { cp, mkdir, mkdtemp, readFile, rm, symlink } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
+import { dirname, join, posix } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest';
@@ -29,6 +29,7 @@ const environment = {
 const run = promisify(execFile);
 
 let folder: string;
+let installed: string;
 let packed: string[];
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'rowkey-adopter-'));
@@ -38,7 +39,7 @@ beforeAll(async () => {
   const { stdout } = await run('npm', ['pack', library, '--json', '--pack-destination', folder]);
   const [{ filename, files }] = JSON.parse(stdout);
   packed = files.map(({ path }: { path: string }) => path);
-  const installed = join(folder, 'node_modules', 'rowkey');
+  installed = join(folder, 'node_modules', 'rowkey');
   await mkdir(installed, { recursive: true });
   await run('tar', ['xzf', join(folder, filename), '-C', installed, '--strip-components=1']);
   await rm(library, { recursive: true });
@@ -54,12 +55,62 @@ async function link(name: string): Promise<void> {
   await symlink(join(ROOT, 'node_modules', name), path, 'junction');
 }
 
+/** Runs the `bin` of the package. */
+async function rowkeyCommand(parameters: readonly string[], env: Record<string, string> = {}) {
+  const { bin } = JSON.parse(await readFile(join(installed, 'package.json'), 'utf8'));
+  const options = { cwd: folder, env: { ...environment, PATH: process.env.PATH, ...env } };
+  return run(process.execPath, [join(installed, bin.rowkey), ...parameters], options);
+}
+
 test('packs JavaScript and declarations without the examples, the app and its tools', () => {
   expect(packed).toEqual(
     expect.arrayContaining(['package.json', 'README.md', 'LICENSE', 'lib/index.js', 'lib/index.d.ts']),
   );
-  expect(packed.filter((path) => !/^lib\/.*\.(js|d\.ts)$|^(package\.json|README\.md|LICENSE)$/.test(path))).toEqual([]);
+  expect(
+    packed.filter(
+      (path) => !/^(lib|local)\/.*\.(js|d\.ts)$|^docs\/[\w-]+\.md$|^(package\.json|README\.md|LICENSE)$/.test(path),
+    ),
+  ).toEqual([]);
   expect(packed.filter((path) => path.startsWith('lib/model/'))).toEqual([]);
+});
+
+test('packs pages whose links lead to packed files', async () => {
+  const pages = packed.filter((path) => path.endsWith('.md'));
+  expect(pages.length).toBeGreaterThan(15);
+  const dead: string[] = [];
+  let links = 0;
+  for (const page of pages) {
+    const text = await readFile(join(installed, page), 'utf8');
+    for (const [, link = ''] of text.matchAll(/\]\(([^)#\s:]+)(?:#[^)\s]*)?\)/g)) {
+      links += 1;
+      if (!packed.includes(posix.join(dirname(page), link))) dead.push(`${page}: ${link}`);
+    }
+  }
+  expect(links).toBeGreaterThan(100);
+  expect(dead).toEqual([]);
+});
+
+test('requires a Node that every dependency supports', async () => {
+  const { engines, dependencies } = JSON.parse(await readFile(join(installed, 'package.json'), 'utf8'));
+  const required = Number(/^>=(\d+)\.0\.0$/.exec(engines.node)?.[1]);
+  const oldest = await Promise.all(
+    Object.keys(dependencies).map(async (name) => {
+      const manifest = JSON.parse(await readFile(join(ROOT, 'node_modules', name, 'package.json'), 'utf8'));
+      return Math.max(0, ...[...(manifest.engines?.node ?? '').matchAll(/>=(\d+)/g)].map(([, major]) => Number(major)));
+    }),
+  );
+  expect(required).toBe(Math.max(...oldest));
+});
+
+test('prints the resources of the model', async () => {
+  const { stdout } = await rowkeyCommand(['infra-model', 'app.ts']);
+  const { tables, queues } = JSON.parse(stdout);
+  expect(tables).toEqual(expect.arrayContaining(['vehicles', 'vehiclesbyplate', 'poison']));
+  expect(queues).toContain('index-changes');
+  await expect(rowkeyCommand(['infra-model', 'misspelt.json'])).rejects.toMatchObject({ code: 1 });
+  await expect(rowkeyCommand(['verify', 'vehicles', '--url', 'http://127.0.0.1:1'])).rejects.toMatchObject({
+    stderr: 'No token for http://127.0.0.1:1: set ROWKEY_TOKEN.\n',
+  });
 });
 
 test('type-checks under strict, with every declaration of the package, and rejects misspelt names', async () => {
@@ -76,6 +127,8 @@ test('serves two models in one app, and the function of the adopter under the ho
     JSON.stringify({ region: 'no', depot: 'north', places: 3 }),
   ]);
 
+  const queue = openStorage({ connectionString }).queue('transfers-poison');
+  await queue.delete();
   const provider = await startIdentityProvider({ folder });
   onTestFinished(() => provider.stop());
   const { issuer, audience, jwksUri } = provider;
@@ -96,20 +149,32 @@ test('serves two models in one app, and the function of the adopter under the ho
     const response = await fetch(`http://127.0.0.1:${port}/api/${path}`, { method, headers });
     return { status: response.status, type: response.headers.get('content-type'), body: await response.json() };
   };
-  expect(await send('check-in/AB%2012345', 'POST', 'hr')).toMatchObject({ status: 200, body: { vehicleId: '1' } });
-  const created = await send('check-in/CD%2012345', 'POST', 'hr');
+  expect(await send('check-in/AB%2012345', 'POST', 'editor')).toMatchObject({ status: 200, body: { vehicleId: '1' } });
+  const created = await send('check-in/CD%2012345', 'POST', 'editor');
   expect(created).toMatchObject({ status: 201, body: { depot: 'north', plate: 'CD 12345' } });
-  expect(await send('check-in/CD%2012345', 'POST', 'hr')).toMatchObject({ status: 200, body: created.body });
+  expect(await send('check-in/CD%2012345', 'POST', 'editor')).toMatchObject({ status: 200, body: created.body });
   const type = 'application/problem+json';
   expect(await send('check-in/x', 'POST')).toMatchObject({ status: 401, type, body: { code: 'unauthenticated' } });
-  expect(await send('check-in/x', 'POST', 'reader')).toMatchObject({ status: 403, type, body: { accepted: 'hr' } });
-  expect(await send(`check-in/${'x'.repeat(1_100)}`, 'POST', 'hr')).toMatchObject({
+  expect(await send('check-in/x', 'POST', 'reader')).toMatchObject({ status: 403, type, body: { accepted: 'editor' } });
+  expect(await send(`check-in/${'x'.repeat(1_100)}`, 'POST', 'editor')).toMatchObject({
     status: 400,
     type,
     body: { code: 'invalid-input', field: 'plate', type: '/api/problems#invalid-input' },
   });
   expect(await send('vehicles/north/1', 'GET')).toMatchObject({ status: 401 });
+  const hint = expect.stringContaining('queue transfers-poison. To create what is missing, run npx rowkey infra-model');
+  expect(await send('health', 'GET')).toMatchObject({ status: 503, body: { resources: 'missing', hint } });
+  await queue.create();
   expect(await send('health', 'GET')).toMatchObject({ status: 200 });
+
+  const url = `http://127.0.0.1:${port}`;
+  const operator = { ROWKEY_TOKEN: await token('operator') };
+  expect((await rowkeyCommand(['verify', 'vehicles', '--url', url], operator)).stdout).toMatch(
+    /^\d+ rows checked: 0 do not agree\.$/m,
+  );
+  expect((await rowkeyCommand(['reindex', 'vehicles', 'plate', '--url', url], operator)).stdout).toContain(
+    '0 of 0 missing rows added to the index plate.',
+  );
 
   expect(await send('yard/health', 'GET')).toMatchObject({ status: 200 });
   const paths = Object.keys(Object((await send('yard/openapi.json', 'GET')).body).paths);

@@ -1,0 +1,24 @@
+import type { Model } from '../../lib/define/define-model.ts';
+import { AUDIT_CONTAINER } from '../../lib/operations/audit-log.ts';
+import { resourcesOf } from '../../lib/operations/resources.ts';
+import { ARRIVALS_CONTAINER } from '../../lib/pattern-helpers/attachment.ts';
+import { prefixTable, prefixWithHyphen } from '../../lib/storage/resource-names.ts';
+
+/** Returns the text of infra/model.json for a model. The tables of periods are omitted: the app creates and deletes them. */
+export function formatInfraModel({ list, prefix }: Pick<Model, 'list' | 'prefix'>): string {
+  const { tables, queues, containers } = resourcesOf(list);
+  const hyphenated = (name: string) => prefixWithHyphen(prefix, name);
+  const infra = {
+    tables: sortUnique(tables.map((name) => prefixTable(prefix, name))),
+    queues: sortUnique(queues.map(hyphenated)),
+    containers: sortUnique(containers.map(hyphenated)),
+    auditContainer: hyphenated(AUDIT_CONTAINER),
+    uploadsContainer: hyphenated(ARRIVALS_CONTAINER),
+    functionPrefix: hyphenated(''),
+  };
+  return `${JSON.stringify(infra, null, 2)}\n`;
+}
+
+function sortUnique(names: readonly string[]): string[] {
+  return [...new Set(names)].toSorted();
+}

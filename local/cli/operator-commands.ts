@@ -1,0 +1,60 @@
+import { join } from 'node:path';
+import type { Command } from 'commander';
+import type { TargetOptions, TargetSource } from './target.ts';
+import { toRate, walkPages } from './walk-pages.ts';
+
+/** The commands that call the operations of an API page by page. */
+
+interface VerifyOptions extends TargetOptions {
+  readonly repair?: true;
+  readonly rate: number;
+}
+
+export function createVerifyCommand(source: TargetSource): Command {
+  return source
+    .create('Compares the stored rows of an entity with its indexes, copies, lists, counts and blobs.')
+    .argument('<entity>', 'the name of the entity, such as employees in the example pack')
+    .option('--repair', 'repair the differences')
+    .option('--rate <number>', 'average storage transactions per second', toRate, 200)
+    .action(verify);
+
+  async function verify(entity: string, options: VerifyOptions): Promise<void> {
+    const { repair = false, rate, data } = options;
+    const target = await source.resolve(options);
+    const path = `/api/operations/verify/${encodeURIComponent(entity)}?top=100&repair=${repair}`;
+    const bookmark = join(data, `verify-${entity}-${repair ? 'repair' : 'look'}`);
+    const { checked, found, repaired } = await walkPages(target, { path, bookmark, rate });
+    console.log(`${checked} rows checked: ${found} do not agree${repair ? `, ${repaired} of them repaired` : ''}.`);
+    if (found > repaired) process.exitCode = 1;
+  }
+}
+
+interface ReindexOptions extends TargetOptions {
+  readonly rate: number;
+  readonly cleanUp?: true;
+}
+
+export function createReindexCommand(source: TargetSource): Command {
+  return source
+    .create('Adds the rows that were stored before an index was declared to that index. Writes may continue.')
+    .argument('<entity>', 'the name of the entity, such as employees in the example pack')
+    .argument('<index>', 'the name of the index in the declaration')
+    .option('--clean-up', 'delete the rows of an index that is no longer declared')
+    .option('--rate <number>', 'average storage transactions per second', toRate, 200)
+    .action(reindex);
+
+  async function reindex(entity: string, index: string, options: ReindexOptions): Promise<void> {
+    const { cleanUp = false, data, rate } = options;
+    const target = await source.resolve(options);
+    const work = cleanUp ? 'clean-up' : 'reindex';
+    const path = `/api/operations/${work}/${encodeURIComponent(entity)}/${encodeURIComponent(index)}?top=100`;
+    const bookmark = join(data, `${work}-${entity}-${index}`);
+    const { checked, found, repaired } = await walkPages(target, { path, bookmark, rate });
+    console.log(
+      cleanUp
+        ? `${checked} rows checked: ${repaired} rows of the former index ${index} deleted, and its table if it was not shared.`
+        : `${checked} rows checked: ${repaired} of ${found} missing rows added to the index ${index}.`,
+    );
+    if (found > repaired) process.exitCode = 1;
+  }
+}
