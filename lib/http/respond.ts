@@ -1,6 +1,7 @@
 import type { HttpRequest, HttpResponseInit, InvocationContext } from '@azure/functions';
 import { requireRole, requireWholeReader } from '../access/rule.ts';
 import type { Caller } from '../access/token.ts';
+import { withArchives } from '../define/entity.ts';
 import { collectChanges } from '../engine/note-change.ts';
 import { RowkeyError } from '../errors.ts';
 import { type Cost, measureCost } from '../storage/cost.ts';
@@ -111,8 +112,10 @@ export async function callRoute(
       return parseJson(await bytes());
     },
   };
-  // The steps of a write name rows of indexes, whose keys are fields of the entity.
-  if (isExplanation && route.entity && route.method !== 'GET') requireWholeReader(route.entity, caller);
+  // The steps of a write and of a check name rows, whose keys are fields of all entities in the table.
+  if (isExplanation && route.method !== 'GET')
+    for (const entity of withArchives(context.app.entities))
+      if (entity.table === route.entity?.table) requireWholeReader(entity, caller);
   if (isExplanation) return explainRoute(() => handleAudited(route, context, spent));
   if (route.method !== 'GET') await context.app.audit.catchUp();
   return handleAudited(route, context, spent);

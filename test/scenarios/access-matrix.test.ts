@@ -171,7 +171,8 @@ function expected({ route, parts, entity }: Target, caller: Caller, explain: boo
   if (caller.roles.length === 0) return 401;
   const may = (allowed: boolean) => (allowed ? 'open' : 403);
   if (path === 'grants') return may(caller.email === OWNER && caller.roles.includes('reader'));
-  if (explain && method !== 'GET' && entity && !seesAll(entity, caller)) return 403;
+  const beside = model.list.filter(({ table }) => table === entity?.table);
+  if (explain && method !== 'GET' && beside.some((one) => !seesAll(one, caller))) return 403;
   if (parts[0] === 'operations') {
     const isScan = parts[1] === 'scan';
     return may(
