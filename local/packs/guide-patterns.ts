@@ -18,7 +18,7 @@ export const GUIDE_PATTERNS: readonly GuidePattern[] = [
   {
     name: 'Intra-partition secondary index',
     about:
-      'The entity is copied within its partition under another row key. The entity and its copy change in one entity group transaction, so readers always see both in the same version.',
+      'The entity is copied within its partition under another row key. The entity and its copy change in one entity group transaction, so readers always see both in the same version. One query reads a [range](http.md#ranges-of-an-index) of the index, in its order.',
     modules: ['lib/patterns/intra-partition-index.ts', 'lib/engine/write/plan.ts'],
     tests: ['test/lib/engine/write/plan.test.ts', 'test/scenarios/company-directory.test.ts'],
   },
@@ -36,9 +36,9 @@ export const GUIDE_PATTERNS: readonly GuidePattern[] = [
   {
     name: 'The three index-table shapes, and composite keys',
     about:
-      'An index holds full copies, references (a second lookup per read), or some fields. A composite key supports a lookup by two values. A list produces one row per element. A date is spread over buckets, so that no partition receives all writes of a day.',
+      'An index holds full copies, references (a second lookup per read), or some fields. A composite key supports a lookup by two values, or by the first and a [range](http.md#ranges-of-an-index) of the second. A list produces one row per element. A date is spread over buckets, so that no partition receives all writes of a day.',
     modules: ['lib/define/indexes.ts', 'lib/define/keys/index-entries.ts', 'lib/pattern-helpers/read-through-index.ts'],
-    tests: ['test/scenarios/index-table-shapes.test.ts'],
+    tests: ['test/scenarios/index-table-shapes.test.ts', 'test/scenarios/ranging-over-indexes.test.ts'],
   },
   {
     name: 'Sparse index',

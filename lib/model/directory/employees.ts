@@ -22,6 +22,7 @@ export const employees = defineEntity('employees', {
   key: { partition: '{department}', row: 'empid_{employeeId}' },
   indexes: {
     email: intraPartitionIndex({ row: 'email_{email}' }),
+    hireDate: intraPartitionIndex({ row: 'hired_{hireDate}_{employeeId}' }),
     emailCompanyWide: interPartitionIndex({
       table: 'employeesbyemail',
       partition: 'email_{email#}',

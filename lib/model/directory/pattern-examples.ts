@@ -10,7 +10,10 @@ const everyDay = Object.fromEntries(Array.from({ length: 366 }, (_, day) => [day
 /** Requests on the sample data for each pattern of the guide, with the storage transactions that the guide predicts. */
 export const patternExamples = {
   'Point query': [{ path: 'employees/Sales/000123', cost: '1' }],
-  'Intra-partition secondary index': [{ path: 'employees/by/email/Sales/jonesj@contoso.com', cost: '1' }],
+  'Intra-partition secondary index': [
+    { path: 'employees/by/email/Sales/jonesj@contoso.com', cost: '1' },
+    { path: 'employees/by/hireDate/Sales?from=2012-06-01&to=2014', cost: '1' },
+  ],
   'Inter-partition secondary index': [{ path: 'employees/by/emailCompanyWide/jonesj@contoso.com', cost: '1' }],
   'Sparse index': [{ path: 'employees/by/managers/Sales', cost: '1, and 1 per member' }],
   'Eventually consistent transactions': [
@@ -24,6 +27,7 @@ export const patternExamples = {
   ],
   'Index entities': [
     { path: 'employees/by/lastName/Sales/Jones', cost: '1, and 1 per member, concurrently' },
+    { path: 'employees/by/lastName/Sales?from=A&to=M&top=3', cost: '1, and 1 per member, concurrently' },
     { path: 'employees/by/lastNameCompanyWide/Jones', cost: '1, and 1 per member, concurrently' },
   ],
   Denormalization: [

@@ -27,7 +27,7 @@ export const movies = defineEntity('movies', {
     actor: interPartitionIndex({
       table: 'moviesbyactor',
       partition: '{cast[]}',
-      row: '{title}_{year:4}_{filmId}_{genre}',
+      row: '{year:4}_{title}_{filmId}_{genre}',
       copies: ['cast'],
     }),
   },

@@ -2,5 +2,6 @@
 export const patternExamples = {
   'The three index-table shapes, and composite keys': [
     { path: 'movies/by/actor/Charlie%20Chaplin', cost: '1: partial copies' },
+    { path: 'movies/by/actor/Charlie%20Chaplin?from=1930&to=1939', cost: '1' },
   ],
 };

@@ -39,8 +39,8 @@ export const customers = defineEntity('customers', {
     // Full copies with a composite key: one lookup for each read.
     cityAndLastName: interPartitionIndex({
       table: 'customersbylastname',
-      partition: '{city}_{lastName}',
-      row: '{customerId}',
+      partition: '{city}',
+      row: '{lastName}_{customerId}',
     }),
   },
   access: { read: ['reader', 'hr'], write: ['hr'] },
