@@ -10,6 +10,7 @@ const Explanation = z.object({ steps: z.array(Step), transactions: z.int() });
 export function describeRoutes(routes: readonly Route[], root = rootOf('')) {
   const paths: Record<string, Record<string, unknown>> = {};
   for (const route of routes) {
+    if (route.isUndescribed) continue;
     const path = `${root}/${route.path}`;
     paths[path] = { ...paths[path], [route.method.toLowerCase()]: describeOperation(route) };
   }

@@ -59,6 +59,8 @@ export interface Route {
   readonly roles: readonly string[] | undefined;
   /** The accepted query parameters with their descriptions; all others are rejected. */
   readonly query?: Readonly<Record<string, string>>;
+  /** True if OpenAPI does not describe the route, because it rejects every request. */
+  readonly isUndescribed?: true;
   readonly summary: string;
   readonly requestBody?: z.ZodType;
   /** The accepted media types of a body that is not JSON. */

@@ -10,7 +10,7 @@ import { auditRoute } from './routes/audit-route.ts';
 import { archiveRoutes, entityRoutes } from './routes/entity-routes.ts';
 import { grantRoute } from './routes/grant-route.ts';
 import { healthRoute } from './routes/health-route.ts';
-import { indexRoutes } from './routes/index-routes.ts';
+import { incompleteIndexRoutes, indexRoutes } from './routes/index-routes.ts';
 import { poisonRoutes } from './routes/poison-routes.ts';
 import { problemsRoute } from './routes/problems-route.ts';
 import { revocationRoutes } from './routes/revocation-routes.ts';
@@ -69,9 +69,15 @@ export function createRoutes({ list: entities, operatorRole, prefix }: Omit<Mode
     handle: async ({ root }) => ({ status: 200, body: describeRoutes([...described, openapi], root) }),
   };
   const all = [...described, openapi];
-  const errors = routeErrors(withArchives(entities), { own: [grants, ...operationRoutes, openapi], all, prefix });
+  const errorsOf = (routes: readonly Route[]) =>
+    routeErrors(withArchives(entities), { own: [grants, ...operationRoutes, openapi], all: routes, prefix });
+  const errors = errorsOf(all);
   if (errors.length > 0) throw new Error(`The model is not valid.\n${errors.join('\n')}`);
-  return all;
+  // A path that may be that of an entity is left to the entity.
+  const isFree = (route: Route) =>
+    errorsOf([...all.filter(({ entity }) => entity === route.entity), route]).length === 0;
+  const rejecting = single.flatMap(withEntity(incompleteIndexRoutes)).filter(isFree);
+  return [...all, ...rejecting];
 }
 
 function withEntity<Of extends OperatorRoute>(routesFor: (entity: Entity) => readonly Of[]) {

@@ -157,7 +157,8 @@ interface Target {
   readonly parts: readonly string[];
   readonly entity: Entity | undefined;
 }
-const TARGETS: readonly Target[] = createRoutes(model).map((route) => {
+const accepting = createRoutes(model).filter(({ isUndescribed }) => !isUndescribed);
+const TARGETS: readonly Target[] = accepting.map((route) => {
   const parts = route.path.split('/');
   const name = parts[0] === 'operations' ? parts[2] : parts[0];
   const entity = model.list.find((one) => one.name === name || one.archive?.name === name);

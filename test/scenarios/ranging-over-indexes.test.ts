@@ -123,6 +123,20 @@ describe('a range is rejected', () => {
     if (accepted) expect(body.accepted).toBe(accepted);
   });
 
+  test.each([
+    ['employees/by/hireDate?from=2020', 'department', 'department'],
+    ['employees/by/emailCompanyWide?prefix=a', 'email', 'email'],
+    ['movies/by/actor?from=1920', 'cast', 'cast'],
+    ['customers/by/cityAndLastName?from=A', 'city', 'city'],
+    ['orders/by/date', 'orderDate', 'orderDate'],
+  ])('without the partition key: %s', async (path, field, accepted) => {
+    const { status, body } = await hr('GET', `/api/${path}`);
+    expect([status, body.field, body.accepted]).toEqual([400, field, accepted]);
+    expect(body.detail).toMatch(
+      new RegExp(`^(A range over the|The) index "\\w+" of \\w+ (needs "${field}" first|has no range)`),
+    );
+  });
+
   test('with a continuation that is forged or of another range', async () => {
     const path = '/api/employees/by/hireDate/Ranges?top=2';
     const token = new URL(String(nextOf(await hr('GET', path))), product.url).searchParams.get('continuation') ?? '';

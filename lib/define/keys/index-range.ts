@@ -69,26 +69,31 @@ export function indexRange(
   return keyRange(index.row, { from: prefix, to: prefix }, given);
 }
 
-/** Throws `invalid-input` unless these are the fields of a range; the message says which fields come first. */
-export function requireRangeStart(
-  entity: Entity,
-  index: Index,
-  { name, fields }: { readonly name: string; readonly fields: readonly string[] },
-): void {
+interface Asked {
+  readonly name: string;
+  readonly fields: readonly string[];
+}
+
+/** Throws `invalid-input` unless these are the fields of a range. */
+export function requireRangeStart(entity: Entity, index: Index, asked: Asked): void {
+  const { fields } = asked;
   const starts = rangeStarts(entity, index);
   if (starts.some((start) => start.length === fields.length && start.every((field) => fields.includes(field)))) return;
-  const whole = indexFields(entity, index).join(', ');
-  const [first] = starts;
-  if (!first)
-    throw new RowkeyError('invalid-input', `The index "${name}" of ${entity.name} has no range, only single values.`, {
-      accepted: whole,
-    });
-  const missing = first.find((field) => !fields.includes(field));
+  throw incompleteError(entity, index, asked);
+}
+
+/** The error for fields that no range begins with; its message says which field comes first. */
+export function incompleteError(entity: Entity, index: Index, { name, fields }: Asked): RowkeyError {
+  const subject = `index "${name}" of ${entity.name}`;
+  const starts = rangeStarts(entity, index);
+  const [first, ...others] = starts.length > 0 ? starts : [indexFields(entity, index)];
+  const missing = first?.find((field) => !fields.includes(field));
+  const accepted = [first, ...(missing === undefined ? others : [])].map((start) => start?.join(', ')).join('; ');
+  const details = { ...(missing === undefined ? {} : { field: missing }), accepted };
+  if (starts.length === 0)
+    return new RowkeyError('invalid-input', `The ${subject} has no range, only single values.`, details);
   const reason = missing === undefined ? 'its fields in the order of its key' : `"${missing}" first`;
-  throw new RowkeyError('invalid-input', `A range over the index "${name}" of ${entity.name} needs ${reason}.`, {
-    ...(missing === undefined ? {} : { field: missing }),
-    accepted: starts.map((start) => start.join(', ') || 'no field').join('; '),
-  });
+  return new RowkeyError('invalid-input', `A range over the ${subject} needs ${reason}.`, details);
 }
 
 /** A read queries all buckets, so it needs no field that only chooses one. */

@@ -1,7 +1,14 @@
 import { rolesToReadBy } from '../../access/rule.ts';
 import type { Entity } from '../../define/entity.ts';
 import type { Index } from '../../define/indexes.ts';
-import { type IndexBounds, indexFields, isOfMany, ORDERS, rangeStarts } from '../../define/keys/index-range.ts';
+import {
+  type IndexBounds,
+  incompleteError,
+  indexFields,
+  isOfMany,
+  ORDERS,
+  rangeStarts,
+} from '../../define/keys/index-range.ts';
 import { readableSchema, validateTexts } from '../../define/validate/validation.ts';
 import { readIndexPage, readThroughIndex } from '../../store/read.ts';
 import { toEntityPath } from '../entity-key.ts';
@@ -34,6 +41,31 @@ export function indexRoutes(entity: Entity): Route[] {
         name: `${one.name}-range-${start.length}`,
       }));
     return [one, ...ranges];
+  });
+}
+
+/**
+ * Routes of paths that are too short for an index: without them, a request would reach no route, or that of an entity with
+ * such a key. The response says which field comes first.
+ */
+export function incompleteIndexRoutes(entity: Entity): Route[] {
+  return Object.entries(entity.indexes).flatMap(([name, index]) => {
+    const fields = indexFields(entity, index);
+    const shortest = Math.min(...[fields, ...rangeStarts(entity, index)].map(({ length }) => length));
+    return Array.from({ length: shortest }, (_, count): Route => {
+      const common = commonOf(entity, [name, index], fields.slice(0, count));
+      return {
+        ...common,
+        name: `${common.name}-incomplete-${count}`,
+        isUndescribed: true,
+        query: { ...RANGE_QUERY, select: SELECT, ...PAGE_QUERY },
+        summary: 'Reject a path that is too short',
+        success: { status: 400, description: 'Never sent' },
+        handle: async () => {
+          throw incompleteError(entity, index, { name, fields: fields.slice(0, count) });
+        },
+      };
+    });
   });
 }
 

@@ -150,15 +150,20 @@ describe('bounds', () => {
 });
 
 test.each([
-  ['day', ['day'], 'A range over the index "day" of things needs "place" first.', 'place; place, day'],
-  ['tagged', ['tags', 'name'], 'A range over the index "tagged" of things needs its fields in the order of its key.'],
+  ['day', ['day'], 'A range over the index "day" of things needs "place" first.', 'place'],
+  [
+    'tagged',
+    ['tags', 'name'],
+    'A range over the index "tagged" of things needs its fields in the order of its key.',
+    'tags; tags, year; tags, year, name; tags, year, name, place',
+  ],
   ['hashed', [], 'The index "hashed" of things has no range, only single values.', 'name'],
-] as const)('a range over the index %s by %j is rejected', (name, fields, message, accepted?: string) => {
+] as const)('a range over the index %s by %j is rejected', (name, fields, message, accepted) => {
   expect(() => requireRangeStart(things, things.indexes[name], { name, fields })).toThrow(
     expect.objectContaining({
       code: 'invalid-input',
       message,
-      ...(accepted ? { details: expect.objectContaining({ accepted }) } : {}),
+      details: expect.objectContaining({ accepted }),
     }),
   );
 });
