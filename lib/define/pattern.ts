@@ -5,6 +5,8 @@ import type { CarriedRows, Change, PlanDraft } from './change.ts';
 import type { Live } from './codec/snapshot.ts';
 import type { Engine } from './engine.ts';
 import type { Suspicion } from './finding.ts';
+import type { IndexShape } from './index-shape.ts';
+import type { Index } from './indexes.ts';
 import type { KeyTemplate } from './keys/key-template.ts';
 import type { RemoteIndex } from './remote-index.ts';
 import type { Values } from './values.ts';
@@ -92,6 +94,12 @@ export interface Pattern<Entity> {
   /** The pattern's rows in other partitions or tables. The engine keeps them consistent with the entity. */
   remoteIndexes?(entity: Entity): readonly RemoteIndex[];
 
+  /** The declared indexes of the pattern by name, as the model guard remembers them. */
+  indexShapes?(entity: Entity): Readonly<Record<string, IndexShape>>;
+  /** A former index without entities, so that its rows are left over; undefined for an index of another pattern. */
+  formerIndex?(shape: IndexShape): Index | undefined;
+  readonly memory?: PatternMemory<Entity>;
+
   /** Checks the pattern's rows in the partition of one entity, and its fields. */
   verify?(engine: Engine, entity: Entity, subject: VerifySubject): Promise<readonly Suspicion[]>;
   /** Checks a row of the entity's table that is not an entity. Returns undefined for a row of another pattern. */
@@ -112,6 +120,22 @@ export interface Pattern<Entity> {
 
   /** How to judge rows that clients write directly to storage, if an entity is more than one row of its fields. */
   readonly rowForm?: RowForm<Entity>;
+}
+
+/** What the model guard stores of an entity: JSON. Each pattern has members of its own in it. */
+export type Remembered = Readonly<Record<string, unknown>>;
+
+/** What a pattern compares between two deployments. Called for all entities, because an entity may have used the pattern before. */
+export interface PatternMemory<Entity> {
+  /** The pattern's members. `before` is what the previous deployment stored, `{}` for a new entity. */
+  remember(entity: Entity, before: Remembered): Remembered;
+  /** Yields a sentence for each change that makes stored data unreachable or loses it: an operator must agree to it. */
+  refuse?(entity: Entity, before: Remembered): Iterable<string>;
+  /**
+   * Tells which tables earlier declarations have left, which nothing reads or drops; undefined if they left none. The entity is
+   * undefined if it is no longer declared.
+   */
+  leftTables?(remembered: Remembered, entity: Entity | undefined): ((table: string) => boolean) | undefined;
 }
 
 /** The parts of the model with which a pattern may compare an entity. */
@@ -161,6 +185,8 @@ export interface SiblingForm {
   complete(storage: Storage, row: Row): Promise<Row | undefined>;
   /** The members of a row that lists several entities, so that a check can process them in parts. */
   members(row: Row): readonly string[];
+  /** True for a row that is stored in this form. The row does not name its entity. */
+  has(row: Row): boolean;
   /** Converts an action to one that storage can hold. */
   write(storage: Storage, address: Address, action: Action): Promise<Action>;
   /** Deletes the blob of a row that was replaced or never written. */

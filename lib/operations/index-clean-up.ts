@@ -1,18 +1,17 @@
 import pMap from 'p-map';
 import type { Entity } from '../define/entity.ts';
 import type { Finding, Suspicion } from '../define/finding.ts';
-import { type Index, indexEntity, interPartitionIndex, intraPartitionIndex } from '../define/indexes.ts';
 import { isRowOf } from '../define/keys/index-entries.ts';
 import { patternsOf } from '../define/link-entities.ts';
 import type { Engine } from '../engine/engine.ts';
 import { ANY_ROWS } from '../engine/read/page-length.ts';
+import { siblingFormOf } from '../engine/write/siblings.ts';
 import { RowkeyError } from '../errors.ts';
-import { dropList } from '../pattern-helpers/member-list.ts';
 import { patterns } from '../patterns/patterns.ts';
 import { dropTable } from '../storage/provision.ts';
 import { type Row, scanTable, tryAction } from '../storage/rows.ts';
 import { inPattern } from '../telemetry/span.ts';
-import { type IndexShape, markCleanedUp, readFormerIndex } from './model-guard.ts';
+import { markCleanedUp, readFormerIndex } from './model-guard.ts';
 import { resourcesOf } from './resources.ts';
 import { limitTransactions, PAGE_TRANSACTIONS, type VerifyPage, type VerifyPosition } from './verify.ts';
 import { checkLeftOver } from './verify-index-rows.ts';
@@ -58,13 +57,17 @@ export const cleanUpIndex = inPattern(
       limit: top,
       bound: ANY_ROWS,
     });
-    const former: Entity = { ...entity, indexes: { [name]: toEmptyIndex(shape) } };
+    const index = patterns.map(({ formerIndex }) => formerIndex?.(shape)).find((each) => each !== undefined);
+    if (!index) throw new Error(`No pattern has an index of the kind "${shape.kind}".`);
+    const former: Entity = { ...entity, indexes: { [name]: index } };
     const without: Entity = { ...former, patterns: patternsOf(former, patterns) };
+    const form = siblingFormOf(without);
+    const isShared = (row: Row) => form?.has(row) ?? false;
     // The consistency check handles rows that a declared index may own. A list row does not name its entity.
-    const mayOwn = (row: Row) => (isList(row) ? entities : [entity]);
+    const mayOwn = (row: Row) => (isShared(row) ? entities : [entity]);
     const suspicionsOf = async (row: Row) => {
       if (mayOwn(row).some((one) => isRowOfAny(one, row))) return [];
-      return isList(row) ? wholeList(engine, without, row) : checkLeftOver(engine, without, row);
+      return isShared(row) ? wholeRow(engine, without, row) : checkLeftOver(engine, without, row);
     };
     const findings: Finding[] = [];
     const isOver = limitTransactions(maxTransactions);
@@ -83,30 +86,19 @@ export const cleanUpIndex = inPattern(
   },
 );
 
-function isList({ properties }: Row): boolean {
-  return properties.EntityType === 'list';
-}
-
 function isRowOfAny(entity: Entity, row: Row): boolean {
   return Object.values(entity.indexes).some((index) => isRowOf(entity, index, row));
 }
 
 /** A list of a former index is deleted as a whole, with the blob that may have its members. */
-async function wholeList({ storage }: Engine, entity: Entity, row: Row): Promise<Suspicion[]> {
+async function wholeRow({ storage }: Engine, entity: Entity, row: Row): Promise<Suspicion[]> {
   const [of] = Object.entries(entity.indexes).find(([, index]) => isRowOf(entity, index, row)) ?? [];
   if (of === undefined) return [];
   const { table, partition, row: key, etag } = row;
   const repair = async () => {
     const isDone = await tryAction(storage, row, { kind: 'delete', row: key, etag });
-    if (isDone) await dropList(storage, row);
+    if (isDone) await siblingFormOf(entity)?.drop(storage, row);
     return isDone;
   };
   return [{ kind: 'orphaned', of, table, partition, row: key, repair }];
-}
-
-function toEmptyIndex({ kind, table = '', partition = '', row, holds = '' }: IndexShape): Index {
-  const when = () => false;
-  if (kind === 'intra-partition') return intraPartitionIndex({ row, when });
-  if (kind === 'inter-partition') return interPartitionIndex({ table, partition, row, when });
-  return table === '' ? indexEntity({ row, holds, when }) : indexEntity({ table, partition, row, holds, when });
 }

@@ -3,14 +3,17 @@ import { isDeepStrictEqual } from 'node:util';
 import { z } from 'zod';
 import { commandLine } from '../command-line.ts';
 import type { Entity } from '../define/entity.ts';
-import type { Index } from '../define/indexes.ts';
-import { CALENDAR_UNITS } from '../define/keys/calendar.ts';
+import { IndexShape } from '../define/index-shape.ts';
+import type { Remembered } from '../define/pattern.ts';
 import { withoutPrototype } from '../define/without-prototype.ts';
 import type { Engine } from '../engine/engine.ts';
 import { SYSTEM_TABLE } from '../engine/read/continuation.ts';
 import { RowkeyError } from '../errors.ts';
+import { patterns } from '../patterns/patterns.ts';
+import { listTables } from '../storage/provision.ts';
 import { type Action, type Row, readRange, readRow, tryAction } from '../storage/rows.ts';
 import { inPattern } from '../telemetry/span.ts';
+import { resourcesOf } from './resources.ts';
 
 /**
  * The guard stores the shape of every declaration in use and compares it with the current one. A change that would make stored
@@ -19,33 +22,19 @@ import { inPattern } from '../telemetry/span.ts';
 
 const PARTITION = 'model';
 
-const IndexShape = z.object({
-  kind: z.string(),
-  table: z.string().optional(),
-  partition: z.string().optional(),
-  row: z.string(),
-  holds: z.string().optional(),
-  unique: z.boolean().optional(),
-  copies: z.unknown().optional(),
-});
-export type IndexShape = z.infer<typeof IndexShape>;
-
 /** Without a prototype, because a caller chooses the key that is looked up. */
 function recordOf<Value extends z.ZodType>(value: Value) {
   return z.record(z.string(), value).transform((record) => withoutPrototype(record));
 }
 
-const Shape = z.object({
+/** Patterns add members of their own. */
+const Shape = z.looseObject({
   table: z.string(),
   partition: z.string(),
   row: z.string(),
   archive: z.string().optional(),
-  period: z.object({ per: z.enum(CALENDAR_UNITS), field: z.string(), keep: z.number() }).optional(),
-  encrypted: z.array(z.string()),
-  large: z.array(z.string()),
   // The stored type of each field and the container of each attachment. Shapes of older releases have neither.
   columns: recordOf(z.string()).prefault({}),
-  attachments: recordOf(z.string()).prefault({}),
   version: z.number(),
   indexes: recordOf(IndexShape),
   /** Declared indexes that are not yet built from the existing entities. */
@@ -55,9 +44,6 @@ const Shape = z.object({
 });
 export type Shape = z.infer<typeof Shape>;
 
-/** The form of releases that had no months or years. */
-const EarlierShape = z.looseObject({ perDay: z.object({ field: z.string(), keepDays: z.number() }).optional() });
-
 /** The rejected changes of one entity, and its new shape. */
 interface ModelChange {
   readonly refused: readonly string[];
@@ -66,31 +52,20 @@ interface ModelChange {
 
 /** Compares a declaration with its stored shape; `before` is undefined for a new entity. */
 function compareShapes(entity: Entity, before: Shape | undefined): ModelChange {
-  const now = shapeOf(entity);
+  const now = shapeOf(entity, before ?? {});
   if (!before) return { refused: [], shape: now };
   const refused: string[] = [];
   const refuse = (why: string) => refused.push(`${entity.name}: ${why}`);
   for (const part of ['table', 'partition', 'row', 'archive'] as const)
     if (before[part] !== now[part] && before[part] !== undefined)
       refuse(`the ${part} changed from ${before[part]}; stored rows would not be found`);
-  for (const why of periodChanges(before.period, now.period)) refuse(why);
-  for (const part of ['encrypted', 'large'] as const) {
-    const other = [...before[part], ...now[part]].find(
-      (field) => before[part].includes(field) !== now[part].includes(field),
-    );
-    // A field that becomes large stays readable.
-    if (other !== undefined && !(part === 'large' && now.large.includes(other)))
-      refuse(`the field ${other} was ${before[part].includes(other) ? '' : 'not '}declared ${part}`);
-  }
+  for (const { memory } of patterns) for (const why of memory?.refuse?.(entity, before) ?? []) refuse(why);
   for (const [field, type] of Object.entries(before.columns)) {
     const other = now.columns[field];
     // A new version has an upgrade function for stored values.
     if (other !== undefined && other !== type && now.version <= before.version)
       refuse(`the type of the field ${field} changed from ${type} to ${other} without a new version`);
   }
-  for (const [field, container] of Object.entries(before.attachments))
-    if (now.attachments[field] !== container)
-      refuse(`the container of the attachment ${field} changed from ${container}; stored files would not be found`);
   if (now.version < before.version) refuse(`the version decreased from ${before.version} to ${now.version}`);
   const unbuilt = new Set(before.unbuilt.filter((name) => name in now.indexes));
   const leftOver = withoutPrototype(before.leftOver);
@@ -112,18 +87,6 @@ function compareShapes(entity: Entity, before: Shape | undefined): ModelChange {
     }
   }
   return { refused, shape: { ...now, unbuilt: [...unbuilt], leftOver } };
-}
-
-function* periodChanges(before: Shape['period'], now: Shape['period']): Generator<string> {
-  const isChosenAsBefore = before?.per === now?.per && before?.field === now?.field;
-  if (!isChosenAsBefore)
-    yield `the tables changed from ${tablesFor(before)} to ${tablesFor(now)}; stored rows would not be found or dropped`;
-  else if (before && now && now.keep < before.keep)
-    yield `retention would shrink from ${before.keep} to ${now.keep} ${now.per}s and drop ${before.keep - now.keep} tables`;
-}
-
-function tablesFor(period: Shape['period']): string {
-  return period ? `one for each ${period.per} of "${period.field}"` : 'one table';
 }
 
 /**
@@ -153,11 +116,21 @@ export const guardModel = inPattern(
       // Another process of the same deployment may have stored the shape already.
       await tryAction(engine.storage, { table: SYSTEM_TABLE, partition: PARTITION }, action);
     }
-    const gone = [...before].filter(([name]) => !entities.some((entity) => entity.name === name));
-    const left = gone.map(
-      ([name, { shape }]) =>
-        `The entity ${name} is no longer declared, but its rows in ${tablesOf(shape).join(', ')} still exist. To end this message, delete the row ${name} of the partition ${PARTITION} from the table ${SYSTEM_TABLE}.`,
+    const stored = changes.map(({ entity, shape }) => ({ name: entity.name, entity, shape }));
+    const gone = [...before].flatMap(([name, { shape }]) =>
+      entities.some((entity) => entity.name === name) ? [] : [{ name, entity: undefined, shape }],
     );
+    const leftTables = await findLeftTables(engine, entities, [...stored, ...gone]);
+    const left = gone.map(({ name, shape }) => {
+      const tables = [...new Set([...tablesOf(shape), ...(leftTables.get(name) ?? [])])];
+      return `The entity ${name} is no longer declared, but its rows in ${tables.join(', ')} still exist. To end this message, delete the row ${name} of the partition ${PARTITION} from the table ${SYSTEM_TABLE}.`;
+    });
+    const unused = stored.flatMap(({ name }) => {
+      const tables = leftTables.get(name) ?? [];
+      return tables.length === 0
+        ? []
+        : `An earlier declaration of ${name} left tables that nothing reads or drops: ${tables.join(', ')}. Delete each: az storage table delete --name ${tables[0]}`;
+    });
     const upkeep = changes.flatMap(({ entity, shape: { unbuilt, leftOver } }) => [
       ...unbuilt.map(
         (index) =>
@@ -168,9 +141,42 @@ export const guardModel = inPattern(
           `The rows of the former index ${index} of ${entity.name} still exist: ${commandLine('reindex', `${entity.name} ${index} --clean-up`)}`,
       ),
     ]);
-    return [...left, ...upkeep];
+    return [...left, ...unused, ...upkeep];
   },
 );
+
+interface Stored {
+  readonly name: string;
+  readonly entity: Entity | undefined;
+  readonly shape: Shape;
+}
+
+/** The existing tables that earlier declarations left, by the name of their entity. */
+async function findLeftTables(
+  { storage }: Engine,
+  entities: readonly Entity[],
+  stored: readonly Stored[],
+): Promise<ReadonlyMap<string, readonly string[]>> {
+  const found = stored.flatMap(({ name, entity, shape }) =>
+    patterns.flatMap(({ memory }) => {
+      const isLeft = memory?.leftTables?.(shape, entity);
+      return isLeft ? [{ name, table: shape.table, isLeft }] : [];
+    }),
+  );
+  if (found.length === 0) return new Map();
+  const { tables: inUse } = resourcesOf(entities);
+  const free = (await listTables(storage, '')).filter((table) => !inUse.includes(table));
+  // A name that begins with the longer table name of another entity belongs to that entity.
+  const isOfOther = (table: string, own: string) =>
+    entities.some((other) => other.table.length > own.length && table.startsWith(other.table));
+  const byName = Map.groupBy(found, ({ name }) => name);
+  return new Map(
+    [...byName].map(([name, all]) => [
+      name,
+      free.filter((table) => all.some((one) => one.isLeft(table) && !isOfOther(table, one.table))),
+    ]),
+  );
+}
 
 function tablesOf({ table, archive, indexes }: Shape): string[] {
   const tables = [table, archive, ...Object.values(indexes).map((index) => index.table)];
@@ -221,41 +227,27 @@ async function changeShape({ storage }: Engine, entity: Entity, change: (shape: 
 }
 
 function toShape({ properties }: Row): Shape {
-  const { perDay, ...shape } = EarlierShape.parse(JSON.parse(String(properties.Shape)));
-  const period = perDay && { per: 'day', field: perDay.field, keep: perDay.keepDays };
-  return Shape.parse(period ? { ...shape, period } : shape);
+  return Shape.parse(JSON.parse(String(properties.Shape)));
 }
 
-function shapeOf(entity: Entity): Shape {
-  const { table, partition, row, archive, period, encrypted, large, columns, attachments, version, indexes } = entity;
-  return Shape.parse(
-    JSON.parse(
-      JSON.stringify({
-        table,
-        partition: partition.template,
-        row: row.template,
-        archive: archive?.table,
-        period,
-        encrypted,
-        large,
-        columns,
-        attachments: Object.fromEntries(
-          Object.entries(attachments).map(([field, { container }]) => [field, container]),
-        ),
-        version,
-        indexes: Object.fromEntries(Object.entries(indexes).map(([name, index]) => [name, indexShape(index)])),
-        unbuilt: [],
-        leftOver: {},
-      }),
-    ),
-  );
-}
-
-function indexShape(index: Index): IndexShape {
-  const { kind, remote, row } = index;
-  const shape = { kind, table: remote?.table, partition: remote?.partition.template, row: row.template };
-  if (kind === 'index-entity') return { ...shape, holds: index.holds.template };
-  return { ...shape, copies: index.copies, ...(kind === 'inter-partition' ? { unique: index.unique } : {}) };
+function shapeOf(entity: Entity, before: Remembered): Shape {
+  const { table, partition, row, archive, columns, version } = entity;
+  const indexes = Object.assign({}, ...patterns.map(({ indexShapes }) => indexShapes?.(entity)));
+  const memories = patterns.map(({ memory }) => memory?.remember(entity, before));
+  const shape = {
+    ...Object.assign({}, ...memories),
+    table,
+    partition: partition.template,
+    row: row.template,
+    archive: archive?.table,
+    columns,
+    version,
+    indexes,
+    unbuilt: [],
+    leftOver: {},
+  };
+  // As storage returns it: a property without a value is none.
+  return Shape.parse(JSON.parse(JSON.stringify(shape)));
 }
 
 /** A hash of the rejected changes, so that agreement to one change does not cover another. */

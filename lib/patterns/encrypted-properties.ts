@@ -1,5 +1,6 @@
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
+import { z } from 'zod';
 import { MAX_STRING_LENGTH } from '../define/codec/entity-codec.ts';
 import { isSealed, ReferenceBroken, type Sealed } from '../define/codec/reference.ts';
 import type { Engine } from '../define/engine.ts';
@@ -33,6 +34,15 @@ export const encryptedProperties: Pattern<Entity> = {
     }
   },
   references: ({ encrypted }) => encrypted,
+  memory: {
+    remember: ({ encrypted }) => ({ encrypted }),
+    *refuse({ encrypted: now }, before) {
+      const { encrypted } = Memory.parse(before);
+      for (const field of new Set([...encrypted, ...now]))
+        if (encrypted.includes(field) !== now.includes(field))
+          yield `the field ${field} was ${encrypted.includes(field) ? '' : 'not '}declared encrypted`;
+    },
+  },
 
   columns: {
     names: ({ encrypted }, field) => (encrypted.includes(field) ? [field] : undefined),
@@ -76,6 +86,8 @@ export const encryptedProperties: Pattern<Entity> = {
         });
   },
 };
+
+const Memory = z.object({ encrypted: z.array(z.string()).default([]) });
 
 /** True if all of these fields are encrypted and decrypt to these texts. */
 async function decryptsTo(

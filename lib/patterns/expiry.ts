@@ -36,6 +36,12 @@ export const expiry: Pattern<Entity> = {
     return { ...after, [declared.clock]: periodOf('day', now) };
   },
 
+  memory: {
+    remember: (entity, { expiryTable }) => ({ expiryTable: entity.expiry ? tableOf(entity) : expiryTable }),
+    leftTables: ({ expiryTable }, entity) =>
+      expiryTable === undefined || entity?.expiry ? undefined : (table) => table === expiryTable,
+  },
+
   remoteIndexes: (entity) => (entity.expiry ? [toRemoteIndex(entity, entity.expiry.clock)] : []),
 
   timer: {
@@ -57,10 +63,14 @@ const MAX_DAYS = 36_500;
 const BUCKETS = 16;
 const PAGE_ROWS = 100;
 
+function tableOf({ table }: Entity): string {
+  return `${table}${INDEX}`;
+}
+
 function toRemoteIndex(entity: Entity, clock: string): RemoteIndex {
   return {
     name: INDEX,
-    table: `${entity.table}${INDEX}`,
+    table: tableOf(entity),
     partition: compileTemplate(`{${clock}}_{${entity.keyFields.at(-1)}%${BUCKETS}}`),
     row: compileTemplate(`${entity.partition.template}_${entity.row.template}`),
     isContested: false,
@@ -92,10 +102,10 @@ export const expireEntities = inPattern(
   'expiry',
   async (engine: Engine, entity: Entity, { until }: { readonly until: number }): Promise<Expired> => {
     if (!entity.expiry) return { deleted: 0, failed: 0 };
-    const { days, clock } = entity.expiry;
+    const { days } = entity.expiry;
     // A change late on a day leaves `days` whole days.
     const firstKept = addPeriods('day', periodOf('day', engine.now()), -days);
-    const { table } = toRemoteIndex(entity, clock);
+    const table = tableOf(entity);
     let deleted = 0;
     let failed = 0;
     let after: { partition: string; row: string } | undefined;

@@ -1,3 +1,4 @@
+import { z } from 'zod';
 import type { Engine } from '../define/engine.ts';
 import type { Entity } from '../define/entity.ts';
 import {
@@ -11,7 +12,7 @@ import {
   tableOfPeriod,
 } from '../define/keys/calendar.ts';
 import { tablesOf } from '../define/keys/index-entries.ts';
-import type { Pattern, WholeModel } from '../define/pattern.ts';
+import type { Pattern, Remembered, WholeModel } from '../define/pattern.ts';
 import { fieldSchemas, isInstant } from '../define/validate/field-schema.ts';
 import type { Values } from '../define/values.ts';
 import { unlessBeingDeleted } from '../engine/period-tables.ts';
@@ -27,6 +28,21 @@ export const highVolumeDelete: Pattern<Entity> = {
   name: 'high volume delete',
   isUsed: ({ period }) => period !== undefined,
   validate: validationErrors,
+  memory: {
+    remember(entity, before) {
+      const { units } = parseMemory(before);
+      const per = entity.period?.per;
+      return { period: entity.period, formerUnits: [...units].filter((unit) => unit !== per) };
+    },
+    refuse: ({ period }, before) => periodChanges(parseMemory(before).period, period),
+    leftTables(remembered, entity) {
+      const { units, table } = parseMemory(remembered);
+      if (entity?.period) units.delete(entity.period.per);
+      return units.size === 0
+        ? undefined
+        : (name) => [...units].some((unit) => periodOfTable(unit, table, name) !== undefined);
+    },
+  },
   check: checkPeriod,
   tables: (entity, now) => (now === undefined ? [] : tablesToCome(entity, now)),
 
@@ -41,6 +57,34 @@ export const highVolumeDelete: Pattern<Entity> = {
     },
   },
 };
+
+const Unit = z.enum(CALENDAR_UNITS);
+const Memory = z.object({
+  table: z.string().default(''),
+  period: z.object({ per: Unit, field: z.string(), keep: z.number() }).optional(),
+  formerUnits: z.array(Unit).default([]),
+  /** As releases without months and years stored it. */
+  perDay: z.object({ field: z.string(), keepDays: z.number() }).optional(),
+});
+
+/** Parses what earlier deployments stored, with the units of all periods that they had. */
+function parseMemory(remembered: Remembered) {
+  const { perDay, formerUnits, ...memory } = Memory.parse(remembered);
+  const period = perDay ? { per: 'day' as const, field: perDay.field, keep: perDay.keepDays } : memory.period;
+  return { table: memory.table, period, units: new Set([...formerUnits, ...(period ? [period.per] : [])]) };
+}
+
+function* periodChanges(before: Entity['period'], now: Entity['period']): Generator<string> {
+  const isChosenAsBefore = before?.per === now?.per && before?.field === now?.field;
+  if (!isChosenAsBefore)
+    yield `the tables changed from ${describeTables(before)} to ${describeTables(now)}; stored rows would not be found or dropped`;
+  else if (before && now && now.keep < before.keep)
+    yield `retention would shrink from ${before.keep} to ${now.keep} ${now.per}s and drop ${before.keep - now.keep} tables`;
+}
+
+function describeTables(period: Entity['period']): string {
+  return period ? `one for each ${period.per} of "${period.field}"` : 'one table';
+}
 
 /** A hundred years. */
 const MAX_KEEP = { day: 36_500, month: 1_200, year: 100 };

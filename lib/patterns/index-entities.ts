@@ -4,15 +4,17 @@ import { liveValues } from '../define/codec/snapshot.ts';
 import type { Engine } from '../define/engine.ts';
 import type { Entity } from '../define/entity.ts';
 import type { Suspicion } from '../define/finding.ts';
-import type { IndexEntity } from '../define/indexes.ts';
+import { type IndexEntity, indexEntity } from '../define/indexes.ts';
 import {
   addressIfAny,
   indexEntriesOf,
   indexesOfKind,
+  indexShape,
   isIndexed,
   isRowOf,
   isSameEntry,
   selectIndexed,
+  shapesOf,
 } from '../define/keys/index-entries.ts';
 import { buildKey, parseKey } from '../define/keys/key-template.ts';
 import type { Pattern } from '../define/pattern.ts';
@@ -63,7 +65,8 @@ export const indexEntities: Pattern<Entity> = {
     read: readList,
     readAny: readAnyList,
     complete: async (storage, row) => (isLongList(row) ? readAnyList(storage, row) : row),
-    members: (row) => (row.properties.EntityType === LIST ? membersOf(row) : []),
+    has: (row) => isList(row),
+    members: (row) => (isList(row) ? membersOf(row) : []),
     write: toStoredList,
     drop: dropList,
   },
@@ -95,6 +98,16 @@ export const indexEntities: Pattern<Entity> = {
   remoteIndexes: (entity) =>
     indexesOf(entity).flatMap(([name, index]) => (index.remote ? [toRemoteIndex(name, index, index.remote)] : [])),
 
+  indexShapes: (entity) =>
+    shapesOf(indexesOf(entity), (index) => ({ ...indexShape(index), holds: index.holds.template })),
+  formerIndex({ kind, table, partition = '', row, holds = '' }) {
+    if (kind !== 'index-entity') return undefined;
+    const when = () => false;
+    return table === undefined
+      ? indexEntity({ row, holds, when })
+      : indexEntity({ table, partition, row, holds, when });
+  },
+
   async verify(engine, entity, { address, snapshot, only }) {
     const suspicions: Suspicion[] = [];
     for (const [of, index] of indexesOf(entity)) {
@@ -116,7 +129,7 @@ export const indexEntities: Pattern<Entity> = {
   },
 
   async verifyRow(engine, entity, row, members) {
-    if (row.properties.EntityType !== LIST) return undefined;
+    if (!isList(row)) return undefined;
     const lists = indexesOf(entity).flatMap(([name, index]) => (isRowOf(entity, index, row) ? [{ name, index }] : []));
     const { table, partition, row: key } = row;
     const [first] = lists;
@@ -137,6 +150,7 @@ export const indexEntities: Pattern<Entity> = {
 
 const MEMBERS_CONCURRENCY = 16;
 
+const isList = ({ properties }: Row) => properties.EntityType === LIST;
 const indexesOf = (entity: Entity) => indexesOfKind(entity, 'index-entity');
 
 function toRemoteIndex(name: string, index: IndexEntity, remote: NonNullable<IndexEntity['remote']>): RemoteIndex {

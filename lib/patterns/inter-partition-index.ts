@@ -1,6 +1,13 @@
 import type { Entity } from '../define/entity.ts';
-import type { InterPartitionIndex } from '../define/indexes.ts';
-import { copyProperties, indexesOfKind, indexKeyFields, selectIndexed } from '../define/keys/index-entries.ts';
+import { type InterPartitionIndex, interPartitionIndex } from '../define/indexes.ts';
+import {
+  copyProperties,
+  indexesOfKind,
+  indexKeyFields,
+  indexShape,
+  selectIndexed,
+  shapesOf,
+} from '../define/keys/index-entries.ts';
 import type { Pattern } from '../define/pattern.ts';
 import type { RemoteIndex } from '../define/remote-index.ts';
 
@@ -24,6 +31,11 @@ export const interPartitionIndexes: Pattern<Entity> = {
         yield `the index "${name}" is unique and has "${hashed}" only as a hash, so two values could be taken for one; the field must be in its key as it is, too.`;
     }
   },
+
+  indexShapes: (entity) =>
+    shapesOf(indexesOf(entity), (index) => ({ ...indexShape(index), copies: index.copies, unique: index.unique })),
+  formerIndex: ({ kind, table = '', partition = '', row }) =>
+    kind === 'inter-partition' ? interPartitionIndex({ table, partition, row, when: () => false }) : undefined,
 
   remoteIndexes: (entity) => indexesOf(entity).map(([name, index]) => toRemoteIndex(entity, name, index)),
 };

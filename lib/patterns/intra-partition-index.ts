@@ -2,8 +2,16 @@ import type { PlannedAction } from '../define/change.ts';
 import { liveValues } from '../define/codec/snapshot.ts';
 import type { Entity } from '../define/entity.ts';
 import type { Suspicion } from '../define/finding.ts';
-import type { IntraPartitionIndex } from '../define/indexes.ts';
-import { copyProperties, indexesOfKind, isCopy, isIndexed, isRowOf } from '../define/keys/index-entries.ts';
+import { type IntraPartitionIndex, intraPartitionIndex } from '../define/indexes.ts';
+import {
+  copyProperties,
+  indexesOfKind,
+  indexShape,
+  isCopy,
+  isIndexed,
+  isRowOf,
+  shapesOf,
+} from '../define/keys/index-entries.ts';
 import { buildKey } from '../define/keys/key-template.ts';
 import type { Pattern } from '../define/pattern.ts';
 import { eachErrors } from '../define/validate/index-errors.ts';
@@ -26,6 +34,10 @@ export const intraPartitionIndexes: Pattern<Entity> = {
     for (const [name, index] of indexesOf(entity)) yield* eachErrors(name, index);
   },
   rowKeys: (entity) => indexesOf(entity).map(([name, { row }]) => ({ what: `the rows of its index "${name}"`, row })),
+
+  indexShapes: (entity) => shapesOf(indexesOf(entity), (index) => ({ ...indexShape(index), copies: index.copies })),
+  formerIndex: ({ kind, row }) =>
+    kind === 'intra-partition' ? intraPartitionIndex({ row, when: () => false }) : undefined,
 
   plan(entity, changes, { actions }) {
     for (const { before, after } of changes)

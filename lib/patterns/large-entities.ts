@@ -1,4 +1,5 @@
 import { supportedMimeTypes } from 'file-type';
+import { z } from 'zod';
 import { MAX_STRING_LENGTH, parseJson, tooLong } from '../define/codec/entity-codec.ts';
 import { Attachment, BLOB_PREFIX, isInBlob } from '../define/codec/reference.ts';
 import { splitText } from '../define/codec/split-text.ts';
@@ -36,6 +37,21 @@ export const largeEntities: Pattern<Entity> = {
   keptFields: ({ attachments }) => Object.keys(attachments),
   references: ({ large }) => large,
   unlistedFields: ({ large }) => large,
+  memory: {
+    remember: ({ large, attachments }) => ({
+      large,
+      attachments: Object.fromEntries(Object.entries(attachments).map(([field, { container }]) => [field, container])),
+    }),
+    *refuse(entity, before) {
+      const { large, attachments } = Memory.parse(before);
+      // A field that becomes large stays readable.
+      for (const field of large.filter((each) => !entity.large.includes(each)))
+        yield `the field ${field} was declared large`;
+      for (const [field, container] of Object.entries(attachments))
+        if (!Object.hasOwn(entity.attachments, field) || entity.attachments[field]?.container !== container)
+          yield `the container of the attachment ${field} changed from ${container}; stored files would not be found`;
+    },
+  },
 
   columns: {
     names: (entity, field) =>
@@ -81,6 +97,12 @@ export const largeEntities: Pattern<Entity> = {
   containers: ({ attachments }) => Object.values(attachments).map(({ container }) => container),
   copy: ({ storage }, entity, values, to) => copyAttachments(storage, entity, values, to),
 };
+
+/** Earlier releases stored no containers. */
+const Memory = z.object({
+  large: z.array(z.string()).default([]),
+  attachments: z.record(z.string(), z.string()).default({}),
+});
 
 /** https://learn.microsoft.com/rest/api/storageservices/naming-and-referencing-containers--blobs--and-metadata */
 const CONTAINER_NAME = /^(?=.{3,63}$)[a-z0-9]+(-[a-z0-9]+)*$/;

@@ -2,6 +2,7 @@ import { RowkeyError } from '../../errors.ts';
 import type { Address, Row } from '../../storage/rows.ts';
 import { fieldsToProperties } from '../codec/entity-codec.ts';
 import type { DeclaredEntity, Entity } from '../entity.ts';
+import type { IndexShape } from '../index-shape.ts';
 import type { Copies, Index, InterPartitionIndex } from '../indexes.ts';
 import type { IndexEntry, RemoteIndex } from '../remote-index.ts';
 import { pick, type Values } from '../values.ts';
@@ -124,6 +125,19 @@ export function indexesOfKind<Kind extends Index['kind']>({ indexes }: Pick<Decl
   return Object.entries(indexes).filter(
     (each): each is [string, Extract<Index, { readonly kind: Kind }>] => each[1].kind === kind,
   );
+}
+
+/** The shapes of indexes, by name. */
+export function shapesOf<Of extends Index>(
+  indexes: readonly (readonly [string, Of])[],
+  toShape: (index: Of) => IndexShape,
+): Readonly<Record<string, IndexShape>> {
+  return Object.fromEntries(indexes.map(([name, index]) => [name, toShape(index)]));
+}
+
+/** The members of a shape that all indexes have. */
+export function indexShape({ kind, remote, row }: Index): IndexShape {
+  return { kind, table: remote?.table, partition: remote?.partition.template, row: row.template };
 }
 
 /** The fields in the keys of an index. */

@@ -177,6 +177,43 @@ describe('guardModel', () => {
     expect(kept).toMatchObject({ columns, attachments: { photo: 'photos' } });
   });
 
+  describe('names the tables that an earlier declaration left, until they are deleted:', () => {
+    const left = (names: string) =>
+      expect.stringContaining(
+        `left tables that nothing reads or drops: ${names}. Delete each: az storage table delete`,
+      );
+    const create = (...tables: string[]) => provision(storage, { tables, queues: [], containers: [] });
+
+    test('the index table of expiry', async () => {
+      const expiring = { ...first, expiry: { days: 3, clock: 'at' } };
+      await create('thingsexpiry');
+      expect(await guard(expiring)).toEqual([]);
+      expect(await guard(first)).toEqual([left('thingsexpiry')]);
+      expect(await guard(expiring)).toEqual([]);
+      expect(await guard(first)).toEqual([left('thingsexpiry')]);
+      const gone = expect.stringMatching(/things is no longer declared, .* thingsexpiry still exist/);
+      expect(await guardModel(engine, [], undefined)).toEqual([gone]);
+      await dropTable(storage, 'thingsexpiry');
+      expect(await guard(first)).toEqual([]);
+    });
+
+    test('the tables of another calendar unit, and no table of another entity', async () => {
+      const agree = async (entity: Entity) => {
+        const refused = await guard(entity).catch((error: Error) => error.message);
+        return guard(entity, /AGREED_MODEL_CHANGES to (\w+)/.exec(String(refused))?.[1]);
+      };
+      await create('days20261120', 'days20261121', 'days202611', 'days2026', 'days20269999', 'daysother20261120');
+      await guard(kept(60));
+      expect(await agree(kept(60, 'month'))).toEqual([left('days20261120, days20261121')]);
+      expect(await agree(kept(60, 'year'))).toEqual([left('days202611, days20261120, days20261121')]);
+      expect(await agree(kept(60))).toEqual([left('days2026, days202611')]);
+      const other = { ...first, name: 'other', table: 'days2026' };
+      expect(await guardModel(engine, [kept(60), other], undefined)).toEqual([]);
+      for (const table of ['days202611', 'days2026']) await dropTable(storage, table);
+      expect(await guardModel(engine, [kept(60), other], undefined)).toEqual([]);
+    });
+  });
+
   test('reports the tables of an entity that is no longer declared', async () => {
     const remote = { ...first, indexes: { b: interPartitionIndex(email) } };
     await guard(remote);
