@@ -95,6 +95,13 @@ const SAMPLES: Readonly<Record<string, (n: number) => Values>> = {
     jobTitle: `zjob${n}`,
     hireDate: '2001-02-03',
   }),
+  reservations: (n) => ({
+    kind: 'room',
+    office: `Zoffice${n}`,
+    reservationId: `ZR${n}`,
+    seats: 12,
+    purpose: `zpurpose${n}`,
+  }),
   customers: (n) => ({
     city: `Zcity${n}`,
     customerId: `ZC${n}`,

@@ -38,6 +38,17 @@ export function writableSchema(entity: Entity, without: readonly string[] = []):
   return entity.schema.omit(maskOf(left));
 }
 
+/** The same for a whole entity, which for an entity of several kinds depends on its kind. */
+export function creatableSchema(entity: Entity, without: readonly string[] = []): z.ZodType {
+  if (!(entity.union instanceof z.ZodDiscriminatedUnion)) return writableSchema(entity, without);
+  const left = [...decidedFields(entity), ...without];
+  const [first, ...others] = entity.union.options.map((kind) => {
+    if (!(kind instanceof z.ZodObject)) throw new Error(`A kind of ${entity.name} is not an object.`);
+    return kind.omit(maskOf(left.filter((field) => field in kind.shape)));
+  });
+  return first ? z.discriminatedUnion('kind', [first, ...others]) : entity.schema;
+}
+
 /** Fields in the form that zod's `pick` and `omit` expect. */
 export function maskOf(fields: readonly string[]): Record<string, true> {
   return Object.fromEntries(fields.map((field) => [field, true]));
@@ -50,7 +61,7 @@ export function maskOf(fields: readonly string[]): Record<string, true> {
 export function validate(entity: Entity, input: unknown, held: Values = {}): Values {
   const written = parse(writableSchema(entity, Object.keys(held)), input);
   // Only the schema of the union knows the fields and defaults of each kind.
-  const whole = entity.union ? (parse(entity.union, input) as Values) : written;
+  const whole = entity.union ? (parse(creatableSchema(entity, Object.keys(held)), input) as Values) : written;
   const values: Values = { ...whole, ...held };
   for (const [field, value] of Object.entries(values))
     if (!(field in held)) checkText(field, value, entity.keyFields.includes(field));
@@ -63,13 +74,13 @@ const LOST_IN_PATHS = /^\.{1,2}$|%2f/i;
 
 function checkText(field: string, value: unknown, isKey: boolean): void {
   const refuse = (accepted: string) => {
-    throw new RowkeyError('invalid-input', `The field ${field} cannot be kept as it is.`, { field, accepted });
+    throw new RowkeyError('invalid-input', `"${field}" must be ${accepted}.`, { field, accepted });
   };
   // JSON can contain half of a surrogate pair; UTF-8 cannot.
   const text = typeof value === 'object' ? JSON.stringify(value) : value;
   if (typeof text !== 'string') return;
   if (!text.isWellFormed() || (typeof value === 'object' && /\\ud[89a-f]/i.test(text))) refuse('well-formed Unicode');
-  if (isKey && LOST_IN_PATHS.test(text)) refuse('a text that a path can hold: not a dot or two, and without %2F');
+  if (isKey && LOST_IN_PATHS.test(text)) refuse('a text that a path can contain: not . or .., and without %2F');
 }
 
 /** Validates fields that arrive as texts, in a path or a query. Throws `invalid-input`, which names the field. */
@@ -87,13 +98,10 @@ export function validateTexts(
 export function parse<Schema extends z.ZodType>(schema: Schema, input: unknown): z.output<Schema> {
   const parsed = schema.safeParse(input);
   if (parsed.success) return parsed.data;
-  const all = parsed.error.issues.flatMap(({ path, message, ...issue }) =>
+  const all = parsed.error.issues.flatMap((issue) =>
     issue.code === 'unrecognized_keys'
-      ? issue.keys.map((field) => ({
-          field: [...path, field].join('.'),
-          message: 'the field does not exist, or cannot be written',
-        }))
-      : [{ field: path.join('.'), message: messageOf(issue, valueAt(input, path), message) }],
+      ? issue.keys.map((field) => ({ field: [...issue.path, field].join('.'), message: NO_SUCH_FIELD }))
+      : [{ field: issue.path.join('.'), message: messageOf(issue, valueAt(input, issue.path)) }],
   );
   // The caller controls the number of errors and the length of unknown field names.
   const errors = all.slice(0, MAX_ERRORS).map(({ field, message }) => {
@@ -101,18 +109,60 @@ export function parse<Schema extends z.ZodType>(schema: Schema, input: unknown):
   });
   const [first] = errors;
   const field = first?.field ? { field: first.field } : {};
-  const subject = first?.field ? `The field ${first.field}` : 'The body';
+  const subject = first?.field ? `"${first.field}"` : 'The body';
   const more = all.length > MAX_ERRORS ? ` The first ${MAX_ERRORS} of ${all.length} errors are listed.` : '';
-  const message = `${subject} is not valid: ${first?.message}.${more}`;
+  const message = `${subject} ${first?.message}.${more}`;
   throw new RowkeyError('invalid-input', message, { ...field, errors });
 }
 
-/** Zod's messages say that undefined was received for a missing field, and do not show the format of a date. */
-function messageOf(issue: { readonly code: string }, value: unknown, message: string): string {
-  if (issue.code === 'invalid_type' && value === undefined) return 'a value is required';
-  if (message === 'Invalid ISO date') return 'must be a date of the calendar such as 2026-11-20';
-  if (message === 'Invalid ISO datetime') return 'must be an ISO 8601 instant such as 2026-11-20T09:00:00Z';
-  return message;
+const NO_SUCH_FIELD = 'does not exist or cannot be written';
+
+const TYPES: Readonly<Record<string, string>> = {
+  string: 'a string',
+  number: 'a number',
+  int: 'a whole number',
+  boolean: 'true or false',
+  array: 'an array',
+  object: 'an object',
+  record: 'an object',
+};
+
+const FORMATS: Readonly<Record<string, string>> = {
+  date: 'a date such as 2026-11-20',
+  datetime: 'an instant such as 2026-11-20T09:00:00Z',
+  email: 'an email address',
+  uuid: 'a UUID',
+};
+
+/** The messages of the schema library. Any other is of the author of a schema. */
+const GENERIC = /^(Invalid|Too) /;
+
+/**
+ * What is wrong with a value and what is accepted. Never contains the value, which may be restricted or encrypted, because
+ * messages reach logs, findings and callers who may not read the field.
+ */
+function messageOf(issue: z.core.$ZodIssue, value: unknown): string {
+  if (issue.code === 'invalid_type' && value === undefined) return 'is required';
+  if (!GENERIC.test(issue.message)) return `is not valid: ${issue.message}`;
+  if (issue.code === 'invalid_type') return `must be ${TYPES[issue.expected] ?? issue.expected}; got ${typeOf(value)}`;
+  if (issue.code === 'too_small') return `must ${boundOf(issue.origin, 'at least', issue.minimum, issue.inclusive)}`;
+  if (issue.code === 'too_big') return `must ${boundOf(issue.origin, 'at most', issue.maximum, issue.inclusive)}`;
+  if (issue.code === 'invalid_value') return `must be ${issue.values.map((each) => JSON.stringify(each)).join(' or ')}`;
+  const format = issue.code === 'invalid_format' ? FORMATS[issue.format] : undefined;
+  return format ? `must be ${format}` : `is not valid: ${issue.message}`;
+}
+
+function typeOf(value: unknown): string {
+  if (value === null) return 'null';
+  const type = Array.isArray(value) ? 'array' : typeof value;
+  return TYPES[type] && type !== 'boolean' ? TYPES[type] : `a ${type}`;
+}
+
+/** Numbers are compared themselves; texts and lists by their length. */
+function boundOf(origin: string, bound: string, limit: number | bigint, isInclusive = true): string {
+  const unit = { string: 'characters', array: 'elements' }[origin];
+  if (unit) return `have ${bound} ${limit} ${unit}`;
+  return `be ${isInclusive ? bound : bound === 'at least' ? 'more than' : 'less than'} ${limit}`;
 }
 
 function valueAt(input: unknown, path: readonly PropertyKey[]): unknown {

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { canRead, checkMentions, hasWriteOnlyRoles } from '../../access/rule.ts';
 import type { Entity } from '../../define/entity.ts';
-import { maskOf, parse, schemaWithGaps, writableSchema } from '../../define/validate/validation.ts';
+import { creatableSchema, maskOf, parse, schemaWithGaps, writableSchema } from '../../define/validate/validation.ts';
 import type { Stored } from '../../define/values.ts';
 import { createOnce } from '../../engine/write/create-once.ts';
 import { type BatchOutcome, putEntities } from '../../engine/write/entity-batch.ts';
@@ -37,7 +37,7 @@ export function deleteRoute(entity: Entity): Route {
 export function entityWriteRoutes(entity: Entity): Route[] {
   const { name, access } = entity;
   const change = { path: toEntityTemplate(entity), roles: access.write, conditional: true } as const;
-  const body = entity.union ?? writableSchema(entity);
+  const body = creatableSchema(entity);
   const maxBodyBytes = entity.large.length > 0 ? MAX_LARGE_BODY_BYTES : undefined;
   return [
     {

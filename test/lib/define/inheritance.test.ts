@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { defineUnion } from '../../../lib/define/inheritance.ts';
 import { validate } from '../../../lib/define/validate/validation.ts';
 import { deploy } from '../../fixtures/deploy.ts';
+import { reservations } from '../../fixtures/model.ts';
 
 const { things } = deploy(
   defineUnion('things', {
@@ -13,6 +14,14 @@ const { things } = deploy(
     access: { read: ['hr'], write: ['hr'] },
   }),
 );
+
+test('accepts an entity without the required fields that the engine sets', () => {
+  const input = { office: 'Oslo', reservationId: 'A1', kind: 'desk', floor: 2 };
+  expect(validate(reservations, input)).toEqual(input);
+  expect(() => validate(reservations, { ...input, changedOn: '2026-11-20' })).toThrow('changedOn');
+  expect(() => validate(reservations, { ...input, seats: 3 })).toThrow('seats');
+  expect(() => validate(reservations, { office: 'Oslo', reservationId: 'A1', kind: 'desk' })).toThrow('floor');
+});
 
 test('gives an entity the defaults of its own kind and of the shared fields only', () => {
   const key = { shelf: 's', id: '1' };
