@@ -173,7 +173,10 @@ async function findLeftTables(
   return new Map(
     [...byName].map(([name, all]) => [
       name,
-      free.filter((table) => all.some((one) => one.isLeft(table) && !isOfOther(table, one.table))),
+      free
+        .filter((table) => all.some((one) => one.isLeft(table) && !isOfOther(table, one.table)))
+        // As the account names them.
+        .map((table) => storage.table(table).tableName),
     ]),
   );
 }

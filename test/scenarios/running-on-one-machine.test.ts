@@ -5,7 +5,7 @@ import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { promisify } from 'node:util';
-import { describe, expect, test, vi } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { openStorage } from '../../lib/storage/storage.ts';
 import { readSecrets } from '../../local/instance/secrets.ts';
 import { PATIENCE_MS } from '../patience.ts';
@@ -187,6 +187,25 @@ describe('npm start', () => {
       expect(await processesOn(data)).toEqual([]);
     },
   );
+
+  test('ends with exit code 1 after a refused change of the model, until AGREED_MODEL_CHANGES names it', async () => {
+    const data = join(started.folder, 'changed');
+    const running = await startCommand(data);
+    const connection = await running.run('secret', 'storage');
+    const system = openStorage({ connectionString: connection.said.trim() }).table('system');
+    const { Shape } = await system.getEntity<{ Shape: string }>('model', 'employees');
+    const former = Shape.replace('empid_{employeeId}', 'former_{employeeId}');
+    await system.updateEntity({ partitionKey: 'model', rowKey: 'employees', Shape: former }, 'Merge');
+    await running.end();
+    const { code, said } = await runCommand('start', ['--port', '0', '--data', data]);
+    expect({ code, said }).toEqual({ code: 1, said: expect.stringContaining('the row changed from former_') });
+    const [, word = ''] = /set AGREED_MODEL_CHANGES to ([0-9a-f]{12})/.exec(said) ?? [];
+    vi.stubEnv('AGREED_MODEL_CHANGES', word);
+    onTestFinished(() => void vi.unstubAllEnvs());
+    await (await startCommand(data)).end();
+    vi.unstubAllEnvs();
+    await (await startCommand(data)).end();
+  });
 
   test('ends when its data folder is deleted, and reports that data may be lost', async () => {
     const data = join(started.folder, 'gone');
