@@ -16,11 +16,11 @@ const { things } = deploy(
 );
 
 test('accepts an entity without the required fields that the engine sets', () => {
-  const input = { office: 'Oslo', reservationId: 'A1', kind: 'desk', floor: 2 };
+  const input = { office: 'Oslo', reservationId: 'A1', kind: 'desk', storey: 2 };
   expect(validate(reservations, input)).toEqual(input);
   expect(() => validate(reservations, { ...input, changedOn: '2026-11-20' })).toThrow('changedOn');
   expect(() => validate(reservations, { ...input, seats: 3 })).toThrow('seats');
-  expect(() => validate(reservations, { office: 'Oslo', reservationId: 'A1', kind: 'desk' })).toThrow('floor');
+  expect(() => validate(reservations, { office: 'Oslo', reservationId: 'A1', kind: 'desk' })).toThrow('storey');
 });
 
 test('gives an entity the defaults of its own kind and of the shared fields only', () => {
