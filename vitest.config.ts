@@ -1,14 +1,24 @@
+import { globSync, readFileSync } from 'node:fs';
+import { availableParallelism } from 'node:os';
 import { defineConfig } from 'vitest/config';
+import { LongestFirst } from './test/longest-first.ts';
 import { PATIENCE_MS } from './test/patience.ts';
+
+/** The files that visit or count points of faults. */
+const withPoints = () =>
+  globSync('test/**/*.test.ts').filter((file) => /\/(points|tried-faults)\.ts'/.test(readFileSync(file, 'utf8')));
 
 export default defineConfig({
   test: {
-    include: ['test/**/*.test.ts', 'lib/model/**/*.test.ts'],
+    include: process.env.POINTS === 'all' ? withPoints() : ['test/**/*.test.ts', 'lib/model/**/*.test.ts'],
     globalSetup: ['test/global-setup.ts'],
-    // Ends only tests that hang: on a busy machine, a slow test may take four minutes.
+    // Many tests wait for the emulator, for processes that they start, and for time limits.
+    maxWorkers: Math.max(4, availableParallelism()),
+    sequence: { sequencer: LongestFirst },
+    // For what hangs, and not for what is slow: beside much other work there are tests that take four minutes.
     testTimeout: 600_000,
     hookTimeout: 600_000,
-    // The emulator of the run writes its data to disk before its folder is deleted.
+    // The emulator of the run writes out all that it was told, and its folder is removed.
     teardownTimeout: 120_000,
     expect: { poll: { timeout: PATIENCE_MS, interval: 50 } },
   },

@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { Agent, createServer, type IncomingMessage, type ServerResponse, request as send } from 'node:http';
 import { buffer } from 'node:stream/consumers';
+import { learnMessages } from './known-messages.ts';
 
 /**
  * A loopback proxy between a functions host and its storage. The proxy counts the storage calls about one entity, and
@@ -13,6 +14,8 @@ export interface FaultProxy {
   watch(about: string, at?: number, kill?: () => void): void;
   /** The number of watched calls. */
   readonly calls: number;
+  /** True if no call is under way. */
+  readonly isIdle: boolean;
   /** Milliseconds since the last watched call. */
   readonly quietFor: number;
   stop(): Promise<void>;
@@ -25,6 +28,7 @@ export async function startFaultProxy(connectionString: string): Promise<FaultPr
   const agent = new Agent({ keepAlive: true });
   let known = new Set<string>();
   let calls = 0;
+  let underWay = 0;
   let last = 0;
   let armed: { at: number; kill: () => void } | undefined;
 
@@ -43,6 +47,14 @@ export async function startFaultProxy(connectionString: string): Promise<FaultPr
     upstream.end(body);
     const [reply] = (await once(upstream, 'response')) as [IncomingMessage];
     const answer = await buffer(reply);
+    const { statusCode = 502 } = reply;
+    const receipt = String(reply.headers['x-ms-popreceipt'] ?? '');
+    if (statusCode < 300)
+      learnMessages(
+        { method: String(method), url: `${target.origin}${url}`, text: String(body) },
+        receipt,
+        String(answer),
+      );
     // A poll is a step of the watched work only if its response contains a related message, whose ids are then
     // related too.
     const isPoll = method === 'GET' && /\/messages\?/.test(url);
@@ -63,8 +75,13 @@ export async function startFaultProxy(connectionString: string): Promise<FaultPr
     SERVICES.map(async (service) => {
       const target = new URL(new RegExp(`${service}Endpoint=([^;]+)`).exec(connectionString)?.[1] ?? '');
       const server = createServer((incoming, outgoing) => {
+        underWay += 1;
         // A killed host leaves its connections half open.
-        pass(target, incoming, outgoing).catch(() => outgoing.destroy());
+        pass(target, incoming, outgoing)
+          .catch(() => outgoing.destroy())
+          .finally(() => {
+            underWay -= 1;
+          });
       });
       server.listen(0, '127.0.0.1');
       await once(server, 'listening');
@@ -86,6 +103,9 @@ export async function startFaultProxy(connectionString: string): Promise<FaultPr
     },
     get calls() {
       return calls;
+    },
+    get isIdle() {
+      return underWay === 0;
     },
     get quietFor() {
       return performance.now() - last;

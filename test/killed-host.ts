@@ -3,6 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { expect } from 'vitest';
 import { indexEntriesOf } from '../lib/define/keys/index-entries.ts';
 import type { Values } from '../lib/define/values.ts';
 import { rotateLocalKey } from '../lib/storage/local-key-ring.ts';
@@ -12,7 +13,9 @@ import { signToken, startIdentityProvider } from '../local/instance/identity-pro
 import { startFaultProxy } from './fault-proxy.ts';
 import { deployedApp as testApp } from './fixtures/deployed-app.ts';
 import { employees } from './fixtures/model.ts';
+import { isQueued, showMessages } from './known-messages.ts';
 import { PATIENCE_MS } from './patience.ts';
+import { samplePoints } from './points.ts';
 import { testStorage } from './storage.ts';
 import { openWorld, somebody, type World } from './world.ts';
 
@@ -25,6 +28,8 @@ export interface Operation {
   /** Creates the prerequisites without faults, and settles them. */
   readonly prepare?: (world: World, one: Values) => Promise<unknown>;
   readonly act: (call: Call, one: Values) => Promise<Response>;
+  /** The test fails if the operation makes only this many storage calls: the proxy would miss some. */
+  readonly moreCallsThan: number;
 }
 
 export type Call = (method: string, path: string, body?: object | Uint8Array<ArrayBuffer>) => Promise<Response>;
@@ -37,9 +42,9 @@ export interface Visited {
 
 export interface KilledHost {
   readonly world: World;
-  /** Repeats an operation once for every kill point, with a new entity each time. */
+  /** Repeats an operation once for each kill point, with a new entity each time. */
   visit(operation: Operation): Promise<Visited[]>;
-  /** Runs a host until the queues are empty. */
+  /** Runs a host until the queues are empty. Hidden messages become visible before the host starts. */
   settle(): Promise<void>;
   stop(): Promise<void>;
 }
@@ -54,8 +59,11 @@ const HOLD_SECONDS = 15;
  * machine.
  */
 const QUIET_MS = 5_000;
+/** As above, without a message about the work in a queue. */
+const DONE_MS = 1_000;
 const POLL_MS = 25;
-/** The intent of a dead writer becomes visible after a minute. */
+const QUEUES = ['index-changes', 'transfers'];
+/** A message that has to wait for the claim of a dead writer waits for a minute. */
 const SETTLE_WITHIN_MS = 240_000;
 
 export async function openKilledHost(url: string): Promise<KilledHost> {
@@ -123,7 +131,8 @@ export async function openKilledHost(url: string): Promise<KilledHost> {
       },
       () => 0,
     );
-    while (isLive() && proxy.quietFor < QUIET_MS) await sleep(POLL_MS);
+    const isOpen = () => QUEUES.some((queue) => isQueued(world.storage.queue(queue), String(one.employeeId)));
+    while (isLive() && proxy.quietFor < (isOpen() ? QUIET_MS : DONE_MS)) await sleep(POLL_MS);
     if (!isLive() && living.process.exitCode === null && living.process.signalCode === null)
       await once(living.process, 'exit');
     const { calls } = proxy;
@@ -145,17 +154,22 @@ export async function openKilledHost(url: string): Promise<KilledHost> {
     world,
     async visit(operation) {
       const { calls } = await run(operation);
+      expect(calls).toBeGreaterThan(operation.moreCallsThan);
       const visited: Visited[] = [];
-      for (let at = 1; at <= calls; at += 1) visited.push(await run(operation, at));
+      for (const at of samplePoints(calls)) visited.push(await run(operation, at));
       return visited;
     },
     async settle() {
-      if (!isLive()) host = await start();
+      // Only a dead host has lost its hold on the messages.
+      if (isLive()) host?.process.kill('SIGKILL');
+      while (isLive() || !proxy.isIdle) await sleep(POLL_MS);
+      await Promise.all(QUEUES.map((queue) => showMessages(world.storage.queue(queue))));
+      host = await start();
       const until = Date.now() + SETTLE_WITHIN_MS;
       for (let left = 1; left > 0; await sleep(250)) {
         if (Date.now() > until) throw new Error('The queues do not become empty.');
         left = 0;
-        for (const queue of ['index-changes', 'transfers'])
+        for (const queue of QUEUES)
           left += (await world.storage.queue(queue).getProperties()).approximateMessagesCount ?? 0;
       }
     },

@@ -22,20 +22,31 @@ export const httpClient: HttpClient = {
       abortedAt = Date.now();
       throw error;
     });
-    const [, queue, id] = MESSAGES.exec(request.url) ?? [];
-    if (queue && response.status < 300) {
-      const known = messages.get(queue) ?? new Map<string, Known>();
-      messages.set(queue, known);
-      const text = typeof request.body === 'string' ? request.body : undefined;
-      const learn = (its: string, receipt: string) =>
-        known.set(its, { receipt, text: text || (known.get(its)?.text ?? '') });
-      if (!id) for (const [, its = '', receipt = ''] of response.bodyAsText?.matchAll(ITEMS) ?? []) learn(its, receipt);
-      else if (request.method === 'DELETE') known.delete(id);
-      else learn(id, response.headers.get('x-ms-popreceipt') ?? '');
+    if (response.status < 300) {
+      const { method, url, body } = request;
+      const text = typeof body === 'string' ? body : '';
+      learnMessages({ method, url, text }, response.headers.get('x-ms-popreceipt') ?? '', response.bodyAsText ?? '');
     }
     return response;
   },
 };
+
+/** Remembers the messages of a request that succeeded. */
+export function learnMessages(
+  { method, url, text }: { readonly method: string; readonly url: string; readonly text: string },
+  popReceipt: string,
+  reply: string,
+): void {
+  const [, queue, id] = MESSAGES.exec(url) ?? [];
+  if (!queue) return;
+  const known = messages.get(queue) ?? new Map<string, Known>();
+  messages.set(queue, known);
+  const learn = (its: string, receipt: string) =>
+    known.set(its, { receipt, text: text || (known.get(its)?.text ?? '') });
+  if (!id) for (const [, its = '', receipt = ''] of reply.matchAll(ITEMS)) learn(its, receipt);
+  else if (method === 'DELETE') known.delete(id);
+  else learn(id, popReceipt);
+}
 
 /** Milliseconds since a request ended without a response. Storage may still execute such a request. */
 export function sinceAborted(): number {

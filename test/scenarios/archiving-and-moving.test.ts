@@ -17,6 +17,7 @@ import { putAttachment } from '../../lib/pattern-helpers/attachment.ts';
 import { interruptedHttpClient } from '../faulty-http-client.ts';
 import { deploy } from '../fixtures/deploy.ts';
 import { departments, employees, reviews } from '../fixtures/model.ts';
+import { IS_EVERY_POINT, samplePoints } from '../points.ts';
 import { countEach, countTried } from '../tried-faults.ts';
 import { expectIndexesToAgree, openWorld, somebody, type World } from '../world.ts';
 
@@ -135,8 +136,7 @@ async function interruptEverywhere(
     return { client, one, check: () => check(one, happened, transfer.operationId) };
   };
   const { client } = await run(0);
-  const calls = Array.from({ length: client.calls }, (_, index) => index + 1);
-  const runs = await pMap(calls, run, { concurrency: CONCURRENCY });
+  const runs = await pMap(samplePoints(client.calls, 4), run, { concurrency: CONCURRENCY });
   await world.settle();
   const what = `${operation === 'move' ? 'Move' : 'Archive'}: a caller or a duplicate message in the middle`;
   await countEach(runs, (each) => each.check(), { what, concurrency: CONCURRENCY });
@@ -231,7 +231,7 @@ describe.each(['archive', 'move'] as const)('an %s whose message is delivered tw
       },
       { entity: movers },
     );
-    expect(heirs.size).toBeGreaterThan(5);
+    if (IS_EVERY_POINT) expect(heirs.size).toBeGreaterThan(5);
   });
 });
 

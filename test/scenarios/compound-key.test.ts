@@ -13,6 +13,7 @@ import { measureCost } from '../../lib/storage/cost.ts';
 import { interruptedHttpClient } from '../faulty-http-client.ts';
 import { deploy } from '../fixtures/deploy.ts';
 import { employees, reviews } from '../fixtures/model.ts';
+import { samplePoints } from '../points.ts';
 import { expectIndexesToAgree, openWorld, rowsOf, somebody, type World } from '../world.ts';
 
 const former = employees.archive as Entity;
@@ -180,11 +181,7 @@ describe('reviews are transferred and deleted with their employee:', () => {
         return { client, one, done };
       };
       const { client } = await run(0);
-      const runs = await pMap(
-        Array.from({ length: client.calls }, (_, index) => index + 1),
-        run,
-        { concurrency: CONCURRENCY },
-      );
+      const runs = await pMap(samplePoints(client.calls, 6), run, { concurrency: CONCURRENCY });
       await world.settle();
       for (const { one, done } of runs) {
         const values = await withReviews(destination, arrived(one));

@@ -18,10 +18,12 @@ afterAll(() => killed?.stop());
 test('an archive and a move are done completely or not at all, and the entity is stored exactly once', async () => {
   const hire = (world: KilledHost['world'], one: object) => createEntity(world.engine, employees, one);
   const archives = await killed.visit({
+    moreCallsThan: 15,
     prepare: hire,
     act: (call, one) => call('POST', `employees/${one.department}/${one.employeeId}/archive`),
   });
   const moves = await killed.visit({
+    moreCallsThan: 15,
     prepare: hire,
     act: (call, one) =>
       call('POST', `employees/${one.department}/${one.employeeId}/move`, { department: `To${one.employeeId}` }),
@@ -50,5 +52,4 @@ test('an archive and a move are done completely or not at all, and the entity is
   };
   await countEach(archives, checkArchive, { what: what('an archive') });
   await countEach(moves, checkMove, { what: what('a move') });
-  expect(Math.min(archives.length, moves.length)).toBeGreaterThan(15);
 }, 1_800_000);

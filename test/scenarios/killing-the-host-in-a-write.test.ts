@@ -24,8 +24,9 @@ afterAll(() => killed?.stop());
 
 test('a create, a change, a delete and a photo are done completely or not at all, and every index agrees', async () => {
   const hire = (world: KilledHost['world'], one: object) => createEntity(world.engine, employees, one);
-  const creates = await killed.visit({ act: (call, one) => call('POST', 'employees', one) });
+  const creates = await killed.visit({ moreCallsThan: 8, act: (call, one) => call('POST', 'employees', one) });
   const changes = await killed.visit({
+    moreCallsThan: 8,
     prepare: hire,
     act: (call, one) =>
       call('PATCH', `employees/${one.department}/${one.employeeId}`, {
@@ -34,10 +35,12 @@ test('a create, a change, a delete and a photo are done completely or not at all
       }),
   });
   const deletes = await killed.visit({
+    moreCallsThan: 8,
     prepare: hire,
     act: (call, one) => call('DELETE', `employees/${one.department}/${one.employeeId}`),
   });
   const photos = await killed.visit({
+    moreCallsThan: 8,
     prepare: hire,
     act: (call, one) => call('PUT', `employees/${one.department}/${one.employeeId}/photo`, PNG),
   });
@@ -86,5 +89,4 @@ test('a create, a change, a delete and a photo are done completely or not at all
   );
   const blobs = await Array.fromAsync(engine.storage.blobs.getContainerClient('photos').listBlobsFlat());
   expect(blobs).toHaveLength(live.filter(({ photo }) => photo).length);
-  expect(Math.min(...[creates, changes, deletes, photos].map(({ length }) => length))).toBeGreaterThan(8);
 }, 1_800_000);

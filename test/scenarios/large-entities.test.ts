@@ -22,6 +22,7 @@ import { measureCost } from '../../lib/storage/cost.ts';
 import { DAY_MS } from '../../lib/time.ts';
 import { FAULTS, faultyHttpClient, interruptedHttpClient } from '../faulty-http-client.ts';
 import { employees, model, reviews } from '../fixtures/model.ts';
+import { IS_EVERY_POINT, samplePoints } from '../points.ts';
 import { countTried } from '../tried-faults.ts';
 import { openWorld, QUICK, somebody, type World } from '../world.ts';
 
@@ -220,9 +221,8 @@ describe('a photo', () => {
     const first = await hire();
     await putAttachment(world.engine, photoOf(first), PNG);
     await putAttachment(world.engineThrough(counting), photoOf(first), JPEG);
-    const calls = Array.from({ length: counting.calls }, (_, index) => index + 1);
-    expect(calls.length).toBeGreaterThan(4);
-    const cases = FAULTS.flatMap((fault) => calls.map((at) => ({ fault, at })));
+    expect(counting.calls).toBeGreaterThan(4);
+    const cases = FAULTS.flatMap((fault) => samplePoints(counting.calls, 2).map((at) => ({ fault, at })));
     const outcomes = await pMap(
       cases,
       async ({ fault, at }) => {
@@ -240,7 +240,7 @@ describe('a photo', () => {
     );
     await world.settle();
     const { deleted } = await collectOrphans(later(), model.list);
-    expect(deleted).toBeGreaterThan(0);
+    if (IS_EVERY_POINT) expect(deleted).toBeGreaterThan(0);
     const referred = new Set<string>();
     const what = 'Photo, each storage call: every fault';
     for (const { one, isDone } of outcomes)
@@ -261,7 +261,7 @@ describe('a photo', () => {
   test('is written again when another writer replaced it before the reply to its writer arrived', async () => {
     const counting = faultyHttpClient();
     await putAttachment(world.engineThrough(counting), photoOf(await hire()), JPEG);
-    for (let at = 1; at <= counting.calls; at += 1) {
+    for (const at of samplePoints(counting.calls)) {
       const one = await hire();
       const replace = () => putAttachment(world.engine, photoOf(one), PNG);
       const client = interruptedHttpClient(at + 1, replace, 'before', faultyHttpClient('reply lost', at));

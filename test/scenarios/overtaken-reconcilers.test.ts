@@ -10,6 +10,7 @@ import { createEntity, deleteEntity, patchEntity } from '../../lib/engine/write/
 import { verifyPage } from '../../lib/operations/verify.ts';
 import { faultyHttpClient, interruptedHttpClient } from '../faulty-http-client.ts';
 import { customers, employees } from '../fixtures/model.ts';
+import { samplePoints } from '../points.ts';
 import { countEach, countTried } from '../tried-faults.ts';
 import { expectIndexesToAgree, openWorld, somebody, type World } from '../world.ts';
 
@@ -66,11 +67,7 @@ async function everywhere(set: () => Promise<Scene>, concurrency = CONCURRENCY):
   };
   const count = await play({ at: 0, when: 'before' });
   expect(count).toBeGreaterThan(3);
-  const calls = Array.from({ length: count }, (_, index) => index + 1);
-  const points = calls.flatMap((at) => [
-    { at, when: 'before' as const },
-    { at, when: 'after' as const },
-  ]);
+  const points = (['before', 'after'] as const).flatMap((when) => samplePoints(count).map((at) => ({ at, when })));
   await countEach(points, play, { what: WHAT, concurrency });
 }
 
@@ -245,8 +242,7 @@ describe('a reconciler that stalls until another has handled its message, and di
     };
     const count = await play(0);
     expect(count).toBeGreaterThan(3);
-    const calls = Array.from({ length: count }, (_, index) => index + 1);
-    await countEach(calls, play, { what: WHAT, concurrency: CONCURRENCY });
+    await countEach(samplePoints(count), play, { what: WHAT, concurrency: CONCURRENCY });
     // No message is left that could repair a difference.
     await expectAgreement(customers);
   });

@@ -10,11 +10,12 @@ import { RowkeyError } from '../../lib/errors.ts';
 import { createTable, dropTable } from '../../lib/storage/provision.ts';
 import { employees, model } from '../fixtures/model.ts';
 import { httpClient } from '../known-messages.ts';
+import { IS_EVERY_POINT } from '../points.ts';
 import { countTried } from '../tried-faults.ts';
 import { expectIndexesToAgree, openWorld, QUICK, rowsOf, type World } from '../world.ts';
 
 /** The total number; SCHEDULES=100000 for a soak. */
-const SCHEDULES = Number(process.env.SCHEDULES ?? 5_000);
+const SCHEDULES = Number(process.env.SCHEDULES ?? (IS_EVERY_POINT ? 5_000 : 300));
 /** Schedules that run concurrently on keys of their own and are checked together. */
 const CONCURRENCY = 100;
 const PROCESSES = 3;

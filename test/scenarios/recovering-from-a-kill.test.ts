@@ -8,13 +8,14 @@ import { signToken } from '../../local/instance/identity-provider.ts';
 import { startProduct } from '../../local/instance/start-product.ts';
 import { deployedApp as testApp } from '../fixtures/deployed-app.ts';
 import { startLoad } from '../load.ts';
+import { IS_EVERY_POINT } from '../points.ts';
 import { testStorage } from '../storage.ts';
 import { countTried } from '../tried-faults.ts';
 
 /** The host holds a message for ten minutes, as in production. No work may depend on the end of that time. */
 const AGREED_WITHIN_SECONDS = 90;
 /** KILLS=100 for a soak. */
-const KILLS = Number(process.env.KILLS ?? 2);
+const KILLS = Number(process.env.KILLS ?? (IS_EVERY_POINT ? 2 : 1));
 const LOAD_SECONDS = 6;
 
 const stops: (() => Promise<unknown>)[] = [];

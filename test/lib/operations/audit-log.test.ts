@@ -10,6 +10,7 @@ import { readChanges } from '../../../lib/operations/read-audit-log.ts';
 import { listBlobs, readLines } from '../../../lib/storage/append-blobs.ts';
 import { openStorage } from '../../../lib/storage/storage.ts';
 import { FAULTS, type Fault, faultyHttpClient } from '../../faulty-http-client.ts';
+import { samplePoints } from '../../points.ts';
 import { testStorage } from '../../storage.ts';
 
 const HOUR_MS = 3_600_000;
@@ -166,7 +167,7 @@ describe('with a fault at any storage call', () => {
     const counting = faultyHttpClient();
     await work(counting, newHour());
     const points = FAULTS.flatMap((fault) =>
-      Array.from({ length: counting.calls }, (_, index) => ({ fault, at: index + 1, hour: newHour() })),
+      samplePoints(counting.calls, 2).map((at) => ({ fault, at, hour: newHour() })),
     );
     expect(counting.calls).toBeGreaterThanOrEqual(5);
     await pMap(

@@ -15,6 +15,7 @@ import { createEntity } from '../../../../lib/engine/write/entity-store.ts';
 import { busy, unavailable } from '../../../../lib/errors.ts';
 import { faultyHttpClient, interruptedHttpClient } from '../../../faulty-http-client.ts';
 import { customers, employees } from '../../../fixtures/model.ts';
+import { samplePoints } from '../../../points.ts';
 import { expectIndexesToAgree, openWorld, QUICK, somebody, type World } from '../../../world.ts';
 
 const QUEUE = 'index-changes';
@@ -69,7 +70,7 @@ test('a writer that stalls at any call until its intent is settled, and then die
   };
   const count = await play(0);
   expect(count).toBeGreaterThan(3);
-  await Promise.all(Array.from({ length: count }, (_, index) => play(index + 1)));
+  await Promise.all(samplePoints(count).map(play));
   await world.settle();
   await expectIndexesToAgree(world.storage, employees);
 });
