@@ -10,7 +10,7 @@ import { runExclusive } from '../engine/run-exclusive.ts';
 import { notFound } from '../engine/write/entity-store.ts';
 import { busy, RowkeyError } from '../errors.ts';
 import { StorageConflict } from '../storage/errors.ts';
-import { type Action, type Address, type Row, readRow, submit, tryAction } from '../storage/rows.ts';
+import { type Action, type Address, type Row, readRow, submit, tryAction, trySubmit } from '../storage/rows.ts';
 import { inPattern } from '../telemetry/span.ts';
 import { backOff } from '../time.ts';
 
@@ -136,20 +136,35 @@ export const increment = inPattern(
   },
 );
 
-/** Deletes every row of a series, without an ETag. Throws `not-found`. */
+/** Deletes all rows of a series in one transaction, without an ETag. Throws `not-found`, `busy`. */
 export const deleteSeries = inPattern(
   'data series',
   async (engine: Engine, entity: Entity, key: Values): Promise<void> => {
     const addresses = rowAddresses(entity, key);
-    const remove = () =>
-      Promise.all(addresses.map((address) => tryAction(engine.storage, address, { kind: 'delete', row: address.row })));
     const [first] = addresses;
-    const deleted =
-      first &&
-      (await makeAndNote(engine, { operation: 'delete', entity: entity.name, address: first, fields: [] }, remove));
-    if (!deleted?.includes(true)) throw notFound(entity, key);
+    if (!first) throw notFound(entity, key);
+    const change = { operation: 'delete', entity: entity.name, address: first, fields: [] } as const;
+    const isDeleted = await makeAndNote(engine, change, () => deleteRows(engine, addresses));
+    if (!isDeleted) throw notFound(entity, key);
   },
 );
+
+/** False if there is no row. A transaction fails if it deletes a row that is absent, so several rows are read first. */
+async function deleteRows(engine: Engine, addresses: readonly Address[]): Promise<boolean> {
+  const { storage } = engine;
+  const [first] = addresses;
+  if (!first) return false;
+  if (addresses.length === 1) return tryAction(storage, first, { kind: 'delete', row: first.row });
+  const until = engine.now() + PATIENCE_MS;
+  for (let attempt = 1; engine.now() < until; attempt += 1) {
+    const rows = (await Promise.all(addresses.map((address) => readRow(storage, address)))).flatMap((row) => row ?? []);
+    if (rows.length === 0) return false;
+    const actions = rows.map(({ row }): Action => ({ kind: 'delete', row }));
+    if (await trySubmit(storage, { ...first, actions })) return true;
+    await backOff(attempt, BACK_OFF_MS, LONGEST_BACK_OFF_MS);
+  }
+  throw busy('Other requests keep changing the same counts.');
+}
 
 /** Parses the number of a slot. Throws `invalid-input`. */
 export function toSlot(entity: Entity, text: string): number {

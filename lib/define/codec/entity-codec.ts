@@ -33,13 +33,17 @@ export function toProperties(
 /** The stored form of some fields, without system properties. Omits fields without a value. Throws as `toProperties` does. */
 export function fieldsToProperties(entity: Entity, values: Values): Properties {
   const entries = Object.entries(values).filter(([, value]) => value !== undefined && value !== null);
-  if (entries.length > MAX_PROPERTIES)
+  // A long text takes several properties.
+  const properties = entries.flatMap(([field, value]) => propertiesOf(entity, field, value));
+  if (properties.length > MAX_PROPERTIES)
     throw new RowkeyError(
       'too-large',
-      `The entity has ${entries.length} fields with a value; one row holds ${MAX_PROPERTIES}.`,
-      { accepted: `at most ${MAX_PROPERTIES} fields with a value` },
+      `The entity takes ${properties.length} properties; one row holds ${MAX_PROPERTIES}.`,
+      {
+        accepted: `at most ${MAX_PROPERTIES} properties, one for each field with a value and each further part of a long text`,
+      },
     );
-  return Object.fromEntries(entries.flatMap(([field, value]) => propertiesOf(entity, field, value)));
+  return Object.fromEntries(properties);
 }
 
 function propertiesOf(entity: Entity, field: string, value: unknown): readonly (readonly [string, unknown])[] {

@@ -2,7 +2,7 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { defineSeries } from '../../../lib/define/define-series.ts';
 import { createEngine } from '../../../lib/engine/engine.ts';
-import { increment, readSeries, setCounts } from '../../../lib/patterns/data-series.ts';
+import { deleteSeries, increment, readSeries, setCounts } from '../../../lib/patterns/data-series.ts';
 import { measureCost } from '../../../lib/storage/cost.ts';
 import { createTable } from '../../../lib/storage/provision.ts';
 import { openStorage } from '../../../lib/storage/storage.ts';
@@ -30,6 +30,25 @@ describe('a data series', () => {
     expect(await costOf(() => readSeries(engine, hours, key))).toBe(1);
     const { counts } = await readSeries(engine, hours, key);
     expect(counts).toEqual([5, ...Array.from({ length: 22 }, () => 0), 7]);
+  });
+
+  test('of several rows is deleted in one transaction or not at all', async () => {
+    const key = { employeeId: '000011', year: 2026 };
+    await setCounts(
+      engine,
+      years,
+      key,
+      new Map([
+        [1, 5],
+        [366, 7],
+      ]),
+    );
+    // Two reads, then the transaction.
+    expect(await costOf(() => deleteSeries(engine, years, key))).toBe(3);
+    await expect(deleteSeries(engine, years, key)).rejects.toMatchObject({ code: 'not-found' });
+    await setCounts(engine, years, key, new Map([[366, 7]]));
+    await deleteSeries(engine, years, key);
+    await expect(readSeries(engine, years, key)).rejects.toMatchObject({ code: 'not-found' });
   });
 
   test('keeps every increment of fifty concurrent callers', async () => {

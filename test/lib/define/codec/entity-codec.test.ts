@@ -142,6 +142,27 @@ describe('an entity', () => {
     expect(() => store(16)).toThrow(expect.objectContaining({ code: 'too-large' }));
   });
 
+  test('whose long texts take more properties than a row can have is rejected', () => {
+    const { bags } = deploy(
+      defineEntity('bags', {
+        schema: z.object({
+          id: z.string(),
+          text: z.string(),
+          ...Object.fromEntries(names(238).map((name) => [name, z.string()])),
+        }),
+        table: 'bags',
+        key: { partition: 'all', row: '{id}' },
+        large: ['text'],
+        access: { read: [], write: [] },
+      }),
+    );
+    const fields = Object.fromEntries(names(238).map((name) => [name, 'x']));
+    const store = (length: number) =>
+      toProperties(bags, { id: '1', ...fields, text: 'x'.repeat(length) }, { WriteId: 'w', Incarnation: 'i' });
+    expect(Object.keys(store(32_768))).toHaveLength(240 + 4);
+    expect(() => store(32_769)).toThrow('takes 241 properties');
+  });
+
   test('cannot be declared with more fields than a row can have', () => {
     expect(() => define(names(239))).not.toThrow();
     expect(() => define(names(240))).toThrow('more than 240 fields');
