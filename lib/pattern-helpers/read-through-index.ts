@@ -60,12 +60,12 @@ export const readByCopies = inPattern(
     const ends = results.flatMap(({ rows, more }) => (more ? (rows.at(-1)?.row ?? '') : []));
     const all = results.flatMap(({ rows }) => rows).filter(({ row }) => ends.every((end) => row <= end));
     const rows = all.sort((one, other) => (one.row < other.row ? -1 : 1)).slice(0, limit);
-    const entityOf = (row: Row) => {
+    const entityOf = async (row: Row) => {
       // The key of an entity may have the same form as that of a copy.
       if (!isCopy(row)) return undefined;
-      if (isReference(row)) return follow(engine, entity, index, { row, select });
-      const values = toValues(entity, row.properties);
-      return isOfIndex(entity, index, row, values) ? withSelected(entity, values, select) : undefined;
+      if (!isReference(row)) return valuesOfCopy(entity, index, row, { given, select });
+      const values = await follow(engine, entity, index, { row, select });
+      return values && hasGiven(values, given) ? values : undefined;
     };
     const { items, last } = await fillPage(rows, entityOf);
     const more = last !== rows.at(-1) || all.length > rows.length || ends.length > 0;
@@ -74,12 +74,28 @@ export const readByCopies = inPattern(
 );
 
 /**
- * Whether a copy belongs to this index. If the row key begins with a field, copies of other indexes of the entity lie within
- * the range. An upgrade may change the fields of a copy that has its key from an earlier version.
+ * The fields of a copy, or undefined if it is of another index or value: other indexes of the entity lie within the range of a
+ * row key that begins with a field. An upgrade may change fields, but not the key, of a copy of an earlier version.
  */
-function isOfIndex(entity: Entity, index: CopyIndex, { row, properties }: Row, values: Values): boolean {
-  const isCurrent = storedVersion(entity, properties) === entity.version;
-  return isKeyOf(index.row, row, isCurrent ? values : {});
+function valuesOfCopy(
+  entity: Entity,
+  index: CopyIndex,
+  { row, properties }: Row,
+  { given, select }: { readonly given: Values; readonly select: readonly string[] | undefined },
+): Values | undefined {
+  const values = toValues(entity, properties);
+  const compared = storedVersion(entity, properties) === entity.version ? values : {};
+  return isKeyOf(index.row, row, compared) && hasGiven(compared, given)
+    ? withSelected(entity, values, select)
+    : undefined;
+}
+
+/** False for another value with the same hash in the partition key. A partial copy may lack a field. */
+function hasGiven(values: Values, given: Values): boolean {
+  return Object.entries(given).every(([field, value]) => {
+    const stored = values[field];
+    return Array.isArray(stored) ? stored.includes(value) : stored === undefined || stored === value;
+  });
 }
 
 /** Reads the entities of index keys, in order, until the page is full. `last` is the last key of the page. */

@@ -204,6 +204,32 @@ test('a claim in a unique index is returned only if its entity is committed', as
   expect((await read({ top: 10, from: 'b' })).items).toEqual([]);
 });
 
+test.each(['everything', 'keys'] as const)(
+  'another value with the same hash is not returned from %s',
+  async (copies) => {
+    const { hashed } = deploy(
+      defineEntity('hashed', {
+        schema: z.object({ shelf: z.string(), id: z.string(), name: z.string() }),
+        table: 'hashed',
+        key: { partition: '{shelf}', row: '{id}' },
+        indexes: {
+          name: interPartitionIndex({ table: `hashed${copies}`, partition: '{name#}', row: '{shelf}_{id}', copies }),
+        },
+        access: { read: ['hr'], write: ['hr'] },
+      }),
+    );
+    const { engine } = await openWorld(import.meta.url, [hashed]);
+    const index = hashed.indexes.name as InterPartitionIndex;
+    const partition = (name: string) => buildKey(index.remote.partition, { name });
+    const names = Array.from({ length: 1_000 }, (_, at) => `name ${at}`);
+    const other = names.find((name, at) => at > 0 && partition(name) === partition('name 0')) as string;
+    const wanted = { shelf: copies, id: '1', name: 'name 0' };
+    for (const values of [wanted, { shelf: copies, id: '2', name: other }]) await createEntity(engine, hashed, values);
+    for (const given of [{ name: 'name 0' }, { name: 'name 0', shelf: copies }])
+      expect((await readByCopies(engine, hashed, index, given, { top: 10 })).items).toEqual([wanted]);
+  },
+);
+
 test('rows of other indexes within a range are not returned', async () => {
   const all = ['id1', 'id2', 'id3'].map((id, at) => ({ shelf: 's', id, size: 'ABC'[at] as string }));
   for (const values of all) await createEntity(world.engine, headless, values);
