@@ -37,7 +37,7 @@ export function isOfMany(entity: Entity, index: Index): boolean {
   return !isUnique(index) && entity.keyFields.includes(index.row.fields.at(-1) ?? '');
 }
 
-/** The fields that a range may give, in the order of its path: each list one field longer than the one before. */
+/** The lists of fields that a range may give, in the order of its path; the shortest list first. */
 export function rangeStarts(entity: Entity, index: Index): string[][] {
   const inPartition = partitionFields(entity, index);
   return index.row.parts
@@ -62,8 +62,8 @@ export function indexRange(
   if (order !== undefined && order !== stored)
     throw boundError('order', `must be ${stored}: storage reads "${part.field}" in the order of its key.`, stored);
   if (prefix === undefined) return keyRange(index.row, { from: toText(from), to: toText(to) }, given);
-  if (part.width !== undefined)
-    throw boundError('prefix', `needs a text, and "${part.field}" is a number.`, 'from and to');
+  if (part.width !== undefined || part.newestFirst)
+    throw boundError('prefix', `needs a text, and "${part.field}" is a number or an instant.`, 'from and to');
   if (from !== undefined || to !== undefined)
     throw boundError('prefix', 'cannot be combined with "from" or "to".', 'prefix alone, or from and to');
   return keyRange(index.row, { from: prefix, to: prefix }, given);
@@ -107,7 +107,7 @@ function boundedPart({ row }: Pick<Index, 'row'>, given: readonly string[]): Par
 }
 
 function reasonNotToBound({ columns }: Entity, part: Part | undefined): string | undefined {
-  if (!part) return 'the path has every field of the key';
+  if (!part) return 'every field of the key is given';
   const { field, hash, width, newestFirst, each } = part;
   if (hash) return `"${field}" is stored as a hash, which has no order`;
   if (width !== undefined || newestFirst || each || columns[field] === 'String') return undefined;

@@ -102,7 +102,14 @@ describe('bounds', () => {
     ['tagged', { tags: 'a' }, { from: 'x' }, 'from', '"from" must be a whole number of at most 4 digits.'],
     ['tagged', { tags: 'a' }, { to: 12_345 }, 'to', '"to" must be a whole number of at most 4 digits.'],
     ['tagged', { tags: 'a' }, { from: -1 }, 'from', '"from" must be a whole number of at most 4 digits.'],
-    ['tagged', { tags: 'a' }, { prefix: '1' }, 'prefix', '"prefix" needs a text, and "year" is a number.'],
+    [
+      'tagged',
+      { tags: 'a' },
+      { prefix: '1' },
+      'prefix',
+      '"prefix" needs a text, and "year" is a number or an instant.',
+    ],
+    ['newest', { place: 'x' }, { prefix: '2' }, 'prefix', '"prefix" needs a text, and "at" is a number or an instant.'],
     ['day', { place: 'x' }, { prefix: 'a', to: 'b' }, 'prefix', '"prefix" cannot be combined with "from" or "to".'],
     [
       'day',
@@ -140,7 +147,7 @@ describe('bounds', () => {
       { place: 'x', name: 'n' },
       { from: 'a' },
       'from',
-      '"from" cannot be used: the path has every field of the key.',
+      '"from" cannot be used: every field of the key is given.',
     ],
   ] as const)('of the index %s with %j: %j are rejected', (name, given, bounds, field, message) => {
     expect(() => rangeOf(name, given, bounds)).toThrow(
