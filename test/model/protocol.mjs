@@ -11,7 +11,7 @@
 // entry needs one live holder for each message. Complete scripts take minutes (FUNCTIONS=1 SCRIPT=Q) or hours (two functions);
 // protocol.test.ts visits the first states of each.
 //
-// Broken rules: norecheck, early, inlinenorecheck (plain), rowlast (unique), noreminder, releasefirst (prompt), straggler (plain), which the test finds;
+// Broken rules: norecheck, early, inlinenorecheck (plain), rowlast (unique), noreminder, releasefirst (prompt), straggler (plain), othernoetag, which the test finds;
 // noetag, noclaimguard, lateguard, inlinenoetag (unique) need more states than that.
 const [kind, mode, broken = ''] = process.argv.slice(2);
 // Entity 0 holds 'a' at the start. Two writers, one crash, two queue functions: small enough to visit every state.
@@ -35,6 +35,11 @@ const scripts = {
   U: [
     [0, null],
     [0, 'a'],
+  ],
+  // The second writer changes no index entry, so it sends no intent.
+  V: [
+    [0, 'b'],
+    [0, 'same'],
   ],
 };
 const only = process.env.SCRIPT;
@@ -192,6 +197,13 @@ function next(s) {
         const e = t.ent[w.k];
         Object.assign(W(t), { bv: e.v, be: e.email, id: `i${i}`, pc: 'intent' });
         if (w.e === e.email) W(t).pc = 'done';
+        if (w.e === 'same') W(t).pc = 'other';
+      });
+    // A change of a field that is in no index entry: under the ETag, without an intent.
+    if (w.pc === 'other')
+      add((t) => {
+        if (t.ent[w.k].v === w.bv || broken === 'othernoetag') t.ent[w.k] = { v: ++t.n, email: w.be };
+        W(t).pc = 'done';
       });
     if (w.pc === 'intent')
       add((t) => {

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import { RowkeyError } from '../../errors.ts';
 import type { Address, Row } from '../../storage/rows.ts';
 import { fieldsToProperties } from '../codec/entity-codec.ts';
@@ -87,6 +88,22 @@ export function indexEntriesOf(entity: Entity, values: Values | undefined): Inde
       const indexEntry = { index, table, partition: buildKey(partition, one), row: buildKey(row, one) };
       return list ? { ...indexEntry, member: buildKey(list.member, one) } : indexEntry;
     }),
+  );
+}
+
+/**
+ * The entries that a change of an entity adds, removes or gives other properties. Another entry stays what it is, also while an
+ * earlier change is still being settled: the intent of that change names it.
+ */
+export function changedEntries(entity: Entity, before: Values | undefined, after: Values | undefined): IndexEntry[] {
+  const [former, next] = [indexEntriesOf(entity, before), indexEntriesOf(entity, after)];
+  const isIn = (entries: readonly IndexEntry[], entry: IndexEntry) =>
+    entries.some((other) => isSameEntry(other, entry));
+  const changed = remoteIndexesOf(entity).filter(
+    ({ properties }) => before && after && !isDeepStrictEqual(properties?.(before), properties?.(after)),
+  );
+  return unionOfEntries(former, next).filter(
+    (entry) => !isIn(former, entry) || !isIn(next, entry) || changed.some(({ name }) => name === entry.index),
   );
 }
 

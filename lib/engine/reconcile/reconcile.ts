@@ -113,7 +113,12 @@ async function reconcileEntity(
     const own = indexEntries.filter((indexEntry) => !contested.includes(indexEntry));
     let hasConflict = false;
     for (const indexEntry of own)
-      hasConflict ||= !(await settleOwn(work, { address, values: before.values, indexEntry }));
+      hasConflict ||= !(await settleOwn(work, {
+        address,
+        values: before.values,
+        indexEntry,
+        isNamed: named.some((other) => isSameEntry(other, indexEntry)),
+      }));
     if (hasConflict) {
       committed = undefined;
       continue;
@@ -140,7 +145,13 @@ async function settleOwn(
     address,
     values,
     indexEntry,
-  }: { readonly address: Address; readonly values: Values | undefined; readonly indexEntry: IndexEntry },
+    isNamed,
+  }: {
+    readonly address: Address;
+    readonly values: Values | undefined;
+    readonly indexEntry: IndexEntry;
+    readonly isNamed: boolean;
+  },
 ): Promise<boolean> {
   const isWanted = indexEntriesOf(entity, values).some((other) => isSameEntry(other, indexEntry));
   const remote = remoteIndexOf(entity, indexEntry);
@@ -154,7 +165,9 @@ async function settleOwn(
       : true;
   if (!row) return tryAction(engine.storage, where, { kind: 'insert', row: indexEntry.row, properties });
   return (
-    sameCopy(entity, row, properties) ||
+    // A row that the intent names is written even if it is right: a stalled reconciler may be about to delete it under its ETag,
+    // on behalf of a change that another one has undone.
+    (!isNamed && sameCopy(entity, row, properties)) ||
     tryAction(engine.storage, where, { kind: 'replace', row: indexEntry.row, properties, etag: row.etag })
   );
 }

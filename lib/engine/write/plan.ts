@@ -2,7 +2,13 @@ import type { Change, PlanDraft, PlannedAction, Siblings } from '../../define/ch
 import { TOMBSTONE, toProperties } from '../../define/codec/entity-codec.ts';
 import { liveValues, type SystemProperties } from '../../define/codec/snapshot.ts';
 import type { Entity } from '../../define/entity.ts';
-import { indexEntriesOf, isContested, isSameEntry, unionOfEntries } from '../../define/keys/index-entries.ts';
+import {
+  changedEntries,
+  indexEntriesOf,
+  isContested,
+  isSameEntry,
+  unionOfEntries,
+} from '../../define/keys/index-entries.ts';
 import type { IndexEntry } from '../../define/remote-index.ts';
 import { busy, RowkeyError } from '../../errors.ts';
 import { type Action, type Address, MAX_TRANSACTION_ACTIONS, type Properties } from '../../storage/rows.ts';
@@ -74,8 +80,12 @@ function complete(entity: Entity, change: Change, draft: PlanDraft): Change {
 
 function intentItem(entity: Entity, change: Change): IntentItem | undefined {
   const { partition, row } = change.address;
-  const before = indexEntriesOf(entity, liveValues(change.before));
-  const indexEntries = unionOfEntries(before, indexEntriesOf(entity, change.after));
+  const { before, after } = change;
+  // Entries of an earlier version were made of other values.
+  const isUpgraded = before.state === 'live' && before.system.EntityVersion !== entity.version;
+  const indexEntries = isUpgraded
+    ? unionOfEntries(indexEntriesOf(entity, before.values), indexEntriesOf(entity, after))
+    : changedEntries(entity, liveValues(before), after);
   return indexEntries.length > 0 || leavesTombstone(entity, change) ? { partition, row, indexEntries } : undefined;
 }
 
