@@ -90,9 +90,16 @@ function describeResponses({ roles, success, cacheable, others = {} }: Route) {
         }
       : {}),
   };
+  const created = body &&
+    success.created && {
+      description: success.created,
+      headers: describeHeaders([...headers, 'Location'], true),
+      content: content('application/json', toJsonSchema(body)),
+    };
   return {
     200: { description: 'The explanation, with explain=true', content: content('application/json', EXPLANATION) },
     [status]: response,
+    ...(created ? { 201: created } : {}),
     ...(success.unread ? { 204: { description: success.unread } } : {}),
     ...(cacheable
       ? {

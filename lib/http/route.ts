@@ -81,6 +81,8 @@ export interface Route {
     readonly types?: readonly string[];
     /** Headers besides those of every response. */
     readonly headers?: readonly ResponseHeader[];
+    /** The description of the 201, with the same body and a Location, if the request may create. */
+    readonly created?: string;
     /** The description of the 204 for a caller who may write and not read the entity, if that is possible. */
     readonly unread?: string;
   };

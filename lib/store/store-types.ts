@@ -230,6 +230,8 @@ export interface EntityStore<Of extends Declared, All extends Entities> {
   ): Promise<Stored<Plain<Output<Of> & { [Child in Name]: readonly Listed<All[Child]>[] }>> | undefined>;
   /** Throws `invalid-input`, `duplicate-key`, `duplicate-value`, `too-large`. */
   create(values: Input<Of>, options?: CreateOptions): Promise<Stored<Listed<Of>>>;
+  /** Replaces a whole entity, or creates it under this key. Throws `etag-mismatch`, and as `create` does. */
+  put(key: Key<Of>, values: Replacement<Of>, options?: WriteOptions): Promise<Stored<Listed<Of>>>;
   /** Replaces a whole entity. Throws `not-found`, `etag-mismatch`, and as `create` does. */
   replace(key: Key<Of>, values: Replacement<Of>, options?: WriteOptions): Promise<Stored<Listed<Of>>>;
   /** Changes some fields. Throws as `replace` does. */

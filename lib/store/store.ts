@@ -7,7 +7,7 @@ import { pick, type Stored, type Values } from '../define/values.ts';
 import type { Engine } from '../engine/engine.ts';
 import { type Page, type PageOptions, readEntity } from '../engine/read/retrieve.ts';
 import { createOnce } from '../engine/write/create-once.ts';
-import { deleteEntity, patchEntity, replaceEntity } from '../engine/write/entity-store.ts';
+import { deleteEntity, patchEntity, putEntity, replaceEntity } from '../engine/write/entity-store.ts';
 import { RowkeyError } from '../errors.ts';
 import type { IndexPageOptions } from '../pattern-helpers/read-through-index.ts';
 import { deleteSeries, increment, readSeries, setCounts, toSlot } from '../patterns/data-series.ts';
@@ -67,6 +67,8 @@ function entityStore(entity: Entity, source: StoreSource) {
       }).catch(undefinedIfNotFound),
     create: (values: Values, options: Write = {}) =>
       write(options, (engine) => createOnce(engine, entity, values, idOf(entity, 'create', options.requestId))),
+    put: (key: Values, values: Values, options: Write = {}) =>
+      write(options, (engine) => putEntity(engine, entity, keyOf(entity, key), values, conditionsOf(options))),
     replace: (key: Values, values: Values, options: Write = {}) =>
       write(options, (engine) => replaceEntity(engine, entity, keyOf(entity, key), values, conditionsOf(options))),
     update: (key: Values, patch: Values, options: Write = {}) =>

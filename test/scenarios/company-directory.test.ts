@@ -75,7 +75,9 @@ describe('an employee over HTTP', () => {
     const other = { headers: { 'if-none-match': '"another"' } };
     expect(await hr('PUT', path, { body, ...other })).toMatchObject({ status: 200, body });
     expect((await hr('DELETE', path, other)).status).toBe(204);
-    expect((await hr('PUT', path, { body, headers: { 'if-none-match': '*' } })).status).toBe(404);
+    const created = await hr('PUT', path, { body, headers: { 'if-none-match': '*' } });
+    expect(created).toMatchObject({ status: 201, body });
+    expect(created.headers.get('location')).toBe(path);
   });
 
   test.each([
@@ -104,7 +106,7 @@ describe('an employee over HTTP', () => {
       expect(refused.status).toBe(status);
       expect(refused.headers.get('content-type')).toBe('application/problem+json');
     }
-    expect(await hr('PUT', '/api/employees/Sales/999999', { body: '[1]' })).toMatchObject({ status: 404 });
+    expect(await hr('PUT', '/api/employees/Sales/999999', { body: '[1]' })).toMatchObject({ status: 400 });
   });
 
   test('is rejected when its key or email is taken, without disclosing the other entity', async () => {
@@ -130,7 +132,7 @@ describe('an employee over HTTP', () => {
     const put = await hr('PUT', `/api/employees/Other/${values.employeeId}`, {
       body: somebody({ department: 'Other', employeeId: values.employeeId }),
     });
-    expect(put.status).toBe(404);
+    expect(put).toMatchObject({ status: 409, body: { type: '/api/problems#duplicate-value', field: 'employeeId' } });
     const found = await reader('GET', `/api/employees/by/id/${values.employeeId}`);
     expect(found).toMatchObject({ status: 200, body: values });
     expect(found.headers.get('content-location')).toBe(path);

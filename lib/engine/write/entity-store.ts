@@ -9,7 +9,7 @@ import type { Entity } from '../../define/entity.ts';
 import { addressOf } from '../../define/keys/index-entries.ts';
 import { validate } from '../../define/validate/validation.ts';
 import { omit, pick, type Stored, type Values } from '../../define/values.ts';
-import { busy, entityError, RowkeyError } from '../../errors.ts';
+import { busy, type ErrorCode, entityError, RowkeyError } from '../../errors.ts';
 import { backOff } from '../../time.ts';
 import type { Engine } from '../engine.ts';
 import { readEntityRow } from '../period-tables.ts';
@@ -73,6 +73,45 @@ export function replaceEntity(
     const given = withoutCopies(entity, withKey(entity, key, input), current);
     return toStored(engine, entity, { ...pick(current, keptFields(entity)), ...validate(entity, given) }, current);
   });
+}
+
+/** An entity that a put has stored. */
+export interface Put extends Stored {
+  readonly isCreated: boolean;
+}
+
+/** Attempts of a put that other requests make create and replace in turn. */
+const MAX_PUTS = 5;
+
+/**
+ * Replaces an entity, or creates it if it does not exist. With `If-None-Match: *` creates it without a read. Throws as
+ * `replaceEntity` and `createEntity` do, but for `not-found`: `etag-mismatch` if the conditions do not hold.
+ */
+export async function putEntity(
+  engine: Engine,
+  entity: Entity,
+  key: Values,
+  input: unknown,
+  conditions: Conditions = {},
+): Promise<Put> {
+  const mustBeNew = conditions.ifNoneMatch?.trim() === '*';
+  for (let attempt = 1; ; attempt += 1) {
+    const replaced =
+      !mustBeNew && (await unlessCode('not-found', replaceEntity(engine, entity, key, input, conditions)));
+    if (replaced) return { ...replaced, isCreated: false };
+    checkConditions({ ifMatch: conditions.ifMatch }, undefined);
+    const given = withKey(entity, key, input);
+    checkKeyKept(entity, key, validate(entity, given));
+    try {
+      return { ...(await createEntity(engine, entity, given)), isCreated: true };
+    } catch (error) {
+      // The entity has been created since, unless the row is of another kind.
+      if (!hasCode(error, 'duplicate-key') && !(mustBeNew && hasCode(error, 'duplicate-value'))) throw error;
+      const found = await readLive(engine, entity, addressOf(entity, key));
+      if (found) checkConditions(conditions, found.etag);
+      if (!found || attempt === MAX_PUTS) throw error;
+    }
+  }
 }
 
 /**
@@ -222,4 +261,17 @@ function withoutCopies(entity: Entity, given: Values, current: Values): Values {
     given,
     decidedFields(entity).filter((field) => given[field] === current[field]),
   );
+}
+
+function hasCode(error: unknown, code: ErrorCode): boolean {
+  return error instanceof RowkeyError && error.code === code;
+}
+
+async function unlessCode<Result>(code: ErrorCode, call: Promise<Result>): Promise<Result | undefined> {
+  try {
+    return await call;
+  } catch (error) {
+    if (hasCode(error, code)) return undefined;
+    throw error;
+  }
 }

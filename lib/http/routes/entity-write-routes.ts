@@ -5,7 +5,7 @@ import { creatableSchema, maskOf, parse, schemaWithGaps, writableSchema } from '
 import type { Stored } from '../../define/values.ts';
 import { createOnce } from '../../engine/write/create-once.ts';
 import { type BatchOutcome, putEntities } from '../../engine/write/entity-batch.ts';
-import { deleteEntity, patchEntity, replaceEntity } from '../../engine/write/entity-store.ts';
+import { deleteEntity, patchEntity, putEntity } from '../../engine/write/entity-store.ts';
 import { readKey, toEntityPath, toEntityTemplate } from '../entity-key.ts';
 import { readRequestId } from '../idempotency.ts';
 import { presentToWriter } from '../present.ts';
@@ -58,8 +58,7 @@ export function entityWriteRoutes(entity: Entity): Route[] {
       handle: async (context) => {
         const id = await readRequestId(context, `${name}-create`);
         const stored = await createOnce(context.app.engine, entity, await readBody(entity, context), id);
-        const { headers, ...result } = await presentStored(entity, context, stored, 201);
-        return { ...result, headers: { ...headers, location: toEntityPath(context, entity, stored.values) } };
+        return presentStored(entity, context, { ...stored, isCreated: true });
       },
     },
     {
@@ -77,14 +76,20 @@ export function entityWriteRoutes(entity: Entity): Route[] {
       ...change,
       name: `${name}-replace`,
       method: 'PUT',
-      summary: `Replace an entity of ${name}`,
+      summary: `Replace an entity of ${name}, or create it under this key`,
       requestBody: body,
       maxBodyBytes,
-      success: { status: 200, description: 'Replaced', body: writerSchema(entity), headers: ['ETag'] },
+      success: {
+        status: 200,
+        description: 'Replaced',
+        body: writerSchema(entity),
+        headers: ['ETag'],
+        created: 'Created',
+      },
       handle: async (context) => {
         const input = await readBody(entity, context);
         const { engine } = context.app;
-        const stored = await replaceEntity(engine, entity, readKey(entity, context), input, readConditions(context));
+        const stored = await putEntity(engine, entity, readKey(entity, context), input, readConditions(context));
         return presentStored(entity, context, stored);
       },
     },
@@ -116,11 +121,12 @@ async function readBody(entity: Entity, context: RequestContext): Promise<unknow
 async function presentStored(
   entity: Entity,
   context: RequestContext,
-  stored: Stored,
-  status = 200,
+  { isCreated = false, ...stored }: Stored & { readonly isCreated?: boolean },
 ): Promise<RouteResult> {
   const headers = toEntityHeaders(entity, context.caller, stored);
-  return { status, headers, body: await presentToWriter(context, entity, stored.values) };
+  const body = await presentToWriter(context, entity, stored.values);
+  if (!isCreated) return { status: 200, headers, body };
+  return { status: 201, headers: { ...headers, location: toEntityPath(context, entity, stored.values) }, body };
 }
 
 /** A caller who may not read the entity gets only its key. */

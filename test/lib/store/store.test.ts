@@ -108,6 +108,13 @@ describe('the store of an entity', () => {
     await store.writers.delete(ann, { ifMatch: replaced.etag });
     expect(await store.writers.get(ann)).toBeUndefined();
     await expect(store.writers.delete(ann)).rejects.toMatchObject({ code: 'not-found' });
+    const values = { email: 'ann@example.com' };
+    await expect(store.writers.replace(ann, values)).rejects.toMatchObject({ code: 'not-found' });
+    const put = await store.writers.put(ann, values, { ifNoneMatch: '*' });
+    expect(put).toEqual(await store.writers.get(ann));
+    await expect(store.writers.put(ann, values, { ifNoneMatch: '*' })).rejects.toMatchObject({ code: 'etag-mismatch' });
+    expect((await store.writers.put(ann, { ...values, age: 1 })).values.age).toBe(1);
+    await store.writers.delete(ann);
   });
 
   test('rejects an invalid key, an invalid entity and a unique value of another entity', async () => {

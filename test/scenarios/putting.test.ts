@@ -1,0 +1,123 @@
+import { beforeAll, expect, test } from 'vitest';
+import type { Values } from '../../lib/define/values.ts';
+import { type ChangeRecord, collectChanges } from '../../lib/engine/note-change.ts';
+import { readEntity } from '../../lib/engine/read/retrieve.ts';
+import { deleteEntity, putEntity } from '../../lib/engine/write/entity-store.ts';
+import { faultyHttpClient } from '../faulty-http-client.ts';
+import { employees, movies, people } from '../fixtures/model.ts';
+import { useProduct } from '../product.ts';
+import { expectIndexesToAgree, openWorld, somebody, type World } from '../world.ts';
+
+const product = useProduct(import.meta.url);
+const hr = product.as('hr');
+let world: World;
+beforeAll(async () => {
+  world = await openWorld(import.meta.url);
+});
+
+const person = (firstName: string) => ({ firstName, kind: 'employee', jobTitle: 'Clerk' });
+const codeOf = (error: { code: string }) => error.code;
+
+async function operationsOf(work: () => Promise<unknown>): Promise<string[]> {
+  let kept: readonly ChangeRecord[] = [];
+  await collectChanges('ann', work, async (changes) => {
+    kept = changes;
+  });
+  return kept.map(({ operation }) => operation);
+}
+
+test('PUT creates an entity with Location, replaces it, and repeats without effect', async () => {
+  const path = '/api/people/UK/put';
+  const created = await hr('PUT', path, { body: person('Ann') });
+  expect(created).toMatchObject({ status: 201, body: { country: 'UK', personId: 'put', ...person('Ann') } });
+  expect(created.headers.get('location')).toBe(path);
+  const replaced = await hr('PUT', path, { body: person('Bea') });
+  expect(replaced).toMatchObject({ status: 200, body: { firstName: 'Bea' } });
+  expect(replaced.headers.get('location')).toBeNull();
+  const again = await hr('PUT', path, { body: person('Bea') });
+  expect([again.status, again.headers.get('etag')]).toEqual([200, replaced.headers.get('etag')]);
+});
+
+test('PUT rejects a condition that does not hold, and then changes nothing', async () => {
+  const path = '/api/people/UK/conditions';
+  for (const named of ['*', '"any"']) {
+    const absent = await hr('PUT', path, { body: person('Ann'), headers: { 'if-match': named } });
+    expect(absent).toMatchObject({ status: 412, body: { code: 'etag-mismatch' } });
+  }
+  expect((await hr('GET', path)).status).toBe(404);
+  const first = { body: person('Ann'), headers: { 'if-none-match': '*' } };
+  const { status, headers } = await hr('PUT', path, first);
+  expect(status).toBe(201);
+  const etag = headers.get('etag');
+  expect(await hr('PUT', path, first)).toMatchObject({ status: 412, body: { code: 'etag-mismatch', etag } });
+  expect((await hr('GET', path)).headers.get('etag')).toBe(etag);
+});
+
+test('PUT creates nothing whose key or fields a POST would reject', async () => {
+  const film = { title: 'T', year: 2000, genres: ['Drama'], cast: ['Ann'] };
+  const wrong = await hr('PUT', '/api/movies/Crime/T/2000/0', { body: film });
+  expect(wrong).toMatchObject({ status: 400, body: { field: 'genre' } });
+  const counted = await hr('PUT', '/api/departments/Put', { body: { employeeCount: 5 } });
+  expect(counted).toMatchObject({ status: 400, body: { field: 'employeeCount' } });
+  const { department, employeeId, ...one } = somebody();
+  const path = `/api/employees/${department}/${employeeId}`;
+  expect((await product.as('reader')('PUT', path, { body: one })).status).toBe(403);
+  expect((await hr('PUT', path, { body: { ...one, email: 'no address' } })).status).toBe(400);
+  expect((await hr('GET', path)).status).toBe(404);
+  expect(await expectIndexesToAgree(world.storage, movies)).toEqual([]);
+});
+
+test('a put notes a create or a replace, also when a reply is lost', async () => {
+  const key = { country: 'UK', personId: 'noted' };
+  const put = (firstName: string) => () => putEntity(world.engine, people, key, person(firstName));
+  expect(await operationsOf(put('Ann'))).toEqual(['create']);
+  expect(await operationsOf(put('Bea'))).toEqual(['replace']);
+  expect(await operationsOf(put('Bea'))).toEqual([]);
+  await deleteEntity(world.engine, people, key);
+  const lossy = world.engineThrough(faultyHttpClient('reply lost', 2));
+  const { isCreated } = await putEntity(lossy, people, key, person('Cid'));
+  expect(isCreated).toBe(true);
+});
+
+test('of concurrent puts of one new key one creates, and those that must create fail', async () => {
+  for (let round = 1; round <= 5; round += 1) {
+    const { department, employeeId, ...one } = somebody({ department: 'Put' });
+    const key = { department, employeeId };
+    const put = (index: number, ifNoneMatch?: string) => {
+      // An engine of its own stands for a process of its own.
+      const values: Values = { ...one, phone: String(index) };
+      const engine = world.engineThrough(faultyHttpClient());
+      return putEntity(engine, employees, key, values, { ifNoneMatch }).catch(codeOf);
+    };
+    const done = await Promise.all([put(1), put(2), put(3, '*'), put(4, '*')]);
+    const created = done.filter((result) => typeof result === 'object' && result.isCreated);
+    expect(created.length, JSON.stringify(done)).toBe(1);
+    const failed = done.filter((result) => typeof result === 'string');
+    expect(failed.every((code) => code === 'etag-mismatch' || code === 'busy')).toBe(true);
+    const { values } = await readEntity(world.engine, employees, key);
+    expect(['1', '2', '3', '4']).toContain(values.phone);
+  }
+  await world.settle();
+  await expectIndexesToAgree(world.storage, employees);
+});
+
+test('puts and deletes of one entity by several processes leave its indexes right', async () => {
+  const { department, employeeId, ...one } = somebody({ department: 'Put and deleted' });
+  const key = { department, employeeId };
+  const writers = Array.from({ length: 4 }, () => world.engineThrough(faultyHttpClient()));
+  const results = await Promise.all(
+    writers.map(async (engine, writer) => {
+      const codes: string[] = [];
+      for (let turn = 0; turn < 6; turn += 1) {
+        const values = { ...one, phone: `${writer}-${turn}`, lastName: `Name${turn % 2}` };
+        const work = turn % 3 === 2 ? deleteEntity(engine, employees, key) : putEntity(engine, employees, key, values);
+        await work.catch((error) => codes.push(codeOf(error)));
+      }
+      return codes;
+    }),
+  );
+  const unexpected = results.flat().filter((code) => !['not-found', 'busy', 'duplicate-key'].includes(code));
+  expect(unexpected).toEqual([]);
+  await world.settle();
+  await expectIndexesToAgree(world.storage, employees);
+});
