@@ -107,7 +107,7 @@ export function createRuntime(
         guardModel(engine(), entities, requireSettings().agreedModelChanges),
       ]);
       if (missing.length > 0) log.error(describeMissing(missing));
-      for (const note of notes) log.warn(note);
+      for (const note of notes) log.warn(`Model guard: ${note}`);
     });
     try {
       await guarded;

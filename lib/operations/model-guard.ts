@@ -121,9 +121,10 @@ export const guardModel = inPattern(
       entities.some((entity) => entity.name === name) ? [] : [{ name, entity: undefined, shape }],
     );
     const leftTables = await findLeftTables(engine, entities, [...stored, ...gone]);
+    const nameInAccount = (table: string) => engine.storage.table(table).tableName;
     const left = gone.map(({ name, shape }) => {
-      const tables = [...new Set([...tablesOf(shape), ...(leftTables.get(name) ?? [])])];
-      return `The entity ${name} is no longer declared, but its rows in ${tables.join(', ')} still exist. To end this message, delete the row ${name} of the partition ${PARTITION} from the table ${SYSTEM_TABLE}.`;
+      const tables = [...new Set([...tablesOf(shape).map(nameInAccount), ...(leftTables.get(name) ?? [])])];
+      return `The entity ${name} is no longer declared, but its rows in ${tables.join(', ')} still exist. To end this message, delete the row ${name} of the partition ${PARTITION} from the table ${nameInAccount(SYSTEM_TABLE)}.`;
     });
     const unused = stored.flatMap(({ name }) => {
       const tables = leftTables.get(name) ?? [];

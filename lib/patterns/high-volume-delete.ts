@@ -52,7 +52,7 @@ export const highVolumeDelete: Pattern<Entity> = {
     async run(engine, entities, { log }) {
       for (const entity of entities) {
         const { dropped } = await rollPeriods(engine, entity);
-        log(`${entity.name}: ${dropped.length} tables dropped.`);
+        log(`${entity.name}: number of tables dropped: ${dropped.length}.`);
       }
     },
   },

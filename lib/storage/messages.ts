@@ -31,7 +31,8 @@ export async function sendMessage(storage: Storage, queue: string, body: unknown
   if (recordIfExplaining(() => ({ write: 'message', queue, does: 'send' })))
     return { queue, id: '', popReceipt: '', text };
   const options = { visibilityTimeout: hiddenFor, messageTimeToLive: NEVER_EXPIRES };
-  const sent = await storageCall(storage.queue(queue).sendMessage(text, options), queue);
+  const client = storage.queue(queue);
+  const sent = await storageCall(client.sendMessage(text, options), client.name);
   return { queue, id: sent.messageId, popReceipt: sent.popReceipt, text };
 }
 
@@ -57,7 +58,8 @@ export async function receiveMessages(
   { limit, hiddenFor }: { readonly limit: number; readonly hiddenFor: number },
 ): Promise<ReceivedMessage[]> {
   const options = { numberOfMessages: limit, visibilityTimeout: hiddenFor };
-  const { receivedMessageItems } = await storageCall(storage.queue(queue).receiveMessages(options), queue);
+  const client = storage.queue(queue);
+  const { receivedMessageItems } = await storageCall(client.receiveMessages(options), client.name);
   return receivedMessageItems.map(({ messageId: id, popReceipt, messageText: text, insertedOn }) => {
     return { queue, id, popReceipt, text, insertedAt: insertedOn.getTime() };
   });

@@ -21,7 +21,7 @@ export async function provision(storage: Storage, { tables, queues, containers }
   });
 }
 
-/** Returns the declared names of the resources that do not exist, such as `table employees`. At least three storage transactions. */
+/** Returns the resources that do not exist, as the account names them: `table employees`. At least three storage transactions. */
 export async function findMissing(storage: Storage, { tables, queues, containers }: Resources): Promise<string[]> {
   const listed = await Promise.all([
     listTables(storage, ''),
@@ -30,11 +30,13 @@ export async function findMissing(storage: Storage, { tables, queues, containers
   ]);
   const [knownTables, knownQueues, knownContainers] = listed.map((names) => new Set(names));
   return [
-    ...tables.filter((name) => !knownTables?.has(name)).map((name) => `table ${name}`),
-    ...queues.filter((name) => !knownQueues?.has(storage.queue(name).name)).map((name) => `queue ${name}`),
+    ...tables.filter((name) => !knownTables?.has(name)).map((name) => `table ${storage.table(name).tableName}`),
+    ...queues
+      .filter((name) => !knownQueues?.has(storage.queue(name).name))
+      .map((name) => `queue ${storage.queue(name).name}`),
     ...containers
       .filter((name) => !knownContainers?.has(storage.container(name).containerName))
-      .map((name) => `container ${name}`),
+      .map((name) => `container ${storage.container(name).containerName}`),
   ];
 }
 

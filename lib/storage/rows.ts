@@ -46,7 +46,8 @@ export async function readRow(
     etag = headers.get('etag') ?? '';
   };
   const options = { onResponse, ...(select ? { queryOptions: { select: [...select] } } : {}) };
-  const found = await unlessMissing(storage.table(table).getEntity(partition, row, options), table);
+  const client = storage.table(table);
+  const found = await unlessMissing(client.getEntity(partition, row, options), client.tableName);
   return found && { table, partition, row, etag, properties: toRowProperties(found) };
 }
 
@@ -108,7 +109,7 @@ async function collect(
     const maxPageSize = Math.min(limit - rows.length, perCall);
     const settings = { maxPageSize, ...(continuationToken === undefined ? {} : { continuationToken }) };
     const pages = client.listEntities({ queryOptions, onResponse }).byPage(settings);
-    const { value: page } = await storageCall(pages.next(), table);
+    const { value: page } = await storageCall(pages.next(), client.tableName);
     continuationToken = page?.continuationToken;
     const read = [...(page ?? [])].map((entity, index) => toRow(table, entity, sent[index]));
     for (const [index, row] of read.entries()) {
@@ -199,11 +200,11 @@ export async function submit(storage: Storage, transaction: Transaction): Promis
   const options = signal ? { abortSignal: signal } : {};
   const [only] = actions;
   if (actions.length === 1 && only) {
-    const { etag } = await storageCall(submitOne(client, { partition, action: only, options }), table);
+    const { etag } = await storageCall(submitOne(client, { partition, action: only, options }), client.tableName);
     return new Map(etag ? [[only.row, etag]] : []);
   }
   const sent = actions.map((action) => toTransactionAction(partition, action));
-  const { subResponses } = await storageCall(client.submitTransaction(sent, options), table);
+  const { subResponses } = await storageCall(client.submitTransaction(sent, options), client.tableName);
   return new Map(
     actions.flatMap(({ row }, index) => {
       const etag = subResponses[index]?.etag;

@@ -14,7 +14,8 @@ import { testStorage } from '../../storage.ts';
 
 /** Compares a declaration with the one that was in use before. */
 
-const storage = openStorage({ connectionString: testStorage(import.meta.url) });
+const connectionString = testStorage(import.meta.url);
+const storage = openStorage({ connectionString });
 const engine = createEngine(storage);
 const schema = z.object({ a: z.string(), b: z.string(), c: z.string(), at: z.iso.date() });
 const access = { read: ['hr'], write: ['hr'], restricted: { c: ['hr'] } } as const;
@@ -221,5 +222,14 @@ describe('guardModel', () => {
       expect.stringMatching(/entity things is no longer declared, but its rows in things, oldthings, byb still exist/),
     ]);
     expect(await guardModel(engine, [remote, kept(30)], undefined)).toEqual([]);
+  });
+
+  test('names tables as the account has them, with the prefix of the app', async () => {
+    const prefixed = createEngine(openStorage({ connectionString }, 'shop'));
+    await provision(prefixed.storage, { tables: ['system'], queues: [], containers: [] });
+    await guardModel(prefixed, [first], undefined);
+    const [note] = await guardModel(prefixed, [], undefined);
+    expect(note).toContain('its rows in shop0things, shop0oldthings still exist');
+    expect(note).toContain('from the table shop0system.');
   });
 });
