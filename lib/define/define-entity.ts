@@ -89,8 +89,14 @@ export interface Declaration<
   readonly maxAge?: number;
 }
 
+/** An object whose inferred names must all be of `Field`. */
+type FieldsNamed<Name extends string, Field extends string, Value> = {
+  readonly [Each in Name]?: Each extends Field ? Value : never;
+};
+
 /** The parts of a declaration whose names the typed store needs. `Declaration` documents them and adds their rules. */
 export interface NamedParts<
+  Field extends string,
   Large extends string,
   Attached extends string,
   Derived extends string,
@@ -102,12 +108,12 @@ export interface NamedParts<
   readonly expiry?: { readonly days: number; readonly clock: Clock };
   readonly large?: readonly Large[];
   readonly attachments?: Readonly<Record<Attached, AttachmentDeclaration>>;
-  readonly derived?: Partial<Readonly<Record<Derived, (values: Values) => unknown>>>;
-  readonly counts?: Partial<Readonly<Record<Counting, DeclaredEntity>>>;
+  readonly derived?: FieldsNamed<Derived, Field, (values: Values) => unknown>;
+  readonly counts?: FieldsNamed<Counting, Field, DeclaredEntity>;
   readonly denormalized?: readonly {
     readonly source: DeclaredEntity;
     readonly reference: unknown;
-    readonly copies: Partial<Readonly<Record<Copied, (source: Values) => unknown>>>;
+    readonly copies: FieldsNamed<Copied, Field, (source: Values) => unknown>;
   }[];
   readonly childOf?: Parent;
 }
@@ -135,7 +141,7 @@ export function defineEntity<
 >(
   name: Name,
   declaration: Declaration<Shape, Partition, Row, Encrypted, Indexes, Role, Restricted> &
-    NamedParts<Large, Attached, Derived, Counting, Copied, Parent, Clock>,
+    NamedParts<keyof Shape & string, Large, Attached, Derived, Counting, Copied, Parent, Clock>,
 ): DeclaredEntity<Shape, Name, FieldsOf<Partition> | FieldsOf<Row>, Indexes, Role> &
   Typed<{
     readonly partition: Partition;

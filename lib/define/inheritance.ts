@@ -25,6 +25,8 @@ type UnionDeclaration<
   readonly kinds: Of;
 };
 
+type FieldOfKinds<Of extends Kinds> = { [Name in keyof Of]: keyof Of[Name]['shape'] & string }[keyof Of];
+
 /** One kind: the shared fields and its own. */
 type Kind<Shape extends z.ZodRawShape, Name extends string, Own extends z.ZodObject> = z.infer<z.ZodObject<Shape>> &
   z.infer<Own> & { readonly kind: Name };
@@ -57,7 +59,7 @@ export function defineUnion<
     schema,
     ...declaration
   }: UnionDeclaration<Shape, Partition, Row, Of, Indexes, Role, Restricted> &
-    NamedParts<never, Attached, Derived, Counting, Copied, Parent, Clock>,
+    NamedParts<(keyof Shape & string) | FieldOfKinds<Of>, never, Attached, Derived, Counting, Copied, Parent, Clock>,
 ): DeclaredEntity<Shape, Name, FieldsOf<Partition> | FieldsOf<Row>, Indexes, Role> & {
   readonly union: z.ZodType<KindOf<Shape, Of>>;
 } & Typed<{
@@ -101,7 +103,7 @@ export function defineUnion<
     Clock,
     Role
   >(name, { ...declaration, schema: whole } as Declaration<Shape, Partition, Row, never, Indexes, Role> &
-    NamedParts<never, Attached, Derived, Counting, Copied, Parent, Clock>);
+    NamedParts<keyof Shape & string, never, Attached, Derived, Counting, Copied, Parent, Clock>);
   return frozenCopy({ ...entity, union: union as unknown as z.ZodType<KindOf<Shape, Of>> });
 }
 

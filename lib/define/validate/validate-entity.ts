@@ -29,6 +29,7 @@ export function validationErrors(entity: DeclaredEntity): string[] {
   const checks = [
     nameErrors(entity),
     keyErrors(entity),
+    computedFieldErrors(entity),
     versionErrors(entity),
     accessErrors(entity),
     indexErrors(entity),
@@ -119,6 +120,14 @@ function partProblem(part: Part, field: FieldSchema | undefined): string | undef
   if (part.newestFirst) return isInstant(field) ? undefined : 'of which {…~} needs an instant (z.iso.datetime()).';
   if (type === 'string' || type === 'integer' || type === 'number') return undefined;
   return 'which is neither a text nor a number; keys are made of those.';
+}
+
+function* computedFieldErrors({ derived, denormalized, columns }: DeclaredEntity): Generator<string> {
+  const computed = [['derived', derived], ...denormalized.map(({ copies }) => ['copies', copies] as const)] as const;
+  for (const [what, fields] of computed)
+    for (const field of Object.keys(fields))
+      if (!Object.hasOwn(columns, field))
+        yield `${what} names the field "${field}", which the schema does not have; each name in it must be a field.`;
 }
 
 function* versionErrors({ version, upgrades, maxAge }: DeclaredEntity): Generator<string> {

@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { defineEntity } from '../../../lib/define/define-entity.ts';
 import type { DeclaredEntity } from '../../../lib/define/entity.ts';
 import { indexEntity, interPartitionIndex, intraPartitionIndex } from '../../../lib/define/indexes.ts';
+import { defineUnion } from '../../../lib/define/inheritance.ts';
 import type { FieldsOf } from '../../../lib/define/keys/key-template.ts';
 import { defineModel } from '../../../lib/define-model.ts';
 import { withReferences } from '../../fixtures/with-references.ts';
@@ -22,6 +23,9 @@ const part = () => defineEntity('parts', partOf(things()));
 const copyOf = (source: DeclaredEntity) =>
   ({ denormalized: [{ source, reference: { field: 'name', keyField: 'id' }, copies: { at: () => '' } }] }) as const;
 const beside = { schema: schema.extend({ partCount: z.int32() }), key: { partition: '{city}', row: 'city' } } as const;
+
+const copying = { source: things(), reference: { field: 'name', keyField: 'id' } } as const;
+const kinds = { bird: z.object({ wings: z.int32() }) };
 
 const misspeltRow = intraPartitionIndex({ row: 'n_{nam}' });
 const misspeltCopy = intraPartitionIndex({ row: 'n_{name}', copies: ['nam'] });
@@ -53,8 +57,26 @@ describe('a misspelt field is a compile error', () => {
       () => defineEntity('things', { ...common, period: { per: 'day', field: 'day', keep: 3 } }),
       // @ts-expect-error
       () => defineEntity('things', { ...common, access: { ...access, restricted: { nam: ['hr'] } } }),
+      // @ts-expect-error
+      () => defineEntity('things', { ...common, derived: { nam: () => 'a' } }),
+      // @ts-expect-error
+      () => defineEntity('things', { ...common, ...beside, counts: { partCont: things() } }),
+      // @ts-expect-error
+      () => defineEntity('things', { ...common, denormalized: [{ ...copying, copies: { nam: () => 'a' } }] }),
+      // @ts-expect-error
+      () => defineUnion('things', { ...common, kinds, derived: { wing: () => 'a' } }),
+      () => defineUnion('things', { ...common, kinds, derived: { name: () => 'a', wings: () => 2 } }),
     ];
-    expect(declare).toHaveLength(9);
+    expect(declare).toHaveLength(14);
+  });
+
+  test.each([
+    ['derived', { derived: { nam: () => 'a' } }],
+    ['copies', { denormalized: [{ ...copying, copies: { nam: () => 'a' } }] }],
+  ])('and in %s an error of defineEntity too', (part, declared: object) => {
+    expect(() => defineEntity('things', { ...common, ...declared })).toThrow(
+      `Entity "things": ${part} names the field "nam", which the schema does not have; each name in it must be a field.`,
+    );
   });
 });
 
