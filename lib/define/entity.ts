@@ -148,11 +148,13 @@ export function canWriteThroughGrant(entity: Entity): boolean {
 }
 
 /**
- * The patterns that have rows beside the entity, or store values by reference. A client could refer to the blob of another row,
- * which the app would then serve and delete with its own.
+ * The patterns that have rows beside the entity, set its fields, or store values by reference. A client could refer to the
+ * blob of another row, which the app would then serve and delete with its own.
  */
-export function keptByEngine({ patterns }: Entity): readonly Pattern<Entity>[] {
-  return patterns.filter(({ leavesTombstone, references }) => leavesTombstone || references);
+export function keptByEngine(entity: Entity): readonly Pattern<Entity>[] {
+  return entity.patterns.filter(
+    ({ leavesTombstone, references, keptFields }) => leavesTombstone || references || keptFields?.(entity).length,
+  );
 }
 
 /** True if clients may write it directly to storage, where nothing validates their rows. */

@@ -1,10 +1,13 @@
 import { describe, expect, expectTypeOf, test } from 'vitest';
 import { z } from 'zod';
 import { defineEntity } from '../../../lib/define/define-entity.ts';
+import { linkModel } from '../../../lib/define/define-model.ts';
 import type { DeclaredEntity, Entity } from '../../../lib/define/entity.ts';
 import { indexEntity, interPartitionIndex } from '../../../lib/define/indexes.ts';
 import { defineUnion } from '../../../lib/define/inheritance.ts';
+import type { Pattern } from '../../../lib/define/pattern.ts';
 import { defineModel } from '../../../lib/define-model.ts';
+import { patterns } from '../../../lib/patterns/patterns.ts';
 
 const roles = { roles: ['reader', 'hr', 'operator'], operatorRole: 'operator' } as const;
 
@@ -140,6 +143,22 @@ describe('a model is rejected', () => {
     expect(() => defineModel({ ...roles, entities: [holders, notes, counting] })).toThrow(
       'Entity "notes": clients may write it straight to storage (access.own), where nothing keeps up maintained count;',
     );
+  });
+
+  test('if a pattern sets a field of an entity that clients write past the API', () => {
+    const stamp: Pattern<Entity> = {
+      name: 'stamp',
+      isUsed: ({ name }) => name === 'notes',
+      keptFields: () => ['ref'],
+    };
+    const none = { ...stamp, keptFields: () => [] };
+    const reserved = { tables: [], entities: [], containers: [], rowTypes: [] };
+    const link = (own: Pattern<Entity>) =>
+      linkModel({ ...roles, entities: clients('notes') }, { reserved, patterns: [...patterns, own] });
+    expect(() => link(stamp)).toThrow(
+      'Entity "notes": clients may write it straight to storage (access.own), where nothing keeps up stamp;',
+    );
+    expect(() => link(none)).not.toThrow();
   });
 });
 
