@@ -1,15 +1,18 @@
 import { once } from 'node:events';
+import { join } from 'node:path';
 import { InvalidArgumentError, Option } from 'commander';
-import { createCommand, run } from '../cli/command.ts';
+import { createCommand, DATA_FOLDER, run } from '../cli/command.ts';
 import { formatGreeting } from '../cli/format-greeting.ts';
-import { deployedApp } from '../instance/deployed-app.ts';
+import { deployedApp, type LocalApp } from '../instance/deployed-app.ts';
 import { signToken } from '../instance/identity-provider.ts';
+import { loadLocalApp } from '../instance/load-local-app.ts';
 import { type Product, startProduct } from '../instance/start-product.ts';
 import { type Examples, makeExampleRequests } from '../packs/example-requests.ts';
 import { loadSamples } from '../packs/load-samples.ts';
 import { readSamples } from '../packs/samples.ts';
 
 interface Options {
+  readonly app?: string;
   readonly port?: number;
   readonly data: string;
   readonly cors: readonly string[];
@@ -33,11 +36,14 @@ const program = createCommand('Runs the whole product on this machine.')
       .argParser(toOrigins)
       .default([], 'none'),
   )
+  .option('--app <folder>', 'run an app that uses the package; its data is kept in its own .rowkey')
   .option('--empty', 'do not load the sample data')
   .option('--func', 'use Azure Functions Core Tools, and fail if they are not installed')
   .action(start);
 
-async function start(options: Options): Promise<void> {
+async function start({ app: folder, ...options }: Options): Promise<void> {
+  const app = folder === undefined ? deployedApp : await loadLocalApp(folder);
+  const data = folder !== undefined && options.data === DATA_FOLDER ? join(folder, DATA_FOLDER) : options.data;
   const asking = new AbortController();
   const { signal } = asking;
   const asked = once(signal, 'abort').then(() => undefined);
@@ -45,7 +51,7 @@ async function start(options: Options): Promise<void> {
   for (const name of ['SIGINT', 'SIGTERM'] as const) process.on(name, () => asking.abort());
   watchNpm(() => asking.abort());
 
-  const product = await startProduct({ ...options, signal, log: (line) => line && console.log(line) }).catch(
+  const product = await startProduct({ ...options, app, data, signal, log: (line) => line && console.log(line) }).catch(
     (error) => {
       if (error !== signal.reason) throw error;
     },
@@ -54,25 +60,31 @@ async function start(options: Options): Promise<void> {
   const end = Promise.race([asked, product.broken]);
   try {
     // A stop may interrupt the loading of sample data; the next start loads the rest.
-    const why = await Promise.race([end, greet(options, product).then(() => end)]);
+    const why = await Promise.race([
+      end,
+      greet({ app, data, empty: options.empty === true || app !== deployedApp }, product).then(() => end),
+    ]);
     if (why !== undefined) throw new Error(why);
   } finally {
     await product.stop();
   }
 }
 
-async function greet({ data, empty }: Options, product: Product): Promise<void> {
+async function greet(
+  { app: { model }, data, empty }: { readonly app: LocalApp; readonly data: string; readonly empty: boolean },
+  product: Product,
+): Promise<void> {
   const { instance, url } = product;
   const createToken = (options: { role: readonly string[]; claims?: Record<string, string> }) => {
     const { issuer, audience } = instance;
     return signToken({ folder: data, issuer, audience, ...options });
   };
   const hasLoadedSamples =
-    !empty && (await loadSamples({ folder: data, url, token: await createToken({ role: deployedApp.model.roles }) }));
+    !empty && (await loadSamples({ folder: data, url, token: await createToken({ role: model.roles }) }));
   const samples = empty ? [] : (await readSamples(Date.now())).flat();
-  const examples = makeExampleRequests(deployedApp.model, samples);
-  const token = await createToken(examples ? toIdentity(examples) : { role: deployedApp.model.roles });
-  console.log(formatGreeting({ prefix: deployedApp.model.prefix, instance, data, examples, token, hasLoadedSamples }));
+  const examples = makeExampleRequests(model, samples);
+  const token = await createToken(examples ? toIdentity(examples) : { role: model.roles });
+  console.log(formatGreeting({ prefix: model.prefix, instance, data, examples, token, hasLoadedSamples }));
 }
 
 function toIdentity({ roles, claim }: Examples) {

@@ -14,6 +14,8 @@ const Instance = z.object({
   tables: z.url(),
   queues: z.url(),
   blobs: z.url(),
+  /** The roles of the model. */
+  roles: z.array(z.string()),
   pid: z.int().positive(),
 });
 export type Instance = z.infer<typeof Instance>;

@@ -1,9 +1,8 @@
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
-import { access, constants, readFile } from 'node:fs/promises';
+import { access, constants } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { z } from 'zod';
 import { resourcesOf } from '../../lib/operations/resources.ts';
 import { rotateLocalKey } from '../../lib/storage/local-key-ring.ts';
 import { provision } from '../../lib/storage/provision.ts';
@@ -15,6 +14,7 @@ import { lockFolder } from './folder-lock.ts';
 import { type FunctionsHost, requireFreePort, startFunctionsHost } from './functions-host.ts';
 import { startIdentityProvider } from './identity-provider.ts';
 import { type Instance, readInstance, removeInstance, writeInstance } from './instance.ts';
+import { listMainFiles } from './load-local-app.ts';
 import { choosePort, isFree, type Ports, readPorts, writePorts } from './ports.ts';
 import { makePrivate, readSecrets } from './secrets.ts';
 
@@ -45,7 +45,6 @@ export interface Product {
   stop(): Promise<void>;
 }
 
-const Package = z.object({ main: z.string() });
 /** A start takes about two seconds, but far longer on a busy machine. */
 const READY_WITHIN_MS = 60_000;
 /** The usual ports of the functions host and of the storage emulator. */
@@ -61,7 +60,7 @@ const PART_NAMES: Readonly<Record<keyof Ports, string>> = {
 /** Runs the whole product on this machine. If the start fails, stops every started part and throws one sentence. */
 export async function startProduct(options: ProductOptions): Promise<Product> {
   const { app = deployedApp, data, cors = [], func, log = () => undefined, signal } = options;
-  if (!(await isBuilt(app))) throw new Error('The app is not built: run npm run build first.');
+  if ((await listMainFiles(app.folder)).length === 0) throw new Error('The app is not built: run npm run build first.');
   await makeWritable(data);
   const release = await lockData(data);
   const stops: (() => Promise<void>)[] = [];
@@ -151,7 +150,7 @@ export async function startProduct(options: ProductOptions): Promise<Product> {
     const { tables, queues, blobs } = storage;
     const { issuer, audience, jwksUri } = identity;
     const services = { tables: tables.url, queues: queues.url, blobs: blobs.url };
-    const instance = { url, issuer, audience, jwksUri, ...services, pid: process.pid };
+    const instance = { url, issuer, audience, jwksUri, ...services, roles: [...app.model.roles], pid: process.pid };
     const ports = {
       api: parsePort(url),
       identity: parsePort(issuer),
@@ -178,11 +177,6 @@ export async function startProduct(options: ProductOptions): Promise<Product> {
     await stop();
     throw error;
   }
-}
-
-async function isBuilt({ folder }: LocalApp): Promise<boolean> {
-  const { main } = Package.parse(JSON.parse(await readFile(join(folder, 'package.json'), 'utf8')));
-  return existsSync(join(folder, main));
 }
 
 async function lockData(data: string): Promise<() => void> {

@@ -13,7 +13,7 @@ export async function listPacks(root: string): Promise<string[]> {
   return packs;
 }
 
-/** Deletes each pack's folder and its line in the model, and removes links from the documentation to its files. */
+/** Deletes each pack's folder and its line in the model, and adds a note to the pages whose examples use the packs. */
 export async function removePacks(root: string, packs: readonly string[]): Promise<void> {
   const list = join(root, 'lib', 'model', 'entities.ts');
   const lines = (await readFile(list, 'utf8')).split('\n');
@@ -21,14 +21,12 @@ export async function removePacks(root: string, packs: readonly string[]): Promi
   for (const pack of packs) await rm(join(root, 'lib', 'model', pack), { recursive: true });
   for await (const page of glob(['README.md', 'docs/*.md'], { cwd: root })) {
     const text = await readFile(join(root, page), 'utf8');
-    const links = new RegExp(`\\[([^\\]]+)\\]\\((?:\\.\\./)?lib/model/(${packs.join('|')})/[^)]*\\)`, 'g');
-    await writeFile(join(root, page), addNote(text.replaceAll(links, '$1'), packs));
+    await writeFile(join(root, page), addNote(text, packs));
   }
 }
 
-/** Adds a note to a page whose examples use the packs. */
 function addNote(page: string, packs: readonly string[]): string {
-  if (!/\b(employees|customers|movies)\b/.test(page)) return page;
+  if (!/\b(employees|customers|movies|example packs?)\b/.test(page)) return page;
   const note = `> Examples on this page use entities of Rowkey's example packs (${packs.join(', ')}), which this repository does not have.`;
   return page.replace(/^# .*\n/, (title) => `${title}\n${note}\n`);
 }

@@ -28,6 +28,10 @@ describe.each(pages)('%s', (page) => {
     expect(links.map(({ file }) => file).filter((file) => !existsSync(file))).toEqual([]);
   });
 
+  test('links to no example pack, which an adopter deletes', () => {
+    expect(links.map(({ file }) => file).filter((file) => /^lib\/model\/[^/]+\/./.test(file))).toEqual([]);
+  });
+
   test('names npm scripts and source files that exist', () => {
     const text = readFileSync(page, 'utf8');
     const { scripts } = JSON.parse(readFileSync('package.json', 'utf8'));

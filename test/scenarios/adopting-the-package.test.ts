@@ -191,3 +191,30 @@ test('serves two models in one app, and the function of the adopter under the ho
     timeout: PATIENCE_MS,
   });
 });
+
+test('runs under npm start of a clone, which makes tokens of its roles and creates its tables', async () => {
+  const data = join(folder, '.rowkey');
+  const command = (name: string) => join(ROOT, 'local', 'commands', `${name}.ts`);
+  const clone = spawnScript(command('start'), ['--app', folder, '--port', '0'], {
+    cwd: ROOT,
+    env: { YardStorage: yardConnection },
+  });
+  onTestFinished(() => endChild(clone));
+  let output = '';
+  for (const stream of [clone.stdout, clone.stderr])
+    stream.on('data', (chunk) => {
+      output += chunk;
+    });
+  await vi.waitFor(() => expect(output).toContain('Ctrl-C stops'), { timeout: PATIENCE_MS });
+  expect(output).not.toContain('test mode');
+  const createToken = (role: string) => run(process.execPath, [command('token'), '--data', data, '--role', role]);
+  await expect(createToken('hr')).rejects.toMatchObject({
+    stderr: 'Allowed roles are reader, editor, operator; separate several with commas.\n',
+  });
+  const { stdout } = await createToken('editor');
+  const response = await fetch(`${/http:\S+\/api/.exec(output)?.[0]}/check-in/KA1234`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${stdout.trim()}` },
+  });
+  expect([response.status, await response.json()]).toMatchObject([201, { depot: 'north', plate: 'KA1234' }]);
+});
