@@ -104,7 +104,7 @@ export function createRuntime(
       // A failure of this listing says nothing about the requests that need one resource each.
       const [missing, notes] = await Promise.all([
         findMissingOnce().catch(() => []),
-        guardModel(engine(), entities, requireSettings().agreedModelChanges),
+        guardModel(engine(), entities, requireSettings().agreedModelChanges, path),
       ]);
       if (missing.length > 0) log.error(describeMissing(missing));
       for (const note of notes) log.warn(`Model guard: ${note}`);

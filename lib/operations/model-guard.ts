@@ -51,7 +51,7 @@ interface ModelChange {
 }
 
 /** Compares a declaration with its stored shape; `before` is undefined for a new entity. */
-function compareShapes(entity: Entity, before: Shape | undefined): ModelChange {
+function compareShapes(entity: Entity, before: Shape | undefined, path: string | undefined): ModelChange {
   const now = shapeOf(entity, before ?? {});
   if (!before) return { refused: [], shape: now };
   const refused: string[] = [];
@@ -82,7 +82,7 @@ function compareShapes(entity: Entity, before: Shape | undefined): ModelChange {
       if (!haveSameRows(index, there)) continue;
       delete leftOver[former];
       refuse(
-        `the index ${name} would read stale rows of the former index ${former}; clean up that index, or agree and run ${commandLine('verify', `${entity.name} --repair`)}`,
+        `the index ${name} would read stale rows of the former index ${former}; clean up that index, or agree and run ${commandLine('verify', `${entity.name} --repair`, path)}`,
       );
     }
   }
@@ -91,14 +91,18 @@ function compareShapes(entity: Entity, before: Shape | undefined): ModelChange {
 
 /**
  * Compares the declarations with their stored shapes and stores the new shapes. Returns notes for operators. Throws
- * `wrong-setting` that lists every rejected change and the value of AGREED_MODEL_CHANGES by which an operator agrees.
+ * `wrong-setting` that lists every rejected change and the value of AGREED_MODEL_CHANGES by which an operator agrees. The
+ * commands in both name `path`, the path of the instance.
  */
 export const guardModel = inPattern(
   'model guard',
-  async (engine: Engine, entities: readonly Entity[], agreed: string | undefined): Promise<string[]> => {
+  async (engine: Engine, entities: readonly Entity[], agreed: string | undefined, path?: string): Promise<string[]> => {
     const { rows } = await readRange(engine.storage, { table: SYSTEM_TABLE, partition: PARTITION, from: '' });
     const before = new Map(rows.map((row) => [row.row, { row, shape: toShape(row) }]));
-    const changes = entities.map((entity) => ({ entity, ...compareShapes(entity, before.get(entity.name)?.shape) }));
+    const changes = entities.map((entity) => ({
+      entity,
+      ...compareShapes(entity, before.get(entity.name)?.shape, path),
+    }));
     const refused = changes.flatMap((change) => change.refused);
     const word = wordOf(refused);
     if (refused.length > 0 && agreed !== word)
@@ -135,11 +139,11 @@ export const guardModel = inPattern(
     const upkeep = changes.flatMap(({ entity, shape: { unbuilt, leftOver } }) => [
       ...unbuilt.map(
         (index) =>
-          `The index ${index} of ${entity.name} is not built: ${commandLine('reindex', `${entity.name} ${index}`)}`,
+          `The index ${index} of ${entity.name} is not built: ${commandLine('reindex', `${entity.name} ${index}`, path)}`,
       ),
       ...Object.keys(leftOver).map(
         (index) =>
-          `The rows of the former index ${index} of ${entity.name} still exist: ${commandLine('reindex', `${entity.name} ${index} --clean-up`)}`,
+          `The rows of the former index ${index} of ${entity.name} still exist: ${commandLine('reindex', `${entity.name} ${index} --clean-up`, path)}`,
       ),
     ]);
     return [...left, ...unused, ...upkeep];

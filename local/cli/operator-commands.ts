@@ -1,11 +1,19 @@
 import { join } from 'node:path';
 import type { Command } from 'commander';
+import { rootOf } from '../../lib/http/route.ts';
 import type { TargetOptions, TargetSource } from './target.ts';
 import { toRate, walkPages } from './walk-pages.ts';
 
 /** The commands that call the operations of an API page by page. */
 
-interface VerifyOptions extends TargetOptions {
+interface OperatorOptions extends TargetOptions {
+  readonly path?: string;
+}
+
+/** The `--path` of a command and its description. */
+const PATH_OPTION = ['--path <path>', 'the path of the instance below /api, if it has one'] as const;
+
+interface VerifyOptions extends OperatorOptions {
   readonly repair?: true;
   readonly rate: number;
 }
@@ -15,21 +23,22 @@ export function createVerifyCommand(source: TargetSource): Command {
     .create('Compares the stored rows of an entity with its indexes, copies, lists, counts and blobs.')
     .argument('<entity>', 'the name of the entity, such as employees in the example pack')
     .option('--repair', 'repair the differences')
+    .option(...PATH_OPTION)
     .option('--rate <number>', 'average storage transactions per second', toRate, 200)
     .action(verify);
 
   async function verify(entity: string, options: VerifyOptions): Promise<void> {
-    const { repair = false, rate, data } = options;
+    const { repair = false, rate, data, path: root = '' } = options;
     const target = await source.resolve(options);
-    const path = `/api/operations/verify/${encodeURIComponent(entity)}?top=100&repair=${repair}`;
-    const bookmark = join(data, `verify-${entity}-${repair ? 'repair' : 'look'}`);
+    const path = `${rootOf(root)}/operations/verify/${encodeURIComponent(entity)}?top=100&repair=${repair}`;
+    const bookmark = join(data, root, `verify-${entity}-${repair ? 'repair' : 'look'}`);
     const { checked, found, repaired } = await walkPages(target, { path, bookmark, rate });
     console.log(`${checked} rows checked: ${found} do not agree${repair ? `, ${repaired} of them repaired` : ''}.`);
     if (found > repaired) process.exitCode = 1;
   }
 }
 
-interface ReindexOptions extends TargetOptions {
+interface ReindexOptions extends OperatorOptions {
   readonly rate: number;
   readonly cleanUp?: true;
 }
@@ -40,15 +49,16 @@ export function createReindexCommand(source: TargetSource): Command {
     .argument('<entity>', 'the name of the entity, such as employees in the example pack')
     .argument('<index>', 'the name of the index in the declaration')
     .option('--clean-up', 'delete the rows of an index that is no longer declared')
+    .option(...PATH_OPTION)
     .option('--rate <number>', 'average storage transactions per second', toRate, 200)
     .action(reindex);
 
   async function reindex(entity: string, index: string, options: ReindexOptions): Promise<void> {
-    const { cleanUp = false, data, rate } = options;
+    const { cleanUp = false, data, rate, path: root = '' } = options;
     const target = await source.resolve(options);
     const work = cleanUp ? 'clean-up' : 'reindex';
-    const path = `/api/operations/${work}/${encodeURIComponent(entity)}/${encodeURIComponent(index)}?top=100`;
-    const bookmark = join(data, `${work}-${entity}-${index}`);
+    const path = `${rootOf(root)}/operations/${work}/${encodeURIComponent(entity)}/${encodeURIComponent(index)}?top=100`;
+    const bookmark = join(data, root, `${work}-${entity}-${index}`);
     const { checked, found, repaired } = await walkPages(target, { path, bookmark, rate });
     console.log(
       cleanUp

@@ -175,6 +175,14 @@ test('serves two models in one app, and the function of the adopter under the ho
   expect((await rowkeyCommand(['reindex', 'vehicles', 'plate', '--url', url], operator)).stdout).toContain(
     '0 of 0 missing rows added to the index plate.',
   );
+  const editor = { ROWKEY_TOKEN: await token('editor') };
+  const yardOptions = ['--url', url, '--path', 'yard'];
+  expect((await rowkeyCommand(['verify', 'depots', ...yardOptions], editor)).stdout).toMatch(
+    /^\d+ rows checked: 0 do not agree\.$/m,
+  );
+  expect((await rowkeyCommand(['reindex', 'depots', 'places', ...yardOptions], editor)).stdout).toContain(
+    'missing rows added to the index places.',
+  );
 
   expect(await send('yard/health', 'GET')).toMatchObject({ status: 200 });
   const paths = Object.keys(Object((await send('yard/openapi.json', 'GET')).body).paths);

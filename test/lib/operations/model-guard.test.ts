@@ -125,6 +125,8 @@ describe('guardModel', () => {
     const indexes = { ...first.indexes, b: interPartitionIndex(email) };
     const said = await guard({ ...first, large: ['c'], indexes });
     expect(said).toEqual([expect.stringContaining('npm run reindex -- things b')]);
+    const withPath = await guardModel(engine, [{ ...first, large: ['c'], indexes }], undefined, 'shop');
+    expect(withPath).toEqual([expect.stringMatching(/npm run reindex -- things b --path shop$/)]);
     await markBuilt(engine, { ...first, indexes }, 'b');
     expect(await guard({ ...first, large: ['c'], indexes })).toEqual([]);
   });
