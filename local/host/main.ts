@@ -54,6 +54,8 @@ async function main() {
   );
   const timerState = openTimerState(state);
   timers.push(...selectByTrigger(functions, 'timerTrigger').map((target) => startTimerListener(target, timerState)));
+  // Whoever started the host and read its log is gone. As an unhandled error, a failed write would be logged, and fail again.
+  for (const output of [process.stdout, process.stderr]) output.on('error', () => process.exit(1));
   for (const event of ['unhandledRejection', 'uncaughtException'] as const)
     process.on(event, (error: unknown) => {
       writeLog('error', 'host', `reloading the app after an unhandled error: ${formatError(error)}`);

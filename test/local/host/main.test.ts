@@ -34,6 +34,15 @@ test('SIGTERM waits for the running invocation, notifies the app and exits with 
   expect(host.lines).toContain('terminated after start: true');
 });
 
+test('the host ends when nobody reads its log any more', async () => {
+  const { child, url } = await startHost(env);
+  const ended = once(child, 'exit');
+  for (const output of [child.stdout, child.stderr]) output?.destroy();
+  // Every invocation logs.
+  await fetch(`${url}/api/slow`).catch(() => undefined);
+  expect(await ended).toEqual([1, null]);
+});
+
 test('the host reports a busy port in one sentence', async () => {
   const server = createServer().listen(0, '127.0.0.1');
   await once(server, 'listening');
