@@ -114,7 +114,7 @@ test('a write is rejected while the table of the entity is missing, and its clai
     code: 'not-provisioned',
     message: expect.stringContaining(missing('table vehicles')),
   });
-  // The intent is visible at once. An intent of unknown outcome would stay hidden.
+  // The intent is visible immediately. An intent of unknown outcome would stay hidden.
   await consumeIntent(consumer, await takeMessage());
 });
 
