@@ -22,7 +22,7 @@ import { expireEntities } from '../../lib/patterns/expiry.ts';
 import { rollPeriods } from '../../lib/patterns/high-volume-delete.ts';
 import { blobUploadUrl } from '../../lib/storage/blob-sas.ts';
 import { listContainer, writeBlob } from '../../lib/storage/blobs.ts';
-import { createTable, listTables } from '../../lib/storage/provision.ts';
+import { createTable, findMissing, listTables } from '../../lib/storage/provision.ts';
 import { tryAction } from '../../lib/storage/rows.ts';
 import { openStorage } from '../../lib/storage/storage.ts';
 import { rowUrl, tableSasSigner } from '../../lib/storage/table-sas-signer.ts';
@@ -92,6 +92,21 @@ test('every table, queue and container has the prefix of its app, and the declar
   expect(await names(account.tables.listTables())).toEqual(expected(tables, '0'));
   expect(await names(account.queues.listQueues())).toEqual(expected(queues, '-'));
   expect(await names(account.blobs.listContainers())).toEqual(expected(containers, '-'));
+});
+
+test('what is missing is named as the account would have it', async () => {
+  const storage = openStorage({ connectionString: testStorage(import.meta.url) }, 'gone');
+  const wanted = { tables: ['notes'], queues: ['transfers'], containers: ['large'] };
+  expect(await findMissing(storage, wanted)).toEqual([
+    'table gone0notes',
+    'queue gone-transfers',
+    'container gone-large',
+  ]);
+  const write = tryAction(storage, { table: 'notes', partition: 'p' }, { kind: 'insert', row: 'r', properties: {} });
+  await expect(write).rejects.toMatchObject({
+    code: 'not-provisioned',
+    message: expect.stringContaining('table gone0notes'),
+  });
 });
 
 test('the same entity in each app has its own values, unique index rows and messages', async () => {
