@@ -1,4 +1,6 @@
-import { createRemoteJWKSet, errors, type JWTVerifyGetKey, jwtVerify } from 'jose';
+import { hash } from 'node:crypto';
+import { createRemoteJWKSet, errors, type JWKSCacheInput, type JWTVerifyGetKey, jwksCache, jwtVerify } from 'jose';
+import { LRUCache } from 'lru-cache';
 import { z } from 'zod';
 import type { Model } from '../define/define-model.ts';
 import type { VerifiedBy } from '../define/entity.ts';
@@ -26,6 +28,8 @@ export interface IdentityProvider {
 /** The accepted difference between the clocks of the identity provider and of this machine. */
 const CLOCK_TOLERANCE_SECONDS = 30;
 const RETRY_AFTER_SECONDS = 5;
+/** Total length of the tokens whose callers are remembered: several thousand tokens. */
+const REMEMBERED_LENGTH = 4_000_000;
 
 const Claims = z.looseObject({
   sub: z.string().min(1),
@@ -34,14 +38,17 @@ const Claims = z.looseObject({
 
 /**
  * Verifies bearer tokens of one identity provider. Its keys are fetched at first use and cached. Only RS256 is accepted,
- * which excludes `none` and a public key used as a shared secret.
+ * which excludes `none` and a public key used as a shared secret. A verified token is remembered until it expires or the
+ * keys are fetched again (10 minutes), so a key that the provider withdraws is effective as soon as without this memory.
  */
 export function createAuthenticator(
   { issuer, audience, jwksUri }: IdentityProvider,
   model: Pick<Model, 'list' | 'roles'>,
 ): Authenticate {
   const trusted = trustedClaims(model);
-  const key = keysOf(jwksUri);
+  // jose replaces `fetched.jwks` whenever it fetches the keys.
+  const fetched: JWKSCacheInput = {};
+  const keys = createRemoteJWKSet(new URL(jwksUri), { [jwksCache]: fetched });
   const options = {
     issuer,
     audience,
@@ -49,12 +56,28 @@ export function createAuthenticator(
     requiredClaims: ['exp', 'sub'],
     clockTolerance: CLOCK_TOLERANCE_SECONDS,
   };
+  const remembered = new LRUCache<string, Remembered>({ maxSize: REMEMBERED_LENGTH });
+  const verify = async (token: string): Promise<Remembered> => {
+    const { payload } = await jwtVerify(token, orUnavailable(keys), options);
+    return {
+      caller: toCaller(Claims.parse(payload), { roles: model.roles, trusted }),
+      until: (Number(payload.exp) + CLOCK_TOLERANCE_SECONDS) * 1_000,
+      jwks: fetched.jwks,
+    };
+  };
   return async (authorization) => {
     const token = /^Bearer +(\S+)$/i.exec(authorization ?? '')?.[1];
     if (!token) throw new RowkeyError('unauthenticated', 'The request has no bearer token.');
+    // A digest, so that the memory of the process contains no token.
+    const digest = hash('sha256', token, 'base64');
+    const known = remembered.get(digest);
+    if (known && keys.fresh && known.jwks === fetched.jwks && Date.now() < known.until) return known.caller;
+    const jwks = fetched.jwks;
     try {
-      const { payload } = await jwtVerify(token, key, options);
-      return toCaller(Claims.parse(payload), { roles: model.roles, trusted });
+      const verified = await verify(token);
+      // Keys that were fetched meanwhile may not be those that verified the token.
+      if (verified.jwks === jwks) remembered.set(digest, verified, { size: token.length });
+      return verified.caller;
     } catch (error) {
       if (error instanceof RowkeyError) throw error;
       // Leaves out the cause, which contains the claims. jose checks the signature before the expiry.
@@ -62,6 +85,14 @@ export function createAuthenticator(
       throw new RowkeyError('unauthenticated', expired ? 'The token has expired.' : 'The token is not valid.');
     }
   };
+}
+
+interface Remembered {
+  readonly caller: Caller;
+  /** Milliseconds. */
+  readonly until: number;
+  /** The keys that verified the token. */
+  readonly jwks: unknown;
 }
 
 interface TrustedClaim {
@@ -101,9 +132,8 @@ function isVerified(payload: Readonly<Record<string, unknown>>, verifiedBy: Veri
   return values.some((value) => value === payload[claim]);
 }
 
-/** The provider's keys. If they are unavailable, the error is `identity-unavailable`, because the token may be valid. */
-function keysOf(jwksUri: string): JWTVerifyGetKey {
-  const keys = createRemoteJWKSet(new URL(jwksUri));
+/** If the provider's keys are unavailable, the error is `identity-unavailable`, because the token may be valid. */
+function orUnavailable(keys: JWTVerifyGetKey): JWTVerifyGetKey {
   return async (header, token) => {
     try {
       return await keys(header, token);

@@ -1,9 +1,12 @@
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import {
   type CryptoKey,
   createLocalJWKSet,
+  exportJWK,
   exportSPKI,
   generateKeyPair,
   importJWK,
@@ -12,7 +15,7 @@ import {
   SignJWT,
   UnsecuredJWT,
 } from 'jose';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
 import { type Authenticate, createAuthenticator } from '../../../lib/access/token.ts';
 import { RowkeyError } from '../../../lib/errors.ts';
 import {
@@ -197,4 +200,43 @@ test('returns identity-unavailable if the keys of the provider cannot be read', 
   const wrong = createAuthenticator({ ...provider, jwksUri: `${provider.issuer}/nothing` }, model);
   await expect(wrong(good)).rejects.toMatchObject({ code: 'identity-unavailable' });
   await expect(gone('Bearer x')).rejects.toMatchObject({ code: 'unauthenticated' });
+});
+
+describe('a token that was verified before', () => {
+  afterEach(() => vi.useRealTimers());
+
+  test('is verified without its signature, and for its own claims only', async () => {
+    const verify = vi.spyOn(crypto.subtle, 'verify');
+    const [one, other] = [await sign(claims({ sub: 'one' })), await sign(claims({ sub: 'other' }))];
+    for (let times = 0; times < 3; times += 1) {
+      expect(await authenticate(`Bearer ${one}`)).toMatchObject({ subject: 'one' });
+      expect(await authenticate(`Bearer ${other}`)).toMatchObject({ subject: 'other' });
+    }
+    expect(verify).toHaveBeenCalledTimes(2);
+    verify.mockRestore();
+  });
+
+  test('expires', async () => {
+    const token = await sign(claims());
+    expect(await authenticate(`Bearer ${token}`)).toMatchObject({ subject: 'somebody' });
+    vi.useFakeTimers({ toFake: ['Date'], now: Date.now() + 91_000 });
+    await expectInvalid(token, 'The token has expired.');
+  });
+
+  test('is rejected once the provider has withdrawn its key and the keys are fetched again', async () => {
+    const withdrawn = await generateKeyPair('RS256', { extractable: true });
+    const jwk = { ...(await exportJWK(withdrawn.publicKey)), kid: 'withdrawn', alg: 'RS256' };
+    let keys: object[] = [jwk];
+    const server = createServer((_, response) => response.end(JSON.stringify({ keys })));
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    const jwksUri = `http://127.0.0.1:${(server.address() as AddressInfo).port}/keys`;
+    const rotating = createAuthenticator({ ...provider, jwksUri }, model);
+    const token = await sign(claims({ exp: now() + 3_600 }), { kid: 'withdrawn' }, withdrawn.privateKey);
+    for (let times = 0; times < 2; times += 1)
+      expect(await rotating(`Bearer ${token}`)).toMatchObject({ subject: 'somebody' });
+    keys = [];
+    vi.useFakeTimers({ toFake: ['Date'], now: Date.now() + 11 * 60_000 });
+    await expect(rotating(`Bearer ${token}`)).rejects.toMatchObject({ code: 'unauthenticated' });
+    server.close();
+  });
 });
