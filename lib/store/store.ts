@@ -2,7 +2,7 @@ import type { Conditions } from '../define/conditions.ts';
 import type { Entity } from '../define/entity.ts';
 import type { Index } from '../define/indexes.ts';
 import { type IndexBounds, indexFields, isOfMany, requireRangeStart } from '../define/keys/index-range.ts';
-import { maskOf, parse } from '../define/validate/validation.ts';
+import { compileOnce, maskOf, parse } from '../define/validate/validation.ts';
 import { pick, type Stored, type Values } from '../define/values.ts';
 import type { Engine } from '../engine/engine.ts';
 import { type Page, type PageOptions, readEntity } from '../engine/read/retrieve.ts';
@@ -191,7 +191,8 @@ function checkFields(entity: Entity, values: Values, fields: readonly string[]):
   const given = Object.fromEntries(
     Object.entries(values).map(([field, value]) => [field, isElement(field) ? [value] : value]),
   );
-  const checked = parse(entity.schema.pick(maskOf(fields)).required().strict(), given);
+  const schema = compileOnce(entity, 'fields', fields, () => entity.schema.pick(maskOf(fields)).required().strict());
+  const checked = parse(schema, given);
   return Object.fromEntries(
     Object.entries(checked).map(([field, value]) => [field, Array.isArray(value) ? value[0] : value]),
   );

@@ -1,3 +1,4 @@
+import { LRUCache } from 'lru-cache';
 import { z } from 'zod';
 import { RowkeyError } from '../../errors.ts';
 import { decidedFields, referenceFields } from '../codec/kept-fields.ts';
@@ -59,9 +60,18 @@ export function maskOf(fields: readonly string[]): Record<string, true> {
  * names every invalid field.
  */
 export function validate(entity: Entity, input: unknown, held: Values = {}): Values {
-  const written = parse(writableSchema(entity, Object.keys(held)), input);
+  const fields = Object.keys(held);
+  const written = parse(
+    compileOnce(entity, 'writable', fields, () => writableSchema(entity, fields)),
+    input,
+  );
   // Only the schema of the union knows the fields and defaults of each kind.
-  const whole = entity.union ? (parse(creatableSchema(entity, Object.keys(held)), input) as Values) : written;
+  const whole = entity.union
+    ? (parse(
+        compileOnce(entity, 'creatable', fields, () => creatableSchema(entity, fields)),
+        input,
+      ) as Values)
+    : written;
   const values: Values = { ...whole, ...held };
   for (const [field, value] of Object.entries(values))
     if (!(field in held)) checkText(field, value, entity.keyFields.includes(field));
@@ -90,8 +100,29 @@ export function validateTexts(
   fields: readonly string[],
 ): Values {
   const typed = fields.map((field) => [field, fromText(entity, field, texts[field])]);
-  const parsed = parse(entity.schema.pick(maskOf(fields)).required(), Object.fromEntries(typed));
+  const schema = compileOnce(entity, 'texts', fields, () => entity.schema.pick(maskOf(fields)).required());
+  const parsed = parse(schema, Object.fromEntries(typed));
   return Object.fromEntries(Object.entries(parsed).map(([field, value]) => [field, fromOneElement(value)]));
+}
+
+/** Schemas of one entity at a time; a caller chooses the fields of some of them. */
+const MAX_COMPILED = 100;
+
+const compiled = new WeakMap<Entity, LRUCache<string, z.ZodType>>();
+
+/** Returns the schema of these fields from memory after the first time, because building and compiling a schema takes longer than validating with it. */
+export function compileOnce<Schema extends z.ZodType>(
+  entity: Entity,
+  form: string,
+  fields: readonly string[],
+  build: () => Schema,
+): Schema {
+  const schemas = compiled.get(entity) ?? new LRUCache<string, z.ZodType>({ max: MAX_COMPILED });
+  compiled.set(entity, schemas);
+  const id = JSON.stringify([form, ...fields]);
+  const schema = (schemas.get(id) as Schema | undefined) ?? build();
+  schemas.set(id, schema);
+  return schema;
 }
 
 /** Validates `input` against any schema. Throws `invalid-input`. */
