@@ -1,4 +1,4 @@
-import { randomUUID } from 'node:crypto';
+import { createHash, randomUUID } from 'node:crypto';
 import { fileTypeFromBuffer } from 'file-type';
 import { Attachment, type AttachmentDeclaration } from '../define/codec/reference.ts';
 import { type Conditions, checkConditions } from '../define/conditions.ts';
@@ -9,7 +9,17 @@ import type { Engine } from '../engine/engine.ts';
 import { readEntity } from '../engine/read/retrieve.ts';
 import { changeEntity } from '../engine/write/entity-store.ts';
 import { entityError, RowkeyError } from '../errors.ts';
-import { type BlobAddress, blobLength, deleteBlob, readBlob, writeBlob } from '../storage/blobs.ts';
+import {
+  type BlobAddress,
+  type BlobHeaders,
+  blobLength,
+  deleteBlob,
+  type Metadata,
+  readBlobStart,
+  setBlobHeaders,
+  writeBlob,
+} from '../storage/blobs.ts';
+import { copyBlob } from '../storage/copy-blob.ts';
 import type { Address } from '../storage/rows.ts';
 import { inPattern } from '../telemetry/span.ts';
 import { createBlobName, readBytes, sha256, toReferrer } from './text-blobs.ts';
@@ -17,11 +27,14 @@ import { createBlobName, readBytes, sha256, toReferrer } from './text-blobs.ts';
 /**
  * Large entities pattern, for files: an employee's photo is a blob, and the entity has the name, the type and the size of the
  * blob. The type is detected from the bytes, never read from a header. A client may also upload a file directly to storage: it
- * gets a grant for one blob in a separate container, and the API accepts the file after checking its bytes.
+ * gets a grant for one blob in a separate container. The API reads the beginning of the file, and storage copies it.
  */
 
 /** The container of direct uploads. A file is deleted when it is accepted or rejected; a timer deletes abandoned files. */
 export const ARRIVALS_CONTAINER = 'uploads';
+
+/** A type is detected from the first bytes; the longest signatures are those of archives such as .docx. */
+const SAMPLE_BYTES = 65_536;
 
 /** The errors after which an uploaded file can never be accepted. */
 const REFUSALS = new Set<string>(['invalid-input', 'too-large', 'unsupported-media-type']);
@@ -34,8 +47,8 @@ export interface AttachmentKey {
 }
 
 /** The ETag of a file. It depends only on the bytes, so other changes of the entity keep it. */
-export function etagOf({ sha256 }: Attachment): string {
-  return `"${sha256}"`;
+export function etagOf({ sha256, md5 }: Attachment): string {
+  return `"${sha256 ?? md5}"`;
 }
 
 /**
@@ -50,22 +63,59 @@ export const putAttachment = inPattern(
     bytes: Uint8Array,
     conditions: Conditions = {},
   ): Promise<Stored> => {
-    const { container } = findDeclaration(entity, field);
     const type = await checkFile(entity, field, bytes);
-    const address = addressOf(entity, key);
     const content = { type, bytes: bytes.byteLength, sha256: sha256(bytes) };
-    return changeEntity(engine, entity, key, {}, async (current) => {
-      const there = parseAttachment(current, field);
-      checkConditions(conditions, there && etagOf(there));
-      const isSame = there?.sha256 === content.sha256 && there.type === type;
-      if (isSame && (await blobLength(engine.storage, { container, name: there.blob })) !== undefined) return current;
-      // Each attempt needs its own blob: an earlier one may have succeeded, and another writer may have deleted its blob since.
-      const name = createBlobName(address, field);
-      await writeBlob(engine.storage, { container, name }, bytes, { type, metadata: toReferrer(address) });
-      return { ...current, [field]: { blob: name, ...content } };
+    return storeFile(engine, { entity, key, field }, content, {
+      conditions,
+      isSame: (there) => {
+        const isEqual = there.md5 ? there.md5 === md5(bytes) : there.sha256 === content.sha256;
+        return isEqual && there.type === type;
+      },
+      write: (address, metadata) => writeBlob(engine.storage, address, bytes, { ...fileHeaders(type), metadata }),
     });
   },
 );
+
+/** As base64url. */
+function md5(bytes: Uint8Array): string {
+  return createHash('md5').update(bytes).digest('base64url');
+}
+
+interface FileSource {
+  readonly conditions?: Conditions;
+  /** True if the current file has the same bytes and type. */
+  isSame(there: Attachment): boolean;
+  write(to: BlobAddress, metadata: Metadata): Promise<void>;
+}
+
+/** Writes a file to a new blob, then refers to it from the entity. */
+async function storeFile(
+  engine: Engine,
+  { entity, key, field }: AttachmentKey,
+  content: Omit<Attachment, 'blob'>,
+  { conditions = {}, isSame, write }: FileSource,
+): Promise<Stored> {
+  const { container } = findDeclaration(entity, field);
+  const address = addressOf(entity, key);
+  return changeEntity(engine, entity, key, {}, async (current) => {
+    const there = parseAttachment(current, field);
+    checkConditions(conditions, there && etagOf(there));
+    const hasBlob = async (name: string) => (await blobLength(engine.storage, { container, name })) !== undefined;
+    if (there && isSame(there) && (await hasBlob(there.blob))) return current;
+    // Each attempt needs its own blob: an earlier one may have succeeded, and another writer may have deleted its blob since.
+    const name = createBlobName(address, field);
+    await write({ container, name }, toReferrer(address));
+    return { ...current, [field]: { blob: name, ...content } };
+  });
+}
+
+/**
+ * The headers of a file's blob. A browser shows images, sounds and videos. It saves all other files, because a document could
+ * contain scripts, which would run in the origin of storage.
+ */
+export function fileHeaders(type: string): BlobHeaders {
+  return { type, disposition: /^(image|audio|video)\//.test(type) ? 'inline' : 'attachment' };
+}
 
 /** Returns the type, the size and the blob name of an attachment. Throws `not-found` if the entity has none. */
 export async function describeAttachment(engine: Engine, { entity, key, field }: AttachmentKey): Promise<Attachment> {
@@ -125,23 +175,30 @@ export const acceptFile = inPattern(
     const [, digits, dashed] = /^[0-9a-f-]{36}\.(\d{1,10})\.(.+)$/.exec(uploadId) ?? [];
     const type = types.find((each) => each.replace('/', '-') === dashed);
     const blob = toArrivalAddress(addressOf(entity, key), field, uploadId);
-    const length = type === undefined ? undefined : await blobLength(engine.storage, blob);
-    if (length === undefined)
-      throw new RowkeyError(
-        'not-found',
-        'Upload not found: no file was uploaded with this id, or it was already accepted.',
-      );
+    const start = type === undefined ? undefined : await readBlobStart(engine.storage, blob, SAMPLE_BYTES);
+    if (!start) throw uploadNotFound();
     try {
-      if (length > Number(digits)) throw tooManyBytes(field, Number(digits));
-      const bytes = await readBlob(engine.storage, blob);
-      if (!bytes)
-        throw new RowkeyError(
-          'not-found',
-          'Upload not found: no file was uploaded with this id, or it was already accepted.',
-        );
-      const found = await checkFile(entity, field, bytes);
+      if (start.length > Number(digits)) throw tooManyBytes(field, Number(digits));
+      const found = await detectType(entity, field, start.bytes);
       if (found !== type) throw wrongType(field, [type ?? ''], found);
-      const stored = await putAttachment(engine, attachment, bytes);
+      const { length, etag, md5: sum } = start;
+      if (!sum)
+        throw new RowkeyError('invalid-input', `The upload of "${field}" has no MD5 hash.`, {
+          field,
+          accepted: 'a file that is uploaded with a single PUT',
+        });
+      const hash = Buffer.from(sum).toString('base64url');
+      const content = { type: found, bytes: length, md5: hash };
+      const stored = await storeFile(engine, attachment, content, {
+        isSame: (there) => there.type === found && there.md5 === hash,
+        write: async (to, metadata) => {
+          // Storage computes the hash again, because a client may have sent a wrong one.
+          if (!(await copyBlob(engine.storage, { from: blob, to }, { metadata, etag, md5: sum })))
+            throw uploadNotFound();
+          // The client chose the headers of its upload.
+          await setBlobHeaders(engine.storage, to, { ...fileHeaders(found), md5: sum });
+        },
+      });
       await deleteBlob(engine.storage, blob);
       return stored;
     } catch (error) {
@@ -150,6 +207,13 @@ export const acceptFile = inPattern(
     }
   },
 );
+
+function uploadNotFound(): RowkeyError {
+  return new RowkeyError(
+    'not-found',
+    'Upload not found: no file was uploaded with this id, or it was already accepted.',
+  );
+}
 
 function parseAttachment(values: Values, field: string): Attachment | undefined {
   return Attachment.safeParse(values[field]).data;
@@ -164,9 +228,15 @@ function toArrivalAddress(address: Address, field: string, uploadId: string): Bl
 
 /** Returns the type detected from the bytes. Throws `too-large`, `unsupported-media-type`. */
 export async function checkFile(entity: Entity, field: string, bytes: Uint8Array): Promise<string> {
-  const { types, maxBytes } = findDeclaration(entity, field);
+  const { maxBytes } = findDeclaration(entity, field);
   if (bytes.byteLength > maxBytes) throw tooManyBytes(field, maxBytes);
-  const found = await fileTypeFromBuffer(bytes);
+  return detectType(entity, field, bytes);
+}
+
+/** Uses the first bytes only, so that all ways to send a file accept the same files. */
+async function detectType(entity: Entity, field: string, bytes: Uint8Array): Promise<string> {
+  const { types } = findDeclaration(entity, field);
+  const found = await fileTypeFromBuffer(bytes.subarray(0, SAMPLE_BYTES));
   if (!found || !types.includes(found.mime)) throw wrongType(field, types, found?.mime ?? 'an unknown type');
   return found.mime;
 }

@@ -17,7 +17,8 @@ import {
   storeText,
   toReferrer,
 } from '../pattern-helpers/text-blobs.ts';
-import { type BlobAddress, readBlob, writeBlob } from '../storage/blobs.ts';
+import type { BlobAddress } from '../storage/blobs.ts';
+import { copyBlob } from '../storage/copy-blob.ts';
 import type { Address } from '../storage/rows.ts';
 import type { Storage } from '../storage/storage.ts';
 
@@ -95,7 +96,7 @@ export const largeEntities: Pattern<Entity> = {
 
   blobs: blobsOf,
   containers: ({ attachments }) => Object.values(attachments).map(({ container }) => container),
-  copy: ({ storage }, entity, values, to) => copyAttachments(storage, entity, values, to),
+  copy: ({ storage }, entity, values, to) => copyBlobs(storage, entity, values, to),
 };
 
 /** Earlier releases stored no containers. */
@@ -164,22 +165,22 @@ function blobProperty(field: string): string {
   return `${BLOB_PREFIX}${field}`;
 }
 
-/** Copies the blobs of attachments for an entity that moves to `address`. Omits attachments whose blob is missing. */
-async function copyAttachments(
-  storage: Storage,
-  entity: Entity,
-  values: Values,
-  address: Address,
-): Promise<Record<string, Attachment>> {
-  const copies: Record<string, Attachment> = {};
+/** Lets storage copy the blobs of an entity that moves to `address`. A reference whose blob is missing is left out. */
+async function copyBlobs(storage: Storage, entity: Entity, values: Values, address: Address): Promise<Values> {
+  const copies: Record<string, unknown> = {};
+  const copy = async (field: string, container: string, value: { readonly blob: string }) => {
+    const to = { container, name: createBlobName(address, field) };
+    const metadata = toReferrer(address);
+    if (await copyBlob(storage, { from: { container, name: value.blob }, to }, { metadata }))
+      copies[field] = { ...value, blob: to.name };
+  };
+  for (const field of entity.large) {
+    const value = values[field];
+    if (isInBlob(value)) await copy(field, LARGE_CONTAINER, value);
+  }
   for (const [field, { container }] of Object.entries(entity.attachments)) {
-    if (values[field] === undefined) continue;
-    const attachment = Attachment.parse(values[field]);
-    const bytes = await readBlob(storage, { container, name: attachment.blob });
-    if (!bytes) continue;
-    const name = createBlobName(address, field);
-    await writeBlob(storage, { container, name }, bytes, { type: attachment.type, metadata: toReferrer(address) });
-    copies[field] = { ...attachment, blob: name };
+    const value = values[field];
+    if (value !== undefined) await copy(field, container, Attachment.parse(value));
   }
   return copies;
 }

@@ -1,12 +1,10 @@
 import type { AppendBlobClient } from '@azure/storage-blob';
-import type { BlobAddress } from './blobs.ts';
+import type { BlobAddress, Metadata } from './blobs.ts';
 import { storageCall, storageCalls, unlessMissing } from './errors.ts';
 import { recordIfExplaining } from './explain.ts';
 import type { Storage } from './storage.ts';
 
 /** Append blobs: https://learn.microsoft.com/rest/api/storageservices/append-block */
-
-export type Metadata = Readonly<Record<string, string>>;
 
 interface Waiting {
   /** Stops waiting. The outcome is then unknown. */

@@ -11,26 +11,31 @@ import { storageCall } from './errors.ts';
 import { runUnexplained } from './explain.ts';
 import type { Storage } from './storage.ts';
 
-/** Permission to create a blob that does not exist yet. */
+/** Permission to create a blob that does not exist yet: its holder can neither read nor overwrite it. */
 export const UPLOAD_PERMISSIONS = 'c';
 /** The service allows 7 days; a key with a shorter life does less harm if it leaks. */
 const KEY_VALID_FOR_MS = 6 * HOUR_MS;
 
+export interface BlobSasRequest {
+  readonly permissions: string;
+  readonly startsAt: Date;
+  readonly expiresAt: Date;
+}
+
 /**
- * Returns a URL at which a client may create this blob, once: the client can neither read nor overwrite it. The signature
- * uses the account key if there is one (the emulator), else a key delegated to the app's identity, which needs the role
- * Storage Blob Delegator.
+ * Returns a URL with which a client may use this blob for a while. The signature uses the account key if there is one (the
+ * emulator), else a key delegated to the app's identity, which needs the role Storage Blob Delegator.
  */
-export async function blobUploadUrl(
+export async function signBlobUrl(
   storage: Storage,
   { container, name }: BlobAddress,
-  { startsAt, expiresAt }: { readonly startsAt: Date; readonly expiresAt: Date },
+  { permissions, startsAt, expiresAt }: BlobSasRequest,
 ): Promise<string> {
   const { url, containerName } = storage.container(container).getBlobClient(name);
   const values = {
     containerName,
     blobName: name,
-    permissions: BlobSASPermissions.parse(UPLOAD_PERMISSIONS),
+    permissions: BlobSASPermissions.parse(permissions),
     startsOn: startsAt,
     expiresOn: expiresAt,
     protocol: url.startsWith('http:') ? SASProtocol.HttpsAndHttp : SASProtocol.Https,

@@ -1,4 +1,5 @@
 import { buffer } from 'node:stream/consumers';
+import type { BlobHTTPHeaders } from '@azure/storage-blob';
 import { storageCall, storageCalls, unlessMissing, unlessRefused } from './errors.ts';
 import { recordIfExplaining } from './explain.ts';
 import type { Storage } from './storage.ts';
@@ -8,10 +9,18 @@ export interface BlobAddress {
   readonly name: string;
 }
 
-export interface BlobContent {
+export type Metadata = Readonly<Record<string, string>>;
+
+/** The headers with which storage returns a blob. */
+export interface BlobHeaders {
   readonly type: string;
+  readonly disposition?: string;
+  readonly cacheControl?: string;
+}
+
+export interface BlobContent extends BlobHeaders {
   /** Values are ASCII; names are lower-case letters. */
-  readonly metadata?: Readonly<Record<string, string>>;
+  readonly metadata?: Metadata;
 }
 
 /** One blob of a listing. */
@@ -19,7 +28,7 @@ export interface ListedBlob extends BlobAddress {
   readonly etag: string;
   /** In milliseconds. */
   readonly modifiedAt: number;
-  readonly metadata: Readonly<Record<string, string>>;
+  readonly metadata: Metadata;
 }
 
 /** Writes a whole blob, in one transaction up to 256 MiB. */
@@ -27,12 +36,58 @@ export async function writeBlob(
   storage: Storage,
   { container, name }: BlobAddress,
   bytes: Uint8Array,
-  { type, metadata = {} }: BlobContent,
+  { metadata = {}, ...headers }: BlobContent,
 ): Promise<void> {
   if (recordIfExplaining(() => ({ write: 'blob', container, does: 'put' }))) return;
   const client = storage.container(container).getBlockBlobClient(name);
-  const blobHTTPHeaders = { blobContentType: type };
-  await storageCall(client.upload(bytes, bytes.byteLength, { blobHTTPHeaders, metadata: { ...metadata } }), container);
+  const options = { blobHTTPHeaders: toHttpHeaders(headers), metadata: { ...metadata } };
+  await storageCall(client.upload(bytes, bytes.byteLength, options), container);
+}
+
+function toHttpHeaders({ type, disposition, cacheControl }: BlobHeaders): BlobHTTPHeaders {
+  return {
+    blobContentType: type,
+    ...(disposition === undefined ? {} : { blobContentDisposition: disposition }),
+    ...(cacheControl === undefined ? {} : { blobCacheControl: cacheControl }),
+  };
+}
+
+/** The beginning of a blob. */
+export interface BlobStart {
+  readonly bytes: Buffer;
+  /** Of the whole blob. */
+  readonly length: number;
+  readonly etag: string;
+  /** Of the whole blob. Undefined if it was uploaded in blocks. */
+  readonly md5: Uint8Array | undefined;
+}
+
+/** Reads up to `count` bytes of a blob in one transaction; undefined if it does not exist. */
+export async function readBlobStart(
+  storage: Storage,
+  { container, name }: BlobAddress,
+  count: number,
+): Promise<BlobStart | undefined> {
+  recordIfExplaining(() => ({ read: 'blob', container, name }));
+  const client = storage.container(container).getBlobClient(name);
+  // An empty blob has no range.
+  const found = await unlessRefused(['missing', 'empty'], client.download(0, count), container);
+  if (!found?.readableStreamBody) return undefined;
+  const bytes = await storageCall(buffer(found.readableStreamBody));
+  const length = Number(found.contentRange?.split('/')[1] ?? bytes.byteLength);
+  return { bytes, length, etag: found.etag ?? '', md5: found.blobContentMD5 ?? found.contentMD5 };
+}
+
+/** Replaces the headers of a blob. */
+export async function setBlobHeaders(
+  storage: Storage,
+  { container, name }: BlobAddress,
+  { md5, ...headers }: BlobHeaders & { readonly md5: Uint8Array },
+): Promise<void> {
+  if (recordIfExplaining(() => ({ write: 'blob', container, does: 'describe' }))) return;
+  const client = storage.container(container).getBlobClient(name);
+  // A hash that is not sent again is deleted.
+  await storageCall(client.setHTTPHeaders({ ...toHttpHeaders(headers), blobContentMD5: md5 }), container);
 }
 
 /** Reads a blob in one transaction; undefined if it does not exist. */

@@ -16,13 +16,15 @@ export class StorageConflict extends Error {
   }
 }
 
-export type Reason = 'exists' | 'changed' | 'missing' | 'table-being-deleted';
+export type Reason = 'exists' | 'changed' | 'missing' | 'empty' | 'table-being-deleted';
 
 /** The only place that knows the error codes of storage. */
 const REASONS: Readonly<Record<string, Reason>> = {
   EntityAlreadyExists: 'exists',
   UpdateConditionNotSatisfied: 'changed',
   ConditionNotMet: 'changed',
+  SourceConditionNotMet: 'changed',
+  Md5Mismatch: 'changed',
   ResourceNotFound: 'missing',
   EntityNotFound: 'missing',
   MessageNotFound: 'missing',
@@ -31,7 +33,10 @@ const REASONS: Readonly<Record<string, Reason>> = {
   BlobAlreadyExists: 'exists',
   AppendPositionConditionNotMet: 'changed',
   BlobNotFound: 'missing',
+  InvalidRange: 'empty',
 };
+/** Why storage cannot copy a blob, by the status of the response: the error code is the same for all reasons. */
+const COPY_REASONS: Readonly<Record<number, Reason>> = { 404: 'missing', 412: 'changed' };
 /** What a deployment creates, by the error code for its absence. */
 const NOT_FOUND: Readonly<Record<string, string>> = {
   TableNotFound: 'table',
@@ -101,7 +106,7 @@ function translate(error: unknown, name: string): unknown {
     return unavailable(NO_ANSWER, error);
   if (!isRestError(error)) return error;
   const code = storageCode(error.details) ?? error.code ?? '';
-  const reason = REASONS[code];
+  const reason = code === 'CannotVerifyCopySource' ? COPY_REASONS[error.statusCode ?? 0] : REASONS[code];
   if (reason) return new StorageConflict(reason, actionIndex(error.message), error);
   if (code in NOT_FOUND)
     return new RowkeyError('not-provisioned', describeMissing([`${NOT_FOUND[code]} ${name}`]), {}, error);

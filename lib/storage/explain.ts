@@ -35,7 +35,7 @@ export const Step = z.union([
   z.object({
     write: z.literal('blob'),
     container: z.string(),
-    does: z.enum(['put', 'delete', 'create', 'append', 'describe']),
+    does: z.enum(['put', 'copy', 'delete', 'create', 'append', 'describe']),
   }),
   z.object({ write: z.literal('table'), table: z.string(), does: z.enum(['create', 'drop']) }),
 ]);

@@ -1,10 +1,11 @@
 import { randomBytes } from 'node:crypto';
+import { createDefaultHttpClient, type HttpClient } from '@azure/core-rest-pipeline';
 import pMap from 'p-map';
 import { beforeAll, describe, expect, test } from 'vitest';
 import type { Entity } from '../../lib/define/entity.ts';
 import type { Values } from '../../lib/define/values.ts';
 import { readEntities, readEntity, readWithChildren } from '../../lib/engine/read/retrieve.ts';
-import { requestArchive, requestMove } from '../../lib/engine/transfer/transfer.ts';
+import { requestArchive, requestMove, runTransfer, Transfer } from '../../lib/engine/transfer/transfer.ts';
 import { createEntity, deleteEntity, patchEntity, replaceEntity } from '../../lib/engine/write/entity-store.ts';
 import { toPlain } from '../../lib/engine/write/stored-values.ts';
 import { collectOrphans } from '../../lib/operations/collect-orphans.ts';
@@ -17,7 +18,7 @@ import {
   removeAttachment,
 } from '../../lib/pattern-helpers/attachment.ts';
 import { BlobGone } from '../../lib/pattern-helpers/text-blobs.ts';
-import { blobUploadUrl } from '../../lib/storage/blob-sas.ts';
+import { signBlobUrl, UPLOAD_PERMISSIONS } from '../../lib/storage/blob-sas.ts';
 import { measureCost } from '../../lib/storage/cost.ts';
 import { DAY_MS } from '../../lib/time.ts';
 import { FAULTS, faultyHttpClient, interruptedHttpClient } from '../faulty-http-client.ts';
@@ -299,11 +300,19 @@ describe('a photo', () => {
 });
 
 describe('an upload directly to storage', () => {
-  const times = () => ({ startsAt: new Date(Date.now() - 60_000), expiresAt: new Date(Date.now() + 60_000) });
+  const times = () => ({
+    permissions: UPLOAD_PERMISSIONS,
+    startsAt: new Date(Date.now() - 60_000),
+    expiresAt: new Date(Date.now() + 60_000),
+  });
   const upload = async (key: Values, bytes: Uint8Array, said = { type: 'image/jpeg', bytes: bytes.length }) => {
     const { uploadId, blob } = announceFile(employees, key, 'photo', said);
-    const url = await blobUploadUrl(world.storage, blob, times());
-    const headers = { 'x-ms-blob-type': 'BlockBlob', 'content-type': 'image/jpeg' };
+    const url = await signBlobUrl(world.storage, blob, times());
+    const headers = {
+      'x-ms-blob-type': 'BlockBlob',
+      'content-type': 'image/jpeg',
+      'x-ms-blob-cache-control': 'public',
+    };
     const put = await fetch(url, { method: 'PUT', headers, body: new Uint8Array(bytes) });
     return { uploadId, url, put, headers };
   };
@@ -355,4 +364,123 @@ describe('an upload directly to storage', () => {
     await collectOrphans(later(), model.list);
     expect(await blobsIn('uploads')).toEqual([]);
   });
+
+  test('is copied by storage: the app reads its first bytes, and replaces the headers that the client chose', async () => {
+    const one = await hire();
+    const long = Buffer.concat([JPEG, randomBytes(300_000)]);
+    const { uploadId } = await upload(one, long);
+    const { client, bytes } = countingBlobBytes();
+    const { values } = await acceptFile(world.engineThrough(client), photoOf(one), uploadId);
+    expect(values.photo).toMatchObject({ type: 'image/jpeg', bytes: long.length });
+    expect(bytes()).toBe(65_536);
+    const found = await describeAttachment(world.engine, photoOf(one));
+    expect((await readAttachment(world.engine, photoOf(one), found)).equals(long)).toBe(true);
+    const blob = world.storage.container('photos').getBlobClient(found.blob);
+    const { contentType, contentDisposition, cacheControl, contentMD5 } = await blob.getProperties();
+    expect({ contentType, contentDisposition, cacheControl }).toEqual({
+      contentType: 'image/jpeg',
+      contentDisposition: 'inline',
+      cacheControl: undefined,
+    });
+    expect(Buffer.from(contentMD5 ?? []).toString('base64url')).toBe(found.md5);
+    expect(await costOf(() => putAttachment(world.engine, photoOf(one), long))).toBe(2);
+    expect(await describeAttachment(world.engine, photoOf(one))).toEqual(found);
+  });
+
+  test('is attached or can be accepted again after any fault at any call', async () => {
+    const counting = faultyHttpClient();
+    const first = await hire();
+    await acceptFile(world.engineThrough(counting), photoOf(first), (await upload(first, JPEG)).uploadId);
+    const cases = FAULTS.flatMap((fault) => samplePoints(counting.calls, 2).map((at) => ({ fault, at })));
+    const tried = await pMap(
+      cases,
+      async ({ fault, at }) => {
+        const one = await hire();
+        await putAttachment(world.engine, photoOf(one), PNG);
+        const { uploadId } = await upload(one, JPEG);
+        const unlucky = world.engineThrough(faultyHttpClient(fault, at), QUICK);
+        await acceptFile(unlucky, photoOf(one), uploadId).catch(() => undefined);
+        return { one, uploadId };
+      },
+      { concurrency: 4 },
+    );
+    await world.settle();
+    await collectOrphans(world.engine, model.list);
+    const what = 'Accepted upload, each storage call: every fault';
+    for (const { one, uploadId } of tried)
+      await countTried({ what }, async () => {
+        const isAccepted = (await describeAttachment(world.engine, photoOf(one))).type === 'image/jpeg';
+        const again = acceptFile(world.engine, photoOf(one), uploadId);
+        await (isAccepted ? again.catch(() => undefined) : again);
+        const found = await describeAttachment(world.engine, photoOf(one));
+        expect((await readAttachment(world.engine, photoOf(one), found)).equals(JPEG)).toBe(true);
+      });
+    await collectOrphans(later(), model.list);
+    expect(await blobsIn('uploads')).toEqual([]);
+  });
+
+  test('is rejected if it was uploaded in blocks, because storage then has no hash of it', async () => {
+    const one = await hire();
+    const { uploadId, blob } = announceFile(employees, one, 'photo', { type: 'image/jpeg', bytes: JPEG.length });
+    const client = world.storage.container(blob.container).getBlockBlobClient(blob.name);
+    await client.stageBlock('AAAA', JPEG, JPEG.length);
+    await client.commitBlockList(['AAAA']);
+    await expect(acceptFile(world.engine, photoOf(one), uploadId)).rejects.toMatchObject({
+      code: 'invalid-input',
+      details: { field: 'photo' },
+    });
+    expect(await blobsIn('uploads')).toEqual([]);
+  });
 });
+
+describe('a transfer of an entity with blobs', () => {
+  test('lets storage copy files and texts; no byte of them passes through the app', async () => {
+    const one = await hire({ department: 'Copied' });
+    await putAttachment(world.engine, photoOf(one), JPEG);
+    const comments = text(400_000);
+    const { values: written } = await createEntity(world.engine, reviews, review(one, { comments }));
+    const operationId = await requestMove(world.engine, employees, one, { department: 'Copies' });
+    const { body } = await world.take('transfers', operationId);
+    const { client, bytes } = countingBlobBytes();
+    await runTransfer(world.engineThrough(client), employees, Transfer.parse(body));
+    await world.settle();
+    expect(bytes()).toBe(0);
+    const there = { ...one, department: 'Copies' };
+    const moved = await describeAttachment(world.engine, photoOf(there));
+    expect((await readAttachment(world.engine, photoOf(there), moved)).equals(JPEG)).toBe(true);
+    expect((await commentsOf(review(there))) === comments).toBe(true);
+    const blob = world.storage.container('photos').getBlobClient(moved.blob);
+    expect((await blob.getProperties()).contentType).toBe('image/jpeg');
+    await collectOrphans(later(), model.list);
+    expect((await commentsOf(review(there))) === comments).toBe(true);
+    const { blob: former } = written.comments as { blob: string };
+    expect(await blobsIn('large')).not.toContain(former);
+  });
+
+  test('keeps a reference whose blob is lost, so that the consistency check finds it', async () => {
+    const one = await hire({ department: 'Lost' });
+    const { values } = await putAttachment(world.engine, photoOf(one), JPEG);
+    await lose('photos', values.photo);
+    await requestMove(world.engine, employees, one, { department: 'Kept' });
+    await world.settle();
+    expect(await describeAttachment(world.engine, photoOf({ ...one, department: 'Kept' }))).toEqual(values.photo);
+  });
+});
+
+/** An HTTP client that counts the bytes of blobs in requests and responses. */
+function countingBlobBytes() {
+  let bytes = 0;
+  const inner = createDefaultHttpClient();
+  const client: HttpClient = {
+    async sendRequest(request) {
+      const isBlob =
+        request.headers.has('x-ms-blob-type') ||
+        (request.method === 'GET' && /\/(photos|large|uploads)\//.test(request.url));
+      if (isBlob) bytes += Number(request.headers.get('content-length') ?? 0);
+      const response = await inner.sendRequest(request);
+      if (isBlob && response.status < 300) bytes += Number(response.headers.get('content-length') ?? 0);
+      return response;
+    },
+  };
+  return { client, bytes: () => bytes };
+}

@@ -20,7 +20,7 @@ import { putAttachment } from '../../lib/pattern-helpers/attachment.ts';
 import { toReferrer } from '../../lib/pattern-helpers/text-blobs.ts';
 import { expireEntities } from '../../lib/patterns/expiry.ts';
 import { rollPeriods } from '../../lib/patterns/high-volume-delete.ts';
-import { blobUploadUrl } from '../../lib/storage/blob-sas.ts';
+import { signBlobUrl, UPLOAD_PERMISSIONS } from '../../lib/storage/blob-sas.ts';
 import { listContainer, writeBlob } from '../../lib/storage/blobs.ts';
 import { createTable, findMissing, listTables } from '../../lib/storage/provision.ts';
 import { tryAction } from '../../lib/storage/rows.ts';
@@ -272,9 +272,13 @@ test('a grant opens the table of its app, and an upload its container', async ()
       expect(refused.status).toBe(403);
     }
   }
-  const times = { startsAt: new Date(Date.now() - 60_000), expiresAt: new Date(Date.now() + 60_000) };
+  const times = {
+    permissions: UPLOAD_PERMISSIONS,
+    startsAt: new Date(Date.now() - 60_000),
+    expiresAt: new Date(Date.now() + 60_000),
+  };
   const name = randomUUID();
-  const upload = await blobUploadUrl(worldOf('ab').storage, { container: 'uploads', name }, times);
+  const upload = await signBlobUrl(worldOf('ab').storage, { container: 'uploads', name }, times);
   const put = (url: string) => fetch(url, { method: 'PUT', body: 'x', headers: { 'x-ms-blob-type': 'BlockBlob' } });
   expect((await put(upload.replace('/ab-uploads/', '/a-uploads/'))).status).toBe(403);
   expect((await put(upload)).status).toBe(201);

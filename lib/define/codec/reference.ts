@@ -28,7 +28,10 @@ export const Attachment = z.object({
   blob: z.string(),
   type: z.string(),
   bytes: z.int32(),
-  sha256: z.string(),
+  /** As base64url, of a file that was sent through the API. */
+  sha256: z.string().optional(),
+  /** As base64url, of a file that was uploaded directly to storage: the hash that storage computes itself. */
+  md5: z.string().optional(),
 });
 export type Attachment = z.infer<typeof Attachment>;
 

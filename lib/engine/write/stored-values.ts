@@ -3,7 +3,7 @@ import { referenceFields } from '../../define/codec/kept-fields.ts';
 import { ReferenceBroken } from '../../define/codec/reference.ts';
 import type { Entity } from '../../define/entity.ts';
 import { addressOf } from '../../define/keys/index-entries.ts';
-import type { Values } from '../../define/values.ts';
+import { omit, type Values } from '../../define/values.ts';
 import type { Engine } from '../engine.ts';
 
 /** Converts between the values of callers and those of rows. A pattern may store a reference instead of a value. */
@@ -66,9 +66,11 @@ export async function toPlaced(
   values: Values,
   there: { readonly entity: Entity; readonly to: Values },
 ): Promise<Values> {
-  let placed: Values = { ...(await toPlain(engine, entity, values, () => undefined)), ...there.to };
+  const placed = { ...values, ...there.to };
   const address = addressOf(there.entity, placed);
+  let copies: Values = {};
   for (const pattern of entity.patterns)
-    placed = { ...placed, ...(await pattern.copy?.(engine, entity, values, address)) };
-  return toStored(engine, there.entity, placed);
+    copies = { ...copies, ...(await pattern.copy?.(engine, entity, values, address)) };
+  const others = await toPlain(engine, entity, omit(placed, Object.keys(copies)), () => undefined);
+  return toStored(engine, there.entity, { ...others, ...copies });
 }

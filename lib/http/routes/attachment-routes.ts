@@ -18,7 +18,7 @@ import {
   readAttachment,
   removeAttachment,
 } from '../../pattern-helpers/attachment.ts';
-import { blobUploadUrl, UPLOAD_PERMISSIONS } from '../../storage/blob-sas.ts';
+import { signBlobUrl, UPLOAD_PERMISSIONS } from '../../storage/blob-sas.ts';
 import { countGrant } from '../../telemetry/metrics.ts';
 import { readKey, toEntityPath } from '../entity-key.ts';
 import { requireWriterOrOwner } from '../own.ts';
@@ -139,7 +139,7 @@ function uploadRoutes(entity: Entity, field: string, { maxBytes, types }: Attach
         const { engine } = context.app;
         const { uploadId, blob } = announceFile(entity, key, field, parse(File, await context.json()));
         const times = validityAt(await admitGrant(engine, context.caller.subject));
-        const url = await blobUploadUrl(engine.storage, blob, times);
+        const url = await signBlobUrl(engine.storage, blob, { permissions: UPLOAD_PERMISSIONS, ...times });
         const headers = { 'x-ms-blob-type': 'BlockBlob' };
         const location = `${toEntityPath(context, entity, key)}/${field}/uploads/${uploadId}`;
         const until = times.expiresAt.toISOString();

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { defineEntity } from '../../../lib/define/define-entity.ts';
 import { createEntity } from '../../../lib/engine/write/entity-store.ts';
 import { acceptFile, announceFile } from '../../../lib/pattern-helpers/attachment.ts';
-import { blobUploadUrl } from '../../../lib/storage/blob-sas.ts';
+import { signBlobUrl, UPLOAD_PERMISSIONS } from '../../../lib/storage/blob-sas.ts';
 import { deploy } from '../../fixtures/deploy.ts';
 import { openWorld } from '../../world.ts';
 
@@ -34,9 +34,13 @@ test('accepts an uploaded file of every type that a declaration can list', async
   for (const [type, hex] of Object.entries(FIRST_BYTES)) {
     const bytes = Buffer.from(hex.padEnd(128, '0'), 'hex');
     const { uploadId, blob } = announceFile(papers, key, 'scan', { type, bytes: bytes.length });
-    const times = { startsAt: new Date(Date.now() - 60_000), expiresAt: new Date(Date.now() + 60_000) };
+    const times = {
+      permissions: UPLOAD_PERMISSIONS,
+      startsAt: new Date(Date.now() - 60_000),
+      expiresAt: new Date(Date.now() + 60_000),
+    };
     const headers = { 'x-ms-blob-type': 'BlockBlob', 'content-type': type };
-    const put = await fetch(await blobUploadUrl(storage, blob, times), { method: 'PUT', headers, body: bytes });
+    const put = await fetch(await signBlobUrl(storage, blob, times), { method: 'PUT', headers, body: bytes });
     expect(put.status).toBe(201);
     const { values } = await acceptFile(engine, { entity: papers, key, field: 'scan' }, uploadId);
     expect(values.scan, type).toMatchObject({ type, bytes: bytes.length });
