@@ -1,21 +1,38 @@
 import type { z } from 'zod';
 import { type Declaration, defineEntity } from './define-entity.ts';
-import type { DeclaredEntity, Slots } from './entity.ts';
+import type { DeclaredEntity, Slots, Span } from './entity.ts';
 import { frozenCopy } from './frozen-copy.ts';
+import { CALENDAR_UNITS } from './keys/calendar.ts';
 import type { FieldsOf } from './keys/key-template.ts';
+import { ACCEPTED_SLOTS, periodValue, slotLength } from './keys/slot-calendar.ts';
+import type { Typed } from './typed.ts';
 import { inheritedNameErrors } from './validate/validate-entity.ts';
 
-type SlotsOptions = Omit<Slots, 'perRow'> & { readonly perRow?: number };
+type SlotsOptions = Omit<Slots, 'perRow' | 'span'> & { readonly perRow?: number };
 
 type SeriesDeclaration<
   Shape extends z.ZodRawShape,
   Partition extends string,
   Row extends string,
   Role extends string,
+  SpanField extends string,
 > = Pick<
   Declaration<Shape, Partition, Row, never, Record<never, never>, Role>,
   'schema' | 'table' | 'key' | 'access'
-> & { readonly slots: SlotsOptions };
+> & {
+  readonly slots: SlotsOptions;
+  /**
+   * How the slots of one key follow those of another: a key field is a day, a month or a year, which the slots divide. Several keys
+   * are then read as one list, such as the last 24 hours.
+   */
+  readonly span?: Span<SpanField & (FieldsOf<Partition> | FieldsOf<Row>)>;
+};
+
+/** The types of a series besides those of its key. */
+export interface SeriesTypes {
+  /** The key field that a span replaces by its bounds; never without a span. */
+  readonly spanField: string;
+}
 
 /** Table storage allows 252 properties beside the keys. The rest is for key fields and system properties. */
 const MAX_SLOTS_IN_ROW = 240;
@@ -32,11 +49,12 @@ export function defineSeries<
   const Row extends string,
   const Name extends string = string,
   const Role extends string = string,
+  const SpanField extends string = never,
 >(
   name: Name,
-  { slots, ...declaration }: SeriesDeclaration<Shape, Partition, Row, Role>,
+  { slots, span, ...declaration }: SeriesDeclaration<Shape, Partition, Row, Role, SpanField>,
 ): DeclaredEntity<Shape, Name, FieldsOf<Partition> | FieldsOf<Row>, Record<never, never>, Role> & {
-  readonly series: Slots;
+  readonly series: Slots & Typed<{ readonly spanField: SpanField }>;
 } {
   const { first, last, perRow = last - first + 1 } = slots;
   const refuse = (why: string) => new Error(`Entity "${name}": ${why}`);
@@ -69,5 +87,26 @@ export function defineSeries<
   const other = Object.keys(entity.columns).find((field) => !keyFields.includes(field));
   if (other)
     throw refuse(`the field ${other} is not in the key; the schema of a series has the fields of its key alone.`);
-  return frozenCopy({ ...entity, series: { ...slots, perRow } });
+  if (span) for (const error of spanErrors(entity, slots, span)) throw refuse(error);
+  return frozenCopy({ ...entity, series: { ...slots, perRow, span } });
+}
+
+/** Has a 29 February and a 31st. */
+const SAMPLES = { day: '2024-02-29', month: '2024-12', year: '2024' };
+
+function* spanErrors(entity: DeclaredEntity, { first, last }: SlotsOptions, { field, per }: Span): Generator<string> {
+  if (!CALENDAR_UNITS.includes(per)) {
+    yield `span.per is "${per}"; ${CALENDAR_UNITS.map((unit) => `"${unit}"`).join(', ')} are accepted.`;
+    return;
+  }
+  if (!entity.keyFields.includes(field))
+    yield `span.field "${field}" is not in the key; it must be the key field with the ${per} of the slots.`;
+  const sample = periodValue(entity.columns[field], SAMPLES[per]);
+  const type: z.ZodType | undefined = entity.schema.shape[field];
+  const isAccepted = (value: unknown) => type?.safeParse(value).success === true;
+  if (!isAccepted(sample) || isAccepted(`${sample}x`))
+    yield `span.field "${field}" is not a ${per}; its schema must accept values such as ${JSON.stringify(sample)} and no others.`;
+  const count = last - first + 1;
+  if (slotLength(per, count) === undefined)
+    yield `${count} slots do not divide a ${per}, which span.per names; ${ACCEPTED_SLOTS[per]} are accepted.`;
 }

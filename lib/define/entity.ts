@@ -133,6 +133,14 @@ export interface Slots {
   readonly last: number;
   /** How many slots one row holds. */
   readonly perRow: number;
+  readonly span: Span | undefined;
+}
+
+/** The slots of all keys in the order of time: each key is a calendar period (UTC), which its slots divide. */
+export interface Span<Field extends string = string> {
+  /** The key field that is the period: `2026-11-20`, `2026-11` or 2026. */
+  readonly field: Field;
+  readonly per: CalendarUnit;
 }
 
 export type ColumnType = 'String' | 'Boolean' | 'Int32' | 'Int64' | 'Double' | 'Json';

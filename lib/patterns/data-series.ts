@@ -1,7 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { fieldsToProperties } from '../define/codec/entity-codec.ts';
-import type { Entity, Slots } from '../define/entity.ts';
-import { addressOf } from '../define/keys/index-entries.ts';
+import type { Entity } from '../define/entity.ts';
 import type { Pattern } from '../define/pattern.ts';
 import type { Values } from '../define/values.ts';
 import type { Engine } from '../engine/engine.ts';
@@ -9,6 +8,17 @@ import { isUnknown, makeAndNote, type NotedChange, noteChange } from '../engine/
 import { runExclusive } from '../engine/run-exclusive.ts';
 import { notFound } from '../engine/write/entity-store.ts';
 import { busy, RowkeyError } from '../errors.ts';
+import {
+  firstRowKey,
+  isCount,
+  MAX_COUNT,
+  propertyOf,
+  readCount,
+  rowAddresses,
+  rowOf,
+  slotNumbers,
+  slotsOf,
+} from '../pattern-helpers/series-rows.ts';
 import { StorageConflict } from '../storage/errors.ts';
 import { type Action, type Address, type Row, readRow, submit, tryAction, trySubmit } from '../storage/rows.ts';
 import { inPattern } from '../telemetry/span.ts';
@@ -36,7 +46,6 @@ export const dataSeries: Pattern<Entity> = {
   },
 };
 
-const MAX_COUNT = 2_147_483_647;
 /** Each row keeps the ids of its last writers. A writer whose reply was lost finds its id there and does not add again. */
 const WRITERS_KEPT = 64;
 const WRITER = /^[\w-]{1,64}$/;
@@ -177,35 +186,6 @@ export function toSlot(entity: Entity, text: string): number {
   });
 }
 
-/** The slots of a series. Throws a plain error if the entity is not a series. */
-export function slotsOf({ name, series }: Entity): Slots {
-  if (!series) throw new Error(`${name} does not declare a series.`);
-  return series;
-}
-
-function rowAddresses(entity: Entity, key: Values): Address[] {
-  const address = addressOf(entity, key);
-  return seriesRowKeys(slotsOf(entity), address.row).map((row) => ({ ...address, row }));
-}
-
-function rowOf({ first, perRow }: Slots, slot: number): number {
-  return Math.floor((slot - first) / perRow);
-}
-
-function slotNumbers({ first, last }: Slots): number[] {
-  return Array.from({ length: last - first + 1 }, (_, index) => first + index);
-}
-
-function propertyOf(slot: number): string {
-  return `Count${String(slot).padStart(3, '0')}`;
-}
-
-function readCount(row: Row | undefined, slot: number): number {
-  const count = row?.properties[propertyOf(slot)];
-  // A client with a grant may have written any value.
-  return isCount(count) ? count : 0;
-}
-
 /** Returns the last writers, newest first. Drops ids that only a client with a grant can have written. */
 function readWriters(row: Row | undefined): string[] {
   return String(row?.properties.Writers ?? '')
@@ -228,20 +208,4 @@ function requireInRange(count: number): number {
     field: 'by',
     accepted: `a sum from 0 to ${MAX_COUNT}`,
   });
-}
-
-/** The row keys of a series. The first is the declared one; the others append `_2`, `_3` and so on. */
-function seriesRowKeys({ first, last, perRow }: Slots, row: string): string[] {
-  const rows = Math.ceil((last - first + 1) / perRow);
-  return Array.from({ length: rows }, (_, index) => (index === 0 ? row : `${row}_${index + 1}`));
-}
-
-/** The first row key of the series that a row may belong to. */
-function firstRowKey(slots: Slots, row: string): string {
-  const shorter = row.replace(/_\d+$/, '');
-  return seriesRowKeys(slots, shorter).includes(row) ? shorter : row;
-}
-
-function isCount(count: unknown): count is number {
-  return typeof count === 'number' && Number.isInteger(count) && count >= 0 && count <= MAX_COUNT;
 }

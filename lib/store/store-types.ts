@@ -1,12 +1,14 @@
 import type { z } from 'zod';
 import type { Attachment } from '../define/codec/reference.ts';
 import type { Conditions } from '../define/conditions.ts';
+import type { SeriesTypes } from '../define/define-series.ts';
 import type { Slots } from '../define/entity.ts';
 import type { Index } from '../define/indexes.ts';
 import type { Order } from '../define/keys/index-range.ts';
 import type { FieldsOf } from '../define/keys/key-template.ts';
 import type { EntityTypes, IndexTypes, TypesOf } from '../define/typed.ts';
 import type { Position } from '../engine/read/continuation.ts';
+import type { SeriesPoint, SpanBounds } from '../pattern-helpers/series-span.ts';
 
 /** The types of the store, inferred from the declarations of a model. */
 
@@ -266,7 +268,21 @@ type ReadByValue<Of extends Declared, By extends Index> =
       ) => Listing<Selected<ListedBy<Of, By>, Field>>
     : (given: Asked<Of, By>) => Promise<Output<Of> | undefined>;
 
-export interface SeriesStore<Of extends Declared> {
+export type SeriesStore<Of extends Declared> = SeriesOfKey<Of> &
+  ([SpanField<Of>] extends [never]
+    ? unknown
+    : {
+        /**
+         * The counts from one instant to another, both included, over all keys that this takes. Each bound is in UTC, in full or a
+         * prefix: `2026-11-20T09`. Slots without a count are 0. Throws `invalid-input`.
+         */
+        span(key: Omit<Key<Of>, SpanField<Of>>, bounds: SpanBounds): Promise<readonly SeriesPoint[]>;
+      });
+
+type SpanField<Of extends Declared> =
+  TypesOf<Of['series']> extends infer Known extends SeriesTypes ? Known['spanField'] : never;
+
+interface SeriesOfKey<Of extends Declared> {
   /** The counts in the order of the slots. Undefined if nothing was counted. */
   get(key: Key<Of>): Promise<{ readonly values: Key<Of>; readonly counts: readonly number[] } | undefined>;
   /** Sets counts by slot, all in one transaction. */

@@ -10,6 +10,7 @@ import { createOnce } from '../engine/write/create-once.ts';
 import { deleteEntity, patchEntity, putEntity, replaceEntity } from '../engine/write/entity-store.ts';
 import { RowkeyError } from '../errors.ts';
 import type { IndexPageOptions } from '../pattern-helpers/read-through-index.ts';
+import { readSpan, type SpanBounds, spanKeyFields } from '../pattern-helpers/series-span.ts';
 import { deleteSeries, increment, readSeries, setCounts, toSlot } from '../patterns/data-series.ts';
 import { readIndexPage, readOneWithChildren, readRangePage, readThroughIndex } from './read.ts';
 import { toRequestId } from './request-id.ts';
@@ -131,6 +132,10 @@ function seriesStore(entity: Entity, { engine, record }: StoreSource) {
       const at = await engine();
       await record(by, () => deleteSeries(at, entity, keyOf(entity, key)));
     },
+    ...(entity.series?.span && {
+      span: async (key: Values, bounds: SpanBounds) =>
+        readSpan(await engine(), entity, checkFields(entity, key, spanKeyFields(entity)), bounds),
+    }),
   };
 }
 

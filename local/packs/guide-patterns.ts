@@ -109,9 +109,13 @@ export const GUIDE_PATTERNS: readonly GuidePattern[] = [
   {
     name: 'Data series',
     about:
-      'Counts of one key, such as the 24 hours of a day, are properties of one row. One merge sets a count, one get reads all of them.',
-    modules: ['lib/patterns/data-series.ts'],
-    tests: ['test/lib/patterns/data-series.test.ts', 'test/scenarios/retrieving.test.ts'],
+      'Counts of one key, such as the 24 hours of a day, are properties of one row. One merge sets a count, one get reads all of them, and one range query the last 24 hours of two days.',
+    modules: ['lib/patterns/data-series.ts', 'lib/pattern-helpers/series-span.ts'],
+    tests: [
+      'test/lib/patterns/data-series.test.ts',
+      'test/lib/pattern-helpers/series-span.test.ts',
+      'test/scenarios/charting.test.ts',
+    ],
   },
   {
     name: 'Wide entities',

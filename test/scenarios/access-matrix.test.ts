@@ -401,7 +401,8 @@ async function requestFor({ route, parts, entity }: Target, fresh: boolean): Pro
   }
   const { series } = entity;
   if (series) {
-    if (method === 'GET') return { path: at(), instance };
+    const isSpan = parts.length < entity.keyFields.length + 1;
+    if (method === 'GET') return { path: isSpan ? `${at()}?from=2026&to=2026-01` : at(), instance };
     const slot = { [series.name]: series.first };
     if (method === 'PATCH') return { path: at(), body: { counts: { [series.first]: 9 } }, instance };
     return { path: at(slot), body: method === 'PUT' ? { count: 9 } : { by: 1 }, instance };

@@ -1,9 +1,11 @@
 import { z } from 'zod';
 import { canRead, hasWriteOnlyRoles } from '../../access/rule.ts';
 import type { Entity } from '../../define/entity.ts';
-import { parse } from '../../define/validate/validation.ts';
+import { parse, validateTexts } from '../../define/validate/validation.ts';
 import { RowkeyError } from '../../errors.ts';
-import { deleteSeries, increment, readSeries, setCounts, slotsOf, toSlot } from '../../patterns/data-series.ts';
+import { slotsOf } from '../../pattern-helpers/series-rows.ts';
+import { readSpan, spanKeyFields } from '../../pattern-helpers/series-span.ts';
+import { deleteSeries, increment, readSeries, setCounts, toSlot } from '../../patterns/data-series.ts';
 import { readKey } from '../entity-key.ts';
 import { readRequestId } from '../idempotency.ts';
 import { type RequestContext, type Route, type RouteResult, toPathTemplate } from '../route.ts';
@@ -100,7 +102,33 @@ export function seriesRoutes(entity: Entity): Route[] {
         return isReader ? { status: 200, body: { count } } : { status: 204 };
       },
     },
+    ...(entity.series?.span ? [spanRoute(entity)] : []),
   ];
+}
+
+const Points = z.object({ items: z.array(z.object({ at: z.iso.datetime(), count: z.int() })) });
+
+function spanRoute(entity: Entity): Route {
+  const { name, access } = entity;
+  const fields = spanKeyFields(entity);
+  const slot = slotsOf(entity).name;
+  return {
+    name: `${name}-span`,
+    method: 'GET',
+    path: [name, ...(fields.length > 0 ? [toPathTemplate(fields)] : [])].join('/'),
+    roles: access.read,
+    query: {
+      from: `The first ${slot}, in UTC, such as 2026-11-20T09; a prefix is its beginning`,
+      to: `The last ${slot}, included; a prefix is its end`,
+    },
+    summary: `Get the counts of ${name} from one instant to another, by ${slot}`,
+    success: { status: 200, description: `A count for each ${slot}, in the order of time`, body: Points },
+    handle: async ({ app, params, query }) => {
+      const key = validateTexts(entity, params, fields);
+      const bounds = { from: query.get('from') ?? '', to: query.get('to') ?? '' };
+      return { status: 200, body: { items: await readSpan(app.engine, entity, key, bounds) } };
+    },
+  };
 }
 
 async function getCounts(entity: Entity, context: RequestContext): Promise<RouteResult> {

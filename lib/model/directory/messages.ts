@@ -15,6 +15,7 @@ export const messagehours = defineSeries('messagehours', {
   table: 'messagehours',
   key: { partition: '{employeeId}', row: '{day}' },
   slots: { name: 'hour', first: 0, last: 23 },
+  span: { field: 'day', per: 'day' },
   access,
 });
 
@@ -24,5 +25,6 @@ export const messageyears = defineSeries('messageyears', {
   table: 'messageyears',
   key: { partition: '{employeeId}', row: '{year:4}' },
   slots: { name: 'dayofyear', first: 1, last: 366, perRow: 183 },
+  span: { field: 'year', per: 'year' },
   access,
 });

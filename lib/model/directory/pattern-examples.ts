@@ -60,6 +60,7 @@ export const patternExamples = {
     { method: 'PUT', path: 'messagehours/000123/2026-11-20/9', body: { count: 7 }, cost: '1' },
     { method: 'POST', path: 'messagehours/000123/2026-11-20/9/increments', body: { by: 1 }, cost: '2' },
     { path: 'messagehours/000123/2026-11-20', cost: '1' },
+    { path: 'messagehours/000123?from=2026-11-19T11&to=2026-11-20T10', cost: '1; a read of each day: 2' },
   ],
   'Wide entities': [
     { method: 'PATCH', path: 'messageyears/000123/2024', body: { counts: everyDay }, cost: '1' },

@@ -84,6 +84,15 @@ const visits = defineSeries('visits', {
   access,
 });
 
+const charts = defineSeries('charts', {
+  schema: z.object({ page: z.string(), day: z.iso.date() }),
+  table: 'charts',
+  key: { partition: '{page}', row: '{day}' },
+  slots: { name: 'hour', first: 0, last: 23 },
+  span: { field: 'day', per: 'day' },
+  access,
+});
+
 const drafts = defineEntity('drafts', {
   schema: z.object({ shelf: z.string(), draftId: z.string(), changedOn: z.iso.date() }),
   table: 'drafts',
@@ -95,7 +104,7 @@ const drafts = defineEntity('drafts', {
 const model = defineModel({
   roles: ['reader', 'hr'],
   operatorRole: 'hr',
-  entities: [writers, books, media, visits, drafts],
+  entities: [writers, books, media, visits, charts, drafts],
 });
 const { store } = createRowkey({
   model,
@@ -110,7 +119,7 @@ type Values<Call> = Call extends (...parameters: never[]) => Promise<infer Resul
   : never;
 
 test('has an entity store for each name of the model and no others', () => {
-  expectTypeOf<keyof Store>().toEqualTypeOf<'writers' | 'books' | 'media' | 'visits' | 'drafts'>();
+  expectTypeOf<keyof Store>().toEqualTypeOf<'writers' | 'books' | 'media' | 'visits' | 'charts' | 'drafts'>();
   // @ts-expect-error no entity has this name
   void store.writer;
 });
@@ -239,6 +248,23 @@ test('counts in a series', () => {
   void (() => store.visits.increment({ page: 'a', day: '2026-11-22' }, 9, 1));
   // @ts-expect-error a series has no such key
   void (() => store.visits.get({ page: 'a' }));
+});
+
+test('reads a span of a series that declares one, by the rest of its key', () => {
+  type Span = Store['charts']['span'];
+  expectTypeOf<Parameters<Span>[0]>().toEqualTypeOf<{ readonly page: string }>();
+  expectTypeOf<Awaited<ReturnType<Span>>[number]>().toEqualTypeOf<{ readonly at: string; readonly count: number }>();
+  // @ts-expect-error the bounds replace the day
+  void (() => store.charts.span({ page: 'a', day: '2026-11-22' }, { from: '2026', to: '2026' }));
+  const parts = {
+    schema: z.object({ page: z.string(), day: z.iso.date() }),
+    table: 'charts',
+    key: { partition: '{page}', row: '{day}' },
+    slots: { name: 'hour', first: 0, last: 23 },
+    access,
+  } as const;
+  // @ts-expect-error no such field is in the key
+  void (() => defineSeries('charts', { ...parts, span: { field: 'date', per: 'day' } }));
 });
 
 test('creates an entity with expiry without its clock, which only the engine sets', () => {

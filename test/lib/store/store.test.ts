@@ -68,6 +68,7 @@ const visits = defineSeries('visits', {
   table: 'visits',
   key: { partition: '{page}', row: '{day}' },
   slots: { name: 'hour', first: 0, last: 23 },
+  span: { field: 'day', per: 'day' },
   access,
 });
 
@@ -190,6 +191,11 @@ test('the store of a series counts by slot', async () => {
   const found = await store.visits.get(key);
   expect([found?.counts[0], found?.counts[9], found?.counts[23]]).toEqual([5, 2, 7]);
   await expect(store.visits.increment(key, 24, 1)).rejects.toMatchObject({ code: 'invalid-input' });
+  expect(await store.visits.span({ page: 'start' }, { from: '2026-11-22T22', to: '2026-11-23T00' })).toEqual([
+    { at: '2026-11-22T22:00:00Z', count: 0 },
+    { at: '2026-11-22T23:00:00Z', count: 7 },
+    { at: '2026-11-23T00:00:00Z', count: 0 },
+  ]);
   await store.visits.delete(key);
   expect(await store.visits.get(key)).toBeUndefined();
 });

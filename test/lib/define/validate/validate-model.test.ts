@@ -71,14 +71,22 @@ const granted = (through: DeclaredEntity, over: Parts = {}) =>
     ...over,
     access: { ...access, own: { through, permissions: 'r' } },
   } as Parts);
-const series = (slots: { name: string; first: number; last: number; perRow?: number }, row = '{id}') =>
+const series = (
+  slots: { name: string; first: number; last: number; perRow?: number },
+  row = '{id}',
+  over: object = {},
+) =>
   defineSeries('hours', {
     schema: z.object({ city: text, id: digits }),
     table: 'hours',
     key: { partition: '{city}', row } as never,
     slots,
     access,
+    ...over,
   } as never) as unknown as DeclaredEntity;
+const month = z.string().regex(/^\d{4}-\d{2}$/);
+const spanning = (last: number, per: string, at: z.ZodType = z.iso.date(), field = 'at') =>
+  series({ name: 'slot', first: 1, last }, '{at}', { schema: z.object({ city: text, at }), span: { field, per } });
 
 const BAD: readonly [title: string, model: () => unknown, sentence: RegExp][] = [
   ...resourcesOf([]).tables.map((table): (typeof BAD)[number] => [
@@ -405,6 +413,22 @@ const BAD: readonly [title: string, model: () => unknown, sentence: RegExp][] = 
     () => load(series({ name: 'id', first: 0, last: 4 })),
     /has the parameter "id" twice/,
   ],
+  [
+    'a span over a field that is not in the key',
+    () => load(spanning(24, 'day', z.iso.date(), 'day')),
+    /span.field "day" is not in the key/,
+  ],
+  ['a span over weeks', () => load(spanning(24, 'week')), /span.per is "week"; "day", "month", "year" are accepted/],
+  ['a span of 11 slots a day', () => load(spanning(11, 'day')), /11 slots do not divide a day, .*; 24 \(hours\)/],
+  ['a span of 13 slots a year', () => load(spanning(13, 'year', z.int32())), /13 slots do not divide a year/],
+  ['a span of 30 slots a month', () => load(spanning(30, 'month', month)), /30 slots do not divide a month/],
+  [
+    'a span of days over instants',
+    () => load(spanning(24, 'day', z.iso.datetime())),
+    /span.field "at" is not a day; its schema must accept values such as "2024-02-29"/,
+  ],
+  ['a span of days over any texts', () => load(spanning(24, 'day', text)), /span.field "at" is not a day/],
+  ['a span of days over years', () => load(spanning(24, 'day', z.int32())), /span.field "at" is not a day/],
   [
     'a child without its parent',
     () => load(entity('parts', { row: 'things_{id}_{day}', childOf: entity('things') })),

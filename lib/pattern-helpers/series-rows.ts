@@ -1,0 +1,54 @@
+import type { Entity, Slots } from '../define/entity.ts';
+import { addressOf } from '../define/keys/index-entries.ts';
+import type { Values } from '../define/values.ts';
+import type { Address, Row } from '../storage/rows.ts';
+
+/** How the counts of a series are laid out over its rows. */
+
+export const MAX_COUNT = 2_147_483_647;
+
+/** The slots of a series. Throws a plain error if the entity is not a series. */
+export function slotsOf({ name, series }: Entity): Slots {
+  if (!series) throw new Error(`${name} does not declare a series.`);
+  return series;
+}
+
+export function slotNumbers({ first, last }: Slots): number[] {
+  return Array.from({ length: last - first + 1 }, (_, index) => first + index);
+}
+
+export function rowAddresses(entity: Entity, key: Values): Address[] {
+  const address = addressOf(entity, key);
+  return seriesRowKeys(slotsOf(entity), address.row).map((row) => ({ ...address, row }));
+}
+
+/** The row keys of a series. The first is the declared one; the others append `_2`, `_3` and so on. */
+function seriesRowKeys({ first, last, perRow }: Slots, row: string): string[] {
+  const rows = Math.ceil((last - first + 1) / perRow);
+  return Array.from({ length: rows }, (_, index) => (index === 0 ? row : `${row}_${index + 1}`));
+}
+
+/** The first row key of the series that a row may belong to. */
+export function firstRowKey(slots: Slots, row: string): string {
+  const shorter = row.replace(/_\d+$/, '');
+  return seriesRowKeys(slots, shorter).includes(row) ? shorter : row;
+}
+
+/** The index of the row that has the slot. */
+export function rowOf({ first, perRow }: Slots, slot: number): number {
+  return Math.floor((slot - first) / perRow);
+}
+
+export function propertyOf(slot: number): string {
+  return `Count${String(slot).padStart(3, '0')}`;
+}
+
+export function readCount(row: Row | undefined, slot: number): number {
+  const count = row?.properties[propertyOf(slot)];
+  // A client with a grant may have written any value.
+  return isCount(count) ? count : 0;
+}
+
+export function isCount(count: unknown): count is number {
+  return typeof count === 'number' && Number.isInteger(count) && count >= 0 && count <= MAX_COUNT;
+}

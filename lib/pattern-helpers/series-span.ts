@@ -1,0 +1,164 @@
+import pMap from 'p-map';
+import { type Entity, isWrittenByClients, type Span } from '../define/entity.ts';
+import { rangeOfPrefix } from '../define/keys/key-template.ts';
+import { type Instants, instantsOf, periodValue, type SlotTime, slotsBetween } from '../define/keys/slot-calendar.ts';
+import type { Values } from '../define/values.ts';
+import type { Engine } from '../engine/engine.ts';
+import { readEntityRow, unlessTableMissing } from '../engine/period-tables.ts';
+import { RowkeyError } from '../errors.ts';
+import { type Address, type Row, readRange } from '../storage/rows.ts';
+import { inPattern } from '../telemetry/span.ts';
+import { isoSeconds } from '../time.ts';
+import { readCount, rowAddresses, rowOf, slotsOf } from './series-rows.ts';
+
+/** The count of one slot, as charts draw it. */
+export interface SeriesPoint {
+  /** When the slot begins: `2026-11-20T09:00:00Z`. */
+  readonly at: string;
+  readonly count: number;
+}
+
+/** The first and the last instant, each in full or as a prefix: `2026-11-20T09`. */
+export interface SpanBounds {
+  readonly from: string;
+  readonly to: string;
+}
+
+/** Days of a year and a month. */
+const MAX_ROWS = 400;
+/** About 4 million characters, as in a page of a list. A day has 86,400 seconds. */
+const MAX_POINTS = 90_000;
+const READS_CONCURRENCY = 16;
+
+/**
+ * Reads the counts from one instant to another, over as many keys as that takes; a slot without a count is 0. One range query for
+ * rows that follow each other in a partition, else one get for each row, concurrently. Throws `invalid-input`.
+ */
+export const readSpan = inPattern(
+  'data series',
+  async (engine: Engine, entity: Entity, key: Values, bounds: SpanBounds): Promise<SeriesPoint[]> => {
+    const wanted = wantedRows(entity, key, parseBounds(bounds));
+    const addresses = wanted.map(({ address }) => address);
+    const rows = await pMap(queriesOf(entity, addresses), (query) => query(engine), { concurrency: READS_CONCURRENCY });
+    const byAddress = new Map(rows.flat().map((row) => [idOf(row), row]));
+    return wanted.flatMap(({ address, points }) => {
+      const row = byAddress.get(idOf(address));
+      return points.map(({ slot, at }) => ({ at: isoSeconds(at), count: readCount(row, slot) }));
+    });
+  },
+);
+
+/** The span of a series. Throws a plain error if the entity declares none. */
+export function spanOf(entity: Entity): Span {
+  const { span } = slotsOf(entity);
+  if (!span) throw new Error(`${entity.name} does not declare a span.`);
+  return span;
+}
+
+/** The fields of the key besides the period. */
+export function spanKeyFields(entity: Entity): string[] {
+  return entity.keyFields.filter((field) => field !== spanOf(entity).field);
+}
+
+/** A row, and the points of the span that are in it. */
+interface WantedRow {
+  readonly address: Address;
+  readonly points: readonly SlotTime[];
+}
+
+function wantedRows(entity: Entity, key: Values, instants: Instants): WantedRow[] {
+  const slots = slotsOf(entity);
+  const span = spanOf(entity);
+  const wanted: WantedRow[] = [];
+  // Both limits are checked before the next period, because a caller may request ten thousand years.
+  let count = 0;
+  for (const { period, slots: ofPeriod } of periodsOf(slotsBetween(slots, span, instants))) {
+    count += ofPeriod.length;
+    const addresses = rowAddresses(entity, { ...key, [span.field]: periodValue(entity.columns[span.field], period) });
+    for (const [index, points] of Map.groupBy(ofPeriod, ({ slot }) => rowOf(slots, slot))) {
+      const address = addresses[index];
+      if (address) wanted.push({ address, points });
+    }
+    if (count > MAX_POINTS) throw tooLong(`${MAX_POINTS} counts`);
+    if (wanted.length > MAX_ROWS) throw tooLong(`the counts of ${MAX_ROWS} rows`);
+  }
+  return wanted;
+}
+
+/** Groups slots, which come in order, by their period. */
+function* periodsOf(points: Iterable<SlotTime>): Generator<{ period: string; slots: SlotTime[] }> {
+  let current: { period: string; slots: SlotTime[] } | undefined;
+  for (const point of points) {
+    if (current?.period !== point.period) {
+      if (current) yield current;
+      current = { period: point.period, slots: [] };
+    }
+    current.slots.push(point);
+  }
+  if (current) yield current;
+}
+
+type Query = (engine: Engine) => Promise<readonly Row[]>;
+
+function queriesOf(entity: Entity, addresses: readonly Address[]): Query[] {
+  const partitions = Map.groupBy(addresses, ({ table, partition }) => JSON.stringify([table, partition]));
+  return [...partitions.values()].flatMap((group): Query[] =>
+    group.length > 1 && areAdjacent(entity)
+      ? [(engine) => readAdjacent(engine, entity, group)]
+      : group.map((address) => async (engine) => {
+          const row = await readEntityRow(engine, entity, address);
+          return row ? [row] : [];
+        }),
+  );
+}
+
+/** True if the rows of successive periods follow each other in a partition: their keys differ only at the end. */
+function areAdjacent(entity: Entity): boolean {
+  const { parts } = entity.row;
+  const { field } = spanOf(entity);
+  const last = parts.at(-1);
+  return last?.field === field && last.after === '' && parts.filter((part) => part.field === field).length === 1;
+}
+
+/** One range query. Rows of the range that are none of these addresses are ignored. */
+async function readAdjacent(
+  { storage }: Engine,
+  entity: Entity,
+  addresses: readonly Address[],
+): Promise<readonly Row[]> {
+  const [address] = addresses;
+  const keys = addresses.map(({ row }) => row).toSorted();
+  const [first, last] = [keys.at(0), keys.at(-1)];
+  if (!address || first === undefined || last === undefined) return [];
+  const { table, partition } = address;
+  const range = { table, partition, from: first, before: rangeOfPrefix(last).before };
+  const type = isWrittenByClients(entity) ? undefined : entity.name;
+  const { rows } = await unlessTableMissing(readRange(storage, { ...range, type }), { rows: [] });
+  return rows;
+}
+
+function idOf({ table, partition, row }: Address): string {
+  return JSON.stringify([table, partition, row]);
+}
+
+function parseBounds({ from, to }: SpanBounds): Instants {
+  const [first, last] = [parseBound('from', from), parseBound('to', to)];
+  if (first.first <= last.last) return { first: first.first, last: last.last };
+  throw new RowkeyError('invalid-input', '"from" must not be after "to".', { field: 'from', accepted: 'up to "to"' });
+}
+
+function parseBound(name: keyof SpanBounds, text: string): Instants {
+  const instants = instantsOf(text);
+  if (instants) return instants;
+  throw new RowkeyError('invalid-input', `"${name}" is not a date or an instant in UTC.`, {
+    field: name,
+    accepted: '2026, 2026-11, 2026-11-20, 2026-11-20T09, 2026-11-20T09:30Z or 2026-11-20T09:30:00Z',
+  });
+}
+
+function tooLong(accepted: string): RowkeyError {
+  return new RowkeyError('invalid-input', `The span from "from" to "to" is longer than ${accepted}.`, {
+    field: 'from',
+    accepted: `a span of at most ${accepted}`,
+  });
+}

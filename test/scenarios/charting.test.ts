@@ -1,0 +1,69 @@
+import { describe, expect, test } from 'vitest';
+import { useProduct } from '../product.ts';
+
+const product = useProduct(import.meta.url);
+const hr = product.as('hr');
+
+describe('the last 24 hours of a data series', () => {
+  test('are one list of instants and counts, in one transaction, with zeros for gaps', async () => {
+    await hr('PATCH', '/api/messagehours/000001/2026-11-19', { body: { counts: { 10: 1, 11: 2, 23: 3 } } });
+    await hr('PATCH', '/api/messagehours/000001/2026-11-20', { body: { counts: { 0: 4, 10: 5, 11: 6 } } });
+    await hr('PATCH', '/api/messagehours/000002/2026-11-19', { body: { counts: { 12: 99 } } });
+    const chart = await hr('GET', '/api/messagehours/000001?from=2026-11-19T11&to=2026-11-20T10');
+    expect(chart.status).toBe(200);
+    expect(chart.body.items).toHaveLength(24);
+    expect(chart.body.items[0]).toEqual({ at: '2026-11-19T11:00:00Z', count: 2 });
+    expect(chart.body.items.map(({ count }: { count: number }) => count)).toEqual([
+      2,
+      ...Array(11).fill(0),
+      3,
+      4,
+      ...Array(9).fill(0),
+      5,
+    ]);
+    expect(chart.headers.get('server-timing')).toContain('"1 transaction"');
+    expect(chart.headers.get('etag')).toBeNull();
+  });
+
+  test('are explained without being returned', async () => {
+    const { body } = await hr('GET', '/api/messagehours/000001?from=2026-11-19T11&to=2026-11-20T10&explain=true');
+    expect(body).toMatchObject({ transactions: 1, steps: [{ read: 'rows', table: 'messagehours' }] });
+    const day = await hr('GET', '/api/messagehours/000001?from=2026-11-20T11&to=2026-11-20T12&explain=true');
+    expect(day.body).toMatchObject({ transactions: 1, steps: [{ read: 'row', row: '2026-11-20' }] });
+  });
+
+  test('are rejected with the name of the bound that is wrong', async () => {
+    for (const [query, field] of [
+      ['', 'from'],
+      ['?from=2026-11-19', 'to'],
+      ['?from=yesterday&to=2026', 'from'],
+      ['?from=2026-11-19&to=2026-11-19T25', 'to'],
+      ['?from=2026-11-20&to=2026-11-19', 'from'],
+      ['?from=2024&to=2026', 'from'],
+      ['?from=2026&to=2026&top=3', 'top'],
+    ] as const)
+      expect(await hr('GET', `/api/messagehours/000001${query}`)).toMatchObject({ status: 400, body: { field } });
+    expect(await hr('GET', '/api/messagehours/1?from=2026-11-19&to=2026-11-19')).toMatchObject({
+      status: 400,
+      body: { field: 'employeeId' },
+    });
+  });
+
+  test('are read only by roles that read the series', async () => {
+    const path = '/api/messagehours/000001?from=2026-11-19T11&to=2026-11-20T10';
+    for (const roles of ['reader', 'operator']) expect((await product.as(roles)('GET', path)).status).toBe(403);
+  });
+});
+
+test('a chart of days crosses the end of a leap year', async () => {
+  await hr('PATCH', '/api/messageyears/000001/2024', { body: { counts: { 365: 1, 366: 2 } } });
+  await hr('PATCH', '/api/messageyears/000001/2025', { body: { counts: { 1: 3, 366: 99 } } });
+  const { body } = await hr('GET', '/api/messageyears/000001?from=2024-12-30&to=2025-01-01');
+  expect(body.items).toEqual([
+    { at: '2024-12-30T00:00:00Z', count: 1 },
+    { at: '2024-12-31T00:00:00Z', count: 2 },
+    { at: '2025-01-01T00:00:00Z', count: 3 },
+  ]);
+  const next = await hr('GET', '/api/messageyears/000001?from=2025-12-31&to=2026-01-01');
+  expect(next.body.items.map(({ count }: { count: number }) => count)).toEqual([0, 0]);
+});
