@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { Step } from '../storage/explain.ts';
 import { PROBLEM_TYPE, Problem } from './problem.ts';
-import { type ResponseHeader, type Route, rootOf } from './route.ts';
+import { type FilterParameter, type ResponseHeader, type Route, rootOf } from './route.ts';
 
 /** The response to `explain=true`, on every route. */
 const Explanation = z.object({ steps: z.array(Step), transactions: z.int() });
@@ -37,7 +37,7 @@ export function describeRoutes(routes: readonly Route[], root = rootOf('')) {
 }
 
 function describeOperation(route: Route) {
-  const { name, path, roles, query = {}, summary, requestBody, requestTypes } = route;
+  const { name, path, roles, query = {}, filters = {}, summary, requestBody, requestTypes } = route;
   const inPath = [...path.matchAll(/\{(\w+)\}/g)].map(([, field]) => ({
     name: field,
     in: 'path',
@@ -59,6 +59,7 @@ function describeOperation(route: Route) {
     parameters: [
       ...inPath,
       ...inQuery,
+      ...Object.entries(filters).flatMap(describeFilter),
       EXPLAIN,
       ...(route.conditional ? CONDITIONS : []),
       ...(route.cacheable ? [IF_CHANGED] : []),
@@ -70,6 +71,16 @@ function describeOperation(route: Route) {
       : {}),
     responses: describeResponses(route),
   };
+}
+
+/** An array without `explode: false` is a parameter that may be repeated. */
+function describeFilter([field, { refused, ...filter }]: readonly [string, FilterParameter]) {
+  if (!('schema' in filter)) return [];
+  const { default: _, ...value } = toJsonSchema(filter.schema);
+  const description =
+    'Only entities with this value, or for which the comparison holds, such as ge:VALUE; in:VALUE,VALUE is a list, and eq:VALUE equality with a value that begins with an operator';
+  const items = { anyOf: [value, { type: 'string', pattern: filter.pattern }] };
+  return [{ name: field, in: 'query', description, schema: { type: 'array', items } }];
 }
 
 /** The success, the explanation, and problems for all other responses. */

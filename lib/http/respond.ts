@@ -147,8 +147,12 @@ function handleWithRereads(route: Route, context: FirstContext): Promise<RouteRe
   return rereadIfBlobGone(`Route ${route.name}`, handle, { attempts: route.method === 'GET' ? undefined : 1 });
 }
 
-function checkParameter({ query = {} }: Route, name: string, values: readonly string[]): void {
-  const names = Object.keys(query);
+function checkParameter({ query = {}, filters = {} }: Route, name: string, values: readonly string[]): void {
+  const filter = Object.hasOwn(filters, name) ? filters[name] : undefined;
+  if (filter?.refused !== undefined)
+    throw queryError(name, `is no filter: the field ${filter.refused}`, 'other fields');
+  if (filter) return;
+  const names = [...Object.keys(query), ...Object.keys(filters).filter((field) => !filters[field]?.refused)];
   if (names.includes(name) && values.length === 1) return;
   const why = names.includes(name) ? 'is given more than once' : 'is unknown';
   throw queryError(name.slice(0, 100), why, names.length > 0 ? names.join(', ') : 'no query parameters');

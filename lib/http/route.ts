@@ -59,6 +59,8 @@ export interface Route {
   readonly roles: readonly string[] | undefined;
   /** The accepted query parameters with their descriptions; all others are rejected. */
   readonly query?: Readonly<Record<string, string>>;
+  /** Parameters that compare fields; they may be repeated. None has the name of another parameter. */
+  readonly filters?: Readonly<Record<string, FilterParameter>>;
   /** True if OpenAPI does not describe the route, because it rejects every request. */
   readonly isUndescribed?: true;
   readonly summary: string;
@@ -94,6 +96,11 @@ export interface Route {
   /** The entity that the route reads or writes, if there is one. */
   readonly entity?: Entity;
 }
+
+/** A field that a query can compare, or the reason why it cannot. */
+export type FilterParameter =
+  | { readonly schema: z.ZodType; readonly pattern: string; readonly refused?: undefined }
+  | { readonly refused: string };
 
 /** `{department}/{employeeId}` */
 export function toPathTemplate(fields: readonly string[]): string {

@@ -1,6 +1,7 @@
 import pMap from 'p-map';
 import { storedNames, storedVersion, toValues } from '../define/codec/entity-codec.ts';
 import type { Entity } from '../define/entity.ts';
+import { type Filter, matches } from '../define/filter.ts';
 import type { CopyIndex, Index, IndexEntity } from '../define/indexes.ts';
 import { addressIfAny, indexEntriesOf, isCopy, isIndexed, isUnique } from '../define/keys/index-entries.ts';
 import { type IndexBounds, indexRange } from '../define/keys/index-range.ts';
@@ -10,6 +11,7 @@ import { omit, type Values } from '../define/values.ts';
 import type { Engine } from '../engine/engine.ts';
 import { ANY_ROWS, readBound, valuesLength, withinPage } from '../engine/read/page-length.ts';
 import type { Page, PageOptions } from '../engine/read/retrieve.ts';
+import { rowFilterOf } from '../engine/read/row-comparisons.ts';
 import { notFound, readLive } from '../engine/write/entity-store.ts';
 import { CLAIM, isConfirmed } from '../engine/write/unique-claim.ts';
 import { type Address, type Row, readRange, readRow } from '../storage/rows.ts';
@@ -30,6 +32,8 @@ const PARTITIONS_CONCURRENCY = 16;
 export interface IndexPageOptions extends PageOptions, IndexBounds {
   /** Large fields that are not selected are omitted; without `select` all are read. */
   readonly select?: readonly string[] | undefined;
+  /** Only entities that match. Storage compares copies; the entities of references and lists are read and compared. */
+  readonly where?: Filter | undefined;
 }
 
 /**
@@ -43,16 +47,20 @@ export const readByCopies = inPattern(
     entity: Entity,
     index: CopyIndex,
     given: Values,
-    { top, after, select, ...bounds }: IndexPageOptions,
+    { top, after, select, where = [], ...bounds }: IndexPageOptions,
   ): Promise<Page> => {
     const { table, partition: template } = index.remote ?? entity;
     const partitions = buildKeys(template, given);
     const isReference = (row: Row) => index.copies === 'keys' || (isUnique(index) && !isConfirmed(row));
-    const limit = index.copies === 'keys' || isUnique(index) ? Math.min(top, MAX_LOOKUPS) : top;
+    const hasLookups = index.copies === 'keys' || isUnique(index);
+    const limit = hasLookups ? Math.min(top, MAX_LOOKUPS) : top;
     const { length, rowsPerCall } = readBound([entity]);
     const bound = { length: length / partitions.length, rowsPerCall: rowsPerCall / partitions.length };
     const type = isUnique(index) ? [entity.name, CLAIM] : entity.name;
-    const range = { table, ...indexRange(entity, index, given, bounds), after: after?.row, type, limit, bound };
+    // A reference and a claim do not have the fields of their entity.
+    const filter = hasLookups ? {} : rowFilterOf(entity, where);
+    const keys = indexRange(entity, index, given, bounds);
+    const range = { table, ...keys, after: after?.row, type, ...filter, limit, bound };
     const results = await pMap(partitions, (partition) => readRange(engine.storage, { ...range, partition }), {
       concurrency: PARTITIONS_CONCURRENCY,
     });
@@ -63,9 +71,9 @@ export const readByCopies = inPattern(
     const entityOf = async (row: Row) => {
       // The key of an entity may have the same form as that of a copy.
       if (!isCopy(row)) return undefined;
-      if (!isReference(row)) return valuesOfCopy(entity, index, row, { given, select });
+      if (!isReference(row)) return valuesOfCopy(entity, index, row, { given, select, where });
       const values = await follow(engine, entity, index, { row, select });
-      return values && hasGiven(values, given) ? values : undefined;
+      return values && hasGiven(values, given) && matches(where, values) ? values : undefined;
     };
     const { items, last } = await fillPage(rows, entityOf);
     const more = last !== rows.at(-1) || all.length > rows.length || ends.length > 0;
@@ -81,11 +89,11 @@ function valuesOfCopy(
   entity: Entity,
   index: CopyIndex,
   { row, properties }: Row,
-  { given, select }: { readonly given: Values; readonly select: readonly string[] | undefined },
+  { given, select, where }: { given: Values; select: readonly string[] | undefined; where: Filter },
 ): Values | undefined {
   const values = toValues(entity, properties);
   const compared = storedVersion(entity, properties) === entity.version ? values : {};
-  return isKeyOf(index.row, row, compared) && hasGiven(compared, given)
+  return isKeyOf(index.row, row, compared) && hasGiven(compared, given) && matches(where, values)
     ? withSelected(entity, values, select)
     : undefined;
 }
@@ -202,14 +210,14 @@ export const readByList = inPattern(
     entity: Entity,
     index: IndexEntity,
     given: Values,
-    { top, after, select }: IndexPageOptions,
+    { top, after, select, where }: IndexPageOptions,
   ): Promise<Page> => {
     const { table, partition } = index.remote ?? entity;
     const list = { table, partition: buildKey(partition, given), row: buildKey(index.row, given) };
     const members = membersOf(await readList(engine.storage, list));
     const rest = after ? members.filter((member) => member > after.row) : members;
     const { items, last } = await fillPage(rest.slice(0, Math.min(top, MAX_LOOKUPS)), (member) =>
-      readMember(engine, entity, index, { given, list, member, select }),
+      readMember(engine, entity, index, { given, list, member, select, where }),
     );
     return { items, next: last !== undefined && last !== rest.at(-1) ? { row: last } : undefined };
   },
@@ -226,7 +234,7 @@ export const readByLists = inPattern(
     entity: Entity,
     index: IndexEntity,
     given: Values,
-    { top, after, select, ...bounds }: IndexPageOptions,
+    { top, after, select, where, ...bounds }: IndexPageOptions,
   ): Promise<Page> => {
     const { table, partition: template } = index.remote ?? entity;
     const range = { table, partition: buildKey(template, given), ...indexRange(entity, index, given, bounds) };
@@ -244,7 +252,9 @@ export const readByLists = inPattern(
       done = list;
     }
     const page = keys.slice(0, limit);
-    const { items, last } = await fillPage(page, (key) => readMember(engine, entity, index, { given, select, ...key }));
+    const { items, last } = await fillPage(page, (key) =>
+      readMember(engine, entity, index, { given, select, where, ...key }),
+    );
     if (last && last !== keys.at(-1)) return { items, next: { row: last.list.row, member: last.member } };
     return { items, next: done && (more || done !== rows.at(-1)) ? { row: done.row } : undefined };
   },
@@ -255,13 +265,14 @@ interface Member {
   readonly list: Address;
   readonly member: string;
   readonly select: readonly string[] | undefined;
+  readonly where: Filter | undefined;
 }
 
 async function readMember(
   engine: Engine,
   entity: Entity,
   index: IndexEntity,
-  { given, list, member, select }: Member,
+  { given, list, member, select, where = [] }: Member,
 ): Promise<Values | undefined> {
   const inList = { ...parseKey(index.row, list.row), ...parseKey(index.holds, member) };
   const address = addressIfAny(entity, { ...given, ...inList });
@@ -269,5 +280,5 @@ async function readMember(
   const found = address && (await readLive(engine, entity, { ...address, select: properties }));
   if (!found || !isIndexed(index, found.values) || buildKey(index.row, found.values) !== list.row) return undefined;
   const isAsked = Object.entries(given).every(([field, value]) => found.values[field] === value);
-  return isAsked ? withSelected(entity, found.values, select) : undefined;
+  return isAsked && matches(where, found.values) ? withSelected(entity, found.values, select) : undefined;
 }

@@ -53,23 +53,69 @@ export async function readRow(
 
 /** Reads at most `limit` rows of one partition in key order; `more` is true if there may be more. */
 export async function readRange(storage: Storage, range: RowRange): Promise<{ rows: Row[]; more: boolean }> {
-  const { table, partition, from, after, before, without, type, select, limit = Number.POSITIVE_INFINITY } = range;
-  const { where = {}, orVersionBefore, bound } = range;
-  let filter = `PartitionKey eq ${literal(partition)}`;
-  filter += after === undefined ? ` and RowKey ge ${literal(from)}` : ` and RowKey gt ${literal(after)}`;
-  if (before !== undefined) filter += ` and RowKey lt ${literal(before)}`;
-  if (without) filter += ` and (RowKey le ${literal(without.after)} or RowKey ge ${literal(without.before)})`;
-  if (type !== undefined) filter += ` and ${typeCondition(type)}`;
-  const wanted = Object.entries(where).map(([name, value]) => `${name} eq ${literal(value)}`);
-  if (wanted.length > 0 && orVersionBefore !== undefined)
-    filter += ` and ((${wanted.join(' and ')}) or EntityVersion lt ${literal(orVersionBefore)})`;
-  else for (const condition of wanted) filter += ` and ${condition}`;
+  const { table, partition, from, after, before, without, select, limit = Number.POSITIVE_INFINITY, bound } = range;
+  const conditions = [`PartitionKey eq ${literal(partition)}`];
+  conditions.push(after === undefined ? `RowKey ge ${literal(from)}` : `RowKey gt ${literal(after)}`);
+  if (before !== undefined) conditions.push(`RowKey lt ${literal(before)}`);
+  if (without) conditions.push(`(RowKey le ${literal(without.after)} or RowKey ge ${literal(without.before)})`);
+  const used = conditions.length + (without ? 1 : 0);
+  const filter = [...conditions, ...rowConditions(range, MAX_COMPARISONS - used)].join(' and ');
   return collect(storage, { table, filter, select, limit, bound });
 }
 
-function typeCondition(type: string | readonly string[]): string {
-  const conditions = [type].flat().map((name) => `EntityType eq ${literal(name)}`);
-  return conditions.length === 1 ? String(conditions[0]) : `(${conditions.join(' or ')})`;
+/** Storage rejects more comparisons. https://learn.microsoft.com/rest/api/storageservices/querying-tables-and-entities */
+const MAX_COMPARISONS = 15;
+/** A number with an exponent, which the emulator does not read. */
+const WITH_EXPONENT = /^-?[\d.]+e/;
+
+/** A comparison of one property with values typed as stored; with `in`, one of the values must be equal. */
+export interface RowComparison {
+  readonly name: string;
+  readonly operator: 'eq' | 'ne' | 'gt' | 'ge' | 'lt' | 'le' | 'in';
+  readonly values: readonly unknown[];
+}
+
+/** Which rows to return. */
+interface RowFilter {
+  /** Only rows of this `EntityType`, or of one of these, with the comparisons of the type. */
+  readonly type?: string | readonly (string | TypeFilter)[] | undefined;
+  /**
+   * Only rows for which all comparisons hold; storage reads every row of the range. Comparisons that storage cannot evaluate are
+   * left out, so the caller compares the rows again.
+   */
+  readonly where?: readonly RowComparison[] | undefined;
+  /** With `where`, also every row of an earlier `EntityVersion`. */
+  readonly orVersionBefore?: number | undefined;
+}
+
+export interface TypeFilter extends Pick<RowFilter, 'where' | 'orVersionBefore'> {
+  readonly type: string;
+}
+
+/** The conditions of a filter, with at most `room` comparisons. */
+function rowConditions({ type, ...filter }: RowFilter, room: number): string[] {
+  const types = type === undefined ? [] : [type].flat().map((one) => (typeof one === 'string' ? { type: one } : one));
+  let left = room - types.length;
+  const compare = ({ where = [], orVersionBefore }: RowFilter) => {
+    const isVersioned = orVersionBefore !== undefined && where.length > 0;
+    if (isVersioned) left -= 1;
+    const sent = where.flatMap(({ name, operator, values }) => {
+      const literals = values.map(literal);
+      if (literals.length > left || literals.some((text) => WITH_EXPONENT.test(text))) return [];
+      left -= literals.length;
+      const wanted = literals.map((text) => `${name} ${operator === 'in' ? 'eq' : operator} ${text}`);
+      return [wanted.length > 1 ? `(${wanted.join(' or ')})` : String(wanted[0])];
+    });
+    if (!isVersioned || sent.length === 0) return sent;
+    // The version comes first: an older row may have a value of another type.
+    return [`(EntityVersion lt ${literal(orVersionBefore)} or (${sent.join(' and ')}))`];
+  };
+  const ofTypes = types.map((one) => {
+    const conditions = [`EntityType eq ${literal(one.type)}`, ...compare(one)];
+    return types.length > 1 && conditions.length > 1 ? `(${conditions.join(' and ')})` : conditions.join(' and ');
+  });
+  const ofType = ofTypes.length > 1 ? [`(${ofTypes.join(' or ')})`] : ofTypes;
+  return [...ofType, ...compare(filter)];
 }
 
 /** Bounds memory use for long rows. Lengths are in characters of text. */
@@ -130,7 +176,7 @@ export function textLength(properties: Properties): number {
   );
 }
 
-export interface RowRange {
+export interface RowRange extends RowFilter {
   readonly table: string;
   readonly partition: string;
   /** Inclusive. */
@@ -141,12 +187,6 @@ export interface RowRange {
   readonly before?: string | undefined;
   /** Omits the rows between these two keys, both exclusive. */
   readonly without?: { readonly after: string; readonly before: string } | undefined;
-  /** Only rows of this `EntityType`, or of one of these. */
-  readonly type?: string | readonly string[] | undefined;
-  /** Only rows with these properties, typed as stored. Storage reads every row of the range. */
-  readonly where?: Properties | undefined;
-  /** With `where`, also every row of an earlier `EntityVersion`. */
-  readonly orVersionBefore?: number | undefined;
   readonly select?: readonly string[] | undefined;
   readonly limit?: number | undefined;
   readonly bound?: ReadBound | undefined;
@@ -154,8 +194,8 @@ export interface RowRange {
 
 /** Reads rows of a whole table in key order. Storage reads every row, so only functions whose name says scan call this. */
 export async function scanTable(storage: Storage, scan: TableScan): Promise<{ rows: Row[]; more: boolean }> {
-  const { table, type, after, beforePartition, limit, bound } = scan;
-  const conditions = type === undefined ? [] : [typeCondition(type)];
+  const { table, after, beforePartition, select, limit, bound } = scan;
+  const conditions = rowConditions(scan, MAX_COMPARISONS - SCAN_COMPARISONS);
   if (beforePartition !== undefined) conditions.push(`PartitionKey lt ${literal(beforePartition)}`);
   if (after) {
     const [partition, row] = [literal(after.partition), literal(after.row)];
@@ -164,13 +204,15 @@ export async function scanTable(storage: Storage, scan: TableScan): Promise<{ ro
     conditions.push(`PartitionKey ge ${partition} and (PartitionKey gt ${partition} or RowKey gt ${row})`);
   }
   const filter = conditions.join(' and ');
-  return collect(storage, { table, filter, select: undefined, limit, bound });
+  return collect(storage, { table, filter, select, limit, bound });
 }
 
-export interface TableScan {
+/** The most comparisons of a scan's bounds. */
+const SCAN_COMPARISONS = 4;
+
+export interface TableScan extends RowFilter {
   readonly table: string;
-  /** Only rows of this `EntityType`. */
-  readonly type?: string | undefined;
+  readonly select?: readonly string[] | undefined;
   readonly after?: { readonly partition: string; readonly row: string } | undefined;
   /** Partitions before this one only: storage reads no others. */
   readonly beforePartition?: string | undefined;

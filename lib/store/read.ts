@@ -27,9 +27,9 @@ export async function readOneWithChildren(
   view: View,
   entity: Entity,
   key: Values,
-  { kinds, select = {} }: ChildrenOptions & { readonly kinds: readonly Entity[] },
+  { kinds, select = {}, where = {} }: ChildrenOptions & { readonly kinds: readonly Entity[] },
 ): Promise<Stored> {
-  const { etag, values } = await readWithChildren(view.engine, entity, key, kinds, { select });
+  const { etag, values } = await readWithChildren(view.engine, entity, key, kinds, { select, where });
   const children = await pMap(kinds, async (kind) => {
     const list = values[kind.name];
     const fields = select[kind.name];

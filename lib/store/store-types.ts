@@ -152,7 +152,7 @@ type Bound<Of extends Declared, By extends Index> = Extract<
 >;
 
 /** The range of the field after the given ones: inclusive, a text as a prefix. Without bounds: all, in the order of the index. */
-export interface IndexRangeOptions<Value, Field extends string> extends SelectOptions<Field> {
+export interface IndexRangeOptions<Value, Field extends string, Condition> extends ListOptions<Field, Condition> {
   readonly from?: Value;
   readonly to?: Value;
   /** The first characters, in place of `from` and `to`. */
@@ -204,17 +204,44 @@ export interface CreateOptions {
   readonly requestId?: string;
 }
 
-export interface SelectOptions<Field extends string> {
+export interface ListOptions<Field extends string, Condition> {
   readonly select?: readonly Field[];
+  /** Only entities that match. Storage reads all of the range. */
+  readonly where?: Condition;
 }
 
-export interface RangeOptions<Of extends Declared, Field extends string> extends SelectOptions<Field> {
+type Scalar = string | number | boolean;
+
+/** Comparisons of one field, which must all hold. None holds for an entity without a value of the field. */
+export type Comparisons<Value> = {
+  readonly eq?: Value;
+  readonly ne?: Value;
+  /** At most 100 values. */
+  readonly in?: readonly Value[];
+} & ([Value] extends [boolean]
+  ? unknown
+  : { readonly [Operator in 'gt' | 'ge' | 'lt' | 'le']?: Value extends string ? string : Value });
+
+/** A filter: for each field a value, or comparisons. Texts, numbers and Booleans can be compared. */
+export type Where<Of extends Declared> = {
+  readonly [Field in keyof Whole<Of> as Field extends Types<Of>['large'] | Types<Of>['encrypted']
+    ? never
+    : NonNullable<Whole<Of>[Field]> extends Scalar
+      ? Field
+      : never]?: NonNullable<Whole<Of>[Field]> | Comparisons<NonNullable<Whole<Of>[Field]>>;
+};
+
+/** The same for the entities that an index lists. */
+type WhereBy<Of extends Declared, By extends Index> = Pick<
+  Where<Of>,
+  Extract<keyof Where<Of>, FieldsOfEach<ListedBy<Of, By>>>
+>;
+
+export interface RangeOptions<Of extends Declared, Field extends string> extends ListOptions<Field, Where<Of>> {
   /** The first value of the first field of the row key, or a prefix. */
   readonly from?: string;
   /** The last value. All values that begin with it are included. */
   readonly to?: string;
-  /** Only entities with these values. Storage reads the whole range. */
-  readonly where?: Partial<Given<Of, Exclude<keyof Whole<Of>, Types<Of>['large'] | Types<Of>['encrypted']>>>;
 }
 
 type Selected<Item, Field extends string> = [Field] extends [never] ? Item : PickEach<Item, Field>;
@@ -228,7 +255,11 @@ export interface EntityStore<Of extends Declared, All extends Entities> {
   /** Reads one entity, with the children named in `include`, in one query. Undefined if it does not exist. */
   get<const Name extends ChildName<Of, All> = never>(
     key: Key<Of>,
-    options?: { readonly include?: readonly Name[] },
+    options?: {
+      readonly include?: readonly Name[];
+      /** Only children that match, by the name of the children. */
+      readonly where?: { readonly [Child in Name]?: Where<All[Child]> };
+    },
   ): Promise<Stored<Plain<Output<Of> & { [Child in Name]: readonly Listed<All[Child]>[] }>> | undefined>;
   /** Throws `invalid-input`, `duplicate-key`, `duplicate-value`, `too-large`. */
   create(values: Input<Of>, options?: CreateOptions): Promise<Stored<Listed<Of>>>;
@@ -256,7 +287,7 @@ type ReadThrough<Of extends Declared, By extends Index> = ReadByValue<Of, By> &
         /** Lists a range of the index in the order of its row keys. Throws `invalid-input`, which names the required leading fields. */
         range<const Field extends FieldsOfEach<ListedBy<Of, By>> = never>(
           given: RangeStart<Of, By>,
-          options?: IndexRangeOptions<Bound<Of, By>, Field>,
+          options?: IndexRangeOptions<Bound<Of, By>, Field, WhereBy<Of, By>>,
         ): Listing<Selected<ListedBy<Of, By>, Field>>;
       });
 
@@ -264,7 +295,7 @@ type ReadByValue<Of extends Declared, By extends Index> =
   IsOfMany<Of, By> extends true
     ? <const Field extends FieldsOfEach<ListedBy<Of, By>> = never>(
         given: Asked<Of, By>,
-        options?: SelectOptions<Field>,
+        options?: ListOptions<Field, WhereBy<Of, By>>,
       ) => Listing<Selected<ListedBy<Of, By>, Field>>
     : (given: Asked<Of, By>) => Promise<Output<Of> | undefined>;
 

@@ -1,7 +1,14 @@
 import type { Conditions } from '../define/conditions.ts';
 import type { Entity } from '../define/entity.ts';
+import { compileFilter } from '../define/filter.ts';
 import type { Index } from '../define/indexes.ts';
-import { type IndexBounds, indexFields, isOfMany, requireRangeStart } from '../define/keys/index-range.ts';
+import {
+  copiedFields,
+  type IndexBounds,
+  indexFields,
+  isOfMany,
+  requireRangeStart,
+} from '../define/keys/index-range.ts';
 import { compileOnce, maskOf, parse } from '../define/validate/validation.ts';
 import { pick, type Stored, type Values } from '../define/values.ts';
 import type { Engine } from '../engine/engine.ts';
@@ -31,9 +38,18 @@ interface Write extends Conditions {
   readonly requestId?: string;
 }
 
-interface RangeOptions extends IndexBounds {
-  readonly first?: number;
+interface ListOptions {
   readonly select?: readonly string[];
+  readonly where?: Values;
+}
+
+interface IndexRangeOptions extends ListOptions, IndexBounds {
+  readonly first?: number;
+}
+
+interface GetOptions {
+  readonly include?: readonly string[];
+  readonly where?: Readonly<Record<string, Values>>;
 }
 
 /** The author in the audit log if the caller names none. */
@@ -58,11 +74,13 @@ function entityStore(entity: Entity, source: StoreSource) {
     return { etag, values: await openWithGaps({ ...view(engine), isLastAttempt: true }, entity, values) };
   };
   return {
-    get: (key: Values, { include = [] }: { include?: readonly string[] } = {}) =>
+    get: (key: Values, { include = [], where: asked = {} }: GetOptions = {}) =>
       read(async (view) => {
         const kinds = include.map((name) => childOf(entity, name));
         const checked = checkFields(entity, key, entity.keyFields);
-        if (kinds.length > 0) return readOneWithChildren(view, entity, checked, { kinds });
+        const filters = kinds.map((kind) => [kind.name, compileFilter(kind, asked[kind.name])]);
+        const where = Object.fromEntries(filters);
+        if (kinds.length > 0) return readOneWithChildren(view, entity, checked, { kinds, where });
         const { etag, values } = await readEntity(view.engine, entity, checked);
         return { etag, values: await openValues(view, entity, values) };
       }).catch(undefinedIfNotFound),
@@ -79,11 +97,11 @@ function entityStore(entity: Entity, source: StoreSource) {
       const remove = () => deleteEntity(engine, entity, keyOf(entity, key), conditionsOf(options));
       await source.record(options.by ?? THE_APP, remove);
     },
-    range: (key: Values, options: { from?: string; to?: string; where?: Values; select?: readonly string[] } = {}) =>
+    range: (key: Values, { where: asked, ...options }: ListOptions & { from?: string; to?: string } = {}) =>
       createListing((page) =>
         read((view) => {
           const checked = checkFields(entity, key, entity.partition.fields);
-          return readRangePage(view, entity, checked, { ...options, ...page });
+          return readRangePage(view, entity, checked, { ...options, where: compileFilter(entity, asked), ...page });
         }),
       ),
     by: Object.freeze(
@@ -96,18 +114,23 @@ function entityStore(entity: Entity, source: StoreSource) {
 
 function readerOf(entity: Entity, name: string, index: Index, source: StoreSource) {
   const fields = indexFields(entity, index);
-  const readPage = (given: Values, fields: readonly string[], options: IndexPageOptions) =>
-    readWithView(source, entity, (view) =>
-      readIndexPage(view, entity, index, { ...options, given: checkFields(entity, given, fields) }),
-    );
+  const readPage = (
+    given: Values,
+    fields: readonly string[],
+    { where: asked, ...options }: ListOptions & Omit<IndexPageOptions, 'where'>,
+  ) =>
+    readWithView(source, entity, (view) => {
+      const where = compileFilter(entity, asked, copiedFields(entity, index));
+      return readIndexPage(view, entity, index, { ...options, where, given: checkFields(entity, given, fields) });
+    });
   const read = isOfMany(entity, index)
-    ? (given: Values, { select }: { select?: readonly string[] } = {}) =>
-        createListing((page) => readPage(given, fields, { ...page, select }))
+    ? (given: Values, options: ListOptions = {}) =>
+        createListing((page) => readPage(given, fields, { ...options, ...page }))
     : (given: Values) =>
         readWithView(source, entity, (view) =>
           readThroughIndex(view, entity, index, checkFields(entity, given, fields)),
         ).catch(undefinedIfNotFound);
-  const range = (given: Values, { first, ...options }: RangeOptions = {}) => {
+  const range = (given: Values, { first, ...options }: IndexRangeOptions = {}) => {
     const start = Object.keys(given).filter((field) => given[field] !== undefined);
     requireRangeStart(entity, index, { name, fields: start });
     return createListing((page) => readPage(pick(given, start), start, { ...options, ...page }), first);

@@ -91,7 +91,7 @@ describe('a large text', () => {
     const { items } = await readEntities(world.engine, reviews, one, {
       top: 1_000,
       select: ['comments'],
-      where: { employeeId: one.employeeId },
+      where: [{ field: 'employeeId', operator: 'eq', values: [String(one.employeeId)] }],
     });
     expect((await toPlain(world.engine, reviews, items[0] ?? {})).comments === comments).toBe(true);
   });

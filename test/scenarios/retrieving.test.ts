@@ -65,6 +65,18 @@ describe('children', () => {
     expect((await hr('GET', path)).body).toEqual(one);
     expect((await hr('GET', `/api/reviews/Included/${one.employeeId}/2012`)).body).toEqual(review);
     expect((await reader('GET', `${path}?include=reviews`)).status).toBe(403);
+    const years = async (query: string) => {
+      const { body, headers } = await hr('GET', `${path}?include=reviews&${query}`);
+      expect(headers.get('server-timing')).toContain('"1 transaction"');
+      expect({ ...body, reviews: undefined }).toEqual({ ...one, reviews: undefined });
+      return body.reviews.map(({ year }: { year: number }) => year);
+    };
+    await create('reviews', { department: 'Included', employeeId: one.employeeId, year: 2013, rating: 2 });
+    expect(await years('reviews.rating=ge:4')).toEqual([2012]);
+    expect(await years('reviews.year=gt:2000&reviews.rating=lt:4&select=reviews.year')).toEqual([2013]);
+    expect(await years('reviews.year=3000')).toEqual([]);
+    for (const query of ['reviews.rating=ge:4', 'include=reviews&reviews.comments=x', 'include=reviews&rating=4'])
+      expect((await hr('GET', `${path}?${query}`)).status, query).toBe(400);
     expect(await hr('GET', `${path}?include=salaries`)).toMatchObject({ status: 400, body: { field: 'include' } });
     expect((await hr('GET', '/api/employees/Included')).body.items).toEqual([one]);
   });
@@ -113,6 +125,61 @@ describe('a filter', () => {
     await create('logins', { employeeId: '000009', succeeded: false });
     await create('logins', { employeeId: '000009', succeeded: true });
     expect((await hr('GET', '/api/logins/000009?succeeded=false')).body.items).toHaveLength(1);
+  });
+
+  test('compares with operators, over ranges, indexes and scans', async () => {
+    const department = 'Operators';
+    const people = [];
+    for (const [age, jobTitle, hireDate] of [
+      [29, 'Clerk', '2019-12-31'],
+      [30, 'ge:x', '2020-01-01'],
+      [39, 'Clerk, senior', '2020-06-01'],
+      [40, undefined, '2021-01-01'],
+    ] as const)
+      people.push(await create('employees', somebody({ department, age, jobTitle, hireDate, lastName: 'Berg' })));
+    const find = async (query: string, path = `/api/employees/${department}`, as = hr) => {
+      const { status, body } = await as('GET', `${path}?${query}`);
+      expect(status, JSON.stringify(body)).toBe(200);
+      return body.items.map(({ age }: { age: number }) => age);
+    };
+    expect(await find('age=ge:30&age=lt:40')).toEqual([30, 39]);
+    expect(await find('age=ge:30&age=lt:40&select=age,lastName')).toEqual([30, 39]);
+    expect(await find('age=in:29,40')).toEqual([29, 40]);
+    expect(await find('jobTitle=eq:ge:x')).toEqual([30]);
+    expect(await find('jobTitle=ne:Clerk')).toEqual([30, 39]);
+    expect(await find(`jobTitle=${encodeURIComponent('in:Clerk,Clerk\\, senior')}`)).toEqual([29, 39]);
+    expect(await find('hireDate=ge:2020&hireDate=lt:2021')).toEqual([30, 39]);
+    for (const index of [`hireDate/${department}`, `lastName/${department}/Berg`, 'lastNameCompanyWide/Berg'])
+      expect(await find('age=gt:30&jobTitle=ne:x', `/api/employees/by/${index}`), index).toEqual([39]);
+    expect(await find(`age=le:30&department=${department}`, '/api/operations/scan/employees', operator)).toEqual([
+      29, 30,
+    ]);
+    const page = await hr('GET', `/api/employees/${department}?age=ge:30&age=lt:40&top=1`);
+    expect((await hr('GET', nextOf(page))).body.items).toEqual([people[2]]);
+    expect((await hr('GET', nextOf(page).replace('lt%3A40', 'lt%3A41'))).status).toBe(400);
+    for (const path of [`by/lastName/${department}/Berg`, department]) {
+      expect(await hr('GET', `/api/employees/${path}?nationalId=1`)).toMatchObject({
+        status: 400,
+        body: { field: 'nationalId', detail: expect.stringContaining('is encrypted') },
+      });
+      expect((await reader('GET', `/api/employees/${path}?birthDate=ge:1990`)).status).toBe(403);
+      expect((await hr('GET', `/api/employees/${path}?photo=1`)).status).toBe(400);
+    }
+  });
+
+  test('is described in OpenAPI with the type of its field', async () => {
+    const { body } = await hr('GET', '/api/openapi.json');
+    const parameters = (path: string) =>
+      Object.fromEntries(body.paths[path].get.parameters.map((one: { name: string }) => [one.name, one]));
+    const { age, nationalId } = parameters('/api/employees/{department}');
+    expect(age.schema).toMatchObject({
+      type: 'array',
+      items: { anyOf: [{ type: 'integer', minimum: 0, maximum: 150 }, { type: 'string' }] },
+    });
+    expect(nationalId).toBeUndefined();
+    expect(parameters('/api/employees/{department}/{employeeId}')['reviews.rating']).toBeDefined();
+    // A default is not a filter.
+    expect(JSON.stringify(parameters('/api/logins/{employeeId}'))).not.toContain('"default"');
   });
 
   test.each([

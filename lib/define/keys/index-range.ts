@@ -37,6 +37,12 @@ export function isOfMany(entity: Entity, index: Index): boolean {
   return !isUnique(index) && entity.keyFields.includes(index.row.fields.at(-1) ?? '');
 }
 
+/** The fields that each item of an index has; undefined if it has all. */
+export function copiedFields({ keyFields }: Entity, index: Index): readonly string[] | undefined {
+  if (index.kind === 'index-entity' || typeof index.copies === 'string') return undefined;
+  return [...keyFields, ...index.copies];
+}
+
 /** The lists of fields that a range may give, in the order of its path; the shortest list first. */
 export function rangeStarts(entity: Entity, index: Index): string[][] {
   const inPartition = partitionFields(entity, index);

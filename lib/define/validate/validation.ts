@@ -99,7 +99,7 @@ export function validateTexts(
   texts: Readonly<Record<string, string | undefined>>,
   fields: readonly string[],
 ): Values {
-  const typed = fields.map((field) => [field, fromText(entity, field, texts[field])]);
+  const typed = fields.map((field) => [field, textToValue(entity, field, texts[field])]);
   const schema = compileOnce(entity, 'texts', fields, () => entity.schema.pick(maskOf(fields)).required());
   const parsed = parse(schema, Object.fromEntries(typed));
   return Object.fromEntries(Object.entries(parsed).map(([field, value]) => [field, fromOneElement(value)]));
@@ -218,8 +218,8 @@ function fromOneElement(value: unknown): unknown {
 /** A number as in JSON. `Number` also accepts a blank and hexadecimal digits. */
 const NUMBER = /^-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?$/;
 
-/** A text that does not match the type stays a text, and the schema rejects it. */
-function fromText(entity: Entity, field: string, text: string | undefined): unknown {
+/** The value that a text in a path or a query stands for. A text that does not match the type stays a text, for the schema to reject. */
+export function textToValue(entity: Entity, field: string, text: string | undefined): unknown {
   const type = entity.columns[field];
   if (text === undefined || type === 'String') return text;
   if (type === 'Json') return [text];

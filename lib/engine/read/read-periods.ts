@@ -1,12 +1,14 @@
 import { pMapIterable } from 'p-map';
 import { type Entity, isWrittenByClients } from '../../define/entity.ts';
+import type { Filter } from '../../define/filter.ts';
 import { keptPeriods, periodOf, periodsBetween, tableOfPeriod } from '../../define/keys/calendar.ts';
 import type { KeyRange } from '../../define/keys/key-template.ts';
 import type { Values } from '../../define/values.ts';
 import { RowkeyError } from '../../errors.ts';
-import { type Properties, type ReadBound, type Row, readRange, textLength } from '../../storage/rows.ts';
+import { type ReadBound, type Row, readRange, textLength } from '../../storage/rows.ts';
 import type { Engine } from '../engine.ts';
 import { unlessTableMissing } from '../period-tables.ts';
+import { rowFilterOf } from './row-comparisons.ts';
 
 const PERIODS_CONCURRENCY = 8;
 
@@ -17,8 +19,7 @@ export interface PeriodsQuery {
   /** The key of the last row already read. */
   readonly after?: { readonly period: string; readonly row: string } | undefined;
   readonly bounds: KeyRange;
-  readonly where?: Properties | undefined;
-  readonly orVersionBefore?: number | undefined;
+  readonly where?: Filter | undefined;
   readonly select?: readonly string[] | undefined;
   readonly limit: number;
   readonly bound: ReadBound;
@@ -72,7 +73,7 @@ export async function readPeriods(
   entity: Entity,
   query: PeriodsQuery,
 ): Promise<{ rows: Row[]; more: boolean }> {
-  const { partition, after, bounds, where, orVersionBefore, select, limit, bound } = query;
+  const { partition, after, bounds, where, select, limit, bound } = query;
   // The period of the last row may have been dropped since.
   const isDescending = (query.periods[0] ?? '') > (query.periods.at(-1) ?? '');
   const periods = query.periods.filter(
@@ -81,7 +82,7 @@ export async function readPeriods(
   const readPeriod = async (period: string) => {
     const table = tableOfPeriod(entity.table, period);
     const read = after?.period === period ? after.row : undefined;
-    const filter = { type: isWrittenByClients(entity) ? undefined : entity.name, where, orVersionBefore };
+    const filter = { type: isWrittenByClients(entity) ? undefined : entity.name, ...rowFilterOf(entity, where) };
     const range = { table, partition, ...bounds, after: read, ...filter, select, limit, bound };
     return { period, ...(await unlessTableMissing(readRange(storage, range), { rows: [], more: false })) };
   };

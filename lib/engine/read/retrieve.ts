@@ -1,11 +1,11 @@
-import { isDeepStrictEqual } from 'node:util';
-import { fieldsToProperties, storedNames, storedVersion } from '../../define/codec/entity-codec.ts';
+import { storedNames } from '../../define/codec/entity-codec.ts';
 import { referenceFields } from '../../define/codec/kept-fields.ts';
 import { type Entity, isWrittenByClients } from '../../define/entity.ts';
+import { type Filter, matches } from '../../define/filter.ts';
 import { periodOfTable } from '../../define/keys/calendar.ts';
 import { addressOf } from '../../define/keys/index-entries.ts';
 import { buildKey, keyRange, prefixOfChildren, rangeOfPrefix } from '../../define/keys/key-template.ts';
-import { omit, pick, type Stored, type Values } from '../../define/values.ts';
+import { pick, type Stored, type Values } from '../../define/values.ts';
 import { RowkeyError } from '../../errors.ts';
 import { type Row, readRange, readRow, scanTable } from '../../storage/rows.ts';
 import { inPattern } from '../../telemetry/span.ts';
@@ -15,6 +15,7 @@ import type { Position } from './continuation.ts';
 import { entityIn } from './judge-row.ts';
 import { PAGE_LENGTH, readBound, rowLength, valuesLength, withinPage } from './page-length.ts';
 import { periodsToRead, readPeriods } from './read-periods.ts';
+import { rowFilterOf } from './row-comparisons.ts';
 
 /** Reads by key and by range. Only `scanEntities` reads a whole table. */
 
@@ -32,13 +33,16 @@ export interface PageOptions {
   readonly top: number;
 }
 
-export interface RangeOptions extends PageOptions {
+export interface ScanOptions extends PageOptions {
+  readonly select?: readonly string[] | undefined;
+  /** Only entities that match. Storage reads every row of the range. */
+  readonly where?: Filter | undefined;
+}
+
+export interface RangeOptions extends ScanOptions {
   /** Inclusive bounds of the first field of the row key; each is a prefix. */
   readonly from?: string | undefined;
   readonly to?: string | undefined;
-  readonly select?: readonly string[] | undefined;
-  /** Only entities with these values. Storage reads every row of the range. */
-  readonly where?: Values | undefined;
 }
 
 /** A point query: one transaction. Throws `not-found`. */
@@ -54,6 +58,8 @@ export const readEntity = inPattern(
 export interface ChildrenOptions {
   /** The fields of each kind by its name; without it all except large fields. */
   readonly select?: Readonly<Record<string, readonly string[] | undefined>>;
+  /** The filter of each kind by its name. */
+  readonly where?: Readonly<Record<string, Filter | undefined>>;
 }
 
 /**
@@ -67,7 +73,7 @@ export const readWithChildren = inPattern(
     entity: Entity,
     key: Values,
     kinds: readonly Entity[],
-    { select = {} }: ChildrenOptions = {},
+    { select = {}, where = {} }: ChildrenOptions = {},
   ): Promise<Stored> => {
     const { table, partition, row } = addressOf(entity, key);
     const prefix = prefixOfChildren(entity.row, row);
@@ -80,7 +86,10 @@ export const readWithChildren = inPattern(
     const isWhole =
       all.some(({ version }) => version > 1) || [...fields.values()].every((names) => names === undefined);
     const columns = ({ columns }: Entity) => Object.keys(columns);
-    const stored = all.flatMap((kind) => storedNames(kind, fields.get(kind) ?? columns(kind)));
+    const compared = (kind: Entity) => (where[kind.name] ?? []).map(({ field }) => field);
+    const stored = all.flatMap((kind) =>
+      storedNames(kind, [...(fields.get(kind) ?? columns(kind)), ...compared(kind)]),
+    );
     // If the children's keys escape a `_` of the parent's key, they do not sort after the parent, which then takes its own read.
     const isBeside = prefix.startsWith(row);
     const { rows, more } = await readRange(storage, {
@@ -90,7 +99,7 @@ export const readWithChildren = inPattern(
       before,
       // Keys of other entities may lie between the two.
       without: isBeside ? { after: row, before: prefix } : undefined,
-      type: all.map(({ name }) => name),
+      type: all.map((kind) => ({ type: kind.name, ...rowFilterOf(kind, where[kind.name]) })),
       select: isWhole ? undefined : [...new Set(stored)],
       limit: MAX_CHILDREN + 1,
       bound: readBound(all),
@@ -100,9 +109,7 @@ export const readWithChildren = inPattern(
     if (!snapshot) throw notFound(entity, key);
     const beside = rows.filter((each) => each.row.startsWith(prefix));
     const children = kinds.map((kind) => {
-      const found = beside.map((each) => entityIn(kind, each)?.values).filter((values) => values !== undefined);
-      const names = fields.get(kind);
-      return { name: kind.name, list: names ? found.map((values) => pick(values, names)) : found };
+      return { name: kind.name, list: entitiesIn(kind, beside, { where: where[kind.name], select: fields.get(kind) }) };
     });
     const items = children.flatMap(({ list }) => list);
     if (more || withinPage(items, valuesLength).length < items.length)
@@ -135,48 +142,54 @@ export const readEntities = inPattern(
     const { from, to, top, after } = options;
     const partition = buildKey(entity.partition, key);
     const bounds = keyRange(entity.row, { from, to });
-    const isClients = isWrittenByClients(entity);
-    const type = typeOf(entity);
-    // In a row that a client wrote, only the keys may contain the key fields.
-    const asked = isClients ? omit(options.where ?? {}, entity.keyFields) : options.where;
-    const where = fieldsToProperties(entity, asked ?? {});
-    const wanted = addKeyOfReferences(entity, options.select);
-    // An upgrade, and the check of a row that a client wrote, need the whole row.
-    const isWhole = entity.version > 1 || isClients;
-    const select = wanted && !isWhole ? storedNames(entity, wanted) : undefined;
-    // Storage would compare the stored values of older versions. So their rows are all read, and compared after the upgrade.
-    const orVersionBefore = entity.version > 1 ? entity.version : undefined;
-    const bound = readBound([entity], isWhole ? undefined : wanted);
-    const common = { partition, where, orVersionBefore, select, limit: top, bound };
+    const { where } = options;
+    const { wanted, select, bound } = projectionOf(entity, options);
+    const common = { partition, select, limit: top, bound };
     const { rows, more } = entity.period
       ? await readPeriods(engine, entity, {
           ...common,
+          where,
           bounds,
           periods: periodsToRead(entity, { key, from, to, now: engine.now() }),
           after: after?.period === undefined ? undefined : { period: after.period, row: after.row },
         })
-      : await readRange(engine.storage, { table: entity.table, ...common, ...bounds, after: after?.row, type });
-    return toPage(entity, rows, more, { where: options.where, select: wanted });
+      : await readRange(engine.storage, {
+          table: entity.table,
+          type: typeOf(entity),
+          ...rowFilterOf(entity, where),
+          ...common,
+          ...bounds,
+          after: after?.row,
+        });
+    return toPage(entity, rows, more, { where, select: wanted });
   },
 );
+
+/** What to read for the selected and the compared fields. */
+function projectionOf(entity: Entity, { select, where = [] }: Pick<ScanOptions, 'select' | 'where'>) {
+  const wanted = addKeyOfReferences(entity, select);
+  // An upgrade, and the check of a row that a client wrote, need the whole row.
+  const isWhole = entity.version > 1 || isWrittenByClients(entity);
+  const read = wanted && !isWhole ? [...new Set([...wanted, ...where.map(({ field }) => field)])] : undefined;
+  return { wanted, select: read && storedNames(entity, read), bound: readBound([entity], read) };
+}
 
 /** A table scan: reads every row of the table. Nothing else calls this implicitly. */
 export const scanEntities = inPattern(
   'table scan',
-  async (engine: Engine, entity: Entity, { top, after }: PageOptions): Promise<Page> => {
+  async (engine: Engine, entity: Entity, { top, after, ...options }: ScanOptions): Promise<Page> => {
     if (entity.period)
       throw new RowkeyError(
         'invalid-input',
         `${entity.name} has a table for each ${entity.period.per}; read it by partition.`,
       );
     const from = after?.partition === undefined ? undefined : { partition: after.partition, row: after.row };
-    const scan = { table: entity.table, type: typeOf(entity), after: from, limit: top, bound: readBound([entity]) };
-    const read = await scanTable(engine.storage, scan);
-    const rows = withinPage(read.rows, rowLength);
-    const more = read.more || rows.length < read.rows.length;
-    const last = rows.at(-1);
-    const items = rows.map((row) => entityIn(entity, row)?.values).filter((values) => values !== undefined);
-    return { items, next: more && last ? { partition: last.partition, row: last.row } : undefined };
+    const { wanted, select, bound } = projectionOf(entity, options);
+    const filter = { type: typeOf(entity), ...rowFilterOf(entity, options.where) };
+    const scan = { table: entity.table, ...filter, after: from, limit: top, select, bound };
+    const { rows, more } = await scanTable(engine.storage, scan);
+    const { items, last } = toItems(entity, rows, more, { ...options, select: wanted });
+    return { items, next: last && { partition: last.partition, row: last.row } };
   },
 );
 
@@ -189,23 +202,34 @@ function toPage(
   entity: Entity,
   read: readonly Row[],
   hasMore: boolean,
-  { where = {}, select }: Pick<RangeOptions, 'where' | 'select'>,
+  options: Pick<ScanOptions, 'where' | 'select'>,
 ): Page {
-  const rows = withinPage(read, rowLength);
-  const more = hasMore || rows.length < read.length;
-  // Storage has already filtered the other rows.
-  const isToCompare = ({ properties }: Row) =>
-    isWrittenByClients(entity) || storedVersion(entity, properties) < entity.version;
-  const items = rows
-    .flatMap((row) => {
-      const values = entityIn(entity, row)?.values;
-      return values ? [{ row, values }] : [];
-    })
-    .filter(({ row, values }) => !isToCompare(row) || isDeepStrictEqual(pick(values, Object.keys(where)), where))
-    .map(({ values }) => (select ? pick(values, select) : values));
-  const last = rows.at(-1);
-  if (!more || !last) return { items, next: undefined };
+  const { items, last } = toItems(entity, read, hasMore, options);
   const { period } = entity;
-  const next = { row: last.row, period: period && periodOfTable(period.per, entity.table, last.table) };
+  const next = last && { row: last.row, period: period && periodOfTable(period.per, entity.table, last.table) };
   return { items, next };
+}
+
+/** The entities in the rows of a page, and its last row if another page follows. */
+function toItems(
+  entity: Entity,
+  read: readonly Row[],
+  hasMore: boolean,
+  options: Pick<ScanOptions, 'where' | 'select'>,
+): { readonly items: readonly Values[]; readonly last: Row | undefined } {
+  const rows = withinPage(read, rowLength);
+  const items = entitiesIn(entity, rows, options);
+  return { items, last: hasMore || rows.length < read.length ? rows.at(-1) : undefined };
+}
+
+function entitiesIn(
+  entity: Entity,
+  rows: readonly Row[],
+  { where = [], select }: Pick<ScanOptions, 'where' | 'select'>,
+): Values[] {
+  return rows
+    .map((row) => entityIn(entity, row)?.values)
+    .filter((values) => values !== undefined)
+    .filter((values) => matches(where, values))
+    .map((values) => (select ? pick(values, select) : values));
 }

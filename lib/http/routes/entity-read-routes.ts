@@ -1,16 +1,24 @@
-import { checkMentions, hiddenFields, requireReader } from '../../access/rule.ts';
+import { hiddenFields, requireReader } from '../../access/rule.ts';
 import type { Entity } from '../../define/entity.ts';
+import type { Filter } from '../../define/filter.ts';
 import { schemaWithChildren, validateTexts } from '../../define/validate/validation.ts';
-import type { Values } from '../../define/values.ts';
 import { readEntity } from '../../engine/read/retrieve.ts';
 import { readOneWithChildren, readRangePage } from '../../store/read.ts';
 import { openValues } from '../../store/view.ts';
 import { readKey, toEntityTemplate } from '../entity-key.ts';
 import { describeList, presentPage, readSelect, SELECT } from '../entity-list.ts';
+import { filterParameters, readFilter } from '../filter.ts';
 import { PAGE_QUERY, readPageQuery } from '../paging.ts';
 import { toView } from '../present.ts';
 import { queryError, readList } from '../query.ts';
-import { pathTo, type RequestContext, type Route, type RouteResult, toPathTemplate } from '../route.ts';
+import {
+  type FilterParameter,
+  pathTo,
+  type RequestContext,
+  type Route,
+  type RouteResult,
+  toPathTemplate,
+} from '../route.ts';
 import { isNotModified, toEntityHeaders, toViewEtag } from '../view-etag.ts';
 
 export function entityReadRoutes(entity: Entity): Route[] {
@@ -23,6 +31,7 @@ export function entityReadRoutes(entity: Entity): Route[] {
     path,
     roles: access.read,
     query: entity.children.length > 0 ? includeQuery(entity) : {},
+    filters: childFilters(entity.children),
     summary: `Get an entity of ${name}`,
     cacheable: true,
     success: {
@@ -34,15 +43,17 @@ export function entityReadRoutes(entity: Entity): Route[] {
     handle: (context) => getEntity(entity, context),
   };
   if (path === partition) return [get];
+  const filters = filterParameters(entity, { without: entity.partition.fields, query: RANGE_QUERY });
   const range: Route = {
     name: `${name}-range`,
     method: 'GET',
     path: partition,
     roles: access.read,
-    query: { ...filterQuery(entity), ...RANGE_QUERY },
+    query: RANGE_QUERY,
+    filters,
     summary: `List ${name} of one ${entity.partition.fields.join(', ')}`,
     success: describeList(entity, []),
-    handle: (context) => listRange(entity, context),
+    handle: (context) => listRange(entity, context, filters),
   };
   return [get, range];
 }
@@ -56,12 +67,18 @@ function includeQuery({ children }: Entity): Record<string, string> {
   };
 }
 
+/** Filters of children, such as `reviews.rating`. */
+function childFilters(children: readonly Entity[]): Record<string, FilterParameter> {
+  return Object.assign({}, ...children.map((child) => filterParameters(child, { prefix: `${child.name}.` })));
+}
+
 /** One point query; with children one range query (compound key pattern). */
 async function getEntity(entity: Entity, context: RequestContext): Promise<RouteResult> {
   const { app, caller } = context;
   const key = readKey(entity, context);
   const children = readInclude(entity, context);
   const select = readChildSelect(children, context);
+  const where = readChildFilters(entity, children, context);
   if (children.length === 0) {
     const stored = await readEntity(app.engine, entity, key);
     // Table storage ignores If-None-Match, so the row is read and compared here.
@@ -69,7 +86,7 @@ async function getEntity(entity: Entity, context: RequestContext): Promise<Route
     if (isNotModified(context, String(headers.etag))) return { status: 304, headers };
     return { status: 200, headers, body: await openValues(toView(context), entity, stored.values) };
   }
-  const { etag, values } = await readOneWithChildren(toView(context), entity, key, { kinds: children, select });
+  const { etag, values } = await readOneWithChildren(toView(context), entity, key, { kinds: children, select, where });
   return { status: 200, headers: { etag: toViewEtag(etag, hiddenFields(entity, caller)) }, body: values };
 }
 
@@ -84,6 +101,23 @@ function readInclude(entity: Entity, { caller, query }: RequestContext): Entity[
   });
   for (const child of children) requireReader(child, caller);
   return children;
+}
+
+/** The filter of each included child, by the name of the child. Throws `invalid-input`, `forbidden`. */
+function readChildFilters(
+  { children }: Entity,
+  included: readonly Entity[],
+  context: RequestContext,
+): Record<string, Filter> {
+  const read = (child: Entity) => {
+    const prefix = `${child.name}.`;
+    const filters = filterParameters(child, { prefix });
+    const [name] = [...context.query.keys()].filter((each) => Object.hasOwn(filters, each));
+    if (name !== undefined && !included.includes(child))
+      throw queryError(name, 'filters children that are not included', `the parameter include=${child.name} too`);
+    return [child.name, readFilter(context, child, filters, prefix)] as const;
+  };
+  return Object.fromEntries(children.map(read));
 }
 
 /** The selected fields of each included child, by the name of the child. Throws `invalid-input`. */
@@ -108,37 +142,19 @@ const RANGE_QUERY: Readonly<Record<string, string>> = {
   ...PAGE_QUERY,
 };
 
-/** Every field outside the partition key is a filter, if storage can compare it. */
-function filterQuery(entity: Entity): Record<string, string> {
-  const fields = Object.keys(entity.columns).filter(
-    (field) => !entity.partition.fields.includes(field) && isComparable(entity, field),
-  );
-  return Object.fromEntries(
-    fields.map((field) => [field, `Return only entities with this ${field}; storage reads the whole range`]),
-  );
-}
-
-function isComparable(entity: Entity, field: string): boolean {
-  return entity.columns[field] !== 'Json' && !entity.large.includes(field) && !entity.encrypted.includes(field);
-}
-
-async function listRange(entity: Entity, context: RequestContext): Promise<RouteResult> {
+async function listRange(
+  entity: Entity,
+  context: RequestContext,
+  filters: Readonly<Record<string, FilterParameter>>,
+): Promise<RouteResult> {
   const { query, params, root } = context;
   const { fields } = entity.partition;
   const key = validateTexts(entity, params, fields);
   const from = query.get('from') || undefined;
   const to = query.get('to') || undefined;
   const path = pathTo(root, entity.name, ...fields.map((field) => key[field]));
-  const where = readFilter(entity, context);
+  const where = readFilter(context, entity, filters);
   const bound = JSON.stringify([path, from, to, query.get('select') || undefined, where]);
   const options = { from, to, where, select: readSelect(entity, query), ...(await readPageQuery(context, bound)) };
   return presentPage(context, await readRangePage(toView(context), entity, key, options), { bound, path });
-}
-
-function readFilter(entity: Entity, { caller, query }: RequestContext): Values {
-  const fields = Object.keys(entity.columns).filter((field) => query.has(field) && !(field in RANGE_QUERY));
-  const texts = Object.fromEntries(fields.map((field) => [field, query.get(field) ?? '']));
-  // A filter by a hidden field would disclose its value.
-  checkMentions(entity, caller, texts);
-  return validateTexts(entity, texts, fields);
 }

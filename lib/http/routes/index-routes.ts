@@ -2,6 +2,7 @@ import { rolesToReadBy } from '../../access/rule.ts';
 import type { Entity } from '../../define/entity.ts';
 import type { Index } from '../../define/indexes.ts';
 import {
+  copiedFields,
   type IndexBounds,
   incompleteError,
   indexFields,
@@ -13,6 +14,7 @@ import { readableSchema, validateTexts } from '../../define/validate/validation.
 import { readIndexPage, readThroughIndex } from '../../store/read.ts';
 import { toEntityPath } from '../entity-key.ts';
 import { describeList, presentPage, readSelect, SELECT } from '../entity-list.ts';
+import { filterParameters, readFilter } from '../filter.ts';
 import { PAGE_QUERY, readPageQuery } from '../paging.ts';
 import { toView } from '../present.ts';
 import { queryError } from '../query.ts';
@@ -87,10 +89,12 @@ function listRoute(
   const copied = copiedFields(entity, index);
   const hasLarge = entity.large.some((field) => copied?.includes(field) ?? true);
   const query = { ...(isRange ? RANGE_QUERY : {}), ...(hasLarge ? { select: SELECT } : {}), ...PAGE_QUERY };
+  const filters = filterParameters(entity, { without: fields, available: copied, query });
   const bounded = isRange ? index.row.fields.find((field) => !fields.includes(field)) : undefined;
   return {
     ...commonOf(entity, [indexName, index], fields),
     query,
+    filters,
     summary: `List ${entity.name}${fields.length > 0 ? ` with this ${fields.join(', ')}` : ''}${isRange ? `, in the order of ${bounded}` : ''}`,
     success: describeList(entity, hasLarge ? [] : copied),
     handle: async (context) => {
@@ -98,8 +102,9 @@ function listRoute(
       const path = pathTo(context.root, entity.name, 'by', indexName, ...fields.map((field) => given[field]));
       const bounds = readBounds(context.query);
       const select = hasLarge ? readSelect(entity, context.query) : undefined;
-      const bound = JSON.stringify([path, bounds, select]);
-      const options = { ...(await readPageQuery(context, bound)), ...bounds, given, select };
+      const where = readFilter(context, entity, filters);
+      const bound = JSON.stringify([path, bounds, select, where]);
+      const options = { ...(await readPageQuery(context, bound)), ...bounds, given, select, where };
       return presentPage(context, await readIndexPage(toView(context), entity, index, options), { bound, path });
     },
   };
@@ -123,12 +128,6 @@ function entityRoute(entity: Entity, [indexName, index]: NamedIndex, fields: rea
       return { status: 200, headers, body: values };
     },
   };
-}
-
-/** The fields that each item of an index has; undefined if it has all. */
-function copiedFields(entity: Entity, index: Index): readonly string[] | undefined {
-  if (index.kind === 'index-entity' || typeof index.copies === 'string') return undefined;
-  return [...entity.keyFields, ...index.copies];
 }
 
 const RANGE_QUERY: Readonly<Record<string, string>> = {

@@ -2,25 +2,34 @@ import { requireReader } from '../../access/rule.ts';
 import type { Entity } from '../../define/entity.ts';
 import { scanEntities } from '../../engine/read/retrieve.ts';
 import { openPage } from '../../store/read.ts';
-import { describeList, presentPage } from '../entity-list.ts';
+import { describeList, presentPage, readSelect, SELECT } from '../entity-list.ts';
+import { filterParameters, readFilter } from '../filter.ts';
 import { PAGE_QUERY, readPageQuery } from '../paging.ts';
 import { toView } from '../present.ts';
-import type { OperatorRoute } from '../route.ts';
+import { type OperatorRoute, pathTo } from '../route.ts';
 
 /** The only route that reads a whole table, for operators who may read the entity. */
 export function scanRoute(entity: Entity): OperatorRoute {
   const path = `operations/scan/${entity.name}`;
+  const query = { select: SELECT, ...PAGE_QUERY };
+  const filters = filterParameters(entity, { query });
   return {
     name: `operations-scan-${entity.name}`,
     method: 'GET',
     path,
-    query: PAGE_QUERY,
+    query,
+    filters,
     summary: `List all of ${entity.name} by reading the whole table; requires one of these roles too: ${entity.access.read.join(', ')}`,
-    success: describeList(entity),
+    success: describeList(entity, []),
     handle: async (context) => {
       requireReader(entity, context.caller);
-      const page = await scanEntities(context.app.engine, entity, await readPageQuery(context, path));
-      return presentPage(context, await openPage(toView(context), entity, page), { path: `/api/${path}`, bound: path });
+      const select = readSelect(entity, context.query);
+      const where = readFilter(context, entity, filters);
+      const bound = JSON.stringify([path, select, where]);
+      const options = { select, where, ...(await readPageQuery(context, bound)) };
+      const page = await scanEntities(context.app.engine, entity, options);
+      const opened = await openPage(toView(context), entity, page, select);
+      return presentPage(context, opened, { path: pathTo(context.root, 'operations', 'scan', entity.name), bound });
     },
   };
 }

@@ -88,12 +88,30 @@ describe('a table scan', () => {
 
 test.each([
   { from: "row'2", before: "row'7", type: 'odd' },
-  { from: '', after: "row'4", where: { EntityType: 'odd' } },
-  { from: '', after: "row'4", where: { EntityType: 'odd' }, orVersionBefore: 2 },
-])('starts a range of rows at its first row: %o', async (range) => {
+  { from: '', after: "row'4", where: [{ name: 'EntityType', operator: 'eq', values: ['odd'] }] },
+  { from: '', after: "row'4", where: [{ name: 'EntityType', operator: 'eq', values: ['odd'] }], orVersionBefore: 2 },
+] as const)('starts a range of rows at its first row: %o', async (range) => {
   filters.length = 0;
   await readRange(storage, { table: TABLE, partition: "o'3", ...range });
   expect(filters.map(lowerBound)).toEqual([{ partition: "o'3", row: range.after ?? range.from }]);
+});
+
+test('sends at most 15 comparisons, which is the limit of the service', async () => {
+  const where = Array.from({ length: 8 }, (_, at) => {
+    return { name: `p${at}`, operator: 'in', values: Array.from({ length: at }, String) } as const;
+  });
+  const range = { table: TABLE, partition: "o'3", from: '', before: 'z', orVersionBefore: 2 };
+  const type = [{ type: 'odd', where, orVersionBefore: 2 }, 'even'];
+  for (const filter of [
+    { type: 'odd', where },
+    { type, where },
+    { type, without: { after: 'a', before: 'b' } },
+  ]) {
+    filters.length = 0;
+    await readRange(storage, { ...range, ...filter });
+    await scanTable(storage, { table: TABLE, after: { partition: "o'3", row: '' }, limit: 10, ...filter });
+    for (const sent of filters) expect(sent.match(/ (eq|ne|gt|ge|lt|le) /g)?.length).toSatisfy((count) => count <= 15);
+  }
 });
 
 test.each([

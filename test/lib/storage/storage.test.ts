@@ -78,6 +78,11 @@ test.each([414, 431])('rejects a query whose URL is too long for storage: %d', a
     connectionString: `DefaultEndpointsProtocol=https;${key};${endpoints('https')}`,
     httpClient,
   });
-  const query = readRange(storage, { table: 'things', partition: 'one', from: '', where: { name: 'x' } });
+  const query = readRange(storage, {
+    table: 'things',
+    partition: 'one',
+    from: '',
+    where: [{ name: 'name', operator: 'eq', values: ['x'] }],
+  });
   await expect(query).rejects.toMatchObject({ code: 'invalid-input' });
 });
