@@ -31,6 +31,8 @@ export type ErrorCode =
   | 'not-found'
   | 'duplicate-key'
   | 'duplicate-value'
+  /** Other entities refer to the entity. */
+  | 'referenced'
   | 'busy'
   | 'etag-mismatch'
   | 'too-large'

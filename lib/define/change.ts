@@ -17,6 +17,8 @@ export interface Change {
   readonly carried?: CarriedRows;
   /** The id of the operation that moves the entity away. The tombstone keeps it. */
   readonly movedTo?: string;
+  /** With `movedTo`: true if the entity stays one of its declaration, under another key. */
+  readonly isMove?: boolean;
 }
 
 /** Rows that move with an entity to another partition or table: the rows to write there, and the rows to delete here. */

@@ -1,6 +1,6 @@
 import type { z } from 'zod';
 import { Attachment, type AttachmentDeclaration } from './codec/reference.ts';
-import type { Access, ColumnType, DeclaredEntity, Period } from './entity.ts';
+import type { Access, ColumnType, DeclaredEntity, DeclaredReference, Period } from './entity.ts';
 import { frozenCopy } from './frozen-copy.ts';
 import type { Index } from './indexes.ts';
 import { compileTemplate, type FieldsOf } from './keys/key-template.ts';
@@ -75,6 +75,8 @@ export interface Declaration<
    */
   readonly expiry?: { readonly days: number; readonly clock: keyof Shape & string };
   readonly denormalized?: readonly DenormalizedDeclaration<keyof Shape & string>[];
+  /** Fields whose value must be that of an existing entity when they are written. */
+  readonly references?: Partial<Readonly<Record<keyof Shape & string, DeclaredReference>>>;
   /**
    * Compound key pattern: the row key of this entity begins with its parent's row key, in the same table and partition. It
    * is read, moved, archived and deleted with its parent, and cannot exist without it.
@@ -206,6 +208,7 @@ function compile<
     denormalized: denormalized.map((link) => ({ ...link, copies: omitUndefined(link.copies) })),
     derived: omitUndefined<(values: Values) => unknown>(declaration.derived ?? {}),
     counts: omitUndefined<DeclaredEntity>(declaration.counts ?? {}),
+    references: omitUndefined<DeclaredReference>(declaration.references ?? {}),
     large: declaration.large ?? [],
     attachments: withoutPrototype(attachments),
     encrypted: declaration.encrypted ?? [],

@@ -77,6 +77,8 @@ export interface DeclaredEntity<
   readonly period: Period | undefined;
   /** Fields of this entity that are copied from another entity of its partition. */
   readonly denormalized: readonly Copied[];
+  /** Fields that refer to entities of other declarations. */
+  readonly references: Readonly<Record<string, DeclaredReference>>;
   /** Entities that have not changed for this many days are deleted; `clock` is the field with the day of the last change. */
   readonly expiry: { readonly days: number; readonly clock: string } | undefined;
   /** Fields that are computed from others of the same entity. */
@@ -111,6 +113,9 @@ interface Links {
   readonly denormalized: readonly Denormalized[];
   /** The entities that copy fields from this one. */
   readonly dependents: readonly Denormalized[];
+  readonly references: Readonly<Record<string, Reference>>;
+  /** The references of other entities, and its own, to this one. */
+  readonly referencedBy: readonly Reference[];
   readonly counts: Readonly<Record<string, Entity>>;
   /** The entities that count this one. */
   readonly countedBy: readonly Counted[];
@@ -183,6 +188,29 @@ export interface Denormalized extends Copied {
   readonly source: Entity;
   /** Copied to. */
   readonly target: () => Entity;
+}
+
+/** A field that refers to an entity: its value is the value of a field of that entity. */
+export interface DeclaredReference {
+  readonly to: DeclaredEntity;
+  /**
+   * The field of the other entity: by default the one of the same name, or else the last of its key. If the other key has
+   * further fields, this entity has them too, under the same names, or the other entity has a unique index of this field.
+   */
+  readonly by?: string;
+  /**
+   * `refuse`: an entity that others refer to cannot be deleted, archived or moved away. `report`: it can, and the consistency
+   * check finds the entities that refer to it.
+   */
+  readonly onDelete: 'refuse' | 'report';
+}
+
+export interface Reference extends DeclaredReference {
+  /** The referring entity. */
+  readonly from: () => Entity;
+  readonly field: string;
+  readonly to: Entity;
+  readonly by: string;
 }
 
 /** A maintained count of an entity. */

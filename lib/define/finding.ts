@@ -9,6 +9,7 @@ import { z } from 'zod';
  *   conflict      another entity holds the row of the index entry
  *   wrong-count   a maintained count is not the number of counted entities
  *   stale-copy    copies of fields of another entity are stale
+ *   dangling      a field refers to no entity
  *   lost-list     the blob of a long list is missing
  *   lost-blob     the blob of a large field or an attachment is missing
  *   unfinished    a move or an archive has not finished
@@ -22,6 +23,7 @@ export const Finding = z.object({
     'conflict',
     'wrong-count',
     'stale-copy',
+    'dangling',
     'lost-list',
     'lost-blob',
     'unfinished',

@@ -1,4 +1,4 @@
-import type { Access, Counted, DeclaredEntity, Denormalized, Entity } from './entity.ts';
+import type { Access, Counted, DeclaredEntity, Denormalized, Entity, Reference } from './entity.ts';
 import type { Index } from './indexes.ts';
 import type { Pattern } from './pattern.ts';
 import { withoutPrototype } from './without-prototype.ts';
@@ -12,16 +12,21 @@ interface Draft extends Entity {
   access: Access<string, string, Entity>;
   readonly denormalized: Denormalized[];
   readonly dependents: Denormalized[];
+  references: Readonly<Record<string, Reference>>;
+  readonly referencedBy: Reference[];
   readonly countedBy: Counted[];
   readonly children: Entity[];
 }
 
 /** The entities that a declaration refers to, each with the kind of reference. */
-function referencesOf({ childOf, counts, denormalized, access: { own } }: DeclaredEntity): [string, DeclaredEntity][] {
+function referencesOf(declared: DeclaredEntity): [string, DeclaredEntity][] {
+  const { childOf, counts, denormalized, references: declaredReferences } = declared;
+  const { own } = declared.access;
   const references: [string, DeclaredEntity | undefined][] = [
     ['is a child of', childOf],
     ...Object.values(counts).map((counted): [string, DeclaredEntity] => ['counts', counted]),
     ...denormalized.map(({ source }): [string, DeclaredEntity] => ['copies fields from', source]),
+    ...Object.values(declaredReferences).map(({ to }): [string, DeclaredEntity] => ['refers to', to]),
     ['is granted through', own && 'through' in own ? own.through : undefined],
   ];
   return references.flatMap(([relation, other]) => (other ? [[relation, other]] : []));
@@ -90,13 +95,15 @@ function draftOf(declaration: DeclaredEntity): Draft {
     access,
     denormalized: [],
     dependents: [],
+    references: withoutPrototype({}),
+    referencedBy: [],
     countedBy: [],
     children: [],
   };
 }
 
 function addReferences(draft: Draft, declaration: DeclaredEntity, find: (other: DeclaredEntity) => Draft): void {
-  const { childOf, counts, denormalized, access } = declaration;
+  const { childOf, counts, denormalized, references, access } = declaration;
   if (childOf) {
     draft.childOf = find(childOf);
     find(childOf).children.push(draft);
@@ -109,9 +116,19 @@ function addReferences(draft: Draft, declaration: DeclaredEntity, find: (other: 
     draft.denormalized.push(link);
     find(source).dependents.push(link);
   }
+  const referring = Object.entries(references).map(([field, { to, by = defaultBy(to, field), onDelete }]) => {
+    const reference: Reference = Object.freeze({ from: () => draft, field, to: find(to), by, onDelete });
+    find(to).referencedBy.push(reference);
+    return [field, reference] as const;
+  });
+  draft.references = withoutPrototype<Reference>(Object.fromEntries(referring));
   const { own } = access;
   if (own)
     draft.access = { ...access, own: 'through' in own ? Object.freeze({ ...own, through: find(own.through) }) : own };
+}
+
+function defaultBy({ columns, keyFields }: DeclaredEntity, field: string): string {
+  return Object.hasOwn(columns, field) ? field : (keyFields.at(-1) ?? field);
 }
 
 /** Archived entities can be read and deleted, under their original key. */
@@ -127,6 +144,8 @@ function archiveOf(entity: Entity, table: string, patterns: readonly Pattern<Ent
     expiry: undefined,
     denormalized: [],
     dependents: [],
+    references: withoutPrototype({}),
+    referencedBy: [],
     countedBy: [],
     children: entity.children.map((child) => Object.freeze({ ...child, table })),
     access,
@@ -135,7 +154,8 @@ function archiveOf(entity: Entity, table: string, patterns: readonly Pattern<Ent
 }
 
 function freeze(entity: Entity): Entity {
-  const { denormalized, dependents, counts, countedBy, children, access } = entity;
-  for (const reference of [denormalized, dependents, counts, countedBy, children, access]) Object.freeze(reference);
+  const { denormalized, dependents, references, referencedBy, counts, countedBy, children, access } = entity;
+  for (const links of [denormalized, dependents, references, referencedBy, counts, countedBy, children, access])
+    Object.freeze(links);
   return Object.freeze(entity);
 }

@@ -50,6 +50,11 @@ export interface Pattern<Entity> {
   load?(engine: Engine, entity: Entity, values: Values, field: string): Promise<string | undefined>;
   /** Called before an entity is created. Throws `invalid-input` for values that cannot be stored at `now` (milliseconds). */
   check?(entity: Entity, values: Values, now: number): void;
+  /**
+   * Called before the changes of one partition are committed. Reads entities of other partitions on which they depend. Throws
+   * if the changes must be rejected.
+   */
+  checkRelated?(engine: Engine, entity: Entity, changes: readonly Change[]): Promise<void>;
   /** Returns an error if a merge cannot change these fields. */
   refusePatch?(entity: Entity, fields: readonly string[]): Error | undefined;
   /** The blobs that an entity refers to. The engine deletes blobs to which a write removes the last reference. */

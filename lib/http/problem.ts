@@ -69,6 +69,12 @@ export const PROBLEMS: Readonly<Record<ProblemCode, ProblemKind>> = {
     when: 'Another entity has this value of the unique field that "field" names.',
     action: 'Use another value. A value that was just given up may stay taken for up to 90 seconds.',
   },
+  referenced: {
+    status: 409,
+    title: 'Conflict',
+    when: 'Other entities refer to this one, so it cannot be deleted, archived, moved or given another value of the field that they refer to. The message names the entities and their field.',
+    action: 'Delete or change the entities that refer to it first.',
+  },
   'length-required': {
     status: 411,
     title: 'Length required',

@@ -11,6 +11,7 @@ import { interPartitionIndexes } from './inter-partition-index.ts';
 import { intraPartitionIndexes } from './intra-partition-index.ts';
 import { largeEntities } from './large-entities.ts';
 import { maintainedCount } from './maintained-count.ts';
+import { references } from './references.ts';
 
 /** All patterns, in the order in which the engine calls them. */
 export const patterns: readonly Pattern<Entity>[] = [
@@ -25,4 +26,5 @@ export const patterns: readonly Pattern<Entity>[] = [
   dataSeries,
   highVolumeDelete,
   expiry,
+  references,
 ];

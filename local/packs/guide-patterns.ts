@@ -80,6 +80,13 @@ export const GUIDE_PATTERNS: readonly GuidePattern[] = [
     tests: ['test/scenarios/company-directory.test.ts', 'test/lib/engine/write/plan.test.ts'],
   },
   {
+    name: 'One-to-many relationships',
+    about:
+      "A field refers to an entity of any partition, which must exist when the field is written. With `onDelete: 'refuse'`, an entity cannot be deleted while others refer to it. See [model.md](model.md#references).",
+    modules: ['lib/patterns/references.ts', 'lib/define/keys/lookup.ts'],
+    tests: ['test/scenarios/referring.test.ts'],
+  },
+  {
     name: 'Maintained counts',
     about:
       'An entity stores the number of entities of one kind in its partition. The count changes in the same transaction as each of these entities, conditional on its ETag. A process remembers the row that it wrote last, so the count costs no read. If another process changed the row meanwhile, storage rejects the transaction, and the process reads the row and retries.',

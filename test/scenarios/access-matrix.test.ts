@@ -116,7 +116,7 @@ const SAMPLES: Readonly<Record<string, (n: number) => Values>> = {
     fax: `667-zz-${n}`,
   }),
   orders: (n) => ({
-    customerId: `ZO${n}`,
+    customerId: 'ZREF',
     orderId: 1_000 + n,
     employeeId: 5,
     orderDate: dayOf(n),
@@ -303,6 +303,9 @@ async function poison(): Promise<string> {
 }
 
 beforeAll(async () => {
+  // Orders need a customer.
+  const customer = { city: 'Zref', customerId: 'ZREF', companyName: 'Zref' };
+  await must(send(EVERYTHING, 'POST', '/api/customers', customer), 201);
   for (const entity of model.list)
     seeds.set(entity.name, await create(entity, entity.name === 'employees' ? { email: OWNER } : {}));
   for (const entity of model.list)

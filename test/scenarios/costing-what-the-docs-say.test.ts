@@ -23,6 +23,8 @@ test('a create costs the transactions that docs/http.md states', async () => {
     employees: { department, employeeId, ...one },
     reviews: { department, employeeId, year: 2025, rating: 3 },
   };
+  const customer = { city: 'London', customerId: 'ABC', companyName: 'A' };
+  expect(await hr('POST', '/api/customers', { body: customer })).toMatchObject({ status: 201 });
   const found: Record<string, number> = {};
   for (const [entity, body] of Object.entries(bodies)) found[entity] = await costOfCreate(entity, body);
   expect(found).toEqual(said);

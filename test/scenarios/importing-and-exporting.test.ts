@@ -153,6 +153,7 @@ const EVERYTHING = [
   ['reviews', { ...review, year: 2001, comments: 'é\u2028😀"'.repeat(50_000) }],
   // More than the API accepts in a body without a large text.
   ['reviews', { ...review, year: 2002, comments: '"ß'.repeat(700_000) }],
+  ['customers', { city: 'London', customerId: 'HARBR', companyName: 'Harbour Teas' }],
   ['orders', { customerId: 'HARBR', orderId: 10_001, orderDate: '2026-11-19' }],
   ['movies', { title: 'The Kid', year: 1921, genres: ['Comedy'], cast: ['Charlie Chaplin', 'Jackie Coogan'] }],
   ['people', { kind: 'employee', country: 'UK', personId: 'e-1', firstName: 'June', jobTitle: 'Clerk' }],
@@ -177,7 +178,7 @@ describe('npm run export', () => {
       const bytes = new Uint8Array(Buffer.from(PNG, 'base64'));
       const put = await fetch(`${full.url}/api/employees/Sales/000123/photo`, { ...photo, body: bytes });
       expect(put.ok).toBe(true);
-      for (const entity of ['employees', 'departments', 'reviews', 'orders', 'movies', 'people']) {
+      for (const entity of ['employees', 'departments', 'reviews', 'customers', 'orders', 'movies', 'people']) {
         const [first, second] = [join(folder, `${entity}.ndjson.gz`), join(folder, `${entity}-again.ndjson.gz`)];
         const exported = await full.run('export', entity, first);
         expect(exported).toMatchObject({ code: 0, said: expect.stringMatching(/^Exported [1-9]\d* /) });

@@ -163,6 +163,8 @@ describe('an index spread over buckets', () => {
   test('spreads one day over several partitions and reads it as one list, in order and by pages', async () => {
     const orderDate = '2026-11-20';
     const written: Values[] = [];
+    for (const customerId of ['K0', 'K1', 'K2'])
+      await createEntity(world.engine, customers, { city: 'Kiel', customerId, companyName: 'K' });
     for (let orderId = 1; orderId <= 40; orderId += 1)
       written.push(
         (

@@ -29,7 +29,7 @@ export function validationErrors(entity: DeclaredEntity): string[] {
   const checks = [
     nameErrors(entity),
     keyErrors(entity),
-    computedFieldErrors(entity),
+    namedFieldErrors(entity),
     versionErrors(entity),
     accessErrors(entity),
     indexErrors(entity),
@@ -122,9 +122,9 @@ function partProblem(part: Part, field: FieldSchema | undefined): string | undef
   return 'which is neither a text nor a number; keys are made of those.';
 }
 
-function* computedFieldErrors({ derived, denormalized, columns }: DeclaredEntity): Generator<string> {
-  const computed = [['derived', derived], ...denormalized.map(({ copies }) => ['copies', copies] as const)] as const;
-  for (const [what, fields] of computed)
+function* namedFieldErrors({ derived, denormalized, references, columns }: DeclaredEntity): Generator<string> {
+  const copies = denormalized.map((link) => ['copies', link.copies] as const);
+  for (const [what, fields] of [['derived', derived], ['references', references], ...copies] as const)
     for (const field of Object.keys(fields))
       if (!Object.hasOwn(columns, field))
         yield `${what} names the field "${field}", which the schema does not have; each name in it must be a field.`;

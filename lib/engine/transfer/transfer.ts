@@ -53,13 +53,13 @@ export type Transfer = z.infer<typeof Transfer>;
 
 /**
  * Requests that an entity be archived and returns the id of the operation. A given `id` determines that id, so a request
- * that is repeated on the same day is executed once. Throws `not-found`.
+ * that is repeated on the same day is executed once. Throws `not-found`, `referenced`.
  */
 export async function requestArchive(engine: Engine, entity: Entity, key: Values, id?: string): Promise<string> {
   return requestTransfer(engine, entity, { operation: 'archive', key }, id);
 }
 
-/** Requests a move; `input` has new values of movable fields. Throws `not-found`, `invalid-input`. */
+/** Requests a move; `input` has new values of movable fields. Throws `not-found`, `invalid-input`, `referenced`. */
 export async function requestMove(
   engine: Engine,
   entity: Entity,
@@ -108,6 +108,8 @@ async function requestTransfer(
     entity: entity.name,
     incarnation: source.system.Incarnation,
   };
+  const leaving = departure(transfer, address, source);
+  for (const pattern of entity.patterns) await pattern.checkRelated?.(engine, entity, [leaving]);
   await recordStatus(engine, transfer, 'running');
   const { operation, to = {} } = asked;
   const change = { operation, entity: entity.name, address, fields: Object.keys(to), etag: source.etag };
@@ -169,8 +171,8 @@ interface Work {
 
 const GONE = 'The entity was deleted, or its key changed, before the operation ran.';
 const TAKEN = 'Another entity has this key at the destination.';
-/** Reasons why the entity or its children can never be written at the destination. */
-const REFUSALS = new Set<string>(['duplicate-value', 'too-large', 'invalid-input']);
+/** Reasons why the entity cannot leave, or why it or its children can never be written at the destination. */
+const REFUSALS = new Set<string>(['duplicate-value', 'referenced', 'too-large', 'invalid-input']);
 
 /** Continues from any state of the two rows. Returns why the transfer cannot be done, or undefined once it is done. */
 async function transferEntity(work: Work): Promise<string | undefined> {
@@ -218,7 +220,7 @@ async function transferEntity(work: Work): Promise<string | undefined> {
       }
       const life = { from, incarnation: transfer.incarnation, to, etag: source.etag };
       if (destination === entity && !(await handOver(move, after, life))) continue;
-      await tryCommit(work, entity, { address: from, before: source, after: undefined, movedTo: transfer.operationId });
+      await tryCommit(work, entity, departure(transfer, from, source));
     } catch (error) {
       // Another writer has just inserted this key, perhaps a duplicate of this message.
       if (error instanceof RowkeyError && error.code === 'duplicate-key') continue;
@@ -226,6 +228,11 @@ async function transferEntity(work: Work): Promise<string | undefined> {
       refused = error.message;
     }
   }
+}
+
+/** The change that turns the source into a tombstone. */
+function departure({ operation, operationId }: Transfer, address: Address, before: Snapshot): Change {
+  return { address, before, after: undefined, movedTo: operationId, isMove: operation === 'move' };
 }
 
 /** Reads the rows that move with the entity. */

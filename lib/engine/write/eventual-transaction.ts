@@ -60,7 +60,7 @@ export interface CommitOptions {
 
 /**
  * Commits changes of one partition together. Returns the new state of each entity, in the same order. If it throws
- * `duplicate-key`, `duplicate-value` (naming the field), `too-large`, `busy` or `EntityChanged`, nothing changed. If it throws
+ * `duplicate-key`, `duplicate-value` (naming the field), `referenced`, `too-large`, `busy` or `EntityChanged`, nothing changed. If it throws
  * `storage-unavailable`, either all changes are committed or none, and index entries will agree in either case.
  */
 export const commit = inPattern(
@@ -79,6 +79,7 @@ export const commit = inPattern(
     const deadline = sentAt + engine.timing.commitWithinMs;
     const mark = { writeId, now: sentAt };
     const planned = await planFirst(engine, entity, changes, { mark, ...options });
+    for (const pattern of entity.patterns) await pattern.checkRelated?.(engine, entity, changes);
     const intent = await announce(engine, entity, table, planned.plan, writeId);
     const common = { engine, entity, table, partition, writeId, mark, sentAt, deadline, intent, abandoned };
     const write: Write = { ...common, ...planned, changes, missing: new Set() };

@@ -1,8 +1,9 @@
 import { z } from 'zod';
 import { defineEntity } from '../../define/define-entity.ts';
 import { interPartitionIndex } from '../../define/indexes.ts';
+import { customers } from './customers.ts';
 
-/** Orders by customer and by date. A day is spread over buckets, so that the current day is not a hot partition. */
+/** Orders of existing customers, by customer and by date. A day is spread over buckets, so that the current day is not a hot partition. */
 export const orders = defineEntity('orders', {
   schema: z.object({
     customerId: z.string().min(1).max(10),
@@ -22,5 +23,6 @@ export const orders = defineEntity('orders', {
       row: '{orderId:8}_{customerId}',
     }),
   },
+  references: { customerId: { to: customers, onDelete: 'refuse' } },
   access: { read: ['reader', 'hr'], write: ['hr'] },
 });

@@ -6,4 +6,17 @@ export const patternExamples = {
     { path: 'customers/by/id/HARBR', cost: '2: the reference, the entity' },
     { path: 'orders/by/date/2026-11-20', cost: '8: one per bucket, concurrently' },
   ],
+  'One-to-many relationships': [
+    {
+      method: 'POST',
+      path: 'orders',
+      body: { customerId: 'HARBR', orderId: 10_009, orderDate: '2026-11-21' },
+      cost: '7: the customer; intent, transaction; the index entry (2), the order, intent',
+    },
+    {
+      method: 'DELETE',
+      path: 'customers/London/LAMPS',
+      cost: '12: 1 query for orders of the customer; without a key that begins with it, a scan of all orders',
+    },
+  ],
 };

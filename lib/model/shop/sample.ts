@@ -27,5 +27,6 @@ const ORDERS = [
 
 export function sampleRequests() {
   const post = (path: string, list: readonly object[]) => list.map((body) => ({ method: 'POST', path, body }));
-  return [[...post('customers', CUSTOMERS), ...post('products', PRODUCTS), ...post('orders', ORDERS)]];
+  // An order needs its customer.
+  return [[...post('customers', CUSTOMERS), ...post('products', PRODUCTS)], post('orders', ORDERS)];
 }

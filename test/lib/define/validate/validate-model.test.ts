@@ -71,6 +71,12 @@ const granted = (through: DeclaredEntity, over: Parts = {}) =>
     ...over,
     access: { ...access, own: { through, permissions: 'r' } },
   } as Parts);
+/** An entity and another one that refers to it. */
+const referring = (over: Parts, { references, ...notes }: Readonly<Record<'references' | string, object>>) => {
+  const things = entity('things', over);
+  const to = Object.entries(references ?? {}).map(([field, one]) => [field, { to: things, ...Object(one) }]);
+  return [things, entity('notes', { table: 'notes', ...notes, references: Object.fromEntries(to) })];
+};
 const series = (
   slots: { name: string; first: number; last: number; perRow?: number },
   row = '{id}',
@@ -588,6 +594,93 @@ const BAD: readonly [title: string, model: () => unknown, sentence: RegExp][] = 
         ].flatMap((through) => [through, granted(through)]),
       ),
     /which two of "things" may share/,
+  ],
+  [
+    'a reference that leads to no single entity',
+    () => load(...referring({}, { references: { name: { by: 'email', onDelete: 'report' } } })),
+    /the reference "name" to "things" leads to no single entity: "things" needs a unique inter-partition index of "email" alone/,
+  ],
+  [
+    'a reference through a unique index with a condition',
+    () => {
+      const email = ofOne.indexes.email;
+      const indexes = { email: { ...email, when: () => true } };
+      return load(...referring({ indexes } as Parts, { references: { name: { by: 'email', onDelete: 'report' } } }));
+    },
+    /leads to no single entity/,
+  ],
+  [
+    'a reference of another type',
+    () => load(...referring({}, { references: { year: { by: 'id', onDelete: 'report' } } })),
+    /the reference "year" to "things" is stored as Int32, and "id" of "things" as String/,
+  ],
+  [
+    'a reference by an unknown field',
+    () => load(...referring({}, { references: { name: { by: 'nick', onDelete: 'report' } } })),
+    /is stored as String, and "nick" of "things" is not declared/,
+  ],
+  [
+    'a reference that the schema does not have',
+    () => load(...referring({}, { references: { nick: { onDelete: 'report' } } })),
+    /references names the field "nick", which the schema does not have/,
+  ],
+  [
+    'a reference that nothing finds',
+    () => load(...referring({}, { references: { name: { by: 'id', onDelete: 'refuse' } } })),
+    /the reference "name" to "things" refuses deletes and cannot find who refers to an entity by one query: name, city must be the first fields/,
+  ],
+  [
+    'a reference that an index with an optional field finds',
+    () =>
+      load(
+        ...referring(
+          {},
+          {
+            references: { name: { by: 'id', onDelete: 'refuse' } },
+            indexes: { name: intraPartitionIndex({ row: 'name_{name}_{email}_{id}' }) },
+          },
+        ),
+      ),
+    /cannot find who refers/,
+  ],
+  [
+    'a reference with another onDelete',
+    () => load(...referring({}, { references: { name: { by: 'id', onDelete: 'cascade' } } })),
+    /has the onDelete "cascade"; refuse and report are accepted/,
+  ],
+  [
+    'a reference that is encrypted',
+    () => {
+      const restricted = { restricted: { name: ['hr'] } };
+      const references = { name: { by: 'id', onDelete: 'report' } };
+      return load(...referring({}, { references, encrypted: ['name'], access: { ...access, ...restricted } }));
+    },
+    /is encrypted, large or set by a pattern/,
+  ],
+  [
+    'a reference to an entity whose tables are dropped',
+    () =>
+      load(
+        ...referring(
+          { row: '{day}_{id}', table: 'days', period: { per: 'day', field: 'day', keep: 3 } },
+          { references: { id: { onDelete: 'report' } } },
+        ),
+      ),
+    /cannot be kept, because "things" has a period/,
+  ],
+  [
+    'a reference to a child that refuses deletes',
+    () => {
+      const parent = entity('parents', { row: 'p_{id}' });
+      const child = { row: 'p_{id}_{year:4}', childOf: parent };
+      return load(parent, ...referring(child, { references: { year: { onDelete: 'refuse' } } }));
+    },
+    /cannot refuse deletes, because a delete of "parents" deletes its children too/,
+  ],
+  [
+    'a reference to an entity that is not in the model',
+    () => load(...referring({}, { references: { name: { by: 'id', onDelete: 'report' } } }).slice(1)),
+    /Entity "notes" refers to "things", which is not in the model/,
   ],
   [
     'a table that clients write and that another entity uses',

@@ -1,0 +1,262 @@
+import { isDeepStrictEqual } from 'node:util';
+import pMap from 'p-map';
+import type { Change } from '../define/change.ts';
+import { toSnapshot } from '../define/codec/entity-codec.ts';
+import { keptFields } from '../define/codec/kept-fields.ts';
+import { type Live, liveValues } from '../define/codec/snapshot.ts';
+import type { Engine } from '../define/engine.ts';
+import { type Entity, isWrittenByClients, type Reference } from '../define/entity.ts';
+import type { InterPartitionIndex } from '../define/indexes.ts';
+import { addressIfAny, indexKeyFields, isCopy, isUnique } from '../define/keys/index-entries.ts';
+import { buildKey, keyRange } from '../define/keys/key-template.ts';
+import { lookupBy } from '../define/keys/lookup.ts';
+import type { Pattern } from '../define/pattern.ts';
+import { pick, type Values } from '../define/values.ts';
+import { isConfirmed } from '../engine/write/unique-claim.ts';
+import { busy, entityError, RowkeyError } from '../errors.ts';
+import { type Address, type Row, readRange, readRow } from '../storage/rows.ts';
+
+/**
+ * References: a field contains the key of another entity, which must exist when the field is written. A write that does not
+ * change the field reads nothing.
+ *
+ * If both entities are always in one partition, the transaction of the referring entity also writes the other one, under its
+ * ETag, so the check is exact. Otherwise the other entity is read before the transaction, by its key or through a unique
+ * index. A delete of the other entity reads the entities that refer to it, and then commits under its own ETag.
+ *
+ * Both reads come before the commits, so a write and a delete in two partitions may miss each other. The consistency check
+ * reports the result.
+ */
+export const references: Pattern<Entity> = {
+  name: 'references',
+  isUsed: (entity) => Object.keys(entity.references).length > 0 || entity.referencedBy.length > 0,
+  validate: validationErrors,
+
+  *siblings(entity, change) {
+    for (const reference of referencesOf(entity).filter(isBeside)) {
+      const address = changedTarget(reference, change);
+      if (address) yield address.row;
+    }
+  },
+
+  plan(entity, changes, { siblings, actions, writeId }) {
+    for (const reference of referencesOf(entity).filter(isBeside))
+      for (const change of changes) {
+        const address = changedTarget(reference, change);
+        if (!address) continue;
+        const found = siblings.get(address.row);
+        if (!found || !isThere(reference, found)) throw danglingError(reference);
+        // Another action on the row checks its ETag as well. A transaction must not name a row twice.
+        if (actions.some(({ action }) => action.row === found.row)) continue;
+        const { row, etag } = found;
+        actions.push({
+          action: { kind: 'merge', row, properties: { TouchedBy: writeId }, etag },
+          part: { of: 'sibling' },
+        });
+      }
+  },
+
+  async checkRelated(engine, entity, changes) {
+    for (const change of changes) await checkReferrers(engine, entity, change);
+    const asked = referencesOf(entity)
+      .filter((reference) => !isBeside(reference))
+      .flatMap((reference) =>
+        changes.flatMap((change) => {
+          const key = changedKey(reference, change);
+          return key ? [{ reference, key }] : [];
+        }),
+      );
+    const once = new Map(asked.map((each) => [JSON.stringify([each.reference.field, each.key]), each]));
+    await pMap(
+      once.values(),
+      async ({ reference, key }) => {
+        if (!(await hasTarget(engine, reference, key))) throw danglingError(reference);
+      },
+      { concurrency: READS_CONCURRENCY },
+    );
+  },
+
+  async verify(engine, entity, { address, snapshot, only }) {
+    const checked = only === undefined ? referencesOf(entity) : [];
+    const found = await pMap(checked, async (reference) => {
+      const key = keyIn(reference, snapshot.values);
+      return key === undefined || (await hasTarget(engine, reference, key, { isExact: true })) ? [] : [reference.field];
+    });
+    return found.flat().map((of) => ({ kind: 'dangling', of, ...address }));
+  },
+};
+
+const READS_CONCURRENCY = 16;
+/** One is enough. More are read only if an index is stale. */
+const REFERRERS_PAGE = 10;
+
+function* validationErrors(entity: Entity): Generator<string> {
+  for (const reference of referencesOf(entity)) {
+    const { field, to, by, onDelete } = reference;
+    const what = `the reference "${field}" to "${to.name}"`;
+    if (onDelete !== 'refuse' && onDelete !== 'report')
+      yield `${what} has the onDelete "${onDelete}"; refuse and report are accepted.`;
+    for (const one of [entity, to])
+      if (one.period || one.series || isWrittenByClients(one))
+        yield `${what} cannot be kept, because "${one.name}" has ${one.period ? 'a period, whose tables are dropped as a whole' : one.series ? 'counts alone (defineSeries)' : 'rows that clients write straight to storage (access.own)'}.`;
+    if (entity.columns[field] === undefined) continue;
+    if (entity.columns[field] !== to.columns[by])
+      yield `${what} is stored as ${entity.columns[field]}, and "${by}" of "${to.name}" ${to.columns[by] ? `as ${to.columns[by]}` : 'is not declared'}; both must have one type.`;
+    if ([...entity.encrypted, ...entity.large, ...keptFields(entity)].includes(field))
+      yield `${what} is encrypted, large or set by a pattern; a field that a caller writes and storage can compare is accepted.`;
+    if (!isByKey(reference) && !uniqueIndexOf(reference))
+      yield `${what} leads to no single entity: "${to.name}" needs a unique inter-partition index of "${by}" alone, without a condition, or this entity every other key field of "${to.name}" (${otherKeyFields(reference).join(', ')}).`;
+    if (onDelete !== 'refuse') continue;
+    if (to.childOf)
+      yield `${what} cannot refuse deletes, because a delete of "${to.childOf.name}" deletes its children too; onDelete: 'report' is accepted.`;
+    const fields = referringFields(reference);
+    if (!lookupBy(entity, fields))
+      yield `${what} refuses deletes and cannot find who refers to an entity by one query: ${fields.join(', ')} must be the first fields of its key, or of an index of copies without a condition whose other fields are required; or onDelete must be 'report'.`;
+  }
+}
+
+const referencesOf = (entity: Entity) => Object.values(entity.references);
+
+/** The key fields of the other entity besides the one that the reference contains. */
+function otherKeyFields({ to, by }: Reference): readonly string[] {
+  return to.keyFields.filter((field) => field !== by);
+}
+
+/** True if the values of the referring entity give the whole key of the other one. */
+function isByKey(reference: Reference): boolean {
+  const { columns } = reference.from();
+  return (
+    reference.to.keyFields.includes(reference.by) &&
+    otherKeyFields(reference).every((field) => Object.hasOwn(columns, field))
+  );
+}
+
+function uniqueIndexOf({ to, by }: Reference): InterPartitionIndex | undefined {
+  return Object.values(to.indexes)
+    .filter(isUnique)
+    .find((index) => !index.when && isDeepStrictEqual(indexKeyFields(index), [by]));
+}
+
+/** True if both entities are in one partition, whatever their values. */
+function isBeside(reference: Reference): boolean {
+  const { from, to, field, by } = reference;
+  const { table, partition } = from();
+  const isOneTable = to.table === table && to.partition.template === partition.template;
+  return isOneTable && isByKey(reference) && (field === by || !partition.fields.includes(by));
+}
+
+/** The fields of the referring entity that decide to which entity it refers. */
+function referringFields(reference: Reference): string[] {
+  return [reference.field, ...(isByKey(reference) ? otherKeyFields(reference) : [])];
+}
+
+/** The fields of the other entity that the values of the referring one give; undefined without a reference. */
+function keyIn(reference: Reference, values: Values | undefined): Values | undefined {
+  const { field, by } = reference;
+  if (values?.[field] === undefined || values[field] === null) return undefined;
+  return { ...(isByKey(reference) ? pick(values, otherKeyFields(reference)) : {}), [by]: values[field] };
+}
+
+/** The key of the entity to which a change makes another one refer. */
+function changedKey(reference: Reference, { before, after, arrival }: Change): Values | undefined {
+  const key = keyIn(reference, after);
+  // An arriving entity refers to what it referred to before, unless the move changes the reference.
+  const { movable } = reference.from();
+  const isKept = arrival && !referringFields(reference).some((field) => movable.includes(field));
+  return isKept || isDeepStrictEqual(key, keyIn(reference, liveValues(before))) ? undefined : key;
+}
+
+function changedTarget(reference: Reference, change: Change): Address | undefined {
+  const key = changedKey(reference, change);
+  if (!key) return undefined;
+  const address = addressIfAny(reference.to, key);
+  if (address) return address;
+  throw danglingError(reference);
+}
+
+/** Throws `busy` while the entity of this row is being moved: the move may still be undone. */
+function isThere({ to, field }: Reference, found: Row | undefined): boolean {
+  if (!found || found.properties.EntityType !== to.name || isCopy(found)) return false;
+  if (found.properties.MovingFrom) throw busy(`The entity that "${field}" refers to is being moved.`);
+  return true;
+}
+
+/**
+ * True if the entity exists: one point read, and a second one while the row of a unique index is only claimed. With `isExact`,
+ * the row of an index is never enough.
+ */
+async function hasTarget(
+  { storage }: Engine,
+  reference: Reference,
+  key: Values,
+  { isExact = false }: { readonly isExact?: boolean } = {},
+): Promise<boolean> {
+  const { to, by } = reference;
+  const select = ['EntityType', 'SourceRow', 'MovingFrom', by];
+  if (isByKey(reference)) {
+    const address = addressIfAny(to, key);
+    return address !== undefined && isThere(reference, await readRow(storage, { ...address, select }));
+  }
+  const index = uniqueIndexOf(reference);
+  if (!index) return false;
+  const entry = await readRow(storage, {
+    table: index.remote.table,
+    partition: buildKey(index.remote.partition, key),
+    row: buildKey(index.row, key),
+  });
+  if (!entry || !isCopy(entry)) return false;
+  if (isConfirmed(entry) && !isExact) return true;
+  const { SourcePartition, SourceRow } = entry.properties;
+  const address = { table: to.table, partition: String(SourcePartition), row: String(SourceRow) };
+  const found = await readRow(storage, { ...address, select });
+  return isThere(reference, found) && found?.properties[by] === entry.properties[by];
+}
+
+function danglingError({ field, to, by }: Reference): RowkeyError {
+  const accepted = `the ${by} of an existing entity of ${to.name}`;
+  return new RowkeyError('invalid-input', `"${field}" refers to no entity of ${to.name}.`, { field, accepted });
+}
+
+/** Throws `referenced` if an entity refers to this one and the change would leave the reference dangling. */
+async function checkReferrers(engine: Engine, entity: Entity, change: Change): Promise<void> {
+  const { before, after, movedTo, isMove } = change;
+  // The destination of a move that is undone: its references are still those to the source.
+  if (before.state !== 'live' || before.system.MovingFrom) return;
+  for (const reference of entity.referencedBy) {
+    const { by, field, from, onDelete } = reference;
+    const isKept = isMove && !isByKey(reference) && !entity.movable.includes(by);
+    if (onDelete !== 'refuse' || isKept || after?.[by] === before.values[by]) continue;
+    if (!(await isReferredTo(engine, reference, before))) continue;
+    const what = after ? `must keep its "${by}"` : `cannot be ${movedTo ? 'archived or moved' : 'deleted'}`;
+    const why = `${from().name} refer to it in "${field}".`;
+    throw entityError('referenced', entity, pick(before.values, entity.keyFields), `${what}: ${why}`);
+  }
+}
+
+/** Finds one referring entity: one range query, and a point read of each entity that it finds through an index. */
+async function isReferredTo({ storage }: Engine, reference: Reference, { values }: Live): Promise<boolean> {
+  const { field, by } = reference;
+  const from = reference.from();
+  const lookup = lookupBy(from, referringFields(reference));
+  if (!lookup || values[by] === undefined) return false;
+  const key = isByKey(reference) ? pick(values, reference.to.keyFields) : { [by]: values[by] };
+  const given = { ...pick(key, otherKeyFields(reference)), [field]: values[by] };
+  const { table } = lookup;
+  const range = { table, partition: buildKey(lookup.partition, given), ...keyRange(lookup.row, {}, given) };
+  let after: string | undefined;
+  for (;;) {
+    const { rows, more } = await readRange(storage, { ...range, type: from.name, after, limit: REFERRERS_PAGE });
+    for (const row of rows) {
+      const referring = isCopy(row) ? await readSource(storage, from, row) : row;
+      const found = toSnapshot(from, referring?.properties.EntityType === from.name ? referring : undefined);
+      if (isDeepStrictEqual(keyIn(reference, liveValues(found)), key)) return true;
+    }
+    after = rows.at(-1)?.row;
+    if (!more || after === undefined) return false;
+  }
+}
+
+function readSource(storage: Engine['storage'], { table }: Entity, { properties }: Row): Promise<Row | undefined> {
+  const { SourcePartition, SourceRow } = properties;
+  return readRow(storage, { table, partition: String(SourcePartition), row: String(SourceRow) });
+}

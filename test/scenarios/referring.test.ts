@@ -1,0 +1,376 @@
+import { randomUUID } from 'node:crypto';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { z } from 'zod';
+import { defineEntity } from '../../lib/define/define-entity.ts';
+import type { Entity } from '../../lib/define/entity.ts';
+import { interPartitionIndex, intraPartitionIndex } from '../../lib/define/indexes.ts';
+import type { Values } from '../../lib/define/values.ts';
+import { readEntity } from '../../lib/engine/read/retrieve.ts';
+import { readOperation } from '../../lib/engine/transfer/operation.ts';
+import { requestArchive, requestMove } from '../../lib/engine/transfer/transfer.ts';
+import { putEntities } from '../../lib/engine/write/entity-batch.ts';
+import { createEntity, deleteEntity, patchEntity, putEntity } from '../../lib/engine/write/entity-store.ts';
+import { RowkeyError } from '../../lib/errors.ts';
+import { toProblem } from '../../lib/http/problem.ts';
+import { verifyPage } from '../../lib/operations/verify.ts';
+import { measureCost } from '../../lib/storage/cost.ts';
+import { interruptedHttpClient } from '../faulty-http-client.ts';
+import { deploy } from '../fixtures/deploy.ts';
+import * as directory from '../fixtures/directory.ts';
+import * as shop from '../fixtures/shop-and-films.ts';
+import { samplePoints } from '../points.ts';
+import { expectIndexesToAgree, openWorld, rowsOf, somebody, type World } from '../world.ts';
+
+const access = { read: ['hr'], write: ['hr'] };
+const schemaOfSites = z.object({ city: z.string(), siteId: z.string(), code: z.string(), name: z.string().optional() });
+
+const sitesDeclared = defineEntity('sites', {
+  schema: schemaOfSites,
+  table: 'sites',
+  key: { partition: '{city}', row: 'site_{siteId}' },
+  indexes: {
+    code: interPartitionIndex({ table: 'sitesbycode', partition: '{code#}', row: '{code}', unique: true }),
+  },
+  movable: ['city'],
+  archive: { table: 'formersites' },
+  access,
+});
+
+/** In the partition of its site, to which it refers by key. */
+const gatesDeclared = defineEntity('gates', {
+  schema: z.object({
+    city: z.string(),
+    gateId: z.string(),
+    siteId: z.string().optional(),
+    note: z.string().optional(),
+  }),
+  table: 'sites',
+  key: { partition: '{city}', row: 'gate_{gateId}' },
+  indexes: { site: intraPartitionIndex({ row: 'ofsite_{siteId}_{gateId}', copies: 'keys' }) },
+  references: { siteId: { to: sitesDeclared, onDelete: 'refuse' } },
+  access,
+});
+
+/** In another table, found through an index. */
+const visitsDeclared = defineEntity('visits', {
+  schema: z.object({ visitId: z.string(), siteCode: z.string().optional(), note: z.string().optional() }),
+  table: 'visits',
+  key: { partition: '{visitId#}', row: '{visitId}' },
+  indexes: {
+    site: interPartitionIndex({ table: 'visitsbysite', partition: '{siteCode}', row: '{visitId}', copies: 'keys' }),
+  },
+  references: { siteCode: { to: sitesDeclared, by: 'code', onDelete: 'refuse' } },
+  access,
+});
+
+const invoicesDeclared = defineEntity('invoices', {
+  schema: z.object({
+    customerId: z.string(),
+    invoiceId: z.int32().min(0),
+    amount: z.number(),
+    responsibleId: z.string().optional(),
+  }),
+  table: 'invoices',
+  key: { partition: '{customerId}', row: '{invoiceId:8}' },
+  references: {
+    customerId: { to: shop.customers, onDelete: 'refuse' },
+    responsibleId: { to: directory.employees, by: 'employeeId', onDelete: 'report' },
+  },
+  access,
+});
+
+const { sites, gates, visits } = deploy(sitesDeclared, gatesDeclared, visitsDeclared);
+const { customers, employees, invoices } = deploy(shop.customers, directory.employees, invoicesDeclared);
+
+let world: World;
+beforeAll(async () => {
+  world = await openWorld(import.meta.url, [sites, gates, visits, invoices]);
+});
+
+let counter = 0;
+const create = (entity: Entity, values: Values) => createEntity(world.engine, entity, values);
+
+async function meet() {
+  counter += 1;
+  const customerId = `C${counter}`;
+  const customer = { city: 'London', customerId, companyName: 'A' };
+  await create(customers, customer);
+  return {
+    ...customer,
+    invoice: (invoiceId = 1, more: Values = {}) => ({ customerId, invoiceId, amount: 1, ...more }),
+  };
+}
+
+async function build() {
+  const id = randomUUID();
+  const site = { city: `City${id}`, siteId: 'A', code: id };
+  await create(sites, site);
+  const gate = { city: site.city, gateId: '1', siteId: site.siteId };
+  return { site, gate, visit: { visitId: id, siteCode: site.code } };
+}
+
+async function errorOf(write: Promise<unknown>): Promise<RowkeyError> {
+  const error = await write.then(
+    () => undefined,
+    (reason: unknown) => reason,
+  );
+  if (error instanceof RowkeyError) return error;
+  throw new Error(`No error of the engine: ${error}`);
+}
+
+async function costOf(work: () => Promise<unknown>): Promise<number> {
+  return measureCost(async (cost) => {
+    await work();
+    return cost.transactions;
+  });
+}
+
+const findings = async (entity: Entity, partition: string) => {
+  const position = { table: 0, after: { partition, row: '' }, left: 0 };
+  const page = await verifyPage(world.engine, entity, { position, top: 3, repair: true, patience: 10 });
+  return page.findings.filter((finding) => finding.partition === partition);
+};
+
+describe('a field that refers to an entity of another partition', () => {
+  test('must name an existing entity, and a rejected write changes nothing', async () => {
+    const { invoice } = await meet();
+    const before = await rowsOf(world.storage, 'invoices');
+    const error = await errorOf(create(invoices, invoice(1, { customerId: 'NOBODY' })));
+    expect(toProblem(error)).toMatchObject({ status: 400, code: 'invalid-input', field: 'customerId' });
+    expect(error.message).toBe('"customerId" refers to no entity of customers.');
+    expect(await rowsOf(world.storage, 'invoices')).toEqual(before);
+    expect(await world.handleVisible()).toBe(0);
+  });
+
+  test('costs one read when it is written, and none when another field changes', async () => {
+    const { invoice } = await meet();
+    const one = somebody();
+    await create(employees, one);
+    const costs = {
+      create: await costOf(() => create(invoices, invoice())),
+      'another field': await costOf(() => patchEntity(world.engine, invoices, invoice(), { amount: 2 })),
+      'the reference': await costOf(() =>
+        patchEntity(world.engine, invoices, invoice(), { responsibleId: one.employeeId }),
+      ),
+      'no reference any more': await costOf(() =>
+        patchEntity(world.engine, invoices, invoice(), { responsibleId: null }),
+      ),
+    };
+    // The read of an entity before a change, and the write.
+    expect(costs).toEqual({ create: 2, 'another field': 2, 'the reference': 3, 'no reference any more': 2 });
+  });
+
+  test('costs one read for all entities of a batch that refer to the same one', async () => {
+    const { invoice } = await meet();
+    const batch = Array.from({ length: 20 }, (_, index) => invoice(index));
+    const alone = batch.map((one) => ({ ...one, responsibleId: undefined }));
+    expect(await costOf(() => putEntities(world.engine, invoices, alone))).toBe(20 + 1 + 1);
+  });
+
+  test('rejects only the entities of a batch that refer to none', async () => {
+    const { invoice } = await meet();
+    const outcomes = await putEntities(world.engine, invoices, [
+      invoice(1),
+      invoice(2, { responsibleId: 'nobody' }),
+      invoice(3),
+    ]);
+    expect(outcomes).toMatchObject([
+      'created',
+      { code: 'invalid-input', details: { field: 'responsibleId' } },
+      'created',
+    ]);
+  });
+
+  test('may refer to an entity whose unique value is not confirmed yet', async () => {
+    const { city, customerId, invoice } = await meet();
+    const [entry] = (await rowsOf(world.storage, 'customersbyid')).filter(({ rowKey }) => rowKey === customerId);
+    const keys = { partitionKey: String(entry?.partitionKey), rowKey: customerId };
+    await world.storage.table('customersbyid').updateEntity({ ...keys, Confirmed: false }, 'Merge');
+    expect(await costOf(() => create(invoices, invoice()))).toBe(3);
+    await world.storage.table('customers').deleteEntity(city, customerId);
+    expect(await errorOf(create(invoices, invoice(2)))).toMatchObject({ code: 'invalid-input' });
+    await world.storage.table('customersbyid').deleteEntity(keys.partitionKey, keys.rowKey);
+  });
+});
+
+describe('an entity that others refer to', () => {
+  test('cannot be deleted with onDelete "refuse", and then can', async () => {
+    const { city, customerId, invoice } = await meet();
+    await create(invoices, invoice());
+    const before = await rowsOf(world.storage, 'customers');
+    const error = await errorOf(deleteEntity(world.engine, customers, { city, customerId }));
+    expect(toProblem(error)).toMatchObject({
+      status: 409,
+      code: 'referenced',
+      detail: `customers "London/${customerId}" cannot be deleted: invoices refer to it in "customerId".`,
+    });
+    expect(await rowsOf(world.storage, 'customers')).toEqual(before);
+    await deleteEntity(world.engine, invoices, invoice());
+    await deleteEntity(world.engine, customers, { city, customerId });
+    await expectIndexesToAgree(world.storage, customers);
+  });
+
+  test('costs one query more to delete', async () => {
+    const { city, customerId } = await meet();
+    const other = await meet();
+    const cost = await costOf(() => deleteEntity(world.engine, customers, { city, customerId }));
+    const { customers: alone } = deploy(shop.customers);
+    const without = () => deleteEntity(world.engine, alone, other);
+    expect(cost - (await costOf(without))).toBe(1);
+  });
+
+  test('can be deleted with onDelete "report", and the check finds who refers to it', async () => {
+    const { customerId, invoice } = await meet();
+    const one = somebody();
+    await create(employees, one);
+    await create(invoices, invoice(7, { responsibleId: one.employeeId }));
+    expect(await findings(invoices, customerId)).toEqual([]);
+    await deleteEntity(world.engine, employees, one);
+    const expected = { kind: 'dangling', of: 'responsibleId', table: 'invoices', row: '00000007', repaired: false };
+    expect(await findings(invoices, customerId)).toEqual([expect.objectContaining(expected)]);
+    // A change of another field is not rejected.
+    await patchEntity(world.engine, invoices, invoice(7), { amount: 3 });
+  });
+
+  test('is found through an index, but not by a stale entry of it', async () => {
+    const { site, visit } = await build();
+    await create(visits, visit);
+    expect(await errorOf(deleteEntity(world.engine, sites, site))).toMatchObject({ code: 'referenced' });
+    // The index entry stays until the queue is handled.
+    await patchEntity(world.queued, visits, visit, { siteCode: null });
+    await deleteEntity(world.engine, sites, site);
+    await world.settle();
+    await expectIndexesToAgree(world.storage, visits);
+  });
+
+  test('must keep the value that others refer to', async () => {
+    const { site, visit } = await build();
+    await create(visits, visit);
+    const error = await errorOf(patchEntity(world.engine, sites, site, { code: `new-${site.code}` }));
+    expect(toProblem(error).detail).toMatch(/ must keep its "code": visits refer to it in "siteCode"\.$/);
+    await patchEntity(world.engine, sites, site, { name: 'Other' });
+  });
+
+  test('cannot be archived, which the request already says', async () => {
+    const { site, gate } = await build();
+    await create(gates, gate);
+    const error = await errorOf(requestArchive(world.engine, sites, site));
+    expect(toProblem(error).detail).toMatch(/ cannot be archived or moved: gates refer to it in "siteId"\.$/);
+  });
+
+  test('stays where it is if others refer to it before its archive is done', async () => {
+    const { site, gate } = await build();
+    const operationId = await requestArchive(world.engine, sites, site);
+    await create(gates, gate);
+    await world.settle();
+    const status = await readOperation(world.engine, { operation: 'archive', entity: 'sites', operationId });
+    expect(status).toMatchObject({ status: 'failed', reason: expect.stringContaining('gates refer to it') });
+    expect((await readEntity(world.engine, sites, site)).values).toEqual(site);
+    expect(await rowsOf(world.storage, 'formersites')).toEqual([]);
+    expect(await findings(sites, site.city)).toEqual([]);
+  });
+
+  test('is not kept at the destination of a move that is undone, although others refer to it', async () => {
+    const { site, gate, visit } = await build();
+    await create(visits, visit);
+    const to = { city: `New${site.city}` };
+    const operationId = await requestMove(world.engine, sites, site, to);
+    await create(gates, gate);
+    await world.settle();
+    const status = await readOperation(world.engine, { operation: 'move', entity: 'sites', operationId });
+    expect(status).toMatchObject({ status: 'failed', reason: expect.stringContaining('gates refer to it') });
+    expect((await readEntity(world.engine, sites, site)).values).toEqual(site);
+    expect(await errorOf(readEntity(world.engine, sites, { ...site, ...to }))).toMatchObject({ code: 'not-found' });
+    expect(await findings(sites, site.city)).toEqual([]);
+  });
+
+  test('can be moved if others refer to it by a unique value, and not if they do so by its key', async () => {
+    const { site, gate, visit } = await build();
+    await create(visits, visit);
+    const to = { city: `New${site.city}` };
+    await requestMove(world.engine, sites, site, to);
+    await world.settle();
+    expect((await readEntity(world.engine, sites, { ...site, ...to })).values).toEqual({ ...site, ...to });
+    expect(await errorOf(deleteEntity(world.engine, sites, { ...site, ...to }))).toMatchObject({ code: 'referenced' });
+    await create(gates, { ...gate, ...to });
+    const move = requestMove(world.engine, sites, { ...site, ...to }, { city: site.city });
+    expect(await errorOf(move)).toMatchObject({ code: 'referenced' });
+  });
+});
+
+describe('a write that refers to an entity and a delete of it', () => {
+  type Scene = {
+    write: (engine: World['engine']) => Promise<unknown>;
+    remove: (engine: World['engine']) => Promise<unknown>;
+  };
+
+  /** Runs one of both right before or after each storage call of the other; returns the outcomes. */
+  async function race(set: () => Promise<Scene>): Promise<string[]> {
+    const outcomes: string[] = [];
+    const codeOf = (work: Promise<unknown>) =>
+      work.then(
+        () => 'done',
+        (error: unknown) => String((error as RowkeyError).code),
+      );
+    for (const slow of ['write', 'remove'] as const)
+      for (const when of ['before', 'after'] as const) {
+        const play = async (at: number) => {
+          const scene = await set();
+          const fast = slow === 'write' ? 'remove' : 'write';
+          let other = '';
+          const interrupt = async () => {
+            other = await codeOf(scene[fast](world.engine));
+          };
+          const client = interruptedHttpClient(at, interrupt, when);
+          const own = await codeOf(scene[slow](world.engineThrough(client)));
+          if (at > 0) outcomes.push([own, other].toSorted().join(' and '));
+          return client.calls;
+        };
+        for (const at of samplePoints(await play(0), 6)) await play(at);
+      }
+    return outcomes;
+  }
+
+  test('never both succeed in one partition, where the check is exact', async () => {
+    const outcomes = await race(async () => {
+      const { site, gate } = await build();
+      return {
+        write: (engine) => createEntity(engine, gates, gate),
+        remove: (engine) => deleteEntity(engine, sites, site),
+      };
+    });
+    expect(outcomes.length).toBeGreaterThan(8);
+    for (const outcome of outcomes) expect(['done and invalid-input', 'done and referenced']).toContain(outcome);
+  });
+
+  test('both succeed at most by a race of two partitions, which the check reports', async () => {
+    const raced: Values[] = [];
+    const outcomes = await race(async () => {
+      const { site, visit } = await build();
+      return {
+        write: async (engine) => {
+          await createEntity(engine, visits, visit);
+          raced.push(visit);
+        },
+        remove: (engine) => deleteEntity(engine, sites, site),
+      };
+    });
+    expect(new Set(outcomes)).toContain('done and referenced');
+    await world.settle();
+    const { findings: found } = await verifyPage(world.engine, visits, { top: 1_000, repair: false, patience: 10 });
+    const dangling = found.filter(({ kind }) => kind === 'dangling').map(({ row }) => row);
+    for (const { visitId, siteCode } of raced) {
+      const isThere = (await rowsOf(world.storage, 'sites')).some(({ code }) => code === siteCode);
+      expect(dangling.includes(String(visitId)), String(visitId)).toBe(!isThere);
+    }
+  });
+});
+
+test('a PUT that keeps a dangling reference is accepted, and one that sets another is not', async () => {
+  const { site, visit } = await build();
+  await create(visits, visit);
+  await world.storage.table('sites').deleteEntity(site.city, 'site_A');
+  await putEntity(world.engine, visits, visit, { ...visit, note: 'kept' });
+  const error = await errorOf(putEntity(world.engine, visits, visit, { ...visit, siteCode: 'none' }));
+  expect(error).toMatchObject({ code: 'invalid-input' });
+});
