@@ -197,7 +197,7 @@ function content(type: string, schema: unknown) {
   return { [type]: { schema } };
 }
 
-function toJsonSchema(schema: z.ZodType, io: 'input' | 'output' = 'output') {
+export function toJsonSchema(schema: z.ZodType, io: 'input' | 'output' = 'output') {
   const { $schema: _, ...described } = z.toJSONSchema(schema, { io, unrepresentable: 'any', override: correctFormats });
   return described;
 }

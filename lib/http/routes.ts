@@ -11,6 +11,7 @@ import { archiveRoutes, entityRoutes } from './routes/entity-routes.ts';
 import { grantRoute } from './routes/grant-route.ts';
 import { healthRoute } from './routes/health-route.ts';
 import { incompleteIndexRoutes, indexRoutes } from './routes/index-routes.ts';
+import { modelRoute } from './routes/model-route.ts';
 import { poisonRoutes } from './routes/poison-routes.ts';
 import { problemsRoute } from './routes/problems-route.ts';
 import { revocationRoutes } from './routes/revocation-routes.ts';
@@ -24,7 +25,8 @@ import { verifyRoutes } from './routes/verify-routes.ts';
  * All routes of a deployment. Throws a plain error with a sentence for every pair of routes that could match the same
  * request, so that a request never reaches the wrong route.
  */
-export function createRoutes({ list: entities, operatorRole, prefix }: Omit<Model, 'entities'>): Route[] {
+export function createRoutes(model: Omit<Model, 'entities'>): Route[] {
+  const { list: entities, operatorRole, prefix } = model;
   const single = entities.filter(({ series }) => !series);
   const ofEntities = [
     ...entities.filter(({ series }) => series).flatMap(withEntity(seriesRoutes)),
@@ -51,6 +53,7 @@ export function createRoutes({ list: entities, operatorRole, prefix }: Omit<Mode
   const operationRoutes: Route[] = [
     ...operatorRoutes.map((route) => ({ ...route, roles: [operatorRole] })),
     healthRoute,
+    modelRoute(model),
     problemsRoute,
   ];
   const grants = grantRoute(entities);

@@ -175,7 +175,7 @@ const TARGETS: readonly Target[] = accepting.map((route) => {
 /** The expected status: 'open' if the caller is allowed, otherwise 401 or 403. */
 function expected({ route, parts, entity }: Target, caller: Caller, explain: boolean): 'open' | 401 | 403 {
   const { method, path } = route;
-  if (['health', 'openapi.json', 'problems'].includes(path)) return 'open';
+  if (['health', 'model', 'openapi.json', 'problems'].includes(path)) return 'open';
   if (caller.roles.length === 0) return 401;
   const may = (allowed: boolean) => (allowed ? 'open' : 403);
   if (path === 'grants') return may(caller.email === OWNER && caller.roles.includes('reader'));

@@ -1,0 +1,216 @@
+import { createHash } from 'node:crypto';
+import { z } from 'zod';
+import { keptFields } from '../../define/codec/kept-fields.ts';
+import type { Model } from '../../define/define-model.ts';
+import { type Entity, isWrittenByClients, withArchives } from '../../define/entity.ts';
+import type { Index } from '../../define/indexes.ts';
+import { isUnique } from '../../define/keys/index-entries.ts';
+import { indexFields, isOfMany, rangeStarts } from '../../define/keys/index-range.ts';
+import type { KeyTemplate } from '../../define/keys/key-template.ts';
+import { isOptional } from '../../define/validate/field-schema.ts';
+import { toJsonSchema } from '../openapi.ts';
+import type { Route } from '../route.ts';
+import { isNotModified } from '../view-etag.ts';
+
+const Template = z.object({
+  template: z.string(),
+  fields: z.array(z.string()).describe('The fields that decide the key, in the order of a path'),
+});
+
+const Field = z.object({
+  type: z.enum(['String', 'Boolean', 'Int32', 'Int64', 'Double', 'Json']).describe('How storage stores the field'),
+  optional: z.boolean().describe('An entity may be without it'),
+  generated: z.boolean().describe('It has a default, so a create may leave it out'),
+  encrypted: z.boolean(),
+  large: z.boolean().describe('Lists leave it out unless it is selected'),
+  derived: z.boolean().describe('Computed from other fields; cannot be written'),
+  kept: z.boolean().describe('Set by the app; cannot be written'),
+  restricted: z.array(z.string()).optional().describe('Only these roles read it'),
+  schema: z.record(z.string(), z.unknown()).describe('The JSON Schema of its values'),
+});
+
+const IndexDescription = z.object({
+  kind: z.enum(['intra-partition', 'inter-partition', 'index-entity']),
+  of: z.enum(['one', 'many']).describe('What a read by one value returns: an entity or a list'),
+  fields: z.array(z.string()).describe('The fields of a read by one value, in the order of the path'),
+  ranges: z
+    .array(
+      z.object({
+        fields: z.array(z.string()).describe('The fields in the path'),
+        bounded: z.string().describe('The field of from, to and prefix'),
+        order: z.enum(['ascending', 'descending']),
+      }),
+    )
+    .describe('What a range may begin with'),
+  unique: z.boolean(),
+  sparse: z.boolean().describe('Only some entities are in the index'),
+  copies: z.union([z.enum(['everything', 'keys']), z.array(z.string())]),
+  partition: Template.optional().describe("Absent if the index is in the entity's partition"),
+  row: Template,
+});
+
+const EntityDescription = z.object({
+  key: z.object({
+    fields: z.array(z.string()).describe('In the order of the path'),
+    partition: Template,
+    row: Template,
+  }),
+  fields: z.record(z.string(), Field),
+  kinds: z.array(z.string()).optional().describe('The values of the field kind, for an entity of several kinds'),
+  indexes: z.record(z.string(), IndexDescription),
+  parent: z.string().optional(),
+  children: z.array(z.string()),
+  series: z
+    .object({ name: z.string(), first: z.int(), last: z.int() })
+    .optional()
+    .describe('The slots of a data series'),
+  attachments: z.record(z.string(), z.object({ maxBytes: z.int(), types: z.array(z.string()) })),
+  archive: z.string().optional().describe('The name of the archive'),
+  archiveOf: z.string().optional().describe('Set for an archive, which can only be read and deleted'),
+  movable: z.array(z.string()).describe('The fields that a move may change'),
+  period: z.object({ per: z.string(), field: z.string(), keep: z.int() }).optional(),
+  expiry: z.object({ days: z.int(), clock: z.string() }).optional(),
+  counts: z.record(z.string(), z.string()).describe('The counted entity, by the field with the count'),
+  version: z.int(),
+  maxAge: z.int().optional(),
+  access: z.object({
+    read: z.array(z.string()),
+    write: z.array(z.string()),
+    own: z
+      .union([
+        z.object({ claim: z.string(), index: z.string() }),
+        z.object({ through: z.string(), permissions: z.string() }),
+      ])
+      .optional(),
+    writtenByClients: z.boolean().describe('Clients with a grant write rows that nothing validates'),
+  }),
+});
+
+export const ModelDescription = z.object({
+  roles: z.array(z.string()),
+  operatorRole: z.string(),
+  entities: z.record(z.string(), EntityDescription),
+});
+export type ModelDescription = z.infer<typeof ModelDescription>;
+
+/** A deployment changes the model, and a client reads the description once per start. */
+const MAX_AGE_S = 300;
+
+/** The model as data, for clients and consoles. It has the declaration and nothing of the deployment, so it is public. */
+export function modelRoute(model: Omit<Model, 'entities'>): Route {
+  let bytes: Uint8Array | undefined;
+  let etag = '';
+  return {
+    name: 'model',
+    method: 'GET',
+    path: 'model',
+    roles: undefined,
+    summary: 'Get the model: entities with their keys, fields, indexes, files and roles',
+    cacheable: true,
+    success: { status: 200, description: 'The model', body: ModelDescription, headers: ['ETag'] },
+    handle: async (context) => {
+      if (!bytes) {
+        bytes = new TextEncoder().encode(JSON.stringify(describeModel(model)));
+        etag = `"${createHash('sha256').update(bytes).digest('base64url').slice(0, 22)}"`;
+      }
+      const headers = { etag, 'cache-control': `public, max-age=${MAX_AGE_S}`, 'content-type': 'application/json' };
+      return isNotModified(context, etag) ? { status: 304, headers } : { status: 200, headers, bytes };
+    },
+  };
+}
+
+export function describeModel({ list, roles, operatorRole }: Omit<Model, 'entities'>): ModelDescription {
+  const archived = new Map(list.flatMap((entity) => (entity.archive ? [[entity.archive, entity.name]] : [])));
+  const entities = withArchives(list).map((entity) => {
+    const archiveOf = archived.get(entity);
+    return [entity.name, { ...describeEntity(entity), ...(archiveOf === undefined ? {} : { archiveOf }) }] as const;
+  });
+  return { roles: [...roles], operatorRole, entities: Object.fromEntries(entities) };
+}
+
+function describeEntity(entity: Entity): ModelDescription['entities'][string] {
+  const { childOf, series, archive, period, expiry, maxAge, union } = entity;
+  const kinds = union && toJsonSchema(entity.schema).properties?.kind;
+  return {
+    key: { fields: [...entity.keyFields], partition: describe(entity.partition), row: describe(entity.row) },
+    fields: describeFields(entity),
+    ...(typeof kinds === 'object' && kinds.enum ? { kinds: kinds.enum.map(String) } : {}),
+    indexes: Object.fromEntries(
+      Object.entries(entity.indexes).map(([name, index]) => [name, describeIndex(entity, index)]),
+    ),
+    ...(childOf ? { parent: childOf.name } : {}),
+    children: entity.children.map(({ name }) => name),
+    ...(series ? { series: { name: series.name, first: series.first, last: series.last } } : {}),
+    attachments: Object.fromEntries(
+      Object.entries(entity.attachments).map(([field, { maxBytes, types }]) => [
+        field,
+        { maxBytes, types: [...types] },
+      ]),
+    ),
+    ...(archive ? { archive: archive.name } : {}),
+    movable: [...entity.movable],
+    ...(period ? { period: { per: period.per, field: period.field, keep: period.keep } } : {}),
+    ...(expiry ? { expiry: { days: expiry.days, clock: expiry.clock } } : {}),
+    counts: Object.fromEntries(Object.entries(entity.counts).map(([field, { name }]) => [field, name])),
+    version: entity.version,
+    ...(maxAge === undefined ? {} : { maxAge }),
+    access: describeAccess(entity),
+  };
+}
+
+/** Without `verifiedBy`, which concerns the issuer of tokens and no client. */
+function describeAccess(entity: Entity): ModelDescription['entities'][string]['access'] {
+  const { read, write, own } = entity.access;
+  const owner = own && ('through' in own ? { through: own.through.name, permissions: own.permissions } : own);
+  return {
+    read: [...read],
+    write: [...write],
+    ...(owner ? { own: 'claim' in owner ? { claim: owner.claim, index: owner.index } : owner } : {}),
+    writtenByClients: isWrittenByClients(entity),
+  };
+}
+
+function describeFields(entity: Entity): ModelDescription['entities'][string]['fields'] {
+  // A default may be computed, such as the current instant, so no value is shown.
+  const { properties = {}, required = [] } = toJsonSchema(entity.schema, 'input');
+  const kept = keptFields(entity);
+  return Object.fromEntries(
+    Object.entries(entity.columns).map(([field, type]) => {
+      const { default: value, ...schema } = Object(properties[field]);
+      const restricted = entity.access.restricted?.[field];
+      const optional = isOptional(entity.schema, field);
+      return [
+        field,
+        {
+          ...{ type, optional, generated: !optional && !required.includes(field) },
+          ...{ encrypted: entity.encrypted.includes(field), large: entity.large.includes(field) },
+          ...{ derived: Object.hasOwn(entity.derived, field), kept: kept.includes(field) },
+          ...(restricted ? { restricted: [...restricted] } : {}),
+          schema,
+        },
+      ];
+    }),
+  );
+}
+
+function describeIndex(entity: Entity, index: Index): ModelDescription['entities'][string]['indexes'][string] {
+  const copies = index.kind === 'index-entity' ? 'keys' : index.copies;
+  return {
+    kind: index.kind,
+    of: isOfMany(entity, index) ? 'many' : 'one',
+    fields: indexFields(entity, index),
+    ranges: rangeStarts(entity, index).map((fields) => {
+      const next = index.row.parts.find(({ field }) => !fields.includes(field));
+      return { fields, bounded: next?.field ?? '', order: next?.newestFirst ? 'descending' : 'ascending' };
+    }),
+    unique: isUnique(index),
+    sparse: index.when !== undefined,
+    copies: typeof copies === 'string' ? copies : [...copies],
+    ...(index.remote ? { partition: describe(index.remote.partition) } : {}),
+    row: describe(index.row),
+  };
+}
+
+function describe({ template, fields }: KeyTemplate) {
+  return { template, fields: [...fields] };
+}
