@@ -200,7 +200,7 @@ function poolsOf(operations: readonly { operation: Operation }[], options: Attac
   for (const { operation } of operations) {
     const schema = operation.requestBody?.content['application/json']?.schema;
     const answer = operation.responses['200'];
-    const shown = answer && 'content' in answer ? answer.content?.['application/json']?.schema?.anyOf : undefined;
+    const shown = answer?.content?.['application/json']?.schema?.anyOf;
     for (const one of [schema, ...((shown ?? []) as JsonSchema[])])
       for (const [name, field] of Object.entries((one?.properties ?? {}) as Record<string, JsonSchema>))
         schemas.set(name, schemas.get(name) ?? field);

@@ -1,10 +1,9 @@
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
 import formats from 'ajv-formats';
 
-/** The parts of the OpenAPI description that the tests read. */
+/** The parts of the OpenAPI description that the tests read, without references. */
 export interface OpenApi {
   readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>;
-  readonly components: { readonly responses: Readonly<Record<string, ResponseObject>> };
 }
 
 export interface Operation {
@@ -13,7 +12,7 @@ export interface Operation {
   readonly security: readonly { readonly token: readonly string[] }[];
   readonly parameters: readonly Parameter[];
   readonly requestBody?: { readonly content: Readonly<Record<string, { readonly schema?: JsonSchema }>> };
-  readonly responses: Readonly<Record<string, ResponseObject | { readonly $ref: string }>>;
+  readonly responses: Readonly<Record<string, ResponseObject>>;
 }
 
 export interface Parameter {
@@ -49,8 +48,29 @@ export interface OpenApiChecker {
   disagreement(exchange: Exchange): string | undefined;
 }
 
+/** The description with each reference replaced by what it refers to. */
+export function withoutReferences<Described extends object>(openapi: Described): Described {
+  const expand = (value: unknown): unknown => {
+    if (typeof value !== 'object' || value === null) return value;
+    if (Array.isArray(value)) return value.map(expand);
+    if ('$ref' in value) return expand(targetOf(openapi, String(value.$ref)));
+    return Object.fromEntries(Object.entries(value).map(([name, part]) => [name, expand(part)]));
+  };
+  return expand(openapi) as Described;
+}
+
+function targetOf(openapi: object, reference: string): unknown {
+  const target = reference
+    .slice('#/'.length)
+    .split('/')
+    .reduce((value: unknown, part) => Object(value)[part], openapi);
+  if (target === undefined) throw new Error(`${reference} is not there.`);
+  return target;
+}
+
 /** Compares responses with the description: status, required headers, media type, and the body with its schema. */
-export function openapiChecker(openapi: OpenApi): OpenApiChecker {
+export function openapiChecker(described: OpenApi): OpenApiChecker {
+  const openapi = withoutReferences(described);
   const ajv = new Ajv2020({ strict: false, allErrors: true });
   formats.default(ajv);
   // A header is validated against its pattern, too.
@@ -75,14 +95,8 @@ export function openapiChecker(openapi: OpenApi): OpenApiChecker {
   function whyNot(template: string, method: string, operation: Operation, exchange: Exchange): string | undefined {
     const { status, headers, text } = exchange;
     const key = String(status) in operation.responses ? String(status) : 'default';
-    const given = operation.responses[key];
-    if (!given) return `${operation.operationId} describes no status ${status}`;
-    const where =
-      '$ref' in given
-        ? given.$ref.slice(1)
-        : ['', 'paths', template, method, 'responses', key].map(escapePointer).join('/');
-    const response = '$ref' in given ? openapi.components.responses[given.$ref.split('/').at(-1) ?? ''] : given;
-    if (!response) return `${operation.operationId} refers to ${where}, which is not there`;
+    const response = operation.responses[key];
+    if (!response) return `${operation.operationId} describes no status ${status}`;
     for (const [name, { required, schema }] of Object.entries(response.headers ?? {})) {
       const value = headers.get(name);
       if (value === null && required) return `the header ${name} is missing`;
@@ -94,7 +108,8 @@ export function openapiChecker(openapi: OpenApi): OpenApiChecker {
     const content = response.content[type];
     if (!content) return `the media type "${type}"; described: ${Object.keys(response.content).join(', ')}`;
     if (!content.schema) return undefined;
-    const validate = validatorAt(`${where}/content/${escapePointer(type)}/schema`);
+    const where = ['', 'paths', template, method, 'responses', key, 'content', type, 'schema'];
+    const validate = validatorAt(where.map(escapePointer).join('/'));
     return validate(JSON.parse(text)) ? undefined : ajv.errorsText(validate.errors, { dataVar: 'body' });
   }
 

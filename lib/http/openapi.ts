@@ -1,45 +1,59 @@
 import { z } from 'zod';
 import { Step } from '../storage/explain.ts';
-import { PROBLEM_TYPE, Problem } from './problem.ts';
+import { type Components, createComponents, refTo } from './openapi-components.ts';
+import { PROBLEM_TYPE, PROBLEMS, Problem } from './problem.ts';
 import { type FilterParameter, type ResponseHeader, type Route, rootOf } from './route.ts';
 
 /** The response to `explain=true`, on every route. */
 const Explanation = z.object({ steps: z.array(Step), transactions: z.int() });
 
-/** The OpenAPI 3.1 description of the routes. */
+/** The OpenAPI 3.1 description of the routes. Schemas and parameters that operations share are components. */
 export function describeRoutes(routes: readonly Route[], root = rootOf('')) {
+  const shared = createComponents();
   const paths: Record<string, Record<string, unknown>> = {};
   for (const route of routes) {
     if (route.isUndescribed) continue;
     const path = `${root}/${route.path}`;
-    paths[path] = { ...paths[path], [route.method.toLowerCase()]: describeOperation(route) };
+    paths[path] = { ...paths[path], [route.method.toLowerCase()]: describeOperation(route, shared) };
   }
+  const explained = { description: 'The explanation, with explain=true', ...json(EXPLANATION) };
   return {
     openapi: '3.1.0',
-    info: { title: 'Rowkey', version: '1', description: 'Generated from the model.' },
+    info: {
+      title: 'Rowkey',
+      version: '1',
+      description: 'Generated from the model. Any of the roles in `security` is enough.',
+    },
     servers: [{ url: '/' }],
     security: [{ token: [] }],
     paths,
     components: {
       securitySchemes: { token: { type: 'http', scheme: 'bearer', bearerFormat: 'JWT' } },
-      schemas: { Problem: toJsonSchema(Problem), Explanation: toJsonSchema(Explanation) },
+      headers: Object.fromEntries(
+        Object.entries(HEADERS).flatMap(([name, description]) => [
+          [name, { description, required: true, schema: { type: 'string' } }],
+          [`${name}-if-executed`, { description, required: false, schema: { type: 'string' } }],
+        ]),
+      ),
+      parameters: shared.parameters,
+      schemas: { Problem: toJsonSchema(Problem), Explanation: toJsonSchema(Explanation), ...shared.schemas },
       responses: {
+        ...Object.fromEntries(STATUSES.map(describeProblem)),
         Problem: problem('Problem details'),
-        Unauthenticated: problem('The token is missing or not valid', {
-          'WWW-Authenticate': { required: true, schema: { type: 'string' } },
-        }),
-        Unavailable: problem('The service is unavailable; without Retry-After an operator must act', {
-          'Retry-After': { description: 'Seconds', schema: { type: 'integer', minimum: 1 } },
-        }),
+        explained,
+        'not-modified': {
+          description: 'Not modified: If-None-Match names the current ETag',
+          headers: describeHeaders(['ETag'], true),
+        },
       },
     },
   };
 }
 
-function describeOperation(route: Route) {
-  const { name, path, roles, query = {}, filters = {}, summary, requestBody, requestTypes } = route;
+function describeOperation(route: Route, shared: Components) {
+  const { name, path, roles, query = {}, filters = {}, summary, requestBody, requestTypes, entity } = route;
   const inPath = [...path.matchAll(/\{(\w+)\}/g)].map(([, field]) => ({
-    name: field,
+    name: String(field),
     in: 'path',
     required: true,
     schema: { type: 'string' },
@@ -50,26 +64,32 @@ function describeOperation(route: Route) {
     description,
     schema: { type: 'string' },
   }));
+  const parameters = [
+    ...inPath,
+    ...inQuery,
+    ...Object.entries(filters).flatMap(describeFilter),
+    EXPLAIN,
+    ...(route.conditional ? CONDITIONS : []),
+    ...(route.cacheable ? [IF_CHANGED] : []),
+    ...(route.repeatable ? [REPEAT] : []),
+  ];
   return {
     operationId: name,
+    tags: [entity?.name ?? 'operations'],
     summary,
-    ...(roles ? { description: `Requires one of the roles: ${roles.join(', ')}.` } : {}),
     // Alternatives: one of the roles is enough.
     security: roles?.map((role) => ({ token: [role] })) ?? [],
-    parameters: [
-      ...inPath,
-      ...inQuery,
-      ...Object.entries(filters).flatMap(describeFilter),
-      EXPLAIN,
-      ...(route.conditional ? CONDITIONS : []),
-      ...(route.cacheable ? [IF_CHANGED] : []),
-      ...(route.repeatable ? [REPEAT] : []),
-    ],
+    parameters: parameters.map((parameter) => shared.addParameter(parameter)),
     ...(requestTypes ? { requestBody: { required: true, content: describeBinary(requestTypes) } } : {}),
     ...(requestBody
-      ? { requestBody: { required: true, content: content('application/json', toJsonSchema(requestBody, 'input')) } }
+      ? {
+          requestBody: {
+            required: true,
+            ...json(shared.addSchema(`${name}-body`, toJsonSchema(requestBody, 'input'))),
+          },
+        }
       : {}),
-    responses: describeResponses(route),
+    responses: describeResponses(route, shared),
   };
 }
 
@@ -83,11 +103,13 @@ function describeFilter([field, { refused, ...filter }]: readonly [string, Filte
   return [{ name: field, in: 'query', description, schema: { type: 'array', items } }];
 }
 
-/** The success, the explanation, and problems for all other responses. */
-function describeResponses({ roles, success, cacheable, others = {} }: Route) {
+/** The success, the explanation, and problems by status. */
+function describeResponses(route: Route, shared: Components) {
+  const { name, success, cacheable, others = {} } = route;
   const { status, description, body, types = [], headers = [] } = success;
   const isOk = status === 200;
-  const schemas = [...(body ? [toJsonSchema(body)] : []), ...(isOk ? [EXPLANATION] : [])];
+  const described = body && shared.addSchema(name, toJsonSchema(body));
+  const schemas = [...(described ? [described] : []), ...(isOk ? [EXPLANATION] : [])];
   const response = {
     description,
     // An explanation has the status 200 too, but none of these headers.
@@ -96,40 +118,68 @@ function describeResponses({ roles, success, cacheable, others = {} }: Route) {
       ? {
           content: {
             ...describeBinary(types),
-            ...content('application/json', schemas.length > 1 ? { anyOf: schemas } : schemas[0]),
+            ...json(schemas.length > 1 ? { anyOf: schemas } : schemas[0]).content,
           },
         }
       : {}),
   };
-  const created = body &&
+  const created = described &&
     success.created && {
       description: success.created,
       headers: describeHeaders([...headers, 'Location'], true),
-      content: content('application/json', toJsonSchema(body)),
+      ...json(described),
     };
   return {
-    200: { description: 'The explanation, with explain=true', content: content('application/json', EXPLANATION) },
+    ...Object.fromEntries(problemStatuses(route).map((each) => [each, refTo('responses', String(each))])),
+    200: refTo('responses', 'explained'),
     [status]: response,
     ...(created ? { 201: created } : {}),
     ...(success.unread ? { 204: { description: success.unread } } : {}),
     ...(cacheable
       ? {
-          304: {
-            description: 'Not modified: If-None-Match names the current ETag',
-            headers: describeHeaders(['ETag'], true),
-          },
+          304: refTo('responses', 'not-modified'),
         }
       : {}),
-    ...(roles ? { 401: { $ref: '#/components/responses/Unauthenticated' } } : {}),
-    503: { $ref: '#/components/responses/Unavailable' },
     ...Object.fromEntries(
       Object.entries(others).map(([other, { description, body }]) => [
         other,
-        { description, content: content('application/json', toJsonSchema(body)) },
+        { description, ...json(toJsonSchema(body)) },
       ]),
     ),
-    default: { $ref: '#/components/responses/Problem' },
+    default: refTo('responses', 'Problem'),
   };
+}
+
+/** The statuses that callers of a route distinguish. `default` describes the others, such as those of a wrong body. */
+function problemStatuses({ path, roles, requestBody, requestTypes, conditional }: Route): number[] {
+  const hasBody = requestBody !== undefined || requestTypes !== undefined;
+  return [
+    400,
+    ...(roles ? [401, 403] : []),
+    ...(path.includes('{') ? [404] : []),
+    ...(hasBody ? [409] : []),
+    ...(conditional ? [412] : []),
+    503,
+  ];
+}
+
+const STATUSES = [400, 401, 403, 404, 409, 412, 503];
+
+const PROBLEM_HEADERS: Readonly<Record<number, Readonly<Record<string, unknown>>>> = {
+  401: { 'WWW-Authenticate': { required: true, schema: { type: 'string' } } },
+  503: {
+    'Retry-After': {
+      description: 'Seconds; absent if an operator must act',
+      schema: { type: 'integer', minimum: 1 },
+    },
+  },
+};
+
+/** The response of every problem with this status. */
+function describeProblem(status: number) {
+  const kinds = Object.entries(PROBLEMS).filter(([, kind]) => kind.status === status);
+  const description = kinds.map(([code, { when }]) => `\`${code}\`: ${when}`).join('\n\n');
+  return [status, problem(description, PROBLEM_HEADERS[status])] as const;
 }
 
 const HEADERS: Readonly<Record<ResponseHeader, string>> = {
@@ -140,12 +190,10 @@ const HEADERS: Readonly<Record<ResponseHeader, string>> = {
 };
 
 function describeHeaders(names: readonly ResponseHeader[], required: boolean) {
-  return Object.fromEntries(
-    names.map((name) => [name, { description: HEADERS[name], required, schema: { type: 'string' } }]),
-  );
+  return Object.fromEntries(names.map((name) => [name, refTo('headers', required ? name : `${name}-if-executed`)]));
 }
 
-const EXPLANATION = { $ref: '#/components/schemas/Explanation' };
+const EXPLANATION = refTo('schemas', 'Explanation');
 
 const CONDITIONS = [
   {
@@ -188,13 +236,13 @@ function describeBinary(types: readonly string[]) {
   return Object.fromEntries(types.map((type) => [type, {}]));
 }
 
-function problem(description: string, headers: Readonly<Record<string, unknown>> = {}) {
-  const ref = { $ref: '#/components/schemas/Problem' };
-  return { description, headers, content: content(PROBLEM_TYPE, ref) };
+function problem(description: string, headers?: Readonly<Record<string, unknown>>) {
+  const content = { [PROBLEM_TYPE]: { schema: refTo('schemas', 'Problem') } };
+  return { description, ...(headers ? { headers } : {}), content };
 }
 
-function content(type: string, schema: unknown) {
-  return { [type]: { schema } };
+function json(schema: unknown) {
+  return { content: { 'application/json': { schema } } };
 }
 
 export function toJsonSchema(schema: z.ZodType, io: 'input' | 'output' = 'output') {
@@ -202,10 +250,16 @@ export function toJsonSchema(schema: z.ZodType, io: 'input' | 'output' = 'output
   return described;
 }
 
-/** Zod checks an IPv6 address by parsing it, but describes it by a pattern that some valid addresses do not match. */
+/** Formats that say as much as the long patterns by which zod describes them. */
+const FORMATS = ['date', 'date-time', 'duration', 'email', 'idn-email', 'ipv4', 'ipv6', 'time', 'uri', 'uuid'];
+/** Values that a default generates anew for each entity. */
+const GENERATED = ['date-time', 'uuid'];
+
 function correctFormats({ jsonSchema }: { jsonSchema: z.core.JSONSchema.BaseSchema }): void {
-  if (jsonSchema.format === 'ipv6') delete jsonSchema.pattern;
   // The format "email" allows only ASCII; RFC 6531 addresses have a format of their own.
   if (jsonSchema.format === 'email' && jsonSchema.pattern === z.regexes.unicodeEmail.source)
     jsonSchema.format = 'idn-email';
+  const { format = '' } = jsonSchema;
+  if (FORMATS.includes(format)) delete jsonSchema.pattern;
+  if (GENERATED.includes(format)) delete jsonSchema.default;
 }

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { describeRoutes } from '../../../lib/http/openapi.ts';
 import { createRoutes } from '../../../lib/http/routes.ts';
 import { model } from '../../fixtures/model.ts';
-import { type Exchange, type OpenApi, openapiChecker } from '../../openapi.ts';
+import { type Exchange, type OpenApi, openapiChecker, withoutReferences } from '../../openapi.ts';
 
 interface Operation {
   readonly operationId: string;
@@ -10,7 +10,7 @@ interface Operation {
 }
 
 const openapi = JSON.parse(JSON.stringify(describeRoutes(createRoutes(model))));
-const { paths }: OpenApi = openapi;
+const { paths }: OpenApi = withoutReferences(openapi);
 const operations = Object.values(paths).flatMap((path) => Object.values(path) as Operation[]);
 
 function taking(header: string): string[] {
@@ -27,6 +27,42 @@ test('describes conditions for the operations that support them, and for no othe
   );
   expect(taking('If-Match')).toEqual(heeding);
   expect(taking('If-None-Match')).toEqual([...heeding, 'employees-get', 'employees-file-photo-get'].sort());
+});
+
+test('has each schema and parameter once, under the name of its entity', () => {
+  const { schemas, parameters } = openapi.components;
+  for (const section of [schemas, parameters]) {
+    const texts = Object.values(section).map((part) => JSON.stringify(part));
+    expect(new Set(texts).size).toBe(texts.length);
+  }
+  const { get, put } = openapi.paths['/api/departments/{department}'];
+  const described = { $ref: '#/components/schemas/Departments' };
+  expect(get.responses[200].content['application/json'].schema.anyOf[0]).toEqual(described);
+  expect(put.responses[201].content['application/json'].schema).toEqual(described);
+  expect(schemas.Departments.properties).toHaveProperty('department');
+  expect(put.requestBody.content['application/json'].schema.$ref).toBe('#/components/schemas/DepartmentsCreateBody');
+  expect(get.tags).toEqual(['departments']);
+});
+
+test('describes the problems of an operation by status', () => {
+  const { put } = openapi.paths['/api/departments/{department}'];
+  expect(Object.keys(put.responses)).toEqual([
+    '200',
+    '201',
+    '400',
+    '401',
+    '403',
+    '404',
+    '409',
+    '412',
+    '503',
+    'default',
+  ]);
+  expect(openapi.components.responses[412].description).toContain('etag-mismatch');
+});
+
+test('does not describe a generated value as a default', () => {
+  expect(openapi.components.schemas.LoginsCreateBody.properties.at).toEqual({ type: 'string', format: 'date-time' });
 });
 
 describe('the description and a response', () => {
