@@ -7,6 +7,13 @@ import { type FilterParameter, type ResponseHeader, type Route, rootOf } from '.
 /** The response to `explain=true`, on every route. */
 const Explanation = z.object({ steps: z.array(Step), transactions: z.int() });
 
+/** What many operations have in common, so that none of them repeats the text. */
+const CONVENTIONS = `Generated from the model.
+
+One of the roles in the \`security\` of an operation is enough.
+
+A filter has the name of a field. Only entities with its value are returned, or for which the comparison holds, such as \`ge:VALUE\`; \`in:VALUE,VALUE\` is a list of values, and \`eq:VALUE\` equality with a value that begins with an operator. A repeated filter must hold each time.`;
+
 /** The OpenAPI 3.1 description of the routes. Schemas and parameters that operations share are components. */
 export function describeRoutes(routes: readonly Route[], root = rootOf('')) {
   const shared = createComponents();
@@ -19,11 +26,7 @@ export function describeRoutes(routes: readonly Route[], root = rootOf('')) {
   const explained = { description: 'The explanation, with explain=true', ...json(EXPLANATION) };
   return {
     openapi: '3.1.0',
-    info: {
-      title: 'Rowkey',
-      version: '1',
-      description: 'Generated from the model. Any of the roles in `security` is enough.',
-    },
+    info: { title: 'Rowkey', version: '1', description: CONVENTIONS },
     servers: [{ url: '/' }],
     security: [{ token: [] }],
     paths,
@@ -97,8 +100,7 @@ function describeOperation(route: Route, shared: Components) {
 function describeFilter([field, { refused, ...filter }]: readonly [string, FilterParameter]) {
   if (!('schema' in filter)) return [];
   const { default: _, ...value } = toJsonSchema(filter.schema);
-  const description =
-    'Only entities with this value, or for which the comparison holds, such as ge:VALUE; in:VALUE,VALUE is a list, and eq:VALUE equality with a value that begins with an operator';
+  const description = 'A filter, see `info`';
   const items = { anyOf: [value, { type: 'string', pattern: filter.pattern }] };
   return [{ name: field, in: 'query', description, schema: { type: 'array', items } }];
 }
