@@ -17,27 +17,31 @@ export function slotNumbers({ first, last }: Slots): number[] {
   return Array.from({ length: last - first + 1 }, (_, index) => first + index);
 }
 
-export function rowAddresses(entity: Entity, key: Values): Address[] {
-  const address = addressOf(entity, key);
-  return seriesRowKeys(slotsOf(entity), address.row).map((row) => ({ ...address, row }));
+/** All rows of a series, whether they exist or not. */
+export function rowAddresses(entity: Entity, key: Values): [Address, ...Address[]] {
+  const first = addressOf(entity, key);
+  return [first, ...furtherRowKeys(slotsOf(entity), first.row).map((row) => ({ ...first, row }))];
 }
 
-/** The row keys of a series. The first is the declared one; the others append `_2`, `_3` and so on. */
-function seriesRowKeys({ first, last, perRow }: Slots, row: string): string[] {
+/** The row keys after the declared one: `_2`, `_3` and so on are appended. */
+function furtherRowKeys({ first, last, perRow }: Slots, row: string): string[] {
   const rows = Math.ceil((last - first + 1) / perRow);
-  return Array.from({ length: rows }, (_, index) => (index === 0 ? row : `${row}_${index + 1}`));
+  return Array.from({ length: rows - 1 }, (_, index) => `${row}_${index + 2}`);
 }
 
 /** The first row key of the series that a row may belong to. */
 export function firstRowKey(slots: Slots, row: string): string {
   const shorter = row.replace(/_\d+$/, '');
-  return seriesRowKeys(slots, shorter).includes(row) ? shorter : row;
+  return furtherRowKeys(slots, shorter).includes(row) ? shorter : row;
 }
 
 /** The index of the row that has the slot. */
 export function rowOf({ first, perRow }: Slots, slot: number): number {
   return Math.floor((slot - first) / perRow);
 }
+
+/** The properties that are counts. */
+export const COUNT = /^Count\d{3,}$/;
 
 export function propertyOf(slot: number): string {
   return `Count${String(slot).padStart(3, '0')}`;

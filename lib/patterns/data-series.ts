@@ -1,14 +1,16 @@
 import { randomBytes } from 'node:crypto';
-import { fieldsToProperties } from '../define/codec/entity-codec.ts';
+import { fieldsToProperties, TOMBSTONE } from '../define/codec/entity-codec.ts';
+import { type Conditions, checkConditions } from '../define/conditions.ts';
 import type { Entity } from '../define/entity.ts';
 import type { Pattern } from '../define/pattern.ts';
 import type { Values } from '../define/values.ts';
 import type { Engine } from '../engine/engine.ts';
-import { isUnknown, makeAndNote, type NotedChange, noteChange } from '../engine/note-change.ts';
+import { makeAndNote, type NotedChange, noteChange } from '../engine/note-change.ts';
 import { runExclusive } from '../engine/run-exclusive.ts';
 import { notFound } from '../engine/write/entity-store.ts';
 import { busy, RowkeyError } from '../errors.ts';
 import {
+  COUNT,
   firstRowKey,
   isCount,
   MAX_COUNT,
@@ -19,8 +21,9 @@ import {
   slotNumbers,
   slotsOf,
 } from '../pattern-helpers/series-rows.ts';
+import { sha256 } from '../pattern-helpers/text-blobs.ts';
 import { StorageConflict } from '../storage/errors.ts';
-import { type Action, type Address, type Row, readRow, submit, tryAction, trySubmit } from '../storage/rows.ts';
+import { type Action, type Address, type Row, readRow, submit, tryAction } from '../storage/rows.ts';
 import { inPattern } from '../telemetry/span.ts';
 import { backOff } from '../time.ts';
 
@@ -40,7 +43,7 @@ export const dataSeries: Pattern<Entity> = {
   rowForm: {
     entityRow: (entity, row) => firstRowKey(slotsOf(entity), row),
     reasonToRefuse(_entity, { properties }) {
-      const wrong = Object.entries(properties).find(([name, count]) => /^Count\d{3}$/.test(name) && !isCount(count));
+      const wrong = Object.entries(properties).find(([name, count]) => COUNT.test(name) && !isCount(count));
       return wrong && `The property ${wrong[0]} is not a count.`;
     },
   },
@@ -57,38 +60,64 @@ export interface Series {
   readonly values: Values;
   /** One count for each slot, in order; 0 by default. */
   readonly counts: readonly number[];
+  /** Changes when any row does. */
+  readonly etag: string;
 }
 
 /** Reads all counts: one get for each row of the series, concurrently. Throws `not-found` if no row exists. */
 export const readSeries = inPattern(
   'data series',
-  async ({ storage }: Engine, entity: Entity, key: Values): Promise<Series> => {
+  async (engine: Engine, entity: Entity, key: Values): Promise<Series> => {
     const slots = slotsOf(entity);
-    const rows = await Promise.all(rowAddresses(entity, key).map((address) => readRow(storage, address)));
-    if (rows.every((row) => row === undefined)) throw notFound(entity, key);
+    const rows = await readRows(engine, rowAddresses(entity, key));
+    const etag = etagOf(rows);
+    if (etag === undefined) throw notFound(entity, key);
     const counts = slotNumbers(slots).map((slot) => readCount(rows[rowOf(slots, slot)], slot));
-    return { values: key, counts };
+    return { values: key, counts, etag };
   },
 );
 
-/** Sets counts by slot, without an ETag: one merge, or one transaction if the slots are in several rows. */
+/**
+ * Sets counts by slot: one merge, or one transaction if the slots are in several rows. With conditions, reads all rows first and
+ * writes all of them under their ETags. Throws `etag-mismatch`, `busy`.
+ */
 export const setCounts = inPattern(
   'data series',
-  async (engine: Engine, entity: Entity, key: Values, counts: ReadonlyMap<number, number>): Promise<void> => {
+  async (
+    engine: Engine,
+    entity: Entity,
+    key: Values,
+    counts: ReadonlyMap<number, number>,
+    conditions: Conditions = {},
+  ): Promise<void> => {
     const slots = slotsOf(entity);
-    const [first, ...others] = rowAddresses(entity, key);
-    const actions = [first, ...others].flatMap((address, index): Action[] => {
-      const own = [...counts].filter(([slot]) => rowOf(slots, slot) === index);
-      const properties = Object.fromEntries(own.map(([slot, count]) => [propertyOf(slot), count]));
-      if (!address || own.length === 0) return [];
-      return [
-        { kind: 'upsert-merge', row: address.row, properties: { ...properties, ...toCommonProperties(entity, key) } },
-      ];
+    const addresses = rowAddresses(entity, key);
+    const common = toCommonProperties(entity, key);
+    const change = toNotedChange(entity, addresses[0], [...counts.keys()]);
+    const countsOf = (index: number) =>
+      Object.fromEntries(
+        [...counts].filter(([slot]) => rowOf(slots, slot) === index).map(([slot, count]) => [propertyOf(slot), count]),
+      );
+    if (!isConditional(conditions)) {
+      const actions = addresses.flatMap(({ row }, index): Action[] => {
+        const own = countsOf(index);
+        return Object.keys(own).length === 0 ? [] : [{ kind: 'upsert-merge', row, properties: { ...own, ...common } }];
+      });
+      if (actions.length > 0) await submitNoted(engine, change, actions);
+      return;
+    }
+    const id = createWriter();
+    await changeRows(engine, addresses, async (rows) => {
+      if (isWrittenBy(rows, id)) return noteChange(engine, change);
+      checkConditions(conditions, etagOf(rows));
+      if (counts.size === 0) return;
+      const actions = addresses.map(({ row }, index): Action => {
+        const current = rows[index];
+        const properties = { ...countsOf(index), Writers: addWriter(current, id), ...common };
+        return current ? { kind: 'merge', row, properties, etag: current.etag } : { kind: 'insert', row, properties };
+      });
+      await submitNoted(engine, change, actions);
     });
-    if (!first || actions.length === 0) return;
-    const { table, partition } = first;
-    const set = () => submit(engine.storage, { table, partition, actions });
-    await makeAndNote(engine, toNotedChange(entity, first, [...counts.keys()]), set);
   },
 );
 
@@ -103,76 +132,157 @@ export const increment = inPattern(
     engine: Engine,
     entity: Entity,
     key: Values,
-    { slot, by, id }: { slot: number; by: number; id?: string | undefined },
+    { slot, by, id = createWriter() }: { slot: number; by: number; id?: string | undefined },
   ): Promise<number> => {
-    const slots = slotsOf(entity);
-    const address = rowAddresses(entity, key)[rowOf(slots, slot)];
+    const address = rowAddresses(entity, key)[rowOf(slotsOf(entity), slot)];
     if (!address) throw notFound(entity, key);
-    const writer = id ?? randomBytes(6).toString('base64url');
-    const until = engine.now() + PATIENCE_MS;
     const change = toNotedChange(entity, address, [slot]);
-    const untilDone = async (): Promise<number> => {
-      for (let attempt = 1; engine.now() < until; attempt += 1) {
-        const row = await readRow(engine.storage, address);
-        const writers = readWriters(row);
-        // This increment has succeeded before: its reply was lost, or the request is a repetition.
-        if (writers.includes(writer)) {
-          noteChange(engine, change);
-          return readCount(row, slot);
-        }
-        const count = requireInRange(readCount(row, slot) + by);
-        const properties = {
-          [propertyOf(slot)]: count,
-          Writers: [writer, ...writers].slice(0, WRITERS_KEPT).join(','),
-          ...toCommonProperties(entity, key),
-        };
-        const action: Action = row
-          ? { kind: 'merge', row: address.row, properties, etag: row.etag }
-          : { kind: 'insert', row: address.row, properties };
-        try {
-          await submit(engine.storage, { ...address, actions: [action] });
-          noteChange(engine, change);
-          return count;
-        } catch (error) {
-          if (isUnknown(error)) noteChange(engine, { ...change, outcome: 'unknown' });
-          if (!(error instanceof StorageConflict) || error.reason.startsWith('table')) throw error;
-          await backOff(attempt, BACK_OFF_MS, LONGEST_BACK_OFF_MS);
-        }
+    return changeRows(engine, [address], async ([row]) => {
+      // This increment has succeeded before: its reply was lost, or the request is a repetition.
+      if (isWrittenBy([row], id)) {
+        noteChange(engine, change);
+        return readCount(row, slot);
       }
-      throw busy('Other requests keep changing the same counts.');
-    };
-    return runExclusive(engine.storage, JSON.stringify(address), untilDone);
+      const count = requireInRange(readCount(row, slot) + by);
+      const properties = {
+        [propertyOf(slot)]: count,
+        Writers: addWriter(row, id),
+        ...toCommonProperties(entity, key),
+      };
+      const action: Action = row
+        ? { kind: 'merge', row: address.row, properties, etag: row.etag }
+        : { kind: 'insert', row: address.row, properties };
+      await submitNoted(engine, change, [action]);
+      return count;
+    });
   },
 );
 
-/** Deletes all rows of a series in one transaction, without an ETag. Throws `not-found`, `busy`. */
+/** Deletes all rows of a series, in one transaction. Throws `not-found`, `etag-mismatch`, `busy`. */
 export const deleteSeries = inPattern(
   'data series',
-  async (engine: Engine, entity: Entity, key: Values): Promise<void> => {
+  async (engine: Engine, entity: Entity, key: Values, conditions: Conditions = {}): Promise<void> => {
     const addresses = rowAddresses(entity, key);
-    const [first] = addresses;
-    if (!first) throw notFound(entity, key);
-    const change = { operation: 'delete', entity: entity.name, address: first, fields: [] } as const;
-    const isDeleted = await makeAndNote(engine, change, () => deleteRows(engine, addresses));
-    if (!isDeleted) throw notFound(entity, key);
+    const change = { operation: 'delete', entity: entity.name, address: addresses[0], fields: [] } as const;
+    if (isConditional(conditions)) return deleteUnderEtags(engine, entity, key, { change, conditions });
+    let isFound = false;
+    await changeRows(engine, addresses, async (rows) => {
+      // The reply of an earlier attempt may have been lost.
+      if (etagOf(rows) === undefined && !isFound) throw notFound(entity, key);
+      if (etagOf(rows) === undefined) return noteChange(engine, change);
+      isFound = true;
+      const there = rows.flatMap((row) => row ?? []);
+      await submitNoted(
+        engine,
+        change,
+        there.map(({ row }) => ({ kind: 'delete', row })),
+      );
+    });
   },
 );
 
-/** False if there is no row. A transaction fails if it deletes a row that is absent, so several rows are read first. */
-async function deleteRows(engine: Engine, addresses: readonly Address[]): Promise<boolean> {
-  const { storage } = engine;
-  const [first] = addresses;
-  if (!first) return false;
-  if (addresses.length === 1) return tryAction(storage, first, { kind: 'delete', row: first.row });
+/**
+ * Storage has no conditional delete inside a transaction. So one transaction replaces all rows by tombstones, under their ETags, and
+ * then each tombstone is deleted under its own. A crash between leaves tombstones, which count as no rows. The tombstone has the id of
+ * its writer, who recognizes it after a lost reply.
+ */
+async function deleteUnderEtags(
+  engine: Engine,
+  entity: Entity,
+  key: Values,
+  { change, conditions }: { readonly change: SeriesChange; readonly conditions: Conditions },
+): Promise<void> {
+  const addresses = rowAddresses(entity, key);
+  const id = createWriter();
+  const tombstones = await changeRows(engine, addresses, async (rows) => {
+    if (isWrittenBy(rows, id)) {
+      noteChange(engine, change);
+      return rows.flatMap((row) => (row && !hasCounts(row) ? [row] : []));
+    }
+    const etag = etagOf(rows);
+    if (etag === undefined) throw notFound(entity, key);
+    checkConditions(conditions, etag);
+    const properties = { EntityType: TOMBSTONE, Writers: id };
+    const actions = addresses.map(({ row }, index): Action => {
+      const current = rows[index];
+      return current ? { kind: 'replace', row, properties, etag: current.etag } : { kind: 'insert', row, properties };
+    });
+    const etags = await submitNoted(engine, change, actions);
+    return addresses.map((address, index) => ({ ...address, etag: etags.get(address.row) ?? rows[index]?.etag }));
+  });
+  for (const { etag, ...address } of tombstones)
+    if (etag !== undefined)
+      await unlessFailed(tryAction(engine.storage, address, { kind: 'delete', row: address.row, etag }));
+}
+
+type SeriesChange = NotedChange & { readonly address: Address };
+
+function isConditional({ ifMatch, ifNoneMatch }: Conditions): boolean {
+  return ifMatch !== undefined || ifNoneMatch !== undefined;
+}
+
+/** Reads the rows, and calls `change` again if another writer was faster. Throws `busy`. */
+async function changeRows<Result>(
+  engine: Engine,
+  addresses: readonly [Address, ...Address[]],
+  change: (rows: readonly (Row | undefined)[]) => Promise<Result>,
+): Promise<Result> {
   const until = engine.now() + PATIENCE_MS;
-  for (let attempt = 1; engine.now() < until; attempt += 1) {
-    const rows = (await Promise.all(addresses.map((address) => readRow(storage, address)))).flatMap((row) => row ?? []);
-    if (rows.length === 0) return false;
-    const actions = rows.map(({ row }): Action => ({ kind: 'delete', row }));
-    if (await trySubmit(storage, { ...first, actions })) return true;
-    await backOff(attempt, BACK_OFF_MS, LONGEST_BACK_OFF_MS);
+  const untilDone = async (): Promise<Result> => {
+    for (let attempt = 1; engine.now() < until; attempt += 1) {
+      const rows = await readRows(engine, addresses);
+      try {
+        return await change(rows);
+      } catch (error) {
+        if (!(error instanceof StorageConflict) || error.reason.startsWith('table')) throw error;
+        await backOff(attempt, BACK_OFF_MS, LONGEST_BACK_OFF_MS);
+      }
+    }
+    throw busy('Other requests keep changing the same counts.');
+  };
+  return runExclusive(engine.storage, JSON.stringify(addresses[0]), untilDone);
+}
+
+function submitNoted(engine: Engine, change: SeriesChange, actions: readonly Action[]): Promise<Map<string, string>> {
+  const { table, partition } = change.address;
+  return makeAndNote(engine, change, () => submit(engine.storage, { table, partition, actions }));
+}
+
+function readRows({ storage }: Engine, addresses: readonly Address[]): Promise<(Row | undefined)[]> {
+  return Promise.all(addresses.map((address) => readRow(storage, address)));
+}
+
+/** The ETag of storage for one row. Undefined if the series does not exist. */
+function etagOf(rows: readonly (Row | undefined)[]): string | undefined {
+  const etags = rows.map((row) => (row && (row.properties.EntityType !== TOMBSTONE || hasCounts(row)) ? row.etag : ''));
+  if (etags.every((etag) => etag === '')) return undefined;
+  return etags.length === 1 ? etags[0] : `W/"${sha256(JSON.stringify(etags))}"`;
+}
+
+/** A client with a grant may add a count to a tombstone, which is then a row again. */
+function hasCounts({ properties }: Row): boolean {
+  return Object.keys(properties).some((name) => COUNT.test(name));
+}
+
+/** The series is deleted already: a tombstone that stays counts as no row. */
+async function unlessFailed(call: Promise<unknown>): Promise<void> {
+  try {
+    await call;
+  } catch (error) {
+    if (!(error instanceof RowkeyError)) throw error;
   }
-  throw busy('Other requests keep changing the same counts.');
+}
+
+function createWriter(): string {
+  return randomBytes(6).toString('base64url');
+}
+
+function isWrittenBy(rows: readonly (Row | undefined)[], id: string): boolean {
+  return rows.some((row) => readWriters(row).includes(id));
+}
+
+function addWriter(row: Row | undefined, id: string): string {
+  return [id, ...readWriters(row)].slice(0, WRITERS_KEPT).join(',');
 }
 
 /** Parses the number of a slot. Throws `invalid-input`. */
@@ -194,7 +304,7 @@ function readWriters(row: Row | undefined): string[] {
 }
 
 /** The change for the audit log. Its fields are slot numbers as in the path. */
-function toNotedChange({ name }: Entity, address: Address, slots: readonly number[]): NotedChange {
+function toNotedChange({ name }: Entity, address: Address, slots: readonly number[]): SeriesChange {
   return { operation: 'count', entity: name, address, fields: slots.map(String) };
 }
 

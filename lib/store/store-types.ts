@@ -315,13 +315,13 @@ type SpanField<Of extends Declared> =
 
 interface SeriesOfKey<Of extends Declared> {
   /** The counts in the order of the slots. Undefined if nothing was counted. */
-  get(key: Key<Of>): Promise<{ readonly values: Key<Of>; readonly counts: readonly number[] } | undefined>;
-  /** Sets counts by slot, all in one transaction. */
-  set(key: Key<Of>, counts: Readonly<Record<number, number>>, options?: { readonly by?: string }): Promise<void>;
+  get(key: Key<Of>): Promise<(Stored<Key<Of>> & { readonly counts: readonly number[] }) | undefined>;
+  /** Sets counts by slot, all in one transaction. Throws `etag-mismatch`. */
+  set(key: Key<Of>, counts: Readonly<Record<number, number>>, options?: WriteOptions): Promise<void>;
   /** Adds to the count of a slot and returns the new count; concurrent increments are all counted. */
   increment(key: Key<Of>, slot: number, by: number, options?: CreateOptions): Promise<number>;
-  /** Throws `not-found`. */
-  delete(key: Key<Of>, options?: { readonly by?: string }): Promise<void>;
+  /** Throws `not-found`, `etag-mismatch`. */
+  delete(key: Key<Of>, options?: WriteOptions): Promise<void>;
 }
 
 /** A store for each entity of a model, by name. */

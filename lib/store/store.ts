@@ -141,19 +141,21 @@ function readerOf(entity: Entity, name: string, index: Index, source: StoreSourc
 function seriesStore(entity: Entity, { engine, record }: StoreSource) {
   return {
     get: async (key: Values) => readSeries(await engine(), entity, keyOf(entity, key)).catch(undefinedIfNotFound),
-    set: async (key: Values, counts: Readonly<Record<string, number>>, { by = THE_APP }: Write = {}) => {
+    set: async (key: Values, counts: Readonly<Record<string, number>>, options: Write = {}) => {
       const at = await engine();
       const bySlot = Object.entries(counts).map(([slot, count]) => [toSlot(entity, slot), count] as const);
-      await record(by, () => setCounts(at, entity, keyOf(entity, key), new Map(bySlot)));
+      const set = () => setCounts(at, entity, keyOf(entity, key), new Map(bySlot), conditionsOf(options));
+      await record(options.by ?? THE_APP, set);
     },
     increment: async (key: Values, slot: number, by: number, options: Write = {}) => {
       const at = await engine();
       const change = { slot: toSlot(entity, String(slot)), by, id: idOf(entity, 'increment', options.requestId) };
       return record(options.by ?? THE_APP, () => increment(at, entity, keyOf(entity, key), change));
     },
-    delete: async (key: Values, { by = THE_APP }: Write = {}) => {
+    delete: async (key: Values, options: Write = {}) => {
       const at = await engine();
-      await record(by, () => deleteSeries(at, entity, keyOf(entity, key)));
+      const remove = () => deleteSeries(at, entity, keyOf(entity, key), conditionsOf(options));
+      await record(options.by ?? THE_APP, remove);
     },
     ...(entity.series?.span && {
       span: async (key: Values, bounds: SpanBounds) =>

@@ -67,3 +67,28 @@ test('a chart of days crosses the end of a leap year', async () => {
   const next = await hr('GET', '/api/messageyears/000001?from=2025-12-31&to=2026-01-01');
   expect(next.body.items.map(({ count }: { count: number }) => count)).toEqual([0, 0]);
 });
+
+test('a chart is revalidated, and changed and deleted only if it is as the caller has seen it', async () => {
+  const path = '/api/messageyears/000009/2026';
+  const withTag = (name: string, etag: string) => ({ headers: { [name]: etag } });
+  expect((await hr('PATCH', path, { body: { counts: { 1: 5 } }, ...withTag('if-match', '*') })).status).toBe(412);
+  expect((await hr('PATCH', path, { body: { counts: { 1: 5 } }, ...withTag('if-none-match', '*') })).status).toBe(204);
+  const first = await hr('GET', path);
+  const etag = first.headers.get('etag') ?? '';
+  expect(await hr('GET', path, withTag('if-none-match', etag))).toMatchObject({ status: 304 });
+  expect((await hr('PUT', `${path}/366`, { body: { count: 7 }, ...withTag('if-match', etag) })).status).toBe(204);
+  const second = await hr('GET', path, withTag('if-none-match', etag));
+  expect(second).toMatchObject({ status: 200, body: { counts: [5, ...Array(364).fill(0), 7] } });
+  const current = second.headers.get('etag') ?? '';
+  for (const [method, where, body] of [
+    ['PUT', `${path}/366`, { count: 8 }],
+    ['PATCH', path, { counts: { 1: 8, 366: 8 } }],
+    ['DELETE', path, undefined],
+  ] as const) {
+    const refused = await hr(method, where, { ...(body ? { body } : {}), ...withTag('if-match', etag) });
+    expect([refused.status, refused.body.code, refused.headers.get('etag')]).toEqual([412, 'etag-mismatch', current]);
+  }
+  expect((await hr('GET', path)).body).toEqual(second.body);
+  expect((await hr('DELETE', path, withTag('if-match', current))).status).toBe(204);
+  expect((await hr('GET', path)).status).toBe(404);
+});

@@ -9,6 +9,7 @@ import { deleteSeries, increment, readSeries, setCounts, toSlot } from '../../pa
 import { readKey } from '../entity-key.ts';
 import { readRequestId } from '../idempotency.ts';
 import { type RequestContext, type Route, type RouteResult, toPathTemplate } from '../route.ts';
+import { isNotModified, readConditions } from '../view-etag.ts';
 
 const Count = z.strictObject({ count: z.int32().min(0) });
 /** The largest increment for a role that may not read the count. */
@@ -29,7 +30,8 @@ export function seriesRoutes(entity: Entity): Route[] {
       path,
       roles: access.read,
       summary: `Get all counts of an entity of ${name}, by ${slot}`,
-      success: { status: 200, description: `A count for each ${slot}`, body },
+      cacheable: true,
+      success: { status: 200, description: `A count for each ${slot}`, body, headers: ['ETag'] },
       handle: async (context) => getCounts(entity, context),
     },
     {
@@ -37,14 +39,14 @@ export function seriesRoutes(entity: Entity): Route[] {
       method: 'PATCH',
       path,
       roles: access.write,
+      conditional: true,
       summary: `Set several counts, by ${slot}`,
       requestBody: Counts,
       success: { status: 204, description: 'All counts are set' },
       handle: async (context) => {
         const { counts } = parse(Counts, await context.json());
         const bySlot = Object.entries(counts).map(([text, count]) => [toSlot(entity, text), count] as const);
-        await setCounts(context.app.engine, entity, readKey(entity, context), new Map(bySlot));
-        return { status: 204 };
+        return putCounts(entity, context, new Map(bySlot));
       },
     },
     {
@@ -52,10 +54,11 @@ export function seriesRoutes(entity: Entity): Route[] {
       method: 'DELETE',
       path,
       roles: access.write,
+      conditional: true,
       summary: `Delete all counts of an entity of ${name}`,
       success: { status: 204, description: 'Deleted' },
       handle: async (context) => {
-        await deleteSeries(context.app.engine, entity, readKey(entity, context));
+        await deleteSeries(context.app.engine, entity, readKey(entity, context), readConditions(context));
         return { status: 204 };
       },
     },
@@ -64,18 +67,13 @@ export function seriesRoutes(entity: Entity): Route[] {
       method: 'PUT',
       path: `${path}/{${slot}}`,
       roles: access.write,
+      conditional: true,
       summary: `Set the count of one ${slot}`,
       requestBody: Count,
       success: { status: 204, description: 'Set' },
       handle: async (context) => {
         const { count } = parse(Count, await context.json());
-        await setCounts(
-          context.app.engine,
-          entity,
-          readKey(entity, context),
-          new Map([[toSlot(entity, context.params[slot] ?? ''), count]]),
-        );
-        return { status: 204 };
+        return putCounts(entity, context, new Map([[toSlot(entity, context.params[slot] ?? ''), count]]));
       },
     },
     {
@@ -132,8 +130,18 @@ function spanRoute(entity: Entity): Route {
 }
 
 async function getCounts(entity: Entity, context: RequestContext): Promise<RouteResult> {
-  const { values, counts } = await readSeries(context.app.engine, entity, readKey(entity, context));
-  return { status: 200, body: { ...values, counts } };
+  const { values, counts, etag } = await readSeries(context.app.engine, entity, readKey(entity, context));
+  if (isNotModified(context, etag)) return { status: 304, headers: { etag } };
+  return { status: 200, headers: { etag }, body: { ...values, counts } };
+}
+
+async function putCounts(
+  entity: Entity,
+  context: RequestContext,
+  counts: ReadonlyMap<number, number>,
+): Promise<RouteResult> {
+  await setCounts(context.app.engine, entity, readKey(entity, context), counts, readConditions(context));
+  return { status: 204 };
 }
 
 /**
