@@ -27,6 +27,10 @@ param undeleteDays int = 7
 @minValue(1)
 param auditKeptDays int
 
+@description('Days for which archives of periods (archiveTo) are kept. 0 keeps them for ever.')
+@minValue(0)
+param archivesKeptDays int = 0
+
 @description('Maximum number of instances of the app.')
 @minValue(1)
 @maxValue(1000)
@@ -160,6 +164,7 @@ module storage 'modules/storage.bicep' = {
     packageContainer: packageContainer
     allowedOrigins: origins
     auditKeptDays: auditKeptDays
+    archivesKeptDays: archivesKeptDays
     undeleteDays: undeleteDays
     workspaceId: monitoring.outputs.workspaceId
   }

@@ -5,13 +5,14 @@ import type { Reserved } from './define/validate/validate-model.ts';
 import { POISON_TABLE } from './engine/consume/poison.ts';
 import { OWN_ENTITIES, resourcesOf } from './operations/resources.ts';
 import { LIST } from './pattern-helpers/member-list.ts';
+import { PERIOD_ARCHIVES_CONTAINER } from './pattern-helpers/period-archive.ts';
 import { patterns } from './patterns/patterns.ts';
 
 /** Supplies what a model needs from rooms that lib/define cannot import. */
 const { tables, containers } = resourcesOf([]);
 const RESERVED: Reserved = {
   tables,
-  containers,
+  containers: [...containers, PERIOD_ARCHIVES_CONTAINER],
   entities: OWN_ENTITIES,
   rowTypes: [LIST, TOMBSTONE, PLACEHOLDER, POISON_TABLE],
 };

@@ -29,6 +29,10 @@ param allowedOrigins string[]
 @minValue(1)
 param auditKeptDays int
 
+@description('Days for which archives of periods are kept. 0 keeps them for ever.')
+@minValue(0)
+param archivesKeptDays int
+
 @description('Days for which a deleted blob or container can be restored.')
 @minValue(1)
 @maxValue(365)
@@ -171,7 +175,7 @@ resource lifecycle 'Microsoft.Storage/storageAccounts/managementPolicies@2025-06
   name: 'default'
   properties: {
     policy: {
-      rules: [
+      rules: concat([
         {
           // The access tier of an append blob cannot be set, so a lifecycle rule can only delete.
           name: 'delete-old-audit-log'
@@ -210,7 +214,26 @@ resource lifecycle 'Microsoft.Storage/storageAccounts/managementPolicies@2025-06
             }
           }
         }
-      ]
+      ], archivesKeptDays == 0 ? [] : [
+        {
+          name: 'delete-old-period-archives'
+          enabled: true
+          type: 'Lifecycle'
+          definition: {
+            filters: {
+              blobTypes: ['blockBlob']
+              prefixMatch: ['${model.archivesContainer}/']
+            }
+            actions: {
+              baseBlob: {
+                delete: {
+                  daysAfterModificationGreaterThan: archivesKeptDays
+                }
+              }
+            }
+          }
+        }
+      ])
     }
   }
   dependsOn: [blobService]

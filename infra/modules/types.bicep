@@ -18,6 +18,9 @@ type Model = {
   @description('The container of unfinished uploads, one of containers.')
   uploadsContainer: string
 
+  @description('The container of archived periods. One of containers if an entity declares archiveTo.')
+  archivesContainer: string
+
   @description('The beginning of the names of functions. Empty for a model without a prefix.')
   functionPrefix: string
 }

@@ -26,6 +26,8 @@ export interface Period<Field extends string = string> {
   readonly field: Field;
   /** How many whole periods are kept besides the current one. */
   readonly keep: number;
+  /** `'blob'`: the rows of a table are stored in a compressed blob, which is verified before the table is dropped. */
+  readonly archiveTo?: 'blob' | undefined;
 }
 
 export interface ClaimOwner {

@@ -48,7 +48,10 @@ export interface Pattern<Entity> {
   store?(engine: Engine, entity: Entity, values: Values, current: Values): Promise<Values>;
   /** Called for each read. Resolves a reference to its text. Throws `ReferenceBroken` if that is impossible. */
   load?(engine: Engine, entity: Entity, values: Values, field: string): Promise<string | undefined>;
-  /** Called before an entity is created. Throws `invalid-input` for values that cannot be stored at `now` (milliseconds). */
+  /**
+   * Called with the values of an entity before it is created, and with its key before it is changed or deleted. Throws
+   * `invalid-input` if that is not possible at `now` (milliseconds).
+   */
   check?(entity: Entity, values: Values, now: number): void;
   /**
    * Called before the changes of one partition are committed. Reads entities of other partitions on which they depend. Throws

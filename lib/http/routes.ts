@@ -12,6 +12,7 @@ import { grantRoute } from './routes/grant-route.ts';
 import { healthRoute } from './routes/health-route.ts';
 import { incompleteIndexRoutes, indexRoutes } from './routes/index-routes.ts';
 import { modelRoute } from './routes/model-route.ts';
+import { periodArchiveRoutes } from './routes/period-archive-routes.ts';
 import { poisonRoutes } from './routes/poison-routes.ts';
 import { problemsRoute } from './routes/problems-route.ts';
 import { revocationRoutes } from './routes/revocation-routes.ts';
@@ -42,6 +43,7 @@ export function createRoutes(model: Omit<Model, 'entities'>): Route[] {
   ];
   const operatorRoutes: OperatorRoute[] = [
     ...(entities.some((entity) => entity.access.own) ? revocationRoutes : []),
+    ...(entities.some(({ period }) => period?.archiveTo) ? periodArchiveRoutes : []),
     ...poisonRoutes,
     auditRoute,
     ...single.filter(({ period }) => !period).flatMap(withEntity((entity) => [scanRoute(entity)])),

@@ -6,6 +6,7 @@ import { SYSTEM_TABLE } from '../engine/read/continuation.ts';
 import { INDEX_CHANGES_QUEUE, TRANSFERS_QUEUE } from '../engine/reconcile/intent.ts';
 import { operations } from '../engine/transfer/operation.ts';
 import { ARRIVALS_CONTAINER } from '../pattern-helpers/attachment.ts';
+import { PERIOD_ARCHIVES_CONTAINER } from '../pattern-helpers/period-archive.ts';
 import { patterns } from '../patterns/patterns.ts';
 import type { Resources } from '../storage/provision.ts';
 import { AUDIT_CONTAINER } from './audit-log.ts';
@@ -24,7 +25,12 @@ export function resourcesOf(entities: readonly Entity[], now?: number): Resource
   return {
     tables: [...new Set([...tables, POISON_TABLE, SYSTEM_TABLE])],
     queues,
-    containers: [...containersOf(entities), ARRIVALS_CONTAINER, AUDIT_CONTAINER],
+    containers: [
+      ...containersOf(entities),
+      ARRIVALS_CONTAINER,
+      AUDIT_CONTAINER,
+      ...(entities.some(({ period }) => period?.archiveTo) ? [PERIOD_ARCHIVES_CONTAINER] : []),
+    ],
   };
 }
 

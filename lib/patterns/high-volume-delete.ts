@@ -17,12 +17,14 @@ import { fieldSchemas, isInstant } from '../define/validate/field-schema.ts';
 import type { Values } from '../define/values.ts';
 import { unlessBeingDeleted } from '../engine/period-tables.ts';
 import { RowkeyError } from '../errors.ts';
+import { archivePeriod, deleteUnfinished, listPeriodArchives } from '../pattern-helpers/period-archive.ts';
 import { createTable, dropTable, listTables } from '../storage/provision.ts';
 import { inPattern } from '../telemetry/span.ts';
+import { MINUTE_MS } from '../time.ts';
 
 /**
  * High volume delete pattern: each calendar period has a table, so that all rows of a period are deleted in one storage
- * operation.
+ * operation. The rows may be archived before: see period-archive.ts.
  */
 export const highVolumeDelete: Pattern<Entity> = {
   name: 'high volume delete',
@@ -48,20 +50,37 @@ export const highVolumeDelete: Pattern<Entity> = {
 
   timer: {
     name: 'roll-periods',
-    schedule: '0 5 0 * * *',
-    async run(engine, entities, { log }) {
-      for (const entity of entities) {
-        const { dropped } = await rollPeriods(engine, entity);
-        log(`${entity.name}: number of tables dropped: ${dropped.length}.`);
-      }
+    // Hourly, because a large table is archived in several runs.
+    schedule: '0 5 * * * *',
+    async run(engine, entities, { until, log }) {
+      const failures: unknown[] = [];
+      for (const entity of entities)
+        try {
+          const { dropped, archiving } = await rollPeriods(engine, entity, { until });
+          log(
+            `${entity.name}: number of tables dropped: ${dropped.length}, still being archived: ${archiving.length}.`,
+          );
+        } catch (error) {
+          // The other entities need their tables.
+          failures.push(error);
+        }
+      if (failures.length > 0) throw failures[0];
     },
   },
 };
 
+/**
+ * A writer whose clock was before the end of retention has finished by then, also if its clock is late. No row is written to a
+ * table that is being archived.
+ */
+const ARCHIVE_AFTER_MS = 2 * MINUTE_MS;
+
 const Unit = z.enum(CALENDAR_UNITS);
 const Memory = z.object({
   table: z.string().default(''),
-  period: z.object({ per: Unit, field: z.string(), keep: z.number() }).optional(),
+  period: z
+    .object({ per: Unit, field: z.string(), keep: z.number(), archiveTo: z.literal('blob').optional() })
+    .optional(),
   formerUnits: z.array(Unit).default([]),
   /** As releases without months and years stored it. */
   perDay: z.object({ field: z.string(), keepDays: z.number() }).optional(),
@@ -80,6 +99,8 @@ function* periodChanges(before: Entity['period'], now: Entity['period']): Genera
     yield `the tables changed from ${describeTables(before)} to ${describeTables(now)}; stored rows would not be found or dropped`;
   else if (before && now && now.keep < before.keep)
     yield `retention would shrink from ${before.keep} to ${now.keep} ${now.per}s and drop ${before.keep - now.keep} tables`;
+  if (isChosenAsBefore && before?.archiveTo && !now?.archiveTo)
+    yield 'archiveTo was removed; tables past retention would be dropped without an archive';
 }
 
 function describeTables(period: Entity['period']): string {
@@ -90,9 +111,9 @@ function describeTables(period: Entity['period']): string {
 const MAX_KEEP = { day: 36_500, month: 1_200, year: 100 };
 
 function* validationErrors(entity: Entity, { entities }: WholeModel<Entity>): Generator<string> {
-  const { period, archive, movable, keyFields, schema, patterns, access } = entity;
+  const { period, archive, movable, keyFields, schema, patterns, access, attachments } = entity;
   if (!period) return;
-  const { field, keep, per } = period;
+  const { field, keep, per, archiveTo } = period;
   if (!CALENDAR_UNITS.includes(per)) {
     yield `period.per is "${per}"; ${CALENDAR_UNITS.map((unit) => `"${unit}"`).join(', ')} are accepted.`;
     return;
@@ -103,6 +124,9 @@ function* validationErrors(entity: Entity, { entities }: WholeModel<Entity>): Ge
   if (others.length > 0)
     yield `an entity with a period cannot use ${others.join(', ')}, because its tables are dropped as a whole; leave out period, or those.`;
   if (access.own) yield 'an entity with a period cannot be granted (access.own), because a grant names one table.';
+  if (archiveTo !== undefined && archiveTo !== 'blob') yield `period.archiveTo is "${archiveTo}"; "blob" is accepted.`;
+  if (archiveTo !== undefined && Object.keys(attachments).length > 0)
+    yield `period.archiveTo cannot be combined with the attachments ${Object.keys(attachments).join(', ')}: an archive has rows, and the files would be deleted with the table; leave out archiveTo, or those.`;
   if (!Number.isInteger(keep) || keep < 1 || keep > MAX_KEEP[per])
     yield `period.keep is ${keep}; it must be a whole number of ${per}s from 1 to ${MAX_KEEP[per]}.`;
   if (!keyFields.includes(field))
@@ -135,26 +159,49 @@ function tablesToCome({ table, period }: Entity, now: number): string[] {
   return [current, addPeriods(period.per, current, 1)].map((each) => tableOfPeriod(table, each));
 }
 
+export interface RolledPeriods {
+  readonly created: string[];
+  readonly dropped: string[];
+  /** Tables whose archive is not finished. */
+  readonly archiving: string[];
+}
+
 /**
  * Creates the tables of the current and the next period, and drops the tables of all periods past retention, also those that
- * missed runs left. Runs may be late, repeated or concurrent. Tables that are not a period of this entity are never dropped.
+ * missed runs left. With `archiveTo`, a table is archived before it is dropped; nothing is begun after `until` (milliseconds).
+ * Runs may be late, repeated or concurrent. Tables that are not a period of this entity are never dropped.
  */
 export const rollPeriods = inPattern(
   'high volume delete',
-  async (engine: Engine, entity: Entity): Promise<{ created: string[]; dropped: string[] }> => {
-    if (!entity.period) return { created: [], dropped: [] };
+  async (
+    engine: Engine,
+    entity: Entity,
+    { until = Number.POSITIVE_INFINITY }: { readonly until?: number } = {},
+  ): Promise<RolledPeriods> => {
+    if (!entity.period) return { created: [], dropped: [], archiving: [] };
+    const { per, archiveTo } = entity.period;
     const now = engine.now();
     const created = tablesToCome(entity, now);
     for (const table of created) await unlessBeingDeleted(createTable(engine.storage, table));
-    const { first } = keptPeriods(entity.period, now);
+    const { first } = keptPeriods(entity.period, archiveTo ? now - ARCHIVE_AFTER_MS : now);
+    const archives = archiveTo ? await listPeriodArchives(engine.storage, entity.name) : [];
+    await deleteUnfinished(
+      engine.storage,
+      archives.filter(({ period }) => period >= first),
+    );
     const dropped: string[] = [];
+    const archiving: string[] = [];
     for (const table of await listTables(engine.storage, entity.table)) {
-      const period = periodOfTable(entity.period.per, entity.table, table);
+      const period = periodOfTable(per, entity.table, table);
       if (period === undefined || period >= first) continue;
+      if (archiveTo && !(await archivePeriod(engine, entity, { table, period, archives, until }))) {
+        archiving.push(table);
+        continue;
+      }
       await unlessBeingDeleted(dropTable(engine.storage, table));
       dropped.push(table);
     }
-    return { created, dropped };
+    return { created, dropped, archiving };
   },
 );
 

@@ -13,6 +13,7 @@ import type { Storage } from './storage.ts';
 
 /** Permission to create a blob that does not exist yet: its holder can neither read nor overwrite it. */
 export const UPLOAD_PERMISSIONS = 'c';
+export const READ_PERMISSIONS = 'r';
 /** The service allows 7 days; a key with a shorter life does less harm if it leaks. */
 const KEY_VALID_FOR_MS = 6 * HOUR_MS;
 

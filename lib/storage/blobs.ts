@@ -26,6 +26,8 @@ export interface BlobContent extends BlobHeaders {
 /** One blob of a listing. */
 export interface ListedBlob extends BlobAddress {
   readonly etag: string;
+  /** In bytes. */
+  readonly length: number;
   /** In milliseconds. */
   readonly modifiedAt: number;
   readonly metadata: Metadata;
@@ -119,15 +121,15 @@ export async function deleteBlob(storage: Storage, { container, name }: BlobAddr
   await unlessRefused(['missing', 'changed'], client.delete(options), container);
 }
 
-/** Lists every blob of a container: one transaction for each 5,000. */
-export async function* listContainer(storage: Storage, container: string): AsyncGenerator<ListedBlob> {
-  recordIfExplaining(() => ({ read: 'blobs', container, prefix: '' }));
-  const pages = storage.container(container).listBlobsFlat({ includeMetadata: true }).byPage();
+/** Lists the blobs of a container whose names begin with `prefix`, in order: one transaction for each 5,000. */
+export async function* listContainer(storage: Storage, container: string, prefix = ''): AsyncGenerator<ListedBlob> {
+  recordIfExplaining(() => ({ read: 'blobs', container, prefix }));
+  const pages = storage.container(container).listBlobsFlat({ includeMetadata: true, prefix }).byPage();
   for await (const { segment } of storageCalls(pages, container))
     for (const { name, properties, metadata = {} } of segment.blobItems) {
-      const { etag, lastModified } = properties;
+      const { etag, lastModified, contentLength: length = 0 } = properties;
       // A listing omits the quotes that a condition needs.
       const quoted = etag.startsWith('"') ? etag : `"${etag}"`;
-      yield { container, name, etag: quoted, modifiedAt: lastModified.getTime(), metadata };
+      yield { container, name, etag: quoted, length, modifiedAt: lastModified.getTime(), metadata };
     }
 }

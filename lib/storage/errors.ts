@@ -33,6 +33,8 @@ const REASONS: Readonly<Record<string, Reason>> = {
   BlobAlreadyExists: 'exists',
   AppendPositionConditionNotMet: 'changed',
   BlobNotFound: 'missing',
+  // Another writer committed other blocks.
+  InvalidBlockList: 'changed',
   InvalidRange: 'empty',
 };
 /** Why storage cannot copy a blob, by the status of the response: the error code is the same for all reasons. */

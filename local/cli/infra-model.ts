@@ -2,6 +2,7 @@ import type { Model } from '../../lib/define/define-model.ts';
 import { AUDIT_CONTAINER } from '../../lib/operations/audit-log.ts';
 import { resourcesOf } from '../../lib/operations/resources.ts';
 import { ARRIVALS_CONTAINER } from '../../lib/pattern-helpers/attachment.ts';
+import { PERIOD_ARCHIVES_CONTAINER } from '../../lib/pattern-helpers/period-archive.ts';
 import { prefixTable, prefixWithHyphen } from '../../lib/storage/resource-names.ts';
 
 /** Returns the text of infra/model.json for a model. The tables of periods are omitted: the app creates and deletes them. */
@@ -14,6 +15,7 @@ export function formatInfraModel({ list, prefix }: Pick<Model, 'list' | 'prefix'
     containers: sortUnique(containers.map(hyphenated)),
     auditContainer: hyphenated(AUDIT_CONTAINER),
     uploadsContainer: hyphenated(ARRIVALS_CONTAINER),
+    archivesContainer: hyphenated(PERIOD_ARCHIVES_CONTAINER),
     functionPrefix: hyphenated(''),
   };
   return `${JSON.stringify(infra, null, 2)}\n`;

@@ -109,9 +109,9 @@ export const GUIDE_PATTERNS: readonly GuidePattern[] = [
   {
     name: 'High volume delete',
     about:
-      'Each day, month or year has a table. A table past retention is deleted in one storage operation, however many rows it has. See [model.md](model.md#periods).',
-    modules: ['lib/patterns/high-volume-delete.ts'],
-    tests: ['test/lib/patterns/high-volume-delete.test.ts'],
+      'Each day, month or year has a table. A table past retention is deleted in one storage operation, however many rows it has. Its rows may be archived in a blob before. See [model.md](model.md#periods).',
+    modules: ['lib/patterns/high-volume-delete.ts', 'lib/pattern-helpers/period-archive.ts'],
+    tests: ['test/lib/patterns/high-volume-delete.test.ts', 'test/scenarios/archiving-periods.test.ts'],
   },
   {
     name: 'Data series',

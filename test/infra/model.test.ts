@@ -4,6 +4,7 @@ import { model } from '../../lib/model/model.ts';
 import { AUDIT_CONTAINER } from '../../lib/operations/audit-log.ts';
 import { resourcesOf } from '../../lib/operations/resources.ts';
 import { ARRIVALS_CONTAINER } from '../../lib/pattern-helpers/attachment.ts';
+import { PERIOD_ARCHIVES_CONTAINER } from '../../lib/pattern-helpers/period-archive.ts';
 import { formatInfraModel } from '../../local/cli/infra-model.ts';
 import { MODEL_FILE } from '../../local/commands/infra-model.ts';
 import { resources, theResource, valueAt } from './bicep.ts';
@@ -33,6 +34,7 @@ test('every name has the prefix of the model', () => {
     containers: containers?.map((name) => `shop-${name}`),
     auditContainer: 'shop-audit',
     uploadsContainer: 'shop-uploads',
+    archivesContainer: 'shop-period-archives',
     functionPrefix: 'shop-',
   });
 });
@@ -52,14 +54,19 @@ test.each([
   expect(created && valueAt(created, 'name')).toBe(item);
 });
 
-test('lifecycle rules delete old blobs of the audit log and of uploads, and of no other container', () => {
-  const { auditContainer, uploadsContainer } = JSON.parse(formatInfraModel(model));
-  expect([auditContainer, uploadsContainer]).toEqual([AUDIT_CONTAINER, ARRIVALS_CONTAINER]);
+test('lifecycle rules delete old blobs of the audit log, of uploads and of archived periods, and of no other container', () => {
+  const { auditContainer, uploadsContainer, archivesContainer } = JSON.parse(formatInfraModel(model));
+  expect([auditContainer, uploadsContainer, archivesContainer]).toEqual([
+    AUDIT_CONTAINER,
+    ARRIVALS_CONTAINER,
+    PERIOD_ARCHIVES_CONTAINER,
+  ]);
   const { text } = theResource('Microsoft.Storage/storageAccounts/managementPolicies');
   const filters = [...text.matchAll(/blobTypes: \['(\w+)'\]\n +prefixMatch: \['\$\{model\.(\w+)\}\/'\]/g)];
   expect(filters.map(([, types, container]) => [types, container])).toEqual([
     ['appendBlob', 'auditContainer'],
     ['blockBlob', 'uploadsContainer'],
+    ['blockBlob', 'archivesContainer'],
   ]);
   expect(text.match(/\bactions: /g)).toHaveLength(filters.length);
   // The tier of an append blob cannot be set: the service would reject such a rule.

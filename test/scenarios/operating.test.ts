@@ -1,9 +1,13 @@
+import { gunzipSync } from 'node:zlib';
 import { Validator } from '@seriousme/openapi-schema-validator';
 import { describe, expect, test } from 'vitest';
 import type { Poison } from '../../lib/engine/consume/poison.ts';
+import { createEngine } from '../../lib/engine/engine.ts';
+import { rollPeriods } from '../../lib/patterns/high-volume-delete.ts';
 import { listTables } from '../../lib/storage/provision.ts';
 import { DAY_MS } from '../../lib/time.ts';
-import { eventually, useProduct } from '../product.ts';
+import { logins } from '../fixtures/model.ts';
+import { type Client, eventually, useProduct } from '../product.ts';
 import { somebody } from '../world.ts';
 
 const product = useProduct(import.meta.url);
@@ -221,4 +225,43 @@ test('a batch writes the valid items, reports the others, and changes nothing th
   const second = await hr('POST', '/api/employees/batch', { body: { items } });
   expect(statuses(second)).toEqual([...good.map(() => 304), 400, 409, 304, 409, 409]);
   expect((await hr('GET', '/api/employees/Batch')).body.items).toEqual(good);
+});
+
+test('an archive of a period is listed, downloaded by a link, and accepted by an import while its period is kept', async () => {
+  const employeeId = '000779';
+  const { body: login } = await hr('POST', '/api/logins', { body: { employeeId, succeeded: true } });
+  const later = createEngine(product.storage, { now: () => Date.parse(login.at) + 63 * DAY_MS });
+  await rollPeriods(later, logins);
+  expect((await hr('GET', `/api/logins/${employeeId}`)).body.items).toEqual([]);
+
+  const path = '/api/operations/period-archives';
+  const { body: list } = await product.as('operator')('GET', path);
+  const name = `logins/${login.at.slice(0, 10)}/1.ndjson.gz`;
+  const archive = list.items.find((item: { name: string }) => item.name === name);
+  expect(archive).toMatchObject({ entity: 'logins', state: 'verified', rows: expect.any(Number) });
+  expect((await hr('GET', path)).status).toBe(403);
+
+  const grant = (who: Client, asked: unknown) => who('POST', `${path}/grants`, { body: asked });
+  const other = { name: name.replace('logins', 'visits') };
+  expect((await grant(operator, { name: `${name}x` })).status).toBe(404);
+  expect((await grant(operator, other)).status).toBe(404);
+  expect((await grant(operator, { ...other, more: 1 })).status).toBe(400);
+  expect((await grant(hr, { name })).status).toBe(403);
+  const link = await grant(operator, { name });
+  expect(link.status).toBe(201);
+  expect(link.headers.get('cache-control')).toBe('no-store');
+  const file = await fetch(link.body.url);
+  expect(file.headers.get('content-type')).toBe('application/gzip');
+  const lines = gunzipSync(await file.bytes())
+    .toString()
+    .trim()
+    .split('\n');
+  expect(lines).toHaveLength(archive.rows);
+  expect((await fetch(link.body.url, { method: 'DELETE' })).status).toBe(403);
+  expect((await fetch(link.body.url.replace('1.ndjson.gz', '2.ndjson.gz'))).status).toBe(403);
+
+  const items = lines.map((line) => JSON.parse(line)).filter((item) => item.employeeId === employeeId);
+  const { body } = await hr('POST', '/api/logins/batch', { body: { items } });
+  expect(body.results).toMatchObject([{ status: 201 }]);
+  expect((await hr('GET', `/api/logins/${employeeId}`)).body.items).toEqual([login]);
 });

@@ -8,7 +8,7 @@ import { createEntity } from '../../lib/engine/write/entity-store.ts';
 import { RowkeyError } from '../../lib/errors.ts';
 import { rollPeriods } from '../../lib/patterns/high-volume-delete.ts';
 import { dropTable, listTables } from '../../lib/storage/provision.ts';
-import { DAY_MS } from '../../lib/time.ts';
+import { DAY_MS, MINUTE_MS } from '../../lib/time.ts';
 import { logins } from '../fixtures/model.ts';
 import { IS_EVERY_POINT } from '../points.ts';
 import { countTried } from '../tried-faults.ts';
@@ -91,10 +91,10 @@ test('a batch creates the missing tables of its days', async () => {
 
 describe('a login of the last retained day', () => {
   test('that races the drop of its day is stored, dropped or rejected, and no expired day is left', async () => {
-    // The clock of the writer is a second before midnight, the clock of the timer a second after.
+    // The clock of the writer is a second before midnight, the clock of the timer as long after as an archive waits.
     const midnight = Date.parse('2026-11-21T00:00:00Z');
     const writer = at(world.engine, midnight - 1_000);
-    const timer = at(world.engine, midnight + 1_000);
+    const timer = at(world.engine, midnight + 2 * MINUTE_MS);
     const rounds = IS_EVERY_POINT ? 40 : 10;
     const play = async (round: number) => {
       await rollPeriods(writer, logins);
@@ -110,7 +110,7 @@ describe('a login of the last retained day', () => {
         }
       await rollPeriods(timer, logins);
       const left = await listTables(world.storage, 'logins');
-      expect(left.filter((table) => table < tableOf(-60, midnight + 1_000))).toEqual([]);
+      expect(left.filter((table) => table < tableOf(-60, midnight + 2 * MINUTE_MS))).toEqual([]);
       const { items } = await readEntities(timer, logins, { employeeId: '000123' }, { top: 1_000 });
       // Every acknowledged write of a kept day is stored.
       expect(items).toHaveLength((round + 1) * 6);

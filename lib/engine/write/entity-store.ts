@@ -170,6 +170,7 @@ export async function changeEntity(
     for (let attempt = 1; engine.now() < until; attempt += 1) {
       const judged = await readJudged(engine, entity, address);
       if (!judged || judged.is === 'other') throw notFound(entity, key);
+      if (!isUpkeep) checkWritable(entity, key, engine.now());
       const before = judged.snapshot;
       checkConditions(conditions, before.etag);
       if (before.system.MovingFrom) throw busy('The entity is being moved to this partition.');
@@ -213,7 +214,7 @@ export function notFound(entity: Entity, given: Values): RowkeyError {
   return entityError('not-found', entity, given, 'not found.');
 }
 
-/** Throws if a pattern cannot store these values now. */
+/** Throws if a pattern cannot store an entity with these values, or with this key, now. */
 export function checkWritable(entity: Entity, values: Values, now: number): void {
   for (const pattern of entity.patterns) pattern.check?.(entity, values, now);
 }

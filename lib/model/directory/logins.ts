@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { defineEntity } from '../../define/define-entity.ts';
 import { employeeId, instant } from './fields.ts';
 
-/** Login attempts: many, small, and deleted after two months. */
+/** Login attempts: many, small, and archived and deleted after two months. */
 export const logins = defineEntity('logins', {
   schema: z.object({
     employeeId,
@@ -14,6 +14,6 @@ export const logins = defineEntity('logins', {
   }),
   table: 'logins',
   key: { partition: '{employeeId}', row: '{at}_{loginId}' },
-  period: { per: 'day', field: 'at', keep: 60 },
+  period: { per: 'day', field: 'at', keep: 60, archiveTo: 'blob' },
   access: { read: ['hr', 'operator'], write: ['hr', 'operator'] },
 });

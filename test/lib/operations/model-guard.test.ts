@@ -31,8 +31,8 @@ const { things: first } = deploy(
   }),
 );
 const days = { schema, table: 'days', key: { partition: '{a}', row: '{at}_{b}' }, access } as const;
-const kept = (keep: number, per: CalendarUnit = 'day') =>
-  deploy(defineEntity('days', { ...days, period: { per, field: 'at', keep } })).days;
+const kept = (keep: number, per: CalendarUnit = 'day', archiveTo?: 'blob') =>
+  deploy(defineEntity('days', { ...days, period: { per, field: 'at', keep, archiveTo } })).days;
 
 const photo = (container: string) => ({ photo: { container, maxBytes: 5, types: ['image/png'] } });
 
@@ -83,6 +83,7 @@ describe('guardModel', () => {
       kept(60, 'month'),
       /the tables changed from one for each day of "at" to one for each month of "at"; stored rows/,
     ],
+    ['periods that are no longer archived', kept(60, 'day', 'blob'), kept(60), /archiveTo was removed; tables past/],
     ['one table instead of days', kept(60), { ...kept(60), period: undefined }, /of "at" to one table;/],
     [
       'an index that becomes unique',

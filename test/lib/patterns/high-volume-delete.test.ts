@@ -8,8 +8,9 @@ import { createEngine, type Engine } from '../../../lib/engine/engine.ts';
 import { periodsToRead } from '../../../lib/engine/read/read-periods.ts';
 import { readEntities } from '../../../lib/engine/read/retrieve.ts';
 import { createEntity } from '../../../lib/engine/write/entity-store.ts';
+import { PERIOD_ARCHIVES_CONTAINER } from '../../../lib/pattern-helpers/period-archive.ts';
 import { rollPeriods } from '../../../lib/patterns/high-volume-delete.ts';
-import { createTable, dropTable, listTables } from '../../../lib/storage/provision.ts';
+import { createTable, dropTable, listTables, provision } from '../../../lib/storage/provision.ts';
 import { openStorage } from '../../../lib/storage/storage.ts';
 import { DAY_MS } from '../../../lib/time.ts';
 import { deploy } from '../../fixtures/deploy.ts';
@@ -18,6 +19,8 @@ import { testStorage } from '../../storage.ts';
 
 const storage = openStorage({ connectionString: testStorage(import.meta.url) });
 const NOON = Date.parse('2026-11-20T12:00:00Z');
+
+beforeAll(() => provision(storage, { tables: [], queues: [], containers: [PERIOD_ARCHIVES_CONTAINER] }));
 
 let now = NOON;
 const engine: Engine = createEngine(storage, { now: () => now });
@@ -46,7 +49,7 @@ describe('the daily timer', () => {
       'login20200101',
     ];
     for (const name of [...kept, ...others, table(-61), table(-62), table(-400)]) await createTable(storage, name);
-    expect(await rollPeriods(engine, logins)).toEqual({
+    expect(await rollPeriods(engine, logins)).toMatchObject({
       created: [table(0), table(1)],
       dropped: [table(-400), table(-62), table(-61)].sort(),
     });

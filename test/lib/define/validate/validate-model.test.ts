@@ -230,6 +230,23 @@ const BAD: readonly [title: string, model: () => unknown, sentence: RegExp][] = 
     /Entity "logins": period.keep is -1; it must be a whole number of days from 1/,
   ],
   [
+    'an archive of periods in a table',
+    () => {
+      const period = { per: 'day', field: 'day', keep: 3, archiveTo: 'table' as 'blob' } as const;
+      return load(entity('logins', { period, row: '{day}_{id}' }));
+    },
+    /Entity "logins": period.archiveTo is "table"; "blob" is accepted/,
+  ],
+  [
+    'an archive of periods with files',
+    () => {
+      const period = { per: 'day', field: 'day', keep: 3, archiveTo: 'blob' } as const;
+      const attachments = { photo: { container: 'photos', maxBytes: 5, types: ['image/png'] } };
+      return load(entity('logins', { period, attachments, row: '{day}_{id}' }));
+    },
+    /period.archiveTo cannot be combined with the attachments photo/,
+  ],
+  [
     'periods that are kept for 0 days',
     () => load(entity('logins', { period: { per: 'day', field: 'day', keep: 0 }, row: '{day}_{id}' })),
     /period.keep is 0;/,
