@@ -60,7 +60,7 @@ export function startLoad(call: (method: string, path: string, body?: object) =>
       });
     if (next === 3) await done(await call('DELETE', path), 204, undefined);
     // More index entries than a writer settles itself.
-    if (next === 4) await call('POST', 'customers/batch', { items: manyCustomers() });
+    if (next === 4) await call('POST', 'customers/batch', { actions: manyCustomers().map((put) => ({ put })) });
   }
 
   const running = Array.from({ length: writers }, async () => {

@@ -76,7 +76,7 @@ const REQUESTS: readonly [weight: number, send: (traffic: Traffic) => Promise<vo
   ],
   [3, (traffic) => ask(traffic, 'POST', 'messagehours/000001/2026-11-20/9/increments', [200], { by: 1 })],
   [3, (traffic) => ask(traffic, 'POST', 'logins', [201], { employeeId: '000001', succeeded: true })],
-  [1, (traffic) => ask(traffic, 'POST', 'customers/batch', [200], { items: customers() })],
+  [1, (traffic) => ask(traffic, 'POST', 'customers/batch', [200], { actions: customers().map((put) => ({ put })) })],
 ];
 const TOTAL = REQUESTS.reduce((sum, [weight]) => sum + weight, 0);
 

@@ -1,12 +1,14 @@
 import type { Action, Address, Properties, Row } from '../storage/rows.ts';
-import type { Snapshot } from './codec/snapshot.ts';
+import type { Snapshot, Unread } from './codec/snapshot.ts';
 import type { Values } from './values.ts';
 
 export interface Change {
   readonly address: Address;
-  readonly before: Snapshot;
+  readonly before: Snapshot | Unread;
   /** Undefined deletes the entity. */
   readonly after: Values | undefined;
+  /** True if `after` has only the fields to change. `before` is then unread. */
+  readonly isPartial?: boolean | undefined;
   /** True for a repair or other work of the operator, which changes nothing that a caller has set. */
   readonly isUpkeep?: boolean | undefined;
   /** An id by which the creator recognizes its own entity. */

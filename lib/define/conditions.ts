@@ -11,19 +11,32 @@ export interface Conditions {
  * the write commits. `etag` is undefined if nothing exists.
  */
 export function checkConditions({ ifMatch, ifNoneMatch }: Conditions, etag: string | undefined): void {
-  const details = etag === undefined ? {} : { etag };
-  if (ifMatch !== undefined && !isNamed(ifMatch, etag))
-    throw new RowkeyError(
-      'etag-mismatch',
-      'ETag mismatch: If-Match does not name the current ETag. The entity changed since it was read.',
-      details,
-    );
+  if (ifMatch !== undefined && !isNamed(ifMatch, etag)) throw etagMismatch(etag);
   if (ifNoneMatch !== undefined && isNamed(ifNoneMatch, etag))
     throw new RowkeyError(
       'etag-mismatch',
       'ETag mismatch: If-None-Match names the current ETag, or is * and the entity exists.',
-      details,
+      etag === undefined ? {} : { etag },
     );
+}
+
+/** The error of an If-Match that does not hold. `etag` is the current one. */
+export function etagMismatch(etag: string | undefined): RowkeyError {
+  return new RowkeyError(
+    'etag-mismatch',
+    'ETag mismatch: If-Match does not name the current ETag. The entity changed since it was read.',
+    etag === undefined ? {} : { etag },
+  );
+}
+
+/**
+ * The ETag of storage that an If-Match names, or `*`. Undefined for a list, and for a text that is no ETag of storage, which
+ * storage would reject as malformed.
+ */
+export function singleEtag(ifMatch: string): string | undefined {
+  if (ifMatch.trim() === '*') return '*';
+  const [, etag] = /^(?:W\/)?("datetime'[\w%:.-]+'")$/.exec(ifMatch.trim()) ?? [];
+  return etag && `W/${etag}`;
 }
 
 /**

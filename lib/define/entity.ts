@@ -112,6 +112,8 @@ interface Links {
   readonly patterns: readonly Pattern<Entity>[];
   /** The archive, an entity that can only be read and deleted. */
   readonly archive: Entity | undefined;
+  /** True for an archive itself, whose rows arrive by transfers. */
+  readonly isArchive: boolean;
   readonly denormalized: readonly Denormalized[];
   /** The entities that copy fields from this one. */
   readonly dependents: readonly Denormalized[];
@@ -155,6 +157,26 @@ export type ColumnType = 'String' | 'Boolean' | 'Int32' | 'Int64' | 'Double' | '
 /** The entities and their archives. */
 export function withArchives(entities: readonly Entity[]): Entity[] {
   return entities.flatMap((entity) => (entity.archive ? [entity, entity.archive] : [entity]));
+}
+
+/** The members of a pattern that take no part in a write once its values are valid. */
+const APART_FROM_WRITES: ReadonlySet<string> = new Set<keyof Pattern<Entity>>([
+  'name',
+  'isUsed',
+  'validate',
+  'memory',
+  'check',
+  'tables',
+  'timer',
+]);
+
+/**
+ * True if nothing follows from a write but the row of the entity: no pattern has further rows, blobs or fields, and no transfer
+ * closes the row to writers. Such a row can be written without a read.
+ */
+export function isOneRow({ archive, isArchive, movable, patterns, series }: Entity): boolean {
+  const isApart = patterns.every((pattern) => Object.keys(pattern).every((member) => APART_FROM_WRITES.has(member)));
+  return isApart && !series && !archive && !isArchive && movable.length === 0;
 }
 
 /** True if the entity is its row alone, so that a write past the API leaves nothing stale behind. */

@@ -20,6 +20,8 @@ export const ChangeRecord = z.object({
   operation: z.enum([
     'create',
     'replace',
+    /** Created or replaced without a read. */
+    'put',
     'delete',
     'archive',
     'move',

@@ -73,6 +73,7 @@ function describeOperation(route: Route, shared: Components) {
     ...Object.entries(filters).flatMap(describeFilter),
     EXPLAIN,
     ...(route.conditional ? CONDITIONS : []),
+    ...(route.minimizable ? [PREFER] : []),
     ...(route.cacheable ? [IF_CHANGED] : []),
     ...(route.repeatable ? [REPEAT] : []),
   ];
@@ -107,7 +108,7 @@ function describeFilter([field, { refused, ...filter }]: readonly [string, Filte
 
 /** The success, the explanation, and problems by status. */
 function describeResponses(route: Route, shared: Components) {
-  const { name, success, cacheable, others = {} } = route;
+  const { name, success, cacheable, minimizable, others = {} } = route;
   const { status, description, body, types = [], headers = [] } = success;
   const isOk = status === 200;
   const described = body && shared.addSchema(name, toJsonSchema(body));
@@ -136,6 +137,9 @@ function describeResponses(route: Route, shared: Components) {
     200: refTo('responses', 'explained'),
     [status]: response,
     ...(created ? { 201: created } : {}),
+    ...(minimizable
+      ? { 204: { description: 'Done, with Prefer: return=minimal', headers: describeHeaders(['ETag'], true) } }
+      : {}),
     ...(success.unread ? { 204: { description: success.unread } } : {}),
     ...(cacheable
       ? {
@@ -216,6 +220,13 @@ const IF_CHANGED = {
   name: 'If-None-Match',
   in: 'header',
   description: "ETags of the caller's copies: the response is 304 if one of them is current",
+  schema: { type: 'string' },
+};
+
+const PREFER = {
+  name: 'Prefer',
+  in: 'header',
+  description: 'return=minimal: the response is 204 without the entity, which may save the read of it',
   schema: { type: 'string' },
 };
 

@@ -71,6 +71,8 @@ export interface Route {
   readonly repeatable?: true;
   /** True if a write supports If-Match and If-None-Match. */
   readonly conditional?: true;
+  /** True if a write supports `Prefer: return=minimal` (RFC 7240) and then returns 204 with an ETag. */
+  readonly minimizable?: true;
   /** True if a GET supports If-None-Match and may return 304. */
   readonly cacheable?: true;
   /** The default is 1 MiB. */

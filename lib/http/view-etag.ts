@@ -10,7 +10,13 @@ const VIEW = /;view=[\w-]*(?=")/g;
 
 /** Reads the conditions of a write. An ETag of any view stands for the stored state that it was created from. */
 export function readConditions({ header }: RequestContext): Conditions {
-  return { ifMatch: header('if-match')?.replace(VIEW, ''), ifNoneMatch: header('if-none-match')?.replace(VIEW, '') };
+  const [ifMatch, ifNoneMatch] = [header('if-match'), header('if-none-match')];
+  return { ifMatch: ifMatch && toStoredEtag(ifMatch), ifNoneMatch: ifNoneMatch && toStoredEtag(ifNoneMatch) };
+}
+
+/** The condition on the stored state, without the names of views. */
+export function toStoredEtag(condition: string): string {
+  return condition.replace(VIEW, '');
 }
 
 /** True if the caller has the current state. Only a GET may return 304 (RFC 9110, 13.1.2). */

@@ -1,6 +1,6 @@
 import type { Change } from '../define/change.ts';
 import { PLACEHOLDER } from '../define/codec/entity-codec.ts';
-import { liveValues, type Snapshot } from '../define/codec/snapshot.ts';
+import { liveValues } from '../define/codec/snapshot.ts';
 import type { Engine } from '../define/engine.ts';
 import type { Entity } from '../define/entity.ts';
 import type { Suspicion } from '../define/finding.ts';
@@ -92,7 +92,7 @@ function listCountFields({ counts }: Entity): string[] {
 }
 
 /** The counts in the row of an entity, or in the placeholder under its key. */
-function readCounts(entity: Entity, before: Snapshot): Values {
+function readCounts(entity: Entity, before: Change['before']): Values {
   const kept = before.state === 'placeholder' ? before.kept : (liveValues(before) ?? {});
   const counts = pick(kept, listCountFields(entity));
   return Object.fromEntries(listCountFields(entity).map((field) => [field, Number(counts[field] ?? 0)]));

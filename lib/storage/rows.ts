@@ -17,7 +17,10 @@ export interface Address {
   readonly row: string;
 }
 
-/** One change of one row. `replace` and `merge` require that the row exists, with `etag` if given. */
+/** The ETag of a condition that only requires the row to exist. */
+export const ANY_ETAG = '*';
+
+/** One change of one row. `replace` and `merge` require that the row exists with `etag`. */
 export type Action =
   | { readonly kind: 'insert'; readonly row: string; readonly properties: Properties }
   /** Replaces or merges into the row, or inserts it. */
@@ -29,6 +32,10 @@ export type Action =
 
 /** https://learn.microsoft.com/rest/api/storageservices/performing-entity-group-transactions */
 export const MAX_TRANSACTION_ACTIONS = 100;
+export const MAX_TRANSACTION_BYTES = 4 * 1_048_576;
+/** The headers of an action and the types of its properties, with a margin. */
+const ACTION_BYTES = 1_000;
+const PROPERTY_BYTES = 40;
 const PAGE_SIZE = 1_000;
 /** The SDK's names for keys, ETag and time stamp. A stored property with such a name would hide them. */
 const SYSTEM = new Set(['partitionKey', 'rowKey', 'etag', 'timestamp', 'odata.metadata']);
@@ -229,16 +236,27 @@ function literal(value: unknown): string {
   return /[.e]/i.test(text) ? text : `${text}.0`;
 }
 
+/** At least the length of a transaction as the SDK sends it. */
+export function transactionBytes(partition: string, actions: readonly Action[]): number {
+  return actions.reduce((sum, action) => {
+    const properties = action.kind === 'delete' ? {} : action.properties;
+    const keys = encodeURIComponent(partition + action.row).length + partition.length + action.row.length;
+    const values = Object.values(properties).map((value) => (typeof value === 'bigint' ? String(value) : value));
+    const names = Object.keys(properties).reduce((length, name) => length + 2 * name.length + PROPERTY_BYTES, 0);
+    return sum + ACTION_BYTES + 2 * keys + names + Buffer.byteLength(JSON.stringify(values));
+  }, 0);
+}
+
 /**
  * Executes the actions on one partition atomically and returns the new ETag of each row (none for a delete). A single
  * action is sent as a plain operation. Throws `StorageConflict` with the index of the rejected action, and
  * `storage-unavailable` if the outcome is unknown.
  */
 export async function submit(storage: Storage, transaction: Transaction): Promise<Map<string, string>> {
-  const { table, partition, actions, signal } = transaction;
+  const { table, partition, actions, signal, isSentOnce } = transaction;
   if (recordIfExplaining(() => ({ write: 'rows', table, partition, actions: actions.map(describeAction) })))
     return new Map();
-  const client = storage.table(table);
+  const client = isSentOnce ? storage.tableSentOnce(table) : storage.table(table);
   const options = signal ? { abortSignal: signal } : {};
   const [only] = actions;
   if (actions.length === 1 && only) {
@@ -281,6 +299,11 @@ export interface Transaction {
   readonly actions: readonly Action[];
   /** Stops waiting. The outcome is then unknown. */
   readonly signal?: AbortSignal;
+  /**
+   * Never repeats the request after a lost reply. A repeated write without a condition could undo a change that another
+   * caller made since.
+   */
+  readonly isSentOnce?: boolean;
 }
 
 /** As `submit`, but returns undefined if a condition did not hold. */

@@ -1,4 +1,4 @@
-import type { HttpClient } from '@azure/core-rest-pipeline';
+import { defaultRetryPolicy, type HttpClient, retryPolicy } from '@azure/core-rest-pipeline';
 import { TableClient, TableServiceClient } from '@azure/data-tables';
 import type { TokenCredential } from '@azure/identity';
 import { BlobServiceClient, type ContainerClient } from '@azure/storage-blob';
@@ -20,6 +20,8 @@ export interface Storage {
   readonly prefix: string;
   /** The client of a table. An app with several accounts would choose the account here. */
   table(name: string): TableClient;
+  /** The same, but the client repeats a request only if storage rejected the request as too busy. */
+  tableSentOnce(name: string): TableClient;
   queue(name: string): QueueClient;
   container(name: string): ContainerClient;
   readonly tables: TableServiceClient;
@@ -63,6 +65,7 @@ export function openStorage(options: StorageOptions, prefix = ''): Storage {
     retryOptions: { ...retryOptions, maxTries: RETRIES + 1 },
   });
   const tableClients = new Map<string, TableClient>();
+  const clientsSentOnce = new Map<string, TableClient>();
   const queueClients = new Map<string, QueueClient>();
 
   const clients =
@@ -73,10 +76,26 @@ export function openStorage(options: StorageOptions, prefix = ''): Storage {
     ...clients,
     prefix,
     table: (name) => remember(tableClients, prefixTable(prefix, name), clients.openTable),
+    tableSentOnce: (name) =>
+      remember(clientsSentOnce, prefixTable(prefix, name), (table) => withoutRetries(clients.openTable(table))),
     queue: (name) =>
       remember(queueClients, prefixWithHyphen(prefix, name), (queue) => clients.queues.getQueueClient(queue)),
     container: (name) => clients.blobs.getContainerClient(prefixWithHyphen(prefix, name)),
   };
+}
+
+/** Lets a client repeat only requests that storage rejected with 503 (Server Busy), which has executed nothing. */
+function withoutRetries(client: TableClient): TableClient {
+  const whenBusy: Parameters<typeof retryPolicy>[0][number] = {
+    name: 'whenBusy',
+    retry: ({ retryCount, response }) =>
+      response?.status === 503
+        ? { retryAfterInMs: Math.min(FIRST_RETRY_MS * 2 ** retryCount, LAST_RETRY_MS) }
+        : { skipStrategy: true },
+  };
+  client.pipeline.removePolicy({ name: defaultRetryPolicy().name });
+  client.pipeline.addPolicy(retryPolicy([whenBusy], { maxRetries: RETRIES }), { phase: 'Retry' });
+  return client;
 }
 
 /**

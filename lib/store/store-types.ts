@@ -8,6 +8,7 @@ import type { Order } from '../define/keys/index-range.ts';
 import type { FieldsOf } from '../define/keys/key-template.ts';
 import type { EntityTypes, IndexTypes, TypesOf } from '../define/typed.ts';
 import type { Position } from '../engine/read/continuation.ts';
+import type { BatchOutcome } from '../engine/write/entity-batch.ts';
 import type { SeriesPoint, SpanBounds } from '../pattern-helpers/series-span.ts';
 
 /** The types of the store, inferred from the declarations of a model. */
@@ -198,6 +199,21 @@ export interface WriteOptions extends Conditions {
   readonly by?: string;
 }
 
+/** One action of a batch. */
+export type BatchAction<Of extends Declared> =
+  | { readonly create: Input<Of> }
+  | { readonly put: Input<Of>; readonly ifMatch?: string }
+  /** The key and the fields to change. */
+  | { readonly patch: Plain<Key<Of> & Patch<Of>>; readonly ifMatch?: string }
+  | { readonly delete: Key<Of>; readonly ifMatch?: string };
+
+export interface BatchOptions {
+  /** The subject in the audit log. Default: `app`. */
+  readonly by?: string;
+  /** All actions in one transaction, or none. */
+  readonly atomic?: boolean;
+}
+
 export interface CreateOptions {
   readonly by?: string;
   /** An id of the request: up to 64 letters, digits, `-` and `_`. A repeated create returns the entity of the first attempt. */
@@ -269,8 +285,20 @@ export interface EntityStore<Of extends Declared, All extends Entities> {
   replace(key: Key<Of>, values: Replacement<Of>, options?: WriteOptions): Promise<Stored<Listed<Of>>>;
   /** Changes some fields. Throws as `replace` does. */
   update(key: Key<Of>, patch: Patch<Of>, options?: WriteOptions): Promise<Stored<Listed<Of>>>;
+  /** Returns only the new ETag, so that fields may be merged in one transaction, without a read. */
+  update(
+    key: Key<Of>,
+    patch: Patch<Of>,
+    options: WriteOptions & { readonly return: 'minimal' },
+  ): Promise<{ readonly etag: string }>;
   /** Throws `not-found`, `etag-mismatch`. */
   delete(key: Key<Of>, options?: WriteOptions): Promise<void>;
+  /**
+   * Executes many actions, those on one partition in their order and in as few transactions as possible. Returns an outcome or
+   * an error for each; one that fails does not stop the others. With `atomic`, the actions are on one partition and execute in
+   * one transaction or not at all: then throws the error of the first that fails, or `too-large`.
+   */
+  batch(actions: readonly BatchAction<Of>[], options?: BatchOptions): Promise<readonly BatchOutcome[]>;
   /** The entities of a partition, in the order of their row keys. */
   range<const Field extends Selectable<Of> = never>(
     partition: PartitionKey<Of>,

@@ -14,14 +14,15 @@ import { pick, type Stored, type Values } from '../define/values.ts';
 import type { Engine } from '../engine/engine.ts';
 import { type Page, type PageOptions, readEntity } from '../engine/read/retrieve.ts';
 import { createOnce } from '../engine/write/create-once.ts';
-import { deleteEntity, patchEntity, putEntity, replaceEntity } from '../engine/write/entity-store.ts';
+import { type BatchAction, writeAtomically, writeBatch } from '../engine/write/entity-batch.ts';
+import { deleteEntity, mergeEntity, patchEntity, putEntity, replaceEntity } from '../engine/write/entity-store.ts';
 import { RowkeyError } from '../errors.ts';
 import type { IndexPageOptions } from '../pattern-helpers/read-through-index.ts';
 import { readSpan, type SpanBounds, spanKeyFields } from '../pattern-helpers/series-span.ts';
 import { deleteSeries, increment, readSeries, setCounts, toSlot } from '../patterns/data-series.ts';
 import { readIndexPage, readOneWithChildren, readRangePage, readThroughIndex } from './read.ts';
 import { toRequestId } from './request-id.ts';
-import type { Entities, Store } from './store-types.ts';
+import type { BatchOptions, Entities, Store } from './store-types.ts';
 import { openValues, openWithGaps, rereadIfBlobGone, type View } from './view.ts';
 
 const PAGE_TOP = 100;
@@ -36,6 +37,7 @@ export interface StoreSource {
 interface Write extends Conditions {
   readonly by?: string;
   readonly requestId?: string;
+  readonly return?: 'minimal';
 }
 
 interface ListOptions {
@@ -90,12 +92,22 @@ function entityStore(entity: Entity, source: StoreSource) {
       write(options, (engine) => putEntity(engine, entity, keyOf(entity, key), values, conditionsOf(options))),
     replace: (key: Values, values: Values, options: Write = {}) =>
       write(options, (engine) => replaceEntity(engine, entity, keyOf(entity, key), values, conditionsOf(options))),
-    update: (key: Values, patch: Values, options: Write = {}) =>
-      write(options, (engine) => patchEntity(engine, entity, keyOf(entity, key), patch, conditionsOf(options))),
+    update: async (key: Values, patch: Values, options: Write = {}) => {
+      if (options.return === 'minimal') {
+        const engine = await source.engine();
+        const merge = () => mergeEntity(engine, entity, keyOf(entity, key), patch, conditionsOf(options));
+        return { etag: (await source.record(options.by ?? THE_APP, merge)).etag };
+      }
+      return write(options, (engine) => patchEntity(engine, entity, keyOf(entity, key), patch, conditionsOf(options)));
+    },
     delete: async (key: Values, options: Write = {}) => {
       const engine = await source.engine();
       const remove = () => deleteEntity(engine, entity, keyOf(entity, key), conditionsOf(options));
       await source.record(options.by ?? THE_APP, remove);
+    },
+    batch: async (actions: readonly BatchAction[], { by = THE_APP, atomic = false }: BatchOptions = {}) => {
+      const engine = await source.engine();
+      return source.record(by, () => (atomic ? writeAtomically : writeBatch)(engine, entity, actions));
     },
     range: (key: Values, { where: asked, ...options }: ListOptions & { from?: string; to?: string } = {}) =>
       createListing((page) =>

@@ -28,9 +28,10 @@ const BATCHES_CONCURRENCY = 4;
 const MAX_WAITING = 5_000;
 const MAX_ATTEMPTS = 6;
 const LINES_EVERY_ROWS = 1_000;
-const OUTCOMES: Readonly<Record<number, 'created' | 'changed' | 'unchanged'>> = {
+const OUTCOMES: Readonly<Record<number, 'created' | 'stored' | 'unchanged'>> = {
   201: 'created',
-  200: 'changed',
+  /** Replaced, or put without a read, which does not tell whether the entity existed. */
+  200: 'stored',
   304: 'unchanged',
 };
 
@@ -47,7 +48,7 @@ async function importFile(entity: Entity, file: string, options: TargetOptions):
     throw new Error(`File ${file} not found.`);
   });
   const target = await resolveTarget(options, 'hr');
-  const counts = { read: 0, created: 0, changed: 0, unchanged: 0, rejected: 0 };
+  const counts = { read: 0, created: 0, stored: 0, unchanged: 0, rejected: 0 };
   const progress = startProgress(size);
   const reject = ({ line }: { line: number }, reason: string) => {
     counts.rejected += 1;
@@ -84,13 +85,13 @@ async function importFile(entity: Entity, file: string, options: TargetOptions):
   } finally {
     progress.stop();
   }
-  const { read, created, changed, unchanged, rejected } = counts;
+  const { read, created, stored, unchanged, rejected } = counts;
   const took = ((performance.now() - started) / 1000).toFixed(1);
   if (read === 0) console.log(`The file ${file} has no rows.`);
-  else if (created + changed + rejected === 0) console.log(`Nothing to do: all ${unchanged} rows are already stored.`);
+  else if (created + stored + rejected === 0) console.log(`Nothing to do: all ${unchanged} rows are already stored.`);
   else
     console.log(
-      `${read} read: ${created} created, ${changed} changed, ${unchanged} unchanged, ${rejected} rejected, in ${took} s.`,
+      `${read} read: ${created} created, ${stored} stored, ${unchanged} unchanged, ${rejected} rejected, in ${took} s.`,
     );
   if (rejected > 0) process.exitCode = 1;
 }
@@ -199,7 +200,7 @@ async function putFiles(target: Target, entity: Entity, { values }: ImportRow): 
 }
 
 async function post(target: Target, entity: Entity, batch: readonly ImportRow[]): Promise<Results> {
-  const body = JSON.stringify({ items: batch.map(({ values }) => omitFiles(entity, values)) });
+  const body = JSON.stringify({ actions: batch.map(({ values }) => ({ put: omitFiles(entity, values) })) });
   const headers = { 'content-type': 'application/json' };
   const response = await ask(target, pathTo(rootOf(''), entity.name, 'batch'), { method: 'POST', headers, body });
   if (response.ok) return RouteResult.parse(await response.json()).results;

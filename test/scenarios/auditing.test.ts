@@ -49,7 +49,9 @@ test('records every change before the response: who, what, when, and no values',
   expect(same.headers.get('server-timing')).not.toContain('audit');
   expect((await bob('PATCH', path, { body: { phone: '' }, headers: { 'if-match': '"old"' } })).status).toBe(412);
   const others = [somebody({ department: 'Audited' }), somebody({ department: 'Elsewhere' })];
-  await ann('POST', '/api/employees/batch', { body: { items: [...others, { ...others[0], age: -1 }] } });
+  await ann('POST', '/api/employees/batch', {
+    body: { actions: [...others, { ...others[0], age: -1 }].map((put) => ({ put })) },
+  });
   await ann('PUT', '/api/messagehours/000001/2026-11-20/3', { body: { count: COUNT } });
   await ann('PATCH', '/api/messagehours/000001/2026-11-20', { body: { counts: { 4: COUNT, 5: 1 } } });
   await bob('POST', '/api/messagehours/000001/2026-11-20/3/increments', { body: { by: 1 } });

@@ -68,6 +68,8 @@ test('lists a bounded number of errors, with a bounded length of each', async ()
     expect(answer.body.errors.length).toBeLessThanOrEqual(20);
     expect(JSON.stringify(answer.body).length).toBeLessThan(10_000);
   }
-  const { body } = await hr('POST', '/api/employees/batch', { body: { items: [Object.fromEntries(unknown)] } });
+  const { body } = await hr('POST', '/api/employees/batch', {
+    body: { actions: [{ put: Object.fromEntries(unknown) }] },
+  });
   expect(JSON.stringify(body).length).toBeLessThan(10_000);
 });

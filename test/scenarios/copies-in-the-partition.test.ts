@@ -3,13 +3,13 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { defineEntity } from '../../lib/define/define-entity.ts';
 import { intraPartitionIndex } from '../../lib/define/indexes.ts';
-import { putEntities } from '../../lib/engine/write/entity-batch.ts';
 import { createEntity, deleteEntity, patchEntity, replaceEntity } from '../../lib/engine/write/entity-store.ts';
 import type { RowkeyError } from '../../lib/errors.ts';
 import { toProblem } from '../../lib/http/problem.ts';
 import { readByCopy } from '../../lib/pattern-helpers/read-through-index.ts';
 import { dropTable } from '../../lib/storage/provision.ts';
 import { deploy } from '../fixtures/deploy.ts';
+import { putAll } from '../put-all.ts';
 import { expectIndexesToAgree, openWorld, rowsOf, type World } from '../world.ts';
 
 /** Intra-partition index: a value leads to one entity of the partition, and no other entity can take the value. */
@@ -44,7 +44,7 @@ const WRITES: Readonly<Record<string, (memberId: string, badge: string) => Promi
   replace: (id, badge) => replaceEntity(world.engine, members, member(id, badge), member(id, badge)),
   patch: (id, badge) => patchEntity(world.engine, members, member(id, badge), { badge, phone: '1' }),
   batch: async (id, badge) => {
-    const [outcome] = await putEntities(world.engine, members, [member(id, badge)]);
+    const [outcome] = await putAll(world.engine, members, [member(id, badge)]);
     if (outcome instanceof Error) throw outcome;
   },
 };
@@ -92,7 +92,7 @@ describe('a unique value in the partition that another entity has', () => {
 
   test('is given to one of two items of a batch, and the other gets the error', async () => {
     await empty();
-    const outcomes = await putEntities(world.engine, members, [member('1', 'A'), member('2', 'A'), member('3', 'B')]);
+    const outcomes = await putAll(world.engine, members, [member('1', 'A'), member('2', 'A'), member('3', 'B')]);
     expect(outcomes).toMatchObject(['created', { code: 'duplicate-value', details: { field: 'badge' } }, 'created']);
     expect(await expectIndexesToAgree(world.storage, members)).toHaveLength(2);
   });

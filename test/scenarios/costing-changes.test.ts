@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { expect, test } from 'vitest';
 import { useProduct } from '../product.ts';
 import { somebody } from '../world.ts';
@@ -23,8 +24,14 @@ test('a change costs a storage transaction for what changes, and none for index 
   const created = await hr('POST', '/api/movies', { body: film });
   const movie = String(created.headers.get('location'));
   const employee = `/api/employees/${department}/${employeeId}`;
+  const entry = `/api/doorevents/${department}/${employeeId}/2026112008/${randomUUID()}`;
   const costs: Record<string, number> = {};
   const changes: [string, string, string, Options][] = [
+    ['one row: put as new', 'PUT', entry, { body: { door: 'East' } }],
+    ['one row: replaced', 'PUT', entry, { body: { door: 'West' } }],
+    ['one row: a field', 'PATCH', entry, { body: { door: 'North' } }],
+    ['one row: a field, minimal', 'PATCH', entry, { body: { door: 'South' }, headers: { prefer: 'return=minimal' } }],
+    ['one row: deleted', 'DELETE', entry, {}],
     ['no index: a field', 'PATCH', '/api/people/UK/1', { body: { jobTitle: 'Boss' } }],
     ['no index: nothing', 'PATCH', '/api/people/UK/1', { body: { jobTitle: 'Boss' } }],
     ['no index: replaced', 'PUT', '/api/people/UK/1', { body: { ...person, firstName: 'Bea' } }],
@@ -39,13 +46,19 @@ test('a change costs a storage transaction for what changes, and none for index 
   ];
   for (const [what, method, path, options] of changes) costs[what] = await send(method, path, options);
   expect(costs).toEqual({
+    'one row: put as new': 1,
+    'one row: replaced': 1,
+    // The response has the whole entity.
+    'one row: a field': 2,
+    'one row: a field, minimal': 1,
+    'one row: deleted': 1,
+    // The kind decides the fields.
     'no index: a field': 2,
     'no index: nothing': 1,
-    'no index: replaced': 2,
-    // The read that found nothing, and the insert.
-    'no index: put as new': 2,
+    'no index: replaced': 1,
+    'no index: put as new': 1,
     'no index: put as new, if none': 1,
-    'no index: deleted': 2,
+    'no index: deleted': 1,
     'three entries with parts: another field': 2,
     'two unique values and a list: a copied field': 11,
     'two unique values and a list: a unique value': 13,

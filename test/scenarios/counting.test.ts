@@ -3,12 +3,12 @@ import { z } from 'zod';
 import { defineEntity } from '../../lib/define/define-entity.ts';
 import { readEntity } from '../../lib/engine/read/retrieve.ts';
 import { requestArchive, requestMove } from '../../lib/engine/transfer/transfer.ts';
-import { putEntities } from '../../lib/engine/write/entity-batch.ts';
 import { createEntity, deleteEntity, patchEntity, replaceEntity } from '../../lib/engine/write/entity-store.ts';
 import { measureCost } from '../../lib/storage/cost.ts';
 import { interruptedHttpClient } from '../faulty-http-client.ts';
 import { deploy } from '../fixtures/deploy.ts';
 import { departments, employees } from '../fixtures/model.ts';
+import { putAll } from '../put-all.ts';
 import { expectIndexesToAgree, openWorld, rowsOf, somebody, type World } from '../world.ts';
 
 /** The employeeCount of a department is exact under concurrent writes. */
@@ -79,7 +79,7 @@ describe('a maintained count', () => {
     await patchEntity(world.engine, departments, key, { description: 'One' });
     await replaceEntity(world.engine, departments, key, { description: 'Two', managerId: values.employeeId });
     expect(await countOf('Kept')).toBe(1);
-    expect(await putEntities(world.engine, departments, [{ ...key, description: 'Three' }])).toEqual(['replaced']);
+    expect(await putAll(world.engine, departments, [{ ...key, description: 'Three' }])).toEqual(['stored']);
     expect(await countOf('Kept')).toBe(1);
     await expect(patchEntity(world.engine, departments, key, { employeeCount: 7 })).rejects.toMatchObject({
       code: 'invalid-input',
@@ -98,7 +98,7 @@ describe('a maintained count', () => {
 
   test('follows moves, archives and imports', async () => {
     const people = Array.from({ length: 40 }, () => somebody({ department: 'From' }));
-    expect(await putEntities(world.engine, employees, people)).toEqual(people.map(() => 'created'));
+    expect(await putAll(world.engine, employees, people)).toEqual(people.map(() => 'created'));
     for (const department of ['From', 'To']) await createEntity(world.engine, departments, { department });
     await world.settle();
     for (const person of people.slice(0, 3)) await requestMove(world.engine, employees, person, { department: 'To' });

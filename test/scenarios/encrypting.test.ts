@@ -5,7 +5,6 @@ import type { Entity } from '../../lib/define/entity.ts';
 import type { Values } from '../../lib/define/values.ts';
 import { readEntity } from '../../lib/engine/read/retrieve.ts';
 import { requestArchive, requestMove } from '../../lib/engine/transfer/transfer.ts';
-import { putEntities } from '../../lib/engine/write/entity-batch.ts';
 import { createEntity, deleteEntity, patchEntity, replaceEntity } from '../../lib/engine/write/entity-store.ts';
 import { toPlain } from '../../lib/engine/write/stored-values.ts';
 import { rewrapEntities } from '../../lib/operations/rewrap.ts';
@@ -13,6 +12,7 @@ import { readByCopy } from '../../lib/pattern-helpers/read-through-index.ts';
 import { open, seal } from '../../lib/patterns/encrypted-properties.ts';
 import { createLocalKeyRing, rotateLocalKey } from '../../lib/storage/local-key-ring.ts';
 import { departments, employees } from '../fixtures/model.ts';
+import { putAll } from '../put-all.ts';
 import { expectIndexesToAgree, openWorld, rowsOf, somebody, type World } from '../world.ts';
 
 /** Storage contains only the ciphertext of an encrypted property, which decrypts only in its own entity. */
@@ -105,7 +105,7 @@ describe('an encrypted property', () => {
     const plain = { ...one, nationalId: SECRET };
     const same = await replaceEntity(world.engine, employees, one, plain);
     expect(same.values).toEqual(one);
-    expect(await putEntities(world.engine, employees, [plain])).toEqual(['unchanged']);
+    expect(await putAll(world.engine, employees, [plain])).toEqual(['unchanged']);
     await replaceEntity(world.engine, employees, one, { ...plain, nationalId: 'another' });
     expect(await opened(employees, one)).toBe('another');
     const { nationalId: _, ...without } = plain;

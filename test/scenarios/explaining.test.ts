@@ -41,7 +41,7 @@ test('an explanation lists what a request would do and its cost, and does none o
     ['PUT', '/api/messagehours/000001/2026-11-20/3', { count: 5 }],
     ['POST', '/api/messagehours/000001/2026-11-20/3/increments', { by: 1 }],
     ['POST', '/api/departments', { department: 'Explained', managerId: there.employeeId }],
-    ['POST', '/api/employees/batch', { items: [fresh] }],
+    ['POST', '/api/employees/batch', { actions: [{ put: fresh }] }],
     ['POST', `${path}/archive`],
     ['POST', `${path}/move`, { department: 'Elsewhere' }],
     ['DELETE', path],

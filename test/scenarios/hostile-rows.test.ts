@@ -230,8 +230,10 @@ describe('expense claims', () => {
           body: { amount: 1 },
         });
         const put = { amount: 2, category: 'Other' };
-        const batch = { items: [{ ...item, ...put }] };
-        expect((await hr('POST', '/api/expenses/batch', { body: batch })).body).toEqual({ results: [{ status: 200 }] });
+        const batch = { actions: [{ put: { ...item, ...put } }] };
+        expect((await hr('POST', '/api/expenses/batch', { body: batch })).body).toMatchObject({
+          results: [{ status: 200 }],
+        });
         expect(await hr('POST', '/api/expenses', { body: item })).toMatchObject({ status: 409 });
         expect((await hr('DELETE', pathOf(values))).status).toBe(204);
       }),

@@ -25,7 +25,7 @@ describe('npm run import', () => {
     const first = await importing('employees', file);
     expect(first).toEqual({
       code: 0,
-      said: expect.stringMatching(/^150 read: 150 created, 0 changed, 0 unchanged, 0 rejected, in [\d.]+ s\.\n$/),
+      said: expect.stringMatching(/^150 read: 150 created, 0 stored, 0 unchanged, 0 rejected, in [\d.]+ s\.\n$/),
     });
     expect(await importing('employees', file)).toEqual({
       code: 0,
@@ -46,7 +46,7 @@ describe('npm run import', () => {
     expect(said).toMatch(/Line 4: .*not CSV with the columns of the header/);
     expect(said).toMatch(/Line 6: .*email/);
     expect(said).toMatch(/Line 7: .*age/);
-    expect(said).toMatch(/6 read: 1 created, 1 changed, 0 unchanged, 4 rejected/);
+    expect(said).toMatch(/6 read: 1 created, 1 stored, 0 unchanged, 4 rejected/);
   });
 
   test('writes nothing of a row that is too large or whose file is not valid, reports the line, and continues', async () => {
@@ -83,7 +83,7 @@ describe('npm run import', () => {
     ].entries())
       expect(said).toMatch(new RegExp(`Line ${index + 1}: .*${why}`));
     expect(said).toMatch(/Line 7: .*age/);
-    expect(said).toMatch(/7 read: 1 created, 0 changed, 0 unchanged, 6 rejected/);
+    expect(said).toMatch(/7 read: 1 created, 0 stored, 0 unchanged, 6 rejected/);
     const ask = await started.process.as('hr');
     const { items } = (await (await ask('GET', 'employees/Files')).json()) as { items: { employeeId: string }[] };
     expect(items.map(({ employeeId }) => employeeId)).toEqual(['810004']);
@@ -186,7 +186,12 @@ describe('npm run export', () => {
         expect(await empty.run('export', entity, second)).toMatchObject({ code: 0 });
         expect(gunzipSync(await readFile(second)).equals(gunzipSync(await readFile(first))), entity).toBe(true);
         const { said } = await empty.run('import', entity, second);
-        expect(said, entity).toMatch(/^Nothing to do: all \d+ rows are already stored\.\n$/);
+        // Rows of an entity that is one row are stored without a read, so that an import cannot tell what changes.
+        const nothing =
+          entity === 'people'
+            ? /^2 read: 0 created, 2 stored,/
+            : /^Nothing to do: all \d+ rows are already stored\.\n$/;
+        expect(said, entity).toMatch(nothing);
       }
       const people = gunzipSync(await readFile(join(folder, 'employees.ndjson.gz'))).toString();
       expect(people).toContain('"nationalId":"000-00-0123"');

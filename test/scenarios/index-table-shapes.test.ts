@@ -6,12 +6,12 @@ import { type InterPartitionIndex, type IntraPartitionIndex, intraPartitionIndex
 import { indexFields } from '../../lib/define/keys/index-range.ts';
 import type { Values } from '../../lib/define/values.ts';
 import { readEntities, readEntity } from '../../lib/engine/read/retrieve.ts';
-import { putEntities } from '../../lib/engine/write/entity-batch.ts';
 import { createEntity, deleteEntity, patchEntity, replaceEntity } from '../../lib/engine/write/entity-store.ts';
 import { readByCopies, readByCopy } from '../../lib/pattern-helpers/read-through-index.ts';
 import { measureCost } from '../../lib/storage/cost.ts';
 import { deploy } from '../fixtures/deploy.ts';
 import { customers, movies, orders } from '../fixtures/model.ts';
+import { putAll } from '../put-all.ts';
 import { expectIndexesToAgree, openWorld, rowsOf, type World } from '../world.ts';
 
 const byId = customers.indexes.id as InterPartitionIndex;
@@ -242,9 +242,7 @@ describe('a copy in the partition', () => {
       code: 'not-found',
     });
     await expect(deleteEntity(world.engine, contacts, asId)).rejects.toMatchObject({ code: 'not-found' });
-    expect(await putEntities(world.engine, contacts, [{ ...asId, email: 'x' }])).toMatchObject([
-      { code: 'duplicate-key' },
-    ]);
+    expect(await putAll(world.engine, contacts, [{ ...asId, email: 'x' }])).toMatchObject([{ code: 'duplicate-key' }]);
     expect(await rowsOf(world.storage, 'contacts')).toEqual(before);
     await expectIndexesToAgree(world.storage, contacts);
   });

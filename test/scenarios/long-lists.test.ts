@@ -4,7 +4,6 @@ import { z } from 'zod';
 import { defineEntity } from '../../lib/define/define-entity.ts';
 import { type IndexEntity, indexEntity } from '../../lib/define/indexes.ts';
 import type { Values } from '../../lib/define/values.ts';
-import { type BatchOutcome, putEntities } from '../../lib/engine/write/entity-batch.ts';
 import { createEntity, deleteEntity, patchEntity } from '../../lib/engine/write/entity-store.ts';
 import { RowkeyError } from '../../lib/errors.ts';
 import { collectOrphans } from '../../lib/operations/collect-orphans.ts';
@@ -15,6 +14,7 @@ import { FAULTS, faultyHttpClient } from '../faulty-http-client.ts';
 import { deploy } from '../fixtures/deploy.ts';
 import { model } from '../fixtures/model.ts';
 import { IS_EVERY_POINT, samplePoints } from '../points.ts';
+import { putAll } from '../put-all.ts';
 import { countTried } from '../tried-faults.ts';
 import { expectIndexesToAgree, openWorld, QUICK, type World } from '../world.ts';
 
@@ -73,10 +73,10 @@ async function readAll(index: IndexEntity, given: Values): Promise<Values[]> {
 describe('a list', () => {
   test('moves to a blob and back as it grows and shrinks, in the partition and in another', async () => {
     const all = Array.from({ length: 220 }, (_, number) => person('Here', number, 'Long'));
-    await putEntities(world.engine, people, all.slice(0, 100));
+    await putAll(world.engine, people, all.slice(0, 100));
     await world.settle();
     expect([await isInBlob(listHere('Here', 'Long')), await isInBlob(listEverywhere('Long'))]).toEqual([false, false]);
-    await putEntities(world.engine, people, all.slice(100));
+    await putAll(world.engine, people, all.slice(100));
     await world.settle();
     expect([await isInBlob(listHere('Here', 'Long')), await isInBlob(listEverywhere('Long'))]).toEqual([true, true]);
     expect(await readAll(here, { town: 'Here', lastName: 'Long' })).toEqual(all);
@@ -93,7 +93,7 @@ describe('a list', () => {
 
   test('in a blob survives every fault at every call, and leftovers are collected', async () => {
     const town = 'Faulty';
-    await putEntities(
+    await putAll(
       world.engine,
       people,
       Array.from({ length: 200 }, (_, number) => person(town, number, 'Fault')),
@@ -139,9 +139,7 @@ describe('a list', () => {
     })();
     // Repeats a failed request, as a client does when storage or concurrent writers were too slow.
     const put = async (batch: readonly Values[], attempts = 10): Promise<unknown[]> => {
-      const answers = await putEntities(world.engine, people, batch).catch((error: RowkeyError) =>
-        batch.map(() => error),
-      );
+      const answers = await putAll(world.engine, people, batch).catch((error: RowkeyError) => batch.map(() => error));
       const again = batch.filter((_, index) => isLater(answers[index]));
       const refused = answers.filter((answer) => answer !== 'created' && answer !== 'unchanged' && !isLater(answer));
       if (again.length === 0) return refused;
@@ -160,6 +158,6 @@ describe('a list', () => {
   }, 900_000);
 });
 
-function isLater(outcome: BatchOutcome | undefined): boolean {
+function isLater(outcome: unknown): boolean {
   return outcome instanceof RowkeyError && ['busy', 'storage-unavailable'].includes(outcome.code);
 }

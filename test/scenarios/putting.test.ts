@@ -1,9 +1,10 @@
+import { randomUUID } from 'node:crypto';
 import { beforeAll, expect, test } from 'vitest';
 import type { Values } from '../../lib/define/values.ts';
 import { type ChangeRecord, collectChanges } from '../../lib/engine/note-change.ts';
 import { readEntity } from '../../lib/engine/read/retrieve.ts';
 import { deleteEntity, putEntity } from '../../lib/engine/write/entity-store.ts';
-import { faultyHttpClient } from '../faulty-http-client.ts';
+import { type FaultyHttpClient, faultyHttpClient } from '../faulty-http-client.ts';
 import { employees, movies, people } from '../fixtures/model.ts';
 import { useProduct } from '../product.ts';
 import { expectIndexesToAgree, openWorld, somebody, type World } from '../world.ts';
@@ -27,15 +28,69 @@ async function operationsOf(work: () => Promise<unknown>): Promise<string[]> {
 }
 
 test('PUT creates an entity with Location, replaces it, and repeats without effect', async () => {
-  const path = '/api/people/UK/put';
-  const created = await hr('PUT', path, { body: person('Ann') });
-  expect(created).toMatchObject({ status: 201, body: { country: 'UK', personId: 'put', ...person('Ann') } });
+  const { department, employeeId, ...one } = somebody();
+  const path = `/api/employees/${department}/${employeeId}`;
+  const created = await hr('PUT', path, { body: one });
+  expect(created).toMatchObject({ status: 201, body: { department, employeeId, ...one } });
   expect(created.headers.get('location')).toBe(path);
-  const replaced = await hr('PUT', path, { body: person('Bea') });
-  expect(replaced).toMatchObject({ status: 200, body: { firstName: 'Bea' } });
+  const replaced = await hr('PUT', path, { body: { ...one, phone: '1' } });
+  expect(replaced).toMatchObject({ status: 200, body: { phone: '1' } });
   expect(replaced.headers.get('location')).toBeNull();
-  const again = await hr('PUT', path, { body: person('Bea') });
+  const again = await hr('PUT', path, { body: { ...one, phone: '1' } });
   expect([again.status, again.headers.get('etag')]).toEqual([200, replaced.headers.get('etag')]);
+});
+
+test('PUT of an entity that is one row returns 200 without a read, whether the entity existed or not', async () => {
+  const path = '/api/people/UK/put';
+  const stored = await hr('PUT', path, { body: { ...person('Ann'), lastName: 'Lee' } });
+  expect(stored).toMatchObject({ status: 200, body: { country: 'UK', personId: 'put', ...person('Ann') } });
+  expect((await hr('PUT', path, { body: person('Bea') })).status).toBe(200);
+  const { body, headers } = await hr('GET', path);
+  expect(body).toEqual({ country: 'UK', personId: 'put', ...person('Bea') });
+  const etag = String(headers.get('etag'));
+  for (const named of [etag, '*'])
+    expect((await hr('PUT', path, { body: person('Cid'), headers: { 'if-match': named } })).status).toBe(200);
+  const stale = await hr('PUT', path, { body: person('Dan'), headers: { 'if-match': etag } });
+  const current = (await hr('GET', path)).headers.get('etag');
+  expect(stale).toMatchObject({ status: 412, body: { code: 'etag-mismatch', etag: current } });
+  expect((await hr('DELETE', path, { headers: { 'if-match': etag } })).status).toBe(412);
+  expect((await hr('DELETE', path)).status).toBe(204);
+  expect(await hr('DELETE', path)).toMatchObject({ status: 404, body: { detail: 'people "UK/put" not found.' } });
+});
+
+test('PATCH with Prefer: return=minimal merges fields without a read, and validates them', async () => {
+  const path = `/api/doorevents/Doors/000001/2026112008/${randomUUID()}`;
+  const headers = { prefer: 'return=minimal' };
+  expect((await hr('PATCH', path, { body: { door: 'East' }, headers })).status).toBe(404);
+  const { headers: first } = await hr('PUT', path, { body: { door: 'East' } });
+  const merged = await hr('PATCH', path, { body: { door: 'West' }, headers });
+  expect([merged.status, merged.headers.get('preference-applied')]).toEqual([204, 'return=minimal']);
+  const read = await hr('GET', path);
+  expect([read.body.door, read.headers.get('etag')]).toEqual(['West', merged.headers.get('etag')]);
+  for (const wrong of [{ door: '' }, { door: 5 }, { other: 1 }, { door: null }, { hour: '2026112009' }])
+    expect((await hr('PATCH', path, { body: wrong, headers })).status, JSON.stringify(wrong)).toBe(400);
+  const stale = await hr('PATCH', path, {
+    body: { door: 'A' },
+    headers: { ...headers, 'if-match': String(first.get('etag')) },
+  });
+  expect(stale).toMatchObject({ status: 412, body: { etag: merged.headers.get('etag') } });
+  expect((await hr('GET', path)).body).toEqual(read.body);
+});
+
+test('a put without a condition is sent once, and again only if storage was too busy', async () => {
+  const key = { country: 'UK', personId: 'once' };
+  const put = async (client: FaultyHttpClient, conditions = {}) => {
+    const engine = world.engineThrough(client);
+    const done = putEntity(engine, people, key, person('Ann'), conditions);
+    return [await done.then(() => 'done', codeOf), client.calls];
+  };
+  expect(await put(faultyHttpClient('reply lost', 1))).toEqual(['storage-unavailable', 1]);
+  expect(await put(faultyHttpClient('server error', 1))).toEqual(['storage-unavailable', 1]);
+  expect(await put(faultyHttpClient('reset', 1))).toEqual(['storage-unavailable', 1]);
+  expect(await put(faultyHttpClient('throttled', 1))).toEqual(['done', 2]);
+  // Under an ETag, storage rejects the repetition, and the write recognizes itself.
+  const { etag } = await readEntity(world.engine, people, key);
+  expect(await put(faultyHttpClient('reply lost', 1), { ifMatch: etag })).toEqual(['done', 3]);
 });
 
 test('PUT rejects a condition that does not hold, and then changes nothing', async () => {
@@ -67,16 +122,23 @@ test('PUT creates nothing whose key or fields a POST would reject', async () => 
   expect(await expectIndexesToAgree(world.storage, movies)).toEqual([]);
 });
 
-test('a put notes a create or a replace, also when a reply is lost', async () => {
-  const key = { country: 'UK', personId: 'noted' };
-  const put = (firstName: string) => () => putEntity(world.engine, people, key, person(firstName));
-  expect(await operationsOf(put('Ann'))).toEqual(['create']);
-  expect(await operationsOf(put('Bea'))).toEqual(['replace']);
-  expect(await operationsOf(put('Bea'))).toEqual([]);
-  await deleteEntity(world.engine, people, key);
-  const lossy = world.engineThrough(faultyHttpClient('reply lost', 2));
-  const { isCreated } = await putEntity(lossy, people, key, person('Cid'));
+test('a put notes a create or a replace, or a put without a read, also when a reply is lost', async () => {
+  const { department, employeeId, ...one } = somebody();
+  const key = { department, employeeId };
+  const put = (phone: string) => () => putEntity(world.engine, employees, key, { ...one, phone });
+  expect(await operationsOf(put('1'))).toEqual(['create']);
+  expect(await operationsOf(put('2'))).toEqual(['replace']);
+  expect(await operationsOf(put('2'))).toEqual([]);
+  await deleteEntity(world.engine, employees, key);
+  const lossy = world.engineThrough(faultyHttpClient('reply lost', 5));
+  const { isCreated } = await putEntity(lossy, employees, key, one);
   expect(isCreated).toBe(true);
+  const noted = { country: 'UK', personId: 'noted' };
+  const conditions = [{}, { ifMatch: '*' }, { ifNoneMatch: '"x"' }];
+  const putPerson = async () => {
+    for (const each of conditions) await putEntity(world.engine, people, noted, person(`Ann${each.ifMatch}`), each);
+  };
+  expect(await operationsOf(putPerson)).toEqual(['put', 'replace', 'replace']);
 });
 
 test('of concurrent puts of one new key one creates, and those that must create fail', async () => {

@@ -8,7 +8,6 @@ import type { Values } from '../../lib/define/values.ts';
 import { readEntity } from '../../lib/engine/read/retrieve.ts';
 import { readOperation } from '../../lib/engine/transfer/operation.ts';
 import { requestArchive, requestMove } from '../../lib/engine/transfer/transfer.ts';
-import { putEntities } from '../../lib/engine/write/entity-batch.ts';
 import { createEntity, deleteEntity, patchEntity, putEntity } from '../../lib/engine/write/entity-store.ts';
 import { RowkeyError } from '../../lib/errors.ts';
 import { toProblem } from '../../lib/http/problem.ts';
@@ -19,6 +18,7 @@ import { deploy } from '../fixtures/deploy.ts';
 import * as directory from '../fixtures/directory.ts';
 import * as shop from '../fixtures/shop-and-films.ts';
 import { samplePoints } from '../points.ts';
+import { putAll } from '../put-all.ts';
 import { expectIndexesToAgree, openWorld, rowsOf, somebody, type World } from '../world.ts';
 
 const access = { read: ['hr'], write: ['hr'] };
@@ -164,12 +164,12 @@ describe('a field that refers to an entity of another partition', () => {
     const { invoice } = await meet();
     const batch = Array.from({ length: 20 }, (_, index) => invoice(index));
     const alone = batch.map((one) => ({ ...one, responsibleId: undefined }));
-    expect(await costOf(() => putEntities(world.engine, invoices, alone))).toBe(20 + 1 + 1);
+    expect(await costOf(() => putAll(world.engine, invoices, alone))).toBe(20 + 1 + 1);
   });
 
   test('rejects only the entities of a batch that refer to none', async () => {
     const { invoice } = await meet();
-    const outcomes = await putEntities(world.engine, invoices, [
+    const outcomes = await putAll(world.engine, invoices, [
       invoice(1),
       invoice(2, { responsibleId: 'nobody' }),
       invoice(3),

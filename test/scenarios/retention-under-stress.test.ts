@@ -3,7 +3,6 @@ import { createDefaultHttpClient, createHttpHeaders, type HttpClient } from '@az
 import { afterEach, beforeAll, describe, expect, test } from 'vitest';
 import type { Engine } from '../../lib/engine/engine.ts';
 import { readEntities } from '../../lib/engine/read/retrieve.ts';
-import { putEntities } from '../../lib/engine/write/entity-batch.ts';
 import { createEntity } from '../../lib/engine/write/entity-store.ts';
 import { RowkeyError } from '../../lib/errors.ts';
 import { rollPeriods } from '../../lib/patterns/high-volume-delete.ts';
@@ -11,6 +10,7 @@ import { dropTable, listTables } from '../../lib/storage/provision.ts';
 import { DAY_MS, MINUTE_MS } from '../../lib/time.ts';
 import { logins } from '../fixtures/model.ts';
 import { IS_EVERY_POINT } from '../points.ts';
+import { putAll } from '../put-all.ts';
 import { countTried } from '../tried-faults.ts';
 import { openWorld, type World } from '../world.ts';
 
@@ -84,7 +84,7 @@ describe('a table that is being deleted', () => {
 test('a batch creates the missing tables of its days', async () => {
   const engine = at(world.engine, NOON);
   const all = [-3, -2, -2].map((offset) => ({ ...login(offset), loginId: randomUUID() }));
-  expect(await putEntities(engine, logins, all)).toEqual(['created', 'created', 'created']);
+  expect(await putAll(engine, logins, all)).toEqual(['created', 'created', 'created']);
   const { items } = await readEntities(engine, logins, { employeeId: '000123' }, { top: 100 });
   expect(items).toHaveLength(3);
 });

@@ -26,6 +26,17 @@ export type Snapshot =
   | { readonly state: 'live'; readonly etag: string; readonly values: Values; readonly system: SystemProperties };
 export type Live = Extract<Snapshot, { state: 'live' }>;
 
-export function liveValues(snapshot: Snapshot): Values | undefined {
+/**
+ * The state of a row that is written without a read. With an ETag, the write applies only to the row with this ETag, with `*`
+ * to any existing row, and otherwise also to an absent one.
+ */
+export interface Unread {
+  readonly state: 'unread';
+  readonly etag: string | undefined;
+  /** The values of the key fields, for an error. */
+  readonly key: Values;
+}
+
+export function liveValues(snapshot: Snapshot | Unread): Values | undefined {
   return snapshot.state === 'live' ? snapshot.values : undefined;
 }

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { RowkeyError } from '../../errors.ts';
 import { decidedFields, referenceFields } from '../codec/kept-fields.ts';
 import type { Entity } from '../entity.ts';
-import type { Values } from '../values.ts';
+import { pick, type Values } from '../values.ts';
 
 /** The schema of an entity, of any kind, as callers read it. */
 export function readableSchema(entity: Entity): z.ZodType {
@@ -77,6 +77,28 @@ export function validate(entity: Entity, input: unknown, held: Values = {}): Val
     if (!(field in held)) checkText(field, value, entity.keyFields.includes(field));
   const derived = Object.entries(entity.derived).map(([field, derive]) => [field, derive(values)] as const);
   return { ...values, ...Object.fromEntries(derived.filter(([, value]) => value !== undefined)) };
+}
+
+/** Validates some fields of an entity, which must not be removed. Throws `invalid-input`. */
+export function validateFields(entity: Entity, given: Values): Values {
+  const parsed: Values = parse(
+    compileOnce(entity, 'partial', [], () => writableSchema(entity).partial()),
+    given,
+  );
+  // The schema of an absent field may have a default.
+  const values = pick(parsed, Object.keys(given));
+  for (const [field, value] of Object.entries(values)) checkText(field, value, false);
+  return values;
+}
+
+/** Validates the fields of a key within a body. Throws `invalid-input`. */
+export function validateKey(entity: Entity, input: unknown): Values {
+  const { keyFields } = entity;
+  const schema = compileOnce(entity, 'key', [], () => entity.schema.pick(maskOf(keyFields)).required());
+  const isObject = typeof input === 'object' && input !== null && !Array.isArray(input);
+  const key: Values = parse(schema, isObject ? pick({ ...input }, keyFields) : input);
+  for (const [field, value] of Object.entries(key)) checkText(field, value, true);
+  return key;
 }
 
 /** Clients remove a dot segment from a path, and the host cannot distinguish an encoded `%2F` from an encoded slash. */

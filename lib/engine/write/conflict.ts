@@ -1,12 +1,14 @@
 import pMap from 'p-map';
 import type { Change } from '../../define/change.ts';
 import { toSnapshot } from '../../define/codec/entity-codec.ts';
+import type { Snapshot, Unread } from '../../define/codec/snapshot.ts';
+import { etagMismatch } from '../../define/conditions.ts';
 import type { Entity } from '../../define/entity.ts';
 import { remoteIndexOf } from '../../define/keys/index-entries.ts';
 import type { IndexEntry } from '../../define/remote-index.ts';
 import type { Stored } from '../../define/values.ts';
 import { entityError, RowkeyError } from '../../errors.ts';
-import { readRow } from '../../storage/rows.ts';
+import { ANY_ETAG, readRow } from '../../storage/rows.ts';
 import type { Engine } from '../engine.ts';
 
 /** Determines the meaning of a conflict of an entity group transaction from the current entities. */
@@ -18,8 +20,11 @@ export class EntityChanged extends Error {
   override readonly name = 'EntityChanged';
 }
 
+/** A change with the current state. */
+export type Fresh = Change & { readonly before: Snapshot };
+
 /** The same changes, planned from the current state. */
-export async function readChanged(engine: Engine, entity: Entity, changes: readonly Change[]): Promise<Change[]> {
+export async function readChanged(engine: Engine, entity: Entity, changes: readonly Change[]): Promise<Fresh[]> {
   return pMap(
     changes,
     async (change) => ({ ...change, before: toSnapshot(entity, await readRow(engine.storage, change.address)) }),
@@ -28,7 +33,7 @@ export async function readChanged(engine: Engine, entity: Entity, changes: reado
 }
 
 /** The results, if the rows carry the id of this write: its reply was lost, and the SDK's retry was a conflict. */
-export function findOwnWrite(fresh: readonly Change[], writeId: string): Stored[] | undefined {
+export function findOwnWrite(fresh: readonly Fresh[], writeId: string): Stored[] | undefined {
   const done: Stored[] = [];
   for (const { before, after } of fresh) {
     if (before.state === 'live' && before.system.WriteId === writeId)
@@ -45,20 +50,37 @@ export function findOwnWrite(fresh: readonly Change[], writeId: string): Stored[
  * The error of a create over a live entity, or of an update of an entity that changed. Undefined for a create over a
  * tombstone.
  */
-export function conflictOf(entity: Entity, planned: readonly Change[], fresh: readonly Change[]): Error | undefined {
+export function conflictOf(entity: Entity, planned: readonly Change[], fresh: readonly Fresh[]): Error | undefined {
   for (const [index, { before: now }] of fresh.entries()) {
-    const then = planned[index]?.before;
-    if (then?.state === 'live') {
+    const change = planned[index];
+    const then = change?.before;
+    if (change && then?.state === 'unread') {
+      const error = unreadConflict(entity, change, then, now);
+      if (error) return error;
+    } else if (then?.state === 'live') {
       if (now.state !== 'live' || now.etag !== then.etag) return new EntityChanged();
     } else if (now.state === 'live') {
       const field = entity.keyFields.at(-1) ?? 'key';
-      return entityError('duplicate-key', entity, planned[index]?.after ?? {}, 'already exists.', {
+      return entityError('duplicate-key', entity, change?.after ?? {}, 'already exists.', {
         field,
         accepted: 'a value that no other entity has',
       });
     }
   }
   return undefined;
+}
+
+/** The error of a write without a read whose condition does not hold. A write without a condition conflicts with nothing. */
+function unreadConflict(
+  entity: Entity,
+  { after, isPartial }: Change,
+  { etag, key }: Unread,
+  now: Snapshot,
+): Error | undefined {
+  if (etag === undefined && after && !isPartial) return undefined;
+  if (now.state !== 'live')
+    return after && !isPartial ? etagMismatch(undefined) : entityError('not-found', entity, key, 'not found.');
+  return etag === undefined || etag === ANY_ETAG || etag === now.etag ? undefined : etagMismatch(now.etag);
 }
 
 /** The error of a unique value that another entity has. */

@@ -3,11 +3,11 @@ import type { Change } from '../../define/change.ts';
 import { toSnapshot } from '../../define/codec/entity-codec.ts';
 import { decidedFields, keptFields, referenceFields } from '../../define/codec/kept-fields.ts';
 import { isReference } from '../../define/codec/reference.ts';
-import type { Live, Snapshot } from '../../define/codec/snapshot.ts';
-import { type Conditions, checkConditions } from '../../define/conditions.ts';
-import type { Entity } from '../../define/entity.ts';
+import type { Live, Snapshot, Unread } from '../../define/codec/snapshot.ts';
+import { type Conditions, checkConditions, singleEtag } from '../../define/conditions.ts';
+import { type Entity, isOneRow, isWrittenByClients } from '../../define/entity.ts';
 import { addressOf } from '../../define/keys/index-entries.ts';
-import { validate } from '../../define/validate/validation.ts';
+import { validate, validateFields } from '../../define/validate/validation.ts';
 import { omit, pick, type Stored, type Values } from '../../define/values.ts';
 import { busy, type ErrorCode, entityError, RowkeyError } from '../../errors.ts';
 import { backOff } from '../../time.ts';
@@ -69,10 +69,20 @@ export function replaceEntity(
   input: unknown,
   conditions: Conditions = {},
 ): Promise<Stored> {
-  return changeEntity(engine, entity, key, conditions, (current) => {
-    const given = withoutCopies(entity, withKey(entity, key, input), current);
-    return toStored(engine, entity, { ...pick(current, keptFields(entity)), ...validate(entity, given) }, current);
-  });
+  return changeEntity(engine, entity, key, conditions, (current) => replaced(engine, entity, { key, input, current }));
+}
+
+/** What a change of an entity starts from. */
+interface Given {
+  readonly key: Values;
+  readonly input: unknown;
+  readonly current: Values;
+}
+
+/** The values to store when `input` replaces the entity. */
+export function replaced(engine: Engine, entity: Entity, { key, input, current }: Given): Promise<Values> {
+  const given = withoutCopies(entity, withKey(entity, key, input), current);
+  return toStored(engine, entity, { ...pick(current, keptFields(entity)), ...validate(entity, given) }, current);
 }
 
 /** An entity that a put has stored. */
@@ -84,8 +94,9 @@ export interface Put extends Stored {
 const MAX_PUTS = 5;
 
 /**
- * Replaces an entity, or creates it if it does not exist. With `If-None-Match: *` creates it without a read. Throws as
- * `replaceEntity` and `createEntity` do, but for `not-found`: `etag-mismatch` if the conditions do not hold.
+ * Replaces an entity, or creates it if it does not exist. An entity that is one row is stored without a read, and
+ * `isCreated` is then false. With `If-None-Match: *` creates it without a read. Throws as `replaceEntity` and `createEntity`
+ * do, but for `not-found`: `etag-mismatch` if the conditions do not hold.
  */
 export async function putEntity(
   engine: Engine,
@@ -94,6 +105,12 @@ export async function putEntity(
   input: unknown,
   conditions: Conditions = {},
 ): Promise<Put> {
+  const unread = hasDerived(entity, input) ? undefined : unreadState(entity, key, conditions);
+  if (unread) {
+    const after = validate(entity, withKey(entity, key, input));
+    checkKeyKept(entity, key, after);
+    return { ...(await commitUnread(engine, entity, { before: unread, after })), isCreated: false };
+  }
   const mustBeNew = conditions.ifNoneMatch?.trim() === '*';
   for (let attempt = 1; ; attempt += 1) {
     const replaced =
@@ -127,17 +144,36 @@ export function patchEntity(
 ): Promise<Stored> {
   return changeEntity(engine, entity, key, conditions, (current, isRefused) => {
     if (isRefused) throw notFound(entity, key);
-    const copies = decidedFields(entity);
-    const given = withoutCopies(entity, withKey(entity, key, patch), current);
-    refusePatch(entity, Object.keys(given));
-    // References are kept unless their field is written.
-    const references = referenceFields(entity).filter((field) => isReference(current[field]));
-    const held = omit(pick(current, references), Object.keys(given));
-    const merged = Object.entries({ ...omit(current, [...copies, ...references]), ...given });
-    const left = merged.filter(([field, value]) => value !== null || copies.includes(field));
-    const changed = validate(entity, Object.fromEntries(left), held);
-    return toStored(engine, entity, { ...pick(current, keptFields(entity)), ...changed }, current);
+    return patched(engine, entity, { key, input: patch, current });
   });
+}
+
+/** The values to store when `input` changes some fields of the entity. */
+export function patched(engine: Engine, entity: Entity, { key, input, current }: Given): Promise<Values> {
+  const copies = decidedFields(entity);
+  const given = withoutCopies(entity, withKey(entity, key, input), current);
+  refusePatch(entity, Object.keys(given));
+  // References are kept unless their field is written.
+  const references = referenceFields(entity).filter((field) => isReference(current[field]));
+  const held = omit(pick(current, references), Object.keys(given));
+  const merged = Object.entries({ ...omit(current, [...copies, ...references]), ...given });
+  const left = merged.filter(([field, value]) => value !== null || copies.includes(field));
+  const changed = validate(entity, Object.fromEntries(left), held);
+  return toStored(engine, entity, { ...pick(current, keptFields(entity)), ...changed }, current);
+}
+
+/** As `patchEntity`, but returns only the new ETag, so that a merge without a read is possible. */
+export async function mergeEntity(
+  engine: Engine,
+  entity: Entity,
+  key: Values,
+  patch: unknown,
+  conditions: Conditions = {},
+): Promise<Pick<Stored, 'etag'>> {
+  const before = unreadState(entity, key, conditions);
+  const after = before && mergeable(entity, key, patch);
+  if (!after) return patchEntity(engine, entity, key, patch, conditions);
+  return commitUnread(engine, entity, { before, after, isPartial: true });
 }
 
 /** Deletes an entity. Throws as `changeEntity` does. */
@@ -147,7 +183,53 @@ export async function deleteEntity(
   key: Values,
   conditions: Conditions = {},
 ): Promise<void> {
-  await changeEntity(engine, entity, key, conditions, async () => undefined);
+  const before = unreadState(entity, key, conditions);
+  if (before) await commitUnread(engine, entity, { before, after: undefined });
+  else await changeEntity(engine, entity, key, conditions, async () => undefined);
+}
+
+/**
+ * The state from which a write without a read is planned. Undefined if more than the row may follow from the write, or if
+ * storage cannot check the conditions.
+ */
+export function unreadState(entity: Entity, key: Values, { ifMatch, ifNoneMatch }: Conditions): Unread | undefined {
+  if (!isOneRow(entity) || ifNoneMatch !== undefined) return undefined;
+  if (ifMatch === undefined) return { state: 'unread', etag: undefined, key };
+  const etag = singleEtag(ifMatch);
+  return etag === undefined ? undefined : { state: 'unread', etag, key };
+}
+
+/**
+ * The fields of a patch that storage can merge into a row, validated. Undefined if the result depends on the stored fields: a
+ * field is removed, a rule of the schema spans fields, a field is derived, the kind decides the fields, a row may be of an
+ * earlier version, or clients may have written it.
+ */
+export function mergeable(entity: Entity, key: Values, patch: unknown): Values | undefined {
+  const { schema, union, derived, version } = entity;
+  const hasRules = (schema.def.checks ?? []).length > 0;
+  if (hasRules || union || version > 1 || Object.keys(derived).length > 0 || isWrittenByClients(entity))
+    return undefined;
+  const given = omit(withKey(entity, key, patch), entity.keyFields);
+  const values = Object.values(given);
+  if (values.length === 0 || values.some((value) => value === null || value === undefined)) return undefined;
+  return validateFields(entity, given);
+}
+
+async function commitUnread(
+  engine: Engine,
+  entity: Entity,
+  change: { readonly before: Unread; readonly after: Values | undefined; readonly isPartial?: boolean },
+): Promise<Stored> {
+  checkWritable(entity, change.before.key, engine.now());
+  const [stored = NOTHING] = await commit(engine, entity, [
+    { ...change, address: addressOf(entity, change.before.key) },
+  ]);
+  return stored;
+}
+
+/** True if the body repeats a derived field, which must then equal the stored one. */
+function hasDerived({ derived }: Entity, input: unknown): boolean {
+  return typeof input === 'object' && input !== null && Object.keys(derived).some((field) => field in input);
 }
 
 /**
@@ -200,7 +282,7 @@ export async function readLive(
   return judged?.is === 'entity' ? judged.snapshot : undefined;
 }
 
-async function readJudged(
+export async function readJudged(
   engine: Engine,
   entity: Entity,
   address: Parameters<typeof readEntityRow>[2],
@@ -246,7 +328,7 @@ function withKey(entity: Entity, key: Values, input: unknown): Values {
 }
 
 /** A change must not change a derived field of the key. */
-function checkKeyKept(entity: Entity, key: Values, after: Values): void {
+export function checkKeyKept(entity: Entity, key: Values, after: Values): void {
   const field = entity.keyFields.find((name) => after[name] !== key[name]);
   if (field === undefined) return;
   throw new RowkeyError(

@@ -10,7 +10,7 @@ import type { Stored } from '../../define/values.ts';
 import { busy, RowkeyError } from '../../errors.ts';
 import { StorageConflict } from '../../storage/errors.ts';
 import { deleteMessage, MAX_MESSAGE_BYTES, type SentMessage, sendMessage } from '../../storage/messages.ts';
-import { type Action, type Row, submit } from '../../storage/rows.ts';
+import { type Action, ANY_ETAG, type Row, submit } from '../../storage/rows.ts';
 import { recordReconcileLag } from '../../telemetry/metrics.ts';
 import { inPattern, traceContext } from '../../telemetry/span.ts';
 import { backOff } from '../../time.ts';
@@ -23,7 +23,14 @@ import { mayStillLand, type ReconcileOptions, reconcile, type Written } from '..
 import { runExclusive } from '../run-exclusive.ts';
 import { dropBlobs } from './blobs.ts';
 import { conflictOf, duplicateEntry, duplicateValue, findOwnWrite, readChanged } from './conflict.ts';
-import { type Plan, planPartition, siblingRowsOf, type WriteMark } from './plan.ts';
+import {
+  checkTransactionBytes,
+  type Plan,
+  PlanTooLarge,
+  planPartition,
+  siblingRowsOf,
+  type WriteMark,
+} from './plan.ts';
 import {
   dropReplacedParts,
   dropStoredParts,
@@ -82,7 +89,7 @@ export const commit = inPattern(
     for (const pattern of entity.patterns) await pattern.checkRelated?.(engine, entity, changes);
     const intent = await announce(engine, entity, table, planned.plan, writeId);
     const common = { engine, entity, table, partition, writeId, mark, sentAt, deadline, intent, abandoned };
-    const write: Write = { ...common, ...planned, changes, missing: new Set() };
+    const write: Write = { ...common, ...planned, changes, missing: new Set(), isSentOnce: changes.some(mayRepeat) };
     const claimed = await claimAll(write);
     const isShared = siblingRowsOf(entity, changes).length > 0;
     const untilDone = () => submitUntilDone(write);
@@ -151,8 +158,15 @@ interface Write {
   changes: readonly Change[];
   siblings: Siblings;
   plan: Plan;
+  /** The SDK does not repeat the transaction. So a conflict is not one with its own earlier attempt. */
+  readonly isSentOnce: boolean;
   /** Rows whose delete failed because they are missing. Later plans omit these deletes. */
   readonly missing: Set<string>;
+}
+
+/** True for a write that storage would execute a second time if it were repeated. */
+function mayRepeat({ before, after }: Change): boolean {
+  return before.state === 'unread' && (!after || before.etag === undefined || before.etag === ANY_ETAG);
 }
 
 /** Submits the plan, and replans while sibling rows keep changing. */
@@ -170,10 +184,17 @@ async function submitOnce(write: Write): Promise<readonly Stored[] | undefined> 
   const { engine, entity, table, partition, changes, siblings, plan } = write;
   const where = { table, partition };
   const actions = await toStoredActions(engine, entity, where, plan);
+  try {
+    checkTransactionBytes(partition, actions);
+  } catch (error) {
+    await dropStoredParts(engine, entity, actions);
+    throw await endIntent(write, error);
+  }
   const left = write.deadline - engine.now();
   if (left <= 0) throw await endIntent(write, busy('Other requests keep changing the same rows.'));
   try {
-    const transaction = { ...where, actions, signal: AbortSignal.timeout(left) };
+    const { isSentOnce } = write;
+    const transaction = { ...where, actions, signal: AbortSignal.timeout(left), isSentOnce };
     const etags = await withPeriodTable(engine, entity, { table, write: () => submit(engine.storage, transaction) });
     rememberWritten(engine, where, { plan, siblings }, { actions, etags });
     const done = results(entity, changes, plan, etags);
@@ -194,10 +215,10 @@ async function handleConflict(
   storageConflict: StorageConflict,
   actions: readonly Action[],
 ): Promise<readonly Stored[] | undefined> {
-  const { engine, entity, writeId, changes } = write;
+  const { engine, entity, writeId, changes, isSentOnce } = write;
   const { reason } = storageConflict;
   const { part, action } = write.plan.actions[storageConflict.action] ?? {};
-  if (reason === 'missing' && action?.kind === 'delete') write.missing.add(action.row);
+  if (reason === 'missing' && action?.kind === 'delete' && part?.of !== 'entity') write.missing.add(action.row);
   // The actions on entities come first. A conflict of a later action means that the transaction was not committed, so parts of
   // rows that were stored for it are deleted.
   if (part?.of === 'sibling') await dropStoredParts(engine, entity, actions);
@@ -206,7 +227,7 @@ async function handleConflict(
     const fresh = await readChanged(engine, entity, changes).catch((error: unknown) => {
       throw noteUnknownOutcome(write, error);
     });
-    const ours = findOwnWrite(fresh, writeId);
+    const ours = isSentOnce ? undefined : findOwnWrite(fresh, writeId);
     if (ours) {
       noteChanges(write, ours);
       return ours;
@@ -214,7 +235,9 @@ async function handleConflict(
     const conflict = conflictOf(entity, changes, fresh);
     if (conflict) throw await endIntent(write, conflict);
     if (part?.of === 'copy' && reason === 'exists') throw await endIntent(write, duplicateValue(entity, part.fields));
-    write.changes = fresh;
+    write.changes = changes.map((change, index) =>
+      change.before.state === 'unread' ? change : (fresh[index] ?? change),
+    );
   }
   try {
     write.siblings = await readSiblings(engine, entity, write.changes, 'all');
@@ -258,9 +281,11 @@ async function announce(
     items: plan.items,
     ...traceContext(),
   });
-  if (Buffer.byteLength(text) > MAX_MESSAGE_BYTES - ENVELOPE_BYTES)
-    throw new RowkeyError('too-large', 'The change affects more index entries than one message can list.', {
-      accepted: 'fewer entities or index entries at once',
+  const limit = MAX_MESSAGE_BYTES - ENVELOPE_BYTES;
+  if (Buffer.byteLength(text) > limit)
+    throw new PlanTooLarge('The change affects more index entries than one message can list.', {
+      needed: Buffer.byteLength(text),
+      limit,
     });
   return sendMessage(engine.storage, INDEX_CHANGES_QUEUE, text, engine.timing.hideIntentForSeconds);
 }
@@ -300,10 +325,15 @@ function noteChanges({ engine, entity, changes }: Write, done: readonly Stored[]
     const then = liveValues(before) ?? {};
     const { values: now, etag } = done?.[index] ?? { values: after ?? {}, etag: undefined };
     const fields = Object.keys({ ...then, ...now }).filter((field) => !isDeepStrictEqual(then[field], now[field]));
-    const operation = !after ? 'delete' : before.state === 'live' ? 'replace' : 'create';
+    const operation = after ? operationOf(before) : 'delete';
     const outcome = done ? undefined : 'unknown';
     noteChange(engine, { operation, entity: entity.name, address, fields, etag, outcome });
   }
+}
+
+function operationOf(before: Change['before']): 'put' | 'create' | 'replace' {
+  if (before.state === 'unread') return before.etag === undefined ? 'put' : 'replace';
+  return before.state === 'live' ? 'replace' : 'create';
 }
 
 /** The entities as a read would return them. References are resolved from the change, whose values are still in memory. */

@@ -1,5 +1,5 @@
 import type { Change, PlanDraft, PlannedAction, Siblings } from '../../define/change.ts';
-import { TOMBSTONE, toProperties } from '../../define/codec/entity-codec.ts';
+import { fieldsToProperties, TOMBSTONE, toProperties } from '../../define/codec/entity-codec.ts';
 import { liveValues, type SystemProperties } from '../../define/codec/snapshot.ts';
 import type { Entity } from '../../define/entity.ts';
 import {
@@ -11,13 +11,33 @@ import {
 } from '../../define/keys/index-entries.ts';
 import type { IndexEntry } from '../../define/remote-index.ts';
 import { busy, RowkeyError } from '../../errors.ts';
-import { type Action, type Address, MAX_TRANSACTION_ACTIONS, type Properties } from '../../storage/rows.ts';
+import {
+  type Action,
+  type Address,
+  ANY_ETAG,
+  MAX_TRANSACTION_ACTIONS,
+  MAX_TRANSACTION_BYTES,
+  type Properties,
+  transactionBytes,
+} from '../../storage/rows.ts';
+import { duplicateEntry } from './conflict.ts';
 
 /**
  * Planning is pure. From the state that was read and the wanted state, it computes the actions of one entity group
  * transaction and the index entries outside the partition. Several changes of one partition, as in an import, make one
  * plan. Each pattern plans its own rows.
  */
+
+/** The changes do not fit into one transaction or intent. */
+export class PlanTooLarge extends RowkeyError {
+  /** The share of the changes that may fit. */
+  readonly share: number;
+
+  constructor(message: string, { needed, limit }: { readonly needed: number; readonly limit: number }) {
+    super('too-large', message, { accepted: 'fewer or shorter entities or index entries at once' });
+    this.share = limit / needed;
+  }
+}
 
 export interface IntentItem {
   readonly partition: string;
@@ -59,15 +79,29 @@ export function planPartition(entity: Entity, given: readonly Change[], siblings
       'Two entities of the same batch need the same row: their keys or unique values are equal.',
     );
   if (actions.length > MAX_TRANSACTION_ACTIONS)
-    throw new RowkeyError(
-      'too-large',
+    throw new PlanTooLarge(
       `The change needs ${actions.length} rows in one transaction; at most ${MAX_TRANSACTION_ACTIONS} are possible.`,
+      { needed: actions.length, limit: MAX_TRANSACTION_ACTIONS },
     );
-  return {
-    actions,
-    items: changes.flatMap((change) => intentItem(entity, change) ?? []),
-    claims: changes.flatMap((change) => claimsOf(entity, change)),
-  };
+  // A part of a sibling row may be stored in a blob, so these rows are measured before they are sent.
+  const measured = actions.filter(({ part }) => part.of !== 'sibling').map(({ action }) => action);
+  checkTransactionBytes(given[0]?.address.partition ?? '', measured);
+  const claims = changes.flatMap((change) => claimsOf(entity, change));
+  const twice = claims.find(
+    ({ indexEntry }, at) => claims.findIndex((other) => isSameEntry(indexEntry, other.indexEntry)) < at,
+  );
+  if (twice) throw duplicateEntry(entity, twice.indexEntry);
+  return { actions, items: changes.flatMap((change) => intentItem(entity, change) ?? []), claims };
+}
+
+/** Throws `too-large`. The emulator accepts transactions of any size. */
+export function checkTransactionBytes(partition: string, actions: readonly Action[]): void {
+  const needed = transactionBytes(partition, actions);
+  if (actions.length > 1 && needed > MAX_TRANSACTION_BYTES)
+    throw new PlanTooLarge(
+      `The change needs ${needed} bytes in one transaction; at most ${MAX_TRANSACTION_BYTES} are possible.`,
+      { needed, limit: MAX_TRANSACTION_BYTES },
+    );
 }
 
 /** The change with the fields that patterns set. */
@@ -114,6 +148,7 @@ function remainsOf(entity: Entity, { before, after }: Change): Properties | unde
 function entityAction(entity: Entity, change: Change, writeId: string): Action {
   const { address, before, after, arrival } = change;
   const { row } = address;
+  if (before.state === 'unread') return unreadAction(entity, change, before.etag, writeId);
   if (!after) {
     if (before.state !== 'live') throw new RowkeyError('not-found', `${entity.name} entity not found.`);
     const remains = remainsOf(entity, change);
@@ -138,4 +173,20 @@ function entityAction(entity: Entity, change: Change, writeId: string): Action {
   return before.state === 'absent'
     ? { kind: 'insert', row, properties }
     : { kind: 'replace', row, properties, etag: before.etag };
+}
+
+/** The write of a row that was not read. */
+function unreadAction(
+  entity: Entity,
+  { address: { row }, after, isPartial }: Change,
+  etag: string | undefined,
+  writeId: string,
+): Action {
+  if (!after) return { kind: 'delete', row, ...(etag === undefined ? {} : { etag }) };
+  if (isPartial) {
+    const properties = { ...fieldsToProperties(entity, after), WriteId: writeId };
+    return { kind: 'merge', row, properties, etag: etag ?? ANY_ETAG };
+  }
+  const properties = toProperties(entity, after, { WriteId: writeId, Incarnation: writeId });
+  return etag === undefined ? { kind: 'upsert', row, properties } : { kind: 'replace', row, properties, etag };
 }

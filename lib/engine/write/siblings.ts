@@ -5,7 +5,7 @@ import type { SiblingForm } from '../../define/pattern.ts';
 import { RowkeyError } from '../../errors.ts';
 import { type Action, type Address, type Row, readRow } from '../../storage/rows.ts';
 import type { Engine } from '../engine.ts';
-import { type Plan, planPartition, siblingRowsOf, type WriteMark } from './plan.ts';
+import { type Plan, PlanTooLarge, planPartition, siblingRowsOf, type WriteMark } from './plan.ts';
 import { recall, remember } from './sibling-memory.ts';
 
 /** Provides the sibling rows of a plan, from memory or by reading them. */
@@ -64,6 +64,8 @@ function planIfChecked(
     const isChecked = siblingRowsOf(entity, changes).every((row) => !siblings.has(row) || checked.has(row));
     return isChecked ? { siblings, plan } : undefined;
   } catch (error) {
+    // However stale a row is, the changes still need it.
+    if (error instanceof PlanTooLarge) throw error;
     // Remembered rows may be stale, so they must not cause an error.
     if (error instanceof RowkeyError) return undefined;
     throw error;

@@ -1,20 +1,30 @@
 import { z } from 'zod';
-import { canRead, checkMentions, hasWriteOnlyRoles } from '../../access/rule.ts';
+import { canRead, checkMentions, hasWriteOnlyRoles, hiddenFields } from '../../access/rule.ts';
 import type { Entity } from '../../define/entity.ts';
 import { creatableSchema, maskOf, parse, schemaWithGaps, writableSchema } from '../../define/validate/validation.ts';
 import type { Stored } from '../../define/values.ts';
 import { createOnce } from '../../engine/write/create-once.ts';
-import { type BatchOutcome, putEntities } from '../../engine/write/entity-batch.ts';
-import { deleteEntity, patchEntity, putEntity } from '../../engine/write/entity-store.ts';
+import {
+  type BatchAction,
+  type BatchDone,
+  type BatchOutcome,
+  writeAtomically,
+  writeBatch,
+} from '../../engine/write/entity-batch.ts';
+import { deleteEntity, mergeEntity, patchEntity, putEntity } from '../../engine/write/entity-store.ts';
+import { RowkeyError } from '../../errors.ts';
 import { readKey, toEntityPath, toEntityTemplate } from '../entity-key.ts';
 import { readRequestId } from '../idempotency.ts';
 import { presentToWriter } from '../present.ts';
 import { Problem, toProblem } from '../problem.ts';
 import type { RequestContext, Route, RouteResult } from '../route.ts';
-import { readConditions, toEntityHeaders } from '../view-etag.ts';
+import { readConditions, toEntityHeaders, toStoredEtag, toViewEtag } from '../view-etag.ts';
 
 /** The number of actions of an entity group transaction. */
 const MAX_BATCH = 100;
+/** Longer than the ETag of any view. */
+const MAX_CONDITION_LENGTH = 1_000;
+const ACTION_FORM = 'one of create, put, patch and delete is required; ifMatch may be beside put, patch and delete';
 /** For an entity with a large text: a character may take six bytes in JSON. */
 const MAX_LARGE_BODY_BYTES = 33_554_432;
 
@@ -66,11 +76,15 @@ export function entityWriteRoutes(entity: Entity): Route[] {
       method: 'POST',
       path: `${name}/batch`,
       roles: access.write,
-      summary: `Create or replace up to ${MAX_BATCH} entities of ${name}`,
-      requestBody: batchSchema(body),
+      summary: `Create, put, patch or delete up to ${MAX_BATCH} entities of ${name}`,
+      requestBody: batchSchema({
+        whole: body,
+        patch: patchSchema(entity),
+        key: entity.schema.pick(maskOf(entity.keyFields)),
+      }),
       maxBodyBytes,
-      success: { status: 200, description: 'A status for each item, in the same order', body: BatchResult },
-      handle: (context) => writeBatch(entity, context),
+      success: { status: 200, description: 'A status for each action, in the same order', body: BatchResult },
+      handle: (context) => batch(entity, context),
     },
     {
       ...change,
@@ -97,18 +111,32 @@ export function entityWriteRoutes(entity: Entity): Route[] {
       ...change,
       name: `${name}-patch`,
       method: 'PATCH',
+      minimizable: true,
       summary: `Change fields of an entity of ${name}; null removes a field`,
       maxBodyBytes,
-      requestBody: writableSchema(entity, entity.encrypted).partial(),
+      requestBody: patchSchema(entity),
       success: { status: 200, description: 'Changed', body: writerSchema(entity), headers: ['ETag'] },
       handle: async (context) => {
         const patch = await readBody(entity, context);
         const { engine } = context.app;
+        if (prefersMinimal(context)) {
+          const merged = await mergeEntity(engine, entity, readKey(entity, context), patch, readConditions(context));
+          const headers = { ...toEntityHeaders(entity, context.caller, merged), 'preference-applied': MINIMAL };
+          return { status: 204, headers };
+        }
         const stored = await patchEntity(engine, entity, readKey(entity, context), patch, readConditions(context));
         return presentStored(entity, context, stored);
       },
     },
   ];
+}
+
+const MINIMAL = 'return=minimal';
+
+/** https://www.rfc-editor.org/rfc/rfc7240#section-4.2 */
+function prefersMinimal({ header }: RequestContext): boolean {
+  const preferences = header('prefer')?.toLowerCase().split(/[,;]/) ?? [];
+  return preferences.some((preference) => preference.replace(/[\s"]/g, '') === MINIMAL);
 }
 
 /** Throws `forbidden` if the body has a field that the caller may not write. */
@@ -135,28 +163,71 @@ function writerSchema(entity: Entity): z.ZodType {
   return hasWriteOnlyRoles(entity) ? z.union([whole, entity.schema.pick(maskOf(entity.keyFields))]) : whole;
 }
 
-function batchSchema(item: z.ZodType) {
-  return z.strictObject({ items: z.array(item).min(1).max(MAX_BATCH) });
+function patchSchema(entity: Entity): z.ZodType {
+  return writableSchema(entity, entity.encrypted).partial();
 }
+
+interface ActionSchemas {
+  readonly whole: z.ZodType;
+  readonly patch: z.ZodType;
+  readonly key: z.ZodType;
+}
+
+function batchSchema({ whole, patch, key }: ActionSchemas) {
+  const ifMatch = z.string().max(MAX_CONDITION_LENGTH).optional();
+  const action = z.union(
+    [
+      z.strictObject({ create: whole }),
+      z.strictObject({ put: whole, ifMatch }),
+      z.strictObject({ patch, ifMatch }),
+      z.strictObject({ delete: key, ifMatch }),
+    ],
+    { error: ACTION_FORM },
+  );
+  return z.strictObject({
+    actions: z.array(action).min(1).max(MAX_BATCH),
+    /** All actions in one transaction, or none. */
+    atomic: z.boolean().optional(),
+  });
+}
+
+/** The engine validates each entity, so that an invalid one does not fail the others. */
+const ANY_BATCH = batchSchema({ whole: z.unknown(), patch: z.unknown(), key: z.unknown() });
 
 const BatchResult = z.object({
-  results: z.array(z.object({ status: z.int(), problem: Problem.optional() })),
+  results: z.array(z.object({ status: z.int(), etag: z.string().optional(), problem: Problem.optional() })),
 });
 
-async function writeBatch(entity: Entity, context: RequestContext): Promise<RouteResult> {
-  const { items } = parse(batchSchema(z.unknown()), await context.json());
-  for (const item of items) checkMentions(entity, context.caller, item);
-  const outcomes = await putEntities(context.app.engine, entity, items);
-  const isReader = canRead(entity, context.caller);
-  // Only a caller who may read an entity may learn that it equals the sent one.
-  const visible = outcomes.map((outcome) => (outcome === 'unchanged' && !isReader ? 'replaced' : outcome));
-  return { status: 200, body: { results: visible.map((outcome) => toResult(context, outcome)) } };
+async function batch(entity: Entity, context: RequestContext): Promise<RouteResult> {
+  const { actions, atomic } = parse(ANY_BATCH, await context.json());
+  const given = actions.map(withStoredEtag);
+  for (const action of given) for (const fields of Object.values(action)) checkMentions(entity, context.caller, fields);
+  const { engine } = context.app;
+  const outcomes = await (atomic ? writeAtomically : writeBatch)(engine, entity, given);
+  return { status: 200, body: { results: outcomes.map((outcome) => toResult(entity, context, outcome)) } };
 }
 
-const STATUS_OF = { created: 201, replaced: 200, unchanged: 304 } as const;
+/** An ETag of any view stands for the stored state that it was created from. */
+function withStoredEtag(action: BatchAction): BatchAction {
+  return 'ifMatch' in action && action.ifMatch !== undefined
+    ? { ...action, ifMatch: toStoredEtag(action.ifMatch) }
+    : action;
+}
 
-function toResult({ root }: RequestContext, outcome: BatchOutcome) {
-  if (typeof outcome === 'string') return { status: STATUS_OF[outcome] };
-  const problem = toProblem(outcome, root);
-  return { status: problem.status, problem };
+const STATUS_OF: Readonly<Record<BatchDone['outcome'], number>> = {
+  created: 201,
+  stored: 200,
+  unchanged: 304,
+  deleted: 204,
+};
+
+function toResult(entity: Entity, { caller, root }: RequestContext, result: BatchOutcome) {
+  if (result instanceof RowkeyError) {
+    const problem = toProblem(result, root);
+    return { status: problem.status, problem };
+  }
+  const { outcome, etag } = result;
+  // Only a caller who may read an entity may learn that it equals the sent one.
+  if (!canRead(entity, caller)) return { status: outcome === 'unchanged' ? STATUS_OF.stored : STATUS_OF[outcome] };
+  return { status: STATUS_OF[outcome], ...(etag ? { etag: toViewEtag(etag, hiddenFields(entity, caller)) } : {}) };
 }

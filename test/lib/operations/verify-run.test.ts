@@ -1,9 +1,9 @@
 import { beforeAll, expect, test } from 'vitest';
-import { putEntities } from '../../../lib/engine/write/entity-batch.ts';
 import { continueVerifyRun, readVerifyRun } from '../../../lib/operations/verify-run.ts';
 import { DAY_MS } from '../../../lib/time.ts';
 import { employees } from '../../fixtures/model.ts';
 import { countedMetrics } from '../../metrics.ts';
+import { putAll } from '../../put-all.ts';
 import { openWorld, somebody, type World } from '../../world.ts';
 
 const pace = { rate: 1_000_000, patience: 100 };
@@ -12,7 +12,7 @@ let world: World;
 beforeAll(async () => {
   world = await openWorld(import.meta.url);
   const people = Array.from({ length: 60 }, (_, index) => somebody({ department: `D${index % 3}` }));
-  await putEntities(world.engine, employees, people);
+  await putAll(world.engine, employees, people);
   await world.settle();
 });
 
@@ -67,7 +67,7 @@ test('a check with many findings under long keys stores as many findings as fit 
   const people = Array.from({ length: 60 }, (_, index) =>
     somebody({ department: long('D'), lastName: long(String(index)) }),
   );
-  await putEntities(world.engine, employees, people);
+  await putAll(world.engine, employees, people);
   await world.settle();
   for (const { lastName } of people)
     await world.storage.table('employees').deleteEntity(long('D'), `lastname_${lastName}`);

@@ -8,7 +8,6 @@ import { defineModel } from '../../../lib/define-model.ts';
 import type { Engine } from '../../../lib/engine/engine.ts';
 import { readEntity } from '../../../lib/engine/read/retrieve.ts';
 import { requestArchive, requestMove } from '../../../lib/engine/transfer/transfer.ts';
-import { putEntities } from '../../../lib/engine/write/entity-batch.ts';
 import { createEntity, deleteEntity, patchEntity, replaceEntity } from '../../../lib/engine/write/entity-store.ts';
 import { rewrapEntities } from '../../../lib/operations/rewrap.ts';
 import { verifyPage } from '../../../lib/operations/verify.ts';
@@ -18,6 +17,7 @@ import { rotateLocalKey } from '../../../lib/storage/local-key-ring.ts';
 import { faultyHttpClient, interruptedHttpClient } from '../../faulty-http-client.ts';
 import { deploy } from '../../fixtures/deploy.ts';
 import { samplePoints } from '../../points.ts';
+import { putAll } from '../../put-all.ts';
 import { openWorld, QUICK, rowsOf, type World } from '../../world.ts';
 
 const DAY_MS = 24 * 60 * 60_000;
@@ -177,8 +177,8 @@ describe('an entity with expiry', () => {
 
   test('gets a clock and an entry from a batch, and a batch without changes changes neither', async () => {
     const one = note('Batch');
-    expect(await putEntities(daysAgo(1), notes, [one])).toEqual(['created']);
-    expect(await putEntities(world.engine, notes, [one])).toEqual(['unchanged']);
+    expect(await putAll(daysAgo(1), notes, [one])).toEqual(['created']);
+    expect(await putAll(world.engine, notes, [one])).toEqual(['unchanged']);
     expect(await entriesOf(one)).toEqual([dayOf(1)]);
   });
 
