@@ -1,6 +1,6 @@
 import type { z } from 'zod';
 import { type Declaration, defineEntity } from './define-entity.ts';
-import type { DeclaredEntity, Slots, Span } from './entity.ts';
+import type { DeclaredEntity, Period, Slots, Span } from './entity.ts';
 import { frozenCopy } from './frozen-copy.ts';
 import { CALENDAR_UNITS } from './keys/calendar.ts';
 import type { FieldsOf } from './keys/key-template.ts';
@@ -21,6 +21,8 @@ type SeriesDeclaration<
   'schema' | 'table' | 'key' | 'access'
 > & {
   readonly slots: SlotsOptions;
+  /** High volume delete pattern: each day, month or year has a table, which is dropped as a whole after retention. */
+  readonly period?: Omit<Period<FieldsOf<Partition> | FieldsOf<Row>>, 'archiveTo'>;
   /**
    * How the slots of one key follow those of another: a key field is a day, a month or a year, which the slots divide. Several keys
    * are then read as one list, such as the last 24 hours.
@@ -67,6 +69,8 @@ export function defineSeries<
     );
   if (!Number.isInteger(perRow) || perRow < 1 || perRow > MAX_SLOTS_IN_ROW)
     throw refuse(`a row would hold ${perRow} slots; perRow must be a whole number from 1 to ${MAX_SLOTS_IN_ROW}.`);
+  if (declaration.period && 'archiveTo' in declaration.period)
+    throw refuse('period.archiveTo is not accepted for a series, because an archive would not have its counts.');
   const entity = defineEntity<
     Shape,
     Partition,

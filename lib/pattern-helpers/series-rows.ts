@@ -13,7 +13,7 @@ export function slotsOf({ name, series }: Entity): Slots {
   return series;
 }
 
-export function slotNumbers({ first, last }: Slots): number[] {
+export function slotNumbers({ first, last }: Pick<Slots, 'first' | 'last'>): number[] {
   return Array.from({ length: last - first + 1 }, (_, index) => first + index);
 }
 
@@ -36,7 +36,7 @@ export function firstRowKey(slots: Slots, row: string): string {
 }
 
 /** The index of the row that has the slot. */
-export function rowOf({ first, perRow }: Slots, slot: number): number {
+export function rowOf({ first, perRow }: Pick<Slots, 'first' | 'perRow'>, slot: number): number {
   return Math.floor((slot - first) / perRow);
 }
 

@@ -1,5 +1,6 @@
 import pMap from 'p-map';
 import { type Entity, isWrittenByClients, type Span } from '../define/entity.ts';
+import { keptPeriods, periodOfTable } from '../define/keys/calendar.ts';
 import { rangeOfPrefix } from '../define/keys/key-template.ts';
 import { type Instants, instantsOf, periodValue, type SlotTime, slotsBetween } from '../define/keys/slot-calendar.ts';
 import type { Values } from '../define/values.ts';
@@ -38,7 +39,7 @@ export const readSpan = inPattern(
   'data series',
   async (engine: Engine, entity: Entity, key: Values, bounds: SpanBounds): Promise<SeriesPoint[]> => {
     const wanted = wantedRows(entity, key, parseBounds(bounds));
-    const addresses = wanted.map(({ address }) => address);
+    const addresses = wanted.map(({ address }) => address).filter(({ table }) => isKept(entity, table, engine.now()));
     const rows = await pMap(queriesOf(entity, addresses), (query) => query(engine), { concurrency: READS_CONCURRENCY });
     const byAddress = new Map(rows.flat().map((row) => [idOf(row), row]));
     return wanted.flatMap(({ address, points }) => {
@@ -96,6 +97,14 @@ function* periodsOf(points: Iterable<SlotTime>): Generator<{ period: string; slo
     current.slots.push(point);
   }
   if (current) yield current;
+}
+
+/** False if the table is of a period before retention or after the next period: it has no rows that a caller may expect. */
+function isKept({ period, table }: Entity, name: string, now: number): boolean {
+  if (!period) return true;
+  const { first, last } = keptPeriods(period, now);
+  const ofTable = periodOfTable(period.per, table, name);
+  return ofTable !== undefined && first <= ofTable && ofTable <= last;
 }
 
 type Query = (engine: Engine) => Promise<readonly Row[]>;

@@ -1,13 +1,15 @@
 import { randomBytes } from 'node:crypto';
+import { z } from 'zod';
 import { fieldsToProperties, TOMBSTONE } from '../define/codec/entity-codec.ts';
 import { type Conditions, checkConditions } from '../define/conditions.ts';
-import type { Entity } from '../define/entity.ts';
+import type { Entity, Slots } from '../define/entity.ts';
 import type { Pattern } from '../define/pattern.ts';
 import type { Values } from '../define/values.ts';
 import type { Engine } from '../engine/engine.ts';
 import { makeAndNote, type NotedChange, noteChange } from '../engine/note-change.ts';
+import { readEntityRow, withPeriodTable } from '../engine/period-tables.ts';
 import { runExclusive } from '../engine/run-exclusive.ts';
-import { notFound } from '../engine/write/entity-store.ts';
+import { checkWritable, notFound } from '../engine/write/entity-store.ts';
 import { busy, RowkeyError } from '../errors.ts';
 import {
   COUNT,
@@ -23,7 +25,7 @@ import {
 } from '../pattern-helpers/series-rows.ts';
 import { sha256 } from '../pattern-helpers/text-blobs.ts';
 import { StorageConflict } from '../storage/errors.ts';
-import { type Action, type Address, type Row, readRow, submit, tryAction } from '../storage/rows.ts';
+import { type Action, type Address, type Row, submit, tryAction } from '../storage/rows.ts';
 import { inPattern } from '../telemetry/span.ts';
 import { backOff } from '../time.ts';
 
@@ -40,6 +42,11 @@ export const dataSeries: Pattern<Entity> = {
     const isWide = last - first + 1 > perRow;
     return isWide ? [{ what: 'its further rows', row: entity.row, isNumbered: true }] : [];
   },
+  memory: {
+    remember: ({ series }) =>
+      series ? { slots: { first: series.first, last: series.last, perRow: series.perRow } } : {},
+    refuse: ({ series }, before) => layoutChanges(Memory.parse(before).slots, series),
+  },
   rowForm: {
     entityRow: (entity, row) => firstRowKey(slotsOf(entity), row),
     reasonToRefuse(_entity, { properties }) {
@@ -48,6 +55,24 @@ export const dataSeries: Pattern<Entity> = {
     },
   },
 };
+
+const Memory = z.object({
+  slots: z.object({ first: z.number(), last: z.number(), perRow: z.number() }).optional(),
+});
+type Layout = Pick<Slots, 'first' | 'last' | 'perRow'>;
+
+function* layoutChanges(before: Layout | undefined, now: Layout | undefined): Generator<string> {
+  if (!before || !now) return;
+  if (now.first > before.first || now.last < before.last)
+    yield `the slots changed from ${before.first} to ${before.last} to ${now.first} to ${now.last}; the counts of the others could not be read`;
+  const isMoved = (slot: number) => slot >= now.first && slot <= now.last && rowOf(before, slot) !== rowOf(now, slot);
+  if (slotNumbers(before).some(isMoved))
+    yield `the rows of the slots changed from ${describeRows(before)}, to ${describeRows(now)}; stored counts would not be found`;
+}
+
+function describeRows({ first, perRow }: Layout): string {
+  return `${perRow} for each row, beginning with ${first}`;
+}
 
 /** Each row keeps the ids of its last writers. A writer whose reply was lost finds its id there and does not add again. */
 const WRITERS_KEPT = 64;
@@ -69,7 +94,7 @@ export const readSeries = inPattern(
   'data series',
   async (engine: Engine, entity: Entity, key: Values): Promise<Series> => {
     const slots = slotsOf(entity);
-    const rows = await readRows(engine, rowAddresses(entity, key));
+    const rows = await readRows(engine, entity, rowAddresses(entity, key));
     const etag = etagOf(rows);
     if (etag === undefined) throw notFound(entity, key);
     const counts = slotNumbers(slots).map((slot) => readCount(rows[rowOf(slots, slot)], slot));
@@ -90,6 +115,7 @@ export const setCounts = inPattern(
     counts: ReadonlyMap<number, number>,
     conditions: Conditions = {},
   ): Promise<void> => {
+    checkWritable(entity, key, engine.now());
     const slots = slotsOf(entity);
     const addresses = rowAddresses(entity, key);
     const common = toCommonProperties(entity, key);
@@ -103,11 +129,11 @@ export const setCounts = inPattern(
         const own = countsOf(index);
         return Object.keys(own).length === 0 ? [] : [{ kind: 'upsert-merge', row, properties: { ...own, ...common } }];
       });
-      if (actions.length > 0) await submitNoted(engine, change, actions);
+      if (actions.length > 0) await submitNoted(engine, entity, change, actions);
       return;
     }
     const id = createWriter();
-    await changeRows(engine, addresses, async (rows) => {
+    await changeRows(engine, entity, addresses, async (rows) => {
       if (isWrittenBy(rows, id)) return noteChange(engine, change);
       checkConditions(conditions, etagOf(rows));
       if (counts.size === 0) return;
@@ -116,7 +142,7 @@ export const setCounts = inPattern(
         const properties = { ...countsOf(index), Writers: addWriter(current, id), ...common };
         return current ? { kind: 'merge', row, properties, etag: current.etag } : { kind: 'insert', row, properties };
       });
-      await submitNoted(engine, change, actions);
+      await submitNoted(engine, entity, change, actions);
     });
   },
 );
@@ -134,10 +160,11 @@ export const increment = inPattern(
     key: Values,
     { slot, by, id = createWriter() }: { slot: number; by: number; id?: string | undefined },
   ): Promise<number> => {
+    checkWritable(entity, key, engine.now());
     const address = rowAddresses(entity, key)[rowOf(slotsOf(entity), slot)];
     if (!address) throw notFound(entity, key);
     const change = toNotedChange(entity, address, [slot]);
-    return changeRows(engine, [address], async ([row]) => {
+    return changeRows(engine, entity, [address], async ([row]) => {
       // This increment has succeeded before: its reply was lost, or the request is a repetition.
       if (isWrittenBy([row], id)) {
         noteChange(engine, change);
@@ -152,7 +179,7 @@ export const increment = inPattern(
       const action: Action = row
         ? { kind: 'merge', row: address.row, properties, etag: row.etag }
         : { kind: 'insert', row: address.row, properties };
-      await submitNoted(engine, change, [action]);
+      await submitNoted(engine, entity, change, [action]);
       return count;
     });
   },
@@ -166,7 +193,7 @@ export const deleteSeries = inPattern(
     const change = { operation: 'delete', entity: entity.name, address: addresses[0], fields: [] } as const;
     if (isConditional(conditions)) return deleteUnderEtags(engine, entity, key, { change, conditions });
     let isFound = false;
-    await changeRows(engine, addresses, async (rows) => {
+    await changeRows(engine, entity, addresses, async (rows) => {
       // The reply of an earlier attempt may have been lost.
       if (etagOf(rows) === undefined && !isFound) throw notFound(entity, key);
       if (etagOf(rows) === undefined) return noteChange(engine, change);
@@ -174,6 +201,7 @@ export const deleteSeries = inPattern(
       const there = rows.flatMap((row) => row ?? []);
       await submitNoted(
         engine,
+        entity,
         change,
         there.map(({ row }) => ({ kind: 'delete', row })),
       );
@@ -194,7 +222,7 @@ async function deleteUnderEtags(
 ): Promise<void> {
   const addresses = rowAddresses(entity, key);
   const id = createWriter();
-  const tombstones = await changeRows(engine, addresses, async (rows) => {
+  const tombstones = await changeRows(engine, entity, addresses, async (rows) => {
     if (isWrittenBy(rows, id)) {
       noteChange(engine, change);
       return rows.flatMap((row) => (row && !hasCounts(row) ? [row] : []));
@@ -207,7 +235,7 @@ async function deleteUnderEtags(
       const current = rows[index];
       return current ? { kind: 'replace', row, properties, etag: current.etag } : { kind: 'insert', row, properties };
     });
-    const etags = await submitNoted(engine, change, actions);
+    const etags = await submitNoted(engine, entity, change, actions);
     return addresses.map((address, index) => ({ ...address, etag: etags.get(address.row) ?? rows[index]?.etag }));
   });
   for (const { etag, ...address } of tombstones)
@@ -224,13 +252,14 @@ function isConditional({ ifMatch, ifNoneMatch }: Conditions): boolean {
 /** Reads the rows, and calls `change` again if another writer was faster. Throws `busy`. */
 async function changeRows<Result>(
   engine: Engine,
+  entity: Entity,
   addresses: readonly [Address, ...Address[]],
   change: (rows: readonly (Row | undefined)[]) => Promise<Result>,
 ): Promise<Result> {
   const until = engine.now() + PATIENCE_MS;
   const untilDone = async (): Promise<Result> => {
     for (let attempt = 1; engine.now() < until; attempt += 1) {
-      const rows = await readRows(engine, addresses);
+      const rows = await readRows(engine, entity, addresses);
       try {
         return await change(rows);
       } catch (error) {
@@ -243,13 +272,19 @@ async function changeRows<Result>(
   return runExclusive(engine.storage, JSON.stringify(addresses[0]), untilDone);
 }
 
-function submitNoted(engine: Engine, change: SeriesChange, actions: readonly Action[]): Promise<Map<string, string>> {
+function submitNoted(
+  engine: Engine,
+  entity: Entity,
+  change: SeriesChange,
+  actions: readonly Action[],
+): Promise<Map<string, string>> {
   const { table, partition } = change.address;
-  return makeAndNote(engine, change, () => submit(engine.storage, { table, partition, actions }));
+  const write = () => submit(engine.storage, { table, partition, actions });
+  return makeAndNote(engine, change, () => withPeriodTable(engine, entity, { table, write }));
 }
 
-function readRows({ storage }: Engine, addresses: readonly Address[]): Promise<(Row | undefined)[]> {
-  return Promise.all(addresses.map((address) => readRow(storage, address)));
+function readRows(engine: Engine, entity: Entity, addresses: readonly Address[]): Promise<(Row | undefined)[]> {
+  return Promise.all(addresses.map((address) => readEntityRow(engine, entity, address)));
 }
 
 /** The ETag of storage for one row. Undefined if the series does not exist. */

@@ -132,7 +132,10 @@ function* validationErrors(entity: Entity, { entities }: WholeModel<Entity>): Ge
   if (!keyFields.includes(field))
     yield `period.field "${field}" is not in the key, so the key would not tell the table; it must be a key field.`;
   const type = fieldSchemas(schema)[field];
-  if (!type || !isInstant(type))
+  const { span } = entity.series ?? {};
+  // A day of a series tells its month, and a month its year.
+  const isPeriod = span?.field === field && CALENDAR_UNITS.indexOf(span.per) <= CALENDAR_UNITS.indexOf(per);
+  if (!isPeriod && (!type || !isInstant(type)))
     yield `period.field "${field}" is not an instant; it must be z.iso.datetime(), z.iso.date() or a pattern that begins with a day.`;
   for (const other of entities.filter((one) => one !== entity))
     for (const table of tablesOf(other))

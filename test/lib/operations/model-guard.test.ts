@@ -1,6 +1,7 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { defineEntity } from '../../../lib/define/define-entity.ts';
+import { defineSeries } from '../../../lib/define/define-series.ts';
 import type { Entity } from '../../../lib/define/entity.ts';
 import { indexEntity, interPartitionIndex, intraPartitionIndex } from '../../../lib/define/indexes.ts';
 import type { CalendarUnit } from '../../../lib/define/keys/calendar.ts';
@@ -33,6 +34,18 @@ const { things: first } = deploy(
 const days = { schema, table: 'days', key: { partition: '{a}', row: '{at}_{b}' }, access } as const;
 const kept = (keep: number, per: CalendarUnit = 'day', archiveTo?: 'blob') =>
   deploy(defineEntity('days', { ...days, period: { per, field: 'at', keep, archiveTo } })).days;
+
+const counted = (first: number, last: number, perRow = last - first + 1, keep = 12) =>
+  deploy(
+    defineSeries('counts', {
+      schema: z.object({ a: z.string(), at: z.iso.date() }),
+      table: 'counts',
+      key: { partition: '{a}', row: '{at}' },
+      slots: { name: 'slot', first, last, perRow },
+      period: { per: 'month', field: 'at', keep },
+      access: { read: ['hr'], write: ['hr'] },
+    }),
+  ).counts;
 
 const photo = (container: string) => ({ photo: { container, maxBytes: 5, types: ['image/png'] } });
 
@@ -85,6 +98,20 @@ describe('guardModel', () => {
     ],
     ['periods that are no longer archived', kept(60, 'day', 'blob'), kept(60), /archiveTo was removed; tables past/],
     ['one table instead of days', kept(60), { ...kept(60), period: undefined }, /of "at" to one table;/],
+    ['a shorter retention of a series', counted(0, 9), counted(0, 9, 10, 6), /would shrink from 12 to 6 months/],
+    ['fewer slots of a series', counted(0, 9), counted(0, 8), /the slots changed from 0 to 9 to 0 to 8/],
+    [
+      'other rows for the slots of a series',
+      counted(0, 9, 5),
+      counted(0, 9, 4),
+      /the rows of the slots changed from 5 for each/,
+    ],
+    [
+      'another first row of a series',
+      counted(1, 9, 3),
+      counted(0, 9, 3),
+      /3 for each row, beginning with 1, to 3 .* with 0/,
+    ],
     [
       'an index that becomes unique',
       { ...first, indexes: { b: interPartitionIndex(email) } },
@@ -113,6 +140,11 @@ describe('guardModel', () => {
     expect(await tryAction(storage, address, action)).toBeTruthy();
     expect(await guard(kept(60))).toEqual([]);
     await expect(guard(kept(30))).rejects.toThrow(/from 60 to 30 days/);
+  });
+
+  test('accepts more slots of a series and a longer row', async () => {
+    await guard(counted(1, 9));
+    for (const now of [counted(1, 20), counted(0, 20), counted(0, 40, 21)]) expect(await guard(now)).toEqual([]);
   });
 
   test('accepts a longer retention', async () => {

@@ -94,6 +94,13 @@ const month = z.string().regex(/^\d{4}-\d{2}$/);
 const spanning = (last: number, per: string, at: z.ZodType = z.iso.date(), field = 'at') =>
   series({ name: 'slot', first: 1, last }, '{at}', { schema: z.object({ city: text, at }), span: { field, per } });
 
+const keeping = (per: string, at: z.ZodType, span?: object) =>
+  series({ name: 'slot', first: 1, last: 12 }, '{at}', {
+    schema: z.object({ city: text, at }),
+    period: { per, field: 'at', keep: 12 },
+    span,
+  });
+
 const BAD: readonly [title: string, model: () => unknown, sentence: RegExp][] = [
   ...resourcesOf([]).tables.map((table): (typeof BAD)[number] => [
     `a table named ${table}`,
@@ -452,6 +459,19 @@ const BAD: readonly [title: string, model: () => unknown, sentence: RegExp][] = 
   ],
   ['a span of days over any texts', () => load(spanning(24, 'day', text)), /span.field "at" is not a day/],
   ['a span of days over years', () => load(spanning(24, 'day', z.int32())), /span.field "at" is not a day/],
+  [
+    'a series of years that keeps months',
+    () => load(keeping('month', z.int32().max(9999), { field: 'at', per: 'year' })),
+    /period.field "at" is not an instant/,
+  ],
+  [
+    'a series with a period that is archived',
+    () =>
+      series({ name: 'slot', first: 1, last: 12 }, '{id}', {
+        period: { per: 'day', field: 'id', keep: 1, archiveTo: 'blob' },
+      }),
+    /Entity "hours": period.archiveTo is not accepted for a series/,
+  ],
   [
     'a child without its parent',
     () => load(entity('parts', { row: 'things_{id}_{day}', childOf: entity('things') })),
