@@ -1,5 +1,6 @@
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
 import formats from 'ajv-formats';
+import { SELECTED } from '../lib/http/openapi.ts';
 
 /** The parts of the OpenAPI description that the tests read, without references. */
 export interface OpenApi {
@@ -77,6 +78,7 @@ export function openapiChecker(described: OpenApi): OpenApiChecker {
   ajv.addFormat('idn-email', true);
   ajv.addSchema(openapi, 'api');
   const validators = new Map<string, ValidateFunction>();
+  const wholes = new Map<string, ValidateFunction>();
   const operations = Object.entries(openapi.paths).flatMap(([template, methods]) =>
     Object.entries(methods).map(([method, operation]) => ({
       method,
@@ -89,6 +91,22 @@ export function openapiChecker(described: OpenApi): OpenApiChecker {
   function validatorAt(pointer: string): ValidateFunction {
     const found = validators.get(pointer) ?? ajv.compile({ $ref: `api#${pointer}` });
     validators.set(pointer, found);
+    return found;
+  }
+
+  /** Without the alternatives of a selection, which any object with some of the fields matches. */
+  function validatorOfWhole(pointer: string, { anyOf }: JsonSchema): ValidateFunction {
+    if (!Array.isArray(anyOf)) return validatorAt(pointer);
+    const found =
+      wholes.get(pointer) ??
+      ajv.compile({
+        anyOf: anyOf
+          .filter(({ description }) => description !== SELECTED)
+          .map((one) => {
+            return { $ref: `api#${pointer}/anyOf/${anyOf.indexOf(one)}` };
+          }),
+      });
+    wholes.set(pointer, found);
     return found;
   }
 
@@ -109,7 +127,10 @@ export function openapiChecker(described: OpenApi): OpenApiChecker {
     if (!content) return `the media type "${type}"; described: ${Object.keys(response.content).join(', ')}`;
     if (!content.schema) return undefined;
     const where = ['', 'paths', template, method, 'responses', key, 'content', type, 'schema'];
-    const validate = validatorAt(where.map(escapePointer).join('/'));
+    const pointer = where.map(escapePointer).join('/');
+    const validate = exchange.path.includes('select=')
+      ? validatorAt(pointer)
+      : validatorOfWhole(pointer, content.schema);
     return validate(JSON.parse(text)) ? undefined : ajv.errorsText(validate.errors, { dataVar: 'body' });
   }
 

@@ -2,7 +2,7 @@ import { RowkeyError } from '../errors.ts';
 import { columnFormOf } from './codec/entity-codec.ts';
 import type { ColumnType, Entity } from './entity.ts';
 import { fieldSchemas, isInstant } from './validate/field-schema.ts';
-import { maskOf, parse } from './validate/validation.ts';
+import { validateRequired } from './validate/validation.ts';
 import type { Values } from './values.ts';
 
 /**
@@ -68,6 +68,27 @@ export function compileFilter(entity: Entity, where: Values = {}, available?: re
   return toFilter(entity, asked, available);
 }
 
+/** The filter of each included child by its name. Throws `invalid-input`. */
+export function compileChildFilters(
+  { name }: Entity,
+  kinds: readonly Entity[],
+  where: Readonly<Record<string, Values>>,
+): Readonly<Record<string, Filter>> {
+  const filters = Object.entries(where).map(([child, conditions]) => {
+    const kind = kinds.find((one) => one.name === child);
+    if (kind) return [child, compileFilter(kind, conditions)] as const;
+    throw new RowkeyError(
+      'invalid-input',
+      `"where" names "${child.slice(0, 100)}", which is not an included child of ${name}.`,
+      {
+        field: 'where',
+        accepted: kinds.map((one) => one.name).join(', ') || 'children that are included',
+      },
+    );
+  });
+  return Object.fromEntries(filters);
+}
+
 /** Validates comparisons and converts their values to the stored form. Throws `invalid-input`, which names the field. */
 export function toFilter(entity: Entity, asked: readonly AskedComparison[], available?: readonly string[]): Filter {
   if (asked.length > MAX_COMPARISONS)
@@ -105,7 +126,7 @@ function holds(operator: Operator, value: unknown, compared: readonly Scalar[]):
 
 /** A value that the field can have, in the form in which the schema stores it. */
 function toEqual(entity: Entity, field: string, value: unknown): unknown {
-  return parse(entity.schema.pick(maskOf([field])).required(), { [field]: value })[field];
+  return validateRequired(entity, { [field]: value }, [field])[field];
 }
 
 /** The beginning of an ISO date. */

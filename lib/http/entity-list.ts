@@ -1,27 +1,41 @@
 import { z } from 'zod';
 import type { Entity } from '../define/entity.ts';
+import { type Selection, toSelection } from '../define/select.ts';
 import { partialSchema, schemaWithGaps } from '../define/validate/validation.ts';
 import type { Page } from '../engine/read/retrieve.ts';
 import { toNextLink } from './paging.ts';
-import { queryError, readList } from './query.ts';
+import { readList } from './query.ts';
 import type { RequestContext, Route, RouteResult } from './route.ts';
 
+/** The description of `select` for an entity, and for lists. */
+export const SELECT_ONE = 'Fields to return, separated by commas; all without it';
 export const SELECT = 'Fields to return, separated by commas; large fields are returned only if selected';
 
-/** The success of a route that lists entities: whole ones, or parts of which only `required` fields are always present. */
+/** The success of a route that lists entities: whole, or without `select` at least the `required` fields. */
 export function describeList(entity: Entity, required?: readonly string[]): Route['success'] {
   const item = required ? partialSchema(entity, required) : schemaWithGaps(entity);
   const description = 'A page of entities; the Link header names the next page, if there is one';
-  return { status: 200, description, body: z.object({ items: z.array(item) }), headers: ['Link'] };
+  const listOf = (one: z.ZodType) => z.object({ items: z.array(one) });
+  const selected = listOf(partialSchema(entity, []));
+  return { status: 200, description, body: listOf(item), selected, headers: ['Link'] };
 }
 
 /** Reads the fields to return; undefined without `select`. Throws `invalid-input`. */
-export function readSelect(entity: Entity, query: URLSearchParams): string[] | undefined {
-  const fields = query.get('select') ? readList(query, 'select') : undefined;
-  const known = Object.keys(entity.columns);
-  const unknown = fields?.find((field) => !known.includes(field));
-  if (unknown === undefined) return fields;
-  throw queryError('select', `names "${unknown}", which is not a field of ${entity.name}`, known.join(','));
+export function readSelect(
+  entity: Entity,
+  query: URLSearchParams,
+  available?: readonly string[],
+): readonly string[] | undefined {
+  return readSelection(entity, query, { available })[entity.name];
+}
+
+/** Reads the fields to return of the entity and of its included children. Throws `invalid-input`. */
+export function readSelection(
+  entity: Entity,
+  query: URLSearchParams,
+  options: Parameters<typeof toSelection>[2],
+): Selection {
+  return toSelection(entity, query.get('select') ? readList(query, 'select') : undefined, options);
 }
 
 /** A page of entities, with the link to the next page. */

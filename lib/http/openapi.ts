@@ -106,13 +106,17 @@ function describeFilter([field, { refused, ...filter }]: readonly [string, Filte
   return [{ name: field, in: 'query', description, schema: { type: 'array', items } }];
 }
 
+/** The description of a body with selected fields. */
+export const SELECTED = 'With select';
+
 /** The success, the explanation, and problems by status. */
 function describeResponses(route: Route, shared: Components) {
   const { name, success, cacheable, minimizable, others = {} } = route;
-  const { status, description, body, types = [], headers = [] } = success;
+  const { status, description, body, selected, types = [], headers = [] } = success;
   const isOk = status === 200;
   const described = body && shared.addSchema(name, toJsonSchema(body));
-  const schemas = [...(described ? [described] : []), ...(isOk ? [EXPLANATION] : [])];
+  const part = selected && shared.addSchema(`${name}-selected`, { ...toJsonSchema(selected), description: SELECTED });
+  const schemas = [...(described ? [described] : []), ...(part ? [part] : []), ...(isOk ? [EXPLANATION] : [])];
   const response = {
     description,
     // An explanation has the status 200 too, but none of these headers.

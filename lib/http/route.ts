@@ -81,6 +81,8 @@ export interface Route {
     readonly status: number;
     readonly description: string;
     readonly body?: z.ZodType;
+    /** The body if the request selects fields. */
+    readonly selected?: z.ZodType;
     /** The media types of a body that is not JSON. */
     readonly types?: readonly string[];
     /** Headers besides those of every response. */

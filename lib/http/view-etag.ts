@@ -25,19 +25,25 @@ export function isNotModified({ header }: RequestContext, etag: string): boolean
 }
 
 /**
- * The ETag of an entity without the `hidden` fields. It contains the ETag of storage, which a write compares, and differs
- * for each set of hidden fields: a browser may revalidate one caller's copy with another caller's token (RFC 9111, 4.1).
+ * The ETag of an entity without the `hidden` fields, or of the selected fields alone. It contains the ETag of storage, which a
+ * write compares, and differs for each set of fields: a browser may revalidate one caller's copy with another caller's token
+ * (RFC 9111, 4.1), and a client may revalidate its copy of a part with a request for all.
  */
-export function toViewEtag(etag: string, hidden: readonly string[]): string {
-  if (hidden.length === 0) return etag;
-  const view = createHash('sha256').update(JSON.stringify(hidden.toSorted())).digest('base64url').slice(0, 12);
+export function toViewEtag(etag: string, hidden: readonly string[], select?: readonly string[]): string {
+  if (hidden.length === 0 && !select) return etag;
+  const fields = [hidden, ...(select ? [[...new Set(select)]] : [])].map((names) => names.toSorted());
+  const view = createHash('sha256').update(JSON.stringify(fields)).digest('base64url').slice(0, 12);
   return etag.replace(/"$/, `;view=${view}"`);
 }
 
-export function toEntityHeaders(entity: Entity, caller: Caller, { etag }: { etag: string }): Record<string, string> {
+export function toEntityHeaders(
+  entity: Entity,
+  caller: Caller,
+  { etag, select }: { readonly etag: string; readonly select?: readonly string[] | undefined },
+): Record<string, string> {
   const { maxAge } = entity;
   return {
-    etag: toViewEtag(etag, hiddenFields(entity, caller)),
+    etag: toViewEtag(etag, hiddenFields(entity, caller), select),
     ...(maxAge ? { 'cache-control': `private, max-age=${maxAge}` } : {}),
   };
 }

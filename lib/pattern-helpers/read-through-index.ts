@@ -3,17 +3,24 @@ import { storedNames, storedVersion, toValues } from '../define/codec/entity-cod
 import type { Entity } from '../define/entity.ts';
 import { type Filter, matches } from '../define/filter.ts';
 import type { CopyIndex, Index, IndexEntity } from '../define/indexes.ts';
-import { addressIfAny, indexEntriesOf, isCopy, isIndexed, isUnique } from '../define/keys/index-entries.ts';
+import {
+  addressIfAny,
+  indexKeyFields,
+  isCopy,
+  isIndexed,
+  isUnique,
+  selectIndexed,
+} from '../define/keys/index-entries.ts';
 import { type IndexBounds, indexRange } from '../define/keys/index-range.ts';
 import { buildKey, buildKeys, isKeyOf, parseKey } from '../define/keys/key-template.ts';
-import type { IndexEntry } from '../define/remote-index.ts';
-import { omit, type Values } from '../define/values.ts';
+import { withKeyOfReferences } from '../define/select.ts';
+import { pick, type Values } from '../define/values.ts';
 import type { Engine } from '../engine/engine.ts';
 import { ANY_ROWS, readBound, valuesLength, withinPage } from '../engine/read/page-length.ts';
 import type { Page, PageOptions } from '../engine/read/retrieve.ts';
 import { rowFilterOf } from '../engine/read/row-comparisons.ts';
 import { notFound, readLive } from '../engine/write/entity-store.ts';
-import { CLAIM, isConfirmed } from '../engine/write/unique-claim.ts';
+import { CLAIM, CONFIRMED, isConfirmed } from '../engine/write/unique-claim.ts';
 import { type Address, type Row, readRange, readRow } from '../storage/rows.ts';
 import { inPattern } from '../telemetry/span.ts';
 import { isLongList, LIST, membersOf, readList } from './member-list.ts';
@@ -30,7 +37,7 @@ const PARTITIONS_CONCURRENCY = 16;
 
 /** With bounds, `given` has the fields of a range (`requireRangeStart`); without, all fields or those. */
 export interface IndexPageOptions extends PageOptions, IndexBounds {
-  /** Large fields that are not selected are omitted; without `select` all are read. */
+  /** The fields to read; without it all. */
   readonly select?: readonly string[] | undefined;
   /** Only entities that match. Storage compares copies; the entities of references and lists are read and compared. */
   readonly where?: Filter | undefined;
@@ -54,13 +61,15 @@ export const readByCopies = inPattern(
     const isReference = (row: Row) => index.copies === 'keys' || (isUnique(index) && !isConfirmed(row));
     const hasLookups = index.copies === 'keys' || isUnique(index);
     const limit = hasLookups ? Math.min(top, MAX_LOOKUPS) : top;
-    const { length, rowsPerCall } = readBound([entity]);
+    const read = hasLookups ? undefined : fieldsToRead(entity, index, { select, where, given });
+    const { length, rowsPerCall } = readBound([entity], read);
     const bound = { length: length / partitions.length, rowsPerCall: rowsPerCall / partitions.length };
     const type = isUnique(index) ? [entity.name, CLAIM] : entity.name;
     // A reference and a claim do not have the fields of their entity.
     const filter = hasLookups ? {} : rowFilterOf(entity, where);
     const keys = indexRange(entity, index, given, bounds);
-    const range = { table, ...keys, after: after?.row, type, ...filter, limit, bound };
+    const projection = read && storedNames(entity, read);
+    const range = { table, ...keys, after: after?.row, type, ...filter, select: projection, limit, bound };
     const results = await pMap(partitions, (partition) => readRange(engine.storage, { ...range, partition }), {
       concurrency: PARTITIONS_CONCURRENCY,
     });
@@ -72,8 +81,10 @@ export const readByCopies = inPattern(
       // The key of an entity may have the same form as that of a copy.
       if (!isCopy(row)) return undefined;
       if (!isReference(row)) return valuesOfCopy(entity, index, row, { given, select, where });
-      const values = await follow(engine, entity, index, { row, select });
-      return values && hasGiven(values, given) && matches(where, values) ? values : undefined;
+      const values = await follow(engine, entity, index, { row, select, where });
+      return values && hasGiven(values, given) && matches(where, values)
+        ? withSelected(entity, values, select)
+        : undefined;
     };
     const { items, last } = await fillPage(rows, entityOf);
     const more = last !== rows.at(-1) || all.length > rows.length || ends.length > 0;
@@ -128,52 +139,65 @@ async function follow(
   engine: Engine,
   entity: Entity,
   index: CopyIndex,
-  { row, select }: { row: Row; select?: readonly string[] | undefined },
+  { row, ...options }: { row: Row; select?: readonly string[] | undefined; where?: Filter | undefined },
 ): Promise<Values | undefined> {
   const { SourcePartition, SourceRow } = row.properties;
   const source = { table: entity.table, partition: String(SourcePartition), row: String(SourceRow) };
-  const found = await readLive(engine, entity, { ...source, select: projection(entity, index, select) });
-  const isRow = (indexEntry: IndexEntry) =>
-    indexEntry.table === row.table && indexEntry.partition === row.partition && indexEntry.row === row.row;
-  const isHere = index.remote
-    ? indexEntriesOf(entity, found?.values).some(isRow)
-    : isIndexed(index, found?.values) && buildKey(index.row, found.values) === row.row;
-  return isHere && found ? withSelected(entity, found.values, select) : undefined;
-}
-
-/** The properties to read for a list, without large fields that are not selected; undefined for all. */
-function projection(entity: Entity, index: Index, select: readonly string[] | undefined): string[] | undefined {
-  const large = entity.large.filter((field) => !select?.includes(field) && !index.uses.includes(field));
-  // An upgrade needs the whole row, and a condition may use any field.
-  if (!select || large.length === 0 || entity.version > 1) return undefined;
-  if (Object.values(entity.indexes).some(({ when }) => when)) return undefined;
-  return storedNames(
-    entity,
-    Object.keys(entity.columns).filter((field) => !large.includes(field)),
+  const found = await readLive(engine, entity, { ...source, select: projection(entity, index, options) });
+  const { partition } = index.remote ?? entity;
+  const isHere = selectIndexed(index, found?.values ?? {}).some(
+    (one) => buildKey(partition, one) === row.partition && buildKey(index.row, one) === row.row,
   );
+  return isHere ? found?.values : undefined;
 }
 
-/** Omits large fields that are not selected. Other fields may be needed to present the selected ones. */
+interface Wanted {
+  readonly select?: readonly string[] | undefined;
+  readonly where?: Filter | undefined;
+  readonly given?: Values | undefined;
+}
+
+/** The fields that a read needs, of a copy or of an entity; undefined for all. */
+function fieldsToRead(entity: Entity, index: Index, { select, where = [], given = {} }: Wanted): string[] | undefined {
+  // An upgrade needs the whole row.
+  if (!select || entity.version > 1) return undefined;
+  const inIndex = index.kind === 'index-entity' ? index.uses : indexKeyFields(index);
+  const compared = [...where.map(({ field }) => field), ...Object.keys(given), ...inIndex];
+  const inKey = index.remote ? [] : entity.partition.fields;
+  return [...new Set([...withKeyOfReferences(entity, select), ...compared, ...inKey])];
+}
+
+/** The properties to read of the entity of a reference; undefined for all. */
+function projection(entity: Entity, index: Index, wanted: Wanted): string[] | undefined {
+  // A condition may use any field.
+  const fields = index.when ? undefined : fieldsToRead(entity, index, wanted);
+  return fields && storedNames(entity, fields);
+}
+
+/** Other fields may be needed to present the selected ones. */
 function withSelected(entity: Entity, values: Values, select: readonly string[] | undefined): Values {
-  return select
-    ? omit(
-        values,
-        entity.large.filter((field) => !select.includes(field)),
-      )
-    : values;
+  return select ? pick(values, withKeyOfReferences(entity, select)) : values;
 }
 
 /** Reads an index with one entity per row: one lookup for a full copy, else two. Throws `not-found`. */
 export const readByCopy = inPattern(
   'secondary index',
-  async (engine: Engine, entity: Entity, index: CopyIndex, given: Values): Promise<Values> => {
-    const copy = await readCopy(engine, entity, index, given);
+  async (
+    engine: Engine,
+    entity: Entity,
+    index: CopyIndex,
+    given: Values,
+    select?: readonly string[] | undefined,
+  ): Promise<Values> => {
+    const isFull = index.copies === 'everything';
+    const read = isFull ? fieldsToRead(entity, index, { select }) : undefined;
+    const copy = await readCopy(engine, entity, index, given, read);
     const isData = !isUnique(index) || isConfirmed(copy);
-    if (isData && index.copies === 'everything') return toValues(entity, copy.properties);
+    if (isData && isFull) return withSelected(entity, toValues(entity, copy.properties), select);
     // A claim is not data: only the entity shows whether its writer has committed.
-    const found = await follow(engine, entity, index, { row: copy });
+    const found = await follow(engine, entity, index, { row: copy, select });
     if (!found) throw notFound(entity, given);
-    return found;
+    return withSelected(entity, found, select);
   },
 );
 
@@ -191,10 +215,17 @@ export const readByReference = inPattern(
 );
 
 /** Reads a row of an index with one entity per row. Throws `not-found`. */
-async function readCopy({ storage }: Engine, entity: Entity, index: CopyIndex, given: Values): Promise<Row> {
+async function readCopy(
+  { storage }: Engine,
+  entity: Entity,
+  index: CopyIndex,
+  given: Values,
+  fields?: readonly string[] | undefined,
+): Promise<Row> {
   const { table, partition } = index.remote ?? entity;
   const address = { table, partition: buildKey(partition, given), row: buildKey(index.row, given) };
-  const copy = await readRow(storage, address);
+  const select = fields && [...storedNames(entity, fields), 'SourcePartition', CONFIRMED];
+  const copy = await readRow(storage, { ...address, select });
   if (!copy || !isCopy(copy)) throw notFound(entity, given);
   return copy;
 }
@@ -276,7 +307,7 @@ async function readMember(
 ): Promise<Values | undefined> {
   const inList = { ...parseKey(index.row, list.row), ...parseKey(index.holds, member) };
   const address = addressIfAny(entity, { ...given, ...inList });
-  const properties = projection(entity, index, select);
+  const properties = projection(entity, index, { select, where, given });
   const found = address && (await readLive(engine, entity, { ...address, select: properties }));
   if (!found || !isIndexed(index, found.values) || buildKey(index.row, found.values) !== list.row) return undefined;
   const isAsked = Object.entries(given).every(([field, value]) => found.values[field] === value);

@@ -1,6 +1,8 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { z } from 'zod';
 
+/** The properties that are read; all without it. */
+const select = z.array(z.string()).readonly().optional();
 const row = { table: z.string(), partition: z.string(), row: z.string() };
 
 const ExplainedAction = z.object({
@@ -16,13 +18,8 @@ export type ExplainedAction = z.infer<typeof ExplainedAction>;
  * what follows, and writes are recorded instead of sent.
  */
 export const Step = z.union([
-  z.object({ read: z.literal('row'), ...row }),
-  z.object({
-    read: z.literal('rows'),
-    table: z.string(),
-    filter: z.string(),
-    select: z.array(z.string()).readonly().optional(),
-  }),
+  z.object({ read: z.literal('row'), ...row, select }),
+  z.object({ read: z.literal('rows'), table: z.string(), filter: z.string(), select }),
   z.object({ read: z.literal('blob'), container: z.string(), name: z.string() }),
   z.object({ read: z.literal('blobs'), container: z.string(), prefix: z.string() }),
   z.object({

@@ -47,7 +47,7 @@ export async function readRow(
   storage: Storage,
   { table, partition, row, select }: Address & { readonly select?: readonly string[] | undefined },
 ): Promise<Row | undefined> {
-  recordIfExplaining(() => ({ read: 'row', table, partition, row }));
+  recordIfExplaining(() => ({ read: 'row', table, partition, row, ...(select ? { select } : {}) }));
   let etag = '';
   const onResponse = ({ headers }: { headers: { get(name: string): string | undefined } }) => {
     etag = headers.get('etag') ?? '';

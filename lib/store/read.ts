@@ -1,6 +1,7 @@
 import pMap from 'p-map';
 import type { Entity } from '../define/entity.ts';
 import type { Index } from '../define/indexes.ts';
+import { withKeyOfReferences } from '../define/select.ts';
 import { pick, type Stored, type Values } from '../define/values.ts';
 import type { Engine } from '../engine/engine.ts';
 import type { Page } from '../engine/read/retrieve.ts';
@@ -9,6 +10,7 @@ import {
   listedFields,
   type RangeOptions,
   readEntities,
+  readEntity,
   readWithChildren,
 } from '../engine/read/retrieve.ts';
 import {
@@ -22,21 +24,44 @@ import { openList, openValues, type View } from './view.ts';
 
 /** Reads for a caller, over HTTP or in process: decrypted, and without the fields that the caller may not see. */
 
-/** One entity with its children of some kinds, in one query. Throws `not-found`. */
-export async function readOneWithChildren(
+export interface GetOptions extends ChildrenOptions {
+  /** The children to include. */
+  readonly kinds?: readonly Entity[];
+}
+
+/** One entity, with its children of some kinds in one query. Throws `not-found`. */
+export async function readOne(
   view: View,
   entity: Entity,
   key: Values,
-  { kinds, select = {}, where = {} }: ChildrenOptions & { readonly kinds: readonly Entity[] },
+  { kinds = [], select = {}, where = {} }: GetOptions,
 ): Promise<Stored> {
+  if (kinds.length === 0) {
+    const fields = select[entity.name];
+    const { etag, values } = await readEntity(view.engine, entity, key, { select: fields });
+    return { etag, values: await openSelected(view, entity, values, fields) };
+  }
   const { etag, values } = await readWithChildren(view.engine, entity, key, kinds, { select, where });
   const children = await pMap(kinds, async (kind) => {
     const list = values[kind.name];
-    const fields = select[kind.name];
-    const items = await openList(view, kind, Array.isArray(list) ? list : []);
-    return [kind.name, fields ? items.map((item) => pick(item, fields)) : items];
+    const page = { items: Array.isArray(list) ? list : [], next: undefined };
+    return [kind.name, (await openPage(view, kind, page, select[kind.name])).items];
   });
-  return { etag, values: { ...(await openValues(view, entity, values)), ...Object.fromEntries(children) } };
+  return {
+    etag,
+    values: { ...(await openSelected(view, entity, values, select[entity.name])), ...Object.fromEntries(children) },
+  };
+}
+
+/** Decrypts and loads only the selected fields; all without `select`. Throws as `openValues` does. */
+export async function openSelected(
+  view: View,
+  entity: Entity,
+  values: Values,
+  select: readonly string[] | undefined,
+): Promise<Values> {
+  if (!select) return openValues(view, entity, values);
+  return pick(await openValues(view, entity, pick(values, withKeyOfReferences(entity, select))), select);
 }
 
 /** A page of the entities of a partition. Large fields are omitted unless selected. */
@@ -65,10 +90,16 @@ function readPage(engine: Engine, entity: Entity, index: Index, given: Values, o
   return (isOneList ? readByList : readByLists)(engine, entity, index, given, options);
 }
 
-/** The only entity with the given values. Throws `not-found`. */
-export async function readThroughIndex(view: View, entity: Entity, index: Index, given: Values): Promise<Values> {
+/** The only entity with the given values; with `select`, its key and these fields. Throws `not-found`. */
+export async function readThroughIndex(
+  view: View,
+  entity: Entity,
+  index: Index,
+  { given, select }: { readonly given: Values; readonly select?: readonly string[] | undefined },
+): Promise<Values> {
   if (index.kind === 'index-entity') throw new Error(`An index entity of ${entity.name} lists entities.`);
-  return openValues(view, entity, await readByCopy(view.engine, entity, index, given));
+  const fields = select && [...new Set([...entity.keyFields, ...select])];
+  return openSelected(view, entity, await readByCopy(view.engine, entity, index, given, fields), fields);
 }
 
 /** Opens a page that was read from storage, with only the selected fields. */
@@ -78,6 +109,12 @@ export async function openPage(
   { items, next }: Page,
   select?: readonly string[],
 ): Promise<Page> {
-  const list = await openList(view, entity, items);
-  return { items: select ? list.map((values) => pick(values, select)) : list, next };
+  if (!select) return { items: await openList(view, entity, items), next };
+  const read = withKeyOfReferences(entity, select);
+  const list = await openList(
+    view,
+    entity,
+    items.map((values) => pick(values, read)),
+  );
+  return { items: list.map((values) => pick(values, select)), next };
 }

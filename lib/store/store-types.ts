@@ -263,20 +263,40 @@ export interface RangeOptions<Of extends Declared, Field extends string> extends
 type Selected<Item, Field extends string> = [Field] extends [never] ? Item : PickEach<Item, Field>;
 type Selectable<Of extends Declared> = FieldsOfEach<Output<Of>>;
 
+/** `reviews.year` for each field of a child. */
+type ChildField<All extends Entities, Name extends keyof All & string> = {
+  [Child in Name]: `${Child}.${Selectable<All[Child]>}`;
+}[Name];
+type FieldOfChild<Field, Child extends string> = Field extends `${Child}.${infer Name}` ? Name : never;
+
 type ChildName<Of extends Declared, All extends Entities> = {
   [Name in keyof All & string]: Of['name'] extends Types<All[Name]>['parent'] ? Name : never;
 }[keyof All & string];
 
 export interface EntityStore<Of extends Declared, All extends Entities> {
   /** Reads one entity, with the children named in `include`, in one query. Undefined if it does not exist. */
-  get<const Name extends ChildName<Of, All> = never>(
+  get<
+    const Name extends ChildName<Of, All> = never,
+    const Field extends Selectable<Of> | ChildField<All, Name> = never,
+  >(
     key: Key<Of>,
     options?: {
       readonly include?: readonly Name[];
       /** Only children that match, by the name of the children. */
-      readonly where?: { readonly [Child in Name]?: Where<All[Child]> };
+      readonly where?: { readonly [Child in NoInfer<Name>]?: Where<All[Child]> };
+      /** Fields of the entity, such as `email`, and of the included children, such as `reviews.year`. Others are not read. */
+      readonly select?: readonly Field[];
     },
-  ): Promise<Stored<Plain<Output<Of> & { [Child in Name]: readonly Listed<All[Child]>[] }>> | undefined>;
+  ): Promise<
+    | Stored<
+        Plain<
+          Selected<Output<Of>, Extract<Field, Selectable<Of>>> & {
+            [Child in Name]: readonly Selected<Listed<All[Child]>, FieldOfChild<Field, Child>>[];
+          }
+        >
+      >
+    | undefined
+  >;
   /** Throws `invalid-input`, `duplicate-key`, `duplicate-value`, `too-large`. */
   create(values: Input<Of>, options?: CreateOptions): Promise<Stored<Listed<Of>>>;
   /** Replaces a whole entity, or creates it under this key. Throws `etag-mismatch`, and as `create` does. */
@@ -325,7 +345,10 @@ type ReadByValue<Of extends Declared, By extends Index> =
         given: Asked<Of, By>,
         options?: ListOptions<Field, WhereBy<Of, By>>,
       ) => Listing<Selected<ListedBy<Of, By>, Field>>
-    : (given: Asked<Of, By>) => Promise<Output<Of> | undefined>;
+    : <const Field extends Selectable<Of> = never>(
+        given: Asked<Of, By>,
+        options?: { readonly select?: readonly Field[] },
+      ) => Promise<Selected<Output<Of>, Field> | undefined>;
 
 export type SeriesStore<Of extends Declared> = SeriesOfKey<Of> &
   ([SpanField<Of>] extends [never]

@@ -1,6 +1,6 @@
 import type { Conditions } from '../define/conditions.ts';
 import type { Entity } from '../define/entity.ts';
-import { compileFilter } from '../define/filter.ts';
+import { compileChildFilters, compileFilter } from '../define/filter.ts';
 import type { Index } from '../define/indexes.ts';
 import {
   copiedFields,
@@ -9,10 +9,11 @@ import {
   isOfMany,
   requireRangeStart,
 } from '../define/keys/index-range.ts';
+import { toSelection } from '../define/select.ts';
 import { compileOnce, maskOf, parse } from '../define/validate/validation.ts';
 import { pick, type Stored, type Values } from '../define/values.ts';
 import type { Engine } from '../engine/engine.ts';
-import { type Page, type PageOptions, readEntity } from '../engine/read/retrieve.ts';
+import type { Page, PageOptions } from '../engine/read/retrieve.ts';
 import { createOnce } from '../engine/write/create-once.ts';
 import { type BatchAction, writeAtomically, writeBatch } from '../engine/write/entity-batch.ts';
 import { deleteEntity, mergeEntity, patchEntity, putEntity, replaceEntity } from '../engine/write/entity-store.ts';
@@ -20,10 +21,10 @@ import { RowkeyError } from '../errors.ts';
 import type { IndexPageOptions } from '../pattern-helpers/read-through-index.ts';
 import { readSpan, type SpanBounds, spanKeyFields } from '../pattern-helpers/series-span.ts';
 import { deleteSeries, increment, readSeries, setCounts, toSlot } from '../patterns/data-series.ts';
-import { readIndexPage, readOneWithChildren, readRangePage, readThroughIndex } from './read.ts';
+import { readIndexPage, readOne, readRangePage, readThroughIndex } from './read.ts';
 import { toRequestId } from './request-id.ts';
 import type { BatchOptions, Entities, Store } from './store-types.ts';
-import { openValues, openWithGaps, rereadIfBlobGone, type View } from './view.ts';
+import { openWithGaps, rereadIfBlobGone, type View } from './view.ts';
 
 const PAGE_TOP = 100;
 
@@ -45,11 +46,17 @@ interface ListOptions {
   readonly where?: Values;
 }
 
+interface RangeOptions extends ListOptions {
+  readonly from?: string;
+  readonly to?: string;
+}
+
 interface IndexRangeOptions extends ListOptions, IndexBounds {
   readonly first?: number;
 }
 
 interface GetOptions {
+  readonly select?: readonly string[];
   readonly include?: readonly string[];
   readonly where?: Readonly<Record<string, Values>>;
 }
@@ -76,15 +83,12 @@ function entityStore(entity: Entity, source: StoreSource) {
     return { etag, values: await openWithGaps({ ...view(engine), isLastAttempt: true }, entity, values) };
   };
   return {
-    get: (key: Values, { include = [], where: asked = {} }: GetOptions = {}) =>
+    get: (key: Values, { include = [], where: asked = {}, select }: GetOptions = {}) =>
       read(async (view) => {
         const kinds = include.map((name) => childOf(entity, name));
         const checked = checkFields(entity, key, entity.keyFields);
-        const filters = kinds.map((kind) => [kind.name, compileFilter(kind, asked[kind.name])]);
-        const where = Object.fromEntries(filters);
-        if (kinds.length > 0) return readOneWithChildren(view, entity, checked, { kinds, where });
-        const { etag, values } = await readEntity(view.engine, entity, checked);
-        return { etag, values: await openValues(view, entity, values) };
+        const where = compileChildFilters(entity, kinds, asked);
+        return readOne(view, entity, checked, { kinds, where, select: toSelection(entity, select, { kinds }) });
       }).catch(undefinedIfNotFound),
     create: (values: Values, options: Write = {}) =>
       write(options, (engine) => createOnce(engine, entity, values, idOf(entity, 'create', options.requestId))),
@@ -109,11 +113,17 @@ function entityStore(entity: Entity, source: StoreSource) {
       const engine = await source.engine();
       return source.record(by, () => (atomic ? writeAtomically : writeBatch)(engine, entity, actions));
     },
-    range: (key: Values, { where: asked, ...options }: ListOptions & { from?: string; to?: string } = {}) =>
+    range: (key: Values, { where: asked, select: names, ...options }: RangeOptions = {}) =>
       createListing((page) =>
         read((view) => {
           const checked = checkFields(entity, key, entity.partition.fields);
-          return readRangePage(view, entity, checked, { ...options, where: compileFilter(entity, asked), ...page });
+          const select = toSelection(entity, names)[entity.name];
+          return readRangePage(view, entity, checked, {
+            ...options,
+            ...page,
+            select,
+            where: compileFilter(entity, asked),
+          });
         }),
       ),
     by: Object.freeze(
@@ -129,19 +139,31 @@ function readerOf(entity: Entity, name: string, index: Index, source: StoreSourc
   const readPage = (
     given: Values,
     fields: readonly string[],
-    { where: asked, ...options }: ListOptions & Omit<IndexPageOptions, 'where'>,
+    { where: asked, select: names, ...options }: ListOptions & Omit<IndexPageOptions, 'where' | 'select'>,
   ) =>
     readWithView(source, entity, (view) => {
-      const where = compileFilter(entity, asked, copiedFields(entity, index));
-      return readIndexPage(view, entity, index, { ...options, where, given: checkFields(entity, given, fields) });
+      const available = copiedFields(entity, index);
+      const where = compileFilter(entity, asked, available);
+      const select = toSelection(entity, names, { available })[entity.name];
+      return readIndexPage(view, entity, index, {
+        ...options,
+        select,
+        where,
+        given: checkFields(entity, given, fields),
+      });
     });
   const read = isOfMany(entity, index)
     ? (given: Values, options: ListOptions = {}) =>
         createListing((page) => readPage(given, fields, { ...options, ...page }))
-    : (given: Values) =>
-        readWithView(source, entity, (view) =>
-          readThroughIndex(view, entity, index, checkFields(entity, given, fields)),
-        ).catch(undefinedIfNotFound);
+    : (given: Values, { select: names }: { select?: readonly string[] } = {}) =>
+        readWithView(source, entity, async (view) => {
+          const select = toSelection(entity, names)[entity.name];
+          const values = await readThroughIndex(view, entity, index, {
+            given: checkFields(entity, given, fields),
+            select,
+          });
+          return select ? pick(values, select) : values;
+        }).catch(undefinedIfNotFound);
   const range = (given: Values, { first, ...options }: IndexRangeOptions = {}) => {
     const start = Object.keys(given).filter((field) => given[field] !== undefined);
     requireRangeStart(entity, index, { name, fields: start });

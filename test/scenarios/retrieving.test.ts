@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { withoutReferences } from '../openapi.ts';
 import { useProduct } from '../product.ts';
 import { somebody } from '../world.ts';
 
@@ -168,11 +169,11 @@ describe('a filter', () => {
   });
 
   test('is described in OpenAPI with the type of its field', async () => {
-    const { body } = await hr('GET', '/api/openapi.json');
+    const { paths } = withoutReferences((await hr('GET', '/api/openapi.json')).body);
     const parameters = (path: string) =>
-      Object.fromEntries(body.paths[path].get.parameters.map((one: { name: string }) => [one.name, one]));
+      Object.fromEntries(paths[path]?.get?.parameters.map((one: { name: string }) => [one.name, one]) ?? []);
     const { age, nationalId } = parameters('/api/employees/{department}');
-    expect(age.schema).toMatchObject({
+    expect(age?.schema).toMatchObject({
       type: 'array',
       items: { anyOf: [{ type: 'integer', minimum: 0, maximum: 150 }, { type: 'string' }] },
     });

@@ -25,9 +25,8 @@ export function partialSchema(entity: Entity, certain: readonly string[]): z.Zod
   return whole.partial().required(maskOf(certain));
 }
 
-/** An entity with its included children, of which `select` may omit any field. */
-export function schemaWithChildren(entity: Entity): z.ZodType {
-  const whole = readableSchema(entity);
+/** An entity, whole or in part, with its included children, of which `select` may omit any field. */
+export function schemaWithChildren(entity: Entity, whole = readableSchema(entity)): z.ZodType {
   if (entity.children.length === 0 || !(whole instanceof z.ZodObject)) return whole;
   const lists = entity.children.map((child) => [child.name, z.array(partialSchema(child, [])).optional()]);
   return whole.extend(Object.fromEntries(lists));
@@ -122,8 +121,7 @@ export function validateTexts(
   fields: readonly string[],
 ): Values {
   const typed = fields.map((field) => [field, textToValue(entity, field, texts[field])]);
-  const schema = compileOnce(entity, 'texts', fields, () => entity.schema.pick(maskOf(fields)).required());
-  const parsed = parse(schema, Object.fromEntries(typed));
+  const parsed = validateRequired(entity, Object.fromEntries(typed), fields);
   return Object.fromEntries(Object.entries(parsed).map(([field, value]) => [field, fromOneElement(value)]));
 }
 
@@ -145,6 +143,14 @@ export function compileOnce<Schema extends z.ZodType>(
   const schema = (schemas.get(id) as Schema | undefined) ?? build();
   schemas.set(id, schema);
   return schema;
+}
+
+/** Validates some fields, all of them required. Throws `invalid-input`, which names the field. */
+export function validateRequired(entity: Entity, values: Values, fields: readonly string[]): Values {
+  return parse(
+    compileOnce(entity, 'texts', fields, () => entity.schema.pick(maskOf(fields)).required()),
+    values,
+  );
 }
 
 /** Validates `input` against any schema. Throws `invalid-input`. */

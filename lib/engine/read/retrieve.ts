@@ -1,10 +1,10 @@
 import { storedNames } from '../../define/codec/entity-codec.ts';
-import { referenceFields } from '../../define/codec/kept-fields.ts';
 import { type Entity, isWrittenByClients } from '../../define/entity.ts';
 import { type Filter, matches } from '../../define/filter.ts';
 import { periodOfTable } from '../../define/keys/calendar.ts';
 import { addressOf } from '../../define/keys/index-entries.ts';
 import { buildKey, keyRange, prefixOfChildren, rangeOfPrefix } from '../../define/keys/key-template.ts';
+import { type Selection, withKeyOfReferences } from '../../define/select.ts';
 import { pick, type Stored, type Values } from '../../define/values.ts';
 import { RowkeyError } from '../../errors.ts';
 import { type Row, readRange, readRow, scanTable } from '../../storage/rows.ts';
@@ -45,19 +45,25 @@ export interface RangeOptions extends ScanOptions {
   readonly to?: string | undefined;
 }
 
-/** A point query: one transaction. Throws `not-found`. */
+/** A point query: one transaction. With `select`, reads only what these fields need. Throws `not-found`. */
 export const readEntity = inPattern(
   'point query',
-  async (engine: Engine, entity: Entity, key: Values): Promise<Stored> => {
-    const found = await readLive(engine, entity, addressOf(entity, key));
+  async (
+    engine: Engine,
+    entity: Entity,
+    key: Values,
+    { select: asked }: { readonly select?: readonly string[] | undefined } = {},
+  ): Promise<Stored> => {
+    const { wanted, select } = projectionOf(entity, { select: asked });
+    const found = await readLive(engine, entity, { ...addressOf(entity, key), select });
     if (!found) throw notFound(entity, key);
-    return found;
+    return wanted ? { etag: found.etag, values: pick(found.values, wanted) } : found;
   },
 );
 
 export interface ChildrenOptions {
-  /** The fields of each kind by its name; without it all except large fields. */
-  readonly select?: Readonly<Record<string, readonly string[] | undefined>>;
+  /** The fields of the entity, without it all; and of each kind, without it all except large fields. */
+  readonly select?: Selection;
   /** The filter of each kind by its name. */
   readonly where?: Readonly<Record<string, Filter | undefined>>;
 }
@@ -78,18 +84,23 @@ export const readWithChildren = inPattern(
     const { table, partition, row } = addressOf(entity, key);
     const prefix = prefixOfChildren(entity.row, row);
     const { before } = rangeOfPrefix(prefix);
-    const fields = new Map(
-      kinds.map((kind) => [kind, addKeyOfReferences(kind, select[kind.name] ?? listedFields(kind))]),
-    );
     const all = [entity, ...kinds];
-    // An upgrade needs the whole row.
+    const fields = new Map(
+      all.map((kind) => {
+        const asked = select[kind.name] ?? (kind === entity ? undefined : listedFields(kind));
+        return [kind, asked && withKeyOfReferences(kind, asked)];
+      }),
+    );
+    // An upgrade, and the check of a row that a client wrote, need the whole row.
     const isWhole =
-      all.some(({ version }) => version > 1) || [...fields.values()].every((names) => names === undefined);
+      all.some((kind) => kind.version > 1 || isWrittenByClients(kind)) ||
+      [...fields.values()].every((names) => names === undefined);
     const columns = ({ columns }: Entity) => Object.keys(columns);
     const compared = (kind: Entity) => (where[kind.name] ?? []).map(({ field }) => field);
     const stored = all.flatMap((kind) =>
       storedNames(kind, [...(fields.get(kind) ?? columns(kind)), ...compared(kind)]),
     );
+    const read = isWhole ? undefined : [...new Set(stored)];
     // If the children's keys escape a `_` of the parent's key, they do not sort after the parent, which then takes its own read.
     const isBeside = prefix.startsWith(row);
     const { rows, more } = await readRange(storage, {
@@ -100,11 +111,13 @@ export const readWithChildren = inPattern(
       // Keys of other entities may lie between the two.
       without: isBeside ? { after: row, before: prefix } : undefined,
       type: all.map((kind) => ({ type: kind.name, ...rowFilterOf(kind, where[kind.name]) })),
-      select: isWhole ? undefined : [...new Set(stored)],
+      select: read,
       limit: MAX_CHILDREN + 1,
       bound: readBound(all),
     });
-    const own = isBeside ? rows.find((found) => found.row === row) : await readRow(storage, { table, partition, row });
+    const own = isBeside
+      ? rows.find((found) => found.row === row)
+      : await readRow(storage, { table, partition, row, select: read });
     const snapshot = own && entityIn(entity, own);
     if (!snapshot) throw notFound(entity, key);
     const beside = rows.filter((each) => each.row.startsWith(prefix));
@@ -119,7 +132,8 @@ export const readWithChildren = inPattern(
         { field: 'include', accepted: `GET on ${kinds.map(({ name }) => `/api/${name}`).join(' or ')}, page by page` },
       );
     const lists = Object.fromEntries(children.map(({ name, list }) => [name, list]));
-    return { etag: snapshot.etag, values: { ...snapshot.values, ...lists } };
+    const names = fields.get(entity);
+    return { etag: snapshot.etag, values: { ...(names ? pick(snapshot.values, names) : snapshot.values), ...lists } };
   },
 );
 
@@ -127,12 +141,6 @@ export const readWithChildren = inPattern(
 export function listedFields(entity: Entity): string[] | undefined {
   const unlisted = entity.patterns.flatMap((pattern) => pattern.unlistedFields?.(entity) ?? []);
   return unlisted.length === 0 ? undefined : Object.keys(entity.columns).filter((field) => !unlisted.includes(field));
-}
-
-/** The fields to read for the selected ones. A reference may be bound to the key of its entity. */
-function addKeyOfReferences(entity: Entity, select: readonly string[] | undefined): readonly string[] | undefined {
-  const references = referenceFields(entity);
-  return select?.some((field) => references.includes(field)) ? [...entity.keyFields, ...select] : select;
 }
 
 /** A range query within one partition; if each period has a table, within that partition of each table. */
@@ -167,7 +175,7 @@ export const readEntities = inPattern(
 
 /** What to read for the selected and the compared fields. */
 function projectionOf(entity: Entity, { select, where = [] }: Pick<ScanOptions, 'select' | 'where'>) {
-  const wanted = addKeyOfReferences(entity, select);
+  const wanted = select && withKeyOfReferences(entity, select);
   // An upgrade, and the check of a row that a client wrote, need the whole row.
   const isWhole = entity.version > 1 || isWrittenByClients(entity);
   const read = wanted && !isWhole ? [...new Set([...wanted, ...where.map(({ field }) => field)])] : undefined;

@@ -31,9 +31,12 @@ export function hasLiveClaim(row: Row, { intent, abandoned }: Claimant, now: num
   return Date.parse(String(ClaimExpires)) > now;
 }
 
+/** The property that tells the row of a committed entity from a claim. */
+export const CONFIRMED = 'Confirmed';
+
 /** True if the entity of a row of a unique index is committed. */
 export function isConfirmed(row: Row): boolean {
-  return row.properties.Confirmed === true;
+  return row.properties[CONFIRMED] === true;
 }
 
 /**

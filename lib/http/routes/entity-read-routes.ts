@@ -1,12 +1,11 @@
 import { hiddenFields, requireReader } from '../../access/rule.ts';
 import type { Entity } from '../../define/entity.ts';
 import type { Filter } from '../../define/filter.ts';
-import { schemaWithChildren, validateTexts } from '../../define/validate/validation.ts';
+import { partialSchema, schemaWithChildren, validateTexts } from '../../define/validate/validation.ts';
 import { readEntity } from '../../engine/read/retrieve.ts';
-import { readOneWithChildren, readRangePage } from '../../store/read.ts';
-import { openValues } from '../../store/view.ts';
+import { openSelected, readOne, readRangePage } from '../../store/read.ts';
 import { readKey, toEntityTemplate } from '../entity-key.ts';
-import { describeList, presentPage, readSelect, SELECT } from '../entity-list.ts';
+import { describeList, presentPage, readSelect, readSelection, SELECT, SELECT_ONE } from '../entity-list.ts';
 import { filterParameters, readFilter } from '../filter.ts';
 import { PAGE_QUERY, readPageQuery } from '../paging.ts';
 import { toView } from '../present.ts';
@@ -30,7 +29,7 @@ export function entityReadRoutes(entity: Entity): Route[] {
     method: 'GET',
     path,
     roles: access.read,
-    query: entity.children.length > 0 ? includeQuery(entity) : {},
+    query: getQuery(entity),
     filters: childFilters(entity.children),
     summary: `Get an entity of ${name}`,
     cacheable: true,
@@ -38,6 +37,7 @@ export function entityReadRoutes(entity: Entity): Route[] {
       status: 200,
       description: 'The entity, with the included children',
       body: schemaWithChildren(entity),
+      selected: schemaWithChildren(entity, partialSchema(entity, [])),
       headers: ['ETag'],
     },
     handle: (context) => getEntity(entity, context),
@@ -52,18 +52,19 @@ export function entityReadRoutes(entity: Entity): Route[] {
     query: RANGE_QUERY,
     filters,
     summary: `List ${name} of one ${entity.partition.fields.join(', ')}`,
-    success: describeList(entity, []),
+    success: describeList(entity, entity.large.length > 0 ? [] : undefined),
     handle: (context) => listRange(entity, context, filters),
   };
   return [get, range];
 }
 
-function includeQuery({ children }: Entity): Record<string, string> {
+function getQuery({ children }: Entity): Record<string, string> {
+  if (children.length === 0) return { select: SELECT_ONE };
   const [child] = children.filter(({ large }) => large.length > 0).concat(children);
   const example = `${child?.name}.${child?.large[0] ?? Object.keys(child?.columns ?? {}).at(-1)}`;
   return {
     include: `Children to return with the entity, separated by commas: ${children.map(({ name }) => name).join(', ')}`,
-    select: `Fields of the included children, separated by commas, such as ${example}; large fields are returned only if selected`,
+    select: `${SELECT_ONE}; ${example} is a field of included children, whose large fields are returned only if selected`,
   };
 }
 
@@ -74,20 +75,21 @@ function childFilters(children: readonly Entity[]): Record<string, FilterParamet
 
 /** One point query; with children one range query (compound key pattern). */
 async function getEntity(entity: Entity, context: RequestContext): Promise<RouteResult> {
-  const { app, caller } = context;
+  const { app, caller, query } = context;
   const key = readKey(entity, context);
-  const children = readInclude(entity, context);
-  const select = readChildSelect(children, context);
-  const where = readChildFilters(entity, children, context);
-  if (children.length === 0) {
-    const stored = await readEntity(app.engine, entity, key);
+  const kinds = readInclude(entity, context);
+  const selection = readSelection(entity, query, { kinds });
+  const select = selection[entity.name];
+  const where = readChildFilters(entity, kinds, context);
+  if (kinds.length === 0) {
+    const stored = await readEntity(app.engine, entity, key, { select });
     // Table storage ignores If-None-Match, so the row is read and compared here.
-    const headers = toEntityHeaders(entity, caller, stored);
+    const headers = toEntityHeaders(entity, caller, { ...stored, select });
     if (isNotModified(context, String(headers.etag))) return { status: 304, headers };
-    return { status: 200, headers, body: await openValues(toView(context), entity, stored.values) };
+    return { status: 200, headers, body: await openSelected(toView(context), entity, stored.values, select) };
   }
-  const { etag, values } = await readOneWithChildren(toView(context), entity, key, { kinds: children, select, where });
-  return { status: 200, headers: { etag: toViewEtag(etag, hiddenFields(entity, caller)) }, body: values };
+  const { etag, values } = await readOne(toView(context), entity, key, { kinds, select: selection, where });
+  return { status: 200, headers: { etag: toViewEtag(etag, hiddenFields(entity, caller), select) }, body: values };
 }
 
 /** The children to include. Throws `invalid-input`, and `forbidden` if the caller may not read one of them. */
@@ -118,21 +120,6 @@ function readChildFilters(
     return [child.name, readFilter(context, child, filters, prefix)] as const;
   };
   return Object.fromEntries(children.map(read));
-}
-
-/** The selected fields of each included child, by the name of the child. Throws `invalid-input`. */
-function readChildSelect(children: readonly Entity[], { query }: RequestContext): Record<string, string[]> {
-  const selected: Record<string, string[]> = {};
-  for (const name of readList(query, 'select') ?? []) {
-    const child = children.find((each) => Object.keys(each.columns).some((field) => name === `${each.name}.${field}`));
-    if (!child) {
-      const known = children.flatMap((each) => Object.keys(each.columns).map((field) => `${each.name}.${field}`));
-      const accepted = known.join(',') || 'fields of children, together with the parameter include';
-      throw queryError('select', `names "${name}", which is not a field of an included child`, accepted);
-    }
-    selected[child.name] = [...(selected[child.name] ?? []), name.slice(child.name.length + 1)];
-  }
-  return selected;
 }
 
 const RANGE_QUERY: Readonly<Record<string, string>> = {

@@ -10,10 +10,11 @@ import {
   ORDERS,
   rangeStarts,
 } from '../../define/keys/index-range.ts';
-import { readableSchema, validateTexts } from '../../define/validate/validation.ts';
+import { partialSchema, readableSchema, validateTexts } from '../../define/validate/validation.ts';
+import { pick } from '../../define/values.ts';
 import { readIndexPage, readThroughIndex } from '../../store/read.ts';
 import { toEntityPath } from '../entity-key.ts';
-import { describeList, presentPage, readSelect, SELECT } from '../entity-list.ts';
+import { describeList, presentPage, readSelect, SELECT, SELECT_ONE } from '../entity-list.ts';
 import { filterParameters, readFilter } from '../filter.ts';
 import { PAGE_QUERY, readPageQuery } from '../paging.ts';
 import { toView } from '../present.ts';
@@ -87,8 +88,7 @@ function listRoute(
   { fields, isRange }: { readonly fields: readonly string[]; readonly isRange: boolean },
 ): Route {
   const copied = copiedFields(entity, index);
-  const hasLarge = entity.large.some((field) => copied?.includes(field) ?? true);
-  const query = { ...(isRange ? RANGE_QUERY : {}), ...(hasLarge ? { select: SELECT } : {}), ...PAGE_QUERY };
+  const query = { ...(isRange ? RANGE_QUERY : {}), select: SELECT, ...PAGE_QUERY };
   const filters = filterParameters(entity, { without: fields, available: copied, query });
   const bounded = isRange ? index.row.fields.find((field) => !fields.includes(field)) : undefined;
   return {
@@ -96,12 +96,12 @@ function listRoute(
     query,
     filters,
     summary: `List ${entity.name}${fields.length > 0 ? ` with this ${fields.join(', ')}` : ''}${isRange ? `, in the order of ${bounded}` : ''}`,
-    success: describeList(entity, hasLarge ? [] : copied),
+    success: describeList(entity, entity.large.length > 0 ? [] : copied),
     handle: async (context) => {
       const given = validateTexts(entity, context.params, fields);
       const path = pathTo(context.root, entity.name, 'by', indexName, ...fields.map((field) => given[field]));
       const bounds = readBounds(context.query);
-      const select = hasLarge ? readSelect(entity, context.query) : undefined;
+      const select = readSelect(entity, context.query, copied);
       const where = readFilter(context, entity, filters);
       const bound = JSON.stringify([path, bounds, select, where]);
       const options = { ...(await readPageQuery(context, bound)), ...bounds, given, select, where };
@@ -113,19 +113,22 @@ function listRoute(
 function entityRoute(entity: Entity, [indexName, index]: NamedIndex, fields: readonly string[]): Route {
   return {
     ...commonOf(entity, [indexName, index], fields),
+    query: { select: SELECT_ONE },
     summary: `Get the entity of ${entity.name} with this ${fields.join(', ')}`,
     success: {
       status: 200,
       description: 'The entity; the Content-Location header is its path',
       body: readableSchema(entity),
+      selected: partialSchema(entity, []),
       headers: ['Content-Location'],
     },
     handle: async (context) => {
       const given = validateTexts(entity, context.params, fields);
-      const values = await readThroughIndex(toView(context), entity, index, given);
+      const select = readSelect(entity, context.query);
+      const values = await readThroughIndex(toView(context), entity, index, { given, select });
       // No ETag: that of a copy is not the ETag of the entity, which a write compares.
       const headers = { 'content-location': toEntityPath(context, entity, values) };
-      return { status: 200, headers, body: values };
+      return { status: 200, headers, body: select ? pick(values, select) : values };
     },
   };
 }

@@ -20,7 +20,7 @@ export function scanRoute(entity: Entity): OperatorRoute {
     query,
     filters,
     summary: `List all of ${entity.name} by reading the whole table; requires one of these roles too: ${entity.access.read.join(', ')}`,
-    success: describeList(entity, []),
+    success: describeList(entity),
     handle: async (context) => {
       requireReader(entity, context.caller);
       const select = readSelect(entity, context.query);

@@ -277,3 +277,35 @@ test('rejects a key template with a field that the schema does not have', () => 
   // @ts-expect-error "{drafts} is not a field of the schema"
   void (() => defineEntity('drafts', { schema, table: 'drafts', key, access }));
 });
+
+test('returns only the selected fields of an entity and of its children', () => {
+  const key = { country: 'NO', writerId: '1' };
+  const some = () => store.writers.get(key, { select: ['email', 'age'] });
+  expectTypeOf<Values<typeof some>>().toEqualTypeOf<{ email: string; age?: number | undefined }>();
+  const both = () => store.writers.get(key, { include: ['books'], select: ['email', 'books.title'] });
+  expectTypeOf<Values<typeof both>>().toEqualTypeOf<{ email: string; books: readonly { title: string }[] }>();
+  const ofBooks = () => store.writers.get(key, { include: ['books'], select: ['books.title'] });
+  expectTypeOf<Values<typeof ofBooks>['tags']>().toEqualTypeOf<string[]>();
+  const byEmail = () => store.writers.by.email({ email: 'a' }, { select: ['age'] });
+  expectTypeOf<NonNullable<Awaited<ReturnType<typeof byEmail>>>>().toEqualTypeOf<{ age?: number | undefined }>();
+  // @ts-expect-error no field has this name
+  void (() => store.writers.get(key, { select: ['emial'] }));
+  // @ts-expect-error the children are not included
+  void (() => store.writers.get(key, { select: ['books.title'] }));
+});
+
+test('compares fields with values of their types', () => {
+  const key = { country: 'NO' };
+  void (() => store.writers.range(key, { where: { age: { ge: 30, lt: 40 }, email: { in: ['a', 'b'] } } }));
+  void (() => store.writers.by.byAge.range(key, { where: { email: { ne: 'a' } } }));
+  void (() =>
+    store.writers.get({ ...key, writerId: '1' }, { include: ['books'], where: { books: { year: { gt: 1 } } } }));
+  // @ts-expect-error the field is a number
+  void (() => store.writers.range(key, { where: { age: { ge: '30' } } }));
+  // @ts-expect-error no operator has this name
+  void (() => store.writers.range(key, { where: { age: { like: 30 } } }));
+  // @ts-expect-error a list is stored as JSON
+  void (() => store.writers.range(key, { where: { tags: ['a'] } }));
+  // @ts-expect-error the copies do not have the field
+  void (() => store.writers.by.byAge.range(key, { where: { initials: 'a' } }));
+});

@@ -1,0 +1,44 @@
+import { RowkeyError } from '../errors.ts';
+import { referenceFields } from './codec/kept-fields.ts';
+import type { Entity } from './entity.ts';
+
+/** The selected fields of an entity and of its children, by the name of each; undefined for all fields. */
+export type Selection = Readonly<Record<string, readonly string[] | undefined>>;
+
+/**
+ * Sorts the selected names by entity: `email` is a field of the entity and `reviews.year` of an included child. `available` are the
+ * fields of a partial copy. Throws `invalid-input`.
+ */
+export function toSelection(
+  entity: Entity,
+  names: readonly string[] | undefined,
+  {
+    kinds = [],
+    available = Object.keys(entity.columns),
+  }: { readonly kinds?: readonly Entity[]; readonly available?: readonly string[] | undefined } = {},
+): Selection {
+  const own = available.map((field) => [field, { entity, field }] as const);
+  const ofKinds = kinds.flatMap((kind) =>
+    Object.keys(kind.columns).map((field) => [`${kind.name}.${field}`, { entity: kind, field }] as const),
+  );
+  const known = new Map([...own, ...ofKinds]);
+  const selection: Record<string, string[]> = {};
+  for (const name of names ?? []) {
+    const found = known.get(name);
+    if (!found) {
+      const of = name.includes('.') ? 'an included child' : entity.name;
+      throw new RowkeyError('invalid-input', `"select" names "${name.slice(0, 100)}", which is not a field of ${of}.`, {
+        field: 'select',
+        accepted: [...known.keys()].join(','),
+      });
+    }
+    selection[found.entity.name] = [...(selection[found.entity.name] ?? []), found.field];
+  }
+  return selection;
+}
+
+/** The fields to read for the selected ones. A reference may be bound to the key of its entity. */
+export function withKeyOfReferences(entity: Entity, select: readonly string[]): readonly string[] {
+  const references = referenceFields(entity);
+  return select.some((field) => references.includes(field)) ? [...entity.keyFields, ...select] : select;
+}
