@@ -42,7 +42,7 @@ export function createRoutes(model: Omit<Model, 'entities'>): Route[] {
     ),
   ];
   const operatorRoutes: OperatorRoute[] = [
-    ...(entities.some((entity) => entity.access.own) ? revocationRoutes : []),
+    ...(entities.some(issuesGrants) ? revocationRoutes : []),
     ...(entities.some(({ period }) => period?.archiveTo) ? periodArchiveRoutes : []),
     ...poisonRoutes,
     auditRoute,
@@ -83,6 +83,10 @@ export function createRoutes(model: Omit<Model, 'entities'>): Route[] {
     errorsOf([...all.filter(({ entity }) => entity === route.entity), route]).length === 0;
   const rejecting = single.flatMap(withEntity(incompleteIndexRoutes)).filter(isFree);
   return [...all, ...rejecting];
+}
+
+function issuesGrants({ access, attachments, period }: Entity): boolean {
+  return access.own !== undefined || Object.keys(attachments).length > 0 || period?.archiveTo !== undefined;
 }
 
 function withEntity<Of extends OperatorRoute>(routesFor: (entity: Entity) => readonly Of[]) {

@@ -33,6 +33,9 @@ import { createBlobName, readBytes, sha256, toReferrer } from './text-blobs.ts';
 /** The container of direct uploads. A file is deleted when it is accepted or rejected; a timer deletes abandoned files. */
 export const ARRIVALS_CONTAINER = 'uploads';
 
+/** Of a URL or a blob that never has other bytes. */
+export const IMMUTABLE = 'max-age=31536000, immutable';
+
 /** A type is detected from the first bytes; the longest signatures are those of archives such as .docx. */
 const SAMPLE_BYTES = 65_536;
 
@@ -71,7 +74,8 @@ export const putAttachment = inPattern(
         const isEqual = there.md5 ? there.md5 === md5(bytes) : there.sha256 === content.sha256;
         return isEqual && there.type === type;
       },
-      write: (address, metadata) => writeBlob(engine.storage, address, bytes, { ...fileHeaders(type), metadata }),
+      write: (address, metadata) =>
+        writeBlob(engine.storage, address, bytes, { ...fileHeaders(findDeclaration(entity, field), type), metadata }),
     });
   },
 );
@@ -111,10 +115,11 @@ async function storeFile(
 
 /**
  * The headers of a file's blob. A browser shows images, sounds and videos. It saves all other files, because a document could
- * contain scripts, which would run in the origin of storage.
+ * contain scripts, which would run in the origin of storage. A blob never changes, so a public one may be kept.
  */
-export function fileHeaders(type: string): BlobHeaders {
-  return { type, disposition: /^(image|audio|video)\//.test(type) ? 'inline' : 'attachment' };
+export function fileHeaders({ public: isPublic }: AttachmentDeclaration, type: string): Required<BlobHeaders> {
+  const disposition = /^(image|audio|video)\//.test(type) ? 'inline' : 'attachment';
+  return { type, disposition, cacheControl: isPublic ? `public, ${IMMUTABLE}` : 'private, no-cache' };
 }
 
 /** Returns the type, the size and the blob name of an attachment. Throws `not-found` if the entity has none. */
@@ -170,7 +175,8 @@ export const acceptFile = inPattern(
   'large entities',
   async (engine: Engine, attachment: AttachmentKey, uploadId: string): Promise<Stored> => {
     const { entity, key, field } = attachment;
-    const { types } = findDeclaration(entity, field);
+    const declaration = findDeclaration(entity, field);
+    const { types } = declaration;
     // The last part needs no pattern: it is compared with the declared types.
     const [, digits, dashed] = /^[0-9a-f-]{36}\.(\d{1,10})\.(.+)$/.exec(uploadId) ?? [];
     const type = types.find((each) => each.replace('/', '-') === dashed);
@@ -196,7 +202,7 @@ export const acceptFile = inPattern(
           if (!(await copyBlob(engine.storage, { from: blob, to }, { metadata, etag, md5: sum })))
             throw uploadNotFound();
           // The client chose the headers of its upload.
-          await setBlobHeaders(engine.storage, to, { ...fileHeaders(found), md5: sum });
+          await setBlobHeaders(engine.storage, to, { ...fileHeaders(declaration, found), md5: sum });
         },
       });
       await deleteBlob(engine.storage, blob);

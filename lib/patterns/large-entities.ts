@@ -111,6 +111,7 @@ const CONTAINER_NAME = /^(?=.{3,63}$)[a-z0-9]+(-[a-z0-9]+)*$/;
 const HOST_CONTAINERS = /^(azure-webjobs-.*|deployments)$/;
 /** The Functions host accepts no larger body. */
 const MAX_FILE_BYTES = 104_857_600;
+const YEAR_S = 31_536_000;
 
 function* textErrors(entity: Entity): Generator<string> {
   const { large, columns, indexes } = entity;
@@ -124,8 +125,8 @@ function* textErrors(entity: Entity): Generator<string> {
       yield `the index "${name}" copies everything, and ${large.join(', ')} may be large; copies must be 'keys' or a list of other fields.`;
 }
 
-function* attachmentErrors({ attachments }: Entity, reserved: readonly string[]): Generator<string> {
-  for (const [field, { container, maxBytes, types }] of Object.entries(attachments)) {
+function* attachmentErrors({ attachments, access }: Entity, reserved: readonly string[]): Generator<string> {
+  for (const [field, { container, maxBytes, types, maxAge, public: isPublic }] of Object.entries(attachments)) {
     const what = `the attachment "${field}"`;
     if (!CONTAINER_NAME.test(container))
       yield `${what} has the container name "${container}", which is not accepted; a container name is 3 to 63 lower-case letters, digits and single hyphens.`;
@@ -133,6 +134,10 @@ function* attachmentErrors({ attachments }: Entity, reserved: readonly string[])
       yield `the container "${container}" of ${what} is reserved, and its files would be deleted or mixed with others; every name but ${reserved.join(', ')}, deployments and azure-webjobs-… is accepted.`;
     if (!Number.isInteger(maxBytes) || maxBytes < 1 || maxBytes > MAX_FILE_BYTES)
       yield `${what} has maxBytes ${maxBytes}; it must be a whole number from 1 to ${MAX_FILE_BYTES}, which is the largest body of the Functions host.`;
+    if (maxAge !== undefined && (!Number.isInteger(maxAge) || maxAge < 0 || maxAge > YEAR_S))
+      yield `${what} has maxAge ${maxAge}; it must be a whole number of seconds from 0 to ${YEAR_S}.`;
+    if (isPublic && access.restricted?.[field])
+      yield `${what} is public and restricted (access.restricted); leave out one of both.`;
     if (types.length === 0) yield `${what} accepts no type; types needs at least one, such as image/png.`;
     for (const type of types)
       if (!(supportedMimeTypes as ReadonlySet<string>).has(type))

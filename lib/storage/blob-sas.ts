@@ -6,7 +6,7 @@ import {
   type UserDelegationKey,
 } from '@azure/storage-blob';
 import { HOUR_MS } from '../time.ts';
-import type { BlobAddress } from './blobs.ts';
+import type { BlobAddress, BlobHeaders } from './blobs.ts';
 import { storageCall } from './errors.ts';
 import { runUnexplained } from './explain.ts';
 import type { Storage } from './storage.ts';
@@ -21,6 +21,8 @@ export interface BlobSasRequest {
   readonly permissions: string;
   readonly startsAt: Date;
   readonly expiresAt: Date;
+  /** Storage returns these headers instead of the blob's own. */
+  readonly headers?: BlobHeaders;
 }
 
 /**
@@ -30,7 +32,7 @@ export interface BlobSasRequest {
 export async function signBlobUrl(
   storage: Storage,
   { container, name }: BlobAddress,
-  { permissions, startsAt, expiresAt }: BlobSasRequest,
+  { permissions, startsAt, expiresAt, headers }: BlobSasRequest,
 ): Promise<string> {
   const { url, containerName } = storage.container(container).getBlobClient(name);
   const values = {
@@ -39,6 +41,13 @@ export async function signBlobUrl(
     permissions: BlobSASPermissions.parse(permissions),
     startsOn: startsAt,
     expiresOn: expiresAt,
+    ...(headers
+      ? {
+          contentType: headers.type,
+          contentDisposition: headers.disposition ?? '',
+          cacheControl: headers.cacheControl ?? '',
+        }
+      : {}),
     protocol: url.startsWith('http:') ? SASProtocol.HttpsAndHttp : SASProtocol.Https,
   };
   const { credential, accountName } = storage.blobs;

@@ -118,6 +118,120 @@ describe('a photo over HTTP', () => {
   });
 });
 
+describe('a grant to read a photo', () => {
+  const grants = `${path}/photo/grants`;
+  const put = (body: Buffer) => send('PUT', `${path}/photo`, { body: new Uint8Array(body) });
+
+  test('opens the file directly in storage for the roles that read it, with two transactions and none for the file', async () => {
+    expect((await put(PNG)).status).toBe(200);
+    const explained = await hr('POST', `${grants}?explain=true`);
+    expect(explained.body.transactions).toBe(2);
+    const granted = await stranger('POST', grants);
+    expect(granted.status).toBe(201);
+    expect(granted.headers.get('cache-control')).toBe('no-store');
+    expect(granted.headers.get('server-timing')).toContain('"2 transactions"');
+    const { url, type, bytes, etag, expiresAt } = granted.body;
+    expect({ type, bytes }).toEqual({ type: 'image/png', bytes: PNG.length });
+    expect((await send('GET', `${path}/photo`)).headers.get('etag')).toBe(etag);
+    expect(Date.parse(expiresAt) - Date.now()).toBeLessThanOrEqual(15 * 60_000);
+    const file = await fetch(url);
+    expect(Buffer.from(await file.arrayBuffer())).toEqual(PNG);
+    expect(Object.fromEntries(file.headers)).toMatchObject({
+      'content-type': 'image/png',
+      'content-disposition': 'inline',
+      'cache-control': 'private, max-age=900, immutable',
+    });
+    expect((await fetch(url, { headers: { range: 'bytes=1-3' } })).status).toBe(206);
+  });
+
+  test('opens no other blob, allows no change, and ends when the file is replaced', async () => {
+    await put(PNG);
+    const { url } = (await stranger('POST', grants)).body;
+    const headers = { 'x-ms-blob-type': 'BlockBlob' };
+    expect((await fetch(url, { method: 'PUT', headers, body: 'other' })).status).toBe(403);
+    expect((await fetch(url, { method: 'DELETE' })).status).toBe(403);
+    const other = new URL(url);
+    other.pathname += '0';
+    expect((await fetch(other)).status).toBe(403);
+    const asHtml = new URL(url);
+    asHtml.searchParams.set('rsct', 'text/html');
+    expect((await fetch(asHtml)).status).toBe(403);
+    expect((await put(Buffer.concat([PNG, Buffer.alloc(1)]))).status).toBe(200);
+    expect((await fetch(url)).status).toBe(404);
+  });
+
+  test('is not issued without a token, without a role that reads the entity, or for a missing photo', async () => {
+    expect((await product.as(undefined)('POST', grants)).status).toBe(401);
+    expect((await product.as('operator')('POST', grants)).status).toBe(403);
+    expect((await owner('DELETE', `${path}/photo`)).status).toBe(204);
+    expect((await stranger('POST', grants)).status).toBe(404);
+  });
+});
+
+describe('a public picture', () => {
+  const product1 = { categoryId: 1, productId: 1, productName: 'Chai' };
+  const picture = '/api/products/1/1/picture';
+  const anyone = (where: string, headers: Record<string, string> = {}) =>
+    fetch(new URL(where, product.url), { headers });
+  beforeAll(async () => {
+    expect((await hr('POST', '/api/products', { body: product1 })).status).toBe(201);
+    expect((await send('PUT', picture, { body: new Uint8Array(PNG) })).status).toBe(200);
+  });
+
+  test('is read without a token, and kept by caches for its declared time', async () => {
+    const got = await anyone(picture);
+    expect(got.status).toBe(200);
+    expect(Buffer.from(await got.arrayBuffer())).toEqual(PNG);
+    expect(Object.fromEntries(got.headers)).toMatchObject({
+      'content-type': 'image/png',
+      'content-disposition': 'inline',
+      'cache-control': 'public, max-age=3600',
+      'x-content-type-options': 'nosniff',
+      vary: 'Origin',
+    });
+    const etag = got.headers.get('etag') ?? '';
+    const again = await anyone(picture, { 'if-none-match': etag });
+    expect([again.status, again.headers.get('cache-control')]).toEqual([304, 'public, max-age=3600']);
+    const { blob } = (await hr('GET', '/api/products/1/1')).body.picture;
+    const stored = await product.storage.container('pictures').getBlobClient(blob).getProperties();
+    expect(stored).toMatchObject({
+      contentType: 'image/png',
+      contentDisposition: 'inline',
+      cacheControl: 'public, max-age=31536000, immutable',
+    });
+  });
+
+  test('never changes under a URL with its version', async () => {
+    const version = ((await anyone(picture)).headers.get('etag') ?? '').replaceAll('"', '');
+    const got = await anyone(`${picture}?version=${version}`);
+    expect([got.status, got.headers.get('cache-control')]).toEqual([200, 'public, max-age=31536000, immutable']);
+    const other = await anyone(`${picture}?version=other`);
+    expect([other.status, other.headers.get('cache-control')]).toEqual([404, 'private, no-cache']);
+    await send('PUT', `${path}/photo`, { body: new Uint8Array(PNG) });
+    const own = await send('GET', `${path}/photo?version=${version}`);
+    expect([own.status, own.headers.get('cache-control')]).toEqual([200, 'private, max-age=31536000, immutable']);
+    expect((await send('GET', `${path}/photo`)).headers.get('cache-control')).toBe('private, no-cache');
+  });
+
+  test('reveals nothing of the entity, and is changed only with a role', async () => {
+    await hr('POST', '/api/products', { body: { ...product1, productId: 2 } });
+    const problemAt = async (where: string) => {
+      const response = await anyone(where);
+      expect(response.status).toBe(404);
+      return response.json();
+    };
+    expect(await problemAt('/api/products/1/2/picture')).toEqual(await problemAt('/api/products/1/3/picture'));
+    expect((await anyone('/api/products/1/1')).status).toBe(401);
+    for (const [method, where] of [
+      ['PUT', picture],
+      ['DELETE', picture],
+      ['POST', `${picture}/uploads`],
+      ['POST', `${picture}/grants`],
+    ] as const)
+      expect((await fetch(new URL(where, product.url), { method })).status, where).toBe(401);
+  });
+});
+
 describe('a text of 5 MB over HTTP', () => {
   test('is read back unchanged, and a longer one is rejected', async () => {
     const comments = 'Excellent! '.repeat(500_000).slice(0, 5_242_880);

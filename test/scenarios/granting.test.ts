@@ -12,6 +12,10 @@ const product = useProduct(import.meta.url);
 const operator = product.as(['operator', 'hr']);
 const ROW = { entity: 'employees', scope: 'own' };
 const PARTITION = { entity: 'expenses', scope: 'own', permissions: 'ra' };
+const PNG = Buffer.from(
+  'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==',
+  'base64',
+);
 const UPLOAD = { type: 'image/png', bytes: 3 };
 
 /** An employee that can request grants. The email is the subject of its token. */
@@ -19,6 +23,9 @@ async function employee() {
   const one = somebody({ department: 'Granting', email: `${randomUUID()}@contoso.com` });
   expect((await product.as('hr')('POST', '/api/employees', { body: one })).status).toBe(201);
   const path = `/api/employees/Granting/${one.employeeId}`;
+  const token = await product.token('hr');
+  const photo = { method: 'PUT', headers: { authorization: `Bearer ${token}` }, body: PNG };
+  expect((await fetch(new URL(`${path}/photo`, product.url), photo)).status).toBe(200);
   return { ...one, subject: one.email, ask: product.as('reader', one.email), uploads: `${path}/photo/uploads` };
 }
 
@@ -34,6 +41,7 @@ const statuses = (ask: Client, uploads: string) =>
       ask('POST', '/api/grants', { body: ROW }),
       ask('POST', '/api/grants', { body: PARTITION }),
       ask('POST', uploads, { body: UPLOAD }),
+      ask('POST', uploads.replace('uploads', 'grants')),
     ].map(async (reply) => (await reply).status),
   );
 
@@ -78,7 +86,7 @@ test('an identity gets a limited number of grants a minute, and other identities
     expect(Number(headers.get('retry-after'))).toBeGreaterThanOrEqual(1);
     expect(Number(headers.get('retry-after'))).toBeLessThanOrEqual(60);
   }
-  expect(await statuses(other.ask, other.uploads)).toEqual([201, 201, 201]);
+  expect(await statuses(other.ask, other.uploads)).toEqual([201, 201, 201, 201]);
   expect((await recorded(busy.subject)).filter(({ operation }) => operation === 'grant')).toHaveLength(
     GRANTS_PER_MINUTE,
   );
@@ -97,15 +105,15 @@ test('an identity whose grants are revoked gets none until they are restored', a
   expect(grantsEndAt).toBeGreaterThanOrEqual(before + VALID_FOR_MS);
   expect(grantsEndAt).toBeLessThanOrEqual(Date.now() + VALID_FOR_MS);
   expect(Date.parse(given.expiresAt)).toBeLessThanOrEqual(grantsEndAt);
-  expect(await statuses(one.ask, one.uploads)).toEqual([403, 403, 403]);
-  expect(await statuses(other.ask, other.uploads)).toEqual([201, 201, 201]);
+  expect(await statuses(one.ask, one.uploads)).toEqual([403, 403, 403, 403]);
+  expect(await statuses(other.ask, other.uploads)).toEqual([201, 201, 201, 201]);
   // Issued grants stay valid until they end, as documented.
   const headers = { accept: 'application/json' };
   expect((await fetch(`${given.url}?${given.token}`, { headers })).status).toBe(200);
   const restore = () => product.as('operator')('POST', '/api/operations/grants/restore', { body });
   expect((await restore()).status).toBe(204);
   expect((await restore()).status).toBe(404);
-  expect(await statuses(one.ask, one.uploads)).toEqual([201, 201, 201]);
+  expect(await statuses(one.ask, one.uploads)).toEqual([201, 201, 201, 201]);
   expect((await recorded(one.subject)).filter(({ subject }) => subject !== undefined)).toMatchObject([
     { operation: 'revoke', entity: 'grants', subject: one.subject },
     { operation: 'restore', entity: 'grants', subject: one.subject },

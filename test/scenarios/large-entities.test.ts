@@ -380,7 +380,7 @@ describe('an upload directly to storage', () => {
     expect({ contentType, contentDisposition, cacheControl }).toEqual({
       contentType: 'image/jpeg',
       contentDisposition: 'inline',
-      cacheControl: undefined,
+      cacheControl: 'private, no-cache',
     });
     expect(Buffer.from(contentMD5 ?? []).toString('base64url')).toBe(found.md5);
     expect(await costOf(() => putAttachment(world.engine, photoOf(one), long))).toBe(2);

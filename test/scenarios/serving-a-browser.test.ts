@@ -27,6 +27,8 @@ interface Grant {
 
 // The globals of the page.
 declare const API: string;
+declare const TOKEN: string;
+declare const Image: new () => { crossOrigin: string; src: string; naturalWidth: number; decode(): Promise<void> };
 declare const ROWS: Record<string, string>;
 declare function call(method: string, path: string, body?: object, headers?: Record<string, string>): Promise<Seen>;
 declare function readResponse(response: Response): Promise<Seen>;
@@ -35,6 +37,7 @@ declare function readOwn(): Promise<Seen>;
 declare function submitExpense(claim: object): Promise<Seen>;
 declare function countMessages(day: string, counts: object): Promise<Seen>;
 declare function uploadPhoto(path: string, file: Blob): Promise<Seen>;
+declare function readPhoto(path: string): Promise<Seen>;
 
 const [, script] =
   /^```js\n(.*?)^```$/ms.exec(readFileSync(new URL('../../docs/browsers.md', import.meta.url), 'utf8')) ?? [];
@@ -141,6 +144,41 @@ describe('a page of an allowed origin', () => {
     const { counts } = (await hr('GET', `/api/messagehours/${one.employeeId}/2026-11-20`)).body;
     expect(counts.slice(9, 11)).toEqual([7, 3]);
     expect((await hr('GET', path)).body.photo).toMatchObject({ type: 'image/png' });
+  });
+
+  test('shows a photo by a grant, and a public picture without a token', async () => {
+    const page = await open(allowed, 'hr');
+    const product1 = { categoryId: 1, productId: 1, productName: 'Chai' };
+    expect((await product.as('hr')('POST', '/api/products', { body: product1 })).status).toBe(201);
+    const seen = await page.evaluate(
+      async ({ path, png }) => {
+        const widthOf = async (src: string, origin?: string) => {
+          const image = new Image();
+          if (origin) image.crossOrigin = origin;
+          image.src = src;
+          await image.decode();
+          return image.naturalWidth;
+        };
+        const file = await (await fetch(`data:image/png;base64,${png}`)).blob();
+        await uploadPhoto(path, file);
+        const photo = await readPhoto(path);
+        const { body: granted } = await call('POST', `${path}/photo/grants`);
+        const picture = new URL('/api/products/1/1/picture', API).href;
+        const headers = { authorization: `Bearer ${TOKEN}` };
+        const put = await fetch(picture, { method: 'PUT', headers, body: file });
+        return {
+          photo: { status: photo.status, type: photo.body.type, bytes: photo.body.size },
+          widths: [await widthOf(granted.url), await widthOf(picture), await widthOf(picture, 'anonymous')],
+          put: put.status,
+          missing: await readPhoto('/api/employees/Browsing/999999'),
+        };
+      },
+      { path, png: PNG },
+    );
+    expect(seen.put).toBe(200);
+    expect(seen.photo).toEqual({ status: 200, type: 'image/png', bytes: 70 });
+    expect(seen.widths).toEqual([1, 1, 1]);
+    expect(seen.missing).toMatchObject({ status: 404, body: { code: 'not-found' } });
   });
 
   test('gets an error for what its grant does not allow', async () => {

@@ -21,6 +21,10 @@ export interface AttachmentDeclaration {
   readonly maxBytes: number;
   /** Types that can be recognized by their first bytes. */
   readonly types: readonly string[];
+  /** Anyone who knows the URL may read the file, without a token. The entity stays protected. */
+  readonly public?: boolean | undefined;
+  /** Seconds for which clients, and for a public file also shared caches, may reuse the file without a new request. */
+  readonly maxAge?: number | undefined;
 }
 
 /** The stored description of an attachment. */

@@ -1,24 +1,27 @@
 import { z } from 'zod';
 import { admitGrant } from '../../access/grant-limits.ts';
 import { canRead, hasWriteOnlyRoles, rolesToReadBy } from '../../access/rule.ts';
-import { validityAt } from '../../access/validity.ts';
+import { VALID_FOR_MS, validityAt } from '../../access/validity.ts';
 import { Attachment, type AttachmentDeclaration } from '../../define/codec/reference.ts';
 import type { Entity } from '../../define/entity.ts';
 import { addressOf } from '../../define/keys/index-entries.ts';
 import { parse } from '../../define/validate/validation.ts';
 import type { Stored } from '../../define/values.ts';
 import { noteChange } from '../../engine/note-change.ts';
+import { RowkeyError } from '../../errors.ts';
 import {
   type AttachmentKey,
   acceptFile,
   announceFile,
   describeAttachment,
   etagOf,
+  fileHeaders,
+  IMMUTABLE,
   putAttachment,
   readAttachment,
   removeAttachment,
 } from '../../pattern-helpers/attachment.ts';
-import { signBlobUrl, UPLOAD_PERMISSIONS } from '../../storage/blob-sas.ts';
+import { READ_PERMISSIONS, signBlobUrl, UPLOAD_PERMISSIONS } from '../../storage/blob-sas.ts';
 import { countGrant } from '../../telemetry/metrics.ts';
 import { readKey, toEntityPath } from '../entity-key.ts';
 import { requireWriterOrOwner } from '../own.ts';
@@ -32,10 +35,20 @@ const Upload = z.object({
   expiresAt: z.iso.datetime(),
 });
 
-/** The routes of each attachment: a file is read, written and deleted through the API, or uploaded directly to storage. */
+const ReadGrant = z.object({
+  url: z.url().describe('The address to GET the file from, without a token'),
+  type: z.string(),
+  bytes: z.int(),
+  etag: z.string().describe('As GET of the file returns it'),
+  expiresAt: z.iso.datetime(),
+});
+
+/** The routes of each attachment: a file is read, written and deleted through the API, or read and uploaded directly in storage. */
 export function attachmentRoutes(entity: Entity): Route[] {
   return Object.entries(entity.attachments).flatMap(([field, declaration]) => [
+    readRoute(entity, field, declaration),
     ...fileRoutes(entity, field, declaration),
+    grantRoute(entity, field, declaration),
     ...uploadRoutes(entity, field, declaration),
   ]);
 }
@@ -54,26 +67,113 @@ function common(entity: Entity, field: string) {
   return { path, writers, readAddress, readWritable, unread };
 }
 
+/** A file that is declared public needs no token. */
+function readRoute(entity: Entity, field: string, declaration: AttachmentDeclaration): Route {
+  const { path, readAddress } = common(entity, field);
+  const { types, public: isPublic } = declaration;
+  return {
+    name: `${toFunctionName(entity, field)}-get`,
+    method: 'GET',
+    path,
+    roles: isPublic ? undefined : rolesToReadBy(entity, [field]),
+    summary: `Get the ${field} of an entity of ${entity.name}`,
+    query: {
+      version: 'The ETag of the file, without quotes: any other file is not found, so the response may be kept',
+    },
+    cacheable: true,
+    success: { status: 200, description: 'The file', types, headers: ['ETag'] },
+    handle: async (context) => {
+      const { app, query, log } = context;
+      // A route that needs a token has waited for it already.
+      if (isPublic) await app.ready(log);
+      const attachment = readAddress(context);
+      const found = await describeAttachment(app.engine, attachment).catch((error: unknown) => {
+        // Without a token, nobody learns which entities exist.
+        throw isPublic && error instanceof RowkeyError && error.code === 'not-found' ? fileNotFound(field) : error;
+      });
+      const etag = etagOf(found);
+      const version = query.get('version');
+      if (version !== null && `"${version}"` !== etag) throw fileNotFound(field);
+      const headers = { etag, ...readHeaders(declaration, found, version !== null) };
+      if (isNotModified(context, etag)) return { status: 304, headers };
+      return { status: 200, headers, bytes: await readAttachment(app.engine, attachment, found) };
+    },
+  };
+}
+
+function readHeaders(
+  declaration: AttachmentDeclaration,
+  { type }: Attachment,
+  isVersioned: boolean,
+): Record<string, string> {
+  const { public: isPublic, maxAge } = declaration;
+  const reuse = isVersioned ? IMMUTABLE : maxAge ? `max-age=${maxAge}` : 'no-cache';
+  return {
+    'content-type': type,
+    'content-disposition': fileHeaders(declaration, type).disposition,
+    'cache-control': `${isPublic ? 'public' : 'private'}, ${reuse}`,
+    // The host allows each origin by name.
+    ...(isPublic ? { vary: 'Origin' } : {}),
+  };
+}
+
+function fileNotFound(field: string): RowkeyError {
+  return new RowkeyError('not-found', `"${field}" not found.`, { field });
+}
+
+/** Shared access signatures pattern, for a blob: the client reads the file directly from storage. */
+function grantRoute(entity: Entity, field: string, declaration: AttachmentDeclaration): Route {
+  const { path, readAddress } = common(entity, field);
+  return {
+    name: `${toFunctionName(entity, field)}-grant`,
+    method: 'POST',
+    path: `${path}/grants`,
+    roles: rolesToReadBy(entity, [field]),
+    summary: `Get a signature to read the ${field} of an entity of ${entity.name} directly from storage`,
+    success: { status: 201, description: 'The address to GET the file from', body: ReadGrant },
+    handle: async (context) => {
+      const { engine } = context.app;
+      const attachment = readAddress(context);
+      const [startsAt, found] = await Promise.all([
+        admitGrant(engine, context.caller.subject),
+        describeAttachment(engine, attachment),
+      ]);
+      const times = validityAt(startsAt);
+      const url = await signBlobUrl(
+        engine.storage,
+        { container: declaration.container, name: found.blob },
+        {
+          permissions: READ_PERMISSIONS,
+          ...times,
+          // Also for a blob of an earlier release, which has no such headers.
+          headers: {
+            ...fileHeaders(declaration, found.type),
+            cacheControl: `private, max-age=${VALID_FOR_MS / 1_000}, immutable`,
+          },
+        },
+      );
+      noteGrant(context, attachment, { permissions: READ_PERMISSIONS, expiresAt: times.expiresAt });
+      const { type, bytes } = found;
+      const body = { url, type, bytes, etag: etagOf(found), expiresAt: times.expiresAt };
+      return { status: 201, headers: { 'cache-control': 'no-store' }, body };
+    },
+  };
+}
+
+function noteGrant(
+  { app: { engine } }: RequestContext,
+  { entity, key, field }: AttachmentKey,
+  { permissions, expiresAt }: { readonly permissions: string; readonly expiresAt: Date },
+): void {
+  const granted = { entity: entity.name, address: addressOf(entity, key), fields: [field] };
+  noteChange(engine, { operation: 'grant', ...granted, permissions, until: expiresAt.toISOString() });
+  countGrant({ entity: entity.name });
+}
+
 function fileRoutes(entity: Entity, field: string, { maxBytes, types }: AttachmentDeclaration): Route[] {
-  const { path, writers, readAddress, readWritable, unread } = common(entity, field);
+  const { path, writers, readWritable, unread } = common(entity, field);
   const name = toFunctionName(entity, field);
   return [
-    {
-      name: `${name}-get`,
-      method: 'GET',
-      path,
-      roles: rolesToReadBy(entity, [field]),
-      summary: `Get the ${field} of an entity of ${entity.name}`,
-      cacheable: true,
-      success: { status: 200, description: 'The file', types, headers: ['ETag'] },
-      handle: async (context) => {
-        const { engine } = context.app;
-        const found = await describeAttachment(engine, readAddress(context));
-        const headers = { etag: etagOf(found), 'content-type': found.type };
-        if (isNotModified(context, headers.etag)) return { status: 304, headers };
-        return { status: 200, headers, bytes: await readAttachment(engine, readAddress(context), found) };
-      },
-    },
     {
       name: `${name}-put`,
       method: 'PUT',
@@ -135,17 +235,15 @@ function uploadRoutes(entity: Entity, field: string, { maxBytes, types }: Attach
         headers: ['Location'],
       },
       handle: async (context) => {
-        const { key } = await readWritable(context);
+        const attachment = await readWritable(context);
+        const { key } = attachment;
         const { engine } = context.app;
         const { uploadId, blob } = announceFile(entity, key, field, parse(File, await context.json()));
         const times = validityAt(await admitGrant(engine, context.caller.subject));
         const url = await signBlobUrl(engine.storage, blob, { permissions: UPLOAD_PERMISSIONS, ...times });
         const headers = { 'x-ms-blob-type': 'BlockBlob' };
         const location = `${toEntityPath(context, entity, key)}/${field}/uploads/${uploadId}`;
-        const until = times.expiresAt.toISOString();
-        const granted = { entity: entity.name, address: addressOf(entity, key), fields: [field] };
-        noteChange(engine, { operation: 'grant', ...granted, permissions: UPLOAD_PERMISSIONS, until });
-        countGrant({ entity: entity.name });
+        noteGrant(context, attachment, { permissions: UPLOAD_PERMISSIONS, expiresAt: times.expiresAt });
         const body = { uploadId, url, headers, expiresAt: times.expiresAt };
         return { status: 201, headers: { location, 'cache-control': 'no-store' }, body };
       },

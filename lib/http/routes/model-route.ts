@@ -64,7 +64,15 @@ const EntityDescription = z.object({
     .object({ name: z.string(), first: z.int(), last: z.int() })
     .optional()
     .describe('The slots of a data series'),
-  attachments: z.record(z.string(), z.object({ maxBytes: z.int(), types: z.array(z.string()) })),
+  attachments: z.record(
+    z.string(),
+    z.object({
+      maxBytes: z.int(),
+      types: z.array(z.string()),
+      public: z.boolean().describe('Readable without a token'),
+      maxAge: z.int().optional(),
+    }),
+  ),
   archive: z.string().optional().describe('The name of the archive'),
   archiveOf: z.string().optional().describe('Set for an archive, which can only be read and deleted'),
   movable: z.array(z.string()).describe('The fields that a move may change'),
@@ -142,9 +150,9 @@ function describeEntity(entity: Entity): ModelDescription['entities'][string] {
     children: entity.children.map(({ name }) => name),
     ...(series ? { series: { name: series.name, first: series.first, last: series.last } } : {}),
     attachments: Object.fromEntries(
-      Object.entries(entity.attachments).map(([field, { maxBytes, types }]) => [
+      Object.entries(entity.attachments).map(([field, { maxBytes, types, public: isPublic = false, maxAge: age }]) => [
         field,
-        { maxBytes, types: [...types] },
+        { maxBytes, types: [...types], public: isPublic, ...(age === undefined ? {} : { maxAge: age }) },
       ]),
     ),
     ...(archive ? { archive: archive.name } : {}),

@@ -70,6 +70,11 @@ export const patternExamples = {
     { path: 'employees/Sales/000123/photo', cost: '2: the entity, the blob' },
     {
       method: 'POST',
+      path: 'employees/Sales/000123/photo/grants',
+      cost: '2: revocation, the entity; the file then costs 1, without the app',
+    },
+    {
+      method: 'POST',
       path: 'employees/Sales/000123/photo/uploads',
       body: { type: 'image/png', bytes: 90 },
       cost: '1: revocation; signing costs nothing',

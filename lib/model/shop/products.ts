@@ -3,7 +3,7 @@ import { defineEntity } from '../../define/define-entity.ts';
 
 const count = z.int32().min(0);
 
-/** Products by category. */
+/** Products by category, with a picture that anyone may see. */
 export const products = defineEntity('products', {
   schema: z.object({
     categoryId: z.int32().min(0).max(99_999),
@@ -20,5 +20,14 @@ export const products = defineEntity('products', {
   }),
   table: 'products',
   key: { partition: '{categoryId:5}', row: '{productId:8}' },
+  attachments: {
+    picture: {
+      container: 'pictures',
+      maxBytes: 1_000_000,
+      types: ['image/jpeg', 'image/png', 'image/webp'],
+      public: true,
+      maxAge: 3_600,
+    },
+  },
   access: { read: ['reader', 'hr'], write: ['hr'] },
 });

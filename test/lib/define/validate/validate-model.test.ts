@@ -248,10 +248,24 @@ const BAD: readonly [title: string, model: () => unknown, sentence: RegExp][] = 
     'an archive of periods with files',
     () => {
       const period = { per: 'day', field: 'day', keep: 3, archiveTo: 'blob' } as const;
-      const attachments = { photo: { container: 'photos', maxBytes: 5, types: ['image/png'] } };
-      return load(entity('logins', { period, attachments, row: '{day}_{id}' }));
+      return load(entity('logins', { period, attachments: { photo }, row: '{day}_{id}' }));
     },
     /period.archiveTo cannot be combined with the attachments photo/,
+  ],
+  [
+    'a file that may be kept for a negative time',
+    () => load(entity('things', { attachments: { photo: { ...photo, maxAge: -1 } } })),
+    /the attachment "photo" has maxAge -1; it must be a whole number of seconds from 0 to 31536000/,
+  ],
+  [
+    'a file that is public and restricted',
+    () => {
+      const restricted = { ...access, restricted: { photo: ['hr'] } };
+      return load(
+        entity('things', { attachments: { photo: { ...photo, public: true } }, access: restricted } as Parts),
+      );
+    },
+    /the attachment "photo" is public and restricted/,
   ],
   [
     'periods that are kept for 0 days',
