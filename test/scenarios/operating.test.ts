@@ -262,7 +262,7 @@ test('an archive of a period is listed, downloaded by a link, and accepted by an
   expect((await fetch(link.body.url.replace('1.ndjson.gz', '2.ndjson.gz'))).status).toBe(403);
 
   const items = lines.map((line) => JSON.parse(line)).filter((item) => item.employeeId === employeeId);
-  const { body } = await hr('POST', '/api/logins/batch', { body: { items } });
+  const { body } = await hr('POST', '/api/logins/batch', { body: { actions: items.map((create) => ({ create })) } });
   expect(body.results).toMatchObject([{ status: 201 }]);
   expect((await hr('GET', `/api/logins/${employeeId}`)).body.items).toEqual([login]);
 });

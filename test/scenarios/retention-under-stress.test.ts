@@ -84,7 +84,7 @@ describe('a table that is being deleted', () => {
 test('a batch creates the missing tables of its days', async () => {
   const engine = at(world.engine, NOON);
   const all = [-3, -2, -2].map((offset) => ({ ...login(offset), loginId: randomUUID() }));
-  expect(await putAll(engine, logins, all)).toEqual(['created', 'created', 'created']);
+  expect(await putAll(engine, logins, all)).toEqual(['stored', 'stored', 'stored']);
   const { items } = await readEntities(engine, logins, { employeeId: '000123' }, { top: 100 });
   expect(items).toHaveLength(3);
 });

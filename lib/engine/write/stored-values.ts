@@ -66,11 +66,11 @@ export async function toPlaced(
   values: Values,
   there: { readonly entity: Entity; readonly to: Values },
 ): Promise<Values> {
-  const placed = { ...values, ...there.to };
-  const address = addressOf(there.entity, placed);
+  const address = addressOf(there.entity, { ...values, ...there.to });
   let copies: Values = {};
   for (const pattern of entity.patterns)
     copies = { ...copies, ...(await pattern.copy?.(engine, entity, values, address)) };
-  const others = await toPlain(engine, entity, omit(placed, Object.keys(copies)), () => undefined);
-  return toStored(engine, there.entity, { ...others, ...copies });
+  // A ciphertext is bound to the key under which it was stored.
+  const others = await toPlain(engine, entity, omit(values, Object.keys(copies)), () => undefined);
+  return toStored(engine, there.entity, { ...others, ...there.to, ...copies });
 }
