@@ -20,6 +20,7 @@ export type {
   BatchAction,
   BatchOptions,
   CreateOptions,
+  DeleteRange,
   EntityStore,
   Input,
   Key,

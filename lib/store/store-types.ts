@@ -9,6 +9,7 @@ import type { FieldsOf } from '../define/keys/key-template.ts';
 import type { EntityTypes, IndexTypes, TypesOf } from '../define/typed.ts';
 import type { Position } from '../engine/read/continuation.ts';
 import type { BatchOutcome } from '../engine/write/entity-batch.ts';
+import type { RowkeyError } from '../errors.ts';
 import type { SeriesPoint, SpanBounds } from '../pattern-helpers/series-span.ts';
 
 /** The types of the store, inferred from the declarations of a model. */
@@ -207,6 +208,13 @@ export type BatchAction<Of extends Declared> =
   | { readonly patch: Plain<Key<Of> & Patch<Of>>; readonly ifMatch?: string }
   | { readonly delete: Key<Of>; readonly ifMatch?: string };
 
+/** A range to delete: at least one inclusive bound of the first field of the row key, each a prefix, or `all`. */
+export interface DeleteRange {
+  readonly from?: string;
+  readonly to?: string;
+  readonly all?: boolean;
+}
+
 export interface BatchOptions {
   /** The subject in the audit log. Default: `app`. */
   readonly by?: string;
@@ -319,6 +327,14 @@ export interface EntityStore<Of extends Declared, All extends Entities> {
    * one transaction or not at all: then throws the error of the first that fails, or `too-large`.
    */
   batch(actions: readonly BatchAction<Of>[], options?: BatchOptions): Promise<readonly BatchOutcome[]>;
+  /**
+   * Deletes the entities of a range of a partition, or with `all` the whole partition. An entity that cannot be deleted does not
+   * stop the others.
+   */
+  deleteRange(
+    partition: PartitionKey<Of>,
+    range: DeleteRange & { readonly by?: string },
+  ): Promise<{ readonly deleted: number; readonly failed: readonly RowkeyError[] }>;
   /** The entities of a partition, in the order of their row keys. */
   range<const Field extends Selectable<Of> = never>(
     partition: PartitionKey<Of>,

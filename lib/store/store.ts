@@ -13,8 +13,10 @@ import { toSelection } from '../define/select.ts';
 import { compileOnce, maskOf, parse } from '../define/validate/validation.ts';
 import { pick, type Stored, type Values } from '../define/values.ts';
 import type { Engine } from '../engine/engine.ts';
+import type { Position } from '../engine/read/continuation.ts';
 import type { Page, PageOptions } from '../engine/read/retrieve.ts';
 import { createOnce } from '../engine/write/create-once.ts';
+import { deleteRange } from '../engine/write/delete-range.ts';
 import { type BatchAction, writeAtomically, writeBatch } from '../engine/write/entity-batch.ts';
 import { deleteEntity, mergeEntity, patchEntity, putEntity, replaceEntity } from '../engine/write/entity-store.ts';
 import { RowkeyError } from '../errors.ts';
@@ -23,7 +25,7 @@ import { readSpan, type SpanBounds, spanKeyFields } from '../pattern-helpers/ser
 import { deleteSeries, increment, readSeries, setCounts, toSlot } from '../patterns/data-series.ts';
 import { readIndexPage, readOne, readRangePage, readThroughIndex } from './read.ts';
 import { toRequestId } from './request-id.ts';
-import type { BatchOptions, Entities, Store } from './store-types.ts';
+import type { BatchOptions, DeleteRange, Entities, Store } from './store-types.ts';
 import { openWithGaps, rereadIfBlobGone, type View } from './view.ts';
 
 const PAGE_TOP = 100;
@@ -108,6 +110,19 @@ function entityStore(entity: Entity, source: StoreSource) {
       const engine = await source.engine();
       const remove = () => deleteEntity(engine, entity, keyOf(entity, key), conditionsOf(options));
       await source.record(options.by ?? THE_APP, remove);
+    },
+    deleteRange: async (key: Values, { by = THE_APP, ...range }: DeleteRange & Write = {}) => {
+      const engine = await source.engine();
+      const checked = checkFields(entity, key, entity.partition.fields);
+      const failed: RowkeyError[] = [];
+      let deleted = 0;
+      for (let after: Position | undefined, isFirst = true; isFirst || after; isFirst = false) {
+        const done = await source.record(by, () => deleteRange(engine, entity, checked, { ...range, after }));
+        deleted += done.deleted;
+        failed.push(...done.failed);
+        after = done.next;
+      }
+      return { deleted, failed };
     },
     batch: async (actions: readonly BatchAction[], { by = THE_APP, atomic = false }: BatchOptions = {}) => {
       const engine = await source.engine();

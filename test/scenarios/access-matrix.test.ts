@@ -437,6 +437,17 @@ async function requestFor({ route, parts, entity }: Target, fresh: boolean): Pro
     return { path: at(), body: pick(instance.values, written), instance };
   }
   if (method === 'PATCH') return { path: at(), body: {}, instance };
+  if (
+    method === 'DELETE' &&
+    parts.length === entity.partition.fields.length + 1 &&
+    parts.length <= entity.keyFields.length
+  ) {
+    const first = instance.values[entity.row.fields[0] ?? ''];
+    return {
+      path: `${at()}?from=${encodeURIComponent(String(first))}&to=${encodeURIComponent(String(first))}`,
+      instance,
+    };
+  }
   if (parts.at(-1) === 'move') return { path: at(), body: { department: `Zthere${counter++}` }, instance };
   return { path: at(), instance };
 }

@@ -147,31 +147,49 @@ export function listedFields(entity: Entity): string[] | undefined {
 export const readEntities = inPattern(
   'range query',
   async (engine: Engine, entity: Entity, key: Values, options: RangeOptions): Promise<Page> => {
-    const { from, to, top, after } = options;
-    const partition = buildKey(entity.partition, key);
-    const bounds = keyRange(entity.row, { from, to });
-    const { where } = options;
-    const { wanted, select, bound } = projectionOf(entity, options);
-    const common = { partition, select, limit: top, bound };
-    const { rows, more } = entity.period
-      ? await readPeriods(engine, entity, {
-          ...common,
-          where,
-          bounds,
-          periods: periodsToRead(entity, { key, from, to, now: engine.now() }),
-          after: after?.period === undefined ? undefined : { period: after.period, row: after.row },
-        })
-      : await readRange(engine.storage, {
-          table: entity.table,
-          type: typeOf(entity),
-          ...rowFilterOf(entity, where),
-          ...common,
-          ...bounds,
-          after: after?.row,
-        });
-    return toPage(entity, rows, more, { where, select: wanted });
+    const { wanted } = projectionOf(entity, options);
+    const { rows, next } = await readEntityRows(engine, entity, key, options);
+    return { items: entitiesIn(entity, rows, { where: options.where, select: wanted }), next };
   },
 );
+
+/** The rows of the same page. Some of them may not be entities. */
+export async function readEntityRows(
+  engine: Engine,
+  entity: Entity,
+  key: Values,
+  options: RangeOptions,
+): Promise<{ readonly rows: readonly Row[]; readonly next: Position | undefined }> {
+  const { from, to, top, after, where } = options;
+  const partition = buildKey(entity.partition, key);
+  const bounds = keyRange(entity.row, { from, to });
+  const { select, bound } = projectionOf(entity, options);
+  const common = { partition, select, limit: top, bound };
+  const { rows, more } = entity.period
+    ? await readPeriods(engine, entity, {
+        ...common,
+        where,
+        bounds,
+        periods: periodsToRead(entity, { key, from, to, now: engine.now() }),
+        after: after?.period === undefined ? undefined : { period: after.period, row: after.row },
+      })
+    : await readRange(engine.storage, {
+        table: entity.table,
+        type: typeOf(entity),
+        ...rowFilterOf(entity, where),
+        ...common,
+        ...bounds,
+        after: after?.row,
+      });
+  const page = withinPage(rows, rowLength);
+  const last = more || page.length < rows.length ? page.at(-1) : undefined;
+  return { rows: page, next: last && toPosition(entity, last) };
+}
+
+/** The position after a row of a range. */
+export function toPosition({ period, table }: Entity, last: Row): Position {
+  return { row: last.row, period: period && periodOfTable(period.per, table, last.table) };
+}
 
 /** What to read for the selected and the compared fields. */
 function projectionOf(entity: Entity, { select, where = [] }: Pick<ScanOptions, 'select' | 'where'>) {
@@ -204,18 +222,6 @@ export const scanEntities = inPattern(
 /** The `EntityType` to filter by; undefined if clients write the rows, which may then have any type. */
 function typeOf(entity: Entity): string | undefined {
   return isWrittenByClients(entity) ? undefined : entity.name;
-}
-
-function toPage(
-  entity: Entity,
-  read: readonly Row[],
-  hasMore: boolean,
-  options: Pick<ScanOptions, 'where' | 'select'>,
-): Page {
-  const { items, last } = toItems(entity, read, hasMore, options);
-  const { period } = entity;
-  const next = last && { row: last.row, period: period && periodOfTable(period.per, entity.table, last.table) };
-  return { items, next };
 }
 
 /** The entities in the rows of a page, and its last row if another page follows. */

@@ -13,7 +13,7 @@ import { busy, RowkeyError } from '../../errors.ts';
 import { type Address, ANY_ETAG, MAX_TRANSACTION_ACTIONS, type Row } from '../../storage/rows.ts';
 import type { Engine } from '../engine.ts';
 import { readEntityRow } from '../period-tables.ts';
-import { type Judged, judgeRow } from '../read/judge-row.ts';
+import { entityIn, type Judged, judgeRow } from '../read/judge-row.ts';
 import { EntityChanged } from './conflict.ts';
 import { checkKeyKept, checkWritable, mergeable, notFound, patched, unreadState } from './entity-store.ts';
 import { commit } from './eventual-transaction.ts';
@@ -54,6 +54,8 @@ interface Item {
   /** The valid values of a create or a put, the input of a patch. */
   readonly input: Values;
   readonly ifMatch: string | undefined;
+  /** The row of the entity, if it has been read already. */
+  readonly found?: Row;
 }
 
 /**
@@ -77,6 +79,30 @@ export async function writeBatch(
       outcomes.set(index, asOutcome(error));
     }
   }
+  await writeAll(engine, entity, partitions, outcomes);
+  return actions.map((_, index) => outcomes.get(index) ?? { outcome: 'unchanged' });
+}
+
+/** Deletes the entities in these rows. Rows that are not entities are left. Returns and throws as `writeBatch` does. */
+export async function deleteRows(engine: Engine, entity: Entity, rows: readonly Row[]): Promise<BatchOutcome[]> {
+  const outcomes = new Map<number, BatchOutcome>();
+  const items = rows.flatMap((found, index): Item[] => {
+    const values = entityIn(entity, found)?.values;
+    if (!values) return [];
+    const key = pick(values, entity.keyFields);
+    return [{ index, kind: 'delete', address: addressOf(entity, key), key, input: key, ifMatch: undefined, found }];
+  });
+  const partitions = Map.groupBy(items, ({ address: { table, partition } }) => JSON.stringify([table, partition]));
+  await writeAll(engine, entity, partitions, outcomes);
+  return items.map(({ index }) => outcomes.get(index) ?? { outcome: 'unchanged' });
+}
+
+async function writeAll(
+  engine: Engine,
+  entity: Entity,
+  partitions: ReadonlyMap<string, readonly Item[]>,
+  outcomes: Map<number, BatchOutcome>,
+): Promise<void> {
   let failure: unknown;
   // After a failure no transaction is started, and the running ones are awaited, because the audit log needs their changes.
   await pMap(
@@ -92,7 +118,6 @@ export async function writeBatch(
     { concurrency: PARTITIONS_CONCURRENCY },
   );
   if (failure) throw failure;
-  return actions.map((_, index) => outcomes.get(index) ?? { outcome: 'unchanged' });
 }
 
 /**
@@ -215,7 +240,10 @@ async function writeTogether(batch: Batch, items: readonly Item[], attempt = 1):
     for (const [index, done] of await commitAll(batch, left)) outcomes.set(index, done);
   } catch (error) {
     const writable = items.filter(({ index }) => left.some((change) => change.index === index));
-    if (error instanceof EntityChanged && attempt < MAX_ATTEMPTS) return writeTogether(batch, writable, attempt + 1);
+    if (error instanceof EntityChanged && attempt < MAX_ATTEMPTS) {
+      const unread = writable.map(({ found: _, ...item }) => item);
+      return writeTogether(batch, unread, attempt + 1);
+    }
     const [only, ...others] = writable;
     const outcome = asOutcome(error);
     if (!only || others.length === 0) return void (only && outcomes.set(only.index, outcome));
@@ -276,7 +304,7 @@ type Effect = Pick<Planned, 'before' | 'after' | 'isPartial' | 'outcome'>;
 
 /** Reads the entity only if the change depends on it. */
 async function changeOf(engine: Engine, entity: Entity, item: Item): Promise<Effect> {
-  const { kind, key, input, ifMatch } = item;
+  const { kind, key, input, ifMatch, found } = item;
   const unread = kind === 'create' ? undefined : unreadState(entity, key, { ifMatch });
   if (unread && kind === 'put') return { before: unread, after: input, outcome: 'stored' };
   if (unread && kind === 'delete') return { before: unread, after: undefined, outcome: 'deleted' };
@@ -284,7 +312,7 @@ async function changeOf(engine: Engine, entity: Entity, item: Item): Promise<Eff
   if (unread && merged) return { before: unread, after: merged, isPartial: true, outcome: 'stored' };
   const isRead = kind !== 'create' || entity.patterns.some((pattern) => pattern.hasPlaceholder?.(entity));
   // The table of a period may not exist yet: the write creates it.
-  const row = isRead ? await readEntityRow(engine, entity, item.address) : undefined;
+  const row = found ?? (isRead ? await readEntityRow(engine, entity, item.address) : undefined);
   const judged = row && judgeRow(entity, row);
   return kind === 'create' || kind === 'put'
     ? storing(engine, entity, item, { row, judged })
