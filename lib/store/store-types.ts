@@ -27,14 +27,14 @@ export interface Declared {
 export type Entities = Readonly<Record<string, Declared>>;
 
 /** Makes an editor show the fields instead of the types they are inferred from. */
-type Plain<Of> = { [Field in keyof Of]: Of[Field] } & {};
+export type Plain<Of> = { [Field in keyof Of]: Of[Field] } & {};
 
-type Types<Of> = TypesOf<Of> extends infer Known extends EntityTypes ? Known : never;
-type KeyField<Of extends Declared> = Of['keyFields'][number];
+export type Types<Of> = TypesOf<Of> extends infer Known extends EntityTypes ? Known : never;
+export type KeyField<Of extends Declared> = Of['keyFields'][number];
 /** Applies to each member of a union separately, for an entity of several kinds. */
 type OmitEach<Of, Field extends PropertyKey> = Of extends unknown ? Plain<Omit<Of, Field>> : never;
-type PickEach<Of, Field extends PropertyKey> = Of extends unknown ? Plain<Pick<Of, Field & keyof Of>> : never;
-type FieldsOfEach<Of> = Of extends unknown ? keyof Of & string : never;
+export type PickEach<Of, Field extends PropertyKey> = Of extends unknown ? Plain<Pick<Of, Field & keyof Of>> : never;
+export type FieldsOfEach<Of> = Of extends unknown ? keyof Of & string : never;
 
 /** The parsed fields of an entity. */
 export type Output<Of extends Declared> = Of['union'] extends z.ZodType
@@ -148,7 +148,7 @@ export type RangeStart<Of extends Declared, By extends Index> = Starts<
   PartList<TypesOfIndex<By>['row']>
 >;
 
-type Bound<Of extends Declared, By extends Index> = Extract<
+export type Bound<Of extends Declared, By extends Index> = Extract<
   OneValue<Whole<Of>[FieldsOf<TypesOfIndex<By>['row']> & keyof Whole<Of>]>,
   string | number
 >;
@@ -256,7 +256,7 @@ export type Where<Of extends Declared> = {
 };
 
 /** The same for the entities that an index lists. */
-type WhereBy<Of extends Declared, By extends Index> = Pick<
+export type WhereBy<Of extends Declared, By extends Index> = Pick<
   Where<Of>,
   Extract<keyof Where<Of>, FieldsOfEach<ListedBy<Of, By>>>
 >;
@@ -268,16 +268,16 @@ export interface RangeOptions<Of extends Declared, Field extends string> extends
   readonly to?: string;
 }
 
-type Selected<Item, Field extends string> = [Field] extends [never] ? Item : PickEach<Item, Field>;
-type Selectable<Of extends Declared> = FieldsOfEach<Output<Of>>;
+export type Selected<Item, Field extends string> = [Field] extends [never] ? Item : PickEach<Item, Field>;
+export type Selectable<Of extends Declared> = FieldsOfEach<Output<Of>>;
 
 /** `reviews.year` for each field of a child. */
-type ChildField<All extends Entities, Name extends keyof All & string> = {
+export type ChildField<All extends Entities, Name extends keyof All & string> = {
   [Child in Name]: `${Child}.${Selectable<All[Child]>}`;
 }[Name];
-type FieldOfChild<Field, Child extends string> = Field extends `${Child}.${infer Name}` ? Name : never;
+export type FieldOfChild<Field, Child extends string> = Field extends `${Child}.${infer Name}` ? Name : never;
 
-type ChildName<Of extends Declared, All extends Entities> = {
+export type ChildName<Of extends Declared, All extends Entities> = {
   [Name in keyof All & string]: Of['name'] extends Types<All[Name]>['parent'] ? Name : never;
 }[keyof All & string];
 
@@ -377,7 +377,7 @@ export type SeriesStore<Of extends Declared> = SeriesOfKey<Of> &
         span(key: Omit<Key<Of>, SpanField<Of>>, bounds: SpanBounds): Promise<readonly SeriesPoint[]>;
       });
 
-type SpanField<Of extends Declared> =
+export type SpanField<Of extends Declared> =
   TypesOf<Of['series']> extends infer Known extends SeriesTypes ? Known['spanField'] : never;
 
 interface SeriesOfKey<Of extends Declared> {

@@ -13,8 +13,8 @@ const COMMAND_LINE = ['cli-progress', 'commander'];
 const NODE = '>=22.0.0';
 
 /**
- * Builds the package that other Functions apps install: JavaScript and declarations of lib/index.ts, the command line
- * `rowkey`, and the documentation.
+ * Builds the package that other Functions apps install: JavaScript and declarations of lib/index.ts and of the
+ * client, the command line `rowkey`, and the documentation.
  */
 export async function buildLibrary(folder = LIBRARY): Promise<void> {
   await rm(folder, { recursive: true, force: true });
@@ -28,7 +28,10 @@ export async function buildLibrary(folder = LIBRARY): Promise<void> {
     await readFile(join(ROOT, 'package.json'), 'utf8'),
   );
   const commandLine = Object.fromEntries(COMMAND_LINE.map((dependency) => [dependency, devDependencies[dependency]]));
-  const exports = { '.': { types: './lib/index.d.ts', default: './lib/index.js' } };
+  const exports = {
+    '.': { types: './lib/index.d.ts', default: './lib/index.js' },
+    './client': { types: './lib/client/index.d.ts', default: './lib/client/index.js' },
+  };
   const manifest = {
     ...{ name, version, description, license, type, engines: { node: NODE } },
     ...{ types: exports['.'].types, exports, bin: { rowkey: './local/commands/rowkey.js' } },

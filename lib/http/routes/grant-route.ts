@@ -1,10 +1,12 @@
 import { z } from 'zod';
 import { type Granted, GrantRequest, grantFor, requireGrantable } from '../../access/grant.ts';
 import { admitGrant } from '../../access/grant-limits.ts';
+import { hiddenFields } from '../../access/rule.ts';
 import type { Entity } from '../../define/entity.ts';
 import { addressOf } from '../../define/keys/index-entries.ts';
 import { buildKey } from '../../define/keys/key-template.ts';
 import { parse } from '../../define/validate/validation.ts';
+import { pick, type Values } from '../../define/values.ts';
 import { noteChange } from '../../engine/note-change.ts';
 import { RowkeyError } from '../../errors.ts';
 import { rowUrl, tableUrl } from '../../storage/table-sas-signer.ts';
@@ -15,6 +17,8 @@ import type { RequestContext, Route, RouteResult } from '../route.ts';
 const Grant = z.object({
   url: z.url().describe('The URL of the row or the table; append the token as its query'),
   partition: z.string().describe('The only partition that the token gives access to'),
+  key: z.record(z.string(), z.unknown()).describe('The values of the key fields, of the partition key for a partition'),
+  fields: z.array(z.string()).describe('The fields that the API shows to the caller; the rows have all'),
   token: z.string(),
   permissions: z.string(),
   expiresAt: z.iso.datetime(),
@@ -53,25 +57,32 @@ async function issueGrant(granting: readonly Entity[], context: RequestContext):
   const { storage } = app.engine;
   const now = await admitGrant(app.engine, context.caller.subject);
   const granted = await findGranted(context, entity);
-  const { table, partition, row } = granted;
-  const grant = grantFor(entity, granted, { permissions: asked.permissions, now });
+  const { table, partition, row } = granted.address;
+  const grant = grantFor(entity, granted.address, { permissions: asked.permissions, now });
   const body = {
     url: row === undefined ? tableUrl(storage, table) : rowUrl(storage, { table, partition, row }),
     partition,
+    key: granted.key,
+    fields: Object.keys(entity.columns).filter((field) => !hiddenFields(entity, context.caller).includes(field)),
     token: await app.signer().sign(grant),
     permissions: grant.permissions,
     expiresAt: grant.expiresAt,
   };
   const until = grant.expiresAt.toISOString();
   const { permissions } = grant;
-  noteChange(app.engine, { operation: 'grant', entity: entity.name, address: granted, permissions, until });
+  noteChange(app.engine, { operation: 'grant', entity: entity.name, address: granted.address, permissions, until });
   countGrant({ entity: entity.name });
   return { status: 201, headers: { 'cache-control': 'no-store' }, body };
 }
 
-/** The caller's own row, or the partition that belongs to it. */
-async function findGranted(context: RequestContext, entity: Entity): Promise<Granted> {
+/** The caller's own row, or the partition that belongs to it, with the values of its key. */
+async function findGranted(context: RequestContext, entity: Entity): Promise<{ address: Granted; key: Values }> {
   const { own } = entity.access;
-  if (!own || !('through' in own)) return addressOf(entity, await readOwn(context, entity));
-  return { table: entity.table, partition: buildKey(entity.partition, await readOwn(context, own.through)) };
+  if (!own || !('through' in own)) {
+    const values = await readOwn(context, entity);
+    return { address: addressOf(entity, values), key: pick(values, entity.keyFields) };
+  }
+  const values = await readOwn(context, own.through);
+  const address = { table: entity.table, partition: buildKey(entity.partition, values) };
+  return { address, key: pick(values, entity.partition.fields) };
 }

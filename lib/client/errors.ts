@@ -1,0 +1,67 @@
+import type { ErrorCode } from '../errors.ts';
+import type { Stored } from '../store/store-types.ts';
+
+/** Problem details of the API (RFC 9457). docs/problems.md explains each code. */
+export interface Problem {
+  readonly type: string;
+  readonly title: string;
+  readonly status: number;
+  readonly detail: string;
+  readonly code: string;
+  readonly field?: string;
+  readonly accepted?: string;
+  readonly etag?: string;
+  readonly errors?: readonly { readonly field: string; readonly message: string }[];
+}
+
+/**
+ * A code of the API, or one of the client: `offline` (the device has no network), `network` (no response came; a write may
+ * have been made), `operation-failed` (an archive or a move), `unexpected-response` (not from the API).
+ */
+export type ClientErrorCode =
+  | ErrorCode
+  | 'internal'
+  | 'offline'
+  | 'network'
+  | 'operation-failed'
+  | 'unexpected-response';
+
+export interface ClientErrorDetails {
+  readonly status?: number;
+  readonly problem?: Problem | undefined;
+  readonly retryAfter?: number | undefined;
+  readonly cause?: unknown;
+}
+
+/** Every failed call throws it, except for an aborted one, which throws the reason of its signal. */
+export class RowkeyClientError<Values = unknown> extends Error {
+  override readonly name = 'RowkeyClientError';
+  readonly code: ClientErrorCode;
+  /** The HTTP status; 0 without a response. */
+  readonly status: number;
+  readonly problem: Problem | undefined;
+  /** The name of the entity whose call failed, if a call of an entity did. */
+  entity: string | undefined;
+  /** Of a conflict: the entity as it is now; undefined if it does not exist or the caller may not read it. */
+  current: Stored<Values> | undefined;
+  /** True if an earlier attempt of the call got no response, so that it may have been executed. */
+  isRepeated = false;
+  /** Seconds, from the Retry-After header. */
+  readonly retryAfter: number | undefined;
+
+  constructor(
+    code: ClientErrorCode,
+    message: string,
+    { status = 0, problem, retryAfter, cause }: ClientErrorDetails = {},
+  ) {
+    super(message, { cause });
+    this.code = code;
+    this.status = status;
+    this.problem = problem;
+    this.retryAfter = retryAfter;
+  }
+}
+
+export function invalidInput(message: string): RowkeyClientError {
+  return new RowkeyClientError('invalid-input', message);
+}

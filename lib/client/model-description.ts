@@ -1,0 +1,35 @@
+/** What the client uses of `GET /api/model`. */
+
+export interface FieldDescription {
+  readonly type: string;
+  readonly optional: boolean;
+  readonly generated: boolean;
+  readonly derived: boolean;
+  readonly kept: boolean;
+  readonly encrypted: boolean;
+  readonly large: boolean;
+  readonly schema: Readonly<Record<string, unknown>>;
+}
+
+export interface IndexDescription {
+  readonly of: 'one' | 'many';
+  readonly fields: readonly string[];
+  readonly ranges: readonly { readonly fields: readonly string[] }[];
+}
+
+export interface EntityDescription {
+  readonly key: {
+    readonly fields: readonly string[];
+    readonly partition: { readonly fields: readonly string[] };
+    readonly row: { readonly template: string };
+  };
+  readonly fields: Readonly<Record<string, FieldDescription>>;
+  readonly indexes: Readonly<Record<string, IndexDescription>>;
+  readonly series?: object | undefined;
+  readonly version: number;
+  readonly access: { readonly own?: object | undefined; readonly writtenByClients: boolean };
+}
+
+export interface ModelDescription {
+  readonly entities: Readonly<Record<string, EntityDescription>>;
+}

@@ -1,0 +1,86 @@
+import { expectTypeOf, test } from 'vitest';
+import { createClient, type Explanation, type Listing, type Operation } from '../../../lib/client/index.ts';
+import type { ModelDescription as Described } from '../../../lib/client/model-description.ts';
+import type { ModelDescription } from '../../../lib/http/routes/model-route.ts';
+import type { Store } from '../../../lib/store/store-types.ts';
+import type { model } from '../../fixtures/model.ts';
+
+/** Only the compiler checks these: npm run types. */
+
+type Model = typeof model;
+type Stores = Store<Model['entities']>;
+const client = createClient<Model>({ url: 'https://rowkey.example/api' });
+const key = { department: 'Sales', employeeId: '000123' };
+
+type Found<Call extends (...parameters: never[]) => unknown> = Awaited<ReturnType<Call>>;
+
+test('the client returns what the store returns', () => {
+  type Own = typeof client.employees;
+  type Same = Stores['employees'];
+  expectTypeOf<Found<Own['get']>>().toEqualTypeOf<Found<Same['get']>>();
+  expectTypeOf<Found<Own['create']>>().toEqualTypeOf<Found<Same['create']>>();
+  expectTypeOf<Parameters<Own['create']>[0]>().toEqualTypeOf<Parameters<Same['create']>[0]>();
+  expectTypeOf<Parameters<Own['update']>[1]>().toEqualTypeOf<Parameters<Same['update']>[1]>();
+  expectTypeOf<keyof Own['by']>().toEqualTypeOf<keyof Same['by']>();
+  expectTypeOf<Found<Own['by']['emailCompanyWide']>>().toEqualTypeOf<Found<Same['by']['emailCompanyWide']>>();
+  expectTypeOf<Found<(typeof client.messagehours)['get']>>().toEqualTypeOf<Found<Stores['messagehours']['get']>>();
+});
+
+test('an update returns the entity, or only its ETag', () => {
+  expectTypeOf(() => client.employees.update(key, {})).returns.resolves.toHaveProperty('values');
+  const minimal = () => client.employees.update(key, {}, { return: 'minimal' });
+  expectTypeOf(minimal).returns.resolves.toEqualTypeOf<{ readonly etag: string }>();
+});
+
+test('an index returns a list or an entity, as declared', () => {
+  const many = () => client.employees.by.lastName({ department: 'Sales', lastName: 'Li' }, { select: ['email'] });
+  expectTypeOf(many).returns.toEqualTypeOf<Listing<{ email: string }>>();
+  const range = () => client.employees.by.hireDate.range({ department: 'Sales' }, { from: '2020', first: 3 });
+  expectTypeOf(range).returns.toExtend<AsyncIterable<{ email: string }>>();
+});
+
+test('a read has the selected fields, of children too', () => {
+  const read = () => client.employees.get(key, { include: ['reviews'], select: ['email', 'reviews.year'] });
+  expectTypeOf<NonNullable<Found<typeof read>>['values']>().toEqualTypeOf<{
+    email: string;
+    reviews: readonly { year: number }[];
+  }>();
+});
+
+test('a page has the selected fields', () => {
+  const page = () => client.employees.range({ department: 'Sales' }, { select: ['email', 'age'] }).page();
+  expectTypeOf<Found<typeof page>['items'][number]>().toEqualTypeOf<{ email: string; age?: number | undefined }>();
+});
+
+test('files, operations, explanations and conflicts are typed', () => {
+  expectTypeOf<keyof typeof client.employees.files>().toEqualTypeOf<'photo'>();
+  expectTypeOf<Found<typeof client.employees.archive>>().toEqualTypeOf<Operation>();
+  expectTypeOf<Found<typeof client.explain.employees.get>>().toEqualTypeOf<Explanation>();
+  expectTypeOf<Found<typeof client.explain.employees.by.hireDate.range>>().toEqualTypeOf<Explanation>();
+  const onError = (error: unknown) => {
+    if (client.employees.isConflict(error)) return error.current?.values.email;
+    return undefined;
+  };
+  expectTypeOf(onError).returns.toEqualTypeOf<string | undefined>();
+});
+
+test('misspelt names do not compile', () => {
+  // @ts-expect-error no entity has this name
+  void client.employee;
+  // @ts-expect-error no index has this name
+  void client.employees.by.emails;
+  // @ts-expect-error no file has this name
+  void client.employees.files.portrait;
+  // @ts-expect-error the key has no field of this name
+  void (() => client.employees.get({ department: 'Sales', id: '1' }));
+  // @ts-expect-error no field has this name
+  void (() => client.employees.update(key, { colour: 'red' }));
+  // @ts-expect-error an encrypted field can only be replaced with its entity
+  void (() => client.employees.update(key, { nationalId: '1' }));
+  // @ts-expect-error only some entities have own rows in the list of entities
+  void (() => createClient<Model>({ url: '', direct: ['nobody'] }));
+});
+
+test('the client understands the description of the route', () => {
+  expectTypeOf<ModelDescription>().toExtend<Described>();
+});

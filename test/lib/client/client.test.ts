@@ -1,0 +1,444 @@
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { RowkeyClientError } from '../../../lib/client/index.ts';
+import { clientOf, json, problem, ROOT, type Sent } from './fake-api.ts';
+
+const KEY = { department: 'Sales', employeeId: '000123' };
+const PERSON = { ...KEY, email: 'a@b.example', firstName: 'A', lastName: 'B' };
+const { department: _, employeeId: __, ...FIELDS } = PERSON;
+const found = (etag = '"1"', over: object = {}) => json({ ...PERSON, ...over }, { etag });
+const lost = () => new TypeError('fetch failed');
+
+beforeEach(() => {
+  vi.useFakeTimers();
+});
+afterEach(() => {
+  vi.unstubAllGlobals();
+  vi.useRealTimers();
+});
+
+/** Lets all pauses end. */
+async function through<Result>(work: Promise<Result>): Promise<Result> {
+  const settled = work.then(
+    (value) => ({ value }),
+    (error) => ({ error }),
+  );
+  await vi.runAllTimersAsync();
+  const result = await settled;
+  if ('error' in result) throw result.error;
+  return result.value;
+}
+
+describe('paths', () => {
+  test('put the key in the order of the model, whatever the order of the caller', async () => {
+    const { client, sent } = clientOf([found(), found(), json({ items: [] })]);
+    await client.employees.get({ employeeId: '000123', department: 'R&D/x ü' });
+    await client.employees.by.emailCompanyWide({ email: 'a@b' });
+    await client.employees.by.hireDate
+      .range(
+        { department: 'Sales' },
+        { from: '2020', where: { age: { ge: 30, in: [1, 2] }, lastName: 'ge:x' }, first: 5 },
+      )
+      .page();
+    expect(sent.map(({ url }) => url)).toEqual([
+      `${ROOT}/employees/R%26D%2Fx%20%C3%BC/000123`,
+      `${ROOT}/employees/by/emailCompanyWide/a%40b`,
+      `${ROOT}/employees/by/hireDate/Sales?from=2020&top=5&age=ge%3A30&age=in%3A1%2C2&lastName=eq%3Age%3Ax`,
+    ]);
+  });
+
+  test('reject dots, which a browser would resolve, before a request is sent', async () => {
+    const { client, sent } = clientOf([]);
+    for (const employeeId of ['..', '.', ''])
+      await expect(client.employees.delete({ ...KEY, employeeId })).rejects.toMatchObject({ code: 'invalid-input' });
+    await expect(client.departments.range({ department: 'Sales' }).page()).rejects.toMatchObject({
+      message: 'A partition of departments has one entity: use get.',
+    });
+    expect(sent).toEqual([]);
+  });
+
+  test('list the accepted fields of a range that no route has', async () => {
+    const { client } = clientOf([]);
+    const wrong = { department: 'Sales', hireDate: '2020-01-01', employeeId: '000123' } as never;
+    await expect(client.employees.by.hireDate.range(wrong).page()).rejects.toThrow(
+      'A range over the index "hireDate" of employees begins with other fields: department; department, hireDate.',
+    );
+  });
+});
+
+describe('lists', () => {
+  const page = (items: readonly object[], continuation?: string) =>
+    json(
+      { items },
+      continuation ? { link: `</api/employees/Sales?top=2&continuation=${continuation}>; rel="next"` } : {},
+    );
+
+  test('are read page by page while they are iterated, and end after the first ones', async () => {
+    const { client, sent } = clientOf([page([{ a: 1 }, { a: 2 }], 'x%3D'), page([{ a: 3 }])]);
+    const items = [];
+    for await (const item of client.employees.by.lastName.range({ department: 'Sales' }, { first: 3 }))
+      items.push(item);
+    expect(items).toEqual([{ a: 1 }, { a: 2 }, { a: 3 }]);
+    expect(sent.map(({ url }) => url.split('?')[1])).toEqual(['top=3', 'top=1&continuation=x%3D']);
+  });
+
+  test('of an index are the same awaited or not', async () => {
+    const { client, sent } = clientOf([page([{ a: 1 }]), page([{ a: 2 }])]);
+    const listing = client.employees.by.lastName({ department: 'Sales', lastName: 'Li' });
+    const awaited = await listing;
+    expect(sent).toEqual([]);
+    expect(await Array.fromAsync(awaited)).toEqual([{ a: 1 }]);
+    expect(await Array.fromAsync(listing)).toEqual([{ a: 2 }]);
+  });
+});
+
+describe('ETags', () => {
+  test('seen last are sent with writes, and those of the own writes count', async () => {
+    const { client, sent } = clientOf([
+      found('"1"'),
+      found('"2"'),
+      found('"3"'),
+      new Response(undefined, { status: 204 }),
+    ]);
+    await client.employees.get(KEY);
+    await client.employees.update(KEY, { phone: '1' });
+    await client.employees.put(KEY, FIELDS, { ifMatch: '*' });
+    await client.employees.delete(KEY);
+    expect(sent.map(({ headers }) => headers['if-match'])).toEqual([undefined, '"1"', '*', '"3"']);
+  });
+
+  test('never seen make an update unconditional, and a replace require an entity', async () => {
+    const { client, sent } = clientOf([found('"1"'), found('"1"'), found('"1"')]);
+    await client.employees.update(KEY, { phone: '1' });
+    await client.employees.replace({ ...KEY, employeeId: '000124' }, FIELDS);
+    await client.employees.put(KEY, FIELDS, { ifNoneMatch: '*' });
+    expect(sent.map(({ headers }) => [headers['if-match'], headers['if-none-match']])).toEqual([
+      [undefined, undefined],
+      ['*', undefined],
+      [undefined, '*'],
+    ]);
+  });
+
+  test('that do not match throw a conflict with the current entity', async () => {
+    const { client } = clientOf([found('"1"'), problem(412, 'etag-mismatch'), found('"2"', { phone: '7' })]);
+    await client.employees.get(KEY);
+    const error = await client.employees.update(KEY, { phone: '1' }).catch((thrown) => thrown);
+    expect(error).toBeInstanceOf(RowkeyClientError);
+    expect(error).toMatchObject({ code: 'etag-mismatch', status: 412, entity: 'employees', problem: { status: 412 } });
+    expect(client.employees.isConflict(error)).toBe(true);
+    expect(client.departments.isConflict(error)).toBe(false);
+    expect(error.current).toEqual({ etag: '"2"', values: { ...PERSON, phone: '7' } });
+  });
+
+  test('are not those of a create that failed: its error has the entity with the key', async () => {
+    const { client, sent } = clientOf([problem(409, 'duplicate-key'), found('"5"')]);
+    await expect(client.employees.create(PERSON)).rejects.toMatchObject({
+      code: 'duplicate-key',
+      current: { etag: '"5"' },
+    });
+    expect(sent.map(({ method }) => method)).toEqual(['POST', 'GET']);
+  });
+});
+
+describe('retries', () => {
+  test('wait as long as Retry-After says, and share one idempotency key', async () => {
+    const at: number[] = [];
+    const noted = (response: () => Response | Error) => () => {
+      at.push(Date.now());
+      return response();
+    };
+    const { client, sent } = clientOf([
+      noted(() => problem(503, 'busy', { 'retry-after': '7' })),
+      noted(() => problem(429, 'too-many-requests', { 'retry-after': '3' })),
+      noted(lost),
+      noted(() => json(PERSON, { etag: '"1"' }, 201)),
+    ]);
+    await through(client.employees.create(PERSON));
+    const waits = at.slice(1).map((time, index) => time - Number(at[index]));
+    expect(waits[0]).toBeGreaterThanOrEqual(7_000);
+    expect(waits[1]).toBeGreaterThanOrEqual(3_000);
+    expect(waits[2]).toBeLessThanOrEqual(8_000);
+    const keys = new Set(sent.map(({ headers }) => headers['idempotency-key']));
+    expect([...keys]).toEqual([expect.stringMatching(/^[\w-]{20,200}$/)]);
+  });
+
+  test('use a new idempotency key for each call, or that of the caller', async () => {
+    const created = () => json(PERSON, { etag: '"1"' }, 201);
+    const { client, sent } = clientOf([created(), created(), created()]);
+    for (const idempotencyKey of [undefined, undefined, 'mine'])
+      await client.employees.create(PERSON, idempotencyKey === undefined ? {} : { idempotencyKey });
+    const keys = sent.map(({ headers }) => headers['idempotency-key']);
+    expect(new Set(keys).size).toBe(3);
+    expect(keys[2]).toBe('mine');
+  });
+
+  test('end after three, and do not begin if an operator must act', async () => {
+    const always = Array.from({ length: 4 }, () => problem(503, 'storage-unavailable', { 'retry-after': '1' }));
+    const { client, sent } = clientOf([...always, problem(503, 'needs-repair'), problem(500, 'internal')]);
+    await expect(through(client.employees.get(KEY))).rejects.toMatchObject({ code: 'storage-unavailable' });
+    expect(sent).toHaveLength(4);
+    await expect(through(client.employees.get(KEY))).rejects.toMatchObject({
+      code: 'needs-repair',
+      retryAfter: undefined,
+    });
+    await expect(through(client.employees.get(KEY))).rejects.toMatchObject({ code: 'internal' });
+    expect(sent).toHaveLength(6);
+  });
+
+  test('repeat what a gateway failed, and say that a response is not from the API', async () => {
+    const gateway = () => new Response('<html>', { status: 502, headers: { 'content-type': 'text/html' } });
+    const { client, sent } = clientOf([gateway(), found(), new Response('<html>', { status: 403 })]);
+    expect(await through(client.employees.get(KEY))).toMatchObject({ etag: '"1"' });
+    expect(sent).toHaveLength(2);
+    await expect(client.employees.get(KEY)).rejects.toMatchObject({ code: 'unexpected-response', status: 403 });
+  });
+
+  test('of a write whose reply was lost return success if the entity is as wanted', async () => {
+    const mismatch = () => problem(412, 'etag-mismatch');
+    const { client, left } = clientOf([
+      ...[found('"1"'), lost, mismatch, found('"2"', { phone: '1' })],
+      ...[lost, mismatch, found('"3"', { phone: 'another' })],
+      ...[lost, () => problem(404, 'not-found')],
+    ]);
+    await client.employees.get(KEY);
+    expect(await through(client.employees.update(KEY, { phone: '1', jobTitle: null }))).toMatchObject({ etag: '"2"' });
+    await expect(through(client.employees.update(KEY, { phone: '1' }))).rejects.toMatchObject({
+      code: 'etag-mismatch',
+      current: { etag: '"3"' },
+    });
+    await through(client.employees.delete(KEY));
+    expect(left()).toBe(0);
+  });
+
+  test('of a replace whose reply was lost conflict if the entity has a field that it should not have', async () => {
+    const mismatch = problem(412, 'etag-mismatch');
+    const { client } = clientOf([found('"1"'), lost, mismatch, found('"2"', { phone: '1' })]);
+    await client.employees.get(KEY);
+    await expect(through(client.employees.put(KEY, FIELDS))).rejects.toMatchObject({ code: 'etag-mismatch' });
+  });
+
+  test('do not hide that nothing was found to delete', async () => {
+    const { client } = clientOf([problem(404, 'not-found')]);
+    await expect(client.employees.delete(KEY)).rejects.toMatchObject({ code: 'not-found' });
+  });
+});
+
+describe('batches', () => {
+  const actions = [{ put: PERSON }, { delete: { department: 'Sales', employeeId: '000124' }, ifMatch: '"4"' }] as const;
+
+  test('give the ETags of the next writes', async () => {
+    const results = [{ status: 200, etag: '"7"' }, { status: 204 }];
+    const { client, sent } = clientOf([json({ results }), found(), found()]);
+    expect(await client.employees.batch(actions, { atomic: true })).toEqual([
+      { outcome: 'stored' },
+      { outcome: 'deleted' },
+    ]);
+    await client.employees.update(KEY, {});
+    expect([sent[0]?.body, sent[1]?.headers['if-match']]).toEqual([{ actions, atomic: true }, '"7"']);
+  });
+
+  test('are repeated only if nothing was done', async () => {
+    const limited = problem(429, 'too-many-requests', { 'retry-after': '1' });
+    const { client, sent } = clientOf([limited, json({ results: [] }), lost]);
+    await through(client.employees.batch(actions));
+    await expect(through(client.employees.batch(actions))).rejects.toMatchObject({ code: 'network' });
+    expect(sent).toHaveLength(3);
+  });
+});
+
+describe('parts of an entity', () => {
+  test('have a place of their own in the cache, and the ETag of the entity for writes', async () => {
+    const { client, sent } = clientOf([
+      found('"1"'),
+      json({ email: 'a' }, { etag: '"1;view=x"' }),
+      found('"2"'),
+      found('"2"'),
+    ]);
+    await client.employees.get(KEY);
+    expect(await client.employees.get(KEY, { select: ['email'] })).toMatchObject({ values: { email: 'a' } });
+    await client.employees.update(KEY, {});
+    await client.employees.get(KEY, { select: ['email'] });
+    expect(sent.map(({ headers }) => [headers['if-none-match'], headers['if-match']])).toEqual([
+      [undefined, undefined],
+      [undefined, undefined],
+      [undefined, '"1;view=x"'],
+      [undefined, undefined],
+    ]);
+  });
+
+  test('need not be returned by an update', async () => {
+    const { client, sent } = clientOf([new Response(undefined, { status: 204, headers: { etag: '"2"' } }), found()]);
+    expect(await client.employees.update(KEY, { phone: '1' }, { return: 'minimal' })).toMatchObject({ etag: '"2"' });
+    await client.employees.update(KEY, { phone: '2' });
+    expect(sent.map(({ headers }) => [headers.prefer, headers['if-match']])).toEqual([
+      ['return=minimal', undefined],
+      [undefined, '"2"'],
+    ]);
+  });
+});
+
+describe('no network', () => {
+  test('is an error that says so, after the retries', async () => {
+    const { client, sent } = clientOf([lost, lost, lost, lost]);
+    await expect(through(client.employees.update(KEY, {}))).rejects.toMatchObject({
+      ...{ code: 'network', status: 0, entity: 'employees' },
+      message: 'PATCH /employees/Sales/000123 got no response. The change may have been made.',
+    });
+    expect(sent).toHaveLength(4);
+  });
+
+  test('that the device knows of is an error at once', async () => {
+    const { client, sent } = clientOf([found()]);
+    await client.employees.get(KEY);
+    vi.stubGlobal('navigator', { onLine: false });
+    await expect(client.employees.get(KEY)).rejects.toMatchObject({ code: 'offline' });
+    expect(sent).toHaveLength(1);
+  });
+});
+
+describe('tokens', () => {
+  const authorization = ({ headers }: Sent) => headers.authorization;
+
+  test('are asked for again once after a 401', async () => {
+    const forced: boolean[] = [];
+    const token = ({ forceRefresh }: { forceRefresh: boolean }) => {
+      forced.push(forceRefresh);
+      return `t${forced.length}`;
+    };
+    const { client, sent } = clientOf(
+      [problem(401, 'unauthenticated'), found(), ...[1, 2].map(() => problem(401, 'unauthenticated'))],
+      { token },
+    );
+    await client.employees.get(KEY);
+    expect(sent.map(authorization)).toEqual(['Bearer t2', 'Bearer t3']);
+    expect(forced).toEqual([false, false, true]);
+    await expect(client.employees.get(KEY)).rejects.toMatchObject({ code: 'unauthenticated', status: 401 });
+    expect(sent).toHaveLength(4);
+  });
+
+  test('given as text are not asked for again', async () => {
+    const { client, sent } = clientOf([problem(401, 'unauthenticated')], { token: 'mine' });
+    await expect(client.employees.get(KEY)).rejects.toMatchObject({ status: 401 });
+    expect(sent.map(authorization)).toEqual(['Bearer mine']);
+  });
+
+  test('of another user end the cache', async () => {
+    let user = 'one';
+    const department = () => json({ department: 'Sales' }, { etag: '"1"', 'cache-control': 'private, max-age=60' });
+    const { client, sent } = clientOf([department(), department()], { token: () => user });
+    await client.departments.get({ department: 'Sales' });
+    await client.departments.get({ department: 'Sales' });
+    expect(sent).toHaveLength(1);
+    user = 'two';
+    await client.departments.get({ department: 'Sales' });
+    expect(sent.map(({ headers }) => headers['if-none-match'])).toEqual([undefined, undefined]);
+  });
+});
+
+describe('the cache', () => {
+  test('revalidates by ETag, and gives each caller a copy', async () => {
+    const { client, sent } = clientOf([
+      found('"1"'),
+      new Response(undefined, { status: 304, headers: { etag: '"1"' } }),
+    ]);
+    const first = await client.employees.get(KEY);
+    Object.assign(Object(first?.values), { email: 'changed' });
+    expect(await client.employees.get(KEY)).toEqual({ etag: '"1"', values: PERSON });
+    expect(sent[1]?.headers['if-none-match']).toBe('"1"');
+  });
+
+  test('answers without a request while max-age lasts, until a write', async () => {
+    const headers = { etag: '"1"', 'cache-control': 'private, max-age=60' };
+    const department = () => json({ department: 'Sales' }, headers);
+    const { client, sent, calls } = clientOf([department(), department(), department(), department()]);
+    const read = () => client.departments.get({ department: 'Sales' });
+    await read();
+    await read();
+    expect(calls.at(-1)).toMatchObject({ way: 'cache', path: '/departments/Sales', transactions: 0 });
+    vi.advanceTimersByTime(60_001);
+    await read();
+    expect(sent).toHaveLength(2);
+    await client.departments.update({ department: 'Sales' }, { description: 'x' });
+    await read();
+    expect(sent).toHaveLength(4);
+  });
+
+  test('keeps only the newest entities', async () => {
+    const { client, sent } = clientOf([found(), found(), found()], { cacheSize: 1 });
+    await client.employees.get(KEY);
+    await client.employees.get({ ...KEY, employeeId: '000124' });
+    await client.employees.get(KEY);
+    expect(sent[2]?.headers['if-none-match']).toBeUndefined();
+  });
+
+  test('forgets an entity that is gone', async () => {
+    const { client, sent } = clientOf([found('"1"'), problem(404, 'not-found'), found('"2"')]);
+    await client.employees.get(KEY);
+    expect(await client.employees.get(KEY)).toBeUndefined();
+    await client.employees.update(KEY, {});
+    expect(sent[2]?.headers['if-match']).toBeUndefined();
+  });
+});
+
+describe('signals', () => {
+  test('end a call that waits for a retry', async () => {
+    const stop = new AbortController();
+    const { client, sent } = clientOf([problem(503, 'busy', { 'retry-after': '60' })]);
+    const call = client.employees.get(KEY, { signal: stop.signal });
+    const ended = expect(call).rejects.toThrow('enough');
+    await vi.advanceTimersByTimeAsync(1_000);
+    stop.abort(new Error('enough'));
+    await ended;
+    expect(sent).toHaveLength(1);
+  });
+
+  test('that are aborted send nothing', async () => {
+    const { client, sent } = clientOf([]);
+    const page = client.employees
+      .range({ department: 'Sales' }, { signal: AbortSignal.abort(new Error('enough')) })
+      .page();
+    await expect(page).rejects.toThrow('enough');
+    expect(sent).toEqual([]);
+  });
+});
+
+test('reports what each exchange cost and which way it took', async () => {
+  const timing = { etag: '"1"', 'server-timing': 'storage;dur=3.1;desc="10 transactions", audit;dur=2.0' };
+  const { client, calls } = clientOf([lost, json(PERSON, timing)]);
+  await through(client.employees.get(KEY));
+  expect(calls).toEqual([
+    expect.objectContaining({ path: '/model', status: 200 }),
+    { method: 'GET', path: '/employees/Sales/000123', status: 0, transactions: 0, milliseconds: 0, way: 'api' },
+    { method: 'GET', path: '/employees/Sales/000123', status: 200, transactions: 10, milliseconds: 0, way: 'api' },
+  ]);
+});
+
+test('explains the same request, and changes nothing that the client knows', async () => {
+  const explanation = { steps: [], transactions: 3 };
+  const { client, sent } = clientOf([found('"1"'), ...[1, 2, 3].map(() => json(explanation)), found('"2"')]);
+  await client.employees.get(KEY);
+  expect(await client.explain.employees.update(KEY, { phone: '1' })).toEqual(explanation);
+  expect(await client.explain.employees.range({ department: 'Sales' }, { from: '1' })).toEqual(explanation);
+  expect(await client.explain.employees.by.emailCompanyWide({ email: 'a' })).toEqual(explanation);
+  await client.employees.update(KEY, { phone: '1' });
+  expect(sent.map(({ method, url }) => `${method} ${url.slice(ROOT.length)}`).slice(1)).toEqual([
+    'PATCH /employees/Sales/000123?explain=true',
+    'GET /employees/Sales?from=1&explain=true',
+    'GET /employees/by/emailCompanyWide/a?explain=true',
+    'PATCH /employees/Sales/000123',
+  ]);
+  expect(sent.at(-1)?.headers['if-match']).toBe('"1"');
+});
+
+test('loads the model once, and again after a failure', async () => {
+  let asked = 0;
+  const fetch = (async (url: string) => {
+    if (!url.endsWith('/model')) return found();
+    asked += 1;
+    return asked === 1 ? problem(500, 'internal') : json({ entities: {} });
+  }) as unknown as typeof globalThis.fetch;
+  const { client } = clientOf([], { fetch });
+  await expect(client.employees.get(KEY)).rejects.toMatchObject({ code: 'internal' });
+  for (const _ of [1, 2])
+    await expect(client.employees.get(KEY)).rejects.toThrow('The model of the API has no entity "employees".');
+  expect(asked).toBe(2);
+});

@@ -1,0 +1,56 @@
+import { type Call, type ClientOptions, createClient } from '../../../lib/client/index.ts';
+import { describeModel } from '../../../lib/http/routes/model-route.ts';
+import { model } from '../../fixtures/model.ts';
+
+export const ROOT = 'https://rowkey.example/api';
+
+export interface Sent {
+  readonly method: string;
+  readonly url: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: unknown;
+}
+
+/** A response, or the error of a connection. */
+export type Scripted = Response | Error | ((sent: Sent) => Response | Error | Promise<Response>);
+
+export function json(body: unknown, headers: Record<string, string> = {}, status = 200): Response {
+  return new Response(JSON.stringify(body), { status, headers: { 'content-type': 'application/json', ...headers } });
+}
+
+export function problem(status: number, code: string, headers: Record<string, string> = {}): Response {
+  const body = { type: `/api/problems#${code}`, title: 'A title', status, detail: `It is ${code}.`, code };
+  return json(body, { ...headers, 'content-type': 'application/problem+json' }, status);
+}
+
+/** A client of the fixtures' model whose requests get these responses, one after the other. `/model` is always answered. */
+export function clientOf(script: readonly Scripted[], options: Partial<ClientOptions<typeof model>> = {}) {
+  const rest = [...script];
+  const sent: Sent[] = [];
+  const calls: Call[] = [];
+  const fetch = async (url: unknown, init: RequestInit = {}): Promise<Response> => {
+    init.signal?.throwIfAborted();
+    if (String(url) === `${ROOT}/model`) return json(describeModel(model));
+    const { method = 'GET', headers, body } = init;
+    const isText = typeof body === 'string';
+    const one = {
+      method,
+      url: String(url),
+      headers: { ...(headers as object) },
+      body: isText ? JSON.parse(body) : body,
+    };
+    sent.push(one);
+    const next = rest.shift();
+    if (next === undefined) throw new Error(`Nothing is scripted for ${method} ${url}.`);
+    const answer = typeof next === 'function' ? await next(one) : next;
+    if (answer instanceof Error) throw answer;
+    return answer;
+  };
+  const client = createClient<typeof model>({
+    url: `${ROOT}/`,
+    fetch: fetch as typeof globalThis.fetch,
+    onCall: (call) => calls.push(call),
+    ...options,
+  });
+  return { client, sent, calls, left: () => rest.length };
+}

@@ -1,0 +1,282 @@
+import { beforeAll, describe, expect, test, vi } from 'vitest';
+import { type Call, type ClientOptions, createClient, RowkeyClientError } from '../../lib/client/index.ts';
+import type { model } from '../fixtures/model.ts';
+import { PATIENCE_MS } from '../patience.ts';
+import { useProduct } from '../product.ts';
+import { somebody } from '../world.ts';
+
+/** The typed client against the app under the host, and against storage with its grants. */
+
+const product = useProduct(import.meta.url);
+const PNG = Buffer.from(
+  'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==',
+  'base64',
+);
+
+type Person = Parameters<ReturnType<typeof createClient<typeof model>>['employees']['create']>[0];
+
+async function clientOf(
+  role: string,
+  { email, ...options }: { email?: string } & Partial<ClientOptions<typeof model>> = {},
+) {
+  const calls: Call[] = [];
+  const token = await product.token(role, email);
+  const client = createClient<typeof model>({
+    url: new URL('/api', product.url).href,
+    token: () => token,
+    onCall: (call) => calls.push(call),
+    ...options,
+  });
+  const last = () => calls.at(-1);
+  return { client, calls, last };
+}
+
+const person = (over: Partial<Person> = {}) => somebody({ department: 'Typing', ...over }) as Person;
+const keyOf = ({ department, employeeId }: Person) => ({ department, employeeId });
+
+describe('entities', () => {
+  test('are created, read, changed under their ETag and deleted', async () => {
+    const { client, last } = await clientOf('hr');
+    const one = person({ nationalId: 'AB-1' });
+    const key = keyOf(one);
+    const created = await client.employees.create(one);
+    expect(created.values).toMatchObject({ ...key, email: one.email });
+    expect(last()).toMatchObject({ method: 'POST', path: '/employees', status: 201, way: 'api' });
+    expect(last()?.transactions).toBeGreaterThanOrEqual(10);
+
+    expect(await client.employees.get(key)).toEqual({ etag: created.etag, values: { ...one } });
+    expect(last()).toMatchObject({ status: 200, transactions: 1 });
+    await client.employees.get(key);
+    expect(last()).toMatchObject({ status: 304, transactions: 1 });
+
+    const changed = await client.employees.update(key, { phone: '1' });
+    const { client: other } = await clientOf('hr');
+    await other.employees.update(key, { phone: '2' });
+    const error = await client.employees.update(key, { phone: '3' }).catch((thrown) => thrown);
+    if (!client.employees.isConflict(error)) throw error;
+    expect(error.current?.values).toMatchObject({ phone: '2' });
+    expect(error.current?.etag).not.toBe(changed.etag);
+    await client.employees.update(key, { phone: '3' }, { ifMatch: error.current?.etag ?? '' });
+
+    const { department: _, employeeId: __, ...fields } = one;
+    await client.employees.put(key, { ...fields, jobTitle: 'Clerk' });
+    await other.employees.replace(key, { ...fields, jobTitle: 'Buyer' }, { ifMatch: '*' });
+    await client.employees.delete(key, { ifMatch: '*' });
+    expect(await client.employees.get(key)).toBeUndefined();
+    await expect(client.employees.delete(key)).rejects.toMatchObject({ code: 'not-found', status: 404 });
+  });
+
+  test('that exist are not created again, and the error has the one that does', async () => {
+    const { client } = await clientOf('hr');
+    const one = person();
+    await client.employees.create(one);
+    const taken = await client.employees.create({ ...one, firstName: 'Other' }).catch((thrown) => thrown);
+    expect(client.employees.isConflict(taken) && taken.current?.values).toMatchObject({ firstName: one.firstName });
+    const value = await client.employees.create({ ...person(), email: one.email }).catch((thrown) => thrown);
+    expect(value).toMatchObject({ code: 'duplicate-value', problem: { field: 'email' } });
+    const invalid = await client.employees.create({ ...one, employeeId: 'x' }).catch((thrown) => thrown);
+    expect(invalid).toBeInstanceOf(RowkeyClientError);
+    expect(invalid).toMatchObject({ code: 'invalid-input', problem: { field: 'employeeId' } });
+  });
+
+  test('are listed and found by their keys and indexes', async () => {
+    const { client, last } = await clientOf('hr');
+    const people = [30, 40, 50].map((age) => person({ department: 'Listing', age, lastName: 'Lister' }));
+    const wrong = { ...person(), employeeId: 'x' };
+    const results = await client.employees.batch([...people, wrong].map((create) => ({ create })));
+    expect(results.map(({ outcome }) => outcome)).toEqual(['created', 'created', 'created', 'failed']);
+    expect(results[3]?.error).toMatchObject({ code: 'invalid-input' });
+    const department = 'Listing';
+    const ages = async (list: AsyncIterable<{ age?: number | undefined }>) =>
+      (await Array.fromAsync(list)).map(({ age }) => age).sort();
+    expect(await ages(client.employees.range({ department }, { select: ['age'] }))).toEqual([30, 40, 50]);
+    expect(await ages(client.employees.range({ department }, { where: { age: { gt: 30, in: [40, 60] } } }))).toEqual([
+      40,
+    ]);
+    expect(await ages(client.employees.by.lastName({ department, lastName: 'Lister' }))).toEqual([30, 40, 50]);
+    expect(await ages(client.employees.by.lastName.range({ department }, { prefix: 'Li', first: 2 }))).toHaveLength(2);
+    const { items, next } = await client.employees.range({ department }).page({ top: 2 });
+    const rest = await client.employees.range({ department }).page({ top: 2, after: next });
+    expect([...items, ...rest.items].map(({ age }) => age).sort()).toEqual([30, 40, 50]);
+    expect(rest.next).toBeUndefined();
+    const [first] = people;
+    expect(await client.employees.by.emailCompanyWide({ email: first?.email ?? '' })).toMatchObject({ age: 30 });
+    expect(last()).toMatchObject({ status: 200 });
+    expect(await client.employees.by.emailCompanyWide({ email: 'nobody@contoso.com' })).toBeUndefined();
+  });
+
+  test('come with their children', async () => {
+    const { client } = await clientOf('hr');
+    const one = person();
+    await client.employees.create(one);
+    for (const [year, rating] of [
+      [2020, 3],
+      [2021, 5],
+    ] as const)
+      await client.reviews.create({ ...keyOf(one), year, rating });
+    const found = await client.employees.get(keyOf(one), {
+      include: ['reviews'],
+      where: { reviews: { rating: { ge: 4 } } },
+    });
+    expect(found?.values.reviews).toMatchObject([{ year: 2021 }]);
+  });
+
+  test('are explained, and nothing is done', async () => {
+    const { client } = await clientOf('hr');
+    const one = person();
+    const { transactions, steps } = await client.explain.employees.create(one);
+    expect(steps.length).toBeGreaterThan(5);
+    expect(transactions).toBeGreaterThan(5);
+    expect(await client.employees.get(keyOf(one))).toBeUndefined();
+  });
+
+  test('are archived and moved by operations that one can wait for', async () => {
+    const { client } = await clientOf('hr');
+    const [one, two] = [person(), person()];
+    for (const each of [one, two]) await client.employees.create(each);
+    const move = await client.employees.move(keyOf(one), { department: 'Moved' });
+    expect(await move.done()).toMatchObject({ status: 'succeeded', operationId: move.operationId });
+    expect(await client.employees.get({ ...keyOf(one), department: 'Moved' })).toBeDefined();
+    const archive = await client.employees.archive(keyOf(two));
+    await archive.done();
+    expect(await client.employees.get(keyOf(two))).toBeUndefined();
+    const nothing = await client.employees.archive(keyOf(two)).catch((thrown) => thrown);
+    expect(nothing).toMatchObject({ code: 'not-found' });
+  });
+
+  test('of several kinds are narrowed by their kind', async () => {
+    const { client } = await clientOf('hr');
+    const created = await client.people.create({
+      kind: 'customer',
+      country: 'NO',
+      personId: 'c1',
+      firstName: 'A',
+      companyName: 'B',
+    });
+    expect(created.values.kind === 'customer' && created.values.companyName).toBe('B');
+  });
+});
+
+test('counts of a data series', async () => {
+  const { client } = await clientOf('hr');
+  const key = { employeeId: '000777', day: '2026-11-20' };
+  expect(await client.messagehours.get(key)).toBeUndefined();
+  await client.messagehours.set(key, { 9: 7 });
+  expect(await client.messagehours.increment(key, 9, 2)).toBe(9);
+  const found = await client.messagehours.get(key);
+  expect([found?.values, found?.counts.slice(8, 11)]).toEqual([key, [0, 9, 0]]);
+  await client.messagehours.set(key, { 10: 1 }, { ifMatch: found?.etag ?? '' });
+  await expect(client.messagehours.set(key, { 10: 2 }, { ifMatch: found?.etag ?? '' })).rejects.toMatchObject({
+    code: 'etag-mismatch',
+  });
+  await client.messagehours.delete(key);
+  expect(await client.messagehours.get(key)).toBeUndefined();
+});
+
+test('files go directly to storage, or through the API with a precondition', async () => {
+  const { client, calls } = await clientOf('hr');
+  const one = person();
+  await client.employees.create(one);
+  const photo = client.employees.files.photo;
+  expect(await photo.get(keyOf(one))).toBeUndefined();
+  const progress: number[] = [];
+  const file = new Blob([PNG], { type: 'image/png' });
+  const stored = await photo.put(keyOf(one), file, { onProgress: (sent) => progress.push(sent) });
+  expect(stored).toMatchObject({ type: 'image/png', bytes: PNG.length });
+  expect(progress).toEqual([PNG.length]);
+  expect(calls.slice(-3).map(({ method, way }) => `${method} ${way}`)).toEqual(['POST api', 'PUT storage', 'POST api']);
+  const found = await photo.get(keyOf(one));
+  expect(new Uint8Array((await found?.blob.arrayBuffer()) ?? new ArrayBuffer())).toEqual(new Uint8Array(PNG));
+  const taken = photo.put(keyOf(one), file, { ifNoneMatch: '*' });
+  await expect(taken).rejects.toMatchObject({ code: 'etag-mismatch' });
+  await photo.delete(keyOf(one), { ifMatch: found?.etag ?? '' });
+  expect(await photo.get(keyOf(one))).toBeUndefined();
+});
+
+describe('own rows', () => {
+  const me = person({ employeeId: '000901', nationalId: 'AB-12', birthDate: '1980-04-03', vacationHours: 12.5 });
+  beforeAll(async () => {
+    const { client } = await clientOf('hr');
+    await client.employees.create(me);
+    for (const amount of [1, 2.5])
+      await client.expenses.create({ employeeId: me.employeeId, amount, category: 'Meals' });
+  });
+  const mine = (over: object = {}) =>
+    clientOf('reader', { email: me.email, direct: ['employees', 'expenses'], ...over });
+
+  test('are read past the API, in the same shape, with an ETag that a write accepts', async () => {
+    const { client, calls, last } = await mine();
+    const { client: plain } = await clientOf('reader', { email: me.email });
+    const { key, fields } = await client.employees.grant();
+    expect(key).toEqual(keyOf(me));
+    expect(fields).not.toContain('birthDate');
+    const direct = await client.employees.get(keyOf(me));
+    expect(last()).toMatchObject({ way: 'storage', status: 200, transactions: 1 });
+    expect(direct?.values).toEqual((await plain.employees.get(keyOf(me)))?.values);
+    expect(direct?.values).not.toHaveProperty('birthDate');
+    await client.employees.get(keyOf(me));
+    expect(calls.filter(({ path }) => path === '/grants')).toHaveLength(1);
+    const { client: hr } = await clientOf('hr');
+    await hr.employees.update(keyOf(me), { phone: '5' }, { ifMatch: direct?.etag ?? '' });
+    expect((await client.employees.get(keyOf(me)))?.values).toMatchObject({ phone: '5' });
+  });
+
+  test('of a granted partition are listed past the API, without rows that the API leaves out', async () => {
+    const { client, last, calls } = await mine();
+    const { client: hr } = await clientOf('hr');
+    const list = () => Array.fromAsync(client.expenses.range({ employeeId: me.employeeId }));
+    const valid = await Array.fromAsync(hr.expenses.range({ employeeId: me.employeeId }));
+    expect(await list()).toEqual(valid);
+    expect(valid).toHaveLength(2);
+    expect(last()).toMatchObject({ way: 'storage', status: 200 });
+    const { url, token, partition } = await client.expenses.grant({ permissions: 'a' });
+    const row = { PartitionKey: partition, RowKey: 'forged', EntityType: 'expenses', amount: -1, category: 'Meals' };
+    const headers = { accept: 'application/json;odata=nometadata', 'content-type': 'application/json' };
+    const added = await fetch(`${url}?${token}`, { method: 'POST', headers, body: JSON.stringify(row) });
+    expect(added.status).toBe(201);
+    expect(await list()).toEqual(valid);
+    const pages = client.expenses.range({ employeeId: me.employeeId }, { select: ['amount'] });
+    const first = await pages.page({ top: 1 });
+    const second = await pages.page({ top: 1, after: first.next });
+    expect([...first.items, ...second.items].map(({ amount }) => amount)).toEqual(valid.map(({ amount }) => amount));
+    expect(calls.filter(({ way, path }) => way === 'api' && !/^\/(model|grants)/.test(path))).toEqual([]);
+  });
+
+  test('of others, and those with an encrypted field that the caller sees, come from the API', async () => {
+    const { client: hr, last } = await clientOf('hr', { email: me.email, direct: ['employees'] });
+    expect((await hr.employees.get(keyOf(me)))?.values).toMatchObject({ nationalId: 'AB-12' });
+    expect(last()).toMatchObject({ way: 'api' });
+    const { client, last: lastOfReader } = await mine();
+    const other = person();
+    await hr.employees.create(other);
+    expect((await client.employees.get(keyOf(other)))?.values).toMatchObject({ email: other.email });
+    expect(lastOfReader()).toMatchObject({ way: 'api' });
+  });
+
+  test('come from the API if no grant is issued or storage fails', async () => {
+    const { client, calls, last } = await clientOf('reader', { direct: ['employees'] });
+    for (const _ of [1, 2]) expect((await client.employees.get(keyOf(me)))?.values).toMatchObject({ email: me.email });
+    expect(calls.filter(({ path }) => path === '/grants').map(({ status }) => status)).toEqual([403]);
+    expect(last()).toMatchObject({ way: 'api', status: 304 });
+    const broken = (async (url: string, init: RequestInit) =>
+      url.startsWith(product.url) ? fetch(url, init) : Promise.reject(new TypeError('CORS'))) as typeof fetch;
+    const { client: blocked, calls: tried } = await mine({ fetch: broken });
+    for (const _ of [1, 2]) expect(await blocked.employees.get(keyOf(me))).toBeDefined();
+    expect(tried.filter(({ way }) => way === 'storage').map(({ status }) => status)).toEqual([0]);
+  });
+
+  test('use one grant concurrently, and renew it before it expires', async () => {
+    const { client, calls } = await mine();
+    const grants = () => calls.filter(({ path }) => path === '/grants');
+    await Promise.all([1, 2, 3].map(() => client.employees.get(keyOf(me))));
+    expect(grants()).toHaveLength(1);
+    vi.useFakeTimers({ toFake: ['Date'], now: Date.now() + 13.5 * 60_000 });
+    try {
+      await Promise.all([1, 2, 3].map(() => client.employees.get(keyOf(me))));
+    } finally {
+      vi.useRealTimers();
+    }
+    await vi.waitFor(() => expect(grants()).toHaveLength(2), { timeout: PATIENCE_MS });
+    expect(calls.filter(({ way, status }) => way === 'storage' && status === 200)).toHaveLength(6);
+  });
+});
