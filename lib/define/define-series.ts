@@ -1,4 +1,5 @@
 import type { z } from 'zod';
+import { MAX_TRANSACTION_ACTIONS } from '../storage/rows.ts';
 import { type Declaration, defineEntity } from './define-entity.ts';
 import type { DeclaredEntity, Period, Slots, Span } from './entity.ts';
 import { frozenCopy } from './frozen-copy.ts';
@@ -8,7 +9,7 @@ import { ACCEPTED_SLOTS, periodValue, slotLength } from './keys/slot-calendar.ts
 import type { Typed } from './typed.ts';
 import { inheritedNameErrors } from './validate/validate-entity.ts';
 
-type SlotsOptions = Omit<Slots, 'perRow' | 'span'> & { readonly perRow?: number };
+type SlotsOptions = Omit<Slots, 'perRow' | 'overflow' | 'span'> & Partial<Pick<Slots, 'perRow' | 'overflow'>>;
 
 type SeriesDeclaration<
   Shape extends z.ZodRawShape,
@@ -38,8 +39,8 @@ export interface SeriesTypes {
 
 /** Table storage allows 252 properties beside the keys. The rest is for key fields and system properties. */
 const MAX_SLOTS_IN_ROW = 240;
-/** The limit of `toSlot`. */
-const MAX_SLOT = 9_999;
+/** A blob of 400 kB, which is written as a whole. */
+const MAX_SLOT = 99_999;
 
 /**
  * Declares a series. Its schema has the fields of the key and no others. Throws an error that lists everything that is
@@ -58,7 +59,7 @@ export function defineSeries<
 ): DeclaredEntity<Shape, Name, FieldsOf<Partition> | FieldsOf<Row>, Record<never, never>, Role> & {
   readonly series: Slots & Typed<{ readonly spanField: SpanField }>;
 } {
-  const { first, last, perRow = last - first + 1 } = slots;
+  const { first, last, perRow = last - first + 1, overflow } = slots;
   const refuse = (why: string) => new Error(`Entity "${name}": ${why}`);
   for (const error of inheritedNameErrors('slot', [slots.name])) throw refuse(error);
   if (!/^[a-z][A-Za-z0-9]{0,49}$/.test(slots.name))
@@ -67,8 +68,7 @@ export function defineSeries<
     throw refuse(
       `the slots run from ${first} to ${last}; whole numbers from 0 to ${MAX_SLOT}, in order, are accepted.`,
     );
-  if (!Number.isInteger(perRow) || perRow < 1 || perRow > MAX_SLOTS_IN_ROW)
-    throw refuse(`a row would hold ${perRow} slots; perRow must be a whole number from 1 to ${MAX_SLOTS_IN_ROW}.`);
+  for (const error of rowErrors(slots)) throw refuse(error);
   if (declaration.period && 'archiveTo' in declaration.period)
     throw refuse('period.archiveTo is not accepted for a series, because an archive would not have its counts.');
   const entity = defineEntity<
@@ -92,7 +92,22 @@ export function defineSeries<
   if (other)
     throw refuse(`the field ${other} is not in the key; the schema of a series has the fields of its key alone.`);
   if (span) for (const error of spanErrors(entity, slots, span)) throw refuse(error);
-  return frozenCopy({ ...entity, series: { ...slots, perRow, span } });
+  return frozenCopy({ ...entity, series: { ...slots, perRow, overflow, span } });
+}
+
+function* rowErrors({ first, last, perRow = last - first + 1, ...slots }: SlotsOptions): Generator<string> {
+  if (slots.overflow !== undefined && slots.overflow !== 'blob')
+    yield `slots.overflow is "${slots.overflow}"; "blob" is accepted.`;
+  if (slots.overflow) {
+    if (perRow !== last - first + 1)
+      yield 'slots.perRow and slots.overflow exclude each other; one of them is accepted.';
+    return;
+  }
+  if (!Number.isInteger(perRow) || perRow < 1 || perRow > MAX_SLOTS_IN_ROW)
+    yield `a row would hold ${perRow} slots; perRow must be a whole number from 1 to ${MAX_SLOTS_IN_ROW}, or slots.overflow must be "blob".`;
+  const rows = Math.ceil((last - first + 1) / perRow);
+  if (rows > MAX_TRANSACTION_ACTIONS)
+    yield `the slots would take ${rows} rows, and one transaction changes ${MAX_TRANSACTION_ACTIONS}; a larger perRow, or slots.overflow "blob", is accepted.`;
 }
 
 /** Has a 29 February and a 31st. */

@@ -142,6 +142,8 @@ export interface Slots {
   readonly last: number;
   /** How many slots one row holds. */
   readonly perRow: number;
+  /** `'blob'`: there is one row, and the counts that it cannot hold are in a blob. */
+  readonly overflow: 'blob' | undefined;
   readonly span: Span | undefined;
 }
 

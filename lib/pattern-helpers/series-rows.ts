@@ -6,6 +6,8 @@ import type { Address, Row } from '../storage/rows.ts';
 /** How the counts of a series are laid out over its rows. */
 
 export const MAX_COUNT = 2_147_483_647;
+/** The counts in the row of a series with a blob. The rest of 252 properties is for key fields and system properties. */
+export const MAX_IN_ROW = 200;
 
 /** The slots of a series. Throws a plain error if the entity is not a series. */
 export function slotsOf({ name, series }: Entity): Slots {

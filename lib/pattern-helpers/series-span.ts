@@ -10,7 +10,8 @@ import { RowkeyError } from '../errors.ts';
 import { type Address, type Row, readRange } from '../storage/rows.ts';
 import { inPattern } from '../telemetry/span.ts';
 import { isoSeconds } from '../time.ts';
-import { readCount, rowAddresses, rowOf, slotsOf } from './series-rows.ts';
+import { openCounts } from './series-blob.ts';
+import { rowAddresses, rowOf, slotsOf } from './series-rows.ts';
 
 /** The count of one slot, as charts draw it. */
 export interface SeriesPoint {
@@ -33,7 +34,7 @@ const READS_CONCURRENCY = 16;
 
 /**
  * Reads the counts from one instant to another, over as many keys as that takes; a slot without a count is 0. One range query for
- * rows that follow each other in a partition, else one get for each row, concurrently. Throws `invalid-input`.
+ * rows that follow each other in a partition, else one get for each row, concurrently. Throws `invalid-input`, `BlobGone`.
  */
 export const readSpan = inPattern(
   'data series',
@@ -42,10 +43,11 @@ export const readSpan = inPattern(
     const addresses = wanted.map(({ address }) => address).filter(({ table }) => isKept(entity, table, engine.now()));
     const rows = await pMap(queriesOf(entity, addresses), (query) => query(engine), { concurrency: READS_CONCURRENCY });
     const byAddress = new Map(rows.flat().map((row) => [idOf(row), row]));
-    return wanted.flatMap(({ address, points }) => {
-      const row = byAddress.get(idOf(address));
-      return points.map(({ slot, at }) => ({ at: isoSeconds(at), count: readCount(row, slot) }));
-    });
+    const open = async ({ address, points }: WantedRow) => {
+      const countOf = await openCounts(engine.storage, byAddress.get(idOf(address)));
+      return points.map(({ slot, at }) => ({ at: isoSeconds(at), count: countOf(slot) }));
+    };
+    return (await pMap(wanted, open, { concurrency: READS_CONCURRENCY })).flat();
   },
 );
 

@@ -4,7 +4,7 @@ import { fieldsToProperties, TOMBSTONE } from '../define/codec/entity-codec.ts';
 import { type Conditions, checkConditions } from '../define/conditions.ts';
 import type { Entity, Slots } from '../define/entity.ts';
 import type { Pattern } from '../define/pattern.ts';
-import type { Values } from '../define/values.ts';
+import { pick, type Values } from '../define/values.ts';
 import type { Engine } from '../engine/engine.ts';
 import { makeAndNote, type NotedChange, noteChange } from '../engine/note-change.ts';
 import { readEntityRow, withPeriodTable } from '../engine/period-tables.ts';
@@ -12,20 +12,28 @@ import { runExclusive } from '../engine/run-exclusive.ts';
 import { checkWritable, notFound } from '../engine/write/entity-store.ts';
 import { busy, RowkeyError } from '../errors.ts';
 import {
+  blobOf,
+  dropOtherBlobs,
+  isOutgrown,
+  openCount,
+  openCounts,
+  writeCountsBlob,
+} from '../pattern-helpers/series-blob.ts';
+import {
   COUNT,
   firstRowKey,
   isCount,
   MAX_COUNT,
   propertyOf,
-  readCount,
   rowAddresses,
   rowOf,
   slotNumbers,
   slotsOf,
 } from '../pattern-helpers/series-rows.ts';
-import { sha256 } from '../pattern-helpers/text-blobs.ts';
+import { BlobGone, sha256 } from '../pattern-helpers/text-blobs.ts';
+import type { BlobAddress } from '../storage/blobs.ts';
 import { StorageConflict } from '../storage/errors.ts';
-import { type Action, type Address, type Row, submit, tryAction } from '../storage/rows.ts';
+import { type Action, type Address, type Properties, type Row, submit, tryAction } from '../storage/rows.ts';
 import { inPattern } from '../telemetry/span.ts';
 import { backOff } from '../time.ts';
 
@@ -43,8 +51,7 @@ export const dataSeries: Pattern<Entity> = {
     return isWide ? [{ what: 'its further rows', row: entity.row, isNumbered: true }] : [];
   },
   memory: {
-    remember: ({ series }) =>
-      series ? { slots: { first: series.first, last: series.last, perRow: series.perRow } } : {},
+    remember: ({ series }) => (series ? { slots: pick({ ...series }, ['first', 'last', 'perRow', 'overflow']) } : {}),
     refuse: ({ series }, before) => layoutChanges(Memory.parse(before).slots, series),
   },
   rowForm: {
@@ -57,14 +64,17 @@ export const dataSeries: Pattern<Entity> = {
 };
 
 const Memory = z.object({
-  slots: z.object({ first: z.number(), last: z.number(), perRow: z.number() }).optional(),
+  slots: z
+    .object({ first: z.number(), last: z.number(), perRow: z.number(), overflow: z.literal('blob').optional() })
+    .optional(),
 });
-type Layout = Pick<Slots, 'first' | 'last' | 'perRow'>;
+type Layout = Pick<Slots, 'first' | 'last' | 'perRow'> & { readonly overflow?: 'blob' | undefined };
 
 function* layoutChanges(before: Layout | undefined, now: Layout | undefined): Generator<string> {
   if (!before || !now) return;
   if (now.first > before.first || now.last < before.last)
     yield `the slots changed from ${before.first} to ${before.last} to ${now.first} to ${now.last}; the counts of the others could not be read`;
+  if (before.overflow && !now.overflow) yield 'slots.overflow was removed; counts that are in blobs could not be read';
   const isMoved = (slot: number) => slot >= now.first && slot <= now.last && rowOf(before, slot) !== rowOf(now, slot);
   if (slotNumbers(before).some(isMoved))
     yield `the rows of the slots changed from ${describeRows(before)}, to ${describeRows(now)}; stored counts would not be found`;
@@ -80,6 +90,8 @@ const WRITER = /^[\w-]{1,64}$/;
 const PATIENCE_MS = 15_000;
 const BACK_OFF_MS = 20;
 const LONGEST_BACK_OFF_MS = 400;
+/** Reads of a row whose blob was replaced meanwhile. */
+const READ_ATTEMPTS = 4;
 
 export interface Series {
   readonly values: Values;
@@ -89,7 +101,7 @@ export interface Series {
   readonly etag: string;
 }
 
-/** Reads all counts: one get for each row of the series, concurrently. Throws `not-found` if no row exists. */
+/** Reads all counts: one get for each row of the series, concurrently, and one for a blob. Throws `not-found`, `BlobGone`. */
 export const readSeries = inPattern(
   'data series',
   async (engine: Engine, entity: Entity, key: Values): Promise<Series> => {
@@ -97,7 +109,8 @@ export const readSeries = inPattern(
     const rows = await readRows(engine, entity, rowAddresses(entity, key));
     const etag = etagOf(rows);
     if (etag === undefined) throw notFound(entity, key);
-    const counts = slotNumbers(slots).map((slot) => readCount(rows[rowOf(slots, slot)], slot));
+    const opened = await Promise.all(rows.map((row) => openCounts(engine.storage, row)));
+    const counts = slotNumbers(slots).map((slot) => opened[rowOf(slots, slot)]?.(slot) ?? 0);
     return { values: key, counts, etag };
   },
 );
@@ -124,7 +137,7 @@ export const setCounts = inPattern(
       Object.fromEntries(
         [...counts].filter(([slot]) => rowOf(slots, slot) === index).map(([slot, count]) => [propertyOf(slot), count]),
       );
-    if (!isConditional(conditions)) {
+    if (!isConditional(conditions) && !slots.overflow) {
       const actions = addresses.flatMap(({ row }, index): Action[] => {
         const own = countsOf(index);
         return Object.keys(own).length === 0 ? [] : [{ kind: 'upsert-merge', row, properties: { ...own, ...common } }];
@@ -133,14 +146,14 @@ export const setCounts = inPattern(
       return;
     }
     const id = createWriter();
-    await changeRows(engine, entity, addresses, async (rows) => {
+    await changeRows(engine, entity, addresses, async (rows, blobs) => {
       if (isWrittenBy(rows, id)) return noteChange(engine, change);
       checkConditions(conditions, etagOf(rows));
       if (counts.size === 0) return;
+      if (slots.overflow) return writeLarge(engine, entity, key, { row: rows[0], counts, id, change, blobs });
       const actions = addresses.map(({ row }, index): Action => {
         const current = rows[index];
-        const properties = { ...countsOf(index), Writers: addWriter(current, id), ...common };
-        return current ? { kind: 'merge', row, properties, etag: current.etag } : { kind: 'insert', row, properties };
+        return toWrite('merge', { row }, current, { ...countsOf(index), Writers: addWriter(current, id), ...common });
       });
       await submitNoted(engine, entity, change, actions);
     });
@@ -164,22 +177,23 @@ export const increment = inPattern(
     const address = rowAddresses(entity, key)[rowOf(slotsOf(entity), slot)];
     if (!address) throw notFound(entity, key);
     const change = toNotedChange(entity, address, [slot]);
-    return changeRows(engine, entity, [address], async ([row]) => {
+    return changeRows(engine, entity, [address], async ([row], blobs) => {
       // This increment has succeeded before: its reply was lost, or the request is a repetition.
       if (isWrittenBy([row], id)) {
         noteChange(engine, change);
-        return readCount(row, slot);
+        return openCount(engine.storage, row, slot);
       }
-      const count = requireInRange(readCount(row, slot) + by);
+      const count = requireInRange((await openCount(engine.storage, row, slot)) + by);
+      if (slotsOf(entity).overflow) {
+        await writeLarge(engine, entity, key, { row, counts: new Map([[slot, count]]), id, change, blobs });
+        return count;
+      }
       const properties = {
         [propertyOf(slot)]: count,
         Writers: addWriter(row, id),
         ...toCommonProperties(entity, key),
       };
-      const action: Action = row
-        ? { kind: 'merge', row: address.row, properties, etag: row.etag }
-        : { kind: 'insert', row: address.row, properties };
-      await submitNoted(engine, entity, change, [action]);
+      await submitNoted(engine, entity, change, [toWrite('merge', address, row, properties)]);
       return count;
     });
   },
@@ -191,7 +205,9 @@ export const deleteSeries = inPattern(
   async (engine: Engine, entity: Entity, key: Values, conditions: Conditions = {}): Promise<void> => {
     const addresses = rowAddresses(entity, key);
     const change = { operation: 'delete', entity: entity.name, address: addresses[0], fields: [] } as const;
-    if (isConditional(conditions)) return deleteUnderEtags(engine, entity, key, { change, conditions });
+    // Only under an ETag is the blob known that the row names.
+    if (isConditional(conditions) || slotsOf(entity).overflow)
+      return deleteUnderEtags(engine, entity, key, { change, conditions });
     let isFound = false;
     await changeRows(engine, entity, addresses, async (rows) => {
       // The reply of an earlier attempt may have been lost.
@@ -222,7 +238,7 @@ async function deleteUnderEtags(
 ): Promise<void> {
   const addresses = rowAddresses(entity, key);
   const id = createWriter();
-  const tombstones = await changeRows(engine, entity, addresses, async (rows) => {
+  const tombstones = await changeRows(engine, entity, addresses, async (rows, blobs) => {
     if (isWrittenBy(rows, id)) {
       noteChange(engine, change);
       return rows.flatMap((row) => (row && !hasCounts(row) ? [row] : []));
@@ -235,12 +251,60 @@ async function deleteUnderEtags(
       const current = rows[index];
       return current ? { kind: 'replace', row, properties, etag: current.etag } : { kind: 'insert', row, properties };
     });
+    blobs.push(...rows.flatMap((row) => blobOf(row) ?? []));
     const etags = await submitNoted(engine, entity, change, actions);
+    await dropOtherBlobs(engine.storage, blobs, undefined);
     return addresses.map((address, index) => ({ ...address, etag: etags.get(address.row) ?? rows[index]?.etag }));
   });
   for (const { etag, ...address } of tombstones)
     if (etag !== undefined)
       await unlessFailed(tryAction(engine.storage, address, { kind: 'delete', row: address.row, etag }));
+}
+
+/**
+ * Writes counts to the row of a series with `overflow`, or all counts to a new blob if the row has no room. Adds to `blobs` those that
+ * a row, if it is read again, may have lost or never had.
+ */
+async function writeLarge(
+  engine: Engine,
+  entity: Entity,
+  key: Values,
+  {
+    row,
+    counts,
+    id,
+    change,
+    blobs,
+  }: {
+    readonly row: Row | undefined;
+    readonly counts: ReadonlyMap<number, number>;
+    readonly id: string;
+    readonly change: SeriesChange;
+    readonly blobs: BlobAddress[];
+  },
+): Promise<void> {
+  const { storage } = engine;
+  const { address } = change;
+  const common = { Writers: addWriter(row, id), ...toCommonProperties(entity, key) };
+  if (!isOutgrown(row, counts)) {
+    const own = Object.fromEntries([...counts].map(([slot, count]) => [propertyOf(slot), count]));
+    await submitNoted(engine, entity, change, [toWrite('merge', address, row, { ...own, ...common })]);
+    return;
+  }
+  const { blob, properties } = await writeCountsBlob(storage, entity, address, { row, counts });
+  blobs.push(blob, ...[blobOf(row) ?? []].flat());
+  await submitNoted(engine, entity, change, [toWrite('replace', address, row, { ...properties, ...common })]);
+  await dropOtherBlobs(storage, blobs, blob);
+}
+
+/** Changes a row under the ETag that was read, or inserts it. */
+function toWrite(
+  kind: 'merge' | 'replace',
+  { row }: Pick<Address, 'row'>,
+  current: Row | undefined,
+  properties: Properties,
+): Action {
+  return current ? { kind, row, properties, etag: current.etag } : { kind: 'insert', row, properties };
 }
 
 type SeriesChange = NotedChange & { readonly address: Address };
@@ -254,16 +318,24 @@ async function changeRows<Result>(
   engine: Engine,
   entity: Entity,
   addresses: readonly [Address, ...Address[]],
-  change: (rows: readonly (Row | undefined)[]) => Promise<Result>,
+  change: (rows: readonly (Row | undefined)[], blobs: BlobAddress[]) => Promise<Result>,
 ): Promise<Result> {
   const until = engine.now() + PATIENCE_MS;
+  // The blobs of earlier attempts. The rows tell which of them are still in use.
+  const blobs: BlobAddress[] = [];
+  let inVain = 0;
   const untilDone = async (): Promise<Result> => {
     for (let attempt = 1; engine.now() < until; attempt += 1) {
       const rows = await readRows(engine, entity, addresses);
+      await dropOtherBlobs(engine.storage, blobs.splice(0), blobOf(rows[0]));
       try {
-        return await change(rows);
+        return await change(rows, blobs);
       } catch (error) {
-        if (!(error instanceof StorageConflict) || error.reason.startsWith('table')) throw error;
+        const isConflict = error instanceof StorageConflict && !error.reason.startsWith('table');
+        if (!isConflict && !(error instanceof BlobGone)) throw error;
+        inVain = isConflict ? 0 : inVain + 1;
+        if (inVain === READ_ATTEMPTS)
+          throw new RowkeyError('needs-repair', `A blob of ${entity.name} is lost.`, {}, error);
         await backOff(attempt, BACK_OFF_MS, LONGEST_BACK_OFF_MS);
       }
     }
@@ -323,7 +395,7 @@ function addWriter(row: Row | undefined, id: string): string {
 /** Parses the number of a slot. Throws `invalid-input`. */
 export function toSlot(entity: Entity, text: string): number {
   const { name, first, last } = slotsOf(entity);
-  const slot = /^\d{1,4}$/.test(text) ? Number(text) : -1;
+  const slot = /^\d{1,5}$/.test(text) ? Number(text) : -1;
   if (slot >= first && slot <= last) return slot;
   throw new RowkeyError('invalid-input', `"${name}" is out of range.`, {
     field: name,
@@ -338,9 +410,13 @@ function readWriters(row: Row | undefined): string[] {
     .filter((writer) => WRITER.test(writer));
 }
 
+/** The most slots that the audit log names one by one. */
+const MAX_FIELDS = 366;
+
 /** The change for the audit log. Its fields are slot numbers as in the path. */
 function toNotedChange({ name }: Entity, address: Address, slots: readonly number[]): SeriesChange {
-  return { operation: 'count', entity: name, address, fields: slots.map(String) };
+  const fields = slots.length > MAX_FIELDS ? [`${Math.min(...slots)}-${Math.max(...slots)}`] : slots.map(String);
+  return { operation: 'count', entity: name, address, fields };
 }
 
 function toCommonProperties(entity: Entity, key: Values) {

@@ -10,6 +10,7 @@ import { indexEntities } from './index-entities.ts';
 import { interPartitionIndexes } from './inter-partition-index.ts';
 import { intraPartitionIndexes } from './intra-partition-index.ts';
 import { largeEntities } from './large-entities.ts';
+import { largeSeries } from './large-series.ts';
 import { maintainedCount } from './maintained-count.ts';
 import { references } from './references.ts';
 
@@ -24,6 +25,7 @@ export const patterns: readonly Pattern<Entity>[] = [
   encryptedProperties,
   largeEntities,
   dataSeries,
+  largeSeries,
   highVolumeDelete,
   expiry,
   references,

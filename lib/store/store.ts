@@ -188,8 +188,12 @@ function readerOf(entity: Entity, name: string, index: Index, source: StoreSourc
 }
 
 function seriesStore(entity: Entity, { engine, record }: StoreSource) {
+  const reread = <Result>(read: () => Promise<Result>) => rereadIfBlobGone(`Series of ${entity.name}`, read);
   return {
-    get: async (key: Values) => readSeries(await engine(), entity, keyOf(entity, key)).catch(undefinedIfNotFound),
+    get: async (key: Values) => {
+      const at = await engine();
+      return reread(() => readSeries(at, entity, keyOf(entity, key))).catch(undefinedIfNotFound);
+    },
     set: async (key: Values, counts: Readonly<Record<string, number>>, options: Write = {}) => {
       const at = await engine();
       const bySlot = Object.entries(counts).map(([slot, count]) => [toSlot(entity, slot), count] as const);
@@ -207,8 +211,10 @@ function seriesStore(entity: Entity, { engine, record }: StoreSource) {
       await record(options.by ?? THE_APP, remove);
     },
     ...(entity.series?.span && {
-      span: async (key: Values, bounds: SpanBounds) =>
-        readSpan(await engine(), entity, checkFields(entity, key, spanKeyFields(entity)), bounds),
+      span: async (key: Values, bounds: SpanBounds) => {
+        const at = await engine();
+        return reread(() => readSpan(at, entity, checkFields(entity, key, spanKeyFields(entity)), bounds));
+      },
     }),
   };
 }

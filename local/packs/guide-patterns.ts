@@ -134,13 +134,19 @@ export const GUIDE_PATTERNS: readonly GuidePattern[] = [
   {
     name: 'Large entities',
     about:
-      'A file is stored as a blob. The blob is written before the entity refers to it, and deleted after the reference is removed. A timer deletes blobs that a crash left behind. The type is detected from the bytes. A client may [upload it directly to storage](access.md#upload-a-file).',
+      'A file is stored as a blob. The blob is written before the entity refers to it, and deleted after the reference is removed. A timer deletes blobs that a crash left behind. The type is detected from the bytes. A client may [upload it directly to storage](access.md#upload-a-file). A data series that outgrows its row is stored the same way.',
     modules: [
       'lib/pattern-helpers/attachment.ts',
       'lib/patterns/large-entities.ts',
+      'lib/patterns/large-series.ts',
+      'lib/pattern-helpers/series-blob.ts',
       'lib/operations/collect-orphans.ts',
     ],
-    tests: ['test/scenarios/large-entities.test.ts', 'test/scenarios/files-and-secrets.test.ts'],
+    tests: [
+      'test/scenarios/large-entities.test.ts',
+      'test/scenarios/files-and-secrets.test.ts',
+      'test/lib/patterns/large-series.test.ts',
+    ],
   },
   {
     name: 'Property size ladder',

@@ -84,6 +84,7 @@ const SAMPLES: Readonly<Record<string, (n: number) => Values>> = {
     eventId: uuid(n),
     door: `zdoor${n}`,
   }),
+  doorminutes: (n) => ({ department: `Zminutes${n}`, day: new Date().toISOString().slice(0, 10) }),
   messagehours: (n) => ({ employeeId: String(300_000 + n), day: '2026-11-20' }),
   messageyears: (n) => ({ employeeId: String(200_000 + n), year: 2026 }),
   people: (n) => ({
@@ -419,7 +420,7 @@ async function requestFor({ route, parts, entity }: Target, fresh: boolean): Pro
   const { series } = entity;
   if (series) {
     const isSpan = parts.length < entity.keyFields.length + 1;
-    if (method === 'GET') return { path: isSpan ? `${at()}?from=2026&to=2026-01` : at(), instance };
+    if (method === 'GET') return { path: isSpan ? `${at()}?from=2026-01-01&to=2026-01-01` : at(), instance };
     const slot = { [series.name]: series.first };
     if (method === 'PATCH') return { path: at(), body: { counts: { [series.first]: 9 } }, instance };
     return { path: at(slot), body: method === 'PUT' ? { count: 9 } : { by: 1 }, instance };

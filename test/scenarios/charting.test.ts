@@ -92,3 +92,40 @@ test('a chart is revalidated, and changed and deleted only if it is as the calle
   expect((await hr('DELETE', path, withTag('if-match', current))).status).toBe(204);
   expect((await hr('GET', path)).status).toBe(404);
 });
+
+test('a series that outgrows its row is set, incremented, charted, explained and deleted like any other', async () => {
+  const day = new Date().toISOString().slice(0, 10);
+  const path = `/api/doorminutes/Sales/${day}`;
+  const every = Object.fromEntries(Array.from({ length: 1_440 }, (_, minute) => [minute, minute % 60]));
+  const planned = await hr('PATCH', `${path}?explain=true`, { body: { counts: every } });
+  expect(planned.body.transactions).toBe(3);
+  expect(planned.body.steps.slice(0, 3)).toMatchObject([{ read: 'row' }, { write: 'blob' }, { write: 'rows' }]);
+  expect((await hr('GET', path)).status).toBe(404);
+  const set = await hr('PATCH', path, { body: { counts: every } });
+  expect([set.status, set.headers.get('server-timing')]).toEqual([204, expect.stringContaining('"3 transactions"')]);
+  const repeated = { body: { by: 3 }, headers: { 'idempotency-key': 'one' } };
+  for (const _ of ['once', 'again'])
+    expect(await hr('POST', `${path}/61/increments`, repeated)).toMatchObject({ status: 200, body: { count: 4 } });
+  const whole = await hr('GET', path);
+  expect(whole.body.counts.slice(58, 63)).toEqual([58, 59, 0, 4, 2]);
+  expect(whole.headers.get('server-timing')).toContain('"2 transactions"');
+  expect(await hr('GET', path, { headers: { 'if-none-match': whole.headers.get('etag') ?? '' } })).toMatchObject({
+    status: 304,
+  });
+  const chart = await hr('GET', `/api/doorminutes/Sales?from=${day}T00:59&to=${day}T01:01`);
+  expect(chart.body.items).toEqual([
+    { at: `${day}T00:59:00Z`, count: 59 },
+    { at: `${day}T01:00:00Z`, count: 0 },
+    { at: `${day}T01:01:00Z`, count: 4 },
+  ]);
+  expect(await hr('PUT', `${path}/1440`, { body: { count: 1 } })).toMatchObject({
+    status: 400,
+    body: { field: 'minute', accepted: '0 to 1439' },
+  });
+  expect(await hr('PUT', '/api/doorminutes/Sales/2020-01-01/5', { body: { count: 1 } })).toMatchObject({
+    status: 400,
+    body: { field: 'day' },
+  });
+  expect((await hr('DELETE', path)).status).toBe(204);
+  expect((await hr('GET', path)).status).toBe(404);
+});

@@ -1,5 +1,5 @@
 import { departments } from './departments.ts';
-import { doorevents } from './door-events.ts';
+import { doorevents, doorminutes } from './door-events.ts';
 import { employees } from './employees.ts';
 import { expenses } from './expenses.ts';
 import { logins } from './logins.ts';
@@ -15,6 +15,7 @@ export const directory = [
   logins,
   expenses,
   doorevents,
+  doorminutes,
   messagehours,
   messageyears,
   people,

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { z } from 'zod';
 import { defineEntity } from '../../define/define-entity.ts';
+import { defineSeries } from '../../define/define-series.ts';
 import { employeeId, text } from './fields.ts';
 
 /**
@@ -20,5 +21,17 @@ export const doorevents = defineEntity('doorevents', {
   }),
   table: 'doorevents',
   key: { partition: '{department}_{employeeId}', row: '{hour}_{eventId}' },
+  access: { read: ['hr'], write: ['hr', 'operator'] },
+});
+
+/**
+ * The people who pass the doors of a department in each minute of a day: 1,440 counts, more than a row holds (large entities pattern).
+ */
+export const doorminutes = defineSeries('doorminutes', {
+  schema: z.object({ department: text, day: z.iso.date() }),
+  table: 'doorminutes',
+  key: { partition: '{department}', row: '{day}' },
+  slots: { name: 'minute', first: 0, last: 1_439, overflow: 'blob' },
+  span: { field: 'day', per: 'day' },
   access: { read: ['hr'], write: ['hr', 'operator'] },
 });

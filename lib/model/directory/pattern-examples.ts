@@ -5,6 +5,7 @@ const someone = {
   firstName: 'New',
   lastName: 'Joiner',
 };
+const everyMinute = Object.fromEntries(Array.from({ length: 1_440 }, (_, minute) => [minute, minute % 60]));
 const everyDay = Object.fromEntries(Array.from({ length: 366 }, (_, day) => [day + 1, day]));
 
 /** Requests on the sample data for each pattern of the guide, with the storage transactions that the guide predicts. */
@@ -67,6 +68,19 @@ export const patternExamples = {
     { path: 'messageyears/000123/2024', cost: '2, concurrently' },
   ],
   'Large entities': [
+    {
+      method: 'PATCH',
+      path: 'doorminutes/Sales/2026-11-20',
+      body: { counts: everyMinute },
+      cost: '3: the row, a blob, the row',
+    },
+    { path: 'doorminutes/Sales/2026-11-20', cost: '2: the row, the blob' },
+    {
+      method: 'POST',
+      path: 'doorminutes/Sales/2026-11-20/540/increments',
+      body: { by: 1 },
+      cost: '3: the row, the blob, the row',
+    },
     { path: 'employees/Sales/000123/photo', cost: '2: the entity, the blob' },
     {
       method: 'POST',

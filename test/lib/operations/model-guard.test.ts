@@ -35,13 +35,13 @@ const days = { schema, table: 'days', key: { partition: '{a}', row: '{at}_{b}' }
 const kept = (keep: number, per: CalendarUnit = 'day', archiveTo?: 'blob') =>
   deploy(defineEntity('days', { ...days, period: { per, field: 'at', keep, archiveTo } })).days;
 
-const counted = (first: number, last: number, perRow = last - first + 1, keep = 12) =>
+const counted = (first: number, last: number, perRow = last - first + 1, keep = 12, overflow?: 'blob') =>
   deploy(
     defineSeries('counts', {
       schema: z.object({ a: z.string(), at: z.iso.date() }),
       table: 'counts',
       key: { partition: '{a}', row: '{at}' },
-      slots: { name: 'slot', first, last, perRow },
+      slots: { name: 'slot', first, last, perRow, ...(overflow ? { overflow } : {}) },
       period: { per: 'month', field: 'at', keep },
       access: { read: ['hr'], write: ['hr'] },
     }),
@@ -113,6 +113,12 @@ describe('guardModel', () => {
       /3 for each row, beginning with 1, to 3 .* with 0/,
     ],
     [
+      'a series whose blobs would not be read',
+      counted(0, 9, 10, 12, 'blob'),
+      counted(0, 9),
+      /slots.overflow was removed; counts that are in blobs could not be read/,
+    ],
+    [
       'an index that becomes unique',
       { ...first, indexes: { b: interPartitionIndex(email) } },
       { ...first, indexes: { b: interPartitionIndex(unique) } },
@@ -144,7 +150,13 @@ describe('guardModel', () => {
 
   test('accepts more slots of a series and a longer row', async () => {
     await guard(counted(1, 9));
-    for (const now of [counted(1, 20), counted(0, 20), counted(0, 40, 21)]) expect(await guard(now)).toEqual([]);
+    const wider = [counted(1, 20), counted(0, 20), counted(0, 40, 41), counted(0, 999, 1_000, 12, 'blob')];
+    for (const now of wider) expect(await guard(now)).toEqual([]);
+  });
+
+  test('accepts further rows of a series', async () => {
+    await guard(counted(0, 9));
+    expect(await guard(counted(0, 40, 10))).toEqual([]);
   });
 
   test('accepts a longer retention', async () => {

@@ -4,7 +4,7 @@ import type { CalendarUnit } from '../../../../lib/define/keys/calendar.ts';
 import { type Instants, instantsOf, slotLength, slotsBetween } from '../../../../lib/define/keys/slot-calendar.ts';
 
 const slots = (first: number, count: number) => {
-  return { name: 'slot', first, last: first + count - 1, perRow: count, span: undefined };
+  return { name: 'slot', first, last: first + count - 1, perRow: count, overflow: undefined, span: undefined };
 };
 
 function between(first: number, count: number, per: CalendarUnit, from: string, to: string) {

@@ -94,6 +94,13 @@ const month = z.string().regex(/^\d{4}-\d{2}$/);
 const spanning = (last: number, per: string, at: z.ZodType = z.iso.date(), field = 'at') =>
   series({ name: 'slot', first: 1, last }, '{at}', { schema: z.object({ city: text, at }), span: { field, per } });
 
+const large = (access: object) =>
+  series({ name: 'slot', first: 0, last: 9 }, '{at}', {
+    schema: z.object({ id: digits, at: z.iso.date() }),
+    key: { partition: '{id}', row: '{at}' },
+    slots: { name: 'slot', first: 0, last: 999, overflow: 'blob' },
+    access,
+  });
 const keeping = (per: string, at: z.ZodType, span?: object) =>
   series({ name: 'slot', first: 1, last: 12 }, '{at}', {
     schema: z.object({ city: text, at }),
@@ -473,6 +480,43 @@ const BAD: readonly [title: string, model: () => unknown, sentence: RegExp][] = 
   ],
   ['a span of days over any texts', () => load(spanning(24, 'day', text)), /span.field "at" is not a day/],
   ['a span of days over years', () => load(spanning(24, 'day', z.int32())), /span.field "at" is not a day/],
+  [
+    'a series of more rows than a transaction changes',
+    () => series({ name: 'slot', first: 0, last: 9_999, perRow: 50 }),
+    /the slots would take 200 rows, and one transaction changes 100; a larger perRow, or slots.overflow "blob"/,
+  ],
+  [
+    'a series with rows and a blob',
+    () =>
+      series({ name: 'slot', first: 0, last: 9_999, perRow: 50 }, '{id}', {
+        slots: { name: 'slot', first: 0, last: 999, perRow: 50, overflow: 'blob' },
+      }),
+    /slots.perRow and slots.overflow exclude each other/,
+  ],
+  [
+    'a series that overflows into a row',
+    () =>
+      series({ name: 'slot', first: 0, last: 9 }, '{id}', {
+        slots: { name: 'slot', first: 0, last: 999, overflow: 'row' },
+      }),
+    /slots.overflow is "row"; "blob" is accepted/,
+  ],
+  [
+    'more slots than a blob has',
+    () =>
+      series({ name: 'slot', first: 0, last: 9 }, '{id}', {
+        slots: { name: 'slot', first: 0, last: 100_000, overflow: 'blob' },
+      }),
+    /the slots run from 0 to 100000; whole numbers from 0 to 99999/,
+  ],
+  [
+    'a series with a blob that is granted',
+    () => {
+      const owner = owned();
+      return load(owner, large({ ...access, own: { through: owner, permissions: 'r' } }));
+    },
+    /access.own/,
+  ],
   [
     'a series of years that keeps months',
     () => load(keeping('month', z.int32().max(9999), { field: 'at', per: 'year' })),

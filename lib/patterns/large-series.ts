@@ -1,0 +1,22 @@
+import type { Entity } from '../define/entity.ts';
+import type { Pattern } from '../define/pattern.ts';
+import { blobOf } from '../pattern-helpers/series-blob.ts';
+import { blobLength } from '../storage/blobs.ts';
+import { readRow } from '../storage/rows.ts';
+
+/** Large entities pattern for data series: the counts that a row cannot hold are in a blob. See series-blob.ts. */
+export const largeSeries: Pattern<Entity> = {
+  name: 'large series',
+  isUsed: ({ series }) => series?.overflow !== undefined,
+  *validate({ access: { own } }) {
+    if (own)
+      yield 'a series with slots.overflow cannot be granted (access.own), because a grant opens rows and not their blobs; leave out one of them.';
+  },
+  /** A blob that is lost cannot be restored, so the finding has no repair. */
+  async verify({ storage }, _entity, { address, only }) {
+    if (only !== undefined) return [];
+    const blob = blobOf(await readRow(storage, address));
+    if (!blob || (await blobLength(storage, blob)) !== undefined) return [];
+    return [{ kind: 'lost-blob', of: blob.container, ...address }];
+  },
+};
