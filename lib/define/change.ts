@@ -11,6 +11,8 @@ export interface Change {
   readonly isPartial?: boolean | undefined;
   /** True for a repair or other work of the operator, which changes nothing that a caller has set. */
   readonly isUpkeep?: boolean | undefined;
+  /** True if the fields that are copied from other partitions are copied again, although the references stay. */
+  readonly refreshesCopies?: boolean;
   /** An id by which the creator recognizes its own entity. */
   readonly incarnation?: string | undefined;
   /** For an entity that arrives from another partition. */
@@ -41,12 +43,18 @@ export interface PlannedAction {
     | { readonly of: 'sibling' };
 }
 
+export function relatedKey({ table, partition, row }: Address): string {
+  return JSON.stringify([table, partition, row]);
+}
+
 /** An entity group transaction while it is planned. */
 export interface PlanDraft {
   readonly writeId: string;
   /** Milliseconds. */
   readonly now: number;
   readonly siblings: Siblings;
+  /** Rows of other partitions by `relatedKey`, read after the write was begun. A row that is missing from the map counts as absent. */
+  readonly related: ReadonlyMap<string, Row>;
   /** The actions on the entities come first. A pattern appends its own actions. One transaction may change a row only once. */
   readonly actions: PlannedAction[];
 }

@@ -16,11 +16,16 @@ type Checked<Template extends string, Field extends string> =
     ? Template
     : { readonly wrong: `{${Exclude<FieldsOf<Template>, Field>}} is not a field of the schema` };
 
-/** Fields of this entity that are copied from another entity of its partition, which a field refers to by key. */
+/** Fields of this entity that are copied from another entity, which a field refers to by key. */
 export interface DenormalizedDeclaration<Field extends string = string> {
   readonly source: DeclaredEntity;
   readonly reference: { readonly field: Field; readonly keyField: string };
   readonly copies: Partial<Readonly<Record<Field, (source: Values) => unknown>>>;
+  /**
+   * Without it, one row of the source's partition has copies, which change in the transaction of the source. With it, any number
+   * of entities of any partition have copies, which a queue updates after a change of the source.
+   */
+  readonly fanOut?: boolean;
 }
 
 export type IndexesOf<Field extends string> = Readonly<Record<string, Index<Field>>>;
@@ -116,6 +121,7 @@ export interface NamedParts<
     readonly source: DeclaredEntity;
     readonly reference: unknown;
     readonly copies: FieldsNamed<Copied, Field, (source: Values) => unknown>;
+    readonly fanOut?: boolean;
   }[];
   readonly childOf?: Parent;
 }

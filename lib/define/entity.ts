@@ -208,6 +208,8 @@ export interface Copied {
   /** The field of the target that refers to the source, and the key field of the source that it contains. */
   readonly reference: { readonly field: string; readonly keyField: string };
   readonly copies: Readonly<Record<string, (source: Values) => unknown>>;
+  /** True if any number of entities, in any partition, copy from one source, and the queue updates them. */
+  readonly fanOut?: boolean | undefined;
 }
 
 export interface Denormalized extends Copied {

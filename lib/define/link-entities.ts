@@ -112,8 +112,8 @@ function addReferences(draft: Draft, declaration: DeclaredEntity, find: (other: 
   const counted = Object.entries(counts).map(([field, other]) => [field, find(other)] as const);
   draft.counts = withoutPrototype<Entity>(Object.fromEntries(counted));
   for (const [field, other] of counted) other.countedBy.push(Object.freeze({ target: () => draft, field }));
-  for (const { source, reference, copies } of denormalized) {
-    const link: Denormalized = Object.freeze({ source: find(source), target: () => draft, reference, copies });
+  for (const { source, ...declared } of denormalized) {
+    const link: Denormalized = Object.freeze({ ...declared, source: find(source), target: () => draft });
     draft.denormalized.push(link);
     find(source).dependents.push(link);
   }

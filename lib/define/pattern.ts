@@ -3,7 +3,7 @@ import type { Action, Address, Properties, Row } from '../storage/rows.ts';
 import type { Storage } from '../storage/storage.ts';
 import type { CarriedRows, Change, PlanDraft } from './change.ts';
 import type { Live } from './codec/snapshot.ts';
-import type { Engine } from './engine.ts';
+import type { Engine, Hold } from './engine.ts';
 import type { Suspicion } from './finding.ts';
 import type { IndexShape } from './index-shape.ts';
 import type { Index } from './indexes.ts';
@@ -72,6 +72,11 @@ export interface Pattern<Entity> {
   siblings?(entity: Entity, change: Change): Iterable<string>;
   /** Reads sibling rows that need a range query, for a change that deletes the entity. */
   readSiblings?(engine: Engine, entity: Entity, address: Address): Promise<readonly Row[]>;
+  /**
+   * Addresses of rows in other partitions that `complete` needs. Pure. They are read within the time limit of the write, and no
+   * ETag protects them.
+   */
+  related?(entity: Entity, change: Change): Iterable<Address>;
   /** How sibling rows that may be longer than a row are read and written. At most one pattern has this member. */
   readonly siblingForm?: SiblingForm;
   /** Returns the values with the fields that the pattern sets. Throws if such an entity cannot exist. Pure. */
@@ -102,6 +107,16 @@ export interface Pattern<Entity> {
   /** The pattern's rows in other partitions or tables. The engine keeps them consistent with the entity. */
   remoteIndexes?(entity: Entity): readonly RemoteIndex[];
 
+  /** True if entities of any partition must be updated after the change (fan-out). Pure. */
+  mustFanOut?(entity: Entity, change: Change): boolean;
+  /**
+   * Updates the next of the entities that depend on `sources`, from the current state of the sources. Called for a queue message,
+   * which may be late, a duplicate, or out of order. Returns where to continue; undefined at the end.
+   */
+  fanOut?(engine: Engine, entity: Entity, step: FanOutStep): Promise<FanOutPosition | undefined>;
+  /** Called when a queue function, instead of the writer, has settled the index entries of an entity. */
+  afterSettled?(engine: Engine, entity: Entity, address: Address): Promise<void>;
+
   /** The declared indexes of the pattern by name, as the model guard remembers them. */
   indexShapes?(entity: Entity): Readonly<Record<string, IndexShape>>;
   /** A former index without entities, so that its rows are left over; undefined for an index of another pattern. */
@@ -128,6 +143,21 @@ export interface Pattern<Entity> {
 
   /** How to judge rows that clients write directly to storage, if an entity is more than one row of its fields. */
   readonly rowForm?: RowForm<Entity>;
+}
+
+/** The position of a fan-out: the receiving entities of one source, by the name of their relation, after a row. */
+export interface FanOutPosition {
+  readonly source: number;
+  readonly relation: string;
+  readonly after?: string | undefined;
+}
+
+export interface FanOutStep {
+  readonly sources: readonly Address[];
+  readonly position: FanOutPosition | undefined;
+  readonly hold: Hold;
+  /** Logs an entity that cannot be updated. The others are. */
+  fail(why: string): void;
 }
 
 /** What the model guard stores of an entity: JSON. Each pattern has members of its own in it. */

@@ -12,20 +12,21 @@ import { omit, type Values } from '../define/values.ts';
 import { EntityChanged } from '../engine/write/conflict.ts';
 import { commit } from '../engine/write/eventual-transaction.ts';
 import { RowkeyError } from '../errors.ts';
+import { copiesOf } from '../pattern-helpers/copied-fields.ts';
 import { readRow } from '../storage/rows.ts';
 
 /**
  * Denormalization pattern: an entity contains copies of fields of another entity of its partition, so that one read returns
- * both. Source and copies change in one entity group transaction. The source stores the row key of its copy
+ * both. Source and copies change in one entity group transaction; `fan-out.ts` copies to many entities through the queue. The source stores the row key of its copy
  * (`DenormalizedTo`), so entities that are not copied cost no extra read.
  */
 export const denormalization: Pattern<Entity> = {
   name: 'denormalization',
-  isUsed: ({ denormalized, dependents }) => denormalized.length > 0 || dependents.length > 0,
+  isUsed: ({ denormalized, dependents }) => [...denormalized, ...dependents].some((link) => !link.fanOut),
   *validate(entity) {
     const { table, partition, row, columns } = entity;
     yield* staleIndexErrors(entity, listCopiedFields(entity));
-    for (const link of entity.denormalized) {
+    for (const link of linksOf(entity)) {
       const { source, reference } = link;
       const what = `the denormalized fields copy from "${source.name}"`;
       if (source.table !== table || source.partition.template !== partition.template)
@@ -35,7 +36,7 @@ export const denormalization: Pattern<Entity> = {
       const missing = source.row.fields.find((field) => field !== reference.keyField && !Object.hasOwn(columns, field));
       if (missing) yield `${what}, whose row key has the field "${missing}", which this entity does not have.`;
       // A source stores the row key of one row that copies it.
-      const [first] = source.dependents;
+      const [first] = dependentsOf(source);
       if (row.fields.length > 0) yield `${what}, and only one row of a partition may, under a row key without fields.`;
       else if (first && first !== link)
         yield `${what}, and only one row of a partition may; "${first.target().name}" copies from it already.`;
@@ -45,7 +46,7 @@ export const denormalization: Pattern<Entity> = {
   leavesTombstone: true,
 
   *siblings(entity, { before, after }) {
-    for (const link of entity.denormalized)
+    for (const link of linksOf(entity))
       for (const values of [liveValues(before), after]) {
         const row = sourceRow(link, values);
         if (row !== undefined) yield row;
@@ -55,7 +56,7 @@ export const denormalization: Pattern<Entity> = {
 
   complete(entity, { after }, { siblings }) {
     let completed = after;
-    for (const link of entity.denormalized) {
+    for (const link of linksOf(entity)) {
       const row = sourceRow(link, completed);
       const source = toSnapshot(link.source, row === undefined ? undefined : siblings.get(row));
       if (row !== undefined && source.state !== 'live') {
@@ -84,7 +85,7 @@ export const denormalization: Pattern<Entity> = {
         });
     };
     for (const change of changes) {
-      for (const link of entity.denormalized) {
+      for (const link of linksOf(entity)) {
         const from = sourceRow(link, liveValues(change.before));
         const to = sourceRow(link, change.after);
         if (from !== to) mark(from, '');
@@ -97,7 +98,7 @@ export const denormalization: Pattern<Entity> = {
 
   async verify(engine, entity, { address, snapshot, only }) {
     const suspicions: Suspicion[] = [];
-    for (const link of only === undefined ? entity.denormalized : []) {
+    for (const link of only === undefined ? linksOf(entity) : []) {
       const key = sourceRow(link, snapshot.values);
       if (key === undefined) continue;
       const row = await readRow(engine.storage, { ...address, row: key });
@@ -112,6 +113,9 @@ export const denormalization: Pattern<Entity> = {
   },
 };
 
+const linksOf = ({ denormalized }: Entity) => denormalized.filter((link) => !link.fanOut);
+const dependentsOf = ({ dependents }: Entity) => dependents.filter((link) => !link.fanOut);
+
 async function commitRepair(engine: Engine, entity: Entity, change: Change): Promise<boolean> {
   try {
     await commit(engine, entity, [change]);
@@ -123,8 +127,8 @@ async function commitRepair(engine: Engine, entity: Entity, change: Change): Pro
 }
 
 /** The fields of an entity that are copied from another one. */
-function listCopiedFields({ denormalized }: Entity): string[] {
-  return denormalized.flatMap((link) => Object.keys(link.copies));
+function listCopiedFields(entity: Entity): string[] {
+  return linksOf(entity).flatMap((link) => Object.keys(link.copies));
 }
 
 /** Plans the change of the copies of a changed source, or their removal if the source is deleted. */
@@ -135,7 +139,7 @@ function planDependents(
 ): PlannedAction[] {
   if (before.state !== 'live' || !before.system.DenormalizedTo) return [];
   const found = siblings.get(before.system.DenormalizedTo);
-  return entity.dependents.flatMap((link) => {
+  return dependentsOf(entity).flatMap((link) => {
     const target = toSnapshot(link.target(), found);
     if (!found || target.state !== 'live' || target.system.EntityType !== link.target().name) return [];
     const properties = toProperties(link.target(), withCopies(link, target.values, after), target.system);
@@ -149,7 +153,7 @@ function planDependents(
 function withCopies(link: Denormalized, target: Values, source: Values | undefined): Values {
   const kept = omit(target, Object.keys(link.copies));
   if (!source) return omit(kept, [link.reference.field]);
-  return { ...kept, ...Object.fromEntries(Object.entries(link.copies).map(([field, copy]) => [field, copy(source)])) };
+  return { ...kept, ...copiesOf(link, source) };
 }
 
 /** The row key of the source that `target` refers to. */

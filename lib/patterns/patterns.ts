@@ -5,6 +5,7 @@ import { dataSeries } from './data-series.ts';
 import { denormalization } from './denormalization.ts';
 import { encryptedProperties } from './encrypted-properties.ts';
 import { expiry } from './expiry.ts';
+import { fanOut } from './fan-out.ts';
 import { highVolumeDelete } from './high-volume-delete.ts';
 import { indexEntities } from './index-entities.ts';
 import { interPartitionIndexes } from './inter-partition-index.ts';
@@ -17,6 +18,7 @@ import { references } from './references.ts';
 /** All patterns, in the order in which the engine calls them. */
 export const patterns: readonly Pattern<Entity>[] = [
   denormalization,
+  fanOut,
   maintainedCount,
   intraPartitionIndexes,
   interPartitionIndexes,

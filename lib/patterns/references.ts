@@ -8,8 +8,9 @@ import type { Engine } from '../define/engine.ts';
 import { type Entity, isWrittenByClients, type Reference } from '../define/entity.ts';
 import type { InterPartitionIndex } from '../define/indexes.ts';
 import { addressIfAny, indexKeyFields, isCopy, isUnique } from '../define/keys/index-entries.ts';
-import { buildKey, keyRange } from '../define/keys/key-template.ts';
+import { buildKey } from '../define/keys/key-template.ts';
 import { lookupBy } from '../define/keys/lookup.ts';
+import { isByKey, keyIn, otherKeyFields, referrersRange, referringFields } from '../define/keys/relation.ts';
 import type { Pattern } from '../define/pattern.ts';
 import { pick, type Values } from '../define/values.ts';
 import { isConfirmed } from '../engine/write/unique-claim.ts';
@@ -117,20 +118,6 @@ function* validationErrors(entity: Entity): Generator<string> {
 
 const referencesOf = (entity: Entity) => Object.values(entity.references);
 
-/** The key fields of the other entity besides the one that the reference contains. */
-function otherKeyFields({ to, by }: Reference): readonly string[] {
-  return to.keyFields.filter((field) => field !== by);
-}
-
-/** True if the values of the referring entity give the whole key of the other one. */
-function isByKey(reference: Reference): boolean {
-  const { columns } = reference.from();
-  return (
-    reference.to.keyFields.includes(reference.by) &&
-    otherKeyFields(reference).every((field) => Object.hasOwn(columns, field))
-  );
-}
-
 function uniqueIndexOf({ to, by }: Reference): InterPartitionIndex | undefined {
   return Object.values(to.indexes)
     .filter(isUnique)
@@ -143,18 +130,6 @@ function isBeside(reference: Reference): boolean {
   const { table, partition } = from();
   const isOneTable = to.table === table && to.partition.template === partition.template;
   return isOneTable && isByKey(reference) && (field === by || !partition.fields.includes(by));
-}
-
-/** The fields of the referring entity that decide to which entity it refers. */
-function referringFields(reference: Reference): string[] {
-  return [reference.field, ...(isByKey(reference) ? otherKeyFields(reference) : [])];
-}
-
-/** The fields of the other entity that the values of the referring one give; undefined without a reference. */
-function keyIn(reference: Reference, values: Values | undefined): Values | undefined {
-  const { field, by } = reference;
-  if (values?.[field] === undefined || values[field] === null) return undefined;
-  return { ...(isByKey(reference) ? pick(values, otherKeyFields(reference)) : {}), [by]: values[field] };
 }
 
 /** The key of the entity to which a change makes another one refer. */
@@ -235,20 +210,17 @@ async function checkReferrers(engine: Engine, entity: Entity, change: Change): P
 
 /** Finds one referring entity: one range query, and a point read of each entity that it finds through an index. */
 async function isReferredTo({ storage }: Engine, reference: Reference, { values }: Live): Promise<boolean> {
-  const { field, by } = reference;
-  const from = reference.from();
-  const lookup = lookupBy(from, referringFields(reference));
-  if (!lookup || values[by] === undefined) return false;
-  const key = isByKey(reference) ? pick(values, reference.to.keyFields) : { [by]: values[by] };
-  const given = { ...pick(key, otherKeyFields(reference)), [field]: values[by] };
-  const { table } = lookup;
-  const range = { table, partition: buildKey(lookup.partition, given), ...keyRange(lookup.row, {}, given) };
+  const { by, from, to } = reference;
+  if (values[by] === undefined) return false;
+  const key = isByKey(reference) ? pick(values, to.keyFields) : { [by]: values[by] };
+  const range = referrersRange(reference, key);
+  if (!range) return false;
   let after: string | undefined;
   for (;;) {
-    const { rows, more } = await readRange(storage, { ...range, type: from.name, after, limit: REFERRERS_PAGE });
-    for (const row of rows) {
-      const referring = isCopy(row) ? await readSource(storage, from, row) : row;
-      const found = toSnapshot(from, referring?.properties.EntityType === from.name ? referring : undefined);
+    const { rows, more } = await readRange(storage, { ...range, type: from().name, after, limit: REFERRERS_PAGE });
+    for (const row of rows.filter((each) => isCopy(each) === (range.index !== undefined))) {
+      const referring = range.index === undefined ? row : await readSource(storage, from(), row);
+      const found = toSnapshot(from(), referring?.properties.EntityType === from().name ? referring : undefined);
       if (isDeepStrictEqual(keyIn(reference, liveValues(found)), key)) return true;
     }
     after = rows.at(-1)?.row;

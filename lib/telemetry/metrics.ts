@@ -33,6 +33,11 @@ export function countInconsistencies(attributes: { readonly entity: string }, fo
   count('rowkey.verify.found', 'Inconsistent rows found by the consistency check', attributes, found);
 }
 
+/** Entities whose copies of another entity's fields the queue has updated. */
+export function countFanOut(attributes: { readonly entity: string }, updated: number): void {
+  count('rowkey.fanout.updated', 'Entities with new copies of fields of another entity', attributes, updated);
+}
+
 /** The time from a write's announcement until its indexes agree. Queues measure whole seconds. */
 export function recordReconcileLag(milliseconds: number): void {
   const options = {

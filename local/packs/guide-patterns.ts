@@ -75,9 +75,13 @@ export const GUIDE_PATTERNS: readonly GuidePattern[] = [
   {
     name: 'Denormalization',
     about:
-      'An entity has copies of fields of another entity in its partition: a department has the name of its manager. Both change in one transaction.',
-    modules: ['lib/patterns/denormalization.ts'],
-    tests: ['test/scenarios/company-directory.test.ts', 'test/lib/engine/write/plan.test.ts'],
+      'An entity has copies of fields of another entity. A department has the name of its manager, and both change in one transaction. Each product has the tax rate of its category, and a queue updates all of them after a change, a hundred in a transaction. See [model.md](model.md#copied-fields).',
+    modules: ['lib/patterns/denormalization.ts', 'lib/patterns/fan-out.ts'],
+    tests: [
+      'test/scenarios/company-directory.test.ts',
+      'test/lib/engine/write/plan.test.ts',
+      'test/scenarios/fanning-out.test.ts',
+    ],
   },
   {
     name: 'One-to-many relationships',

@@ -126,6 +126,7 @@ const SAMPLES: Readonly<Record<string, (n: number) => Values>> = {
     shipCountry: `zshore${n}`,
     freight: 12.5,
   }),
+  categories: (n) => ({ categoryId: n, description: `zcategories${n}`, buyer: `zbuyer${n}`, taxRate: 0.2 }),
   products: (n) => ({
     categoryId: n,
     productId: 2_000 + n,

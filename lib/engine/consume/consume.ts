@@ -1,5 +1,6 @@
 import { context, SpanKind, trace } from '@opentelemetry/api';
 import { z } from 'zod';
+import type { Hold } from '../../define/engine.ts';
 import { type Entity, withArchives } from '../../define/entity.ts';
 import { RowkeyError } from '../../errors.ts';
 import { recordReconcileLag } from '../../telemetry/metrics.ts';
@@ -7,8 +8,8 @@ import { contextOf, inSpan } from '../../telemetry/span.ts';
 import type { Engine } from '../engine.ts';
 import { isDeeperThan } from '../json-text.ts';
 import { sendWork, unwrap } from '../reconcile/hold.ts';
-import { Intent, TRANSFERS_QUEUE } from '../reconcile/intent.ts';
-import { possibleItems } from '../reconcile/possible-entries.ts';
+import { INDEX_CHANGES_QUEUE, Intent, TRANSFERS_QUEUE } from '../reconcile/intent.ts';
+import { isPossible, possibleItems } from '../reconcile/possible-entries.ts';
 import { reconcile } from '../reconcile/reconcile.ts';
 import { failTransfer, runTransfer, Transfer } from '../transfer/transfer.ts';
 import { handleMessage, isTooOld, type Log, type Message, recordPoison, type TakeHold } from './poison.ts';
@@ -38,6 +39,10 @@ export async function consumeIntent({ engine, entities, log }: Consumer, message
     const hold = await take();
     if (!hold) return;
     await reconcile(engine, entity, { ...intent, items }, { hold });
+    for (const { partition, row } of items)
+      for (const pattern of entity.patterns)
+        await pattern.afterSettled?.(engine, entity, { table: intent.table, partition, row });
+    if (intent.fanOut) await continueFanOut({ engine, entity, log, hold }, intent, intent.fanOut);
     if (refused !== undefined)
       throw new RowkeyError(
         'never-succeeds',
@@ -45,6 +50,36 @@ export async function consumeIntent({ engine, entities, log }: Consumer, message
       );
     recordReconcileLag(engine.now() - unwrap(message).history.since);
   });
+}
+
+interface FanOutWork extends Pick<Consumer, 'engine' | 'log'> {
+  readonly entity: Entity;
+  readonly hold: Hold;
+}
+
+/** Does a part of a fan-out and sends a message for the rest, or for the last pass. */
+async function continueFanOut(
+  { engine, entity, log, hold }: FanOutWork,
+  intent: Intent,
+  { sources, position, isLastPass }: NonNullable<Intent['fanOut']>,
+): Promise<void> {
+  const step = {
+    sources: sources
+      .map(({ partition, row }) => ({ table: intent.table, partition, row }))
+      .filter((address) => isPossible(entity, address)),
+    position,
+    hold,
+    fail: (why: string) => log.error(`An entity keeps stale copies of ${entity.name}: ${why}`),
+  };
+  const pattern = entity.patterns.find((each) => each.fanOut);
+  const next = await pattern?.fanOut?.(engine, entity, step);
+  const rest = { ...intent, items: [] };
+  if (next) {
+    await sendWork(engine, INDEX_CHANGES_QUEUE, { ...rest, fanOut: { sources, position: next, isLastPass } });
+  } else if (!isLastPass) {
+    const delaySeconds = engine.timing.hideIntentForSeconds;
+    await sendWork(engine, INDEX_CHANGES_QUEUE, { ...rest, fanOut: { sources, isLastPass: true } }, { delaySeconds });
+  }
 }
 
 /** Handles a message of `transfers`: an archive or a move. */

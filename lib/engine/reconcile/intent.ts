@@ -15,6 +15,16 @@ const IndexEntry = z.strictObject({
   member: z.string().optional(),
 });
 
+/**
+ * A fan-out has two passes, because a writer that read the source before it changed may commit during the first one. The last
+ * pass begins when no such writer can commit any more.
+ */
+const FanOut = z.object({
+  sources: z.array(z.strictObject({ partition: z.string(), row: z.string() })).min(1),
+  position: z.object({ source: z.int().min(0), relation: z.string(), after: z.string().optional() }).optional(),
+  isLastPass: z.boolean().default(false),
+});
+
 /** Fields of every message: its version, and the trace that its handling continues. */
 export const MESSAGE = { version: z.literal(MESSAGE_VERSION), traceparent: z.string().optional() };
 
@@ -29,6 +39,8 @@ export const Intent = z.object({
   entity: z.string().min(1),
   table: z.string().min(1),
   items: z.array(z.strictObject({ partition: z.string(), row: z.string(), indexEntries: z.array(IndexEntry) })),
+  /** Entities on which others depend, and how far those are updated. */
+  fanOut: FanOut.optional(),
 });
 
 export type Intent = z.infer<typeof Intent>;

@@ -35,7 +35,7 @@ export function possibleItems(entity: Entity, intent: Intent): { items: IntentIt
 }
 
 /** True if some field values produce this address, and this index entry if there is one. */
-function isPossible(entity: Entity, address: Address, indexEntry?: IndexEntry): boolean {
+export function isPossible(entity: Entity, address: Address, indexEntry?: IndexEntry): boolean {
   const ofEntity: Pair[] = [
     [entity.partition, address.partition],
     [entity.row, address.row],
@@ -62,7 +62,8 @@ function pairsOf(entity: Entity, indexEntry: IndexEntry): Pair[] | undefined {
   return [[remote.partition, partition], [remote.row, row], ...ofList];
 }
 
-function fieldsOf({ columns }: Entity, pairs: readonly Pair[]): Values | undefined {
+/** The typed values of the fields in these keys; undefined for a key of another template. */
+export function fieldsOf({ columns }: Entity, pairs: readonly Pair[]): Values | undefined {
   let fields: Values = {};
   for (const [template, key] of pairs) {
     const parsed = parseKey(template, key);

@@ -35,6 +35,7 @@ import {
   dropReplacedParts,
   dropStoredParts,
   planFirst,
+  readRelated,
   readSiblings,
   rememberWritten,
   replan,
@@ -84,7 +85,7 @@ export const commit = inPattern(
     const writeId = randomUUID();
     const sentAt = engine.now();
     const deadline = sentAt + engine.timing.commitWithinMs;
-    const mark = { writeId, now: sentAt };
+    const mark = { writeId, now: sentAt, related: await readRelated(engine, entity, changes) };
     const planned = await planFirst(engine, entity, changes, { mark, ...options });
     for (const pattern of entity.patterns) await pattern.checkRelated?.(engine, entity, changes);
     const intent = await announce(engine, entity, table, planned.plan, writeId);
@@ -98,7 +99,7 @@ export const commit = inPattern(
       : untilDone());
     if (intent) {
       const hold = holdFor(engine, sentAt + engine.timing.settleWithinMs - engine.now());
-      await settle(write, intent, planned.plan.items, { hold, written: { entities: stateOf(changes, done), claimed } });
+      await settle(write, intent, planned.plan, { hold, written: { entities: stateOf(changes, done), claimed } });
     }
     await dropReplacedParts(engine, entity, write);
     // Blobs of a failed commit are left to the orphan timer: the commit may have succeeded with a lost reply, and another writer may
@@ -116,7 +117,7 @@ export const commit = inPattern(
 async function settle(
   { engine, entity, table, writeId, sentAt }: Write,
   intent: SentMessage,
-  items: Plan['items'],
+  { items, fanOut }: Plan,
   options: ReconcileOptions,
 ): Promise<void> {
   const entries = items.reduce((sum, { indexEntries }) => sum + Math.max(1, indexEntries.length), 0);
@@ -124,12 +125,18 @@ async function settle(
     if (entries > engine.settleInline) return await unlessUnavailable(sendWorkOf(engine, intent));
     await reconcile(engine, entity, { intent: writeId, table, items }, options);
     recordReconcileLag(engine.now() - sentAt);
-    await deleteMessage(engine.storage, intent);
+    // The intent stays hidden as the reminder of the fan-out.
+    if (fanOut.length > 0) await sendWorkOf(engine, withoutItems(intent));
+    else await deleteMessage(engine.storage, intent);
   } catch (error) {
     // A write without a reply may still land, so the intent stays hidden until that is impossible.
     if (mayStillLand(error)) return;
     await sendWorkOf(engine, intent).catch(() => undefined);
   }
+}
+
+function withoutItems(intent: SentMessage): SentMessage {
+  return { ...intent, text: JSON.stringify({ ...JSON.parse(intent.text), items: [] }) };
 }
 
 function stateOf(changes: readonly Change[], done: readonly Stored[]): Written['entities'] {
@@ -272,13 +279,15 @@ async function announce(
   plan: Plan,
   writeId: string,
 ): Promise<SentMessage | undefined> {
-  if (plan.items.length === 0) return undefined;
+  const { items, fanOut } = plan;
+  if (items.length === 0 && fanOut.length === 0) return undefined;
   const text = JSON.stringify({
     version: MESSAGE_VERSION,
     intent: writeId,
     entity: entity.name,
     table,
-    items: plan.items,
+    items,
+    ...(fanOut.length > 0 ? { fanOut: { sources: fanOut } } : {}),
     ...traceContext(),
   });
   const limit = MAX_MESSAGE_BYTES - ENVELOPE_BYTES;

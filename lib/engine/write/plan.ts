@@ -49,12 +49,14 @@ export interface Plan {
   readonly actions: readonly PlannedAction[];
   /** The items of the intent: the entities whose remote index entries or tombstones the reconciler must settle. */
   readonly items: readonly IntentItem[];
+  /** Entities on which others of any partition depend and whose change must reach them. */
+  readonly fanOut: readonly Pick<Address, 'partition' | 'row'>[];
   /** Contested rows to claim before the transaction. */
   readonly claims: readonly { readonly indexEntry: IndexEntry; readonly owner: Address }[];
 }
 
-/** The id and the time of a write, in milliseconds. */
-export type WriteMark = Pick<PlanDraft, 'writeId' | 'now'>;
+/** The id and the time of a write, in milliseconds, and the rows of other partitions that it has read. */
+export type WriteMark = Pick<PlanDraft, 'writeId' | 'now'> & Partial<Pick<PlanDraft, 'related'>>;
 
 /** The keys of the rows that must be read before these changes are planned. */
 export function siblingRowsOf(entity: Entity, changes: readonly Change[]): string[] {
@@ -66,7 +68,7 @@ export function siblingRowsOf(entity: Entity, changes: readonly Change[]): strin
 
 /** Throws `invalid-input` or `too-large` if the changes are impossible. */
 export function planPartition(entity: Entity, given: readonly Change[], siblings: Siblings, mark: WriteMark): Plan {
-  const draft: PlanDraft = { ...mark, siblings, actions: [] };
+  const draft: PlanDraft = { related: new Map(), ...mark, siblings, actions: [] };
   const changes = given.map((change) => complete(entity, change, draft));
   for (const change of changes)
     draft.actions.push({ action: entityAction(entity, change, mark.writeId), part: { of: 'entity' } });
@@ -91,7 +93,14 @@ export function planPartition(entity: Entity, given: readonly Change[], siblings
     ({ indexEntry }, at) => claims.findIndex((other) => isSameEntry(indexEntry, other.indexEntry)) < at,
   );
   if (twice) throw duplicateEntry(entity, twice.indexEntry);
-  return { actions, items: changes.flatMap((change) => intentItem(entity, change) ?? []), claims };
+  return {
+    actions,
+    items: changes.flatMap((change) => intentItem(entity, change) ?? []),
+    fanOut: changes
+      .filter((change) => entity.patterns.some((pattern) => pattern.mustFanOut?.(entity, change)))
+      .map(({ address: { partition, row } }) => ({ partition, row })),
+    claims,
+  };
 }
 
 /** Throws `too-large`. The emulator accepts transactions of any size. */

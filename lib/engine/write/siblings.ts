@@ -1,5 +1,5 @@
 import pMap from 'p-map';
-import type { Change, PlannedAction, Siblings } from '../../define/change.ts';
+import { type Change, type PlannedAction, relatedKey, type Siblings } from '../../define/change.ts';
 import type { Entity } from '../../define/entity.ts';
 import type { SiblingForm } from '../../define/pattern.ts';
 import { RowkeyError } from '../../errors.ts';
@@ -126,6 +126,20 @@ export async function readSiblings(
 
 function readSibling({ storage }: Engine, entity: Entity, address: Address): Promise<Row | undefined> {
   return siblingFormOf(entity)?.read(storage, address) ?? readRow(storage, address);
+}
+
+/** Reads the rows of other partitions that a plan needs. */
+export async function readRelated(
+  { storage }: Engine,
+  entity: Entity,
+  changes: readonly Change[],
+): Promise<ReadonlyMap<string, Row>> {
+  const addresses = entity.patterns.flatMap(({ related }) =>
+    changes.flatMap((change) => [...(related?.(entity, change) ?? [])]),
+  );
+  const once = new Map(addresses.map((address) => [relatedKey(address), address]));
+  const rows = await pMap(once.values(), (address) => readRow(storage, address), { concurrency: READS_CONCURRENCY });
+  return new Map(rows.flatMap((row) => (row ? [[relatedKey(row), row]] : [])));
 }
 
 /** The actions of a plan. The part of a sibling row that does not fit into the row is stored in a blob first. */

@@ -6,6 +6,21 @@ export const patternExamples = {
     { path: 'customers/by/id/HARBR', cost: '2: the reference, the entity' },
     { path: 'orders/by/date/2026-11-20', cost: '8: one per bucket, concurrently' },
   ],
+  Denormalization: [
+    { path: 'products/91', cost: '1; without copies 1 more, for the category' },
+    {
+      method: 'PATCH',
+      path: 'categories/91',
+      body: { taxRate: 0.21 },
+      cost: '4: read, intent, transaction, message; the queue takes 4 for each 100 products that change, a write of each product by the caller 200',
+    },
+    {
+      method: 'POST',
+      path: 'products',
+      body: { categoryId: 91, productId: 909, productName: 'Black tea' },
+      cost: '2: the category, the product',
+    },
+  ],
   'One-to-many relationships': [
     {
       method: 'POST',

@@ -1,9 +1,10 @@
 import { z } from 'zod';
 import { defineEntity } from '../../define/define-entity.ts';
+import { categories } from './categories.ts';
 
 const count = z.int32().min(0);
 
-/** Products by category, with a picture that anyone may see. */
+/** Products by category, each with a picture that anyone may see, and the current buyer and tax rate of its category. */
 export const products = defineEntity('products', {
   schema: z.object({
     categoryId: z.int32().min(0).max(99_999),
@@ -17,6 +18,8 @@ export const products = defineEntity('products', {
     unitsOnOrder: count.optional(),
     reorderLevel: count.optional(),
     discontinued: z.union([z.literal(0), z.literal(1)]).optional(),
+    buyer: z.string().optional(),
+    taxRate: z.number().optional(),
   }),
   table: 'products',
   key: { partition: '{categoryId:5}', row: '{productId:8}' },
@@ -29,5 +32,13 @@ export const products = defineEntity('products', {
       maxAge: 3_600,
     },
   },
+  denormalized: [
+    {
+      source: categories,
+      reference: { field: 'categoryId', keyField: 'categoryId' },
+      copies: { buyer: ({ buyer }) => buyer, taxRate: ({ taxRate }) => taxRate },
+      fanOut: true,
+    },
+  ],
   access: { read: ['reader', 'hr'], write: ['hr'] },
 });

@@ -6,6 +6,11 @@ const CUSTOMERS = [
   { city: 'Bern', customerId: 'ALPIN', companyName: 'Alpine Goods', contactName: 'Urs Meier', country: 'Switzerland' },
 ];
 
+const CATEGORIES = [
+  { categoryId: 91, buyer: 'Ben Stone', taxRate: 0.2 },
+  { categoryId: 92, buyer: 'Ida Marsh', taxRate: 0.05 },
+];
+
 const PRODUCTS = [
   {
     categoryId: 91,
@@ -28,5 +33,8 @@ const ORDERS = [
 export function sampleRequests() {
   const post = (path: string, list: readonly object[]) => list.map((body) => ({ method: 'POST', path, body }));
   // An order needs its customer.
-  return [[...post('customers', CUSTOMERS), ...post('products', PRODUCTS)], post('orders', ORDERS)];
+  return [
+    [...post('customers', CUSTOMERS), ...post('categories', CATEGORIES), ...post('products', PRODUCTS)],
+    post('orders', ORDERS),
+  ];
 }

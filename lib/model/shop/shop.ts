@@ -1,6 +1,7 @@
+import { categories } from './categories.ts';
 import { customers } from './customers.ts';
 import { orders } from './orders.ts';
 import { products } from './products.ts';
 
-/** A shop: customers, products and orders. */
-export const shop = [customers, orders, products] as const;
+/** A shop: customers, orders, and products by category. */
+export const shop = [customers, orders, categories, products] as const;

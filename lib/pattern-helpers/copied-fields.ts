@@ -1,0 +1,30 @@
+import { keptFields, referenceFields } from '../define/codec/kept-fields.ts';
+import type { Denormalized } from '../define/entity.ts';
+import { omit, type Values } from '../define/values.ts';
+
+/** The copies of a source's fields; none if there is no source. */
+export function copiesOf(link: Denormalized, source: Values | undefined): Values {
+  if (!source) return {};
+  const copies = Object.entries(link.copies).map(
+    ([field, copy]) => [field, copy(omit(source, hiddenFields(link, field)))] as const,
+  );
+  return Object.fromEntries(copies.filter(([, value]) => value !== undefined && value !== null));
+}
+
+/**
+ * The fields of the source from which `field` cannot be made: those that some of its readers may not read, those that are not
+ * stored as they are, and, for a fan-out, those that change with other entities and not with a write of the source.
+ */
+function hiddenFields({ source, target, fanOut }: Denormalized, field: string): string[] {
+  const readers = target().access.restricted?.[field];
+  const restricted = Object.entries(source.access.restricted ?? {}).filter(
+    ([, roles]) => !readers?.every((role) => roles?.includes(role)),
+  );
+  return [
+    ...restricted.map(([name]) => name),
+    ...source.encrypted,
+    ...Object.keys(source.attachments),
+    ...referenceFields(source),
+    ...(fanOut ? keptFields(source) : []),
+  ];
+}

@@ -1,0 +1,330 @@
+import { isDeepStrictEqual } from 'node:util';
+import pMap from 'p-map';
+import { type Change, relatedKey } from '../define/change.ts';
+import { toSnapshot } from '../define/codec/entity-codec.ts';
+import { keptFields } from '../define/codec/kept-fields.ts';
+import { type Live, liveValues } from '../define/codec/snapshot.ts';
+import type { Engine } from '../define/engine.ts';
+import { type Denormalized, type Entity, isWrittenByClients } from '../define/entity.ts';
+import { addressIfAny, isCopy } from '../define/keys/index-entries.ts';
+import { lookupBy } from '../define/keys/lookup.ts';
+import {
+  isByKey,
+  keyIn,
+  otherKeyFields,
+  type Relation,
+  referrersRange,
+  referringFields,
+} from '../define/keys/relation.ts';
+import type { FanOutPosition, FanOutStep, Pattern } from '../define/pattern.ts';
+import { isOptional } from '../define/validate/field-schema.ts';
+import { omit, pick, type Values } from '../define/values.ts';
+import { fieldsOf } from '../engine/reconcile/possible-entries.ts';
+import { EntityChanged } from '../engine/write/conflict.ts';
+import { commit } from '../engine/write/eventual-transaction.ts';
+import { busy, RowkeyError } from '../errors.ts';
+import { copiesOf } from '../pattern-helpers/copied-fields.ts';
+import { type Address, type Row, readRange, readRow } from '../storage/rows.ts';
+import { countFanOut } from '../telemetry/metrics.ts';
+import { inPattern } from '../telemetry/span.ts';
+
+/**
+ * Denormalization pattern with fan-out: any number of entities, in any partition, contain copies of fields of a source, such as
+ * the name of a supplier in each of its products.
+ *
+ *   write of the source     intent, hidden -> transaction -> message -> queue: a page of receiving entities
+ *                           -> the source -> the entities whose copies differ, in transactions -> the next page
+ *   write of a receiver     the source -> transaction, both within the time limit of the write
+ *
+ * A receiver that was written from the former source may commit after the queue has read its page. So the queue reads all
+ * receivers again, in a last pass that begins when no such write can commit any more: an intent is hidden for longer than that.
+ * Each transaction of the queue reads the source too, so late, repeated and reordered messages never write former values.
+ *
+ * A receiver whose index entry a queue function has written, perhaps after the last pass, is compared with its source then.
+ */
+export const fanOut: Pattern<Entity> = {
+  name: 'denormalization',
+  isUsed: ({ denormalized, dependents }) => [...denormalized, ...dependents].some((link) => link.fanOut),
+  *validate(entity) {
+    for (const link of linksOf(entity)) yield* linkErrors(entity, link);
+  },
+  keptFields: (entity) => linksOf(entity).flatMap(({ copies }) => Object.keys(copies)),
+
+  *related(entity, change) {
+    for (const link of linksOf(entity)) {
+      const address = isCopiedBy(link, change) ? sourceOf(link, change.after) : undefined;
+      if (address) yield address;
+    }
+  },
+
+  complete(entity, change, { related }) {
+    let { after } = change;
+    for (const link of linksOf(entity)) {
+      if (!isCopiedBy(link, change)) continue;
+      const address = sourceOf(link, after);
+      const row = address && related.get(relatedKey(address));
+      after = withCopies(link, after, row && valuesOf(link.source, row));
+    }
+    return after;
+  },
+
+  mustFanOut: (entity, { before, after }) =>
+    receiversOf(entity).some((link) => !isDeepStrictEqual(copiesOf(link, liveValues(before)), copiesOf(link, after))),
+
+  async fanOut(engine, entity, step) {
+    return inPattern('denormalization', () => updatePages(engine, entity, step))();
+  },
+
+  async afterSettled(engine, entity, address) {
+    const links = linksOf(entity).filter((link) => lookupOf(link)?.table !== entity.table);
+    if (links.length > 0 && (await isStale(engine, entity, address, links))) await refresh(engine, entity, address);
+  },
+
+  async verify(engine, entity, { address, snapshot, only }) {
+    const checked = only === undefined ? linksOf(entity) : [];
+    const found = await pMap(checked, async (link) => {
+      const source = await readSource(engine, link, snapshot.values);
+      return isDeepStrictEqual(withCopies(link, snapshot.values, source), snapshot.values) ? [] : [link];
+    });
+    return found.flat().map((link) => ({
+      kind: 'stale-copy',
+      of: link.reference.field,
+      ...address,
+      repair: () => refresh(engine, entity, address),
+    }));
+  },
+};
+
+/** A page is at most one transaction for each partition. */
+const PAGE_ROWS = 100;
+/** Bounds the time of one message, to about ten seconds. */
+const PAGES_A_MESSAGE = 10;
+const READS_CONCURRENCY = 16;
+const PARTITIONS_CONCURRENCY = 4;
+const MAX_ATTEMPTS = 8;
+
+const linksOf = ({ denormalized }: Entity) => denormalized.filter((link) => link.fanOut);
+const receiversOf = ({ dependents }: Entity) => dependents.filter((link) => link.fanOut);
+const lookupOf = (link: Denormalized) => lookupBy(link.target(), referringFields(relationOf(link)));
+
+function relationOf({ source, target, reference }: Denormalized): Relation {
+  return { from: target, field: reference.field, to: source, by: reference.keyField };
+}
+
+/** Unique within the model. Messages name it. */
+function nameOf({ target, reference }: Denormalized): string {
+  return `${target().name}.${reference.field}`;
+}
+
+function* linkErrors(entity: Entity, link: Denormalized): Generator<string> {
+  const { source, reference, copies } = link;
+  const relation = relationOf(link);
+  const what = `the denormalized fields copy from "${source.name}" (fanOut)`;
+  for (const one of [entity, source]) {
+    const reason = one.period ? 'a period' : one.series ? 'counts alone' : one.childOf ? 'a parent' : undefined;
+    if (reason)
+      yield `${what}, and "${one.name}" has ${reason}; both must be entities with rows of their own in one table.`;
+    if (isWrittenByClients(one))
+      yield `${what}, and clients write "${one.name}" straight to storage (access.own), where nothing updates copies; grant only r.`;
+  }
+  const fields = [...otherKeyFields(relation).map((field) => [field, field]), [reference.field, reference.keyField]];
+  for (const [field = '', keyField = ''] of fields)
+    if (!source.keyFields.includes(keyField) || entity.columns[field] !== source.columns[keyField])
+      yield `${what}, whose key field "${keyField}" needs the field "${field}" of the same type in this entity.`;
+  if (isByKey(relation) && !lookupOf(link))
+    yield `${what}, and cannot find the entities of one source by one query: ${referringFields(relation).join(', ')} must be the first fields of the key, or of an index of copies without a condition whose other fields are required.`;
+  if (keptFields(entity).includes(reference.field))
+    yield `${what} by "${reference.field}", which a pattern sets; the field must be one that callers write.`;
+  if (linksOf(entity).some((other) => other !== link && nameOf(other) === nameOf(link)))
+    yield `${what} by "${reference.field}" twice; declare all copies of one reference together.`;
+  for (const field of Object.keys(copies))
+    if (Object.hasOwn(entity.columns, field) && !isOptional(entity.schema, field))
+      yield `${what} to "${field}", which is required; it must be optional, because there may be no source.`;
+}
+
+/** True if a change copies from the source anew: the reference is new, or the entity arrives from another partition. */
+function isCopiedBy(link: Denormalized, { before, after, arrival, refreshesCopies }: Change): boolean {
+  if (refreshesCopies || arrival) return true;
+  const relation = relationOf(link);
+  return !isDeepStrictEqual(keyIn(relation, liveValues(before)), keyIn(relation, after));
+}
+
+function sourceOf(link: Denormalized, values: Values | undefined): Address | undefined {
+  const key = keyIn(relationOf(link), values);
+  return key && addressIfAny(link.source, key);
+}
+
+function withCopies(link: Denormalized, receiver: Values, source: Values | undefined): Values {
+  return { ...omit(receiver, Object.keys(link.copies)), ...copiesOf(link, source) };
+}
+
+async function readSource(
+  { storage }: Engine,
+  link: Denormalized,
+  receiver: Values | undefined,
+): Promise<Values | undefined> {
+  const address = sourceOf(link, receiver);
+  const row = address && (await readRow(storage, address));
+  return row && valuesOf(link.source, row);
+}
+
+function valuesOf(entity: Entity, row: Row): Values | undefined {
+  return liveValues(toSnapshot(entity, isEntity(entity, row) ? row : undefined));
+}
+
+function isEntity({ name }: Entity, row: Row): boolean {
+  return row.properties.EntityType === name && !isCopy(row);
+}
+
+interface Receiver {
+  readonly address: Address;
+  readonly snapshot: Live;
+}
+
+async function readReceiver({ storage }: Engine, entity: Entity, address: Address): Promise<Receiver | undefined> {
+  const row = await readRow(storage, address);
+  return row && toReceiver(entity, row);
+}
+
+function toReceiver(entity: Entity, row: Row): Receiver | undefined {
+  const snapshot = toSnapshot(entity, isEntity(entity, row) ? row : undefined);
+  const address = { table: row.table, partition: row.partition, row: row.row };
+  return snapshot.state === 'live' ? { address, snapshot } : undefined;
+}
+
+async function isStale(
+  engine: Engine,
+  entity: Entity,
+  address: Address,
+  links: readonly Denormalized[],
+): Promise<boolean> {
+  const receiver = await readReceiver(engine, entity, address);
+  if (!receiver) return false;
+  const { values } = receiver.snapshot;
+  for (const link of links)
+    if (!isDeepStrictEqual(withCopies(link, values, await readSource(engine, link, values)), values)) return true;
+  return false;
+}
+
+/** Copies the current fields to one entity. Returns false if other writers keep changing the entity. */
+async function refresh(engine: Engine, entity: Entity, address: Address): Promise<boolean> {
+  for (let attempt = 1; attempt <= MAX_ATTEMPTS; attempt += 1) {
+    const receiver = await readReceiver(engine, entity, address);
+    if (!receiver || (await tryCommit(engine, entity, [receiver]))) return true;
+  }
+  return false;
+}
+
+async function tryCommit(engine: Engine, entity: Entity, receivers: readonly Receiver[]): Promise<boolean> {
+  const changes = receivers.map(({ address, snapshot }) => {
+    return { address, before: snapshot, after: snapshot.values, isUpkeep: true, refreshesCopies: true };
+  });
+  try {
+    await commit(engine, entity, changes);
+    return true;
+  } catch (error) {
+    if (error instanceof EntityChanged) return false;
+    throw error;
+  }
+}
+
+/** Updates some pages of receivers, and returns where to continue. */
+async function updatePages(
+  engine: Engine,
+  entity: Entity,
+  { sources, position, hold, fail }: FanOutStep,
+): Promise<FanOutPosition | undefined> {
+  const links = receiversOf(entity);
+  const work = sources.flatMap((address, source) => links.map((link) => ({ address, source, link })));
+  const first = work.findIndex(({ source, link }) => source === position?.source && nameOf(link) === position.relation);
+  let after = first < 0 ? undefined : position?.after;
+  let pages = 0;
+  for (const { address, source, link } of work.slice(Math.max(0, first)))
+    for (;;) {
+      if (pages === PAGES_A_MESSAGE) return { source, relation: nameOf(link), after };
+      pages += 1;
+      await hold.keep();
+      after = await updatePage(engine, link, { source: address, after, fail });
+      if (after === undefined) break;
+    }
+  return undefined;
+}
+
+/** Updates a page of receivers. Returns its last row, or undefined if no page follows. */
+async function updatePage(
+  engine: Engine,
+  link: Denormalized,
+  { source, after, fail }: { readonly source: Address; readonly after: string | undefined } & Pick<FanOutStep, 'fail'>,
+): Promise<string | undefined> {
+  const relation = relationOf(link);
+  const entity = link.target();
+  const sourceKey = fieldsOf(link.source, [
+    [link.source.partition, source.partition],
+    [link.source.row, source.row],
+  ]);
+  const key = sourceKey && pick(sourceKey, link.source.keyFields);
+  const range = key && referrersRange(relation, key);
+  if (!range) return undefined;
+  const page = await readRange(engine.storage, { ...range, type: entity.name, after, limit: PAGE_ROWS });
+  const rows = page.rows.filter((row) => isCopy(row) === (range.index !== undefined));
+  const readOne = async (row: Row) => {
+    if (range.index === undefined) return toReceiver(entity, row);
+    const { SourcePartition, SourceRow } = row.properties;
+    return readReceiver(engine, entity, {
+      table: entity.table,
+      partition: String(SourcePartition),
+      row: String(SourceRow),
+    });
+  };
+  const last = page.more ? page.rows.at(-1)?.row : undefined;
+  if (rows.length === 0) return last;
+  const receivers = await pMap(rows, readOne, { concurrency: READS_CONCURRENCY });
+  // After the receivers: a receiver that another message updates from a later source meanwhile has another ETag.
+  const found = await readRow(engine.storage, source);
+  const copies = found && valuesOf(link.source, found);
+  const stale = receivers
+    .filter((receiver) => receiver !== undefined)
+    .filter(({ snapshot: { values } }) => isDeepStrictEqual(keyIn(relation, values), key))
+    .filter(({ snapshot: { values } }) => !isDeepStrictEqual(withCopies(link, values, copies), values));
+  const batch: Batch = { engine, entity, fail, busy: [] };
+  const partitions = Map.groupBy(stale, ({ address: { partition } }) => partition);
+  await pMap(partitions.values(), (some) => updateTogether(batch, some), { concurrency: PARTITIONS_CONCURRENCY });
+  const [first] = batch.busy;
+  if (first) throw first;
+  return last;
+}
+
+interface Batch extends Pick<FanOutStep, 'fail'> {
+  readonly engine: Engine;
+  readonly entity: Entity;
+  /** Errors of receivers that other requests write at the moment. The message is then tried again. */
+  readonly busy: Error[];
+}
+
+/** Updates all in one transaction. If it fails, updates each half, until the receiver that fails is alone. */
+async function updateTogether(batch: Batch, receivers: readonly Receiver[], attempt = 1): Promise<void> {
+  const { engine, entity, fail, busy: waiting } = batch;
+  const [first] = receivers;
+  if (!first) return;
+  try {
+    if (await tryCommit(engine, entity, receivers)) return countFanOut({ entity: entity.name }, receivers.length);
+    if (attempt === MAX_ATTEMPTS) return void waiting.push(busy('Other requests keep changing the same entities.'));
+    const readAgain = ({ address }: Receiver) => readReceiver(engine, entity, address);
+    const fresh = await pMap(receivers, readAgain, { concurrency: READS_CONCURRENCY });
+    return updateTogether(
+      batch,
+      fresh.filter((receiver) => receiver !== undefined),
+      attempt + 1,
+    );
+  } catch (error) {
+    if (!(error instanceof RowkeyError) || TEMPORARY.has(error.code)) throw error;
+    if (receivers.length > 1) {
+      const middle = Math.ceil(receivers.length / 2);
+      await updateTogether(batch, receivers.slice(0, middle));
+      await updateTogether(batch, receivers.slice(middle));
+    } else if (error.code === 'busy') waiting.push(error);
+    else fail(error.message);
+  }
+}
+
+const TEMPORARY = new Set<string>(['storage-unavailable', 'not-provisioned', 'identity-unavailable']);
