@@ -74,7 +74,8 @@ function compareShapes(entity: Entity, before: Shape | undefined, path: string |
     if (next && isDeepStrictEqual(next, index)) continue;
     if (next?.unique && !index.unique) refuse(`the index ${name} became unique; stored entities may share a value`);
     if (next) unbuilt.add(name);
-    if (!next || !haveSameRows(next, index)) leftOver[nameIn(leftOver, name, index)] = index;
+    const hasRows = patterns.some(({ formerIndex }) => formerIndex?.(index));
+    if (hasRows && (!next || !haveSameRows(next, index))) leftOver[nameIn(leftOver, name, index)] = index;
   }
   for (const [name, index] of Object.entries(now.indexes)) {
     if (!(name in before.indexes)) unbuilt.add(name);

@@ -80,8 +80,17 @@ export const fanOut: Pattern<Entity> = {
     if (links.length > 0 && (await isStale(engine, entity, address, links))) await refresh(engine, entity, address);
   },
 
+  // The copies are built and checked like an index.
+  indexShapes: (entity) =>
+    Object.fromEntries(
+      linksOf(entity).map((link) => {
+        const row = `{${link.reference.field}} ${link.source.name}`;
+        return [buildName(link), { kind: 'fan-out', row, copies: Object.keys(link.copies).sort() }];
+      }),
+    ),
+
   async verify(engine, entity, { address, snapshot, only }) {
-    const checked = only === undefined ? linksOf(entity) : [];
+    const checked = linksOf(entity).filter((link) => only === undefined || only === buildName(link));
     const found = await pMap(checked, async (link) => {
       const source = await readSource(engine, link, snapshot.values);
       return isDeepStrictEqual(withCopies(link, snapshot.values, source), snapshot.values) ? [] : [link];
@@ -114,6 +123,11 @@ function relationOf({ source, target, reference }: Denormalized): Relation {
 /** Unique within the model. Messages name it. */
 function nameOf({ target, reference }: Denormalized): string {
   return `${target().name}.${reference.field}`;
+}
+
+/** The name by which `reindex` builds the copies. No index can have it. */
+function buildName({ reference }: Denormalized): string {
+  return `copies-${reference.field}`;
 }
 
 function* linkErrors(entity: Entity, link: Denormalized): Generator<string> {

@@ -23,6 +23,7 @@ import {
   replaceEntity,
 } from '../../lib/engine/write/entity-store.ts';
 import { RowkeyError } from '../../lib/errors.ts';
+import { guardModel, markBuilt } from '../../lib/operations/model-guard.ts';
 import { verifyPage } from '../../lib/operations/verify.ts';
 import { measureCost } from '../../lib/storage/cost.ts';
 import { submit } from '../../lib/storage/rows.ts';
@@ -637,16 +638,35 @@ describe('random schedules', () => {
   }
 });
 
+async function check(clubId: string, repair: boolean, only?: string) {
+  const position = { table: 0, after: { partition: clubId, row: '' }, left: 0 };
+  const { findings } = await verifyPage(world.engine, fans, { position, top: 2, repair, only, patience: 10 });
+  return findings.map(({ kind, of, row, repaired }) => ({ kind, of, row, repaired }));
+}
+
+test('copies into entities that were stored before are built like an index, which the model guard asks for', async () => {
+  const { club } = await found();
+  await storeFans(club.clubId, 2);
+  const { fans: before } = deploy({ ...fansDeclared, denormalized: [] });
+  const guard = (entity: Entity) => guardModel(world.engine, [clubs, entity], undefined);
+  expect(await guard(before)).toEqual([]);
+  expect(await guard(fans)).toEqual([
+    'The index copies-clubId of fans is not built: npm run reindex -- fans copies-clubId',
+  ]);
+  expect(await check(club.clubId, true, 'copies-other')).toEqual([]);
+  expect(await check(club.clubId, true, 'copies-clubId')).toHaveLength(2);
+  await markBuilt(world.engine, fans, 'copies-clubId');
+  expect(await guard(fans)).toEqual([]);
+  // They leave no rows behind.
+  expect(await guard(before)).toEqual([]);
+  await expectCopies();
+});
+
 test('the consistency check finds and repairs a stale copy', async () => {
   const { club } = await found();
   await storeFans(club.clubId, 2);
-  const check = async (repair: boolean) => {
-    const position = { table: 0, after: { partition: club.clubId, row: '' }, left: 0 };
-    const { findings } = await verifyPage(world.engine, fans, { position, top: 2, repair, patience: 10 });
-    return findings.map(({ kind, of, row, repaired }) => ({ kind, of, row, repaired }));
-  };
   const expected = ['00000', '00001'].map((row) => ({ kind: 'stale-copy', of: 'clubId', row }));
-  expect(await check(false)).toEqual(expected.map((finding) => ({ ...finding, repaired: false })));
-  expect(await check(true)).toEqual(expected.map((finding) => ({ ...finding, repaired: true })));
-  expect(await check(false)).toEqual([]);
+  expect(await check(club.clubId, false)).toEqual(expected.map((finding) => ({ ...finding, repaired: false })));
+  expect(await check(club.clubId, true)).toEqual(expected.map((finding) => ({ ...finding, repaired: true })));
+  expect(await check(club.clubId, false)).toEqual([]);
 });

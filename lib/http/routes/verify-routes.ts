@@ -48,7 +48,7 @@ export function verifyRoutes(entity: Entity): OperatorRoute[] {
       },
       handle: (context) => verify(entity, context, path),
     },
-    ...Object.keys(entity.indexes).map((index): OperatorRoute => {
+    ...listBuilt(entity).map((index): OperatorRoute => {
       const where = `operations/reindex/${name}/${index}`;
       return {
         name: `operations-reindex-${name}-${index}`,
@@ -80,6 +80,12 @@ export function verifyRoutes(entity: Entity): OperatorRoute[] {
       handle: (context) => cleanUp(entity, context, context.params.index ?? ''),
     },
   ];
+}
+
+/** The names of what is built from the stored entities: indexes, and copies of other entities' fields. */
+function listBuilt(entity: Entity): string[] {
+  const shapes = entity.patterns.flatMap(({ indexShapes }) => Object.keys(indexShapes?.(entity) ?? {}));
+  return [...new Set([...Object.keys(entity.indexes), ...shapes])];
 }
 
 async function verify(entity: Entity, context: RequestContext, path: string) {

@@ -71,6 +71,12 @@ const granted = (through: DeclaredEntity, over: Parts = {}) =>
     ...over,
     access: { ...access, own: { through, permissions: 'r' } },
   } as Parts);
+/** An entity and others that copy from it. */
+const copying = (over: Parts, link: { readonly reference: object; readonly copies?: object }): DeclaredEntity[] => {
+  const source = entity('things', over);
+  const denormalized = [{ source, copies: { name: () => '' }, fanOut: true, ...link }];
+  return [source, entity('notes', { table: 'notes', row: '{id}_{day}', denormalized } as unknown as Parts)];
+};
 /** An entity and another one that refers to it. */
 const referring = (over: Parts, { references, ...notes }: Readonly<Record<'references' | string, object>>) => {
   const things = entity('things', over);
@@ -691,6 +697,58 @@ const BAD: readonly [title: string, model: () => unknown, sentence: RegExp][] = 
     /which two of "things" may share/,
   ],
   [
+    'a fan-out that nothing finds',
+    () => load(...copying({}, { reference: { field: 'name', keyField: 'id' } })),
+    /the denormalized fields copy from "things" \(fanOut\), and cannot find the entities of one source by one query: name, city must be the first fields/,
+  ],
+  [
+    'a fan-out without a key field of the source',
+    () => load(...copying({}, { reference: { field: 'year', keyField: 'id' } })),
+    /whose key field "id" needs the field "year" of the same type/,
+  ],
+  [
+    'a fan-out from an entity whose tables are dropped',
+    () =>
+      load(
+        ...copying(
+          { row: '{day}_{id}', table: 'days', period: { per: 'day', field: 'day', keep: 3 } },
+          { reference: { field: 'id', keyField: 'id' } },
+        ),
+      ),
+    /\(fanOut\), and "things" has a period/,
+  ],
+  [
+    'a fan-out to a required field',
+    () => load(...copying({}, { copies: { day: () => '' }, reference: { field: 'id', keyField: 'id' } })),
+    /\(fanOut\) to "day", which is required/,
+  ],
+  [
+    'a fan-out of one reference in two parts',
+    () => {
+      const [things, notes] = copying({}, { reference: { field: 'id', keyField: 'id' } });
+      const [link] = notes?.denormalized ?? [];
+      const denormalized = [link, { ...link, copies: { email: () => '' } }];
+      return load(things as DeclaredEntity, { ...notes, denormalized } as DeclaredEntity);
+    },
+    /\(fanOut\) by "id" twice; declare all copies of one reference together/,
+  ],
+  [
+    'a fan-out from an entity that clients write',
+    () => {
+      const own = owned();
+      const source = handedIn(own);
+      const link = { source, reference: { field: 'day', keyField: 'day' }, copies: { name: () => '' }, fanOut: true };
+      const notes = entity('notes', {
+        table: 'notes',
+        partition: '{city}_{id}',
+        row: '{day}',
+        denormalized: [link as never],
+      });
+      return load(own, source, notes);
+    },
+    /clients write "claims" straight to storage \(access.own\), where nothing updates copies/,
+  ],
+  [
     'a reference that leads to no single entity',
     () => load(...referring({}, { references: { name: { by: 'email', onDelete: 'report' } } })),
     /the reference "name" to "things" leads to no single entity: "things" needs a unique inter-partition index of "email" alone/,
@@ -940,7 +998,7 @@ describe('accepts a model', () => {
     const names = (...list: string[]) => model.list.filter(({ name }) => list.includes(name));
     for (const pack of [
       names('movies'),
-      names('customers', 'orders', 'products'),
+      names('customers', 'orders', 'categories', 'products'),
       names('employees'),
       names('employees', 'departments', 'reviews'),
     ])
