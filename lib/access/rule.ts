@@ -1,4 +1,5 @@
 import type { Entity } from '../define/entity.ts';
+import type { Index } from '../define/indexes.ts';
 import { RowkeyError } from '../errors.ts';
 import type { Caller } from './token.ts';
 
@@ -60,6 +61,14 @@ export function requireWholeReader(entity: Entity, caller: Roles): void {
 /** The roles that may read all of these fields. Reading by a field reveals it, so an index requires all its fields. */
 export function rolesToReadBy({ access }: Entity, fields: readonly string[]): string[] {
   return access.read.filter((role) => fields.every((field) => access.restricted?.[field]?.includes(role) ?? true));
+}
+
+/**
+ * The roles that may read an index by these fields. The order of a list reveals the fields of the row key, so a role must be able to
+ * read all of them.
+ */
+export function rolesToReadIndex(entity: Entity, { row }: Index, fields: readonly string[]): string[] {
+  return rolesToReadBy(entity, [...fields, ...row.fields]);
 }
 
 /**

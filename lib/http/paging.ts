@@ -4,7 +4,7 @@ import { queryError } from './query.ts';
 import type { RequestContext } from './route.ts';
 
 const DEFAULT_TOP = 100;
-const MAX_TOP = 1_000;
+export const MAX_TOP = 1_000;
 
 export const PAGE_QUERY = {
   top: `Page size, 1 to ${MAX_TOP}; the default is ${DEFAULT_TOP}`,

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { ErrorCode, RowkeyError } from '../errors.ts';
+import { type ErrorCode, RowkeyError } from '../errors.ts';
 import { pathTo, rootOf } from './route.ts';
 
 /** Problem details (RFC 9457). */
@@ -184,4 +184,25 @@ export function toInternalProblem(root: string): Problem {
 function problemOf(root: string, code: ProblemCode, detail: string): Problem {
   const { status, title } = PROBLEMS[code];
   return { type: `${pathTo(root, PROBLEMS_PATH)}#${code}`, title, status, detail, code };
+}
+
+interface ProblemLog {
+  error(...texts: string[]): void;
+}
+
+/** The problem of an error of a request. Logs what only operators can act on. */
+export function reportProblem(error: unknown, root: string, log: ProblemLog): Problem {
+  if (!(error instanceof RowkeyError)) {
+    logUnexpected(error, log);
+    return toInternalProblem(root);
+  }
+  if (error.code in FOR_OPERATORS) log.error(error.message);
+  return toProblem(error, root);
+}
+
+/** Omits the message, which may contain a key or a part of the request. The stack is enough to find the cause. */
+function logUnexpected(error: unknown, log: ProblemLog): void {
+  const { name, stack = '' } = error instanceof Error ? error : new Error();
+  const frames = stack.split('\n').filter((line) => line.startsWith('    at '));
+  log.error(`An unexpected ${name}`, frames.join('\n'));
 }

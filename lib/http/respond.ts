@@ -7,7 +7,7 @@ import { RowkeyError } from '../errors.ts';
 import { type Cost, measureCost } from '../storage/cost.ts';
 import { explain } from '../storage/explain.ts';
 import { rereadIfBlobGone } from '../store/view.ts';
-import { FOR_OPERATORS, PROBLEM_TYPE, toInternalProblem, toProblem } from './problem.ts';
+import { PROBLEM_TYPE, reportProblem } from './problem.ts';
 import { queryError, readBoolean } from './query.ts';
 import { parseJson, readBytes, requireJson } from './request-body.ts';
 import { type App, type RequestContext, type Route, type RouteResult, rootOf } from './route.ts';
@@ -113,11 +113,11 @@ export async function callRoute(
     },
   };
   // The steps of a write and of a check name rows, whose keys are fields of all entities in the table.
-  if (isExplanation && route.method !== 'GET')
+  if (isExplanation && !isRead(route))
     for (const entity of withArchives(context.app.entities))
       if (entity.table === route.entity?.table) requireWholeReader(entity, caller);
   if (isExplanation) return explainRoute(() => handleAudited(route, context, spent));
-  if (route.method !== 'GET') await context.app.audit.catchUp();
+  if (!isRead(route)) await context.app.audit.catchUp();
   return handleAudited(route, context, spent);
 }
 
@@ -144,7 +144,11 @@ async function explainRoute(handle: () => Promise<RouteResult>): Promise<RouteRe
 /** Retries a read whose blob is missing. A write is not retried: its row is not stale, so a missing blob is lost. */
 function handleWithRereads(route: Route, context: FirstContext): Promise<RouteResult> {
   const handle = (isLastAttempt: boolean) => route.handle({ ...context, isLastAttempt });
-  return rereadIfBlobGone(`Route ${route.name}`, handle, { attempts: route.method === 'GET' ? undefined : 1 });
+  return rereadIfBlobGone(`Route ${route.name}`, handle, { attempts: isRead(route) ? undefined : 1 });
+}
+
+function isRead(route: Route): boolean {
+  return route.method === 'GET' || route.isRead === true;
 }
 
 function checkParameter({ query = {}, filters = {} }: Route, name: string, values: readonly string[]): void {
@@ -165,25 +169,13 @@ function decodeParams(params: Readonly<Record<string, string>>): Record<string, 
 
 function toErrorResult(error: unknown, root: string, invocation: InvocationContext): RouteResult {
   const headers: Record<string, string> = { 'content-type': PROBLEM_TYPE };
-  if (!(error instanceof RowkeyError)) {
-    logUnexpected(error, invocation);
-    const problem = toInternalProblem(root);
-    return { status: problem.status, body: problem, headers };
-  }
-  if (error.code in FOR_OPERATORS) invocation.error(error.message);
-  const problem = toProblem(error, root);
+  const problem = reportProblem(error, root, invocation);
+  if (!(error instanceof RowkeyError)) return { status: problem.status, body: problem, headers };
   if (problem.status === 401) headers['www-authenticate'] = 'Bearer';
   if (problem.status === 405 && problem.accepted !== undefined) headers.allow = problem.accepted;
   if (error.details.retryAfter !== undefined) headers['retry-after'] = String(error.details.retryAfter);
   if (error.details.etag !== undefined) headers.etag = error.details.etag;
   return { status: problem.status, body: problem, headers };
-}
-
-/** Omits the message, which may contain a key or a part of the request. The stack is enough to find the cause. */
-function logUnexpected(error: unknown, invocation: InvocationContext): void {
-  const { name, stack = '' } = error instanceof Error ? error : new Error();
-  const frames = stack.split('\n').filter((line) => line.startsWith('    at '));
-  invocation.error(`An unexpected ${name}`, frames.join('\n'));
 }
 
 function toResponse({ status, body, bytes, headers }: RouteResult, spent: Spent): HttpResponseInit {

@@ -67,6 +67,8 @@ export interface Route {
   readonly requestBody?: z.ZodType;
   /** The accepted media types of a body that is not JSON. */
   readonly requestTypes?: readonly string[];
+  /** True for a POST that changes nothing. */
+  readonly isRead?: true;
   /** True if the route supports Idempotency-Key. */
   readonly repeatable?: true;
   /** True if a write supports If-Match and If-None-Match. */

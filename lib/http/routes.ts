@@ -15,6 +15,7 @@ import { modelRoute } from './routes/model-route.ts';
 import { periodArchiveRoutes } from './routes/period-archive-routes.ts';
 import { poisonRoutes } from './routes/poison-routes.ts';
 import { problemsRoute } from './routes/problems-route.ts';
+import { queryRoute } from './routes/query-route.ts';
 import { revocationRoutes } from './routes/revocation-routes.ts';
 import { rewrapRoute } from './routes/rewrap-route.ts';
 import { scanRoute } from './routes/scan-route.ts';
@@ -54,6 +55,7 @@ export function createRoutes(model: Omit<Model, 'entities'>): Route[] {
   ];
   const operationRoutes: Route[] = [
     ...operatorRoutes.map((route) => ({ ...route, roles: [operatorRole] })),
+    ...(single.length > 0 ? [queryRoute(withArchives(single))] : []),
     healthRoute,
     modelRoute(model),
     problemsRoute,

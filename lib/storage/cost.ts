@@ -11,6 +11,8 @@ export interface Cost {
 interface Meter extends Cost {
   underWay: number;
   since: number;
+  /** The meter of the work that this work is a part of. */
+  readonly whole: Meter | undefined;
 }
 
 const meters = new AsyncLocalStorage<Meter>();
@@ -20,9 +22,9 @@ export function transactionsSoFar(): number {
   return meters.getStore()?.transactions ?? 0;
 }
 
-/** Runs `work` and counts its storage transactions, across awaits. */
+/** Runs `work` and counts its storage transactions, across awaits. They count for the work around it, too. */
 export function measureCost<Result>(work: (cost: Cost) => Promise<Result>): Promise<Result> {
-  const meter: Meter = { transactions: 0, milliseconds: 0, underWay: 0, since: 0 };
+  const meter: Meter = { transactions: 0, milliseconds: 0, underWay: 0, since: 0, whole: meters.getStore() };
   return meters.run(meter, () => work(meter));
 }
 
@@ -34,14 +36,16 @@ export function countingHttpClient(inner: HttpClient = createDefaultHttpClient()
   return {
     async sendRequest(request) {
       request.allowInsecureConnection ||= insecure;
-      const meter = meters.getStore();
-      if (!meter) return inner.sendRequest(request);
-      meter.transactions += 1;
-      if (meter.underWay++ === 0) meter.since = performance.now();
+      const running: Meter[] = [];
+      for (let meter = meters.getStore(); meter; meter = meter.whole) running.push(meter);
+      for (const meter of running) {
+        meter.transactions += 1;
+        if (meter.underWay++ === 0) meter.since = performance.now();
+      }
       try {
         return await inner.sendRequest(request);
       } finally {
-        if (--meter.underWay === 0) meter.milliseconds += performance.now() - meter.since;
+        for (const meter of running) if (--meter.underWay === 0) meter.milliseconds += performance.now() - meter.since;
       }
     },
   };

@@ -1,16 +1,7 @@
 import type { Conditions } from '../define/conditions.ts';
 import type { Entity } from '../define/entity.ts';
-import { compileChildFilters, compileFilter } from '../define/filter.ts';
 import type { Index } from '../define/indexes.ts';
-import {
-  copiedFields,
-  type IndexBounds,
-  indexFields,
-  isOfMany,
-  requireRangeStart,
-} from '../define/keys/index-range.ts';
-import { toSelection } from '../define/select.ts';
-import { compileOnce, maskOf, parse } from '../define/validate/validation.ts';
+import { type IndexBounds, indexFields, isOfMany, requireRangeStart } from '../define/keys/index-range.ts';
 import { pick, type Stored, type Values } from '../define/values.ts';
 import type { Engine } from '../engine/engine.ts';
 import type { Position } from '../engine/read/continuation.ts';
@@ -20,10 +11,18 @@ import { deleteRange } from '../engine/write/delete-range.ts';
 import { type BatchAction, writeAtomically, writeBatch } from '../engine/write/entity-batch.ts';
 import { deleteEntity, mergeEntity, patchEntity, putEntity, replaceEntity } from '../engine/write/entity-store.ts';
 import { RowkeyError } from '../errors.ts';
-import type { IndexPageOptions } from '../pattern-helpers/read-through-index.ts';
 import { readSpan, type SpanBounds, spanKeyFields } from '../pattern-helpers/series-span.ts';
 import { deleteSeries, increment, readSeries, setCounts, toSlot } from '../patterns/data-series.ts';
-import { readIndexPage, readOne, readRangePage, readThroughIndex } from './read.ts';
+import {
+  checkFields,
+  type GetOptions,
+  getEntity,
+  getThroughIndex,
+  type ListOptions,
+  listIndex,
+  listRange,
+  type RangeOptions,
+} from './checked-reads.ts';
 import { toRequestId } from './request-id.ts';
 import type { BatchOptions, DeleteRange, Entities, Store } from './store-types.ts';
 import { openWithGaps, rereadIfBlobGone, type View } from './view.ts';
@@ -43,24 +42,8 @@ interface Write extends Conditions {
   readonly return?: 'minimal';
 }
 
-interface ListOptions {
-  readonly select?: readonly string[];
-  readonly where?: Values;
-}
-
-interface RangeOptions extends ListOptions {
-  readonly from?: string;
-  readonly to?: string;
-}
-
 interface IndexRangeOptions extends ListOptions, IndexBounds {
   readonly first?: number;
-}
-
-interface GetOptions {
-  readonly select?: readonly string[];
-  readonly include?: readonly string[];
-  readonly where?: Readonly<Record<string, Values>>;
 }
 
 /** The author in the audit log if the caller names none. */
@@ -85,13 +68,8 @@ function entityStore(entity: Entity, source: StoreSource) {
     return { etag, values: await openWithGaps({ ...view(engine), isLastAttempt: true }, entity, values) };
   };
   return {
-    get: (key: Values, { include = [], where: asked = {}, select }: GetOptions = {}) =>
-      read(async (view) => {
-        const kinds = include.map((name) => childOf(entity, name));
-        const checked = checkFields(entity, key, entity.keyFields);
-        const where = compileChildFilters(entity, kinds, asked);
-        return readOne(view, entity, checked, { kinds, where, select: toSelection(entity, select, { kinds }) });
-      }).catch(undefinedIfNotFound),
+    get: (key: Values, options: GetOptions = {}) =>
+      read((view) => getEntity(view, entity, key, options)).catch(undefinedIfNotFound),
     create: (values: Values, options: Write = {}) =>
       write(options, (engine) => createOnce(engine, entity, values, idOf(entity, 'create', options.requestId))),
     put: (key: Values, values: Values, options: Write = {}) =>
@@ -128,19 +106,8 @@ function entityStore(entity: Entity, source: StoreSource) {
       const engine = await source.engine();
       return source.record(by, () => (atomic ? writeAtomically : writeBatch)(engine, entity, actions));
     },
-    range: (key: Values, { where: asked, select: names, ...options }: RangeOptions = {}) =>
-      createListing((page) =>
-        read((view) => {
-          const checked = checkFields(entity, key, entity.partition.fields);
-          const select = toSelection(entity, names)[entity.name];
-          return readRangePage(view, entity, checked, {
-            ...options,
-            ...page,
-            select,
-            where: compileFilter(entity, asked),
-          });
-        }),
-      ),
+    range: (key: Values, options: RangeOptions = {}) =>
+      createListing((page) => read((view) => listRange(view, entity, key, { ...options, ...page }))),
     by: Object.freeze(
       Object.fromEntries(
         Object.entries(entity.indexes).map(([name, index]) => [name, readerOf(entity, name, index, source)]),
@@ -151,38 +118,20 @@ function entityStore(entity: Entity, source: StoreSource) {
 
 function readerOf(entity: Entity, name: string, index: Index, source: StoreSource) {
   const fields = indexFields(entity, index);
-  const readPage = (
-    given: Values,
-    fields: readonly string[],
-    { where: asked, select: names, ...options }: ListOptions & Omit<IndexPageOptions, 'where' | 'select'>,
-  ) =>
-    readWithView(source, entity, (view) => {
-      const available = copiedFields(entity, index);
-      const where = compileFilter(entity, asked, available);
-      const select = toSelection(entity, names, { available })[entity.name];
-      return readIndexPage(view, entity, index, {
-        ...options,
-        select,
-        where,
-        given: checkFields(entity, given, fields),
-      });
-    });
+  const readPage = (options: Parameters<typeof listIndex>[3]) =>
+    readWithView(source, entity, (view) => listIndex(view, entity, index, options));
   const read = isOfMany(entity, index)
     ? (given: Values, options: ListOptions = {}) =>
-        createListing((page) => readPage(given, fields, { ...options, ...page }))
-    : (given: Values, { select: names }: { select?: readonly string[] } = {}) =>
-        readWithView(source, entity, async (view) => {
-          const select = toSelection(entity, names)[entity.name];
-          const values = await readThroughIndex(view, entity, index, {
-            given: checkFields(entity, given, fields),
-            select,
-          });
-          return select ? pick(values, select) : values;
-        }).catch(undefinedIfNotFound);
+        createListing((page) => readPage({ ...options, ...page, given, fields }))
+    : (given: Values, options: Pick<ListOptions, 'select'> = {}) =>
+        readWithView(source, entity, (view) => getThroughIndex(view, entity, index, given, options)).catch(
+          undefinedIfNotFound,
+        );
   const range = (given: Values, { first, ...options }: IndexRangeOptions = {}) => {
     const start = Object.keys(given).filter((field) => given[field] !== undefined);
     requireRangeStart(entity, index, { name, fields: start });
-    return createListing((page) => readPage(pick(given, start), start, { ...options, ...page }), first);
+    const read = { ...options, given: pick(given, start), fields: start };
+    return createListing((page) => readPage({ ...read, ...page }), first);
   };
   return Object.assign(read, { range });
 }
@@ -255,32 +204,9 @@ function createListing(readPage: (options: PageOptions) => Promise<Page>, first 
   };
 }
 
-function childOf(entity: Entity, name: string): Entity {
-  const child = entity.children.find((kind) => kind.name === name);
-  if (child) return child;
-  throw new RowkeyError('invalid-input', `"${name}" is not a child of ${entity.name}.`, {
-    field: 'include',
-    accepted: entity.children.map((kind) => kind.name).join(', '),
-  });
-}
-
 function keyOf(entity: Entity, key: Values): Values {
   // An entity that an index returned contains its key.
   return checkFields(entity, pick(key, entity.keyFields), entity.keyFields);
-}
-
-/** Validates the values of fields like those of an HTTP path. Throws `invalid-input`, which names the field. */
-function checkFields(entity: Entity, values: Values, fields: readonly string[]): Values {
-  // A read through an index of list elements names one element.
-  const isElement = (field: string) => entity.columns[field] === 'Json' && !Array.isArray(values[field]);
-  const given = Object.fromEntries(
-    Object.entries(values).map(([field, value]) => [field, isElement(field) ? [value] : value]),
-  );
-  const schema = compileOnce(entity, 'fields', fields, () => entity.schema.pick(maskOf(fields)).required().strict());
-  const checked = parse(schema, given);
-  return Object.fromEntries(
-    Object.entries(checked).map(([field, value]) => [field, Array.isArray(value) ? value[0] : value]),
-  );
 }
 
 function conditionsOf({ ifMatch, ifNoneMatch }: Write): Conditions {

@@ -1,4 +1,4 @@
-import { rolesToReadBy } from '../../access/rule.ts';
+import { rolesToReadIndex } from '../../access/rule.ts';
 import type { Entity } from '../../define/entity.ts';
 import type { Index } from '../../define/indexes.ts';
 import {
@@ -72,13 +72,12 @@ export function incompleteIndexRoutes(entity: Entity): Route[] {
   });
 }
 
-/** The order of a list reveals the fields of the row key, so a caller must be able to read all of them. */
 function commonOf(entity: Entity, [indexName, index]: NamedIndex, fields: readonly string[]) {
   return {
     name: `${entity.name}-by-${indexName}`,
     method: 'GET',
     path: [entity.name, 'by', indexName, ...(fields.length > 0 ? [toPathTemplate(fields)] : [])].join('/'),
-    roles: rolesToReadBy(entity, [...fields, ...index.row.fields]),
+    roles: rolesToReadIndex(entity, index, fields),
   } as const;
 }
 

@@ -137,6 +137,20 @@ export const patternExamples = {
   Retrieving: [
     { path: 'employees/Sales?from=000123&to=000125&select=employeeId,lastName', cost: '1' },
     { path: 'employees/Sales?jobTitle=Sales%20Manager', cost: '1' },
+    { path: 'employees/Sales?hireDate=ge:2012&hireDate=lt:2015&select=lastName,hireDate', cost: '1' },
+    { path: 'employees/Sales/000123?select=firstName,email', cost: '1: two properties, none decrypted' },
+    {
+      method: 'POST',
+      path: 'query',
+      body: {
+        reads: {
+          me: { get: 'employees', key: { department: 'Sales', employeeId: '000123' }, select: ['firstName'] },
+          team: { range: 'employees', partition: { department: 'Sales' }, select: ['lastName'], top: 3 },
+          department: { get: 'departments', key: { department: 'Sales' } },
+        },
+      },
+      cost: '3: 1 for each read, in one request instead of 3',
+    },
     { path: 'operations/scan/departments?top=2', cost: '1 per page', role: 'operator' },
   ],
 };

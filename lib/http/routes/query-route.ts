@@ -1,0 +1,228 @@
+import pMap from 'p-map';
+import { z } from 'zod';
+import { checkMentions, hiddenFields, requireReader, requireRole, rolesToReadIndex } from '../../access/rule.ts';
+import type { Entity } from '../../define/entity.ts';
+import type { Index } from '../../define/indexes.ts';
+import { indexFields, isOfMany, ORDERS, requireRangeStart } from '../../define/keys/index-range.ts';
+import { parse } from '../../define/validate/validation.ts';
+import type { Values } from '../../define/values.ts';
+import { fromContinuation, toContinuation } from '../../engine/read/continuation.ts';
+import { PAGE_LENGTH } from '../../engine/read/page-length.ts';
+import { listedFields, type Page, type PageOptions } from '../../engine/read/retrieve.ts';
+import { RowkeyError } from '../../errors.ts';
+import { measureCost } from '../../storage/cost.ts';
+import { childOf, getEntity, getThroughIndex, listIndex, listRange } from '../../store/checked-reads.ts';
+import { MAX_TOP } from '../paging.ts';
+import { toView } from '../present.ts';
+import { Problem, reportProblem } from '../problem.ts';
+import type { RequestContext, Route } from '../route.ts';
+import { toViewEtag } from '../view-etag.ts';
+
+/**
+ * Several reads in one request: the calls of the store as JSON, under the access rules of the routes. Large fields are not
+ * returned, so that a response is bounded by its pages.
+ */
+
+const MAX_READS = 16;
+const READS_CONCURRENCY = 4;
+const DEFAULT_TOP = 50;
+
+const Fields = z.record(z.string(), z.unknown());
+const list = {
+  where: Fields.optional().describe('A filter: for each field a value, or comparisons such as { "ge": 30, "lt": 40 }'),
+  select: z.array(z.string()).optional().describe('The fields to return; without it all but large ones'),
+  top: z.int().min(1).max(MAX_TOP).optional().describe(`Page size, ${DEFAULT_TOP} by default`),
+  continuation: z.string().optional().describe('From the result of the previous page'),
+};
+const bound = z.union([z.string(), z.number()]).optional();
+
+const Get = z.strictObject({
+  get: z.string().describe('An entity of the model'),
+  key: Fields,
+  include: z.array(z.string()).optional().describe('Children to return with the entity'),
+  where: z.record(z.string(), Fields).optional().describe('A filter for each of the included children'),
+  select: list.select,
+});
+const Range = z.strictObject({
+  range: z.string().describe('An entity of the model'),
+  partition: Fields,
+  from: z.string().optional(),
+  to: z.string().optional(),
+  ...list,
+});
+const By = z.strictObject({
+  by: z.string().describe('An index of the entity'),
+  entity: z.string(),
+  values: Fields.describe('The fields of one value, or the first ones of a range'),
+  from: bound,
+  to: bound,
+  prefix: z.string().optional(),
+  order: z.enum(ORDERS).optional(),
+  ...list,
+});
+type Read = z.infer<typeof Get> | z.infer<typeof Range> | z.infer<typeof By>;
+
+const Name = z.string().regex(/^[A-Za-z]\w{0,49}$/, 'a letter, then letters, digits and _ are needed');
+const Query = z.strictObject({
+  reads: z.record(Name, z.union([Get, Range, By])).describe(`1 to ${MAX_READS} reads by names of your choice`),
+});
+/** Each read is validated on its own, because a read that is not valid leaves the others as they are. */
+const Unchecked = z.strictObject({ reads: z.record(Name, z.looseObject({})) });
+
+const transactions = z.int().describe('Storage transactions of this read');
+const Result = z.union([
+  z.strictObject({ status: z.literal(200), transactions, etag: z.string().optional(), entity: Fields }),
+  z.strictObject({ status: z.literal(200), transactions, items: z.array(Fields), continuation: z.string().optional() }),
+  z.strictObject({ status: z.int(), transactions, problem: Problem }),
+]);
+type Result = z.infer<typeof Result>;
+
+/** `entities` can be read by their key: they are not data series. */
+export function queryRoute(entities: readonly Entity[]): Route {
+  return {
+    name: 'query',
+    method: 'POST',
+    path: 'query',
+    roles: [...new Set(entities.flatMap(({ access }) => access.read))],
+    isRead: true,
+    summary: 'Read several entities and lists in one request',
+    requestBody: Query,
+    success: {
+      status: 200,
+      description: 'A result for each read, by its name; a read that fails has a problem',
+      body: z.object({ reads: z.record(z.string(), Result) }),
+    },
+    handle: async (context) => ({ status: 200, body: { reads: await runReads(entities, context) } }),
+  };
+}
+
+async function runReads(entities: readonly Entity[], context: RequestContext): Promise<Record<string, Result>> {
+  const { reads } = parse(Unchecked, await context.json());
+  const named = Object.entries(reads);
+  if (named.length < 1 || named.length > MAX_READS)
+    throw queryError('reads', `has ${named.length} reads`, `1 to ${MAX_READS} reads`);
+  const topOf = ({ get, top }: Values) => (get === undefined ? Math.max(1, Number(top) || DEFAULT_TOP) : 0);
+  const tops = named.reduce((sum, [, read]) => sum + topOf(read), 0);
+  if (tops > MAX_TOP) throw queryError('top', `is ${tops} in all reads together`, `at most ${MAX_TOP} together`);
+  let length = 0;
+  const run = async ([name, read]: (typeof named)[number]) => {
+    const result = await measureCost(async (cost): Promise<Result> => {
+      try {
+        if (length >= PAGE_LENGTH)
+          throw new RowkeyError('too-large', 'The other reads fill the response.', {
+            accepted: 'this read in a request of its own',
+          });
+        const values = await runRead(entities, context, parseRead(read));
+        return { status: 200, transactions: cost.transactions, ...values };
+      } catch (error) {
+        const problem = reportProblem(error, context.root, context.log);
+        return { status: problem.status, transactions: cost.transactions, problem };
+      }
+    });
+    length += JSON.stringify(result).length;
+    return [name, result] as const;
+  };
+  return Object.fromEntries(await pMap(named, run, { concurrency: READS_CONCURRENCY }));
+}
+
+function parseRead(read: Values): Read {
+  if ('get' in read) return parse(Get, read);
+  return 'range' in read ? parse(Range, read) : parse(By, read);
+}
+
+type Found = { readonly etag?: string; readonly entity: Values } | { readonly items: Values[]; continuation?: string };
+
+async function runRead(entities: readonly Entity[], context: RequestContext, read: Read): Promise<Found> {
+  if ('get' in read) return runGet(findEntity(entities, 'get', read.get), context, read);
+  if ('range' in read) {
+    const { range, partition, ...options } = read;
+    const entity = findEntity(entities, 'range', range);
+    requireReader(entity, context.caller);
+    return runList(entity, context, read, (page) =>
+      listRange(toView(context), entity, partition, { ...options, ...page }),
+    );
+  }
+  return runBy(findEntity(entities, 'entity', read.entity), context, read);
+}
+
+async function runGet(entity: Entity, context: RequestContext, read: z.infer<typeof Get>): Promise<Found> {
+  const { key, include = [], where = {} } = read;
+  const kinds = include.map((name) => childOf(entity, name));
+  requireReader(entity, context.caller);
+  for (const kind of kinds) {
+    requireReader(kind, context.caller);
+    checkMentions(kind, context.caller, where[kind.name]);
+  }
+  checkSmall([entity, ...kinds], read.select);
+  const own = read.select?.filter((name) => !name.includes('.')) ?? [];
+  const select = own.length > 0 ? own : listedFields(entity);
+  const ofChildren = read.select?.filter((name) => name.includes('.')) ?? [];
+  const options = { include, where, ...(select || read.select ? { select: [...(select ?? []), ...ofChildren] } : {}) };
+  const { etag, values } = await getEntity(toView(context), entity, key, options);
+  return { etag: toViewEtag(etag, hiddenFields(entity, context.caller), select), entity: values };
+}
+
+/** One entity, if the index leads to one, or a list. */
+async function runBy(entity: Entity, context: RequestContext, read: z.infer<typeof By>): Promise<Found> {
+  const { by: name, entity: _, values, ...options } = read;
+  const index = findIndex(entity, name);
+  const given = Object.keys(values);
+  requireRole(
+    context.caller,
+    rolesToReadIndex(
+      entity,
+      index,
+      given.filter((field) => field in entity.columns),
+    ),
+  );
+  const fields = indexFields(entity, index);
+  const isOneValue = given.length === fields.length && fields.every((field) => given.includes(field));
+  if (isOneValue && !isOfMany(entity, index)) {
+    checkSmall([entity], read.select);
+    const select = read.select ?? listedFields(entity);
+    return { entity: await getThroughIndex(toView(context), entity, index, values, { select }) };
+  }
+  if (!isOneValue) requireRangeStart(entity, index, { name, fields: given });
+  return runList(entity, context, read, (page) =>
+    listIndex(toView(context), entity, index, { ...options, ...page, given: values, fields: given }),
+  );
+}
+
+async function runList(
+  entity: Entity,
+  { app, caller }: RequestContext,
+  { top = DEFAULT_TOP, continuation, ...read }: z.infer<typeof Range> | z.infer<typeof By>,
+  readPage: (page: PageOptions) => Promise<Page>,
+): Promise<Found> {
+  // A filter by a hidden field would disclose its value.
+  checkMentions(entity, caller, read.where);
+  checkSmall([entity], read.select);
+  const { storage } = app.engine;
+  const bound = JSON.stringify(['query', read]);
+  const after = continuation === undefined ? undefined : await fromContinuation(storage, bound, continuation);
+  const { items, next } = await readPage({ top, after });
+  return { items: [...items], ...(next ? { continuation: await toContinuation(storage, bound, next) } : {}) };
+}
+
+function checkSmall([entity, ...kinds]: readonly Entity[], select: readonly string[] = []): void {
+  const largeOf = (one?: Entity) => one?.large ?? [];
+  const large = [...largeOf(entity), ...kinds.flatMap((kind) => largeOf(kind).map((field) => `${kind.name}.${field}`))];
+  const name = select.find((one) => large.includes(one));
+  if (name) throw queryError('select', `names the large field "${name}"`, 'other fields; a GET returns large fields');
+}
+
+function findEntity(entities: readonly Entity[], member: string, name: string): Entity {
+  const entity = entities.find((each) => each.name === name);
+  if (entity) return entity;
+  throw queryError(member, 'names no entity of the model', entities.map((each) => each.name).join(', '));
+}
+
+function findIndex(entity: Entity, name: string): Index {
+  const index = Object.hasOwn(entity.indexes, name) ? entity.indexes[name] : undefined;
+  if (index) return index;
+  throw queryError('by', `names no index of ${entity.name}`, Object.keys(entity.indexes).join(', '));
+}
+
+function queryError(field: string, why: string, accepted: string): RowkeyError {
+  return new RowkeyError('invalid-input', `"${field}" ${why}.`, { field, accepted });
+}
