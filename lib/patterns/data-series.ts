@@ -40,7 +40,7 @@ import { backOff } from '../time.ts';
 /**
  * Data series pattern: the counts of a day or a year are properties of one entity instead of separate entities, so setting a
  * count is one merge and reading a chart is one get. Wide entities pattern: if one row cannot hold all counts, they are in
- * several rows, which are read concurrently and changed in one transaction.
+ * several rows, which are read concurrently and changed in one transaction. Large entities pattern: see series-blob.ts.
  */
 export const dataSeries: Pattern<Entity> = {
   name: 'data series',
@@ -359,7 +359,7 @@ function readRows(engine: Engine, entity: Entity, addresses: readonly Address[])
   return Promise.all(addresses.map((address) => readEntityRow(engine, entity, address)));
 }
 
-/** The ETag of storage for one row. Undefined if the series does not exist. */
+/** The ETag of the row, or a hash of the ETags of several. Undefined if the series does not exist. */
 function etagOf(rows: readonly (Row | undefined)[]): string | undefined {
   const etags = rows.map((row) => (row && (row.properties.EntityType !== TOMBSTONE || hasCounts(row)) ? row.etag : ''));
   if (etags.every((etag) => etag === '')) return undefined;
@@ -415,7 +415,8 @@ const MAX_FIELDS = 366;
 
 /** The change for the audit log. Its fields are slot numbers as in the path. */
 function toNotedChange({ name }: Entity, address: Address, slots: readonly number[]): SeriesChange {
-  const fields = slots.length > MAX_FIELDS ? [`${Math.min(...slots)}-${Math.max(...slots)}`] : slots.map(String);
+  const sorted = slots.toSorted((one, other) => one - other);
+  const fields = slots.length > MAX_FIELDS ? [`${sorted.at(0)}-${sorted.at(-1)}`] : slots.map(String);
   return { operation: 'count', entity: name, address, fields };
 }
 

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import { keptFields } from '../../define/codec/kept-fields.ts';
 import type { Model } from '../../define/define-model.ts';
-import { type Entity, isWrittenByClients, withArchives } from '../../define/entity.ts';
+import { type Entity, isWrittenByClients, type Slots, withArchives } from '../../define/entity.ts';
 import type { Index } from '../../define/indexes.ts';
 import { isUnique } from '../../define/keys/index-entries.ts';
 import { indexFields, isOfMany, rangeStarts } from '../../define/keys/index-range.ts';
@@ -61,7 +61,15 @@ const EntityDescription = z.object({
   parent: z.string().optional(),
   children: z.array(z.string()),
   series: z
-    .object({ name: z.string(), first: z.int(), last: z.int() })
+    .object({
+      name: z.string(),
+      first: z.int(),
+      last: z.int(),
+      span: z
+        .object({ field: z.string(), per: z.string() })
+        .optional()
+        .describe('The key field with the period that the slots divide'),
+    })
     .optional()
     .describe('The slots of a data series'),
   attachments: z.record(
@@ -148,7 +156,7 @@ function describeEntity(entity: Entity): ModelDescription['entities'][string] {
     ),
     ...(childOf ? { parent: childOf.name } : {}),
     children: entity.children.map(({ name }) => name),
-    ...(series ? { series: { name: series.name, first: series.first, last: series.last } } : {}),
+    ...(series ? { series: describeSeries(series) } : {}),
     attachments: Object.fromEntries(
       Object.entries(entity.attachments).map(([field, { maxBytes, types, public: isPublic = false, maxAge: age }]) => [
         field,
@@ -221,4 +229,8 @@ function describeIndex(entity: Entity, index: Index): ModelDescription['entities
 
 function describe({ template, fields }: KeyTemplate) {
   return { template, fields: [...fields] };
+}
+
+function describeSeries({ name, first, last, span }: Slots) {
+  return { name, first, last, ...(span ? { span } : {}) };
 }

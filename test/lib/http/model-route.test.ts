@@ -53,7 +53,12 @@ test('describes keys, fields, indexes, files and owners', () => {
     fields: { at: { optional: false, generated: true }, amount: { generated: false } },
   });
   expect(expenses?.fields.at?.schema).not.toHaveProperty('default');
-  expect(messagehours?.series).toEqual({ name: 'hour', first: 0, last: 23 });
+  expect(messagehours?.series).toEqual({
+    name: 'hour',
+    first: 0,
+    last: 23,
+    span: { field: 'day', per: 'day' },
+  });
   expect(logins?.period).toEqual({ per: 'day', field: 'at', keep: 60 });
   expect(departments).toMatchObject({ maxAge: 60, counts: { employeeCount: 'employees' } });
   expect(departments?.fields.employeeCount).toMatchObject({ kept: true });
