@@ -37,7 +37,7 @@ export const ARRIVALS_CONTAINER = 'uploads';
 export const IMMUTABLE = 'max-age=31536000, immutable';
 
 /** A type is detected from the first bytes; the longest signatures are those of archives such as .docx. */
-const SAMPLE_BYTES = 65_536;
+export const SAMPLE_BYTES = 65_536;
 
 /** The errors after which an uploaded file can never be accepted. */
 const REFUSALS = new Set<string>(['invalid-input', 'too-large', 'unsupported-media-type']);
@@ -232,10 +232,15 @@ function toArrivalAddress(address: Address, field: string, uploadId: string): Bl
   };
 }
 
-/** Returns the type detected from the bytes. Throws `too-large`, `unsupported-media-type`. */
-export async function checkFile(entity: Entity, field: string, bytes: Uint8Array): Promise<string> {
+/** Returns the type detected from the first bytes of a file of this length. Throws `too-large`, `unsupported-media-type`. */
+export async function checkFile(
+  entity: Entity,
+  field: string,
+  bytes: Uint8Array,
+  length = bytes.byteLength,
+): Promise<string> {
   const { maxBytes } = findDeclaration(entity, field);
-  if (bytes.byteLength > maxBytes) throw tooManyBytes(field, maxBytes);
+  if (length > maxBytes) throw tooManyBytes(field, maxBytes);
   return detectType(entity, field, bytes);
 }
 

@@ -11,11 +11,11 @@ import { omit, type Values } from '../../lib/define/values.ts';
 import { RowkeyError } from '../../lib/errors.ts';
 import { Problem } from '../../lib/http/problem.ts';
 import { pathTo, rootOf } from '../../lib/http/route.ts';
-import { checkFile } from '../../lib/pattern-helpers/attachment.ts';
 import { run } from '../cli/command.ts';
 import { type ImportRow, readCsv } from '../cli/csv-rows.ts';
 import { createTargetCommand, resolveTarget } from '../cli/local-target.ts';
 import { readNdjson } from '../cli/ndjson-rows.ts';
+import { openFiles, putFile, type RowFile } from '../cli/row-files.ts';
 import { toStoredEntity } from '../cli/stored-entity.ts';
 import { ask, type Target, type TargetOptions } from '../cli/target.ts';
 
@@ -24,6 +24,8 @@ const MAX_BATCH = 100;
 /** The API accepts a body of 1 MiB, and a UTF-16 unit has up to three bytes in UTF-8. A longer row is sent alone. */
 const MAX_BATCH_CHARACTERS = 250_000;
 const BATCHES_CONCURRENCY = 4;
+/** Of each batch. */
+const FILES_CONCURRENCY = 4;
 /** Limits the rows that wait for others of their partition. Above the limit, the oldest partition is sent. */
 const MAX_WAITING = 5_000;
 const MAX_ATTEMPTS = 6;
@@ -40,15 +42,28 @@ const program = createTargetCommand(
 )
   .argument('<entity>', 'the name of the entity, such as employees in the example pack', toStoredEntity)
   .argument('<file>', 'the file to read, in UTF-8; a CSV file needs a header row')
+  .option('--files <folder>', 'the folder of the files that the columns of attachments name')
   .action(importFile);
 
-async function importFile(entity: Entity, file: string, options: TargetOptions): Promise<void> {
+/** A row with its files. */
+interface FiledRow extends ImportRow {
+  readonly files: readonly RowFile[];
+}
+
+async function importFile(
+  entity: Entity,
+  file: string,
+  { files: folder, ...options }: TargetOptions & { readonly files?: string },
+): Promise<void> {
   const started = performance.now();
   const { size } = await stat(file).catch(() => {
     throw new Error(`File ${file} not found.`);
   });
+  if (folder !== undefined && !(await stat(folder).catch(() => undefined))?.isDirectory())
+    throw new Error(`Folder ${folder} not found.`);
   const target = await resolveTarget(options, 'hr');
   const counts = { read: 0, created: 0, stored: 0, unchanged: 0, rejected: 0 };
+  const files = { uploaded: 0, unchanged: 0 };
   const progress = startProgress(size);
   const reject = ({ line }: { line: number }, reason: string) => {
     counts.rejected += 1;
@@ -59,7 +74,7 @@ async function importFile(entity: Entity, file: string, options: TargetOptions):
   const readRows = /\.ndjson(\.gz)?$/.test(file) ? readNdjson : readCsv;
   const rows = readRows(entity, Readable.from(readContent(source, file), { objectMode: false }), {
     // Bytes of the file before decompression, like its size.
-    onRow: () => progress.update(source.bytesRead, ++counts.read),
+    onRow: () => progress.update(source.bytesRead, ++counts.read, files.uploaded + files.unchanged),
     onBad: (line, reason) => {
       counts.read += 1;
       reject({ line }, reason);
@@ -67,18 +82,24 @@ async function importFile(entity: Entity, file: string, options: TargetOptions):
   });
   try {
     await pMap(
-      groupIntoBatches(entity, dropUnusableFiles(entity, rows, reject)),
+      groupIntoBatches(entity, withFiles(entity, rows, { folder, reject })),
       async (batch) => {
         const results = await send(target, entity, batch);
-        for (const [index, row] of batch.entries()) {
+        const put = async (row: FiledRow, index: number) => {
           const { status = 0, problem } = results[index] ?? {};
           const outcome = OUTCOMES[status];
-          const why = outcome
-            ? await putFiles(target, entity, row)
-            : (problem?.detail ?? 'the API returned no result for this row');
-          if (why !== undefined) reject(row, why);
-          else if (outcome) counts[outcome] += 1;
-        }
+          if (!outcome) return reject(row, problem?.detail ?? 'the API returned no result for this row');
+          const path = pathTo(rootOf(''), entity.name, ...entity.keyFields.map((key) => row.values[key]));
+          const reasons: string[] = [];
+          for (const each of row.files) {
+            const stored = await putFile(target, `${path}/${each.field}`, each, { isNew: outcome === 'created' });
+            if (typeof stored === 'string') files[stored] += 1;
+            else reasons.push(stored.reason);
+          }
+          if (reasons.length > 0) reject(row, reasons.join(' '));
+          else counts[outcome] += 1;
+        };
+        await pMap(batch, put, { concurrency: FILES_CONCURRENCY });
       },
       { concurrency: BATCHES_CONCURRENCY },
     );
@@ -88,11 +109,15 @@ async function importFile(entity: Entity, file: string, options: TargetOptions):
   const { read, created, stored, unchanged, rejected } = counts;
   const took = ((performance.now() - started) / 1000).toFixed(1);
   if (read === 0) console.log(`The file ${file} has no rows.`);
-  else if (created + stored + rejected === 0) console.log(`Nothing to do: all ${unchanged} rows are already stored.`);
+  else if (created + stored + rejected + files.uploaded === 0)
+    console.log(
+      `Nothing to do: all ${unchanged} rows${files.unchanged > 0 ? ` and ${files.unchanged} files` : ''} are already stored.`,
+    );
   else
     console.log(
       `${read} read: ${created} created, ${stored} stored, ${unchanged} unchanged, ${rejected} rejected, in ${took} s.`,
     );
+  if (files.uploaded > 0) console.log(`Files: ${files.uploaded} uploaded, ${files.unchanged} unchanged.`);
   if (rejected > 0) process.exitCode = 1;
 }
 
@@ -106,8 +131,8 @@ async function* readContent(source: Readable, file: string): AsyncGenerator<Buff
 }
 
 /** Groups rows by partition, because a transaction is limited to one partition. */
-async function* groupIntoBatches(entity: Entity, rows: AsyncIterable<ImportRow>): AsyncGenerator<ImportRow[]> {
-  const waiting = new Map<string, ImportRow[]>();
+async function* groupIntoBatches(entity: Entity, rows: AsyncIterable<FiledRow>): AsyncGenerator<FiledRow[]> {
+  const waiting = new Map<string, FiledRow[]>();
   const sizes = new Map<string, number>();
   let count = 0;
   const take = (partition: string) => {
@@ -141,8 +166,6 @@ function deriveField(entity: Entity, field: string, { values }: ImportRow): unkn
   return entity.derived[field]?.(values);
 }
 
-const File = z.object({ base64: z.base64() });
-
 const RouteResult = z.object({ results: z.array(z.object({ status: z.number(), problem: Problem.optional() })) });
 type Results = z.infer<typeof RouteResult>['results'];
 
@@ -162,41 +185,23 @@ function omitFiles({ attachments }: Entity, values: Values): Values {
   return omit(values, Object.keys(attachments));
 }
 
-/** Rejects a row if any of its files is invalid, so that no row is imported without its files. */
-async function* dropUnusableFiles(
+/** Adds the files of each row. Rejects a row if any of its files is invalid, so that no row is imported without its files. */
+async function* withFiles(
   entity: Entity,
   rows: AsyncIterable<ImportRow>,
-  reject: (row: ImportRow, reason: string) => void,
-): AsyncGenerator<ImportRow> {
+  {
+    folder,
+    reject,
+  }: { readonly folder: string | undefined; readonly reject: (row: ImportRow, reason: string) => void },
+): AsyncGenerator<FiledRow> {
   for await (const row of rows) {
     try {
-      for (const [field, bytes] of decodeFiles(entity, row.values)) await checkFile(entity, field, bytes);
-      yield row;
+      yield { ...row, files: await openFiles(entity, row, folder) };
     } catch (error) {
       if (!(error instanceof RowkeyError)) throw error;
       reject(row, error.message);
     }
   }
-}
-
-/** Decodes the files of an exported row. Throws `invalid-input`. */
-function decodeFiles({ attachments }: Entity, values: Values): [field: string, bytes: Uint8Array<ArrayBuffer>][] {
-  return Object.keys(attachments).flatMap((field) => {
-    if (values[field] === undefined || values[field] === null) return [];
-    const file = File.safeParse(values[field]);
-    if (file.success) return [[field, new Uint8Array(Buffer.from(file.data.base64, 'base64'))] as const];
-    throw new RowkeyError('invalid-input', `"${field}" must be {"base64": "…"} with the bytes of the file.`);
-  });
-}
-
-/** Uploads the files of a row. Returns the reason if the API rejects one. */
-async function putFiles(target: Target, entity: Entity, { values }: ImportRow): Promise<string | undefined> {
-  for (const [field, body] of decodeFiles(entity, values)) {
-    const path = pathTo(rootOf(''), entity.name, ...entity.keyFields.map((key) => values[key]), field);
-    const response = await ask(target, path, { method: 'PUT', body });
-    if (!response.ok) return Problem.parse(await response.json()).detail;
-  }
-  return undefined;
 }
 
 async function post(target: Target, entity: Entity, batch: readonly ImportRow[]): Promise<Results> {
@@ -213,19 +218,19 @@ async function post(target: Target, entity: Entity, batch: readonly ImportRow[])
 function startProgress(size: number) {
   if (!process.stdout.isTTY)
     return {
-      update(_bytes: number, rows: number) {
+      update(_bytes: number, rows: number, _files: number) {
         if (rows % LINES_EVERY_ROWS === 0) console.log(`${rows} rows read`);
       },
       say: (text: string) => console.error(text),
       stop: () => undefined,
     };
   const bar = new SingleBar(
-    { format: '{bar} {percentage}% {rows} rows', clearOnComplete: true },
+    { format: '{bar} {percentage}% {rows} rows, {files} files', clearOnComplete: true },
     Presets.shades_classic,
   );
-  bar.start(size, 0, { rows: 0 });
+  bar.start(size, 0, { rows: 0, files: 0 });
   return {
-    update: (bytes: number, rows: number) => bar.update(bytes, { rows }),
+    update: (bytes: number, rows: number, files: number) => bar.update(bytes, { rows, files }),
     // Overwrites the bar, which is drawn again on the next line.
     say: (text: string) => process.stderr.write(`\r\u001b[K${text}\n`),
     stop: () => bar.stop(),

@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { mkdir, readFile, symlink, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
@@ -89,6 +89,76 @@ describe('npm run import', () => {
     expect(items.map(({ employeeId }) => employeeId)).toEqual(['810004']);
     const there = await ask('GET', 'employees/Files/810004/photo');
     expect(Buffer.from(await there.arrayBuffer()).toString('base64')).toBe(PNG);
+  });
+
+  test('uploads the files that a column names, skips those that are stored already, and lists those it rejects', async () => {
+    const folder = join(started.folder, 'photos');
+    await mkdir(join(folder, 'more'), { recursive: true });
+    const png = (extra: number) => Buffer.concat([Buffer.from(PNG, 'base64'), Buffer.alloc(extra)]);
+    await writeFile(join(started.folder, 'secret.png'), png(0));
+    await symlink(join(started.folder, 'secret.png'), join(folder, 'link.png'));
+    await writeFile(join(folder, 'no-picture.png'), 'no picture');
+    await writeFile(join(folder, 'large.png'), png(5_000_000));
+    const names = Array.from({ length: 20 }, (_, index) => (index % 2 ? `more/${index}.png` : `${index}`));
+    for (const [index, name] of names.entries()) await writeFile(join(folder, name), png(index));
+    const wrong = [
+      'no-picture.png',
+      'large.png',
+      'missing.png',
+      '../secret.png',
+      'link.png',
+      join(folder, '..', 'secret.png'),
+    ];
+    const file = join(started.folder, 'with-files.csv');
+    const row = (photo: string, index: number) =>
+      `${820_000 + index},Ann,A,photo${index}@contoso.com,${index % 3 ? 'Filed' : 'Shelved'},${photo}\n`;
+    const header = 'employeeId,firstName,lastName,email,department,photo\n';
+    await writeFile(file, header + [...names, ...wrong].map(row).join(''));
+
+    const first = await importing('employees', file, '--files', folder);
+    expect(first.code).toBe(1);
+    for (const [index, why] of [
+      'no-picture.png: Unsupported media type for "photo"',
+      'large.png: "photo" is too large',
+      '"photo": the file missing.png was not found in',
+      '"photo": the file ../secret.png was not found in',
+      '"photo": the file link.png was not found in',
+      'secret.png was not found in',
+    ].entries())
+      expect(first.said).toMatch(new RegExp(`Line ${names.length + 2 + index}: .*${why}`));
+    expect(first.said).toMatch(/26 read: 20 created, 0 stored, 0 unchanged, 6 rejected/);
+    expect(first.said).toMatch(/Files: 20 uploaded, 0 unchanged\./);
+    const ask = await started.process.as('hr');
+    const photo = async (index: number) => {
+      const department = index % 3 ? 'Filed' : 'Shelved';
+      return Buffer.from(await (await ask('GET', `employees/${department}/${820_000 + index}/photo`)).arrayBuffer());
+    };
+    for (const index of names.keys()) expect((await photo(index)).equals(png(index)), `${index}`).toBe(true);
+
+    await writeFile(file, header + names.map(row).join(''));
+    expect(await importing('employees', file, '--files', folder)).toEqual({
+      code: 0,
+      said: 'Nothing to do: all 20 rows and 20 files are already stored.\n',
+    });
+    await writeFile(join(folder, '0'), png(100));
+    // This photo is uploaded directly to storage, so its ETag is its MD5.
+    const uploads = `employees/Filed/820001/photo/uploads`;
+    const { url, headers, uploadId } = (await (
+      await ask('POST', uploads, { type: 'image/png', bytes: png(200).length })
+    ).json()) as { url: string; headers: Record<string, string>; uploadId: string };
+    expect((await fetch(url, { method: 'PUT', headers, body: png(200) })).status).toBe(201);
+    expect((await ask('POST', `${uploads}/${uploadId}`)).status).toBe(200);
+    await writeFile(join(folder, 'more/1.png'), png(200));
+    const changed = await importing('employees', file, '--files', folder);
+    expect(changed.said).toMatch(/20 read: 0 created, 0 stored, 20 unchanged, 0 rejected/);
+    expect(changed.said).toMatch(/Files: 1 uploaded, 19 unchanged\./);
+    expect((await photo(0)).equals(png(100))).toBe(true);
+
+    expect((await importing('employees', file)).said).toMatch(/Line 2: "photo" must be .* in the folder of --files/);
+    expect(await importing('employees', file, '--files', join(folder, 'none'))).toEqual({
+      code: 1,
+      said: expect.stringMatching(/^Folder .*none not found\.\n$/),
+    });
   });
 
   test('reports a file without rows', async () => {
@@ -190,7 +260,7 @@ describe('npm run export', () => {
         const nothing =
           entity === 'people'
             ? /^2 read: 0 created, 2 stored,/
-            : /^Nothing to do: all \d+ rows are already stored\.\n$/;
+            : /^Nothing to do: all \d+ rows( and \d+ files)? are already stored\.\n$/;
         expect(said, entity).toMatch(nothing);
       }
       const people = gunzipSync(await readFile(join(folder, 'employees.ndjson.gz'))).toString();
