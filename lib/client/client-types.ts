@@ -14,7 +14,6 @@ import type {
   Input,
   IsOfMany,
   Key,
-  KeyField,
   Listed,
   ListedBy,
   ListOptions,
@@ -186,9 +185,7 @@ export interface EntityClient<Of extends Declared, All extends Entities> {
   move(key: Key<Of>, to: Partial<PartitionKey<Of>>, options?: CreateOptions): Promise<Operation>;
   readonly files: { readonly [Name in Types<Of>['attachments']]: FileClient<Of> };
   /** A signature for the caller's own rows, kept and renewed before it expires. Throws `forbidden`, `not-found`. */
-  grant(
-    options?: { readonly permissions?: string } & CallOptions,
-  ): Promise<Grant<Partial<Readonly<Record<KeyField<Of>, string | number>>>>>;
+  grant(options?: { readonly permissions?: string } & CallOptions): Promise<Grant<Partial<Key<Of>>>>;
   /** True for an error of a write to this entity whose `current` is the state of the entity. */
   isConflict(error: unknown): error is Conflict<Output<Of>>;
 }

@@ -30,10 +30,10 @@ export type Entities = Readonly<Record<string, Declared>>;
 export type Plain<Of> = { [Field in keyof Of]: Of[Field] } & {};
 
 export type Types<Of> = TypesOf<Of> extends infer Known extends EntityTypes ? Known : never;
-export type KeyField<Of extends Declared> = Of['keyFields'][number];
+type KeyField<Of extends Declared> = Of['keyFields'][number];
 /** Applies to each member of a union separately, for an entity of several kinds. */
 type OmitEach<Of, Field extends PropertyKey> = Of extends unknown ? Plain<Omit<Of, Field>> : never;
-export type PickEach<Of, Field extends PropertyKey> = Of extends unknown ? Plain<Pick<Of, Field & keyof Of>> : never;
+type PickEach<Of, Field extends PropertyKey> = Of extends unknown ? Plain<Pick<Of, Field & keyof Of>> : never;
 export type FieldsOfEach<Of> = Of extends unknown ? keyof Of & string : never;
 
 /** The parsed fields of an entity. */

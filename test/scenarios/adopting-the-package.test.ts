@@ -64,7 +64,10 @@ async function rowkeyCommand(parameters: readonly string[], env: Record<string, 
 
 test('packs JavaScript and declarations without the examples, the app and its tools', () => {
   expect(packed).toEqual(
-    expect.arrayContaining(['package.json', 'README.md', 'LICENSE', 'lib/index.js', 'lib/index.d.ts']),
+    expect.arrayContaining([
+      ...['package.json', 'README.md', 'LICENSE', 'lib/index.js', 'lib/index.d.ts'],
+      ...['lib/client/index.js', 'lib/client/index.d.ts'],
+    ]),
   );
   expect(
     packed.filter(
@@ -132,7 +135,7 @@ test('serves two models in one app, and the function of the adopter under the ho
   const provider = await startIdentityProvider({ folder });
   onTestFinished(() => provider.stop());
   const { issuer, audience, jwksUri } = provider;
-  const token = (role: string) => signToken({ folder, issuer, audience, role });
+  const token = (role: string | readonly string[]) => signToken({ folder, issuer, audience, role });
   const script = join(ROOT, 'local', 'host', 'main.ts');
   const settings = { ...environment, TOKEN_ISSUER: issuer, TOKEN_AUDIENCE: audience, TOKEN_JWKS_URI: jwksUri };
   const host = spawnScript(script, ['--app', folder, '--port', '0'], { cwd: folder, env: settings });
@@ -183,6 +186,10 @@ test('serves two models in one app, and the function of the adopter under the ho
   expect((await rowkeyCommand(['reindex', 'depots', 'places', ...yardOptions], editor)).stdout).toContain(
     'missing rows added to the index places.',
   );
+
+  const client = { ...env, API: `${url}/api`, TOKEN: await token(['editor', 'reader']) };
+  const called = await run(process.execPath, [join(folder, 'client.ts')], { env: client, cwd: folder });
+  expect(called.stdout).toBe('1 4 no\n');
 
   expect(await send('yard/health', 'GET')).toMatchObject({ status: 200 });
   const paths = Object.keys(Object((await send('yard/openapi.json', 'GET')).body).paths);
