@@ -58,7 +58,8 @@ export const references: Pattern<Entity> = {
   },
 
   async checkRelated(engine, entity, changes) {
-    for (const change of changes) await checkReferrers(engine, entity, change);
+    const checking = { concurrency: READS_CONCURRENCY };
+    await pMap(changes, (change) => checkReferrers(engine, entity, change), checking);
     const asked = referencesOf(entity)
       .filter((reference) => !isBeside(reference))
       .flatMap((reference) =>
@@ -73,7 +74,7 @@ export const references: Pattern<Entity> = {
       async ({ reference, key }) => {
         if (!(await hasTarget(engine, reference, key))) throw danglingError(reference);
       },
-      { concurrency: READS_CONCURRENCY },
+      checking,
     );
   },
 

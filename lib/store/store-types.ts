@@ -307,9 +307,9 @@ export interface EntityStore<Of extends Declared, All extends Entities> {
   >;
   /** Throws `invalid-input`, `duplicate-key`, `duplicate-value`, `too-large`. */
   create(values: Input<Of>, options?: CreateOptions): Promise<Stored<Listed<Of>>>;
-  /** Replaces a whole entity, or creates it under this key. Throws `etag-mismatch`, and as `create` does. */
+  /** Replaces a whole entity, or creates it under this key. Throws `etag-mismatch`, `referenced`, and as `create` does. */
   put(key: Key<Of>, values: Replacement<Of>, options?: WriteOptions): Promise<Stored<Listed<Of>>>;
-  /** Replaces a whole entity. Throws `not-found`, `etag-mismatch`, and as `create` does. */
+  /** Replaces a whole entity. Throws `not-found`, `etag-mismatch`, `referenced`, and as `create` does. */
   replace(key: Key<Of>, values: Replacement<Of>, options?: WriteOptions): Promise<Stored<Listed<Of>>>;
   /** Changes some fields. Throws as `replace` does. */
   update(key: Key<Of>, patch: Patch<Of>, options?: WriteOptions): Promise<Stored<Listed<Of>>>;
@@ -319,7 +319,7 @@ export interface EntityStore<Of extends Declared, All extends Entities> {
     patch: Patch<Of>,
     options: WriteOptions & { readonly return: 'minimal' },
   ): Promise<{ readonly etag: string }>;
-  /** Throws `not-found`, `etag-mismatch`. */
+  /** Throws `not-found`, `etag-mismatch`, `referenced`. */
   delete(key: Key<Of>, options?: WriteOptions): Promise<void>;
   /**
    * Executes many actions, those on one partition in their order and in as few transactions as possible. Returns an outcome or

@@ -30,6 +30,7 @@ import { submit } from '../../lib/storage/rows.ts';
 import { type Fault, faultyHttpClient, interruptedHttpClient } from '../faulty-http-client.ts';
 import { deploy } from '../fixtures/deploy.ts';
 import { httpClient } from '../known-messages.ts';
+import { countedMetrics } from '../metrics.ts';
 import { IS_EVERY_POINT, samplePoints } from '../points.ts';
 import { putAll } from '../put-all.ts';
 import { countEach, countTried } from '../tried-faults.ts';
@@ -304,9 +305,11 @@ describe('a change of the source', () => {
       Array.from({ length: 60 }, (_, index) => player(String(index), index % 2 ? { clubId: club.clubId } : {})),
     );
     await world.settle();
+    const counted = countedMetrics();
     await patch(teams, team, { title: 'Second', budgetCode: `x${team.budgetCode}` });
     await patch(clubs, club, { clubName: 'New Club' });
     await world.settle();
+    expect(await counted('rowkey.fanout.updated')).toEqual([{ by: { entity: 'players' }, much: 60 + 30 }]);
     expect(await playerOf(player('59'))).toMatchObject({ teamTitle: 'Second', clubName: 'New Club' });
     expect(await expectCopies()).toBeGreaterThanOrEqual(60);
     await deleteEntity(world.engine, teams, team);
