@@ -11,7 +11,7 @@
 // entry needs one live holder for each message. Complete scripts take minutes (FUNCTIONS=1 SCRIPT=Q) or hours (two functions);
 // protocol.test.ts visits the first states of each.
 //
-// Broken rules: norecheck, early, inlinenorecheck (plain), rowlast (unique), noreminder, releasefirst (prompt), straggler (plain), othernoetag, which the test finds;
+// Broken rules: norecheck, early, inlinenorecheck (plain), rowlast (unique), noreminder, releasefirst (prompt), straggler (plain), othernoetag, releaseany, releasemark (unique, SCRIPT=W), which the test finds;
 // noetag, noclaimguard, lateguard, inlinenoetag (unique) need more states than that.
 const [kind, mode, broken = ''] = process.argv.slice(2);
 // Entity 0 holds 'a' at the start. Two writers, one crash, two queue functions: small enough to visit every state.
@@ -41,6 +41,11 @@ const scripts = {
     [0, 'b'],
     [0, 'same'],
   ],
+  // Both claim one row, and the rejected one releases its claim.
+  W: [
+    [0, 'b'],
+    [0, 'b'],
+  ],
 };
 const only = process.env.SCRIPT;
 const CRASHES = Number(process.env.CRASHES ?? 1),
@@ -63,7 +68,7 @@ const init = (script) => ({
 });
 const over = (w) => ['done', 'dead'].includes(w.pc);
 // A claim is live while its writer may still commit.
-const live = (s, id) => s.w.some((w) => w.id === id && ['claim', 'egt'].includes(w.pc));
+const live = (s, id) => s.w.some((w) => w.id === id && ['claim', 'egt', 'release'].includes(w.pc));
 // Holders: a writer holds its intent until it has sent the work or has ended; a function holds the message of its
 // host and the reminder.
 const isHeld = (s, m) =>
@@ -225,23 +230,23 @@ function next(s) {
         });
       else {
         const q = s.row[w.e];
-        const take = (t, row) => {
+        const take = (t, row, isNew = false) => {
           t.row[w.e] = row;
-          Object.assign(W(t), { pc: 'egt', claimed: { ...row } });
+          Object.assign(W(t), { pc: 'egt', claimed: { ...row }, isNew });
         };
-        if (!q) add((t) => take(t, { ver: ++t.n, owner: w.k, ok: false, claim: w.id }));
+        if (!q) add((t) => take(t, { ver: ++t.n, owner: w.k, ok: false, claim: w.id }, true));
         else if (q.owner === w.k && !(q.claim && q.claim !== w.id && live(s, q.claim)))
           add((t) => take(t, { ...q, ver: ++t.n, claim: w.id }));
         else
           add((t) => {
-            W(t).pc = 'send';
+            W(t).pc = 'drop';
           });
       }
     }
     if (w.pc === 'egt')
       add((t) => {
         if (t.ent[w.k].v !== w.bv) {
-          W(t).pc = 'send';
+          W(t).pc = w.claimed ? 'release' : 'drop';
           return;
         }
         const v = ++t.n;
@@ -273,6 +278,21 @@ function next(s) {
           t.w[i] = { ...clone(w), sent: true };
         });
     }
+    // A rejected writer deletes the row that it inserted. It leaves a row that existed, or has changed, to a queue function.
+    if (w.pc === 'release')
+      add((t) => {
+        const q = t.row[w.e];
+        const isOwn = q?.ver === w.claimed.ver;
+        if (isOwn && w.isNew) delete t.row[w.e];
+        else if (isOwn && broken === 'releasemark') t.row[w.e] = { ...q, ver: ++t.n, claim: null };
+        else if (isOwn && broken === 'releaseany') delete t.row[w.e];
+        W(t).pc = isOwn && (w.isNew || broken === 'releasemark' || broken === 'releaseany') ? 'drop' : 'send';
+      });
+    if (w.pc === 'drop')
+      add((t) => {
+        remove(t, w.intent);
+        end(t, 'done');
+      });
     if (w.pc === 'send') add(sendWork);
     if (!over(w) && w.pc !== 'read') die((t) => end(t, 'dead'));
   });

@@ -9,15 +9,15 @@ import { describe, expect, test } from 'vitest';
 const STATES = 6_000;
 const MODEL = fileURLToPath(new URL('protocol.mjs', import.meta.url));
 
-function visit(...words: string[]): string {
-  const env = { ...process.env, LIMIT: String(STATES), FUNCTIONS: '1' };
+function visit(words: string[], more: Readonly<Record<string, string>> = {}): string {
+  const env = { ...process.env, LIMIT: String(STATES), FUNCTIONS: '1', ...more };
   return spawnSync(process.execPath, [MODEL, ...words], { encoding: 'utf8', env }).stdout;
 }
 
 describe.each(['plain', 'unique'])('%s index entries', (kind) => {
   test.each(['lease', 'prompt'])('agree with the entities in the end: %s', (mode) => {
-    const found = visit(kind, mode);
-    expect(found.match(/ ok /g)).toHaveLength(6);
+    const found = visit([kind, mode]);
+    expect(found.match(/ ok /g)).toHaveLength(7);
     expect(found).not.toContain('VIOLATION');
   });
 });
@@ -32,5 +32,12 @@ test.each([
   ['with a change of another field that is not under the ETag', 'plain lease othernoetag'],
   ['with a writer that continues to settle after it sent the work', 'plain lease straggler'],
 ])('a protocol %s leaves a difference', (_, words) => {
-  expect(visit(...words.split(' '))).toContain('VIOLATION');
+  expect(visit(words.split(' '))).toContain('VIOLATION');
 });
+
+test.each(['releaseany', 'releasemark'])(
+  'a rejected writer that does not leave a row that existed to a queue function leaves a difference: %s',
+  (broken) => {
+    expect(visit(['unique', 'lease', broken], { SCRIPT: 'W', LIMIT: '12000' })).toContain('VIOLATION');
+  },
+);

@@ -3,11 +3,12 @@ import { beforeAll, expect, test } from 'vitest';
 import type { Values } from '../../lib/define/values.ts';
 import { type ChangeRecord, collectChanges } from '../../lib/engine/note-change.ts';
 import { readEntity } from '../../lib/engine/read/retrieve.ts';
-import { deleteEntity, putEntity } from '../../lib/engine/write/entity-store.ts';
-import { type FaultyHttpClient, faultyHttpClient } from '../faulty-http-client.ts';
+import { createEntity, deleteEntity, putEntity } from '../../lib/engine/write/entity-store.ts';
+import { FAULTS, type FaultyHttpClient, faultyHttpClient } from '../faulty-http-client.ts';
 import { employees, movies, people } from '../fixtures/model.ts';
+import { samplePoints } from '../points.ts';
 import { useProduct } from '../product.ts';
-import { expectIndexesToAgree, openWorld, somebody, type World } from '../world.ts';
+import { expectIndexesToAgree, openWorld, QUICK, somebody, type World } from '../world.ts';
 
 const product = useProduct(import.meta.url);
 const hr = product.as('hr');
@@ -182,4 +183,42 @@ test('puts and deletes of one entity by several processes leave its indexes righ
   expect(unexpected).toEqual([]);
   await world.settle();
   await expectIndexesToAgree(world.storage, employees);
+});
+
+test('a value that a rejected write claimed is free at once, and a corrected request succeeds', async () => {
+  const taken = somebody();
+  await createEntity(world.engine, employees, taken);
+  const { department, employeeId, ...one } = somebody();
+  const key = { department, employeeId };
+  const path = `/api/employees/${department}/${employeeId}`;
+  expect(await hr('POST', '/api/employees', { body: { ...key, ...one, email: taken.email } })).toMatchObject({
+    status: 409,
+  });
+  expect(await hr('PUT', path, { body: one })).toMatchObject({ status: 201 });
+  // The email of a create whose key exists is claimed before the conflict shows.
+  const email = `free-${one.email}`;
+  expect(await hr('POST', '/api/employees', { body: { ...key, ...one, email } })).toMatchObject({ status: 409 });
+  expect(await hr('POST', '/api/employees', { body: { ...somebody(), email } })).toMatchObject({ status: 201 });
+  await world.settle();
+  await expectIndexesToAgree(world.storage, employees);
+});
+
+test('a rejected write leaves no claim after a fault at any storage call', async () => {
+  const taken = somebody();
+  await createEntity(world.engine, employees, taken);
+  const attempt = (engine: World['engine'], email: unknown) =>
+    createEntity(engine, employees, { ...taken, email }).catch(codeOf);
+  const counting = faultyHttpClient();
+  expect(await attempt(world.engineThrough(counting), 'count@contoso.com')).toBe('duplicate-key');
+  for (const fault of FAULTS)
+    for (const at of samplePoints(counting.calls, 3)) {
+      const email = `${fault.replaceAll(' ', '-')}-${at}@contoso.com`;
+      const crashing = fault.startsWith('crash') ? QUICK : undefined;
+      const outcome = await attempt(world.engineThrough(faultyHttpClient(fault, at), crashing), email);
+      if (!crashing) expect(outcome, `${fault} ${at}`).toBe('duplicate-key');
+      await world.settle();
+      await expectIndexesToAgree(world.storage, employees);
+      const other = await createEntity(world.engine, employees, somebody({ email }));
+      await deleteEntity(world.engine, employees, other.values);
+    }
 });

@@ -41,7 +41,7 @@ import {
   replan,
   toStoredActions,
 } from './siblings.ts';
-import { claim } from './unique-claim.ts';
+import { type ClaimedRow, claim, releaseClaims } from './unique-claim.ts';
 
 /**
  * Eventually consistent transactions pattern, the writer's side. In this order:
@@ -51,8 +51,8 @@ import { claim } from './unique-claim.ts';
  *
  * If there are many entries, or settling fails, the work is sent to the queue (hold.ts) instead of the last two steps.
  * If the process dies, the intent becomes visible after its hiding time, and a queue function settles it. If the write is
- * rejected, the intent is deleted, or, if a claim was made, its work is sent so that the reconciler releases the claim. If the
- * outcome is unknown, the intent stays hidden until its hiding time ends.
+ * rejected, the writer deletes the rows that it claimed and the intent. If a claimed row existed before, or changed, the work of
+ * the intent is sent, so that the reconciler releases the claim. If the outcome is unknown, the intent stays hidden until its hiding time ends.
  */
 
 const CLAIMS_CONCURRENCY = 16;
@@ -90,7 +90,14 @@ export const commit = inPattern(
     for (const pattern of entity.patterns) await pattern.checkRelated?.(engine, entity, changes);
     const intent = await announce(engine, entity, table, planned.plan, writeId);
     const common = { engine, entity, table, partition, writeId, mark, sentAt, deadline, intent, abandoned };
-    const write: Write = { ...common, ...planned, changes, missing: new Set(), isSentOnce: changes.some(mayRepeat) };
+    const write: Write = {
+      ...common,
+      ...planned,
+      changes,
+      missing: new Set(),
+      claimed: [],
+      isSentOnce: changes.some(mayRepeat),
+    };
     const claimed = await claimAll(write);
     const isShared = siblingRowsOf(entity, changes).length > 0;
     const untilDone = () => submitUntilDone(write);
@@ -161,6 +168,7 @@ interface Write {
   readonly deadline: number;
   readonly intent: SentMessage | undefined;
   readonly abandoned: Set<string> | undefined;
+  claimed: readonly ClaimedRow[];
   /** Planned from the state that was read last. */
   changes: readonly Change[];
   siblings: Siblings;
@@ -255,14 +263,13 @@ async function handleConflict(
   return undefined;
 }
 
-/** Deletes the intent of a write that certainly failed, or sends its work to release claims. Returns `why`, to be thrown. */
-async function endIntent<Reason>({ engine, writeId, intent, plan, abandoned }: Write, why: Reason): Promise<Reason> {
+/** Releases the claims of a write that certainly failed, and deletes its intent or sends its work. Returns `why`, to be thrown. */
+async function endIntent<Reason>({ engine, writeId, intent, claimed, abandoned }: Write, why: Reason): Promise<Reason> {
   abandoned?.add(writeId);
   // An intent that cannot be deleted now becomes visible later. The reason of the failure matters more to the caller.
-  if (intent)
-    await unlessUnavailable(
-      plan.claims.length > 0 ? sendWorkOf(engine, intent) : deleteMessage(engine.storage, intent),
-    );
+  const end = async (sent: SentMessage) =>
+    (await releaseClaims(engine, claimed)) ? deleteMessage(engine.storage, sent) : sendWorkOf(engine, sent);
+  if (intent) await unlessUnavailable(end(intent));
   return why;
 }
 
@@ -311,6 +318,8 @@ async function claimAll(write: Write): Promise<Row[]> {
     }),
     { concurrency: CLAIMS_CONCURRENCY },
   );
+  const claimed = outcomes.map(({ outcome }) => outcome).filter((outcome) => typeof outcome === 'object');
+  write.claimed = claimed;
   const another = outcomes.find(({ outcome }) => outcome === 'held-by-another');
   if (another) throw await endIntent(write, duplicateEntry(entity, another.indexEntry));
   if (outcomes.some(({ outcome }) => outcome === 'being-claimed')) {
@@ -321,7 +330,7 @@ async function claimAll(write: Write): Promise<Row[]> {
       conflictOf(entity, write.changes, fresh) ?? busy('Another request is writing the same entity.'),
     );
   }
-  return outcomes.map(({ outcome }) => outcome).filter((outcome) => typeof outcome === 'object');
+  return claimed;
 }
 
 function withoutDeletes(plan: Plan, rows: ReadonlySet<string>): Plan {

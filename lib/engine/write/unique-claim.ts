@@ -1,5 +1,5 @@
 import type { IndexEntry } from '../../define/remote-index.ts';
-import { type Address, type Row, readRow, trySubmit } from '../../storage/rows.ts';
+import { type Address, type Row, readRow, tryAction, trySubmit } from '../../storage/rows.ts';
 import { isoInstant } from '../../time.ts';
 import type { Engine } from '../engine.ts';
 
@@ -8,8 +8,14 @@ import type { Engine } from '../engine.ts';
 /** The `EntityType` of a row that has a claim and no copy yet. */
 export const CLAIM = 'claim';
 
+/** A row with the claim of this write. */
+export interface ClaimedRow extends Row {
+  /** True if this write inserted the row. */
+  readonly isNew: boolean;
+}
+
 /** The claimed row, or the reason why it is not claimed. */
-export type ClaimOutcome = Row | 'held-by-another' | 'being-claimed';
+export type ClaimOutcome = ClaimedRow | 'held-by-another' | 'being-claimed';
 
 /** True if the row of a unique index belongs to `owner`. */
 export function isOwnedBy(row: Row, owner: Pick<Address, 'partition' | 'row'>): boolean {
@@ -54,18 +60,30 @@ export async function claim(
   const marks = marksOf(engine, intent);
   for (;;) {
     const inserted = await insertClaim(engine, indexEntry, owner, { marks, signal });
-    if (inserted) return inserted;
+    if (inserted) return { ...inserted, isNew: true };
     const row = await readRow(storage, indexEntry);
     if (!row) continue;
-    // This write's own claim: the reply was lost and the SDK retried.
-    if (row.properties.Claim === intent) return row;
+    // This write's own claim: the reply was lost and the SDK retried. The row may have existed before.
+    if (row.properties.Claim === intent) return { ...row, isNew: false };
     if (!isOwnedBy(row, owner)) return 'held-by-another';
     if (hasLiveClaim(row, claimant, now())) return 'being-claimed';
     const merge = { kind: 'merge', row: indexEntry.row, properties: marks, etag: row.etag } as const;
     const where = { ...toPartition(indexEntry), ...(signal ? { signal } : {}) };
     const etags = await trySubmit(storage, { ...where, actions: [merge] });
-    if (etags) return { ...row, etag: etags.get(indexEntry.row) ?? '', properties: { ...row.properties, ...marks } };
+    if (!etags) continue;
+    const properties = { ...row.properties, ...marks };
+    return { ...row, etag: etags.get(indexEntry.row) ?? '', properties, isNew: false };
   }
+}
+
+/**
+ * Deletes the rows that a write claimed, after it certainly failed. False if a row is left to the reconciler: one that existed
+ * before, which a concurrent change may have left to this claim, or one that changed since.
+ */
+export async function releaseClaims({ storage }: Engine, claimed: readonly ClaimedRow[]): Promise<boolean> {
+  for (const { isNew, etag, ...address } of claimed)
+    if (!isNew || !(await tryAction(storage, address, { kind: 'delete', row: address.row, etag }))) return false;
+  return true;
 }
 
 /** Claims a free row for `owner`. False if the row exists, even with the same claim. */
