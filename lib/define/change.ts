@@ -39,6 +39,7 @@ export interface PlannedAction {
   /** The meaning of a conflict on this action: the entity changed, another entity has the value, or a sibling row changed. */
   readonly part:
     | { readonly of: 'entity' }
+    | { readonly of: 'further row' }
     | { readonly of: 'copy'; readonly fields: readonly string[] }
     | { readonly of: 'sibling' };
 }

@@ -7,7 +7,7 @@ import { compileTemplate, type FieldsOf } from './keys/key-template.ts';
 import type { Typed } from './typed.ts';
 import { type FieldSchema, fieldSchemas } from './validate/field-schema.ts';
 import { validationErrors } from './validate/validate-entity.ts';
-import type { Values } from './values.ts';
+import { omit, type Values } from './values.ts';
 import { withoutPrototype } from './without-prototype.ts';
 
 /** A template whose fields are all in the schema; otherwise a sentence for the compiler to show. */
@@ -65,6 +65,11 @@ export interface Declaration<
   readonly attachments?: Readonly<Record<string, AttachmentDeclaration>>;
   /** Large entities pattern: texts that may be longer than one property holds. */
   readonly large?: readonly (keyof Shape & string)[];
+  /**
+   * Vertical split: groups of rarely read fields, each in a row of its own beside the entity. A read includes a group only if it
+   * asks for the group or for a field of it; a write of other fields neither reads nor writes its row.
+   */
+  readonly split?: Readonly<Record<string, readonly (keyof Shape & string)[]>>;
   /** Increased when the meaning of stored data changes; `upgrades` then converts what earlier versions stored. */
   readonly version?: number;
   readonly upgrades?: Readonly<Record<number, (values: Values) => Values>>;
@@ -111,7 +116,10 @@ export interface NamedParts<
   Copied extends string,
   Parent extends DeclaredEntity,
   Clock extends string,
+  Group extends string = string,
+  Apart extends string = string,
 > {
+  readonly split?: { readonly [Each in Group]: readonly Apart[] };
   readonly expiry?: { readonly days: number; readonly clock: Clock };
   readonly large?: readonly Large[];
   readonly attachments?: Readonly<Record<Attached, AttachmentDeclaration>>;
@@ -146,10 +154,12 @@ export function defineEntity<
   Clock extends string = never,
   const Role extends string = string,
   Restricted extends string = never,
+  Group extends string = never,
+  Apart extends string = never,
 >(
   name: Name,
   declaration: Declaration<Shape, Partition, Row, Encrypted, Indexes, Role, Restricted> &
-    NamedParts<keyof Shape & string, Large, Attached, Derived, Counting, Copied, Parent, Clock>,
+    NamedParts<keyof Shape & string, Large, Attached, Derived, Counting, Copied, Parent, Clock, Group, Apart>,
 ): DeclaredEntity<Shape, Name, FieldsOf<Partition> | FieldsOf<Row>, Indexes, Role> &
   Typed<{
     readonly partition: Partition;
@@ -159,6 +169,8 @@ export function defineEntity<
     readonly attachments: Attached;
     readonly decided: Derived | Counting | Copied | Clock;
     readonly parent: Parent['name'];
+    readonly groups: Group;
+    readonly apart: Apart;
   }> {
   const entity = withEntityName(name, () =>
     compile<Shape, Partition, Row, Encrypted, Name, Indexes, Role>(name, declaration),
@@ -197,6 +209,8 @@ function compile<
   const schema = declaration.schema.extend(Object.fromEntries(describing)).strict() as unknown as z.ZodObject<Shape>;
   const partition = compileTemplate(key.partition);
   const row = compileTemplate(key.row);
+  const split = withoutPrototype(declaration.split ?? {});
+  const apart: readonly string[] = Object.values(split).flat();
   return frozenCopy({
     name,
     schema,
@@ -206,13 +220,16 @@ function compile<
     row,
     keyFields: [...new Set([...partition.fields, ...row.fields])] as (FieldsOf<Partition> | FieldsOf<Row>)[],
     columns: columnsOf(schema),
-    indexes: withoutPrototype(declaration.indexes ?? {}) as Indexes,
+    indexes: withoutPrototype(mapValues<Index>(declaration.indexes ?? {}, (index) => blind(index, apart))) as Indexes,
     archive,
     movable: declaration.movable ?? [],
     period: declaration.period,
     expiry: declaration.expiry,
     denormalized: denormalized.map((link) => ({ ...link, copies: omitUndefined(link.copies) })),
-    derived: omitUndefined<(values: Values) => unknown>(declaration.derived ?? {}),
+    derived: mapValues(omitUndefined<(values: Values) => unknown>(declaration.derived ?? {}), (derive) =>
+      apart.length === 0 ? derive : (values: Values) => derive(omit(values, apart)),
+    ),
+    split,
     counts: omitUndefined<DeclaredEntity>(declaration.counts ?? {}),
     references: omitUndefined<DeclaredReference>(declaration.references ?? {}),
     large: declaration.large ?? [],
@@ -225,6 +242,19 @@ function compile<
     series: undefined,
     maxAge: declaration.maxAge,
   });
+}
+
+/** A write may not have read the fields that are apart, so a condition that used them would depend on the write. */
+function blind<Of extends Index>(index: Of, apart: readonly string[]): Of {
+  const { when } = index;
+  return when && apart.length > 0 ? { ...index, when: (values) => when(omit(values, apart)) } : index;
+}
+
+function mapValues<Value>(
+  record: Readonly<Record<string, Value>>,
+  change: (value: Value) => Value,
+): Record<string, Value> {
+  return withoutPrototype(Object.fromEntries(Object.entries(record).map(([name, value]) => [name, change(value)])));
 }
 
 function omitUndefined<Value>(record: { readonly [field: string]: Value | undefined }): Record<string, Value> {

@@ -87,6 +87,8 @@ export interface DeclaredEntity<
   readonly derived: Readonly<Record<string, (values: Values) => unknown>>;
   /** Fields that count the entities of another declaration in the partition. */
   readonly counts: Readonly<Record<string, DeclaredEntity>>;
+  /** Groups of fields that are stored in a row of their own and read on demand (vertical split). */
+  readonly split: Readonly<Record<string, readonly string[]>>;
   /** Texts that may be too long for one property. They are stored in several properties or in a blob. */
   readonly large: readonly string[];
   /** Files, by the field that describes them. */
@@ -192,7 +194,8 @@ export function canWriteThroughGrant(entity: Entity): boolean {
  */
 export function keptByEngine(entity: Entity): readonly Pattern<Entity>[] {
   return entity.patterns.filter(
-    ({ leavesTombstone, references, keptFields }) => leavesTombstone || references || keptFields?.(entity).length,
+    ({ leavesTombstone, furtherRows, references, keptFields }) =>
+      leavesTombstone || furtherRows || references || keptFields?.(entity).length,
   );
 }
 

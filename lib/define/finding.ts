@@ -3,9 +3,9 @@ import { z } from 'zod';
 /**
  * An inconsistency that the consistency check found. It has keys and no other values. The kinds:
  *
- *   missing       an index has no entry for the entity
- *   stale         an index entry differs from the entity, or a unique value is claimed and not confirmed
- *   orphaned      an index entry belongs to no entity
+ *   missing       an index has no entry for the entity, or a further row of the entity is lost
+ *   stale         an index entry or a further row differs from the entity, or a unique value is claimed and not confirmed
+ *   orphaned      an index entry or a further row belongs to no entity
  *   conflict      another entity holds the row of the index entry
  *   wrong-count   a maintained count is not the number of counted entities
  *   stale-copy    copies of fields of another entity are stale

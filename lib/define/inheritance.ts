@@ -21,7 +21,7 @@ type UnionDeclaration<
   Indexes extends IndexesOf<keyof Shape & string>,
   Role extends string,
   Restricted extends string,
-> = Omit<Declaration<Shape, Partition, Row, never, Indexes, Role, Restricted>, 'encrypted' | 'large'> & {
+> = Omit<Declaration<Shape, Partition, Row, never, Indexes, Role, Restricted>, 'encrypted' | 'large' | 'split'> & {
   readonly kinds: Of;
 };
 
@@ -59,7 +59,18 @@ export function defineUnion<
     schema,
     ...declaration
   }: UnionDeclaration<Shape, Partition, Row, Of, Indexes, Role, Restricted> &
-    NamedParts<(keyof Shape & string) | FieldOfKinds<Of>, never, Attached, Derived, Counting, Copied, Parent, Clock>,
+    NamedParts<
+      (keyof Shape & string) | FieldOfKinds<Of>,
+      never,
+      Attached,
+      Derived,
+      Counting,
+      Copied,
+      Parent,
+      Clock,
+      never,
+      never
+    >,
 ): DeclaredEntity<Shape, Name, FieldsOf<Partition> | FieldsOf<Row>, Indexes, Role> & {
   readonly union: z.ZodType<KindOf<Shape, Of>>;
 } & Typed<{
@@ -70,6 +81,8 @@ export function defineUnion<
     readonly attachments: Attached;
     readonly decided: Derived | Counting | Copied | Clock;
     readonly parent: Parent['name'];
+    readonly groups: never;
+    readonly apart: never;
   }> {
   const own: Record<string, z.ZodType> = {};
   for (const [kind, { shape }] of Object.entries(kinds))

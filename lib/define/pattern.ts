@@ -40,6 +40,8 @@ export interface Pattern<Entity> {
 
   /** How the codec stores fields that are not a single property. Pure. */
   readonly columns?: ColumnForm<Entity>;
+  /** How an entity is stored in further rows beside its own. At most one pattern of an entity has this member. */
+  readonly furtherRows?: FurtherRowForm<Entity>;
   /** Fields whose stored value may be a reference: see `store` and `load`. */
   references?(entity: Entity): readonly string[];
   /** Fields that lists leave out unless a caller selects them. */
@@ -211,6 +213,23 @@ export interface ColumnForm<Entity> {
   decode(entity: Entity, field: string, properties: Properties): unknown;
   /** The maximum length of the field in a row, in characters. */
   longest(entity: Entity, field: string): number;
+}
+
+/** How an entity is stored in further rows of its partition: see codec/further-rows.ts. */
+export interface FurtherRowForm<Entity> {
+  /** The fields that are read only if a caller asks for them. Keys, indexes, copies and derived fields cannot use them. */
+  apartFields(entity: Entity): readonly string[];
+  /** The groups of further rows that a read of these fields needs; without fields, those that every read needs. */
+  groupsOf(entity: Entity, fields: readonly string[] | undefined): readonly string[];
+  /** Distributes the fields over rows. `read` has the further rows that the entity has now, as far as they were read. Pure. */
+  divide(entity: Entity, values: Values, read: ReadonlyMap<string, Properties>): DividedValues;
+}
+
+export interface DividedValues {
+  /** The fields in the entity's own row. */
+  readonly own: Values;
+  /** The fields in each further row, by its name: see keys/further-rows.ts. A row without fields is left out. */
+  readonly further: ReadonlyMap<string, Values>;
 }
 
 /** Storage of sibling rows that may be longer than a row. */

@@ -1,4 +1,5 @@
 import { RowkeyError } from '../errors.ts';
+import { withoutApart } from './codec/further-rows.ts';
 import { referenceFields } from './codec/kept-fields.ts';
 import type { Entity } from './entity.ts';
 
@@ -14,8 +15,14 @@ export function toSelection(
   names: readonly string[] | undefined,
   {
     kinds = [],
+    groups = [],
     available = Object.keys(entity.columns),
-  }: { readonly kinds?: readonly Entity[]; readonly available?: readonly string[] | undefined } = {},
+  }: {
+    readonly kinds?: readonly Entity[];
+    /** Groups of fields to return besides the selected fields, or besides those that every read returns. */
+    readonly groups?: readonly string[];
+    readonly available?: readonly string[] | undefined;
+  } = {},
 ): Selection {
   const own = available.map((field) => [field, { entity, field }] as const);
   const ofKinds = kinds.flatMap((kind) =>
@@ -34,7 +41,10 @@ export function toSelection(
     }
     selection[found.entity.name] = [...(selection[found.entity.name] ?? []), found.field];
   }
-  return selection;
+  if (groups.length === 0) return selection;
+  const asked = selection[entity.name] ?? Object.keys(withoutApart(entity, entity.columns));
+  const ofGroups = groups.flatMap((group) => entity.split[group] ?? []);
+  return { ...selection, [entity.name]: [...new Set([...asked, ...ofGroups])] };
 }
 
 /** The fields to read for the selected ones. A reference may be bound to the key of its entity. */

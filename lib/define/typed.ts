@@ -22,6 +22,9 @@ export interface EntityTypes {
   readonly decided: string;
   /** The name of the parent entity. */
   readonly parent: string;
+  /** The groups of a vertical split, and their fields, which only some reads return. */
+  readonly groups: string;
+  readonly apart: string;
 }
 
 /** The types of an index besides its kind. */

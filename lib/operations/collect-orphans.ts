@@ -1,11 +1,13 @@
 import pMap from 'p-map';
+import { listedRows } from '../define/codec/further-rows.ts';
 import type { Entity } from '../define/entity.ts';
+import { furtherRowRange } from '../define/keys/further-rows.ts';
 import type { Engine } from '../engine/engine.ts';
 import { unlessTableMissing } from '../engine/period-tables.ts';
 import { ARRIVALS_CONTAINER } from '../pattern-helpers/attachment.ts';
 import { LARGE_CONTAINER, parseReferrer } from '../pattern-helpers/text-blobs.ts';
 import { deleteBlob, type ListedBlob, listContainer } from '../storage/blobs.ts';
-import { type Address, readRow } from '../storage/rows.ts';
+import { type Address, type Row, readRange, readRow } from '../storage/rows.ts';
 import { inPattern } from '../telemetry/span.ts';
 import { DAY_MS } from '../time.ts';
 
@@ -57,6 +59,11 @@ async function isUnreferred(engine: Engine, { name, metadata }: ListedBlob): Pro
   // The engine did not write this blob.
   if (!address) return false;
   const row = await unlessTableMissing(readRow(engine.storage, address), undefined);
-  const refers = (value: unknown) => typeof value === 'string' && value.includes(name);
-  return !row || !Object.values(row.properties).some(refers);
+  if (!row) return true;
+  const refers = ({ properties }: Row) =>
+    Object.values(properties).some((value) => typeof value === 'string' && value.includes(name));
+  if (refers(row) || Object.keys(listedRows(row.properties)).length === 0) return !refers(row);
+  const { first: from, before } = furtherRowRange(address.row);
+  const { rows } = await readRange(engine.storage, { ...address, from, before });
+  return !rows.some(refers);
 }

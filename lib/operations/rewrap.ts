@@ -50,7 +50,8 @@ async function rewrapOne(engine: Engine, entity: Entity, found: Values): Promise
   };
   try {
     if (await isCurrent(found)) return 'left';
-    await changeEntity(engine, entity, pick(found, entity.keyFields), { isUpkeep: true }, async (current) => ({
+    const upkeep = { isUpkeep: true, fields: entity.encrypted };
+    await changeEntity(engine, entity, pick(found, entity.keyFields), upkeep, async (current) => ({
       ...current,
       ...(await rewrapFields(engine, entity, current)),
     }));

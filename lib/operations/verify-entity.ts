@@ -6,6 +6,7 @@ import { indexEntriesOf, isContested, remoteIndexOf } from '../define/keys/index
 import type { IndexEntry } from '../define/remote-index.ts';
 import type { Values } from '../define/values.ts';
 import type { Engine } from '../engine/engine.ts';
+import { readJoinedRow } from '../engine/read/entity-rows.ts';
 import { sameCopy } from '../engine/reconcile/reconcile.ts';
 import { repairEntry, repairIntent } from '../engine/reconcile/repair.ts';
 import { blobsOf } from '../engine/write/blobs.ts';
@@ -23,7 +24,10 @@ export async function checkEntity(
   address: Address,
   only: string | undefined,
 ): Promise<Suspicion[]> {
-  const snapshot = toSnapshot(entity, await readRow(engine.storage, address));
+  const snapshot = toSnapshot(
+    entity,
+    await readJoinedRow(engine, entity, address, { fields: Object.keys(entity.columns) }),
+  );
   if (snapshot.state !== 'live') return [];
   // The move or archive that created the row finishes it. If that operation failed, an operator must act.
   if (snapshot.system.MovingFrom)

@@ -1,3 +1,4 @@
+import { apartFields } from '../define/codec/further-rows.ts';
 import { keptFields, referenceFields } from '../define/codec/kept-fields.ts';
 import type { Denormalized } from '../define/entity.ts';
 import { omit, type Values } from '../define/values.ts';
@@ -13,7 +14,7 @@ export function copiesOf(link: Denormalized, source: Values | undefined): Values
 
 /**
  * The fields of the source from which `field` cannot be made: those that some of its readers may not read, those that are not
- * stored as they are, and, for a fan-out, those that change with other entities and not with a write of the source.
+ * stored as they are or that not every write reads, and, for a fan-out, those that change with other entities and not with a write of the source.
  */
 function hiddenFields({ source, target, fanOut }: Denormalized, field: string): string[] {
   const readers = target().access.restricted?.[field];
@@ -23,6 +24,7 @@ function hiddenFields({ source, target, fanOut }: Denormalized, field: string): 
   return [
     ...restricted.map(([name]) => name),
     ...source.encrypted,
+    ...apartFields(source),
     ...Object.keys(source.attachments),
     ...referenceFields(source),
     ...(fanOut ? keptFields(source) : []),

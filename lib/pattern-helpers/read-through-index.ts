@@ -1,5 +1,6 @@
 import pMap from 'p-map';
 import { storedNames, storedVersion, toValues } from '../define/codec/entity-codec.ts';
+import { apartFields } from '../define/codec/further-rows.ts';
 import type { Entity } from '../define/entity.ts';
 import { type Filter, matches } from '../define/filter.ts';
 import type { CopyIndex, Index, IndexEntity } from '../define/indexes.ts';
@@ -58,8 +59,10 @@ export const readByCopies = inPattern(
   ): Promise<Page> => {
     const { table, partition: template } = index.remote ?? entity;
     const partitions = buildKeys(template, given);
-    const isReference = (row: Row) => index.copies === 'keys' || (isUnique(index) && !isConfirmed(row));
-    const hasLookups = index.copies === 'keys' || isUnique(index);
+    // No copy has the fields that are apart.
+    const isToFollow = index.copies === 'keys' || apartFields(entity).some((field) => select?.includes(field));
+    const isReference = (row: Row) => isToFollow || (isUnique(index) && !isConfirmed(row));
+    const hasLookups = isToFollow || isUnique(index);
     const limit = hasLookups ? Math.min(top, MAX_LOOKUPS) : top;
     const read = hasLookups ? undefined : fieldsToRead(entity, index, { select, where, given });
     const { length, rowsPerCall } = readBound([entity], read);
@@ -143,7 +146,8 @@ async function follow(
 ): Promise<Values | undefined> {
   const { SourcePartition, SourceRow } = row.properties;
   const source = { table: entity.table, partition: String(SourcePartition), row: String(SourceRow) };
-  const found = await readLive(engine, entity, { ...source, select: projection(entity, index, options) });
+  const properties = projection(entity, index, options);
+  const found = await readLive(engine, entity, { ...source, select: properties }, { fields: options.select });
   const { partition } = index.remote ?? entity;
   const isHere = selectIndexed(index, found?.values ?? {}).some(
     (one) => buildKey(partition, one) === row.partition && buildKey(index.row, one) === row.row,
@@ -308,7 +312,7 @@ async function readMember(
   const inList = { ...parseKey(index.row, list.row), ...parseKey(index.holds, member) };
   const address = addressIfAny(entity, { ...given, ...inList });
   const properties = projection(entity, index, { select, where, given });
-  const found = address && (await readLive(engine, entity, { ...address, select: properties }));
+  const found = address && (await readLive(engine, entity, { ...address, select: properties }, { fields: select }));
   if (!found || !isIndexed(index, found.values) || buildKey(index.row, found.values) !== list.row) return undefined;
   const isAsked = Object.entries(given).every(([field, value]) => found.values[field] === value);
   return isAsked && matches(where, found.values) ? withSelected(entity, found.values, select) : undefined;

@@ -34,7 +34,9 @@ export const compoundKey: Pattern<Entity> = {
     if (parent.childOf) yield `its parent "${parent.name}" is a child itself; one level of children is accepted.`;
     if (Object.hasOwn(parent.schema.shape, name))
       yield `its parent "${parent.name}" has a field "${name}", which a read with ?include=${name} would replace; one of them needs another name.`;
-    const others = entity.patterns.filter((pattern) => pattern !== compoundKey && pattern.leavesTombstone);
+    const others = entity.patterns.filter(
+      (pattern) => pattern !== compoundKey && (pattern.leavesTombstone || pattern.furtherRows),
+    );
     if (others.length > 0)
       yield `a child goes where its parent "${parent.name}" goes, and only its row goes along; it cannot use ${others.map((pattern) => pattern.name).join(', ')}.`;
     if (archive || movable.length > 0)

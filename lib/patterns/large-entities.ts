@@ -1,6 +1,7 @@
 import { supportedMimeTypes } from 'file-type';
 import { z } from 'zod';
 import { MAX_STRING_LENGTH, parseJson, tooLong } from '../define/codec/entity-codec.ts';
+import { apartFields } from '../define/codec/further-rows.ts';
 import { Attachment, BLOB_PREFIX, isInBlob } from '../define/codec/reference.ts';
 import { splitText } from '../define/codec/split-text.ts';
 import type { Entity } from '../define/entity.ts';
@@ -115,14 +116,15 @@ const YEAR_S = 31_536_000;
 
 function* textErrors(entity: Entity): Generator<string> {
   const { large, columns, indexes } = entity;
+  const inCopies = large.filter((field) => !apartFields(entity).includes(field));
   for (const field of large) {
     if (columns[field] !== 'String') yield `the large field "${field}" is not a text; it must be z.string().`;
     for (const key of keysWith(entity, field))
       yield `the large field "${field}" is in ${key}; a key is at most 512 characters.`;
   }
   for (const [name, index] of Object.entries(indexes))
-    if (large.length > 0 && 'copies' in index && index.copies === 'everything')
-      yield `the index "${name}" copies everything, and ${large.join(', ')} may be large; copies must be 'keys' or a list of other fields.`;
+    if (inCopies.length > 0 && 'copies' in index && index.copies === 'everything')
+      yield `the index "${name}" copies everything, and ${inCopies.join(', ')} may be large; copies must be 'keys' or a list of other fields.`;
 }
 
 function* attachmentErrors({ attachments, access }: Entity, reserved: readonly string[]): Generator<string> {

@@ -14,6 +14,7 @@ import { largeEntities } from './large-entities.ts';
 import { largeSeries } from './large-series.ts';
 import { maintainedCount } from './maintained-count.ts';
 import { references } from './references.ts';
+import { verticalSplit } from './vertical-split.ts';
 
 /** All patterns, in the order in which the engine calls them. */
 export const patterns: readonly Pattern<Entity>[] = [
@@ -28,6 +29,7 @@ export const patterns: readonly Pattern<Entity>[] = [
   largeEntities,
   dataSeries,
   largeSeries,
+  verticalSplit,
   highVolumeDelete,
   expiry,
   references,

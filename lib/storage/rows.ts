@@ -7,6 +7,8 @@ import type { Storage } from './storage.ts';
 export interface Row extends Address {
   readonly etag: string;
   readonly properties: Properties;
+  /** The further rows of an entity by name, if `properties` includes theirs: see further-rows.ts. */
+  readonly further?: ReadonlyMap<string, Properties>;
 }
 
 export type Properties = Readonly<Record<string, unknown>>;
@@ -60,14 +62,14 @@ export async function readRow(
 
 /** Reads at most `limit` rows of one partition in key order; `more` is true if there may be more. */
 export async function readRange(storage: Storage, range: RowRange): Promise<{ rows: Row[]; more: boolean }> {
-  const { table, partition, from, after, before, without, select, limit = Number.POSITIVE_INFINITY, bound } = range;
+  const { table, partition, from, after, before, without = [], select, limit = Number.POSITIVE_INFINITY } = range;
   const conditions = [`PartitionKey eq ${literal(partition)}`];
   conditions.push(after === undefined ? `RowKey ge ${literal(from)}` : `RowKey gt ${literal(after)}`);
   if (before !== undefined) conditions.push(`RowKey lt ${literal(before)}`);
-  if (without) conditions.push(`(RowKey le ${literal(without.after)} or RowKey ge ${literal(without.before)})`);
-  const used = conditions.length + (without ? 1 : 0);
+  for (const gap of without) conditions.push(`(RowKey le ${literal(gap.after)} or RowKey ge ${literal(gap.before)})`);
+  const used = conditions.length + without.length;
   const filter = [...conditions, ...rowConditions(range, MAX_COMPARISONS - used)].join(' and ');
-  return collect(storage, { table, filter, select, limit, bound });
+  return collect(storage, { table, filter, select, limit, counted: range.counted, bound: range.bound });
 }
 
 /** Storage rejects more comparisons. https://learn.microsoft.com/rest/api/storageservices/querying-tables-and-entities */
@@ -93,6 +95,8 @@ interface RowFilter {
   readonly where?: readonly RowComparison[] | undefined;
   /** With `where`, also every row of an earlier `EntityVersion`. */
   readonly orVersionBefore?: number | undefined;
+  /** The `EntityType` of the rows that count against `limit`; by default all count. */
+  readonly counted?: string | undefined;
 }
 
 export interface TypeFilter extends Pick<RowFilter, 'where' | 'orVersionBefore'> {
@@ -137,12 +141,13 @@ interface Query {
   readonly filter: string;
   readonly select: readonly string[] | undefined;
   readonly limit: number;
+  readonly counted: string | undefined;
   readonly bound: ReadBound | undefined;
 }
 
 async function collect(
   storage: Storage,
-  { table, filter, select, limit, bound }: Query,
+  { table, filter, select, limit, counted, bound }: Query,
 ): Promise<{ rows: Row[]; more: boolean }> {
   recordIfExplaining(() => ({ read: 'rows', table, filter, ...(select ? { select } : {}) }));
   const queryOptions = {
@@ -157,9 +162,10 @@ async function collect(
   const perCall = Math.max(1, Math.min(bound?.rowsPerCall ?? PAGE_SIZE, PAGE_SIZE));
   const rows: Row[] = [];
   let length = 0;
+  let count = 0;
   // The service may return a short or empty page with a continuation token; only a missing token means the end.
   for (let continuationToken: string | undefined; ; ) {
-    const maxPageSize = Math.min(limit - rows.length, perCall);
+    const maxPageSize = counted === undefined ? Math.min(limit - count, perCall) : perCall;
     const settings = { maxPageSize, ...(continuationToken === undefined ? {} : { continuationToken }) };
     const pages = client.listEntities({ queryOptions, onResponse }).byPage(settings);
     const { value: page } = await storageCall(pages.next(), client.tableName);
@@ -168,7 +174,8 @@ async function collect(
     for (const [index, row] of read.entries()) {
       rows.push(row);
       length += textLength(row.properties);
-      if (rows.length < limit && (!bound || length < bound.length)) continue;
+      if (counted === undefined || row.properties.EntityType === counted) count += 1;
+      if (count < limit && (!bound || length < bound.length)) continue;
       return { rows, more: index + 1 < read.length || continuationToken !== undefined };
     }
     if (continuationToken === undefined) return { rows, more: false };
@@ -192,8 +199,8 @@ export interface RowRange extends RowFilter {
   readonly after?: string | undefined;
   /** Exclusive. */
   readonly before?: string | undefined;
-  /** Omits the rows between these two keys, both exclusive. */
-  readonly without?: { readonly after: string; readonly before: string } | undefined;
+  /** Omits the rows between each two keys, both exclusive. */
+  readonly without?: readonly { readonly after: string; readonly before: string }[] | undefined;
   readonly select?: readonly string[] | undefined;
   readonly limit?: number | undefined;
   readonly bound?: ReadBound | undefined;
@@ -201,7 +208,7 @@ export interface RowRange extends RowFilter {
 
 /** Reads rows of a whole table in key order. Storage reads every row, so only functions whose name says scan call this. */
 export async function scanTable(storage: Storage, scan: TableScan): Promise<{ rows: Row[]; more: boolean }> {
-  const { table, after, beforePartition, select, limit, bound } = scan;
+  const { table, after, beforePartition, select, limit, counted, bound } = scan;
   const conditions = rowConditions(scan, MAX_COMPARISONS - SCAN_COMPARISONS);
   if (beforePartition !== undefined) conditions.push(`PartitionKey lt ${literal(beforePartition)}`);
   if (after) {
@@ -211,7 +218,7 @@ export async function scanTable(storage: Storage, scan: TableScan): Promise<{ ro
     conditions.push(`PartitionKey ge ${partition} and (PartitionKey gt ${partition} or RowKey gt ${row})`);
   }
   const filter = conditions.join(' and ');
-  return collect(storage, { table, filter, select, limit, bound });
+  return collect(storage, { table, filter, select, limit, counted, bound });
 }
 
 /** The most comparisons of a scan's bounds. */

@@ -31,11 +31,12 @@ export interface RangeOptions extends ListOptions {
 /** Throws `not-found`. */
 export function getEntity(view: View, entity: Entity, key: Values, options: GetOptions): Promise<Stored> {
   const { include = [], where = {}, select } = options;
-  const kinds = include.map((name) => childOf(entity, name));
+  const groups = include.filter((name) => Object.hasOwn(entity.split, name));
+  const kinds = include.filter((name) => !groups.includes(name)).map((name) => childOf(entity, name));
   return readOne(view, entity, checkFields(entity, key, entity.keyFields), {
     kinds,
     where: compileChildFilters(entity, kinds, where),
-    select: toSelection(entity, select, { kinds }),
+    select: toSelection(entity, select, { kinds, groups }),
   });
 }
 
@@ -91,9 +92,11 @@ export async function getThroughIndex(
 export function childOf(entity: Entity, name: string): Entity {
   const child = entity.children.find((kind) => kind.name === name);
   if (child) return child;
-  throw new RowkeyError('invalid-input', `"${name.slice(0, 100)}" is not a child of ${entity.name}.`, {
+  const groups = Object.keys(entity.split);
+  const what = groups.length > 0 ? 'a child or group' : 'a child';
+  throw new RowkeyError('invalid-input', `"${name.slice(0, 100)}" is not ${what} of ${entity.name}.`, {
     field: 'include',
-    accepted: entity.children.map((kind) => kind.name).join(', '),
+    accepted: [...entity.children.map((kind) => kind.name), ...groups].join(', '),
   });
 }
 

@@ -36,10 +36,19 @@ type OmitEach<Of, Field extends PropertyKey> = Of extends unknown ? Plain<Omit<O
 type PickEach<Of, Field extends PropertyKey> = Of extends unknown ? Plain<Pick<Of, Field & keyof Of>> : never;
 export type FieldsOfEach<Of> = Of extends unknown ? keyof Of & string : never;
 
-/** The parsed fields of an entity. */
-export type Output<Of extends Declared> = Of['union'] extends z.ZodType
+/** All parsed fields of an entity. */
+type Every<Of extends Declared> = Of['union'] extends z.ZodType
   ? z.output<Of['union']>
   : Plain<z.output<Of['schema']> & { [Field in Types<Of>['attachments']]?: Attachment }>;
+
+/** The parsed fields of an entity. Not every read includes those of a group. */
+export type Output<Of extends Declared> = [Types<Of>['apart']] extends [never]
+  ? Every<Of>
+  : Plain<
+      Omit<Every<Of>, Types<Of>['apart']> & {
+        [Field in Types<Of>['apart'] & keyof Every<Of>]?: Every<Of>[Field];
+      }
+    >;
 
 /**
  * An entity as a list or a write returns it. Large fields are omitted unless selected. A field that cannot be decrypted or
@@ -248,7 +257,7 @@ export type Comparisons<Value> = {
 
 /** A filter: for each field a value, or comparisons. Texts, numbers and Booleans can be compared. */
 export type Where<Of extends Declared> = {
-  readonly [Field in keyof Whole<Of> as Field extends Types<Of>['large'] | Types<Of>['encrypted']
+  readonly [Field in keyof Whole<Of> as Field extends Types<Of>['large'] | Types<Of>['encrypted'] | Types<Of>['apart']
     ? never
     : NonNullable<Whole<Of>[Field]> extends Scalar
       ? Field
@@ -282,16 +291,16 @@ export type ChildName<Of extends Declared, All extends Entities> = {
 }[keyof All & string];
 
 export interface EntityStore<Of extends Declared, All extends Entities> {
-  /** Reads one entity, with the children named in `include`, in one query. Undefined if it does not exist. */
+  /** Reads one entity, with the children and groups of fields named in `include`, in one query. Undefined if it does not exist. */
   get<
-    const Name extends ChildName<Of, All> = never,
+    const Name extends ChildName<Of, All> | Types<Of>['groups'] = never,
     const Field extends Selectable<Of> | ChildField<All, Name> = never,
   >(
     key: Key<Of>,
     options?: {
       readonly include?: readonly Name[];
       /** Only children that match, by the name of the children. */
-      readonly where?: { readonly [Child in NoInfer<Name>]?: Where<All[Child]> };
+      readonly where?: { readonly [Child in NoInfer<Name> & ChildName<Of, All>]?: Where<All[Child]> };
       /** Fields of the entity, such as `email`, and of the included children, such as `reviews.year`. Others are not read. */
       readonly select?: readonly Field[];
     },
@@ -299,7 +308,7 @@ export interface EntityStore<Of extends Declared, All extends Entities> {
     | Stored<
         Plain<
           Selected<Output<Of>, Extract<Field, Selectable<Of>>> & {
-            [Child in Name]: readonly Selected<Listed<All[Child]>, FieldOfChild<Field, Child>>[];
+            [Child in Name & ChildName<Of, All>]: readonly Selected<Listed<All[Child]>, FieldOfChild<Field, Child>>[];
           }
         >
       >

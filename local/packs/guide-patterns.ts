@@ -136,6 +136,13 @@ export const GUIDE_PATTERNS: readonly GuidePattern[] = [
     tests: ['test/lib/patterns/data-series.test.ts'],
   },
   {
+    name: 'Vertical split',
+    about:
+      'Groups of rarely read fields are in rows of their own beside the entity. A read leaves them out, and a write of other fields neither reads nor writes them. Both rows change in one transaction, and the ETag of the entity covers both. See [model.md](model.md#vertical-split).',
+    modules: ['lib/patterns/vertical-split.ts', 'lib/engine/read/entity-rows.ts', 'lib/engine/write/further-rows.ts'],
+    tests: ['test/scenarios/vertical-split.test.ts'],
+  },
+  {
     name: 'Large entities',
     about:
       'A file is stored as a blob. The blob is written before the entity refers to it, and deleted after the reference is removed. A timer deletes blobs that a crash left behind. The type is detected from the bytes. A client may [upload it directly to storage](access.md#upload-a-file). A data series that outgrows its row is stored the same way.',

@@ -3,6 +3,7 @@ import type { Properties, Row } from '../../storage/rows.ts';
 import { type ColumnType, type Entity, isWrittenByClients } from '../entity.ts';
 import type { ColumnForm } from '../pattern.ts';
 import { pick, type Values } from '../values.ts';
+import { furtherRowFormOf } from './further-rows.ts';
 import type { Snapshot, SystemProperties } from './snapshot.ts';
 
 /** https://learn.microsoft.com/rest/api/storageservices/understanding-the-table-service-data-model */
@@ -26,7 +27,7 @@ export function toProperties(
 ): Properties {
   const stored = fieldsToProperties(entity, values);
   const properties = { ...stored, ...system, EntityType: entity.name, EntityVersion: entity.version };
-  checkSize(properties);
+  checkRowSize(properties);
   return properties;
 }
 
@@ -66,13 +67,17 @@ export function columnFormOf(entity: Entity, field: string): ColumnForm<Entity> 
 /** The properties that store the fields, for a projection, and the properties that tell an entity from other rows. */
 export function storedNames(entity: Entity, fields: readonly string[]): string[] {
   const names = fields.flatMap((field) => columnFormOf(entity, field)?.names(entity, field) ?? [field]);
-  return [...names, 'EntityType', 'SourceRow'];
+  return [...names, 'EntityType', 'SourceRow', ...(furtherRowFormOf(entity) ? ['FurtherRows', 'WriteId'] : [])];
 }
 
 /** The declared fields of a row, without system properties. */
 export function toValues(entity: Entity, properties: Properties): Values {
   const version = storedVersion(entity, properties);
-  if (version < entity.version) return upgradeValues(entity, properties, version);
+  return version < entity.version ? upgradeValues(entity, properties, version) : currentValues(entity, properties);
+}
+
+/** The same for properties that the current version has stored. */
+export function currentValues(entity: Entity, properties: Properties): Values {
   const values: Record<string, unknown> = {};
   for (const [field, type] of Object.entries(entity.columns)) {
     const value = fieldOf(entity, field, type, properties);
@@ -125,7 +130,8 @@ export function toSnapshot(entity: Entity, row: Row | undefined): Snapshot {
   }
   if (properties.EntityType === PLACEHOLDER)
     return { state: 'placeholder', etag, writeId: String(properties.WriteId), kept: properties };
-  return { state: 'live', etag, values: toValues(entity, properties), system: systemOf(properties) };
+  const further = row.further ? { further: row.further } : {};
+  return { state: 'live', etag, values: toValues(entity, properties), system: systemOf(properties), ...further };
 }
 
 /** An upgrade may throw on values that a client wrote, because it expects an older declaration's values. */
@@ -138,7 +144,7 @@ function valuesIfAny(entity: Entity, properties: Properties): Values {
 }
 
 function systemOf(properties: Properties): SystemProperties {
-  const optional = (name: 'DenormalizedTo' | 'MovingFrom') => {
+  const optional = (name: 'DenormalizedTo' | 'MovingFrom' | 'FurtherRows') => {
     const value = properties[name];
     return typeof value === 'string' && value !== '' ? { [name]: value } : {};
   };
@@ -149,6 +155,7 @@ function systemOf(properties: Properties): SystemProperties {
     Incarnation: String(properties.Incarnation),
     ...optional('DenormalizedTo'),
     ...optional('MovingFrom'),
+    ...optional('FurtherRows'),
   };
 }
 
@@ -168,15 +175,18 @@ export function tooLong(field: string, length: number): RowkeyError {
 }
 
 /** Estimates the size as the service does. The emulator accepts any size. */
-function checkSize(properties: Properties): void {
-  const size = Object.entries(properties).reduce((sum, [name, value]) => {
-    const text = typeof value === 'string' ? value : '';
-    return sum + PROPERTY_OVERHEAD + 2 * name.length + 2 * text.length;
-  }, ENTITY_OVERHEAD);
-  if (size > MAX_ENTITY_BYTES)
+export function checkRowSize(properties: Properties): void {
+  if (rowSize(properties) > MAX_ENTITY_BYTES)
     throw new RowkeyError('too-large', 'The entity is larger than Table storage holds.', {
       accepted: `at most ${MAX_ENTITY_BYTES} bytes, in which a character takes two`,
     });
+}
+
+function rowSize(properties: Properties): number {
+  return Object.entries(properties).reduce((sum, [name, value]) => {
+    const text = typeof value === 'string' ? value : '';
+    return sum + PROPERTY_OVERHEAD + 2 * name.length + 2 * text.length;
+  }, ENTITY_OVERHEAD);
 }
 
 /**

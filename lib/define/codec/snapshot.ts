@@ -14,6 +14,8 @@ export interface SystemProperties {
   readonly DenormalizedTo?: string;
   /** Set while an entity arrives from another partition: it can be read and not yet written. */
   readonly MovingFrom?: string;
+  /** The further rows of the entity, each with the id of the write that last changed it: see further-rows.ts. */
+  readonly FurtherRows?: string;
 }
 
 /** The known state of an entity's row, from which a change is planned. */
@@ -23,7 +25,15 @@ export type Snapshot =
   | { readonly state: 'placeholder'; readonly etag: string; readonly writeId: string; readonly kept: Properties }
   /** `movedTo` is the id of the operation that moved the entity and still has to open it at its new address. */
   | { readonly state: 'tombstone'; readonly etag: string; readonly writeId: string; readonly movedTo: string }
-  | { readonly state: 'live'; readonly etag: string; readonly values: Values; readonly system: SystemProperties };
+  | {
+      readonly state: 'live';
+      readonly etag: string;
+      /** Without the fields in further rows that were not read. */
+      readonly values: Values;
+      readonly system: SystemProperties;
+      /** The further rows that were read, by name. */
+      readonly further?: ReadonlyMap<string, Properties>;
+    };
 export type Live = Extract<Snapshot, { state: 'live' }>;
 
 /**

@@ -2,6 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { RowkeyError } from '../../errors.ts';
 import type { Address, Row } from '../../storage/rows.ts';
 import { fieldsToProperties } from '../codec/entity-codec.ts';
+import { withoutApart } from '../codec/further-rows.ts';
 import type { DeclaredEntity, Entity } from '../entity.ts';
 import type { IndexShape } from '../index-shape.ts';
 import type { Copies, Index, InterPartitionIndex } from '../indexes.ts';
@@ -170,7 +171,9 @@ export function isUnique(index: Index | undefined): index is InterPartitionIndex
 /** The properties of a copy: the fields that the index copies, the key fields, and the address of the entity. */
 export function copyProperties(entity: Entity, values: Values, copies: Copies<string>) {
   const kept =
-    copies === 'everything' ? values : pick(values, [...entity.keyFields, ...(copies === 'keys' ? [] : copies)]);
+    copies === 'everything'
+      ? withoutApart(entity, values)
+      : pick(values, [...entity.keyFields, ...(copies === 'keys' ? [] : copies)]);
   const { partition, row } = addressOf(entity, values);
   return {
     ...fieldsToProperties(entity, kept),

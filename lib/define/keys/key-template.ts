@@ -12,7 +12,7 @@ import { instantOf, invertedBounds, invertedTicks, isInvertedTicks } from './log
  */
 
 /** Table storage allows keys of 1 KiB: 512 UTF-16 code units. */
-const MAX_KEY_LENGTH = 512;
+export const MAX_KEY_LENGTH = 512;
 /** `!` sorts below every character that is not escaped, except the space, so escaping hardly changes the order. */
 const ESCAPE = '!';
 /**

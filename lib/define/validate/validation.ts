@@ -1,21 +1,25 @@
 import { LRUCache } from 'lru-cache';
 import { z } from 'zod';
 import { RowkeyError } from '../../errors.ts';
+import { apartFields } from '../codec/further-rows.ts';
 import { decidedFields, referenceFields } from '../codec/kept-fields.ts';
 import type { Entity } from '../entity.ts';
 import { pick, type Values } from '../values.ts';
 
-/** The schema of an entity, of any kind, as callers read it. */
+/** The schema of an entity, of any kind, as callers read it. Not every read includes the fields that are apart. */
 export function readableSchema(entity: Entity): z.ZodType {
-  return entity.union ?? entity.schema;
+  const apart = apartFields(entity);
+  return entity.union ?? (apart.length === 0 ? entity.schema : entity.schema.partial(maskOf(apart)));
 }
 
 /** The same for lists and for responses to writes, in which an unreadable field is null. */
 export function schemaWithGaps(entity: Entity): z.ZodType {
   const remote = referenceFields(entity);
   if (remote.length === 0) return readableSchema(entity);
-  const fields = Object.entries(entity.schema.shape).filter(([field]) => remote.includes(field));
-  return entity.schema.extend(Object.fromEntries(fields.map(([field, type]) => [field, z.nullable(type)])));
+  const readable = readableSchema(entity);
+  const whole = readable instanceof z.ZodObject ? readable : entity.schema;
+  const fields = Object.entries(whole.shape as z.ZodRawShape).filter(([field]) => remote.includes(field));
+  return whole.extend(Object.fromEntries(fields.map(([field, type]) => [field, z.nullable(type)])));
 }
 
 /** The same for a partial copy or for selected fields. Only the `certain` fields are always present. */

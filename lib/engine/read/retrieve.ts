@@ -1,17 +1,20 @@
 import { storedNames } from '../../define/codec/entity-codec.ts';
+import { groupsToRead, joinRows, typesToRead, withoutApart } from '../../define/codec/further-rows.ts';
 import { type Entity, isWrittenByClients } from '../../define/entity.ts';
 import { type Filter, matches } from '../../define/filter.ts';
 import { periodOfTable } from '../../define/keys/calendar.ts';
+import { furtherRowRange } from '../../define/keys/further-rows.ts';
 import { addressOf } from '../../define/keys/index-entries.ts';
 import { buildKey, keyRange, prefixOfChildren, rangeOfPrefix } from '../../define/keys/key-template.ts';
 import { type Selection, withKeyOfReferences } from '../../define/select.ts';
 import { pick, type Stored, type Values } from '../../define/values.ts';
 import { RowkeyError } from '../../errors.ts';
-import { type Row, readRange, readRow, scanTable } from '../../storage/rows.ts';
+import { MAX_TRANSACTION_ACTIONS, type Row, readRange } from '../../storage/rows.ts';
 import { inPattern } from '../../telemetry/span.ts';
 import type { Engine } from '../engine.ts';
 import { notFound, readLive } from '../write/entity-store.ts';
 import type { Position } from './continuation.ts';
+import { readEntityRange, scanEntityRows } from './entity-rows.ts';
 import { entityIn } from './judge-row.ts';
 import { PAGE_LENGTH, readBound, rowLength, valuesLength, withinPage } from './page-length.ts';
 import { periodsToRead, readPeriods } from './read-periods.ts';
@@ -55,11 +58,21 @@ export const readEntity = inPattern(
     { select: asked }: { readonly select?: readonly string[] | undefined } = {},
   ): Promise<Stored> => {
     const { wanted, select } = projectionOf(entity, { select: asked });
-    const found = await readLive(engine, entity, { ...addressOf(entity, key), select });
+    const found = await readLive(
+      engine,
+      entity,
+      { ...addressOf(entity, key), select },
+      { fields: wanted, isWhole: true },
+    );
     if (!found) throw notFound(entity, key);
-    return wanted ? { etag: found.etag, values: pick(found.values, wanted) } : found;
+    return { etag: found.etag, values: selectValues(entity, found.values, wanted) };
   },
 );
+
+/** Without `wanted`, leaves out the fields that are apart: a row of an earlier declaration has all. */
+function selectValues(entity: Entity, values: Values, wanted: readonly string[] | undefined): Values {
+  return wanted ? pick(values, wanted) : withoutApart(entity, values);
+}
 
 export interface ChildrenOptions {
   /** The fields of the entity, without it all; and of each kind, without it all except large fields. */
@@ -75,7 +88,7 @@ export interface ChildrenOptions {
 export const readWithChildren = inPattern(
   'compound key',
   async (
-    { storage }: Engine,
+    engine: Engine,
     entity: Entity,
     key: Values,
     kinds: readonly Entity[],
@@ -103,37 +116,52 @@ export const readWithChildren = inPattern(
     const read = isWhole ? undefined : [...new Set(stored)];
     // If the children's keys escape a `_` of the parent's key, they do not sort after the parent, which then takes its own read.
     const isBeside = prefix.startsWith(row);
-    const { rows, more } = await readRange(storage, {
+    const names = fields.get(entity);
+    const groups = groupsToRead(entity, names);
+    const further = furtherRowRange(row, groups);
+    // Keys of other entities may lie between the rows.
+    const between =
+      groups.length === 0
+        ? [{ after: row, before: prefix }]
+        : [
+            { after: row, before: further.first },
+            { after: further.before, before: prefix },
+          ];
+    const { rows, more } = await readRange(engine.storage, {
       table,
       partition,
       from: isBeside ? row : prefix,
       before,
-      // Keys of other entities may lie between the two.
-      without: isBeside ? { after: row, before: prefix } : undefined,
-      type: all.map((kind) => ({ type: kind.name, ...rowFilterOf(kind, where[kind.name]) })),
+      without: isBeside ? between : undefined,
+      type: [
+        ...typesToRead(entity, names),
+        ...kinds.map((kind) => ({ type: kind.name, ...rowFilterOf(kind, where[kind.name]) })),
+      ],
       select: read,
-      limit: MAX_CHILDREN + 1,
+      limit: MAX_CHILDREN + 1 + (groups.length > 0 ? MAX_TRANSACTION_ACTIONS : 0),
       bound: readBound(all),
     });
-    const own = isBeside
-      ? rows.find((found) => found.row === row)
-      : await readRow(storage, { table, partition, row, select: read });
-    const snapshot = own && entityIn(entity, own);
+    const own = isBeside ? rows.find((found) => found.row === row) : undefined;
+    const joined = own && joinRows(entity, own, rows, groups);
+    // The parent is read by itself if it is not beside its children, or if the query met a write of it.
+    const found = joined?.lost.length === 0 ? entityIn(entity, joined.row) : undefined;
+    const address = { table, partition, row, select: read };
+    const snapshot = found ?? (await readLive(engine, entity, address, { fields: names, isWhole: true }));
     if (!snapshot) throw notFound(entity, key);
     const beside = rows.filter((each) => each.row.startsWith(prefix));
     const children = kinds.map((kind) => {
       return { name: kind.name, list: entitiesIn(kind, beside, { where: where[kind.name], select: fields.get(kind) }) };
     });
     const items = children.flatMap(({ list }) => list);
-    if (more || withinPage(items, valuesLength).length < items.length)
+    const isOver = items.length > MAX_CHILDREN || withinPage(items, valuesLength).length < items.length;
+    if (more || isOver)
       throw new RowkeyError(
         'too-large',
         `The children to include exceed ${MAX_CHILDREN} entities or ${PAGE_LENGTH} characters.`,
         { field: 'include', accepted: `GET on ${kinds.map(({ name }) => `/api/${name}`).join(' or ')}, page by page` },
       );
     const lists = Object.fromEntries(children.map(({ name, list }) => [name, list]));
-    const names = fields.get(entity);
-    return { etag: snapshot.etag, values: { ...(names ? pick(snapshot.values, names) : snapshot.values), ...lists } };
+    return { etag: snapshot.etag, values: { ...selectValues(entity, snapshot.values, names), ...lists } };
   },
 );
 
@@ -153,17 +181,17 @@ export const readEntities = inPattern(
   },
 );
 
-/** The rows of the same page. Some of them may not be entities. */
+/** The rows of the same page; with `isWhole`, with all further rows. Some of them may not be entities. */
 export async function readEntityRows(
   engine: Engine,
   entity: Entity,
   key: Values,
-  options: RangeOptions,
+  options: RangeOptions & { readonly isWhole?: boolean },
 ): Promise<{ readonly rows: readonly Row[]; readonly next: Position | undefined }> {
   const { from, to, top, after, where } = options;
   const partition = buildKey(entity.partition, key);
   const bounds = keyRange(entity.row, { from, to });
-  const { select, bound } = projectionOf(entity, options);
+  const { wanted, select, bound } = projectionOf(entity, options);
   const common = { partition, select, limit: top, bound };
   const { rows, more } = entity.period
     ? await readPeriods(engine, entity, {
@@ -173,14 +201,19 @@ export async function readEntityRows(
         periods: periodsToRead(entity, { key, from, to, now: engine.now() }),
         after: after?.period === undefined ? undefined : { period: after.period, row: after.row },
       })
-    : await readRange(engine.storage, {
-        table: entity.table,
-        type: typeOf(entity),
-        ...rowFilterOf(entity, where),
-        ...common,
-        ...bounds,
-        after: after?.row,
-      });
+    : await readEntityRange(
+        engine,
+        entity,
+        {
+          table: entity.table,
+          type: typeOf(entity),
+          ...rowFilterOf(entity, where),
+          ...common,
+          ...bounds,
+          after: after?.row,
+        },
+        options.isWhole ? Object.keys(entity.columns) : wanted,
+      );
   const page = withinPage(rows, rowLength);
   const last = more || page.length < rows.length ? page.at(-1) : undefined;
   return { rows: page, next: last && toPosition(entity, last) };
@@ -213,7 +246,7 @@ export const scanEntities = inPattern(
     const { wanted, select, bound } = projectionOf(entity, options);
     const filter = { type: typeOf(entity), ...rowFilterOf(entity, options.where) };
     const scan = { table: entity.table, ...filter, after: from, limit: top, select, bound };
-    const { rows, more } = await scanTable(engine.storage, scan);
+    const { rows, more } = await scanEntityRows(engine, entity, scan, wanted);
     const { items, last } = toItems(entity, rows, more, { ...options, select: wanted });
     return { items, next: last && { partition: last.partition, row: last.row } };
   },

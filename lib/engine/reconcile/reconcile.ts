@@ -20,6 +20,7 @@ import { type Address, type Properties, type Row, readRow, tryAction } from '../
 import { inPattern } from '../../telemetry/span.ts';
 import type { Engine } from '../engine.ts';
 import { unlessTableMissing } from '../period-tables.ts';
+import { readJoinedRow } from '../read/entity-rows.ts';
 import type { Plan } from '../write/plan.ts';
 import { hasLiveClaim, isConfirmed, isOwnedBy } from '../write/unique-claim.ts';
 import type { Intent } from './intent.ts';
@@ -228,7 +229,7 @@ function isEntryOf({ name }: Entity, address: Address, row: Row): boolean {
 
 /** Reads the entity. A row of another type, or a copy, counts as absent. */
 async function readSnapshot({ engine, entity }: Work, address: Address): Promise<Snapshot> {
-  const row = await readRow(engine.storage, address);
+  const row = await readJoinedRow(engine, entity, address);
   const type = row?.properties.EntityType;
   const isDeleted = type === TOMBSTONE || type === PLACEHOLDER;
   const isLive = type === entity.name && row !== undefined && !isCopy(row);

@@ -4,8 +4,9 @@ import type { Entity } from '../../define/entity.ts';
 import type { IndexEntry } from '../../define/remote-index.ts';
 import type { Values } from '../../define/values.ts';
 import { RowkeyError } from '../../errors.ts';
-import { type Action, type Address, readRow, trySubmit } from '../../storage/rows.ts';
+import { type Action, type Address, trySubmit } from '../../storage/rows.ts';
 import type { Engine } from '../engine.ts';
+import { readJoinedRow } from '../read/entity-rows.ts';
 import { holdFor, UNHELD_MS } from './hold.ts';
 import { reconcile } from './reconcile.ts';
 
@@ -49,7 +50,7 @@ export async function repairSibling(
 }
 
 /** The current values of the entity to which a row of an index belongs. */
-export async function readValues({ storage }: Engine, entity: Entity, address: Address): Promise<Values | undefined> {
-  const row = await readRow(storage, address);
+export async function readValues(engine: Engine, entity: Entity, address: Address): Promise<Values | undefined> {
+  const row = await readJoinedRow(engine, entity, address);
   return liveValues(toSnapshot(entity, row?.properties.EntityType === entity.name ? row : undefined));
 }

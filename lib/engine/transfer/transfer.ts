@@ -9,10 +9,11 @@ import { addressOf } from '../../define/keys/index-entries.ts';
 import { maskOf, parse } from '../../define/validate/validation.ts';
 import type { Values } from '../../define/values.ts';
 import { busy, RowkeyError } from '../../errors.ts';
-import { type Address, readRow, tryAction } from '../../storage/rows.ts';
+import { type Address, type Row, tryAction } from '../../storage/rows.ts';
 import { inPattern, traceContext } from '../../telemetry/span.ts';
 import type { Engine } from '../engine.ts';
 import { makeAndNote } from '../note-change.ts';
+import { readJoinedRow } from '../read/entity-rows.ts';
 import { holdFor, sendWork, UNHELD_MS } from '../reconcile/hold.ts';
 import { MESSAGE, MESSAGE_VERSION, TRANSFERS_QUEUE } from '../reconcile/intent.ts';
 import { EntityChanged } from '../write/conflict.ts';
@@ -186,7 +187,7 @@ async function transferEntity(work: Work): Promise<string | undefined> {
     await hold.keep();
     // In this order: if the source still exists, no duplicate of this message has opened the destination before.
     const reached = await readDestination(work);
-    const source = toSnapshot(entity, await readRow(engine.storage, from));
+    const source = toSnapshot(entity, await readWholeRow(engine, entity, from));
     if (source.state === 'tombstone' && source.movedTo === transfer.operationId) {
       await openDestination(work);
       await tryAction(engine.storage, from, { kind: 'delete', row: from.row, etag: source.etag });
@@ -250,9 +251,13 @@ async function readCarriedRows({ engine, entity, destination, transfer, from, to
 
 /** Reads the destination and whether this operation has written it. */
 async function readDestination({ engine, destination, transfer, to }: Work) {
-  const arrived = toSnapshot(destination, await readRow(engine.storage, to));
+  const arrived = toSnapshot(destination, await readWholeRow(engine, destination, to));
   const ours = arrived.state === 'live' && arrived.system.Incarnation === transfer.operationId ? arrived : undefined;
   return { arrived, ours };
+}
+
+function readWholeRow(engine: Engine, entity: Entity, address: Address): Promise<Row | undefined> {
+  return readJoinedRow(engine, entity, address, { fields: Object.keys(entity.columns) });
 }
 
 /** Returns false if another writer was faster; both rows must then be read again. */

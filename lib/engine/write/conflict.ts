@@ -6,7 +6,6 @@ import { etagMismatch } from '../../define/conditions.ts';
 import type { Entity } from '../../define/entity.ts';
 import { remoteIndexOf } from '../../define/keys/index-entries.ts';
 import type { IndexEntry } from '../../define/remote-index.ts';
-import type { Stored } from '../../define/values.ts';
 import { entityError, RowkeyError } from '../../errors.ts';
 import { ANY_ETAG, readRow } from '../../storage/rows.ts';
 import type { Engine } from '../engine.ts';
@@ -32,18 +31,19 @@ export async function readChanged(engine: Engine, entity: Entity, changes: reado
   );
 }
 
-/** The results, if the rows carry the id of this write: its reply was lost, and the SDK's retry was a conflict. */
-export function findOwnWrite(fresh: readonly Fresh[], writeId: string): Stored[] | undefined {
-  const done: Stored[] = [];
-  for (const { before, after } of fresh) {
-    if (before.state === 'live' && before.system.WriteId === writeId)
-      done.push({ etag: before.etag, values: before.values });
-    else if ((before.state === 'tombstone' || before.state === 'placeholder') && before.writeId === writeId)
-      done.push({ etag: before.etag, values: {} });
-    else if (before.state === 'absent' && !after) done.push({ etag: '', values: {} });
-    else return undefined;
-  }
-  return done;
+/** True if the rows carry the id of this write: its reply was lost, and the SDK's retry was a conflict. */
+export function isOwnWrite(fresh: readonly Fresh[], writeId: string): boolean {
+  return fresh.every(({ before, after }) => {
+    if (before.state === 'absent') return !after;
+    return (before.state === 'live' ? before.system.WriteId : before.writeId) === writeId;
+  });
+}
+
+/** The change to plan again: with the fresh state, or with what was read before if the entity has not changed since. */
+export function planAgain(change: Change, fresh: Fresh | undefined): Change {
+  const [then, now] = [change.before, fresh?.before];
+  const isSame = then.state === 'live' && now?.state === 'live' && then.etag === now.etag;
+  return then.state === 'unread' || isSame ? change : (fresh ?? change);
 }
 
 /**

@@ -45,8 +45,9 @@ export const deleteRange = inPattern(
         field: 'from',
         accepted: '"from", "to" or both, or all=true for every entity of the partition',
       });
-    const select = isOneRow(entity) ? entity.keyFields : undefined;
-    const { rows, next } = await readEntityRows(engine, entity, key, { from, to, after, top: MAX_ENTITIES, select });
+    const read = isOneRow(entity) ? { select: entity.keyFields } : { isWhole: true };
+    const page = { from, to, after, top: MAX_ENTITIES, ...read };
+    const { rows, next } = await readEntityRows(engine, entity, key, page);
     const failed: RowkeyError[] = [];
     let deleted = 0;
     for (let at = 0; at < rows.length; at += MAX_TRANSACTION_ACTIONS) {

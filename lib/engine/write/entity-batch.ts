@@ -12,10 +12,18 @@ import { pick, type Values } from '../../define/values.ts';
 import { busy, RowkeyError } from '../../errors.ts';
 import { type Address, ANY_ETAG, MAX_TRANSACTION_ACTIONS, type Row } from '../../storage/rows.ts';
 import type { Engine } from '../engine.ts';
-import { readEntityRow } from '../period-tables.ts';
+import { readJoinedRow } from '../read/entity-rows.ts';
 import { entityIn, type Judged, judgeRow } from '../read/judge-row.ts';
 import { EntityChanged } from './conflict.ts';
-import { checkKeyKept, checkWritable, mergeable, notFound, patched, unreadState } from './entity-store.ts';
+import {
+  checkKeyKept,
+  checkWritable,
+  mergeable,
+  notFound,
+  patched,
+  unreadFields,
+  unreadState,
+} from './entity-store.ts';
 import { commit } from './eventual-transaction.ts';
 import { PlanTooLarge } from './plan.ts';
 import { toStored } from './stored-values.ts';
@@ -312,7 +320,9 @@ async function changeOf(engine: Engine, entity: Entity, item: Item): Promise<Eff
   if (unread && merged) return { before: unread, after: merged, isPartial: true, outcome: 'stored' };
   const isRead = kind !== 'create' || entity.patterns.some((pattern) => pattern.hasPlaceholder?.(entity));
   // The table of a period may not exist yet: the write creates it.
-  const row = found ?? (isRead ? await readEntityRow(engine, entity, item.address) : undefined);
+  const fields = Object.keys(kind === 'patch' ? input : entity.columns);
+  const options = { fields, isWhole: kind === 'patch' };
+  const row = found ?? (isRead ? await readJoinedRow(engine, entity, item.address, options) : undefined);
   const judged = row && judgeRow(entity, row);
   return kind === 'create' || kind === 'put'
     ? storing(engine, entity, item, { row, judged })
@@ -350,7 +360,8 @@ async function changing(
   checkConditions({ ifMatch }, before.etag);
   if (kind === 'delete') return { before, after: undefined, outcome: 'deleted' };
   if (judged.is === 'invalid') throw notFound(entity, key);
-  const after = await patched(engine, entity, { key, input, current: before.values });
+  const unread = unreadFields(entity, before);
+  const after = await patched(engine, entity, { key, input, current: before.values, unread });
   checkKeyKept(entity, key, after);
   return { before, after, outcome: isDeepStrictEqual(liveValues(before), after) ? 'unchanged' : 'stored' };
 }

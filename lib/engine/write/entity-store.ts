@@ -1,18 +1,20 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Change } from '../../define/change.ts';
 import { toSnapshot } from '../../define/codec/entity-codec.ts';
+import { apartFields, groupsToRead, listedRows } from '../../define/codec/further-rows.ts';
 import { decidedFields, keptFields, referenceFields } from '../../define/codec/kept-fields.ts';
 import { isReference } from '../../define/codec/reference.ts';
 import type { Live, Snapshot, Unread } from '../../define/codec/snapshot.ts';
 import { type Conditions, checkConditions, singleEtag } from '../../define/conditions.ts';
 import { type Entity, isOneRow, isWrittenByClients } from '../../define/entity.ts';
+import { groupOfFurtherRow } from '../../define/keys/further-rows.ts';
 import { addressOf } from '../../define/keys/index-entries.ts';
 import { validate, validateFields } from '../../define/validate/validation.ts';
 import { omit, pick, type Stored, type Values } from '../../define/values.ts';
 import { busy, type ErrorCode, entityError, RowkeyError } from '../../errors.ts';
 import { backOff } from '../../time.ts';
 import type { Engine } from '../engine.ts';
-import { readEntityRow } from '../period-tables.ts';
+import { type EntityRowOptions, readJoinedRow } from '../read/entity-rows.ts';
 import { type Judged, judgeRow } from '../read/judge-row.ts';
 import { runExclusive } from '../run-exclusive.ts';
 import { EntityChanged } from './conflict.ts';
@@ -46,7 +48,7 @@ export async function createEntity(
   const after = await toStored(engine, entity, plain);
   const address = addressOf(entity, after);
   const isToRead = entity.patterns.some((pattern) => pattern.hasPlaceholder?.(entity));
-  const found = toSnapshot(entity, isToRead ? await readEntityRow(engine, entity, address) : undefined);
+  const found = toSnapshot(entity, isToRead ? await readJoinedRow(engine, entity, address) : undefined);
   // An insert conflicts with an entity; the conflict names its owner.
   const before: Snapshot = found.state === 'live' ? { state: 'absent' } : found;
   const change: Change = { address, before, after, incarnation };
@@ -69,7 +71,9 @@ export function replaceEntity(
   input: unknown,
   conditions: Conditions = {},
 ): Promise<Stored> {
-  return changeEntity(engine, entity, key, conditions, (current) => replaced(engine, entity, { key, input, current }));
+  return changeEntity(engine, entity, key, wholly(entity, conditions), (current) =>
+    replaced(engine, entity, { key, input, current }),
+  );
 }
 
 /** What a change of an entity starts from. */
@@ -77,6 +81,8 @@ interface Given {
   readonly key: Values;
   readonly input: unknown;
   readonly current: Values;
+  /** The fields in further rows that were not read: see `unreadFields`. */
+  readonly unread?: Values;
 }
 
 /** The values to store when `input` replaces the entity. */
@@ -142,14 +148,15 @@ export function patchEntity(
   patch: unknown,
   conditions: Conditions = {},
 ): Promise<Stored> {
-  return changeEntity(engine, entity, key, conditions, (current, isRefused) => {
+  const options = { ...conditions, fields: Object.keys(Object(patch)), isWhole: true };
+  return changeEntity(engine, entity, key, options, (current, isRefused, unread) => {
     if (isRefused) throw notFound(entity, key);
-    return patched(engine, entity, { key, input: patch, current });
+    return patched(engine, entity, { key, input: patch, current, unread });
   });
 }
 
 /** The values to store when `input` changes some fields of the entity. */
-export function patched(engine: Engine, entity: Entity, { key, input, current }: Given): Promise<Values> {
+export function patched(engine: Engine, entity: Entity, { key, input, current, unread = {} }: Given): Promise<Values> {
   const copies = decidedFields(entity);
   const given = withoutCopies(entity, withKey(entity, key, input), current);
   refusePatch(entity, Object.keys(given));
@@ -158,8 +165,9 @@ export function patched(engine: Engine, entity: Entity, { key, input, current }:
   const held = omit(pick(current, references), Object.keys(given));
   const merged = Object.entries({ ...omit(current, [...copies, ...references]), ...given });
   const left = merged.filter(([field, value]) => value !== null || copies.includes(field));
-  const changed = validate(entity, Object.fromEntries(left), held);
-  return toStored(engine, entity, { ...pick(current, keptFields(entity)), ...changed }, current);
+  const changed = validate(entity, Object.fromEntries(left), { ...held, ...unread });
+  const known = omit(changed, Object.keys(unread));
+  return toStored(engine, entity, { ...pick(current, keptFields(entity)), ...known }, current);
 }
 
 /** As `patchEntity`, but returns only the new ETag, so that a merge without a read is possible. */
@@ -185,7 +193,7 @@ export async function deleteEntity(
 ): Promise<void> {
   const before = unreadState(entity, key, conditions);
   if (before) await commitUnread(engine, entity, { before, after: undefined });
-  else await changeEntity(engine, entity, key, conditions, async () => undefined);
+  else await changeEntity(engine, entity, key, wholly(entity, conditions), async () => undefined);
 }
 
 /**
@@ -242,21 +250,21 @@ export async function changeEntity(
   engine: Engine,
   entity: Entity,
   key: Values,
-  { isUpkeep, ...conditions }: Conditions & Pick<Change, 'isUpkeep'>,
-  change: (current: Values, isRefused: boolean) => Promise<Values | undefined>,
+  { isUpkeep, fields, isWhole, ...conditions }: Conditions & Pick<Change, 'isUpkeep'> & EntityRowOptions,
+  change: (current: Values, isRefused: boolean, unread: Values) => Promise<Values | undefined>,
 ): Promise<Stored> {
   const address = addressOf(entity, key);
   const abandoned = new Set<string>();
   const until = engine.now() + PATIENCE_MS;
   const untilDone = async (): Promise<Stored> => {
     for (let attempt = 1; engine.now() < until; attempt += 1) {
-      const judged = await readJudged(engine, entity, address);
+      const judged = await readJudged(engine, entity, address, { fields, isWhole });
       if (!judged || judged.is === 'other') throw notFound(entity, key);
       if (!isUpkeep) checkWritable(entity, key, engine.now());
       const before = judged.snapshot;
       checkConditions(conditions, before.etag);
       if (before.system.MovingFrom) throw busy('The entity is being moved to this partition.');
-      const after = await change(before.values, judged.is === 'invalid');
+      const after = await change(before.values, judged.is === 'invalid', unreadFields(entity, before));
       if (after) checkKeyKept(entity, key, after);
       if (isDeepStrictEqual(after, before.values)) return before;
       try {
@@ -272,28 +280,44 @@ export async function changeEntity(
   return runExclusive(engine.storage, JSON.stringify(address), untilDone);
 }
 
-/** A point query: one transaction. Undefined if there is no entity, or only a tombstone. */
+/** One transaction: see `readJoinedRow`. Undefined if there is no entity, or only a tombstone. */
 export async function readLive(
   engine: Engine,
   entity: Entity,
-  address: Parameters<typeof readEntityRow>[2],
+  address: Parameters<typeof readJoinedRow>[2],
+  options?: EntityRowOptions,
 ): Promise<Live | undefined> {
-  const judged = await readJudged(engine, entity, address);
+  const judged = await readJudged(engine, entity, address, options);
   return judged?.is === 'entity' ? judged.snapshot : undefined;
 }
 
 export async function readJudged(
   engine: Engine,
   entity: Entity,
-  address: Parameters<typeof readEntityRow>[2],
+  address: Parameters<typeof readJoinedRow>[2],
+  options?: EntityRowOptions,
 ): Promise<Judged | undefined> {
-  const row = await readEntityRow(engine, entity, address);
+  const row = await readJoinedRow(engine, entity, address, options);
   return row && judgeRow(entity, row);
 }
 
 /** The same error for an absent entity, a tombstone and a row of another type. */
 export function notFound(entity: Entity, given: Values): RowkeyError {
   return entityError('not-found', entity, given, 'not found.');
+}
+
+/** The fields in further rows that were not read, without their values. They are valid as they are stored. */
+export function unreadFields(entity: Entity, { system, further }: Live): Values {
+  const names = Object.keys(listedRows(system)).filter((name) => !further?.has(name));
+  const groups = new Set(names.map(groupOfFurtherRow));
+  const isUnread = (field: string) => groupsToRead(entity, [field]).some((group) => groups.has(group));
+  const fields = apartFields(entity).filter(isUnread);
+  return Object.fromEntries(fields.map((field) => [field, undefined]));
+}
+
+/** For a change of the whole entity: all its rows are read. */
+function wholly({ columns }: Entity, conditions: Conditions): Conditions & EntityRowOptions {
+  return { ...conditions, fields: Object.keys(columns) };
 }
 
 /** Throws if a pattern cannot store an entity with these values, or with this key, now. */

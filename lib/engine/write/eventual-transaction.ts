@@ -22,7 +22,7 @@ import { INDEX_CHANGES_QUEUE, MESSAGE_VERSION } from '../reconcile/intent.ts';
 import { mayStillLand, type ReconcileOptions, reconcile, type Written } from '../reconcile/reconcile.ts';
 import { runExclusive } from '../run-exclusive.ts';
 import { dropBlobs } from './blobs.ts';
-import { conflictOf, duplicateEntry, duplicateValue, findOwnWrite, readChanged } from './conflict.ts';
+import { conflictOf, duplicateEntry, duplicateValue, isOwnWrite, planAgain, readChanged } from './conflict.ts';
 import {
   checkTransactionBytes,
   type Plan,
@@ -242,17 +242,18 @@ async function handleConflict(
     const fresh = await readChanged(engine, entity, changes).catch((error: unknown) => {
       throw noteUnknownOutcome(write, error);
     });
-    const ours = isSentOnce ? undefined : findOwnWrite(fresh, writeId);
-    if (ours) {
+    if (!isSentOnce && isOwnWrite(fresh, writeId)) {
+      const etags = fresh.map(
+        ({ address, before }) => [address.row, before.state === 'absent' ? '' : before.etag] as const,
+      );
+      const ours = results(entity, changes, write.plan, new Map(etags));
       noteChanges(write, ours);
       return ours;
     }
     const conflict = conflictOf(entity, changes, fresh);
     if (conflict) throw await endIntent(write, conflict);
     if (part?.of === 'copy' && reason === 'exists') throw await endIntent(write, duplicateValue(entity, part.fields));
-    write.changes = changes.map((change, index) =>
-      change.before.state === 'unread' ? change : (fresh[index] ?? change),
-    );
+    write.changes = changes.map((change, index) => planAgain(change, fresh[index]));
   }
   try {
     write.siblings = await readSiblings(engine, entity, write.changes, 'all');
@@ -358,12 +359,13 @@ function operationOf(before: Change['before']): 'put' | 'create' | 'replace' {
 function results(
   entity: Entity,
   changes: readonly Change[],
-  { actions }: Plan,
+  { actions, further }: Plan,
   etags: ReadonlyMap<string, string>,
 ): Stored[] {
   return changes.map(({ address: { row }, after }) => {
     const action = actions.find((planned) => planned.action.row === row)?.action;
-    const values = after && action && 'properties' in action ? toValues(entity, action.properties) : {};
+    const properties = action && 'properties' in action ? { ...further.get(row), ...action.properties } : undefined;
+    const values = after && properties ? toValues(entity, properties) : {};
     const held = Object.entries(after ?? {}).filter(
       ([field, value]) => isReference(value) && isDeepStrictEqual(value, values[field]),
     );

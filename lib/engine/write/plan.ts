@@ -21,6 +21,7 @@ import {
   transactionBytes,
 } from '../../storage/rows.ts';
 import { duplicateEntry } from './conflict.ts';
+import { type PlannedRows, planFurtherRows } from './further-rows.ts';
 
 /**
  * Planning is pure. From the state that was read and the wanted state, it computes the actions of one entity group
@@ -53,6 +54,8 @@ export interface Plan {
   readonly fanOut: readonly Pick<Address, 'partition' | 'row'>[];
   /** Contested rows to claim before the transaction. */
   readonly claims: readonly { readonly indexEntry: IndexEntry; readonly owner: Address }[];
+  /** The properties of each entity that are not in its own row, by row key. */
+  readonly further: ReadonlyMap<string, Properties>;
 }
 
 /** The id and the time of a write, in milliseconds, and the rows of other partitions that it has read. */
@@ -70,8 +73,10 @@ export function siblingRowsOf(entity: Entity, changes: readonly Change[]): strin
 export function planPartition(entity: Entity, given: readonly Change[], siblings: Siblings, mark: WriteMark): Plan {
   const draft: PlanDraft = { related: new Map(), ...mark, siblings, actions: [] };
   const changes = given.map((change) => complete(entity, change, draft));
-  for (const change of changes)
-    draft.actions.push({ action: entityAction(entity, change, mark.writeId), part: { of: 'entity' } });
+  const planned = changes.map((change) => ({ change, rows: planFurtherRows(entity, change, mark.writeId) }));
+  for (const { change, rows } of planned)
+    draft.actions.push({ action: entityAction(entity, change, rows, mark.writeId), part: { of: 'entity' } });
+  for (const { rows } of planned) draft.actions.push(...rows.actions);
   for (const pattern of entity.patterns) pattern.plan?.(entity, changes, draft);
   const { actions } = draft;
   // A transaction may contain a row only once. Two entities that swap a value, or want the same value, fail here.
@@ -95,6 +100,7 @@ export function planPartition(entity: Entity, given: readonly Change[], siblings
   if (twice) throw duplicateEntry(entity, twice.indexEntry);
   return {
     actions,
+    further: new Map(planned.map(({ change, rows }) => [change.address.row, rows.properties])),
     items: changes.flatMap((change) => intentItem(entity, change) ?? []),
     fanOut: changes
       .filter((change) => entity.patterns.some((pattern) => pattern.mustFanOut?.(entity, change)))
@@ -145,7 +151,9 @@ function claimsOf(entity: Entity, { address: owner, before, after, arrival }: Ch
 function leavesTombstone(entity: Entity, change: Change): boolean {
   // No intent is sent for a row that is never deleted.
   if (change.after || remainsOf(entity, change)) return false;
-  return change.movedTo !== undefined || entity.patterns.some((pattern) => pattern.leavesTombstone);
+  const { before, movedTo } = change;
+  const hasFurtherRows = before.state === 'live' && before.system.FurtherRows !== undefined;
+  return movedTo !== undefined || hasFurtherRows || entity.patterns.some((pattern) => pattern.leavesTombstone);
 }
 
 /** The properties of a row that permanently replaces the deleted entity. */
@@ -154,7 +162,7 @@ function remainsOf(entity: Entity, { before, after }: Change): Properties | unde
   return entity.patterns.map((pattern) => pattern.remains?.(entity, before)).find((remains) => remains !== undefined);
 }
 
-function entityAction(entity: Entity, change: Change, writeId: string): Action {
+function entityAction(entity: Entity, change: Change, rows: PlannedRows, writeId: string): Action {
   const { address, before, after, arrival } = change;
   const { row } = address;
   if (before.state === 'unread') return unreadAction(entity, change, before.etag, writeId);
@@ -177,8 +185,9 @@ function entityAction(entity: Entity, change: Change, writeId: string): Action {
     Incarnation: arrival?.incarnation ?? kept.Incarnation ?? change.incarnation ?? writeId,
     ...(kept.DenormalizedTo ? { DenormalizedTo: kept.DenormalizedTo } : {}),
     ...(arrival ? { MovingFrom: arrival.movingFrom } : {}),
+    ...rows.system,
   };
-  const properties = toProperties(entity, after, system);
+  const properties = toProperties(entity, rows.own, system);
   return before.state === 'absent'
     ? { kind: 'insert', row, properties }
     : { kind: 'replace', row, properties, etag: before.etag };

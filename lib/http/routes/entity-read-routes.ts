@@ -58,12 +58,18 @@ export function entityReadRoutes(entity: Entity): Route[] {
   return [get, range];
 }
 
-function getQuery({ children }: Entity): Record<string, string> {
-  if (children.length === 0) return { select: SELECT_ONE };
+function getQuery({ children, split }: Entity): Record<string, string> {
+  const groups = Object.entries(split).map(([group, fields]) => `${group} (${fields.join(', ')})`);
+  const ofGroups = `groups of fields: ${groups.join('; ')}`;
+  if (children.length === 0)
+    return {
+      ...(groups.length > 0 ? { include: `To return, separated by commas, ${ofGroups}` } : {}),
+      select: SELECT_ONE,
+    };
   const [child] = children.filter(({ large }) => large.length > 0).concat(children);
   const example = `${child?.name}.${child?.large[0] ?? Object.keys(child?.columns ?? {}).at(-1)}`;
   return {
-    include: `Children to return with the entity, separated by commas: ${children.map(({ name }) => name).join(', ')}`,
+    include: `Children to return with the entity, separated by commas: ${children.map(({ name }) => name).join(', ')}${groups.length > 0 ? `; and ${ofGroups}` : ''}`,
     select: `${SELECT_ONE}; ${example} is a field of included children, whose large fields are returned only if selected`,
   };
 }
@@ -77,8 +83,8 @@ function childFilters(children: readonly Entity[]): Record<string, FilterParamet
 async function getEntity(entity: Entity, context: RequestContext): Promise<RouteResult> {
   const { app, caller, query } = context;
   const key = readKey(entity, context);
-  const kinds = readInclude(entity, context);
-  const selection = readSelection(entity, query, { kinds });
+  const { kinds, groups } = readInclude(entity, context);
+  const selection = readSelection(entity, query, { kinds, groups });
   const select = selection[entity.name];
   const where = readChildFilters(entity, kinds, context);
   if (kinds.length === 0) {
@@ -92,17 +98,25 @@ async function getEntity(entity: Entity, context: RequestContext): Promise<Route
   return { status: 200, headers: { etag: toViewEtag(etag, hiddenFields(entity, caller), select) }, body: values };
 }
 
-/** The children to include. Throws `invalid-input`, and `forbidden` if the caller may not read one of them. */
-function readInclude(entity: Entity, { caller, query }: RequestContext): Entity[] {
+/** The children and groups to include. Throws `invalid-input`, and `forbidden` if the caller may not read one of the children. */
+function readInclude(
+  { name: entity, children, split }: Entity,
+  { caller, query }: RequestContext,
+): { readonly kinds: readonly Entity[]; readonly groups: readonly string[] } {
   const names = readList(query, 'include') ?? [];
-  const children = names.map((name) => {
-    const child = entity.children.find((each) => each.name === name);
-    if (child) return child;
-    const accepted = entity.children.map((each) => each.name).join(', ');
-    throw queryError('include', `names "${name}", which is not a child of ${entity.name}`, accepted);
-  });
-  for (const child of children) requireReader(child, caller);
-  return children;
+  const known = [...children.map(({ name }) => name), ...Object.keys(split)];
+  const unknown = names.find((name) => !known.includes(name));
+  if (unknown !== undefined) {
+    const what = [...(children.length > 0 ? ['child'] : []), ...(Object.keys(split).length > 0 ? ['group'] : [])];
+    throw queryError(
+      'include',
+      `names "${unknown}", which is not a ${what.join(' or ')} of ${entity}`,
+      known.join(', '),
+    );
+  }
+  const kinds = children.filter(({ name }) => names.includes(name));
+  for (const child of kinds) requireReader(child, caller);
+  return { kinds, groups: names.filter((name) => Object.hasOwn(split, name)) };
 }
 
 /** The filter of each included child, by the name of the child. Throws `invalid-input`, `forbidden`. */

@@ -21,6 +21,12 @@ export const patternExamples = {
       cost: '2: the category, the product',
     },
   ],
+  'Vertical split': [
+    { path: 'products/91/901', cost: '1: the row without texts' },
+    { path: 'products/91/901?include=text', cost: '1: both rows in one range query' },
+    { path: 'products/91', cost: '1: rows without texts' },
+    { path: 'products/91?select=productName,description', cost: '1' },
+  ],
   'One-to-many relationships': [
     {
       method: 'POST',

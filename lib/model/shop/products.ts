@@ -20,6 +20,8 @@ export const products = defineEntity('products', {
     discontinued: z.union([z.literal(0), z.literal(1)]).optional(),
     buyer: z.string().optional(),
     taxRate: z.number().optional(),
+    description: z.string().max(20_000).optional(),
+    specification: z.string().max(20_000).optional(),
   }),
   table: 'products',
   key: { partition: '{categoryId:5}', row: '{productId:8}' },
@@ -40,5 +42,7 @@ export const products = defineEntity('products', {
       fanOut: true,
     },
   ],
+  // Prices and stock are read and changed all the time, texts are not.
+  split: { text: ['description', 'specification'] },
   access: { read: ['reader', 'hr'], write: ['hr'] },
 });

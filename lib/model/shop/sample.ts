@@ -19,6 +19,8 @@ const PRODUCTS = [
     categoryName: 'Drinks',
     unitPrice: 8.5,
     unitsInStock: 40,
+    description: 'A steamed green tea from the first harvest of the year, with a light and slightly sweet taste.',
+    specification: 'Organic. Steep 3 g in 200 ml of water at 75 °C for two minutes. Store cool, dry and dark.',
   },
   { categoryId: 91, productId: 902, productName: 'Cider', categoryName: 'Drinks', unitPrice: 14, unitsInStock: 12 },
   { categoryId: 92, productId: 903, productName: 'Hard cheese', categoryName: 'Dairy', unitPrice: 21, unitsInStock: 7 },

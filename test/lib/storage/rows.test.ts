@@ -105,7 +105,7 @@ test('sends at most 15 comparisons, which is the limit of the service', async ()
   for (const filter of [
     { type: 'odd', where },
     { type, where },
-    { type, without: { after: 'a', before: 'b' } },
+    { type, without: [{ after: 'a', before: 'b' }] },
   ]) {
     filters.length = 0;
     await readRange(storage, { ...range, ...filter });

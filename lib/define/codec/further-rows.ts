@@ -1,0 +1,75 @@
+import type { Properties, Row } from '../../storage/rows.ts';
+import type { Entity } from '../entity.ts';
+import { furtherRowType, groupOfFurtherRow, parseFurtherRowKey } from '../keys/further-rows.ts';
+import type { FurtherRowForm } from '../pattern.ts';
+import { omit, type Values } from '../values.ts';
+
+/**
+ * An entity may be stored in further rows beside its own. Its own row lists them, each with the id of the write that last changed
+ * it, so a reader recognizes a row that is missing, is left over or belongs to another state of the entity. Every change of a
+ * further row also writes the entity's own row, so the ETag of that row is the ETag of the entity.
+ */
+export type ListedRows = Readonly<Record<string, string>>;
+
+/** How the entity is stored in further rows; undefined if it has none. */
+export function furtherRowFormOf(entity: Entity): FurtherRowForm<Entity> | undefined {
+  return entity.patterns.find(({ furtherRows }) => furtherRows)?.furtherRows;
+}
+
+/** The groups of further rows that a read of these fields needs; without fields, a read of the entity. */
+export function groupsToRead(entity: Entity, fields?: readonly string[]): readonly string[] {
+  return furtherRowFormOf(entity)?.groupsOf(entity, fields) ?? [];
+}
+
+/** Every row type of an entity that a read of these fields needs. */
+export function typesToRead(entity: Entity, fields?: readonly string[]): string[] {
+  return [entity.name, ...groupsToRead(entity, fields).map((group) => furtherRowType(entity.name, group))];
+}
+
+/** The fields that only a read which asks for them includes. */
+export function apartFields(entity: Entity): readonly string[] {
+  return furtherRowFormOf(entity)?.apartFields(entity) ?? [];
+}
+
+/** The values by which indexes, copies and derived fields are computed: a write may not have read the others. */
+export function withoutApart(entity: Entity, values: Values): Values {
+  const apart = apartFields(entity);
+  return apart.length === 0 ? values : omit(values, apart);
+}
+
+/** The further rows that the row of an entity lists. Never throws, because rows are also changed by hand. */
+export function listedRows({ FurtherRows }: { readonly FurtherRows?: unknown }): ListedRows {
+  if (typeof FurtherRows !== 'string' || FurtherRows === '') return {};
+  const pairs = FurtherRows.split(',').map((pair) => pair.split(':'));
+  return Object.fromEntries(pairs.map(([name = '', id = '']) => [name, id]));
+}
+
+export function formatListedRows(listed: ListedRows): string {
+  return Object.entries(listed)
+    .map((pair) => pair.join(':'))
+    .join(',');
+}
+
+/**
+ * The row of an entity with the properties of its further rows of these groups. `lost` are the names of those that are missing or
+ * belong to another state.
+ */
+export function joinRows(
+  entity: Entity,
+  own: Row,
+  further: readonly Row[],
+  groups: readonly string[],
+): { readonly row: Row; readonly lost: readonly string[] } {
+  const listed = listedRows(own.properties);
+  const read = new Map<string, Properties>();
+  for (const { row, properties } of further) {
+    const { name = '' } = parseFurtherRowKey(row) ?? {};
+    const isOwn = properties.EntityType === furtherRowType(entity.name, groupOfFurtherRow(name));
+    if (isOwn && listed[name] === properties.WriteId) read.set(name, properties);
+  }
+  const lost = Object.keys(listed).filter((name) => groups.includes(groupOfFurtherRow(name)) && !read.has(name));
+  // A projection may return null for a property that the row lacks.
+  const kept = Object.entries(own.properties).filter(([, value]) => value !== null && value !== undefined);
+  const properties = Object.assign({}, ...read.values(), Object.fromEntries(kept));
+  return { row: { ...own, properties, further: read }, lost };
+}

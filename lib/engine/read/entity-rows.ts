@@ -1,0 +1,143 @@
+import pMap from 'p-map';
+import { storedVersion } from '../../define/codec/entity-codec.ts';
+import {
+  formatListedRows,
+  furtherRowFormOf,
+  groupsToRead,
+  joinRows,
+  listedRows,
+  typesToRead,
+} from '../../define/codec/further-rows.ts';
+import type { Entity } from '../../define/entity.ts';
+import { furtherRowRange, parseFurtherRowKey } from '../../define/keys/further-rows.ts';
+import { omit } from '../../define/values.ts';
+import { RowkeyError } from '../../errors.ts';
+import { type Address, type Row, type RowRange, readRange, scanTable, type TableScan } from '../../storage/rows.ts';
+import type { Engine } from '../engine.ts';
+import { readEntityRow } from '../period-tables.ts';
+
+/** Reads the rows of an entity as one: its own row, and the further rows in which the wanted fields are. */
+
+/** A read that meets a write may see rows of two states. */
+const READ_ATTEMPTS = 3;
+const READS_CONCURRENCY = 16;
+
+export interface EntityRowOptions {
+  /** The fields that the caller needs; by default those of every read. */
+  readonly fields?: readonly string[] | undefined;
+  /** Throws `needs-repair` if a further row is lost. Otherwise its fields have no value, so that a write can replace them. */
+  readonly isWhole?: boolean | undefined;
+}
+
+/**
+ * One transaction: a point query, or a range query if further rows are needed. Undefined if the row, or the table of its period,
+ * does not exist.
+ */
+export async function readJoinedRow(
+  engine: Engine,
+  entity: Entity,
+  address: Address & { readonly select?: readonly string[] | undefined },
+  { fields, isWhole = false }: EntityRowOptions = {},
+): Promise<Row | undefined> {
+  const groups = groupsToRead(entity, fields);
+  if (groups.length === 0) {
+    const row = await readEntityRow(engine, entity, address);
+    const isPartial = row && isOlder(entity, row) && Object.keys(listedRows(row.properties)).length > 0;
+    return isPartial ? readJoinedRow(engine, entity, address, { fields: Object.keys(entity.columns), isWhole }) : row;
+  }
+  for (let attempt = 1; ; attempt += 1) {
+    const rows = await readRowsOf(engine, address, groups);
+    const own = rows.find(({ row }) => row === address.row);
+    if (!own) return undefined;
+    const { row, lost } = joinRows(entity, own, rows, groups);
+    if (lost.length === 0) return row;
+    if (attempt < READ_ATTEMPTS) continue;
+    if (isWhole)
+      throw new RowkeyError(
+        'needs-repair',
+        `A further row of an entity of ${entity.name} is lost: ${lost.join(', ')}.`,
+      );
+    const left = formatListedRows(omit(listedRows(row.properties), lost) as Readonly<Record<string, string>>);
+    return { ...row, properties: { ...row.properties, FurtherRows: left } };
+  }
+}
+
+/** The row of an entity and its further rows of these groups: one range query. */
+async function readRowsOf(
+  { storage }: Engine,
+  { table, partition, row }: Address,
+  groups: readonly string[],
+): Promise<readonly Row[]> {
+  const { first, before } = furtherRowRange(row, groups);
+  // Keys of other entities may lie between.
+  const without = [{ after: row, before: first }];
+  return (await readRange(storage, { table, partition, from: row, before, without })).rows;
+}
+
+/** Reads a range with the further rows that these fields need. `limit` is of entities. */
+export async function readEntityRange(
+  engine: Engine,
+  entity: Entity,
+  range: RowRange & { readonly limit: number },
+  fields: readonly string[] | undefined,
+): Promise<{ rows: readonly Row[]; more: boolean }> {
+  if (!furtherRowFormOf(entity)) return readRange(engine.storage, range);
+  const found = await readRange(engine.storage, withFurtherRows(entity, range, fields));
+  return joinRange(engine, entity, found, { groups: groupsToRead(entity, fields), limit: range.limit });
+}
+
+/** Reads rows of a whole table with the further rows that these fields need; without fields, with all. `limit` is of entities. */
+export async function scanEntityRows(
+  engine: Engine,
+  entity: Entity,
+  scan: TableScan,
+  fields: readonly string[] = Object.keys(entity.columns),
+): Promise<{ rows: readonly Row[]; more: boolean }> {
+  if (!furtherRowFormOf(entity)) return scanTable(engine.storage, scan);
+  const found = await scanTable(engine.storage, withFurtherRows(entity, scan, fields));
+  return joinRange(engine, entity, found, { groups: groupsToRead(entity, fields), limit: scan.limit });
+}
+
+/** The same query with further rows. The row of one more entity tells that the rows before it have all been read. */
+function withFurtherRows<Query extends TableScan | (RowRange & { readonly limit: number })>(
+  entity: Entity,
+  { where, orVersionBefore, ...query }: Query,
+  fields: readonly string[] | undefined,
+) {
+  const [name = entity.name, ...further] = typesToRead(entity, fields);
+  const type = [{ type: name, where, orVersionBefore }, ...further];
+  return { ...query, type, counted: entity.name, limit: query.limit + 1 };
+}
+
+/** Joins the rows of a range. An entity whose rows are not all in the range is read by itself. */
+async function joinRange(
+  engine: Engine,
+  entity: Entity,
+  { rows, more }: { readonly rows: readonly Row[]; readonly more: boolean },
+  { groups, limit }: { readonly groups: readonly string[]; readonly limit: number },
+): Promise<{ rows: readonly Row[]; more: boolean }> {
+  const keyOf = (partition: string, row: string) => JSON.stringify([partition, row]);
+  const further = Map.groupBy(rows, ({ partition, row }) => keyOf(partition, parseFurtherRowKey(row)?.row ?? ''));
+  const joined = rows
+    .filter(({ properties }) => properties.EntityType === entity.name)
+    .map((row) => {
+      const needed = isOlder(entity, row) ? groupsToRead(entity, Object.keys(entity.columns)) : groups;
+      return joinRows(entity, row, further.get(keyOf(row.partition, row.row)) ?? [], needed);
+    });
+  const isOver = joined.length > limit;
+  // The next page begins with the entity at the end of the range, unless this page would be empty.
+  const isCut = isOver || (more && joined.length > 1 && joined.at(-1)?.lost.length !== 0);
+  const readAlone = async ({ row, lost }: (typeof joined)[number]) => {
+    if (lost.length === 0) return row;
+    const alone = await readJoinedRow(engine, entity, row, { fields: Object.keys(entity.columns) });
+    // An entity that is deleted meanwhile still has its place in the order of the page.
+    return alone ?? { ...row, properties: {} };
+  };
+  const page = await pMap(isCut ? joined.slice(0, -1) : joined, readAlone, { concurrency: READS_CONCURRENCY });
+  return { rows: page, more: more || isOver };
+}
+
+/** True if the row must be upgraded, which takes the whole entity. */
+function isOlder(entity: Entity, { properties }: Row): boolean {
+  return storedVersion(entity, properties) < entity.version;
+}

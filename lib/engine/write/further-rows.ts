@@ -1,0 +1,85 @@
+import { isDeepStrictEqual } from 'node:util';
+import type { Change, PlannedAction } from '../../define/change.ts';
+import { checkRowSize, currentValues, fieldsToProperties } from '../../define/codec/entity-codec.ts';
+import { formatListedRows, furtherRowFormOf, type ListedRows, listedRows } from '../../define/codec/further-rows.ts';
+import type { Entity } from '../../define/entity.ts';
+import {
+  furtherRowKey,
+  furtherRowType,
+  groupOfFurtherRow,
+  MAX_FURTHER_SUFFIX,
+} from '../../define/keys/further-rows.ts';
+import { MAX_KEY_LENGTH } from '../../define/keys/key-template.ts';
+import type { Values } from '../../define/values.ts';
+import { RowkeyError } from '../../errors.ts';
+import type { Action, Properties } from '../../storage/rows.ts';
+
+/** The rows of an entity after a change. */
+export interface PlannedRows {
+  /** The fields in the entity's own row. */
+  readonly own: Values;
+  /** Lists the further rows in the entity's own row. */
+  readonly system: { readonly FurtherRows?: string };
+  readonly actions: readonly PlannedAction[];
+  /** The properties of all further rows that the change knows, for its result. */
+  readonly properties: Properties;
+}
+
+/**
+ * Plans the further rows of an entity. A row whose fields do not change is not written, and one that was not read stays as it is.
+ * The ETag of the entity's own row protects them all, so they are written without conditions.
+ */
+export function planFurtherRows(entity: Entity, { address, before, after }: Change, writeId: string): PlannedRows {
+  const form = furtherRowFormOf(entity);
+  const current = before.state === 'live' ? before : undefined;
+  const listed = listedRows(current?.system ?? {});
+  const deleted = (name: string) => ({ kind: 'delete', row: furtherRowKey(address.row, name) }) as const;
+  if (!form || !after) {
+    const actions = after ? [] : Object.keys(listed).map(deleted);
+    return { own: after ?? {}, system: toSystem(listed), actions: actions.map(planned), properties: {} };
+  }
+  const read = current?.further ?? new Map<string, Properties>();
+  const { own, further } = form.divide(entity, after, read);
+  // A row of an earlier version has been upgraded as a whole.
+  const isUpgraded = current !== undefined && current.system.EntityVersion !== entity.version;
+  const next: Record<string, string> = {};
+  const actions: Action[] = [];
+  const all: Properties[] = [];
+  for (const [name, values] of further) {
+    const stored = read.get(name);
+    if (name in listed && !stored) throw new Error(`A change of ${entity.name} has not read what it changes.`);
+    const row = furtherRowKey(address.row, name);
+    checkKey(entity, row);
+    const fields = fieldsToProperties(entity, values);
+    all.push(fields);
+    const isSame = stored && isDeepStrictEqual(currentValues(entity, stored), currentValues(entity, fields));
+    next[name] = isSame && !isUpgraded ? (listed[name] ?? writeId) : writeId;
+    if (next[name] !== writeId) continue;
+    const EntityType = furtherRowType(entity.name, groupOfFurtherRow(name));
+    const properties = { ...fields, EntityType, WriteId: writeId };
+    checkRowSize(properties);
+    actions.push({ kind: 'upsert', row, properties });
+  }
+  for (const [name, id] of Object.entries(listed)) {
+    if (further.has(name)) continue;
+    if (read.has(name)) actions.push(deleted(name));
+    else next[name] = id;
+  }
+  return { own, system: toSystem(next), actions: actions.map(planned), properties: Object.assign({}, ...all) };
+}
+
+function toSystem(listed: ListedRows): PlannedRows['system'] {
+  return Object.keys(listed).length > 0 ? { FurtherRows: formatListedRows(listed) } : {};
+}
+
+function checkKey({ row: { fields } }: Entity, row: string): void {
+  if (row.length <= MAX_KEY_LENGTH) return;
+  throw new RowkeyError('invalid-input', `The key made from ${fields.join(', ')} leaves no room for further rows.`, {
+    field: fields[0] ?? '',
+    accepted: `a row key of at most ${MAX_KEY_LENGTH - MAX_FURTHER_SUFFIX} characters after escaping`,
+  });
+}
+
+function planned(action: Action): PlannedAction {
+  return { action, part: { of: 'further row' } };
+}

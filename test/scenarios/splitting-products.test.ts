@@ -1,0 +1,76 @@
+import { describe, expect, test } from 'vitest';
+import { useProduct } from '../product.ts';
+
+/** The fixture `products` has its texts apart from price and stock. */
+
+const product = useProduct(import.meta.url);
+const hr = product.as('hr');
+const cost = ({ headers }: { readonly headers: Headers }) =>
+  Number(/desc="(\d+) transaction/.exec(headers.get('server-timing') ?? '')?.[1] ?? -1);
+const green = { categoryId: 7, productId: 1, productName: 'Green tea', unitPrice: 8.5, unitsInStock: 40 };
+const texts = { description: 'Steamed', specification: 'Organic' };
+const path = '/api/products/7/1';
+
+describe('products over HTTP', () => {
+  test('are created with their texts and read without them, unless a request includes them', async () => {
+    const created = await hr('POST', '/api/products', { body: { ...green, ...texts } });
+    expect(created.status).toBe(201);
+    expect(created.body).toEqual({ ...green, ...texts });
+    // The category, whose fields the product copies, and one transaction with both rows.
+    expect(cost(created)).toBe(2);
+    const plain = await hr('GET', path);
+    expect(plain.body).toEqual(green);
+    const included = await hr('GET', `${path}?include=text`);
+    expect(included.body).toEqual({ ...green, ...texts });
+    expect([cost(plain), cost(included)]).toEqual([1, 1]);
+    const listed = await hr('GET', '/api/products/7?select=productName,description&unitPrice=lt:9');
+    expect(listed.body).toEqual({ items: [{ productName: 'Green tea', description: 'Steamed' }] });
+    expect(cost(listed)).toBe(1);
+    expect((await hr('GET', '/api/products/7')).body).toEqual({ items: [green] });
+  });
+
+  test('have one ETag, which a change of a text changes', async () => {
+    const etag = (await hr('GET', path)).headers.get('etag') ?? '';
+    expect((await hr('GET', path, { headers: { 'if-none-match': etag } })).status).toBe(304);
+    // With its texts it is another representation.
+    expect((await hr('GET', `${path}?include=text`, { headers: { 'if-none-match': etag } })).status).toBe(200);
+    expect((await hr('PATCH', path, { body: { description: 'Fresh' } })).status).toBe(200);
+    expect((await hr('GET', path, { headers: { 'if-none-match': etag } })).status).toBe(200);
+    const stale = await hr('PATCH', path, { body: { unitPrice: 9 }, headers: { 'if-match': etag } });
+    expect(stale.status).toBe(412);
+  });
+
+  test('change their price and stock without their texts', async () => {
+    const explained = await hr('PATCH', `${path}?explain=true`, { body: { unitsInStock: 39 } });
+    expect(explained.body).toMatchObject({
+      steps: [
+        { read: 'row', row: '00000001' },
+        { write: 'rows', actions: [{ kind: 'replace', row: '00000001', conditional: true }] },
+        { write: 'blob', container: 'audit' },
+      ],
+      transactions: 2,
+    });
+    const patched = await hr('PATCH', path, { body: { unitsInStock: 39 } });
+    expect(patched.body).toEqual({ ...green, unitsInStock: 39 });
+    expect(cost(patched)).toBe(2);
+    const whole = (await hr('GET', `${path}?include=text`)).body;
+    expect(whole).toEqual({ ...green, ...texts, description: 'Fresh', unitsInStock: 39 });
+  });
+
+  test('reject filters by texts and unknown groups with what is accepted', async () => {
+    const filtered = await hr('GET', '/api/products/7?description=Fresh');
+    expect(filtered.status).toBe(400);
+    expect(JSON.stringify(filtered.body)).toContain('is in a further row of the entity');
+    const unknown = await hr('GET', `${path}?include=texts`);
+    expect(unknown.body).toMatchObject({ status: 400, field: 'include', accepted: 'text' });
+  });
+
+  test('are deleted with their texts', async () => {
+    const deleted = await hr('DELETE', path);
+    expect([deleted.status, cost(deleted)]).toEqual([204, 6]);
+    expect((await hr('GET', path)).status).toBe(404);
+    const again = await hr('POST', '/api/products', { body: green });
+    expect(again.status).toBe(201);
+    expect((await hr('GET', `${path}?include=text`)).body).toEqual(green);
+  });
+});

@@ -1,0 +1,570 @@
+import pMap from 'p-map';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { z } from 'zod';
+import { defineEntity } from '../../lib/define/define-entity.ts';
+import type { Entity } from '../../lib/define/entity.ts';
+import { compileFilter } from '../../lib/define/filter.ts';
+import type { Finding } from '../../lib/define/finding.ts';
+import { indexEntity, interPartitionIndex, intraPartitionIndex } from '../../lib/define/indexes.ts';
+import { addressOf } from '../../lib/define/keys/index-entries.ts';
+import { toSelection } from '../../lib/define/select.ts';
+import { pick, type Values } from '../../lib/define/values.ts';
+import type { Engine } from '../../lib/engine/engine.ts';
+import { readEntities, readEntity, readWithChildren, scanEntities } from '../../lib/engine/read/retrieve.ts';
+import { requestArchive, requestMove } from '../../lib/engine/transfer/transfer.ts';
+import { deleteRange } from '../../lib/engine/write/delete-range.ts';
+import { writeBatch } from '../../lib/engine/write/entity-batch.ts';
+import {
+  createEntity,
+  deleteEntity,
+  patchEntity,
+  putEntity,
+  replaceEntity,
+} from '../../lib/engine/write/entity-store.ts';
+import { toPlain } from '../../lib/engine/write/stored-values.ts';
+import { RowkeyError } from '../../lib/errors.ts';
+import { collectOrphans } from '../../lib/operations/collect-orphans.ts';
+import { rewrapEntities } from '../../lib/operations/rewrap.ts';
+import { verifyPage } from '../../lib/operations/verify.ts';
+import { readByCopies, readByCopy, readByList } from '../../lib/pattern-helpers/read-through-index.ts';
+import { measureCost } from '../../lib/storage/cost.ts';
+import { explain } from '../../lib/storage/explain.ts';
+import { rotateLocalKey } from '../../lib/storage/local-key-ring.ts';
+import { FAULTS, faultyHttpClient } from '../faulty-http-client.ts';
+import { deploy } from '../fixtures/deploy.ts';
+import { samplePoints } from '../points.ts';
+import { countEach } from '../tried-faults.ts';
+import { expectIndexesToAgree, openWorld, QUICK, rowsOf, type World } from '../world.ts';
+
+/** An entity whose rarely read fields are in rows of their own. */
+
+const access = { read: ['hr'], write: ['hr'] } as const;
+const schema = z.object({
+  office: z.string(),
+  assetId: z.string(),
+  name: z.string(),
+  label: z.string().optional(),
+  price: z.number(),
+  stock: z.int32().optional(),
+  description: z.string().max(30_000).optional(),
+  specification: z.string(),
+  contract: z.string().max(1_000_000).optional(),
+  secret: z.string().optional(),
+});
+const ofAssets = {
+  schema,
+  table: 'assets',
+  key: { partition: '{office}', row: 'asset_{assetId}' },
+  access: { ...access, restricted: { secret: ['hr'] } },
+} as const;
+const name = intraPartitionIndex({ row: 'name_{name}_{assetId}' });
+const split = { text: ['description', 'specification'], legal: ['contract', 'secret'] } as const;
+const declared = defineEntity('assets', {
+  ...ofAssets,
+  split,
+  large: ['contract'],
+  encrypted: ['secret'],
+  indexes: {
+    name,
+    stocked: interPartitionIndex({
+      table: 'assetsbystock',
+      partition: '{stock}',
+      row: '{office}_{assetId}',
+      copies: 'keys',
+      when: ({ specification, price }) => specification === undefined && Number(price) >= 0,
+    }),
+    label: indexEntity({ row: 'label_{label}', holds: '{assetId}' }),
+  },
+  archive: { table: 'formerassets' },
+  movable: ['office'],
+});
+const declaredParts = defineEntity('parts', {
+  schema: z.object({ office: z.string(), assetId: z.string(), part: z.string() }),
+  table: 'assets',
+  key: { partition: '{office}', row: 'asset_{assetId}_{part}' },
+  childOf: declared,
+  access,
+});
+const { assets, parts } = deploy(declared, declaredParts);
+/** The same rows as they were stored before the split was declared. */
+const { assets: unsplit } = deploy(defineEntity('assets', ofAssets));
+const former = assets.archive as Entity;
+const every = Object.keys(assets.columns);
+const CONCURRENCY = 8;
+
+let world: World;
+beforeAll(async () => {
+  world = await openWorld(import.meta.url, [assets, parts]);
+});
+
+let counter = 0;
+function asset(over: Values = {}): Values {
+  counter += 1;
+  const assetId = `A${counter}`;
+  const texts = { description: `About ${assetId}`, specification: `Made of ${assetId}` };
+  return { office: 'Oslo', assetId, name: `Name ${assetId}`, price: 1.5, ...texts, ...over };
+}
+const create = (one: Values, entity: Entity = assets) => createEntity(world.engine, entity, one);
+const selectOf = (entity: Entity, groups: readonly string[]) => toSelection(entity, undefined, { groups })[entity.name];
+const read = (one: Values, groups: readonly string[] = [], entity: Entity = assets) =>
+  readEntity(world.engine, entity, one, { select: selectOf(entity, groups) });
+const whole = async (one: Values, entity: Entity = assets) =>
+  toPlain(world.engine, entity, (await read(one, Object.keys(entity.split), entity)).values);
+const without = ({ description: _, specification: __, contract: ___, secret: ____, ...rest }: Values) => rest;
+const rowOf = (one: Values, group: string) => ({ ...addressOf(assets, one), row: `asset_${one.assetId}!-${group}` });
+const costOf = (work: () => Promise<unknown>) => measureCost(async (cost) => work().then(() => cost.transactions));
+async function stored(one: Values, group?: string, entity: Entity = assets) {
+  const { partition, row } = addressOf(entity, one);
+  const rows = await rowsOf(world.storage, entity.table);
+  const key = group === undefined ? row : `${row}!-${group}`;
+  return rows.find(({ partitionKey, rowKey }) => partitionKey === partition && rowKey === key);
+}
+const verify = async (repair: boolean): Promise<readonly Finding[]> =>
+  (await verifyPage(world.engine, assets, { top: 1_000, repair, patience: 10, maxTransactions: 100_000 })).findings;
+
+describe('a read', () => {
+  test('leaves the groups out, and returns one that is asked for, in one transaction each', async () => {
+    const one = asset({ contract: 'Signed', secret: '1234' });
+    await create(one);
+    expect((await read(one)).values).toEqual(without(one));
+    expect((await read(one, ['text'])).values).toEqual({ ...without(one), ...pick(one, split.text) });
+    expect(await whole(one)).toEqual(one);
+    expect(await costOf(() => read(one))).toBe(1);
+    expect(await costOf(() => read(one, ['text', 'legal']))).toBe(1);
+    const selected = () => readEntity(world.engine, assets, one, { select: ['price', 'description'] });
+    expect((await selected()).values).toEqual(pick(one, ['price', 'description']));
+    expect(await costOf(selected)).toBe(1);
+    expect(await explain(() => read(one))).toMatchObject([{ read: 'row', row: `asset_${one.assetId}` }]);
+  });
+
+  test('of a range leaves them out too, and reads the selected ones in the same query', async () => {
+    const all = Array.from({ length: 7 }, (_, index) => asset({ office: 'Range', contract: `${index}` }));
+    for (const one of all) await create(one);
+    const list = (top: number, select?: string[], after?: { row: string }) =>
+      readEntities(world.engine, assets, { office: 'Range' }, { top, select, after, from: 'A', to: 'A' });
+    const shown = all.map((one) => without(one));
+    expect((await list(100, Object.keys(without(all[0] ?? {})))).items).toEqual(shown);
+    const selected = all.map((one) => pick(one, ['assetId', 'description']));
+    expect((await list(100, ['assetId', 'description'])).items).toEqual(selected);
+    expect(await costOf(() => list(100, ['assetId', 'description']))).toBe(1);
+    const pages: Values[] = [];
+    let transactions = 0;
+    for (let after: { row: string } | undefined, isFirst = true; isFirst || after; isFirst = false) {
+      const before = after;
+      transactions += await costOf(async () => {
+        const page = await list(3, ['assetId', 'description'], before);
+        expect(page.items.length).toBeGreaterThan(0);
+        pages.push(...page.items);
+        after = page.next;
+      });
+    }
+    expect(pages).toEqual(selected);
+    expect(transactions).toBe(3);
+    expect((await scanEntities(world.engine, assets, { top: 1_000 })).items).toContainEqual(
+      expect.objectContaining({ office: 'Range', description: all[0]?.description }),
+    );
+  });
+
+  test('beside keys that begin with its key does not mix entities', async () => {
+    const [one, other] = [asset({ office: 'Mixed', assetId: 'A' }), asset({ office: 'Mixed', assetId: 'A B' })];
+    const third = asset({ office: 'Mixed', assetId: 'A!-text' });
+    for (const each of [one, other, third]) await create(each);
+    for (const each of [one, other, third]) expect(await whole(each)).toEqual(each);
+    for (const top of [1, 2, 3]) {
+      const items: Values[] = [];
+      for (let after: { row: string } | undefined, isFirst = true; isFirst || after; isFirst = false) {
+        const page = await readEntities(
+          world.engine,
+          assets,
+          { office: 'Mixed' },
+          { from: 'A', to: 'A', top, after, select: every },
+        );
+        items.push(...page.items);
+        after = page.next;
+      }
+      expect(items).toEqual([one, other, third]);
+    }
+  });
+
+  test('includes groups and children in one query', async () => {
+    const one = asset({ office: 'Children' });
+    await create(one);
+    await create(asset({ office: 'Children', assetId: `${one.assetId} 2` }));
+    const part = { office: 'Children', assetId: one.assetId, part: 'lid' };
+    await create(part, parts);
+    const get = (groups: readonly string[]) =>
+      readWithChildren(world.engine, assets, one, [parts], { select: toSelection(assets, undefined, { groups }) });
+    expect((await get([])).values).toEqual({ ...without(one), parts: [part] });
+    expect((await get(['text'])).values).toEqual({ ...one, parts: [part] });
+    expect(await costOf(() => get(['text']))).toBe(1);
+  });
+
+  test('through an index has no group, unless it is selected from the entities themselves', async () => {
+    const one = asset({ office: 'Indexed', label: 'L', stock: 4711 });
+    await create(one);
+    const { stocked, label } = assets.indexes;
+    const named = { office: 'Indexed', name: one.name };
+    expect(await readByCopy(world.engine, assets, name, { ...named, assetId: one.assetId })).toEqual(without(one));
+    const byName = (select?: string[]) => readByCopies(world.engine, assets, name, named, { top: 9, select });
+    expect((await byName()).items).toEqual([without(one)]);
+    expect((await byName(['description'])).items).toMatchObject([{ description: one.description }]);
+    const byStock = await readByCopies(world.engine, assets, stocked, { stock: 4711 }, { top: 9, select: ['price'] });
+    expect(byStock.items).toMatchObject([{ price: 1.5 }]);
+    const labelled = { office: 'Indexed', label: 'L' };
+    expect((await readByList(world.engine, assets, label, labelled, { top: 9, select: every })).items).toEqual([one]);
+  });
+
+  test('of a range filters by other fields, in the same query, and never by a field of a group', async () => {
+    const all = Array.from({ length: 4 }, (_, index) => asset({ office: 'Filtered', price: index }));
+    for (const one of all) await create(one);
+    const list = (filter: Values, select: string[]) => {
+      const where = compileFilter(assets, filter);
+      return readEntities(world.engine, assets, { office: 'Filtered' }, { top: 9, where, select, from: 'A', to: 'A' });
+    };
+    const cheap = { price: { lt: 2 } };
+    const selected = all.slice(0, 2).map((one) => pick(one, ['assetId', 'description']));
+    expect((await list(cheap, ['assetId', 'description'])).items).toEqual(selected);
+    expect(await costOf(() => list(cheap, ['assetId', 'description']))).toBe(1);
+    expect(await costOf(() => list(cheap, ['assetId']))).toBe(1);
+    expect(() => compileFilter(assets, { description: 'x' })).toThrow(/further row/);
+  });
+});
+
+describe('a write', () => {
+  test('touches only the rows of what it changes', async () => {
+    const one = asset({ office: 'Touched', contract: 'Signed' });
+    const written = async (work: () => Promise<unknown>) => {
+      const steps = await explain(work);
+      const actions = steps.flatMap((step) => ('write' in step && step.write === 'rows' ? step.actions : []));
+      const kinds = steps.map((step) => ('read' in step ? step.read : step.write));
+      return { rows: actions.map(({ kind, row }) => `${kind} ${row}`).filter((text) => !/name_/.test(text)), kinds };
+    };
+    await create(one);
+    const row = `asset_${one.assetId}`;
+    const patch = (change: Values) => written(() => patchEntity(world.engine, assets, one, change));
+    expect(await patch({ price: 2 })).toEqual({ rows: [`replace ${row}`], kinds: ['row', 'rows'] });
+    const text = [`replace ${row}`, `upsert ${row}!-text`];
+    expect(await patch({ description: 'New' })).toEqual({ rows: text, kinds: ['rows', 'rows'] });
+    expect(await patch({ contract: null })).toEqual({
+      rows: [`replace ${row}`, `delete ${row}!-legal`],
+      kinds: ['rows', 'rows'],
+    });
+    expect(await patch({ description: one.description })).toEqual({ rows: [], kinds: ['rows'] });
+    expect(await patch({ price: one.price })).toEqual({ rows: [], kinds: ['row'] });
+    const replace = (change: Values) => written(() => replaceEntity(world.engine, assets, one, { ...one, ...change }));
+    expect(await replace({ price: 9 })).toEqual({ rows: [`replace ${row}`], kinds: ['rows', 'rows'] });
+    expect(await replace({})).toEqual({ rows: [], kinds: ['rows'] });
+  });
+
+  test('of another field keeps the groups', async () => {
+    const one = asset({ contract: 'Signed', secret: '1234' });
+    await create(one);
+    const before = await stored(one, 'text');
+    const { etag, values } = await patchEntity(world.engine, assets, one, { price: 2 });
+    expect(values).toEqual({ ...without(one), price: 2 });
+    expect(await stored(one, 'text')).toEqual(before);
+    expect(await whole(one)).toEqual({ ...one, price: 2 });
+    expect((await read(one)).etag).toBe(etag);
+  });
+
+  test('of a group changes the ETag of the entity', async () => {
+    const one = asset();
+    const { etag } = await create(one);
+    await patchEntity(world.engine, assets, one, { description: 'Other' });
+    const stale = patchEntity(world.engine, assets, one, { price: 3 }, { ifMatch: etag });
+    await expect(stale).rejects.toMatchObject({ code: 'etag-mismatch' });
+    await expect(deleteEntity(world.engine, assets, one, { ifMatch: etag })).rejects.toMatchObject({
+      code: 'etag-mismatch',
+    });
+    expect(await whole(one)).toEqual({ ...one, description: 'Other' });
+  });
+
+  test('validates a group when it writes the group', async () => {
+    const { specification: _, ...one } = asset();
+    await expect(create(one)).rejects.toMatchObject({ code: 'invalid-input', details: { field: 'specification' } });
+    const valid = asset();
+    await create(valid);
+    await patchEntity(world.engine, assets, valid, { price: 4 });
+    await expect(patchEntity(world.engine, assets, valid, { specification: null })).rejects.toMatchObject({
+      code: 'invalid-input',
+      details: { field: 'specification' },
+    });
+    const { values } = await patchEntity(world.engine, assets, valid, { description: null });
+    expect(values).toEqual({ ...without(valid), price: 4, specification: valid.specification });
+    await expect(create(asset({ assetId: 'x'.repeat(505) }))).rejects.toMatchObject({
+      code: 'invalid-input',
+      details: { field: 'assetId' },
+    });
+  });
+
+  test('creates, replaces and deletes whole entities, alone and in a batch', async () => {
+    const [one, other] = [asset({ contract: 'c'.repeat(300_000) }), asset()];
+    const batch = async (...actions: Parameters<typeof writeBatch>[2]) =>
+      (await writeBatch(world.engine, assets, actions)).map((each) => ('outcome' in each ? each.outcome : each.code));
+    expect(await batch({ put: one }, { create: other })).toEqual(['created', 'created']);
+    const next = { ...one, contract: undefined, description: 'Next' };
+    expect(await batch({ put: next }, { put: other })).toEqual(['stored', 'unchanged']);
+    const key = pick(other, assets.keyFields);
+    expect(
+      await batch({ patch: { ...key, price: 3 } }, { patch: { ...pick(one, assets.keyFields), label: 'L' } }),
+    ).toEqual(['stored', 'stored']);
+    expect(await whole(other)).toEqual({ ...other, price: 3 });
+    expect(await batch({ patch: { ...key, description: null } })).toEqual(['stored']);
+    const { description: _, ...described } = other;
+    expect(await whole(other)).toEqual({ ...described, price: 3 });
+    expect(await stored(one, 'legal')).toBeUndefined();
+    expect(await whole(one)).toEqual(JSON.parse(JSON.stringify({ ...next, label: 'L' })));
+    const put = await putEntity(world.engine, assets, other, { ...other, price: 7 });
+    expect(put).toMatchObject({ isCreated: false, values: { ...other, price: 7 } });
+    await deleteEntity(world.engine, assets, one);
+    await deleteEntity(world.engine, assets, other);
+    await world.settle();
+    for (const group of [undefined, 'text', 'legal'])
+      for (const each of [one, other]) expect(await stored(each, group)).toBeUndefined();
+  });
+
+  test('deletes a range with its groups', async () => {
+    const all = Array.from({ length: 3 }, () => asset({ office: 'Emptied', contract: 'c'.repeat(300_000) }));
+    for (const one of all) await create(one);
+    const deleted = await deleteRange(world.engine, assets, { office: 'Emptied' }, { all: true });
+    expect(deleted).toMatchObject({ deleted: 3, failed: [] });
+    await world.settle();
+    const left = (await rowsOf(world.storage, 'assets')).filter(({ partitionKey }) => partitionKey === 'Emptied');
+    expect(left.filter(({ rowKey }) => !/^(name|label)_/.test(String(rowKey)))).toEqual([]);
+  });
+
+  test('stores what was stored before the split was declared', async () => {
+    const one = asset({ office: 'Legacy', contract: 'Signed' });
+    await create(one, unsplit);
+    expect((await read(one)).values).toEqual(without(one));
+    expect(await whole(one)).toEqual(one);
+    expect((await read(one, ['text'])).values).toEqual({ ...without(one), ...pick(one, split.text) });
+    await patchEntity(world.engine, assets, one, { price: 5 });
+    expect(await stored(one, 'text')).toMatchObject(pick(one, split.text));
+    expect(await stored(one)).not.toHaveProperty('description');
+    expect(await whole(one)).toEqual({ ...one, price: 5 });
+  });
+
+  test('upgrades the whole entity', async () => {
+    const one = asset({ office: 'Upgraded' });
+    await create(one);
+    const { assets: next } = deploy(
+      defineEntity('assets', {
+        ...ofAssets,
+        split,
+        indexes: { name },
+        version: 2,
+        upgrades: { 1: (values) => ({ ...values, label: `L ${values.description}` }) },
+      }),
+    );
+    const label = `L ${one.description}`;
+    expect((await read(one, undefined, next)).values).toEqual({ ...without(one), label });
+    const listed = await readEntities(world.engine, next, { office: 'Upgraded' }, { top: 9, select: ['label'] });
+    expect(listed.items).toEqual([{ label }]);
+    await patchEntity(world.engine, next, one, { price: 6 });
+    expect(await whole(one, next)).toEqual({ ...one, label, price: 6 });
+    expect(await costOf(() => read(one, undefined, next))).toBe(1);
+    await deleteEntity(world.engine, next, one);
+  });
+
+  test('encrypts, rewraps and keeps texts in blobs for a group', async () => {
+    const one = asset({ office: 'Sealed', secret: 'Top', contract: 'c'.repeat(400_000) });
+    await create(one);
+    expect(await stored(one, 'legal')).toMatchObject({ secret: expect.stringMatching(/^v1\./) });
+    await rotateLocalKey(world.keyFile);
+    expect(await rewrapEntities(world.engine, assets, { top: 1_000 })).toMatchObject({ failed: 0 });
+    expect(await rewrapEntities(world.engine, assets, { top: 1_000 })).toMatchObject({ rewrapped: 0, failed: 0 });
+    const later = { ...world.engine, now: () => Date.now() + 3 * 86_400_000 };
+    await collectOrphans(later, [assets]);
+    expect(await whole(one)).toEqual(one);
+  });
+});
+
+describe('groups go with their entity:', () => {
+  test.each(['archive', 'move'] as const)('an %s', async (operation) => {
+    const one = asset({ office: `From ${operation}`, contract: 'c'.repeat(300_000), secret: 'S' });
+    await create(one);
+    if (operation === 'archive') await requestArchive(world.engine, assets, pick(one, assets.keyFields));
+    else await requestMove(world.engine, assets, pick(one, assets.keyFields), { office: 'There' });
+    await world.settle();
+    const [entity, there] = operation === 'archive' ? [former, one] : [assets, { ...one, office: 'There' }];
+    expect(await whole(there, entity)).toEqual(there);
+    for (const group of [undefined, 'text', 'legal']) expect(await stored(one, group)).toBeUndefined();
+    await deleteEntity(world.engine, entity, there);
+    await world.settle();
+    for (const group of ['text', 'legal']) expect(await stored(there, group, entity)).toBeUndefined();
+  });
+});
+
+describe('faults and concurrent writers', () => {
+  const changes: Readonly<Record<string, (engine: Engine, one: Values) => Promise<unknown>>> = {
+    'a create': (engine, one) => createEntity(engine, assets, one),
+    'a patch of a field': (engine, one) => patchEntity(engine, assets, one, { price: 2 }),
+    'a patch of a group': (engine, one) => patchEntity(engine, assets, one, { description: 'Changed', price: 2 }),
+    'the end of a group': (engine, one) => patchEntity(engine, assets, one, { contract: null, price: 2 }),
+    'a replace': (engine, one) => replaceEntity(engine, assets, one, { ...one, ...replaced }),
+    'a delete': (engine, one) => deleteEntity(engine, assets, one),
+  };
+  const replaced = { description: 'Replaced', contract: undefined, price: 3 };
+  const after: Readonly<Record<string, (one: Values) => Values | undefined>> = {
+    'a create': (one) => one,
+    'a patch of a field': (one) => ({ ...one, price: 2 }),
+    'a patch of a group': (one) => ({ ...one, description: 'Changed', price: 2 }),
+    'the end of a group': ({ contract: _, ...one }) => ({ ...one, price: 2 }),
+    'a replace': ({ contract: _, ...one }) => ({ ...one, description: 'Replaced', price: 3 }),
+    'a delete': () => undefined,
+  };
+
+  test.each(Object.keys(changes))('leave %s done completely or not at all', async (name) => {
+    const act = changes[name];
+    const expected = after[name];
+    if (!act || !expected) throw new Error(name);
+    const prepared = async () => {
+      const one = asset({ office: `Faults ${name}`, contract: 'Signed' });
+      if (name !== 'a create') await create(one);
+      return one;
+    };
+    const counting = faultyHttpClient();
+    await act(world.engineThrough(counting), await prepared());
+    const points = FAULTS.flatMap((fault) => samplePoints(counting.calls, 2).map((at) => ({ fault, at })));
+    await countEach(
+      points,
+      async ({ fault, at }) => {
+        const one = await prepared();
+        const timing = fault.startsWith('crash') ? QUICK : undefined;
+        const outcome = await act(world.engineThrough(faultyHttpClient(fault, at), timing), one).then(
+          () => 'done',
+          (error: unknown) => (error instanceof RowkeyError ? error.code : 'dead'),
+        );
+        const label = `${fault} at call ${at}`;
+        if (!fault.startsWith('crash')) expect(outcome, label).toBe('done');
+        const state = (await whole(one).catch(() => undefined)) ?? null;
+        const before = name === 'a create' ? null : one;
+        if (outcome === 'done') expect(state, label).toEqual(expected(one) ?? null);
+        else expect([before, expected(one) ?? null], label).toContainEqual(state);
+      },
+      { what: ({ fault }) => `Split entity, each storage call: ${fault}`, concurrency: CONCURRENCY },
+    );
+  });
+
+  test('of a move or an archive leave it in one place with its groups', async () => {
+    const { consumeTransfer } = await import('../../lib/engine/consume/consume.ts');
+    const log = { warn: () => undefined, error: () => undefined };
+    const run = async (operation: 'archive' | 'move', client: ReturnType<typeof faultyHttpClient>) => {
+      const one = asset({ office: `Run ${operation}`, contract: 'Signed' });
+      await create(one);
+      if (operation === 'archive') await requestArchive(world.engine, assets, pick(one, assets.keyFields));
+      else await requestMove(world.engine, assets, pick(one, assets.keyFields), { office: 'Reached' });
+      const message = await world.take('transfers', String(one.assetId));
+      const consumer = { engine: world.engineThrough(client, QUICK), entities: [assets, parts], log };
+      await consumeTransfer(consumer, message).catch(() => undefined);
+      await consumeTransfer({ ...consumer, engine: world.engine }, { ...message, attempts: 2 });
+      await world.settle();
+      const [entity, there] = operation === 'archive' ? [former, one] : [assets, { ...one, office: 'Reached' }];
+      expect(await whole(there, entity)).toEqual(there);
+      for (const group of [undefined, 'text', 'legal']) expect(await stored(one, group)).toBeUndefined();
+    };
+    for (const operation of ['archive', 'move'] as const) {
+      const counting = faultyHttpClient();
+      await run(operation, counting);
+      for (const fault of ['crash before', 'crash after', 'reply lost'] as const)
+        for (const at of samplePoints(counting.calls, 2)) await run(operation, faultyHttpClient(fault, at));
+    }
+  });
+
+  test('keep every change, and no reader sees a group of another state', async () => {
+    const one = asset({ office: 'Raced', label: '0', description: '0' });
+    await create(one);
+    let isDone = false;
+    const reader = async () => {
+      for (; !isDone; ) {
+        const { values } = await read(one, ['text']);
+        expect(values.description).toBe(values.label);
+        const [listed] = (
+          await readEntities(world.engine, assets, one, { from: String(one.assetId), top: 1, select: every })
+        ).items;
+        expect(listed?.description).toBe(listed?.label);
+      }
+    };
+    const writers = pMap(
+      Array.from({ length: 24 }, (_, index) => index + 1),
+      async (index) => {
+        const engine = index % 2 === 0 ? world.engine : world.engineThrough(faultyHttpClient());
+        if (index % 3 === 0) await patchEntity(engine, assets, one, { stock: index });
+        else await patchEntity(engine, assets, one, { label: `${index}`, description: `${index}` });
+      },
+      { concurrency: 4 },
+    ).finally(() => {
+      isDone = true;
+    });
+    await Promise.all([writers, reader()]);
+    const { stock, label, description } = await whole(one);
+    expect(stock).toBeTypeOf('number');
+    expect(label).toBe(description);
+    await world.settle();
+  });
+
+  test('leave nothing for the consistency check', async () => {
+    await world.settle();
+    expect(await verify(false)).toEqual([]);
+    await expectIndexesToAgree(world.storage, { ...assets, children: [] });
+  });
+});
+
+describe('the consistency check', () => {
+  test('finds and repairs further rows that are missing, stale or left over', async () => {
+    const [lost, changed, moved] = [
+      asset({ office: 'Checked' }),
+      asset({ office: 'Checked' }),
+      asset({ office: 'Checked' }),
+    ];
+    for (const one of [lost, changed, moved]) await create(one);
+    const table = world.storage.table('assets');
+    await table.deleteEntity('Checked', rowOf(lost, 'text').row);
+    await table.updateEntity(
+      { partitionKey: 'Checked', rowKey: rowOf(changed, 'text').row, WriteId: 'other' },
+      'Merge',
+    );
+    await table.createEntity({
+      partitionKey: 'Checked',
+      rowKey: 'asset_nobody!-text',
+      EntityType: 'assets.text',
+      WriteId: 'none',
+    });
+    await table.deleteEntity('Checked', `asset_${moved.assetId}`);
+    await expect(read(lost, ['text'])).rejects.toMatchObject({ code: 'needs-repair' });
+    expect((await read(lost)).values).toEqual(without(lost));
+    await expect(patchEntity(world.engine, assets, lost, { description: 'x' })).rejects.toMatchObject({
+      code: 'needs-repair',
+    });
+    await patchEntity(world.engine, assets, lost, { price: 8 });
+    const expected = [
+      { kind: 'missing', of: 'text', row: rowOf(lost, 'text').row },
+      { kind: 'stale', of: 'text', row: rowOf(changed, 'text').row },
+      { kind: 'orphaned', of: 'text', row: rowOf(moved, 'text').row },
+      { kind: 'orphaned', of: 'text', row: 'asset_nobody!-text' },
+      // The copy of the entity that was deleted by hand.
+      { kind: 'orphaned', of: 'name' },
+    ].map((finding) => expect.objectContaining({ ...finding, repaired: true }));
+    const found = await verify(true);
+    expect(found).toHaveLength(expected.length);
+    expect(found).toEqual(expect.arrayContaining(expected));
+    expect(await verify(false)).toEqual([]);
+    const { specification: _, description: __, ...left } = lost;
+    expect(await whole(lost)).toEqual({ ...left, price: 8 });
+    expect(await whole(changed)).toEqual(changed);
+    expect(await stored(moved, 'text')).toBeUndefined();
+  });
+
+  test('a replace gives a lost row new values', async () => {
+    const one = asset({ office: 'Renewed' });
+    await create(one);
+    await world.storage.table('assets').deleteEntity('Renewed', rowOf(one, 'text').row);
+    await replaceEntity(world.engine, assets, one, one);
+    expect(await whole(one)).toEqual(one);
+    await world.storage.table('assets').deleteEntity('Renewed', rowOf(one, 'text').row);
+    await deleteEntity(world.engine, assets, one);
+    await world.settle();
+    expect(await stored(one)).toBeUndefined();
+  });
+});
