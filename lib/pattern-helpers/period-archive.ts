@@ -44,6 +44,14 @@ const compress = promisify(gzip);
 export const State = z.enum(['partial', 'complete', 'verified']);
 const LastRow = z.tuple([z.string(), z.string(), z.string()]);
 
+function parseIfJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
 /** The metadata of an archive. */
 const Progress = z.object({
   state: State,
@@ -53,7 +61,7 @@ const Progress = z.object({
   /** The partition key, the row key and the ETag of the last row, encoded as metadata cannot have all characters. */
   lastrow: z
     .string()
-    .transform((text) => LastRow.parse(JSON.parse(Buffer.from(text, 'base64url').toString())))
+    .transform((text) => LastRow.safeParse(parseIfJson(Buffer.from(text, 'base64url').toString())).data)
     .optional(),
 });
 type Progress = z.infer<typeof Progress>;
