@@ -11,7 +11,7 @@ export interface Change {
   readonly isPartial?: boolean | undefined;
   /** True for a repair or other work of the operator, which changes nothing that a caller has set. */
   readonly isUpkeep?: boolean | undefined;
-  /** True if the fields that are copied from other partitions are copied again, although the references stay. */
+  /** True if fields are copied from their sources again (fan-out), although the references stay. */
   readonly refreshesCopies?: boolean;
   /** An id by which the creator recognizes its own entity. */
   readonly incarnation?: string | undefined;
@@ -54,7 +54,7 @@ export interface PlanDraft {
   /** Milliseconds. */
   readonly now: number;
   readonly siblings: Siblings;
-  /** Rows of other partitions by `relatedKey`, read after the write was begun. A row that is missing from the map counts as absent. */
+  /** Rows by `relatedKey` that the transaction does not include, read after the write began. A missing row is absent. */
   readonly related: ReadonlyMap<string, Row>;
   /** The actions on the entities come first. A pattern appends its own actions. One transaction may change a row only once. */
   readonly actions: PlannedAction[];

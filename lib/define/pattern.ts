@@ -75,8 +75,8 @@ export interface Pattern<Entity> {
   /** Reads sibling rows that need a range query, for a change that deletes the entity. */
   readSiblings?(engine: Engine, entity: Entity, address: Address): Promise<readonly Row[]>;
   /**
-   * Addresses of rows in other partitions that `complete` needs. Pure. They are read within the time limit of the write, and no
-   * ETag protects them.
+   * Addresses of rows that `complete` needs and the transaction does not include. Pure. They are read within the time limit of the
+   * write, and no ETag protects them.
    */
   related?(entity: Entity, change: Change): Iterable<Address>;
   /** How sibling rows that may be longer than a row are read and written. At most one pattern has this member. */

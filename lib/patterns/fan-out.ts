@@ -76,7 +76,7 @@ export const fanOut: Pattern<Entity> = {
   },
 
   async afterSettled(engine, entity, address) {
-    const links = linksOf(entity).filter((link) => lookupOf(link)?.table !== entity.table);
+    const links = linksOf(entity).filter((link) => lookupOf(link)?.isRemote);
     if (links.length > 0 && (await isStale(engine, entity, address, links))) await refresh(engine, entity, address);
   },
 

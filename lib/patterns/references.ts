@@ -46,7 +46,7 @@ export const references: Pattern<Entity> = {
         const address = changedTarget(reference, change);
         if (!address) continue;
         const found = siblings.get(address.row);
-        if (!found || !isThere(reference, found)) throw danglingError(reference);
+        if (!found || !canReferTo(reference, found)) throw danglingError(reference);
         // Another action on the row checks its ETag as well. A transaction must not name a row twice.
         if (actions.some(({ action }) => action.row === found.row)) continue;
         const { row, etag } = found;
@@ -82,7 +82,7 @@ export const references: Pattern<Entity> = {
     const checked = only === undefined ? referencesOf(entity) : [];
     const found = await pMap(checked, async (reference) => {
       const key = keyIn(reference, snapshot.values);
-      return key === undefined || (await hasTarget(engine, reference, key, { isExact: true })) ? [] : [reference.field];
+      return key === undefined || (await hasTarget(engine, reference, key, { isCheck: true })) ? [] : [reference.field];
     });
     return found.flat().map((of) => ({ kind: 'dangling', of, ...address }));
   },
@@ -150,28 +150,33 @@ function changedTarget(reference: Reference, change: Change): Address | undefine
   throw danglingError(reference);
 }
 
-/** Throws `busy` while the entity of this row is being moved: the move may still be undone. */
-function isThere({ to, field }: Reference, found: Row | undefined): boolean {
-  if (!found || found.properties.EntityType !== to.name || isCopy(found)) return false;
-  if (found.properties.MovingFrom) throw busy(`The entity that "${field}" refers to is being moved.`);
+function isTarget({ to }: Reference, found: Row | undefined): boolean {
+  return found !== undefined && found.properties.EntityType === to.name && !isCopy(found);
+}
+
+/** As `isTarget`. Throws `busy` while the entity is being moved to this row: the move may still be undone. */
+function canReferTo(reference: Reference, found: Row | undefined): boolean {
+  if (!isTarget(reference, found)) return false;
+  if (found?.properties.MovingFrom) throw busy(`The entity that "${reference.field}" refers to is being moved.`);
   return true;
 }
 
 /**
- * True if the entity exists: one point read, and a second one while the row of a unique index is only claimed. With `isExact`,
- * the row of an index is never enough.
+ * True if the entity exists: one point read, and a second one while the row of a unique index is only claimed. With `isCheck`,
+ * for the consistency check, the row of an index is never enough, and an entity that is being moved exists.
  */
 async function hasTarget(
   { storage }: Engine,
   reference: Reference,
   key: Values,
-  { isExact = false }: { readonly isExact?: boolean } = {},
+  { isCheck = false }: { readonly isCheck?: boolean } = {},
 ): Promise<boolean> {
   const { to, by } = reference;
   const select = ['EntityType', 'SourceRow', 'MovingFrom', by];
+  const exists = isCheck ? isTarget : canReferTo;
   if (isByKey(reference)) {
     const address = addressIfAny(to, key);
-    return address !== undefined && isThere(reference, await readRow(storage, { ...address, select }));
+    return address !== undefined && exists(reference, await readRow(storage, { ...address, select }));
   }
   const index = uniqueIndexOf(reference);
   if (!index) return false;
@@ -181,11 +186,11 @@ async function hasTarget(
     row: buildKey(index.row, key),
   });
   if (!entry || !isCopy(entry)) return false;
-  if (isConfirmed(entry) && !isExact) return true;
+  if (isConfirmed(entry) && !isCheck) return true;
   const { SourcePartition, SourceRow } = entry.properties;
   const address = { table: to.table, partition: String(SourcePartition), row: String(SourceRow) };
   const found = await readRow(storage, { ...address, select });
-  return isThere(reference, found) && found?.properties[by] === entry.properties[by];
+  return exists(reference, found) && found?.properties[by] === entry.properties[by];
 }
 
 function danglingError({ field, to, by }: Reference): RowkeyError {

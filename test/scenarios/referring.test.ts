@@ -366,6 +366,17 @@ describe('a write that refers to an entity and a delete of it', () => {
   });
 });
 
+test('an entity that is being moved cannot be referred to yet, and is no finding of the check', async () => {
+  const { site, gate } = await build();
+  await create(gates, gate);
+  const keys = { partitionKey: site.city, rowKey: 'site_A' };
+  await world.storage.table('sites').updateEntity({ ...keys, MovingFrom: 'x' }, 'Merge');
+  expect(await errorOf(create(gates, { ...gate, gateId: '2' }))).toMatchObject({ code: 'busy' });
+  expect(await findings(gates, site.city)).toEqual([]);
+  await world.storage.table('sites').updateEntity({ ...keys, MovingFrom: '' }, 'Merge');
+  await create(gates, { ...gate, gateId: '2' });
+});
+
 test('a PUT that keeps a dangling reference is accepted, and one that sets another is not', async () => {
   const { site, visit } = await build();
   await create(visits, visit);

@@ -6,6 +6,8 @@ import type { KeyTemplate } from './key-template.ts';
 export interface Lookup {
   /** Undefined for the entity's own key. */
   readonly index: string | undefined;
+  /** True for an index that changes after the transaction of its entity. */
+  readonly isRemote: boolean;
   readonly table: string;
   readonly partition: KeyTemplate;
   readonly row: KeyTemplate;
@@ -17,17 +19,22 @@ export interface Lookup {
  */
 export function lookupBy(entity: Entity, fields: readonly string[]): Lookup | undefined {
   const { table, partition, row, indexes } = entity;
-  const own: Lookup = { index: undefined, table, partition, row };
+  const own: Lookup = { index: undefined, isRemote: false, table, partition, row };
   // A list names entities of several values, and a condition leaves entities out.
   const copies = Object.entries(indexes).flatMap(([index, declared]): Lookup[] =>
     declared.kind === 'index-entity' || declared.when
       ? []
-      : [{ index, ...(declared.remote ?? { table, partition }), row: declared.row }],
+      : [
+          {
+            index,
+            isRemote: declared.remote !== undefined,
+            ...(declared.remote ?? { table, partition }),
+            row: declared.row,
+          },
+        ],
   );
-  const isBeside = (lookup: Lookup) => lookup.table === table && lookup.partition.template === partition.template;
-  return [own, ...copies.filter(isBeside), ...copies.filter((lookup) => !isBeside(lookup))].find((lookup) =>
-    hasFirst(entity, lookup, fields),
-  );
+  const [beside, remote] = [copies.filter(({ isRemote }) => !isRemote), copies.filter(({ isRemote }) => isRemote)];
+  return [own, ...beside, ...remote].find((lookup) => hasFirst(entity, lookup, fields));
 }
 
 function hasFirst({ schema, derived, keyFields }: Entity, { partition, row }: Lookup, fields: readonly string[]) {

@@ -58,7 +58,7 @@ export interface Plan {
   readonly further: ReadonlyMap<string, Properties>;
 }
 
-/** The id and the time of a write, in milliseconds, and the rows of other partitions that it has read. */
+/** The id and the time of a write, in milliseconds, and the related rows that it has read. */
 export type WriteMark = Pick<PlanDraft, 'writeId' | 'now'> & Partial<Pick<PlanDraft, 'related'>>;
 
 /** The keys of the rows that must be read before these changes are planned. */

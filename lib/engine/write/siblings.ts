@@ -128,7 +128,7 @@ function readSibling({ storage }: Engine, entity: Entity, address: Address): Pro
   return siblingFormOf(entity)?.read(storage, address) ?? readRow(storage, address);
 }
 
-/** Reads the rows of other partitions that a plan needs. */
+/** Reads the rows that a plan needs and the transaction does not include. */
 export async function readRelated(
   { storage }: Engine,
   entity: Entity,
