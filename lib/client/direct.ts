@@ -56,7 +56,9 @@ export function createDirect(transport: Transport): Direct {
     const id = `${name} ${permissions}`;
     const now = Date.now();
     const body = { entity: name, scope: 'own', permissions };
-    const grant = transport.send({ method: 'POST', path: '/grants', body }).then(({ text }): Grant => {
+    // While it would wait, the API can be asked.
+    const request = { method: 'POST', path: '/grants', body, repeat: 'never' } as const;
+    const grant = transport.send(request).then(({ text }): Grant => {
       const issued = JSON.parse(text);
       const left = Date.parse(issued.expiresAt) - now - RENEW_BEFORE_MS;
       const keep = Math.min(KEEP_AT_MOST_MS, Math.max(KEEP_AT_LEAST_MS, left));

@@ -162,7 +162,7 @@ export function createEntityClient(core: Core, name: string, explains: boolean) 
     entity: EntityDescription,
   ) {
     const body = { actions, atomic };
-    const reply = await send({ method: 'POST', path: `/${name}/batch`, body, signal, isOnce: true });
+    const reply = await send({ method: 'POST', path: `/${name}/batch`, body, signal, repeat: 'limited' });
     const { results }: { results: readonly ActionResult[] } = JSON.parse(reply.text);
     return results.map((result, index) => {
       const [values = {}] = Object.values(actions[index] ?? {});

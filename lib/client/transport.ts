@@ -42,8 +42,8 @@ export interface Request {
   readonly data?: Blob | undefined;
   readonly headers?: Readonly<Record<string, string | undefined>> | undefined;
   readonly signal?: AbortSignal | undefined;
-  /** True if a repetition could have another outcome than the first attempt. */
-  readonly isOnce?: boolean;
+  /** When to repeat it after a failure: by default whenever it helps; `limited`: only after a 429, which did nothing. */
+  readonly repeat?: 'limited' | 'never';
 }
 
 export interface Reply {
@@ -118,7 +118,7 @@ export function createTransport(options: TransportOptions, onNewToken: () => voi
   /** Runs an attempt until it returns a reply below 400, fails for good, or too often. */
   async function repeat(
     attempt: () => Promise<Reply>,
-    { method, signal, isOnce }: Pick<Request, 'method' | 'signal' | 'isOnce'>,
+    { method, signal, repeat: when }: Pick<Request, 'method' | 'signal' | 'repeat'>,
   ): Promise<Reply> {
     let isRepeated = false;
     for (let attempts = 1; ; attempts += 1) {
@@ -132,7 +132,8 @@ export function createTransport(options: TransportOptions, onNewToken: () => voi
         if (!(error instanceof RowkeyClientError)) throw error;
         error.isRepeated = isRepeated;
         // Others may be sent again: a POST has an idempotency key, and a write under an ETag changes nothing twice.
-        if (attempts > retries || !isWorthRepeating(error) || (isOnce && error.status !== 429)) throw error;
+        const isAllowed = when === undefined || (when === 'limited' && error.status === 429);
+        if (attempts > retries || !isAllowed || !isWorthRepeating(error)) throw error;
         isRepeated ||= method !== 'GET' && error.code !== 'busy' && error.code !== 'too-many-requests';
         const longest = Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** attempts);
         const jitter = Math.random() * longest;
@@ -145,7 +146,7 @@ export function createTransport(options: TransportOptions, onNewToken: () => voi
     root,
     report,
     checkToken: async () => void (await getToken(false)),
-    async send({ method, path, body, data, headers: given = {}, signal, isOnce = false }) {
+    async send({ method, path, body, data, headers: given = {}, signal, ...rest }) {
       const headers: Record<string, string> = {};
       for (const [name, value] of Object.entries(given)) if (value !== undefined) headers[name] = value;
       if (body !== undefined) headers['content-type'] = 'application/json';
@@ -166,7 +167,7 @@ export function createTransport(options: TransportOptions, onNewToken: () => voi
         isRefreshed = true;
         return attempt(true);
       };
-      return repeat(() => attempt(), { method, signal, isOnce });
+      return repeat(() => attempt(), { method, signal, ...rest });
     },
     async sendToStorage(url, { headers, signal, data }) {
       const init = { headers, ...(data ? { method: 'PUT', body: data } : {}), ...(signal ? { signal } : {}) };

@@ -60,6 +60,7 @@ const EntityDescription = z.object({
   indexes: z.record(z.string(), IndexDescription),
   parent: z.string().optional(),
   children: z.array(z.string()),
+  references: z.record(z.string(), z.string()).describe('The entity that a field refers to, by the field'),
   series: z
     .object({
       name: z.string(),
@@ -156,6 +157,7 @@ function describeEntity(entity: Entity): ModelDescription['entities'][string] {
     ),
     ...(childOf ? { parent: childOf.name } : {}),
     children: entity.children.map(({ name }) => name),
+    references: Object.fromEntries(Object.entries(entity.references).map(([field, { to }]) => [field, to.name])),
     ...(series ? { series: describeSeries(series) } : {}),
     attachments: Object.fromEntries(
       Object.entries(entity.attachments).map(([field, { maxBytes, types, public: isPublic = false, maxAge: age }]) => [

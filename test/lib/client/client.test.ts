@@ -245,6 +245,18 @@ describe('batches', () => {
   });
 });
 
+test('a grant that has to wait does not keep a read waiting', async () => {
+  const limited = problem(429, 'too-many-requests', { 'retry-after': '60' });
+  const { client, calls } = clientOf([limited, found(), found()], { direct: ['employees'] });
+  expect(await client.employees.get(KEY)).toMatchObject({ etag: '"1"' });
+  await client.employees.get(KEY);
+  expect(calls.map(({ path, status }) => `${path} ${status}`)).toEqual([
+    '/model 200',
+    '/grants 429',
+    ...['/employees/Sales/000123 200', '/employees/Sales/000123 200'],
+  ]);
+});
+
 describe('parts of an entity', () => {
   test('have a place of their own in the cache, and the ETag of the entity for writes', async () => {
     const { client, sent } = clientOf([

@@ -62,6 +62,7 @@ test('describes keys, fields, indexes, files and owners', () => {
   expect(logins?.period).toEqual({ per: 'day', field: 'at', keep: 60 });
   expect(departments).toMatchObject({ maxAge: 60, counts: { employeeCount: 'employees' } });
   expect(departments?.fields.employeeCount).toMatchObject({ kept: true });
+  expect(described.entities.orders?.references).toEqual({ customerId: 'customers' });
   expect(people?.kinds).toEqual(['employee', 'customer']);
 });
 
