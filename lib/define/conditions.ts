@@ -21,7 +21,7 @@ export function checkConditions({ ifMatch, ifNoneMatch }: Conditions, etag: stri
 }
 
 /** The error of an If-Match that does not hold. `etag` is the current one. */
-export function etagMismatch(etag: string | undefined): RowkeyError {
+function etagMismatch(etag: string | undefined): RowkeyError {
   return new RowkeyError(
     'etag-mismatch',
     'ETag mismatch: If-Match does not name the current ETag. The entity changed since it was read.',

@@ -2,7 +2,6 @@ import pMap from 'p-map';
 import type { Change } from '../../define/change.ts';
 import { toSnapshot } from '../../define/codec/entity-codec.ts';
 import type { Snapshot, Unread } from '../../define/codec/snapshot.ts';
-import { etagMismatch } from '../../define/conditions.ts';
 import type { Entity } from '../../define/entity.ts';
 import { remoteIndexOf } from '../../define/keys/index-entries.ts';
 import type { IndexEntry } from '../../define/remote-index.ts';
@@ -79,8 +78,12 @@ function unreadConflict(
 ): Error | undefined {
   if (etag === undefined && after && !isPartial) return undefined;
   if (now.state !== 'live')
-    return after && !isPartial ? etagMismatch(undefined) : entityError('not-found', entity, key, 'not found.');
-  return etag === undefined || etag === ANY_ETAG || etag === now.etag ? undefined : etagMismatch(now.etag);
+    return after && !isPartial
+      ? entityError('etag-mismatch', entity, key, 'does not exist, so If-Match does not hold.')
+      : entityError('not-found', entity, key, 'not found.');
+  if (etag === undefined || etag === ANY_ETAG || etag === now.etag) return undefined;
+  const why = 'changed since it was read: If-Match does not name its current ETag.';
+  return entityError('etag-mismatch', entity, key, why, { etag: now.etag });
 }
 
 /** The error of a unique value that another entity has. */
