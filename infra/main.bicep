@@ -27,7 +27,7 @@ param undeleteDays int = 7
 @minValue(1)
 param auditKeptDays int
 
-@description('Days for which archives of periods (archiveTo) are kept. 0 keeps them for ever.')
+@description('Days for which archives of periods (archiveTo) are kept. 0 keeps them forever.')
 @minValue(0)
 param archivesKeptDays int = 0
 

@@ -29,7 +29,7 @@ param allowedOrigins string[]
 @minValue(1)
 param auditKeptDays int
 
-@description('Days for which archives of periods are kept. 0 keeps them for ever.')
+@description('Days for which archives of periods are kept. 0 keeps them forever.')
 @minValue(0)
 param archivesKeptDays int
 
