@@ -7,6 +7,7 @@ export { defineSeries } from './define/define-series.ts';
 export type { Access } from './define/entity.ts';
 export { indexEntity, interPartitionIndex, intraPartitionIndex } from './define/indexes.ts';
 export { defineUnion } from './define/inheritance.ts';
+export { total } from './define/totals.ts';
 export type { Values } from './define/values.ts';
 export { defineModel } from './define-model.ts';
 export type { BatchDone, BatchOutcome } from './engine/write/entity-batch.ts';
@@ -22,6 +23,7 @@ export type {
   CreateOptions,
   DeleteRange,
   EntityStore,
+  GroupTotal,
   Input,
   Key,
   Listed,

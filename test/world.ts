@@ -9,6 +9,7 @@ import type { Entity } from '../lib/define/entity.ts';
 import type { Index } from '../lib/define/indexes.ts';
 import { indexEntriesOf, isIndexed } from '../lib/define/keys/index-entries.ts';
 import { buildKey } from '../lib/define/keys/key-template.ts';
+import type { Total } from '../lib/define/totals.ts';
 import { pick, type Values } from '../lib/define/values.ts';
 import { consumeIntent, consumeTransfer } from '../lib/engine/consume/consume.ts';
 import { type Message, POISON_TABLE } from '../lib/engine/consume/poison.ts';
@@ -243,10 +244,17 @@ export async function expectIndexesToAgree(storage: Storage, entity: Entity): Pr
       const address = { table, partition: String(row.partitionKey), row: String(row.rowKey) };
       const members = isList ? membersOf(await readList(storage, address)) : [];
       const copied = () => textOf(toValues(entity, row));
-      const contents = isList ? members : [JSON.stringify([row.SourcePartition, row.SourceRow]) + copied()];
+      const isTotal = Object.values(entity.totals).some((declared) => declared.table === table);
+      const contents = isTotal
+        ? [contributionOf(row)]
+        : isList
+          ? members
+          : [JSON.stringify([row.SourcePartition, row.SourceRow]) + copied()];
       if (contents.length > 0) found.set(JSON.stringify([table, row.partitionKey, row.rowKey]), new Set(contents));
     }
   differences.push(...entryDifferences(wanted, found));
+  for (const declared of Object.values(entity.totals))
+    differences.push(...totalDifferences(await rowsOf(storage, declared.table), values, declared));
   for (const { target, field } of entity.countedBy)
     differences.push(...countDifferences(rows, values, { target: target(), field }));
   reportDifferences(differences.map((difference) => `${entity.name}: ${difference}`));
@@ -262,12 +270,17 @@ function wantedEntries(entity: Entity, values: readonly Values[]): Map<string, S
   };
   for (const one of values) {
     const source = JSON.stringify([buildKey(entity.partition, one), buildKey(entity.row, one)]);
+    const contributionBy = (declared: Total | undefined) => {
+      const [SourcePartition, SourceRow] = JSON.parse(source);
+      const fields = [...new Set([declared?.sum ?? [], declared?.min ?? [], declared?.max ?? []].flat())];
+      return declared && contributionOf({ SourcePartition, SourceRow, Values: JSON.stringify(pick(one, fields)) });
+    };
     const copyBy = (index: Index | undefined) => {
       if (!index || index.kind === 'index-entity' || index.copies === 'everything') return source + textOf(one);
       return source + textOf(pick(one, [...entity.keyFields, ...(index.copies === 'keys' ? [] : index.copies)]));
     };
     for (const { index, table, partition, row, member } of indexEntriesOf(entity, one))
-      want(table, partition, row, member ?? copyBy(entity.indexes[index]));
+      want(table, partition, row, member ?? contributionBy(entity.totals[index]) ?? copyBy(entity.indexes[index]));
     for (const index of Object.values(entity.indexes)) {
       const partition = buildKey(entity.partition, one);
       if (index.kind === 'intra-partition' && isIndexed(index, one))
@@ -277,6 +290,57 @@ function wantedEntries(entity: Entity, values: readonly Values[]): Map<string, S
     }
   }
   return wanted;
+}
+
+function contributionOf({ SourcePartition, SourceRow, Values }: Record<string, unknown>): string {
+  return JSON.stringify([SourcePartition, SourceRow]) + textOf(JSON.parse(String(Values)));
+}
+
+/** Compares the total of each group with its entities. The tests use amounts of at most two decimals. */
+function totalDifferences(
+  rows: readonly Record<string, unknown>[],
+  values: readonly Values[],
+  { partition, row, sum, min, max, when = () => true }: Total,
+): string[] {
+  const isThere = (value: unknown) => value !== undefined && value !== null;
+  const counted = values.filter((one) => [...partition.fields, ...row.fields].every((field) => isThere(one[field])));
+  const groups = Map.groupBy(counted.filter(when), (one) => `${buildKey(partition, one)} ${buildKey(row, one)}`);
+  const hundredths = (value: unknown) => Math.round(Number(value) * 100);
+  const expected = new Map(
+    [...groups].map(([key, all]) => {
+      const inGroup = (field: string) => all.map((one) => one[field] as string | number).filter(isThere);
+      const extremes = (fields: readonly string[], sign: number) =>
+        fields.flatMap((field) => {
+          const [first] = inGroup(field).sort((one, other) => (one < other ? -sign : sign));
+          return first === undefined ? [] : [[field, first]];
+        });
+      const sums = sum.map((field) => [
+        field,
+        inGroup(field).reduce((total: number, one) => total + hundredths(one), 0),
+      ]);
+      return [key, textOf({ count: all.length, sum: sums, min: extremes(min, 1), max: extremes(max, -1) })];
+    }),
+  );
+  const actual = new Map(
+    rows
+      .filter(({ EntityType }) => EntityType === 'total')
+      .map(({ partitionKey, rowKey, Amounts }) => {
+        const amounts = JSON.parse(String(Amounts));
+        const sums = sum.map((field) => [field, hundredths(amounts.sum[field])]);
+        const inOrder = (fields: readonly string[], of: Values) =>
+          fields.flatMap((field) => (isThere(of[field]) ? [[field, of[field]]] : []));
+        const total = {
+          count: amounts.count,
+          sum: sums,
+          min: inOrder(min, amounts.min),
+          max: inOrder(max, amounts.max),
+        };
+        return [`${partitionKey} ${String(rowKey).slice('t_'.length)}`, textOf(total)];
+      }),
+  );
+  return [...new Set([...expected.keys(), ...actual.keys()])]
+    .filter((key) => expected.get(key) !== actual.get(key))
+    .map((key) => `the total of ${key} is ${actual.get(key)}, but should be ${expected.get(key)}`);
 }
 
 function about(what: string) {

@@ -4,6 +4,7 @@ import type { Access, ColumnType, DeclaredEntity, DeclaredReference, Period } fr
 import { frozenCopy } from './frozen-copy.ts';
 import type { Index } from './indexes.ts';
 import { compileTemplate, type FieldsOf } from './keys/key-template.ts';
+import type { Total } from './totals.ts';
 import type { Typed } from './typed.ts';
 import { type FieldSchema, fieldSchemas } from './validate/field-schema.ts';
 import { validationErrors } from './validate/validate-entity.ts';
@@ -29,6 +30,7 @@ export interface DenormalizedDeclaration<Field extends string = string> {
 }
 
 export type IndexesOf<Field extends string> = Readonly<Record<string, Index<Field>>>;
+export type TotalsOf<Field extends string> = Readonly<Record<string, Total<Field>>>;
 
 /** The restricted fields by names that the compiler infers, so that it also infers their roles. */
 interface OfFields<Shape extends z.ZodRawShape, Role extends string, Restricted extends string> {
@@ -55,6 +57,11 @@ export interface Declaration<
     readonly row: Row & Checked<Row, Exclude<keyof Shape & string, Encrypted>>;
   };
   readonly indexes?: Indexes;
+  /**
+   * Maintained totals: the number of entities of each group across partitions, with exact sums and the extremes of their
+   * fields. The engine keeps them like indexes in other partitions.
+   */
+  readonly totals?: TotalsOf<Exclude<keyof Shape & string, Encrypted>>;
   /**
    * Encrypted properties pattern: storage receives only the ciphertext of these texts. A replace of the entity sets them
    * too. They are omitted for callers without the roles in `access.restricted`. Using one in a key or an index is a compile
@@ -118,7 +125,9 @@ export interface NamedParts<
   Clock extends string,
   Group extends string = string,
   Apart extends string = string,
+  Totals = unknown,
 > {
+  readonly totals?: Totals;
   readonly split?: { readonly [Each in Group]: readonly Apart[] };
   readonly expiry?: { readonly days: number; readonly clock: Clock };
   readonly large?: readonly Large[];
@@ -156,10 +165,11 @@ export function defineEntity<
   Restricted extends string = never,
   Group extends string = never,
   Apart extends string = never,
+  Totals extends TotalsOf<Exclude<keyof Shape & string, Encrypted>> = Record<never, never>,
 >(
   name: Name,
   declaration: Declaration<Shape, Partition, Row, Encrypted, Indexes, Role, Restricted> &
-    NamedParts<keyof Shape & string, Large, Attached, Derived, Counting, Copied, Parent, Clock, Group, Apart>,
+    NamedParts<keyof Shape & string, Large, Attached, Derived, Counting, Copied, Parent, Clock, Group, Apart, Totals>,
 ): DeclaredEntity<Shape, Name, FieldsOf<Partition> | FieldsOf<Row>, Indexes, Role> &
   Typed<{
     readonly partition: Partition;
@@ -168,6 +178,7 @@ export function defineEntity<
     readonly large: Large;
     readonly attachments: Attached;
     readonly decided: Derived | Counting | Copied | Clock;
+    readonly totals: Totals;
     readonly parent: Parent['name'];
     readonly groups: Group;
     readonly apart: Apart;
@@ -221,6 +232,7 @@ function compile<
     keyFields: [...new Set([...partition.fields, ...row.fields])] as (FieldsOf<Partition> | FieldsOf<Row>)[],
     columns: columnsOf(schema),
     indexes: withoutPrototype(mapValues<Index>(declaration.indexes ?? {}, (index) => blind(index, apart))) as Indexes,
+    totals: mapValues<Total>(declaration.totals ?? {}, (declared) => blind(declared, apart)),
     archive,
     movable: declaration.movable ?? [],
     period: declaration.period,
@@ -245,7 +257,7 @@ function compile<
 }
 
 /** A write may not have read the fields that are apart, so a condition that used them would depend on the write. */
-function blind<Of extends Index>(index: Of, apart: readonly string[]): Of {
+function blind<Of extends Index | Total>(index: Of, apart: readonly string[]): Of {
   const { when } = index;
   return when && apart.length > 0 ? { ...index, when: (values) => when(omit(values, apart)) } : index;
 }

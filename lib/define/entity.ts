@@ -4,6 +4,7 @@ import type { Index } from './indexes.ts';
 import type { CalendarUnit } from './keys/calendar.ts';
 import type { KeyTemplate } from './keys/key-template.ts';
 import type { Pattern } from './pattern.ts';
+import type { Total } from './totals.ts';
 import type { Values } from './values.ts';
 
 export interface Access<Field extends string = string, Role extends string = string, Through = DeclaredEntity> {
@@ -72,6 +73,8 @@ export interface DeclaredEntity<
   readonly keyFields: readonly KeyField[];
   readonly columns: Readonly<Record<string, ColumnType>>;
   readonly indexes: Of;
+  /** Numbers of entities by groups, with sums and extremes of their fields. */
+  readonly totals: Readonly<Record<string, Total>>;
   /** The table of archived entities, which keep their keys. */
   readonly archive: { readonly table: string } | undefined;
   /** The fields of the partition key that a move may change. */

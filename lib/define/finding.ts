@@ -8,6 +8,7 @@ import { z } from 'zod';
  *   orphaned      an index entry or a further row belongs to no entity
  *   conflict      another entity holds the row of the index entry
  *   wrong-count   a maintained count is not the number of counted entities
+ *   wrong-total   a total is not the sum of its contributions
  *   stale-copy    copies of fields of another entity are stale
  *   dangling      a field refers to no entity
  *   lost-list     the blob of a long list is missing
@@ -22,6 +23,7 @@ export const Finding = z.object({
     'orphaned',
     'conflict',
     'wrong-count',
+    'wrong-total',
     'stale-copy',
     'dangling',
     'lost-list',

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import { z } from 'zod';
-import { type Declaration, defineEntity, type IndexesOf, type NamedParts } from './define-entity.ts';
+import { type Declaration, defineEntity, type IndexesOf, type NamedParts, type TotalsOf } from './define-entity.ts';
 import type { DeclaredEntity } from './entity.ts';
 import { frozenCopy } from './frozen-copy.ts';
 import type { FieldsOf } from './keys/key-template.ts';
@@ -52,6 +52,7 @@ export function defineUnion<
   Clock extends string = never,
   const Role extends string = string,
   Restricted extends string = never,
+  Totals extends TotalsOf<keyof Shape & string> = Record<never, never>,
 >(
   name: Name,
   {
@@ -69,7 +70,8 @@ export function defineUnion<
       Parent,
       Clock,
       never,
-      never
+      never,
+      Totals
     >,
 ): DeclaredEntity<Shape, Name, FieldsOf<Partition> | FieldsOf<Row>, Indexes, Role> & {
   readonly union: z.ZodType<KindOf<Shape, Of>>;
@@ -80,6 +82,7 @@ export function defineUnion<
     readonly large: never;
     readonly attachments: Attached;
     readonly decided: Derived | Counting | Copied | Clock;
+    readonly totals: Totals;
     readonly parent: Parent['name'];
     readonly groups: never;
     readonly apart: never;
@@ -114,9 +117,13 @@ export function defineUnion<
     Copied,
     Parent,
     Clock,
-    Role
+    Role,
+    never,
+    never,
+    never,
+    Totals
   >(name, { ...declaration, schema: whole } as Declaration<Shape, Partition, Row, never, Indexes, Role> &
-    NamedParts<keyof Shape & string, never, Attached, Derived, Counting, Copied, Parent, Clock>);
+    NamedParts<keyof Shape & string, never, Attached, Derived, Counting, Copied, Parent, Clock, never, never, Totals>);
   return frozenCopy({ ...entity, union: union as unknown as z.ZodType<KindOf<Shape, Of>> });
 }
 

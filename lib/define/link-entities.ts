@@ -1,6 +1,7 @@
 import type { Access, Counted, DeclaredEntity, Denormalized, Entity, Reference } from './entity.ts';
 import type { Index } from './indexes.ts';
 import type { Pattern } from './pattern.ts';
+import type { Total } from './totals.ts';
 import { withoutPrototype } from './without-prototype.ts';
 
 /** An entity while its references are filled in. */
@@ -140,6 +141,7 @@ function archiveOf(entity: Entity, table: string, patterns: readonly Pattern<Ent
     name: table,
     table,
     indexes: Object.freeze(withoutPrototype<Index>({})),
+    totals: Object.freeze(withoutPrototype<Total>({})),
     archive: undefined,
     isArchive: true,
     movable: Object.freeze([]),

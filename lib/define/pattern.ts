@@ -9,6 +9,7 @@ import type { IndexShape } from './index-shape.ts';
 import type { Index } from './indexes.ts';
 import type { KeyTemplate } from './keys/key-template.ts';
 import type { RemoteIndex } from './remote-index.ts';
+import type { Total } from './totals.ts';
 import type { Values } from './values.ts';
 
 /**
@@ -122,7 +123,7 @@ export interface Pattern<Entity> {
   /** The declared indexes of the pattern by name, as the model guard remembers them. */
   indexShapes?(entity: Entity): Readonly<Record<string, IndexShape>>;
   /** A former index without entities, so that its rows are left over; undefined for an index of another pattern. */
-  formerIndex?(shape: IndexShape): Index | undefined;
+  former?(shape: IndexShape, name: string): Former | undefined;
   readonly memory?: PatternMemory<Entity>;
 
   /** Checks the pattern's rows in the partition of one entity, and its fields. */
@@ -160,6 +161,12 @@ export interface FanOutStep {
   readonly hold: Hold;
   /** Logs an entity that cannot be updated. The others are. */
   fail(why: string): void;
+}
+
+/** The declaration of a former index or of former totals. */
+export interface Former {
+  readonly indexes?: Readonly<Record<string, Index>>;
+  readonly totals?: Readonly<Record<string, Total>>;
 }
 
 /** What the model guard stores of an entity: JSON. Each pattern has members of its own in it. */

@@ -21,6 +21,7 @@ export interface RemoteIndex {
   /** The properties of an entry's row, unless the row is a list. */
   properties?(values: Values): Properties;
   readonly list?: ListForm;
+  readonly shared?: SharedForm;
 }
 
 /** Entries that are members of a list. A list is one row for several entities. */
@@ -36,6 +37,26 @@ export interface ListForm {
   holds(row: Row | undefined, member: string): boolean;
   /** Called before a repair. Replaces a list that cannot be read. Returns false if the list changed concurrently. */
   restore(storage: Storage, entry: IndexEntry): Promise<boolean>;
+}
+
+/** Entries whose rows change together with a row that several entities share. */
+export interface SharedForm {
+  /** Writes the entry's row and the shared one. Returns false if one of them changed concurrently. */
+  settle(
+    storage: Storage,
+    entry: IndexEntry,
+    options: {
+      /** Undefined if the entity does not have the entry. */
+      readonly properties: Properties | undefined;
+      /** True if the intent names the entry. */
+      readonly isNamed: boolean;
+      /** True for a row of this entity. Nothing else is deleted. */
+      readonly isOwn: (row: Row) => boolean;
+      readonly hold: Hold;
+    },
+  ): Promise<boolean>;
+  /** True if the row has the expected properties. */
+  isCurrent(row: Row, expected: Properties): boolean;
 }
 
 /** A row outside an entity's partition that must agree with the entity: a copy, a list or a contested row. */

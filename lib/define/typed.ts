@@ -20,6 +20,8 @@ export interface EntityTypes {
   readonly attachments: string;
   /** The fields that callers cannot write: derived fields, counts and copies. */
   readonly decided: string;
+  /** The totals by name. */
+  readonly totals: unknown;
   /** The name of the parent entity. */
   readonly parent: string;
   /** The groups of a vertical split, and their fields, which only some reads return. */

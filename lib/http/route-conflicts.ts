@@ -96,7 +96,7 @@ function* hiddenErrors(entities: readonly Entity[], routes: readonly Route[]): G
       for (const later of group.slice(position + 1)) {
         const where = overlapOf(entities, first.path, later.path);
         if (where !== undefined)
-          yield `Route ${first.method} /api/${first.path} hides ${later.method} /api/${later.path}${where}; rename the index or attachment, or reject that value in the schema.`;
+          yield `Route ${first.method} /api/${first.path} hides ${later.method} /api/${later.path}${where}; rename the index, totals or attachment, or reject that value in the schema.`;
       }
 }
 

@@ -20,6 +20,7 @@ import { revocationRoutes } from './routes/revocation-routes.ts';
 import { rewrapRoute } from './routes/rewrap-route.ts';
 import { scanRoute } from './routes/scan-route.ts';
 import { seriesRoutes } from './routes/series-routes.ts';
+import { incompleteTotalRoutes, totalRoutes } from './routes/total-routes.ts';
 import { transferRoutes } from './routes/transfer-routes.ts';
 import { verifyRoutes } from './routes/verify-routes.ts';
 
@@ -36,6 +37,7 @@ export function createRoutes(model: Omit<Model, 'entities'>): Route[] {
       withEntity((entity) => [
         ...entityRoutes(entity),
         ...indexRoutes(entity),
+        ...totalRoutes(entity),
         ...transferRoutes(entity),
         ...attachmentRoutes(entity),
         ...(entity.archive ? archiveRoutes(entity.archive) : []),
@@ -83,7 +85,8 @@ export function createRoutes(model: Omit<Model, 'entities'>): Route[] {
   // A path that may be that of an entity is left to the entity.
   const isFree = (route: Route) =>
     errorsOf([...all.filter(({ entity }) => entity === route.entity), route]).length === 0;
-  const rejecting = single.flatMap(withEntity(incompleteIndexRoutes)).filter(isFree);
+  const incomplete = (entity: Entity) => [...incompleteIndexRoutes(entity), ...incompleteTotalRoutes(entity)];
+  const rejecting = single.flatMap(withEntity(incomplete)).filter(isFree);
   return [...all, ...rejecting];
 }
 

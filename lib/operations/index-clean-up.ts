@@ -1,8 +1,11 @@
 import pMap from 'p-map';
 import type { Entity } from '../define/entity.ts';
 import type { Finding, Suspicion } from '../define/finding.ts';
-import { isRowOf } from '../define/keys/index-entries.ts';
+import { isRowOf, remoteIndexesOf } from '../define/keys/index-entries.ts';
+import { parseKey } from '../define/keys/key-template.ts';
 import { patternsOf } from '../define/link-entities.ts';
+import type { RemoteIndex } from '../define/remote-index.ts';
+import { toIndex } from '../define/totals.ts';
 import type { Engine } from '../engine/engine.ts';
 import { ANY_ROWS } from '../engine/read/page-length.ts';
 import { siblingFormOf } from '../engine/write/siblings.ts';
@@ -57,9 +60,9 @@ export const cleanUpIndex = inPattern(
       limit: top,
       bound: ANY_ROWS,
     });
-    const index = patterns.map(({ formerIndex }) => formerIndex?.(shape)).find((each) => each !== undefined);
-    if (!index) throw new Error(`No pattern has an index of the kind "${shape.kind}".`);
-    const former: Entity = { ...entity, indexes: { [name]: index } };
+    const declared = patterns.map((pattern) => pattern.former?.(shape, name)).find((each) => each !== undefined);
+    if (!declared) throw new Error(`No pattern has an index of the kind "${shape.kind}".`);
+    const former: Entity = { ...entity, indexes: {}, totals: {}, ...declared };
     const without: Entity = { ...former, patterns: patternsOf(former, patterns) };
     const form = siblingFormOf(without);
     const isShared = (row: Row) => form?.has(row) ?? false;
@@ -87,7 +90,11 @@ export const cleanUpIndex = inPattern(
 );
 
 function isRowOfAny(entity: Entity, row: Row): boolean {
-  return Object.values(entity.indexes).some((index) => isRowOf(entity, index, row));
+  const isOfIndex = Object.values(entity.indexes).some((index) => isRowOf(entity, index, row));
+  const isOf = ({ table, row: template }: RemoteIndex) =>
+    table === row.table && parseKey(template, row.row) !== undefined;
+  const totals = Object.values(entity.totals).map(toIndex);
+  return isOfIndex || remoteIndexesOf(entity).some(isOf) || totals.some((total) => isRowOf(entity, total, row));
 }
 
 /** A list of a former index is deleted as a whole, with the blob that may have its members. */

@@ -74,7 +74,7 @@ function compareShapes(entity: Entity, before: Shape | undefined, path: string |
     if (next && isDeepStrictEqual(next, index)) continue;
     if (next?.unique && !index.unique) refuse(`the index ${name} became unique; stored entities may share a value`);
     if (next) unbuilt.add(name);
-    const hasRows = patterns.some(({ formerIndex }) => formerIndex?.(index));
+    const hasRows = patterns.some(({ former }) => former?.(index, name));
     if (hasRows && (!next || !haveSameRows(next, index))) leftOver[nameIn(leftOver, name, index)] = index;
   }
   for (const [name, index] of Object.entries(now.indexes)) {

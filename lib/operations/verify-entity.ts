@@ -68,7 +68,8 @@ async function checkRemote(
     if (!isOwnedBy(found, address)) suspicions.push({ kind: 'conflict', ...common });
     else if (remote && properties) {
       const isSettled = !remote.isContested || isConfirmed(found);
-      if (!sameCopy(entity, found, properties) || !isSettled) suspicions.push({ kind: 'stale', ...common, repair });
+      const isCurrent = remote.shared?.isCurrent(found, properties) ?? sameCopy(entity, found, properties);
+      if (!isCurrent || !isSettled) suspicions.push({ kind: 'stale', ...common, repair });
     }
   }
   return suspicions;

@@ -100,12 +100,12 @@ export const indexEntities: Pattern<Entity> = {
 
   indexShapes: (entity) =>
     shapesOf(indexesOf(entity), (index) => ({ ...indexShape(index), holds: index.holds.template })),
-  formerIndex({ kind, table, partition = '', row, holds = '' }) {
+  former({ kind, table, partition = '', row, holds = '' }, name) {
     if (kind !== 'index-entity') return undefined;
     const when = () => false;
-    return table === undefined
-      ? indexEntity({ row, holds, when })
-      : indexEntity({ table, partition, row, holds, when });
+    const index =
+      table === undefined ? indexEntity({ row, holds, when }) : indexEntity({ table, partition, row, holds, when });
+    return { indexes: { [name]: index } };
   },
 
   async verify(engine, entity, { address, snapshot, only }) {

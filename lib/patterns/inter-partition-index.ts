@@ -34,8 +34,10 @@ export const interPartitionIndexes: Pattern<Entity> = {
 
   indexShapes: (entity) =>
     shapesOf(indexesOf(entity), (index) => ({ ...indexShape(index), copies: index.copies, unique: index.unique })),
-  formerIndex: ({ kind, table = '', partition = '', row }) =>
-    kind === 'inter-partition' ? interPartitionIndex({ table, partition, row, when: () => false }) : undefined,
+  former: ({ kind, table = '', partition = '', row }, name) =>
+    kind === 'inter-partition'
+      ? { indexes: { [name]: interPartitionIndex({ table, partition, row, when: () => false }) } }
+      : undefined,
 
   remoteIndexes: (entity) => indexesOf(entity).map(([name, index]) => toRemoteIndex(entity, name, index)),
 };

@@ -36,8 +36,8 @@ export const intraPartitionIndexes: Pattern<Entity> = {
   rowKeys: (entity) => indexesOf(entity).map(([name, { row }]) => ({ what: `the rows of its index "${name}"`, row })),
 
   indexShapes: (entity) => shapesOf(indexesOf(entity), (index) => ({ ...indexShape(index), copies: index.copies })),
-  formerIndex: ({ kind, row }) =>
-    kind === 'intra-partition' ? intraPartitionIndex({ row, when: () => false }) : undefined,
+  former: ({ kind, row }, name) =>
+    kind === 'intra-partition' ? { indexes: { [name]: intraPartitionIndex({ row, when: () => false }) } } : undefined,
 
   plan(entity, changes, { actions }) {
     for (const { before, after } of changes)

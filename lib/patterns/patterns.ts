@@ -14,6 +14,7 @@ import { largeEntities } from './large-entities.ts';
 import { largeSeries } from './large-series.ts';
 import { maintainedCount } from './maintained-count.ts';
 import { references } from './references.ts';
+import { maintainedTotals } from './totals.ts';
 import { verticalSplit } from './vertical-split.ts';
 
 /** All patterns, in the order in which the engine calls them. */
@@ -24,6 +25,7 @@ export const patterns: readonly Pattern<Entity>[] = [
   intraPartitionIndexes,
   interPartitionIndexes,
   indexEntities,
+  maintainedTotals,
   compoundKey,
   encryptedProperties,
   largeEntities,

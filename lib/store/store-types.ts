@@ -6,6 +6,7 @@ import type { Slots } from '../define/entity.ts';
 import type { Index } from '../define/indexes.ts';
 import type { Order } from '../define/keys/index-range.ts';
 import type { FieldsOf } from '../define/keys/key-template.ts';
+import type { TotalTypes } from '../define/totals.ts';
 import type { EntityTypes, IndexTypes, TypesOf } from '../define/typed.ts';
 import type { Position } from '../engine/read/continuation.ts';
 import type { BatchOutcome } from '../engine/write/entity-batch.ts';
@@ -349,8 +350,36 @@ export interface EntityStore<Of extends Declared, All extends Entities> {
     partition: PartitionKey<Of>,
     options?: RangeOptions<Of, Field>,
   ): Listing<Selected<Listed<Of>, Field>>;
+  /** The totals of groups of entities. */
+  readonly totals: {
+    readonly [Name in keyof Types<Of>['totals'] & string]: TotalReader<Of, Types<Of>['totals'][Name]>;
+  };
   /** Reads through an index. Returns one entity if at most one can match, otherwise a listing. */
   readonly by: { readonly [Name in keyof Of['indexes'] & string]: ReadThrough<Of, Of['indexes'][Name]> };
+}
+
+type TypesOfTotal<By> = TypesOf<By> extends infer Known extends TotalTypes ? Known : never;
+type GroupFields<By> = AskedFields<TypesOfTotal<By>['partition']> | FieldsOf<TypesOfTotal<By>['row']>;
+
+/** The entities of a group: how many, and the sums and extremes of their fields. */
+export interface GroupTotal<Of extends Declared, By> {
+  /** A field of which the key has only a period, such as `{orderDate.month}`, is the text of that period. */
+  readonly group: Given<Of, GroupFields<By>>;
+  readonly count: number;
+  readonly sum: { readonly [Field in TypesOfTotal<By>['sum']]: number };
+  /** Without the fields that no entity of the group has. */
+  readonly min: Partial<Given<Of, TypesOfTotal<By>['min']>>;
+  readonly max: Partial<Given<Of, TypesOfTotal<By>['max']>>;
+}
+
+export interface TotalReader<Of extends Declared, By> {
+  /** The total of one group. A group without entities has the count 0. */
+  get(group: Given<Of, GroupFields<By>>): Promise<GroupTotal<Of, By>>;
+  /** The totals of a range of groups in the order of their row keys. Throws `invalid-input`, which names the required fields. */
+  range(
+    given: Starts<Of, AskedFields<TypesOfTotal<By>['partition']>, PartList<TypesOfTotal<By>['row']>>,
+    options?: Omit<IndexRangeOptions<string | number, never, never>, 'select' | 'where'>,
+  ): Listing<GroupTotal<Of, By>>;
 }
 
 type ReadThrough<Of extends Declared, By extends Index> = ReadByValue<Of, By> &

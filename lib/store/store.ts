@@ -2,6 +2,7 @@ import type { Conditions } from '../define/conditions.ts';
 import type { Entity } from '../define/entity.ts';
 import type { Index } from '../define/indexes.ts';
 import { type IndexBounds, indexFields, isOfMany, requireRangeStart } from '../define/keys/index-range.ts';
+import { groupFields, type Total, toIndex } from '../define/totals.ts';
 import { pick, type Stored, type Values } from '../define/values.ts';
 import type { Engine } from '../engine/engine.ts';
 import type { Position } from '../engine/read/continuation.ts';
@@ -11,6 +12,7 @@ import { deleteRange } from '../engine/write/delete-range.ts';
 import { type BatchAction, writeAtomically, writeBatch } from '../engine/write/entity-batch.ts';
 import { deleteEntity, mergeEntity, patchEntity, putEntity, replaceEntity } from '../engine/write/entity-store.ts';
 import { RowkeyError } from '../errors.ts';
+import { checkGroup, readTotal, readTotals } from '../pattern-helpers/read-totals.ts';
 import { readSpan, type SpanBounds, spanKeyFields } from '../pattern-helpers/series-span.ts';
 import { deleteSeries, increment, readSeries, setCounts, toSlot } from '../patterns/data-series.ts';
 import {
@@ -108,6 +110,11 @@ function entityStore(entity: Entity, source: StoreSource) {
     },
     range: (key: Values, options: RangeOptions = {}) =>
       createListing((page) => read((view) => listRange(view, entity, key, { ...options, ...page }))),
+    totals: Object.freeze(
+      Object.fromEntries(
+        Object.entries(entity.totals).map(([name, declared]) => [name, totalReader(entity, name, declared, source)]),
+      ),
+    ),
     by: Object.freeze(
       Object.fromEntries(
         Object.entries(entity.indexes).map(([name, index]) => [name, readerOf(entity, name, index, source)]),
@@ -134,6 +141,24 @@ function readerOf(entity: Entity, name: string, index: Index, source: StoreSourc
     return createListing((page) => readPage({ ...read, ...page }), first);
   };
   return Object.assign(read, { range });
+}
+
+function totalReader(entity: Entity, name: string, declared: Total, source: StoreSource) {
+  const check = (given: Values, fields: readonly string[]) =>
+    checkGroup(declared, given, fields, (inFull) => checkFields(entity, pick(given, inFull), inFull));
+  return {
+    get: async (group: Values) =>
+      readTotal(await source.engine(), entity, declared, check(group, groupFields(declared))),
+    range: (given: Values, { first, ...options }: Omit<IndexRangeOptions, 'where' | 'select'> = {}) => {
+      const start = Object.keys(given).filter((field) => given[field] !== undefined);
+      requireRangeStart(entity, toIndex(declared), { what: 'totals', name, fields: start });
+      const checked = check(given, start);
+      return createListing(
+        async (page) => readTotals(await source.engine(), entity, declared, checked, { ...options, ...page }),
+        first,
+      );
+    },
+  };
 }
 
 function seriesStore(entity: Entity, { engine, record }: StoreSource) {

@@ -126,6 +126,15 @@ const SAMPLES: Readonly<Record<string, (n: number) => Values>> = {
     shipCountry: `zshore${n}`,
     freight: 12.5,
   }),
+  sales: (n) => ({
+    branch: `Zbranch${n}`,
+    saleId: `S${700_000 + n}`,
+    soldOn: dayOf(n),
+    amount: 45.25,
+    tip: 46.5,
+    clerk: `zclerk${n}`,
+    profit: 5_550_000 + n,
+  }),
   categories: (n) => ({ categoryId: n, description: `zcategories${n}`, buyer: `zbuyer${n}`, taxRate: 0.2 }),
   products: (n) => ({
     categoryId: n,
@@ -198,8 +207,10 @@ function expected({ route, parts, entity }: Target, caller: Caller, explain: boo
   if (attachment && parts.at(-1) === 'grants') return may(has(caller, read));
   if (attachment && method !== 'GET') return may(has(caller, write) || (own !== undefined && caller.email === OWNER));
   if (parts.at(-1) === '{operationId}' || method !== 'GET') return may(has(caller, write));
-  if (parts[1] !== 'by') return may(has(caller, read));
   const visible = visibleFields(entity, caller);
+  if (parts[1] === 'totals')
+    return may(entity.totals[parts[2] ?? '']?.uses.every((field) => visible.includes(field)) ?? false);
+  if (parts[1] !== 'by') return may(has(caller, read));
   // The order of a list reveals the fields of the row key, even if the path does not have them.
   const inRow = entity.indexes[parts[2] ?? '']?.row.fields ?? [];
   return may([...parts.slice(3).map((part) => part.slice(1, -1)), ...inRow].every((field) => visible.includes(field)));
@@ -423,7 +434,10 @@ async function requestFor({ route, parts, entity }: Target, fresh: boolean): Pro
     const begin = at({ operationId: '' }).replace(/\/$/, '');
     const one = await create(entity);
     const where = begin.replace(pathOf(entity.name, entity, instance.values), pathOf(entity.name, entity, one.values));
-    const { body } = await must(send(EVERYTHING, 'POST', where, { department: `Zthere${counter++}` }), 202);
+    const { body } = await must(
+      send(EVERYTHING, 'POST', where, { [entity.movable[0] ?? '']: `Zthere${counter++}` }),
+      202,
+    );
     return { path: `${where}/${body.operationId}`, instance: one };
   }
   const { series } = entity;
@@ -458,7 +472,9 @@ async function requestFor({ route, parts, entity }: Target, fresh: boolean): Pro
       instance,
     };
   }
-  if (parts.at(-1) === 'move') return { path: at(), body: { department: `Zthere${counter++}` }, instance };
+  if (parts.at(-1) === 'move')
+    return { path: at(), body: { [entity.movable[0] ?? '']: `Zthere${counter++}` }, instance };
+  if (path.includes('/totals/byMonth/')) return { path: at({ soldOn: String(instance.values.soldOn).slice(0, 7) }) };
   return { path: at(), instance };
 }
 
@@ -490,6 +506,7 @@ function expectFields({ entity, route, parts }: Target, caller: Caller, { path }
   const isEntity = parts[0] === 'operations' ? parts[1] === 'scan' : /^(GET|POST|PUT|PATCH)$/.test(route.method);
   const isOther =
     parts.some((part) => part in entity.attachments) ||
+    parts[1] === 'totals' ||
     /^(batch|archive|move|\{operationId\})$/.test(parts.at(-1) ?? '');
   if (!isEntity || isOther || parts.at(-1) === 'increments') return;
   const visible = visibleFields(entity, caller);

@@ -76,6 +76,8 @@ export function indexRange(
 }
 
 interface Asked {
+  /** What is read, in the message of an error; an index by default. */
+  readonly what?: string;
   readonly name: string;
   readonly fields: readonly string[];
 }
@@ -89,8 +91,8 @@ export function requireRangeStart(entity: Entity, index: Index, asked: Asked): v
 }
 
 /** The error for fields that no range begins with; its message says which field comes first. */
-export function incompleteError(entity: Entity, index: Index, { name, fields }: Asked): RowkeyError {
-  const subject = `index "${name}" of ${entity.name}`;
+export function incompleteError(entity: Entity, index: Index, { what = 'index', name, fields }: Asked): RowkeyError {
+  const subject = `${what} "${name}" of ${entity.name}`;
   const starts = rangeStarts(entity, index);
   const [first, ...others] = starts.length > 0 ? starts : [indexFields(entity, index)];
   const missing = first?.find((field) => !fields.includes(field));

@@ -72,7 +72,7 @@ function partSteps(part: Part, field: FieldSchema | undefined): Steps {
   if (part.newestFirst) return [exactly(DIGITS, TICKS_DIGITS)];
   if (part.width !== undefined) return [exactly(DIGITS, part.width)];
   const isEscaped = (character: string) => forbiddenInKeys(character) || character === part.after[0];
-  const known = part.each ? undefined : knownSteps(field);
+  const known = part.each || part.unit ? undefined : knownSteps(field);
   return (known ?? atLeastOne(new Set([...ASCII, OTHER]))).map((step) => withEscapes(step, isEscaped));
 }
 

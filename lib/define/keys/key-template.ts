@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { RowkeyError } from '../../errors.ts';
+import { CALENDAR_UNITS, type CalendarUnit, periodOf } from './calendar.ts';
 import { instantOf, invertedBounds, invertedTicks, isInvertedTicks } from './log-tail.ts';
 
 /**
@@ -28,6 +29,7 @@ const BEFORE_SURROGATES = '\ud7ff';
 type FieldName<Inner extends string> = Inner extends
   | `${infer Field}${'#' | '~' | '[]'}`
   | `${infer Field}${':' | '%'}${number}`
+  | `${infer Field}.${CalendarUnit}`
   ? Field
   : Inner;
 
@@ -47,6 +49,8 @@ export interface Part {
   /** The field is a list; each element makes a key. */
   readonly each: boolean;
   readonly width: number | undefined;
+  /** Only this period of the instant is in the key. */
+  readonly unit: CalendarUnit | undefined;
   /** The text between this field and the next. */
   readonly after: string;
 }
@@ -61,6 +65,8 @@ export interface KeyTemplate {
   readonly parts: readonly Part[];
 }
 
+const PART = new RegExp(`^([a-z][A-Za-z0-9]*)(?:(#|~|\\[\\])?(?:([:%])(\\d+))?|\\.(${CALENDAR_UNITS.join('|')}))$`);
+
 /** Parses a template. Throws a plain error if keys of the template could not be parsed unambiguously. */
 export function compileTemplate(template: string): KeyTemplate {
   const pieces = template.split(/\{([^{}]*)\}/);
@@ -69,7 +75,7 @@ export function compileTemplate(template: string): KeyTemplate {
   if (pieces.some((piece, index) => index % 2 === 0 && /[{}]/.test(piece)))
     throw new Error(`The key template ${template} has a brace without its pair; a field is written {name}.`);
   for (let index = 1; index < pieces.length; index += 2) {
-    const match = /^([a-z][A-Za-z0-9]*)(#|~|\[\])?(?:([:%])(\d+))?$/.exec(pieces[index] ?? '');
+    const match = PART.exec(pieces[index] ?? '');
     if (!match?.[1]) throw new Error(`The key template ${template} has an unreadable field {${pieces[index]}}.`);
     const after = pieces[index + 1] ?? '';
     // The first character of a separator is escaped in values, so it must not occur in an escape.
@@ -79,7 +85,7 @@ export function compileTemplate(template: string): KeyTemplate {
       );
     if (after === '' && index + 2 < pieces.length)
       throw new Error(`The key template ${template} needs a separator after {${match[1]}}.`);
-    const [, field, mark, sign, number] = match;
+    const [, field, mark, sign, number, period] = match;
     const width = sign === ':' ? Number(number) : undefined;
     const buckets = sign === '%' ? Number(number) : undefined;
     parts.push({
@@ -89,10 +95,11 @@ export function compileTemplate(template: string): KeyTemplate {
       newestFirst: mark === '~',
       each: mark === '[]',
       width,
+      unit: CALENDAR_UNITS.find((unit) => unit === period),
       after,
     });
   }
-  const readable = parts.filter((part) => !part.hash).map((part) => part.field);
+  const readable = parts.filter((part) => !part.hash && !part.unit).map((part) => part.field);
   return { template, fields: [...new Set(parts.map((part) => part.field))], readable, head: pieces[0] ?? '', parts };
 }
 
@@ -132,7 +139,10 @@ export function prefixOfChildren({ head, parts }: KeyTemplate, key: string): str
   return `${key.slice(0, last)}${key.slice(last).replaceAll('_', escapeCharacter)}_`;
 }
 
-/** The fields that a key was built from, except hashes, or undefined if the key does not match the template. */
+/**
+ * The fields that a key was built from, except hashes, or undefined if the key does not match the template. A field with a unit
+ * has the text of its period, from which the same key can be built again.
+ */
 export function parseKey(template: KeyTemplate, key: string): Record<string, string | number> | undefined {
   if (!key.startsWith(template.head)) return undefined;
   let rest = key.slice(template.head.length);
@@ -144,6 +154,7 @@ export function parseKey(template: KeyTemplate, key: string): Record<string, str
     rest = rest.slice(end + part.after.length);
     if (raw === '' || (part.width !== undefined && !/^\d+$/.test(raw))) return undefined;
     if (part.newestFirst && !isInvertedTicks(raw)) return undefined;
+    if (part.unit && periodOf(part.unit, unescapeText(raw)) !== unescapeText(raw)) return undefined;
     if (!part.hash) values[part.field] = decodeField(part, raw);
   }
   return rest === '' ? values : undefined;
@@ -243,6 +254,11 @@ function encodeField(part: Part, value: unknown): string {
   const text = typeof value === 'number' ? String(value) : value;
   if (typeof text !== 'string' || text === '') throw refuse('a text that is not empty is needed');
   if (part.newestFirst) return invertedTicks(text);
+  if (part.unit) {
+    const period = periodOf(part.unit, text);
+    if (period === undefined) throw refuse(`a text that begins with the ${part.unit} of an ISO date is needed`);
+    return escapeText(period, part.after);
+  }
   if (!text.isWellFormed()) throw refuse('well-formed Unicode is needed');
   if (part.buckets !== undefined) return toBucket(part.buckets, Number.parseInt(shortHash(text), 16) % part.buckets);
   return part.hash ? shortHash(text) : escapeText(text, part.after);

@@ -3,18 +3,24 @@ import type { Index } from '../indexes.ts';
 import { indexKeyFields } from '../keys/index-entries.ts';
 
 /** The keys that contain a field: the entity's own and those of its indexes. */
-export function* keysWith({ keyFields, indexes }: Entity, field: string): Generator<string> {
+export function* keysWith({ keyFields, indexes, totals }: Entity, field: string): Generator<string> {
   if (keyFields.includes(field)) yield 'the key';
   for (const [name, index] of Object.entries(indexes))
     if (indexKeyFields(index).includes(field)) yield `the key of the index "${name}"`;
+  for (const [name, { partition, row }] of Object.entries(totals))
+    if ([...partition.fields, ...row.fields].includes(field)) yield `the key of the totals "${name}"`;
 }
 
 /** Index entries change only with their entity, so an index cannot use fields that change with another entity. */
-export function* staleIndexErrors({ indexes }: Entity, fields: readonly string[]): Generator<string> {
-  for (const [name, { uses }] of Object.entries(indexes))
+export function* staleIndexErrors({ indexes, totals }: Entity, fields: readonly string[]): Generator<string> {
+  const all = [
+    ...Object.entries(indexes).map(([name, { uses }]) => ({ what: `index "${name}" uses`, uses })),
+    ...Object.entries(totals).map(([name, { uses }]) => ({ what: `totals "${name}" use`, uses })),
+  ];
+  for (const { what, uses } of all)
     for (const field of uses)
       if (fields.includes(field))
-        yield `the index "${name}" uses "${field}", which changes with another entity and would leave the index stale; fields that this entity's own writes set are accepted.`;
+        yield `the ${what} "${field}", which changes with another entity and would leave them stale; fields that this entity's own writes set are accepted.`;
 }
 
 /** Only remote copies may have an entry for each element of a list. */

@@ -48,15 +48,17 @@ function* nameErrors(entity: DeclaredEntity): Generator<string> {
   if (!ENTITY_NAME.test(entity.name))
     yield `the name is not accepted; a name is 1 to 60 lower-case letters and digits and begins with a letter.`;
   const archive = entity.archive ? [entity.archive.table] : [];
-  for (const table of [entity.table, ...archive, ...indexTables(entity)])
+  const totals = Object.values(entity.totals).map(({ table }) => table);
+  for (const table of [entity.table, ...archive, ...indexTables(entity), ...totals])
     if (!TABLE_NAME.test(table))
       yield `the table name "${table}" is not accepted; a table name is 3 to 55 lower-case letters and digits and begins with a letter.`;
   yield* inheritedNameErrors('entity', [entity.name]);
   yield* inheritedNameErrors('archive', archive);
-  yield* inheritedNameErrors('index', Object.keys(entity.indexes));
+  const indexNames = [...Object.keys(entity.indexes), ...Object.keys(entity.totals)];
+  yield* inheritedNameErrors('index', indexNames);
   // Includes attachments.
   yield* inheritedNameErrors('field', Object.keys(entity.schema.shape));
-  for (const index of Object.keys(entity.indexes))
+  for (const index of indexNames)
     if (!INDEX_NAME.test(index))
       yield `the index name "${index}" is not accepted; an index name is 1 to 50 letters and digits and begins with a lower-case letter.`;
   for (const field of Object.keys(entity.schema.shape)) {
@@ -88,7 +90,12 @@ function* keyErrors(entity: DeclaredEntity): Generator<string> {
 }
 
 /** Yields the errors of a key, or of the key of an index. */
-function* templateErrors({ schema }: DeclaredEntity, what: string, template: KeyTemplate): Generator<string> {
+function* templateErrors(
+  { schema }: DeclaredEntity,
+  what: string,
+  template: KeyTemplate,
+  { isTotal = false } = {},
+): Generator<string> {
   if (template.template === '') yield `${what} is empty; it needs text or a field.`;
   const literals = [template.head, ...template.parts.map(({ after }) => after)].join('');
   const forbidden = [...literals].find((character) => character !== '!' && forbiddenInKeys(character));
@@ -96,14 +103,14 @@ function* templateErrors({ schema }: DeclaredEntity, what: string, template: Key
     yield `${what} has the character ${JSON.stringify(forbidden)} between its fields; / \\ # ? % and control characters are not accepted in keys.`;
   const fields = fieldSchemas(schema);
   for (const part of template.parts) {
-    const problem = partProblem(part, fields[part.field]);
+    const problem = partProblem(part, fields[part.field], isTotal);
     if (problem) yield `${what} has the field "${part.field}", ${problem}`;
   }
   const lists = new Set(template.parts.filter(({ each }) => each).map(({ field }) => field));
   if (lists.size > 1) yield `${what} has several lists (${[...lists].join(', ')}); one is accepted.`;
 }
 
-function partProblem(part: Part, field: FieldSchema | undefined): string | undefined {
+function partProblem(part: Part, field: FieldSchema | undefined, isTotal: boolean): string | undefined {
   if (!field) return 'which the schema does not have.';
   const { keyType: type } = field;
   if (part.each)
@@ -117,6 +124,8 @@ function partProblem(part: Part, field: FieldSchema | undefined): string | undef
   }
   if (part.buckets !== undefined && (part.buckets < 1 || part.buckets > MAX_BUCKETS))
     return `in ${part.buckets} buckets; 1 to ${MAX_BUCKETS} are accepted.`;
+  if (part.unit && !isTotal) return `of which only totals take the ${part.unit}.`;
+  if (part.unit) return isInstant(field) ? undefined : `whose ${part.unit} needs a date or an instant.`;
   if (part.newestFirst) return isInstant(field) ? undefined : 'of which {…~} needs an instant (z.iso.datetime()).';
   if (type === 'string' || type === 'integer' || type === 'number') return undefined;
   return 'which is neither a text nor a number; keys are made of those.';
@@ -197,5 +206,9 @@ function* indexErrors(entity: DeclaredEntity): Generator<string> {
   for (const [name, { remote, row }] of Object.entries(entity.indexes)) {
     if (remote) yield* templateErrors(entity, `the partition key of the index "${name}"`, remote.partition);
     yield* templateErrors(entity, `the row key of the index "${name}"`, row);
+  }
+  for (const [name, { partition, row }] of Object.entries(entity.totals)) {
+    yield* templateErrors(entity, `the partition key of the totals "${name}"`, partition, { isTotal: true });
+    yield* templateErrors(entity, `the row key of the totals "${name}"`, row, { isTotal: true });
   }
 }

@@ -157,11 +157,13 @@ async function settleOwn(
   const isWanted = indexEntriesOf(entity, values).some((other) => isSameEntry(other, indexEntry));
   const remote = remoteIndexOf(entity, indexEntry);
   if (remote?.list) return remote.list.settle(engine.storage, indexEntry, { isWanted, hold });
+  const properties = isWanted && values ? remote?.properties?.(values) : undefined;
+  const isOwn = (row: Row) => isEntryOf(entity, address, row);
+  if (remote?.shared) return remote.shared.settle(engine.storage, indexEntry, { properties, isNamed, isOwn, hold });
   const row = await readRow(engine.storage, indexEntry);
   const where = { ...indexEntry, signal: await hold.keep() };
-  const properties = isWanted && values && remote?.properties?.(values);
   if (!properties)
-    return row && isEntryOf(entity, address, row)
+    return row && isOwn(row)
       ? tryAction(engine.storage, where, { kind: 'delete', row: indexEntry.row, etag: row.etag })
       : true;
   if (!row) return tryAction(engine.storage, where, { kind: 'insert', row: indexEntry.row, properties });

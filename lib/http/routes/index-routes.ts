@@ -132,7 +132,7 @@ function entityRoute(entity: Entity, [indexName, index]: NamedIndex, fields: rea
   };
 }
 
-const RANGE_QUERY: Readonly<Record<string, string>> = {
+export const RANGE_QUERY: Readonly<Record<string, string>> = {
   from: 'The first value of the field after those in the path; a prefix of a text is enough',
   to: 'The last value of that field; texts that begin with it are included',
   prefix: 'The first characters of that field, in place of from and to',
@@ -140,7 +140,7 @@ const RANGE_QUERY: Readonly<Record<string, string>> = {
 };
 
 /** Throws `invalid-input`. */
-function readBounds(query: URLSearchParams): IndexBounds {
+export function readBounds(query: URLSearchParams): IndexBounds {
   const [from, to, prefix, asked] = Object.keys(RANGE_QUERY).map((name) => query.get(name) || undefined);
   const order = ORDERS.find((one) => one === asked);
   if (asked !== undefined && !order) throw queryError('order', 'must be one of two', ORDERS.join(', '));

@@ -4,9 +4,11 @@ import { keptFields } from '../../define/codec/kept-fields.ts';
 import type { Model } from '../../define/define-model.ts';
 import { type Entity, isWrittenByClients, type Slots, withArchives } from '../../define/entity.ts';
 import type { Index } from '../../define/indexes.ts';
+import { CALENDAR_UNITS } from '../../define/keys/calendar.ts';
 import { isUnique } from '../../define/keys/index-entries.ts';
 import { indexFields, isOfMany, rangeStarts } from '../../define/keys/index-range.ts';
 import type { KeyTemplate } from '../../define/keys/key-template.ts';
+import { groupFields, periodFields, type Total, toIndex } from '../../define/totals.ts';
 import { isOptional } from '../../define/validate/field-schema.ts';
 import { toJsonSchema } from '../openapi.ts';
 import type { Route } from '../route.ts';
@@ -29,24 +31,36 @@ const Field = z.object({
   schema: z.record(z.string(), z.unknown()).describe('The JSON Schema of its values'),
 });
 
+const Ranges = z
+  .array(
+    z.object({
+      fields: z.array(z.string()).describe('The fields in the path'),
+      bounded: z.string().describe('The field of from, to and prefix'),
+      order: z.enum(['ascending', 'descending']),
+    }),
+  )
+  .describe('What a range may begin with');
+
 const IndexDescription = z.object({
   kind: z.enum(['intra-partition', 'inter-partition', 'index-entity']),
   of: z.enum(['one', 'many']).describe('What a read by one value returns: an entity or a list'),
   fields: z.array(z.string()).describe('The fields of a read by one value, in the order of the path'),
-  ranges: z
-    .array(
-      z.object({
-        fields: z.array(z.string()).describe('The fields in the path'),
-        bounded: z.string().describe('The field of from, to and prefix'),
-        order: z.enum(['ascending', 'descending']),
-      }),
-    )
-    .describe('What a range may begin with'),
+  ranges: Ranges,
   unique: z.boolean(),
   sparse: z.boolean().describe('Only some entities are in the index'),
   copies: z.union([z.enum(['everything', 'keys']), z.array(z.string())]),
   partition: Template.optional().describe("Absent if the index is in the entity's partition"),
   row: Template,
+});
+
+const TotalDescription = z.object({
+  fields: z.array(z.string()).describe('The fields of a group, in the order of the path'),
+  periods: z.record(z.string(), z.enum(CALENDAR_UNITS)).describe('The fields of which a group has only a period'),
+  ranges: Ranges,
+  sum: z.array(z.string()),
+  min: z.array(z.string()),
+  max: z.array(z.string()),
+  sparse: z.boolean().describe('Only some entities count'),
 });
 
 const EntityDescription = z.object({
@@ -58,6 +72,7 @@ const EntityDescription = z.object({
   fields: z.record(z.string(), Field),
   kinds: z.array(z.string()).optional().describe('The values of the field kind, for an entity of several kinds'),
   indexes: z.record(z.string(), IndexDescription),
+  totals: z.record(z.string(), TotalDescription),
   parent: z.string().optional(),
   children: z.array(z.string()),
   references: z.record(z.string(), z.string()).describe('The entity that a field refers to, by the field'),
@@ -155,6 +170,9 @@ function describeEntity(entity: Entity): ModelDescription['entities'][string] {
     indexes: Object.fromEntries(
       Object.entries(entity.indexes).map(([name, index]) => [name, describeIndex(entity, index)]),
     ),
+    totals: Object.fromEntries(
+      Object.entries(entity.totals).map(([name, declared]) => [name, describeTotal(entity, declared)]),
+    ),
     ...(childOf ? { parent: childOf.name } : {}),
     children: entity.children.map(({ name }) => name),
     references: Object.fromEntries(Object.entries(entity.references).map(([field, { to }]) => [field, to.name])),
@@ -217,15 +235,32 @@ function describeIndex(entity: Entity, index: Index): ModelDescription['entities
     kind: index.kind,
     of: isOfMany(entity, index) ? 'many' : 'one',
     fields: indexFields(entity, index),
-    ranges: rangeStarts(entity, index).map((fields) => {
-      const next = index.row.parts.find(({ field }) => !fields.includes(field));
-      return { fields, bounded: next?.field ?? '', order: next?.newestFirst ? 'descending' : 'ascending' };
-    }),
+    ranges: describeRanges(entity, index),
     unique: isUnique(index),
     sparse: index.when !== undefined,
     copies: typeof copies === 'string' ? copies : [...copies],
     ...(index.remote ? { partition: describe(index.remote.partition) } : {}),
     row: describe(index.row),
+  };
+}
+
+function describeRanges(entity: Entity, index: Index): z.infer<typeof Ranges> {
+  return rangeStarts(entity, index).map((fields) => {
+    const next = index.row.parts.find(({ field }) => !fields.includes(field));
+    return { fields, bounded: next?.field ?? '', order: next?.newestFirst ? 'descending' : 'ascending' };
+  });
+}
+
+function describeTotal(entity: Entity, declared: Total): ModelDescription['entities'][string]['totals'][string] {
+  const { sum, min, max, when } = declared;
+  return {
+    fields: groupFields(declared),
+    periods: Object.fromEntries(periodFields(declared)),
+    ranges: describeRanges(entity, toIndex(declared)),
+    sum: [...sum],
+    min: [...min],
+    max: [...max],
+    sparse: when !== undefined,
   };
 }
 

@@ -96,3 +96,27 @@ describe('a key template', () => {
     );
   });
 });
+
+describe('a period in a key', () => {
+  const month = compileTemplate('{customerId}_{at.month}-{orderId}');
+
+  test('is the beginning of its instant, and leads to the same key again', () => {
+    const key = buildKey(month, { customerId: 'A', at: '2026-11-20T09:00:00Z', orderId: 'x' });
+    expect(key).toBe('A_2026!2d11-x');
+    const parsed = parseKey(month, key);
+    expect(parsed).toEqual({ customerId: 'A', at: '2026-11', orderId: 'x' });
+    expect(buildKey(month, parsed ?? {})).toBe(key);
+  });
+
+  test.each(['2026', '2026-13', '2026-11-20', 'November'])('is no other text: %s', (text) => {
+    expect(parseKey(month, `A_${text.replaceAll('-', '!2d')}-x`)).toBeUndefined();
+  });
+
+  test('is refused for a text that is no date', () => {
+    expect(() => buildKey(month, { customerId: 'A', at: 'soon', orderId: 'x' })).toThrow('the month of an ISO date');
+  });
+
+  test.each(['{at.hour}', '{at.month:2}', '{at~.day}'])('has a known unit and no other mark: %s', (template) => {
+    expect(() => compileTemplate(template)).toThrow('unreadable field');
+  });
+});

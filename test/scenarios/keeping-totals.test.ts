@@ -1,0 +1,286 @@
+import pMap from 'p-map';
+import { beforeAll, describe, expect, test } from 'vitest';
+import type { Total } from '../../lib/define/totals.ts';
+import type { Values } from '../../lib/define/values.ts';
+import { consumeIntent } from '../../lib/engine/consume/consume.ts';
+import type { Engine } from '../../lib/engine/engine.ts';
+import { requestArchive, requestMove } from '../../lib/engine/transfer/transfer.ts';
+import { createEntity, deleteEntity, patchEntity } from '../../lib/engine/write/entity-store.ts';
+import { RowkeyError } from '../../lib/errors.ts';
+import { readTotal } from '../../lib/pattern-helpers/read-totals.ts';
+import { measureCost } from '../../lib/storage/cost.ts';
+import { FAULTS, faultyHttpClient, interruptedHttpClient } from '../faulty-http-client.ts';
+import { sales as entity, model } from '../fixtures/model.ts';
+import { httpClient } from '../known-messages.ts';
+import { samplePoints } from '../points.ts';
+import { countEach, countTried } from '../tried-faults.ts';
+import { expectIndexesToAgree, openWorld, QUICK, rowsOf, type World } from '../world.ts';
+
+const CONCURRENCY = 8;
+
+let world: World;
+beforeAll(async () => {
+  world = await openWorld(import.meta.url);
+});
+
+async function costOf(work: () => Promise<unknown>): Promise<number> {
+  return measureCost(async (cost) => {
+    await work();
+    return cost.transactions;
+  });
+}
+
+const totals = entity.totals as { readonly byMonth: Total; readonly byDay: Total };
+const monthOf = (branch: string, soldOn: string) => readTotal(world.engine, entity, totals.byMonth, { branch, soldOn });
+
+let counter = 0;
+function sale(over: Values = {}): Values & { saleId: string } {
+  counter += 1;
+  return {
+    branch: 'Bern',
+    saleId: `S${String(counter).padStart(6, '0')}`,
+    soldOn: '2026-03-07',
+    amount: 12.5,
+    ...over,
+  };
+}
+const create = (one: Values, engine: Engine = world.engine) => createEntity(engine, entity, one);
+const patch = (one: Values, change: Values, engine: Engine = world.engine) => patchEntity(engine, entity, one, change);
+const remove = (one: Values, engine: Engine = world.engine) => deleteEntity(engine, entity, one);
+const agree = () => expectIndexesToAgree(world.storage, entity);
+
+describe('totals', () => {
+  test('follow creates, changes, another group and deletes', async () => {
+    const branch = 'Zug';
+    const one = sale({ branch, amount: 0.1, tip: 2 });
+    const two = sale({ branch, amount: 0.2, soldOn: '2026-03-01' });
+    await create(one);
+    await create(two);
+    expect(await monthOf(branch, '2026-03')).toEqual({
+      group: { branch, soldOn: '2026-03' },
+      count: 2,
+      sum: { amount: 0.3, tip: 2 },
+      min: { amount: 0.1, soldOn: '2026-03-01' },
+      max: { amount: 0.2, tip: 2 },
+    });
+    await patch(two, { soldOn: '2026-04-01', amount: 7 });
+    expect(await monthOf(branch, '2026-03')).toMatchObject({
+      count: 1,
+      min: { soldOn: '2026-03-07' },
+      max: { amount: 0.1 },
+    });
+    expect(await monthOf(branch, '2026-04')).toMatchObject({ count: 1, sum: { amount: 7, tip: 0 } });
+    await remove(two);
+    const none = { count: 0, sum: { amount: 0, tip: 0 }, min: {}, max: {} };
+    expect(await monthOf(branch, '2026-04')).toEqual({ group: { branch, soldOn: '2026-04' }, ...none });
+    await agree();
+    const left = (await rowsOf(world.storage, 'salesbymonth')).filter(({ partitionKey }) => partitionKey === branch);
+    expect(left, 'a contribution and a total').toHaveLength(2);
+  });
+
+  test('leave out entities without a field of the group, and those that the condition rejects', async () => {
+    const clerk = 'Kim';
+    const byClerk = () => readTotal(world.engine, entity, entity.totals.byClerk as Total, { clerk });
+    await create(sale({ profit: 5 }));
+    await create(sale({ clerk, profit: 7, amount: -1 }));
+    const one = sale({ clerk, profit: 9 });
+    await create(one);
+    expect(await byClerk()).toMatchObject({ count: 1, sum: { profit: 9 } });
+    await patch(one, { amount: 0 });
+    expect(await byClerk()).toMatchObject({ count: 0 });
+    await agree();
+  });
+
+  test('go with an archived and a moved entity', async () => {
+    const [old, moving] = [sale({ branch: 'Chur' }), sale({ branch: 'Chur', amount: 4 })];
+    await create(old);
+    await create(moving);
+    await requestArchive(world.engine, entity, old);
+    await requestMove(world.engine, entity, moving, { branch: 'Visp' });
+    await world.settle();
+    expect(await monthOf('Chur', '2026-03')).toMatchObject({ count: 0 });
+    expect(await monthOf('Visp', '2026-03')).toMatchObject({ count: 1, sum: { amount: 4 } });
+    await agree();
+  });
+
+  test('stay exact whatever is added and taken away', async () => {
+    const amounts = [0.1, 0.2, 0.3, 1e16, 1e-7, -1e16, 1.005];
+    const all = amounts.map((amount) => sale({ branch: 'Thun', amount }));
+    for (const one of all) await create(one);
+    for (const one of all.slice(1)) await remove(one);
+    expect(await monthOf('Thun', '2026-03')).toMatchObject({ count: 1, sum: { amount: 0.1 } });
+    for (const one of all.slice(0, 1)) await remove(one);
+  });
+
+  describe('cost', () => {
+    test('three transactions for each total that changes, one for each that stays', async () => {
+      const one = sale({ branch: 'Cham', soldOn: '2027-01-01' });
+      // Intent, transaction, entity, intent; and a total, a contribution and a transaction for the month and for the day.
+      expect(await costOf(() => create(one))).toBe(4 + 2 * 3);
+      // The entity is read first. The contributions that stay are read.
+      expect(await costOf(() => patch(one, { clerk: 'Lee' }))).toBe(1 + 4 + 3 + 2);
+      expect(await costOf(() => patch(one, { tip: 1 }))).toBe(1 + 4 + 3 + 2);
+      // The last one of a group deletes its total. The tombstone is one more.
+      expect(await costOf(() => remove(one))).toBe(1 + 4 + 1 + 3 * 4);
+    });
+
+    test('one transaction to read a group, and one for each bucket', async () => {
+      expect(await costOf(() => monthOf('Cham', '2026-03'))).toBe(1);
+      const day = () => readTotal(world.engine, entity, totals.byDay, { soldOn: '2026-03-07' });
+      expect(await costOf(day)).toBe(4);
+    });
+
+    test('one more transaction to change an extreme, however many entities the group has', async () => {
+      const all = Array.from({ length: 20 }, (_, amount) => sale({ branch: 'Brig', amount: amount + 1 }));
+      await Promise.all(all.map((one) => create(one)));
+      const [least, , third] = all;
+      expect(await costOf(() => patch(third ?? {}, { tip: 3 }))).toBe(1 + 4 + 3 + 1);
+      expect(await costOf(() => patch(least ?? {}, { amount: 2.5 }))).toBe(1 + 4 + 4 + 3);
+      await agree();
+    });
+
+    test('concurrent writers of one process share the write of a total', async () => {
+      const all = Array.from({ length: 40 }, () => sale({ branch: 'Sion' }));
+      const cost = await costOf(() => Promise.all(all.map((one) => create(one))));
+      // Alone, each of them takes ten.
+      expect(cost / all.length).toBeLessThan(8.5);
+      expect(await monthOf('Sion', '2026-03')).toMatchObject({ count: 40, sum: { amount: 500 } });
+    });
+  });
+});
+
+describe('writers of several processes on one group', () => {
+  test('all count', async () => {
+    const engines = Array.from({ length: 4 }, () => world.engineThrough(httpClient));
+    const all = Array.from({ length: 40 }, (_, at) => sale({ branch: 'Biel', amount: at + 0.25 }));
+    await pMap(all, (one, at) => create(one, engines[at % 4]));
+    expect(await monthOf('Biel', '2026-03')).toMatchObject({ count: 40, sum: { amount: 790 }, max: { amount: 39.25 } });
+    await pMap(all, async (one, at) => {
+      await (at % 2 ? remove(one, engines[at % 4]) : patch(one, { amount: 0.5 }, engines[at % 4]));
+    });
+    await world.settle();
+    expect(await monthOf('Biel', '2026-03')).toMatchObject({ count: 20, sum: { amount: 10 }, max: { amount: 0.5 } });
+    await agree();
+  });
+});
+
+interface Operation {
+  readonly prepare: (one: Values) => Promise<unknown>;
+  readonly act: (engine: Engine, one: Values) => Promise<unknown>;
+}
+const OPERATIONS: Readonly<Record<string, Operation>> = {
+  'a create': { prepare: async () => undefined, act: (engine, one) => create(one, engine) },
+  'a change of the amount': { prepare: create, act: (engine, one) => patch(one, { amount: 1.75 }, engine) },
+  'a change of the group': { prepare: create, act: (engine, one) => patch(one, { soldOn: '2026-05-09' }, engine) },
+  'a delete': { prepare: create, act: (engine, one) => remove(one, engine) },
+};
+/** Some share a group, others have one of their own. */
+const newcomer = () =>
+  sale({ branch: `Branch${counter % 7}`, soldOn: `2026-0${(counter % 3) + 1}-0${(counter % 5) + 1}` });
+
+describe('any fault at any call', () => {
+  test.each(Object.entries(OPERATIONS))('of %s leaves totals exact', async (_, { prepare, act }) => {
+    const sample = newcomer();
+    await prepare(sample);
+    const counting = faultyHttpClient();
+    await act(world.engineThrough(counting), sample);
+    const points = FAULTS.flatMap((fault) => samplePoints(counting.calls, 2).map((at) => ({ fault, at })));
+    await countEach(
+      points,
+      async ({ fault, at }) => {
+        const one = newcomer();
+        await prepare(one);
+        const timing = fault.startsWith('crash') ? QUICK : undefined;
+        const outcome = await act(world.engineThrough(faultyHttpClient(fault, at), timing), one).then(
+          () => 'done',
+          (error: unknown) => (error instanceof RowkeyError ? error.code : 'dead'),
+        );
+        if (!fault.startsWith('crash')) expect(outcome, `${fault} at call ${at}`).toBe('done');
+      },
+      { what: ({ fault }) => `Write with totals, each storage call: ${fault}`, concurrency: CONCURRENCY },
+    );
+    await world.settle();
+    await countTried({ what: 'Write with totals: totals agree afterwards' }, agree);
+  });
+});
+
+const consume = (engine: Engine, message: Parameters<typeof consumeIntent>[1]) =>
+  consumeIntent({ engine, entities: model.list, log: { warn: () => undefined, error: () => undefined } }, message);
+const intentOf = ({ saleId }: Values) => world.take('index-changes', String(saleId));
+
+/** A sale whose amount and month changed and whose totals are not settled yet, beside another one of its group. */
+async function changed() {
+  const one = sale({ branch: `Late${counter}`, amount: 2 });
+  const other = sale({ branch: one.branch, amount: 3 });
+  await create(one);
+  await create(other);
+  await patch(one, { amount: 5, soldOn: '2026-04-07' }, world.queued);
+  return { one, other, intent: await intentOf(one) };
+}
+
+describe('a reconciler', () => {
+  test('that dies at any call leaves its work to the next', async () => {
+    const counting = faultyHttpClient();
+    await consume(world.engineThrough(counting), (await changed()).intent);
+    const points = (['crash before', 'crash after', 'reply lost'] as const).flatMap((fault) =>
+      samplePoints(counting.calls, 4).map((at) => ({ fault, at })),
+    );
+    await countEach(
+      points,
+      async ({ fault, at }) => {
+        const { intent } = await changed();
+        await consume(world.engineThrough(faultyHttpClient(fault, at), QUICK), intent).catch(() => undefined);
+      },
+      { what: ({ fault }) => `Intent of totals, each storage call: ${fault}`, concurrency: CONCURRENCY },
+    );
+    await world.settle();
+    await countTried({ what: 'Intent of totals: totals agree afterwards' }, agree);
+  });
+
+  test('that gets its message twice, and later again, adds nothing', async () => {
+    const { one, intent } = await changed();
+    await Promise.all([consume(world.engine, intent), consume(world.engine, intent)]);
+    await consume(world.engine, intent);
+    await patch(one, { amount: 9 });
+    await consume(world.engine, intent);
+    await remove(one);
+    await consume(world.engine, intent);
+    await agree();
+  });
+
+  const INTERRUPTIONS: Readonly<Record<string, (one: Values, other: Values) => Promise<unknown>>> = {
+    'a later change of the entity': async (one) => {
+      await patch(one, { amount: 8, soldOn: '2026-03-02' }, world.queued);
+      await consume(world.engine, await intentOf(one));
+    },
+    'a change back': async (one) => {
+      await patch(one, { amount: 2, soldOn: '2026-03-07' }, world.queued);
+      await consume(world.engine, await intentOf(one));
+    },
+    'a delete of the entity': async (one) => {
+      await remove(one, world.queued);
+      await consume(world.engine, await intentOf(one));
+    },
+    'another entity that leaves the group': (_, other) => remove(other),
+    'another entity that joins the new group': (_, other) => patch(other, { soldOn: '2026-04-01', amount: 1 }),
+    'another entity with another extreme': (_, other) => patch(other, { amount: 0.5 }),
+  };
+
+  test.each(Object.entries(INTERRUPTIONS))('overtaken at any call by %s leaves totals exact', async (_, interrupt) => {
+    const play = async ({ at, when }: { at: number; when: 'before' | 'after' }) => {
+      const { one, other, intent } = await changed();
+      const client = interruptedHttpClient(at, () => interrupt(one, other), when);
+      await consume(world.engineThrough(client), intent);
+      if (at === 0 || client.calls < at) await interrupt(one, other);
+      return client.calls;
+    };
+    const calls = await play({ at: 0, when: 'before' });
+    const points = (['before', 'after'] as const).flatMap((when) => samplePoints(calls, 4).map((at) => ({ at, when })));
+    await countEach(points, play, { what: 'Reconciler of totals overtaken by another', concurrency: CONCURRENCY });
+    // No message is left that could repair a difference.
+    await countTried({ what: 'Reconciler of totals overtaken by another', times: 0 }, agree).catch(async (error) => {
+      await world.settle();
+      throw error;
+    });
+  });
+});
