@@ -46,6 +46,13 @@ describe('paths', () => {
     ]);
   });
 
+  test('escape the separator in a list of values', async () => {
+    const { client, sent } = clientOf([json({ items: [] })]);
+    const where = { lastName: { in: ['Lee, Ann', 'a\\b'] } };
+    await client.employees.range({ department: 'Sales' }, { where }).page();
+    expect(decodeURIComponent(String(sent[0]?.url.split('?')[1]))).toBe('lastName=in:Lee\\, Ann,a\\\\b');
+  });
+
   test('reject dots, which a browser would resolve, before a request is sent', async () => {
     const { client, sent } = clientOf([]);
     for (const employeeId of ['..', '.', ''])
