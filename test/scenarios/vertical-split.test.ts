@@ -30,7 +30,7 @@ import { readByCopies, readByCopy, readByList } from '../../lib/pattern-helpers/
 import { measureCost } from '../../lib/storage/cost.ts';
 import { explain } from '../../lib/storage/explain.ts';
 import { rotateLocalKey } from '../../lib/storage/local-key-ring.ts';
-import { FAULTS, faultyHttpClient } from '../faulty-http-client.ts';
+import { FAULTS, faultyHttpClient, interruptedHttpClient } from '../faulty-http-client.ts';
 import { deploy } from '../fixtures/deploy.ts';
 import { samplePoints } from '../points.ts';
 import { countEach } from '../tried-faults.ts';
@@ -533,6 +533,7 @@ describe('the consistency check', () => {
     });
     await table.deleteEntity('Checked', `asset_${moved.assetId}`);
     await expect(read(lost, ['text'])).rejects.toMatchObject({ code: 'needs-repair' });
+    await expect(read(changed, ['text'])).rejects.toMatchObject({ code: 'needs-repair' });
     expect((await read(lost)).values).toEqual(without(lost));
     await expect(patchEntity(world.engine, assets, lost, { description: 'x' })).rejects.toMatchObject({
       code: 'needs-repair',
@@ -554,6 +555,16 @@ describe('the consistency check', () => {
     expect(await whole(lost)).toEqual({ ...left, price: 8 });
     expect(await whole(changed)).toEqual(changed);
     expect(await stored(moved, 'text')).toBeUndefined();
+  });
+
+  test('a row that is lost while a write removes it does not stop the write', async () => {
+    const one = asset({ office: 'Vanished', contract: 'Signed' });
+    await create(one);
+    const vanish = () => world.storage.table('assets').deleteEntity('Vanished', rowOf(one, 'legal').row);
+    const engine = world.engineThrough(interruptedHttpClient(2, vanish));
+    await patchEntity(engine, assets, one, { contract: null, description: 'Kept' });
+    const { contract: _, ...left } = one;
+    expect(await whole(one)).toEqual({ ...left, description: 'Kept' });
   });
 
   test('a replace gives a lost row new values', async () => {
