@@ -1,0 +1,149 @@
+import { beforeAll, describe, expect, test } from 'vitest';
+import { z } from 'zod';
+import { defineEntity } from '../../lib/define/define-entity.ts';
+import { type Total, total } from '../../lib/define/totals.ts';
+import type { Values } from '../../lib/define/values.ts';
+import { defineModel } from '../../lib/define-model.ts';
+import { createEntity } from '../../lib/engine/write/entity-store.ts';
+import { type VerifyPosition, verifyPage } from '../../lib/operations/verify.ts';
+import { readTotal } from '../../lib/pattern-helpers/read-totals.ts';
+import { sales as entity } from '../fixtures/model.ts';
+import { expectIndexesToAgree, openWorld, rowsOf, type World } from '../world.ts';
+
+let world: World;
+beforeAll(async () => {
+  world = await openWorld(import.meta.url);
+  for (const [at, soldOn] of ['2026-01-05', '2026-01-20', '2026-02-03'].entries())
+    await createEntity(world.engine, entity, { branch: 'Bern', saleId: `S00000${at}`, soldOn, amount: at + 0.5 });
+});
+
+async function check(repair: boolean, only?: string) {
+  const findings: Values[] = [];
+  for (let position: VerifyPosition | undefined, isFirst = true; isFirst || position; isFirst = false) {
+    const page = await verifyPage(world.engine, entity, { position, top: 100, repair, only, patience: 10 });
+    findings.push(...page.findings.map(({ kind, of, row, repaired }) => ({ kind, of, row, repaired })));
+    position = page.next;
+  }
+  return findings;
+}
+
+const table = (name: string) => world.storage.table(name);
+const totalOf = (row: string) => table('salesbymonth').getEntity<{ Amounts: string }>('Bern', row);
+
+describe('the consistency check of totals', () => {
+  test('finds nothing in totals that agree', async () => {
+    expect(await check(false)).toEqual([]);
+  });
+
+  test.each<[string, () => Promise<unknown>, Values[]]>([
+    [
+      'a wrong total',
+      async () => {
+        const { Amounts } = await totalOf('t_2026-01');
+        const wrong = JSON.stringify({ ...JSON.parse(Amounts), count: 7 });
+        await table('salesbymonth').updateEntity(
+          { partitionKey: 'Bern', rowKey: 't_2026-01', Amounts: wrong },
+          'Merge',
+        );
+      },
+      [{ kind: 'wrong-total', row: 't_2026-01' }],
+    ],
+    [
+      'an unreadable total',
+      () => table('salesbymonth').updateEntity({ partitionKey: 'Bern', rowKey: 't_2026-02', Amounts: '?' }, 'Merge'),
+      [{ kind: 'wrong-total', row: 't_2026-02' }],
+    ],
+    [
+      'a missing total',
+      () => table('salesbymonth').deleteEntity('Bern', 't_2026-01'),
+      [{ kind: 'wrong-total', row: 't_2026-01' }],
+    ],
+    [
+      'a missing contribution',
+      () => table('salesbymonth').deleteEntity('Bern', 'c_2026-02_Bern_S000002'),
+      [{ kind: 'missing', row: 'c_2026-02_Bern_S000002' }],
+    ],
+    [
+      'a stale contribution',
+      () =>
+        table('salesbymonth').updateEntity(
+          { partitionKey: 'Bern', rowKey: 'c_2026-01_Bern_S000000', Values: '{"amount":99}' },
+          'Merge',
+        ),
+      [{ kind: 'stale', row: 'c_2026-01_Bern_S000000' }],
+    ],
+    [
+      'a contribution without an entity',
+      async () => {
+        const row = await table('salesbymonth').getEntity('Bern', 'c_2026-01_Bern_S000000');
+        const { etag: _, timestamp: __, ...properties } = row;
+        const rowKey = 'c_2026-01_Bern_S999999';
+        await table('salesbymonth').createEntity({ ...properties, partitionKey: 'Bern', rowKey, SourceRow: 'S999999' });
+      },
+      [{ kind: 'orphaned', row: 'c_2026-01_Bern_S999999' }],
+    ],
+    [
+      'a total without contributions',
+      () => table('salesbymonth').createEntity({ partitionKey: 'Bern', rowKey: 't_1999-01', EntityType: 'total' }),
+      [{ kind: 'orphaned', row: 't_1999-01' }],
+    ],
+  ])('finds and repairs %s', async (_, damage, wanted) => {
+    await damage();
+    const found = await check(false);
+    for (const one of wanted) expect(found).toContainEqual({ of: 'byMonth', repaired: false, ...one });
+    await check(true);
+    // A contribution that changed by hand leaves a total that only the sum of all contributions corrects.
+    await check(true);
+    expect(await check(false)).toEqual([]);
+    await expectIndexesToAgree(world.storage, entity);
+  });
+
+  test('builds totals that are declared later, and builds them again without a change', async () => {
+    for (const { partitionKey, rowKey } of await rowsOf(world.storage, 'salesbymonth'))
+      await table('salesbymonth').deleteEntity(String(partitionKey), String(rowKey));
+    expect(await check(true, 'byMonth')).toHaveLength(3);
+    expect(await check(true, 'byMonth')).toEqual([]);
+    const month = { branch: 'Bern', soldOn: '2026-01' };
+    expect(await readTotal(world.engine, entity, entity.totals.byMonth as Total, month)).toMatchObject({ count: 2 });
+    await expectIndexesToAgree(world.storage, entity);
+  });
+});
+
+const bill = {
+  schema: z.object({ shop: z.string(), billId: z.string(), day: z.iso.date(), sum: z.number(), secret: z.iso.date() }),
+  table: 'bills',
+  key: { partition: '{shop}', row: '{billId}' },
+  access: { read: ['hr'], write: ['hr'] },
+} as const;
+const load = (totals: Record<string, Total>, more: object = {}) =>
+  defineModel({
+    roles: ['hr'],
+    operatorRole: 'hr',
+    entities: [defineEntity('bills', { ...bill, ...more, totals } as never)],
+  });
+const named = (options: Partial<Parameters<typeof total>[0]>) => ({
+  days: total({ table: 'billsperday', partition: '{shop}', row: '{day}', ...options }),
+});
+
+test.each<[string, Record<string, Total>, object, string]>([
+  ['a text that is added up', named({ sum: ['shop'] }), {}, 'which is not a number'],
+  ['a text as an extreme', named({ min: ['shop'] }), {}, 'which is not a number, a date or an instant'],
+  ['the table of the entity', named({ table: 'bills' }), {}, 'a table of their own'],
+  ['a hash in the row key', named({ row: '{billId#}' }), {}, 'hashes and buckets are accepted in the partition key'],
+  ['a field only as a hash', named({ partition: '{billId#}' }), {}, 'only as a hash'],
+  ['a field twice', named({ partition: '{day.month}' }), {}, 'a group has each field once'],
+  ['a period of a text', named({ row: '{shop.day}' }), {}, 'needs a date or an instant'],
+  [
+    'a period in a key',
+    {},
+    { key: { partition: '{shop}', row: '{day.month}_{billId}' } },
+    'only totals take the month',
+  ],
+  ['a table for each period', named({}), { period: { per: 'day', field: 'billId', keep: 1 } }, 'maintained totals'],
+])('a model with totals is rejected for %s', (_, totals, more, why) => {
+  expect(() => load(totals, more)).toThrow(why);
+});
+
+test('a model with totals is accepted', () => {
+  expect(() => load(named({ sum: ['sum'], min: ['day'], partition: 'all_{billId%8}' }))).not.toThrow();
+});
