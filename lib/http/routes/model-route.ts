@@ -24,7 +24,7 @@ const Field = z.object({
   optional: z.boolean().describe('An entity may be without it'),
   generated: z.boolean().describe('It has a default, so a create may leave it out'),
   encrypted: z.boolean(),
-  large: z.boolean().describe('Lists leave it out unless it is selected'),
+  large: z.boolean().describe('A large text, or a field of a split: stored apart'),
   derived: z.boolean().describe('Computed from other fields; cannot be written'),
   kept: z.boolean().describe('Set by the app; cannot be written'),
   restricted: z.array(z.string()).optional().describe('Only these roles read it'),
@@ -210,6 +210,8 @@ function describeFields(entity: Entity): ModelDescription['entities'][string]['f
   // A default may be computed, such as the current instant, so no value is shown.
   const { properties = {}, required = [] } = toJsonSchema(entity.schema, 'input');
   const kept = keptFields(entity);
+  // A field of a split has another row, so it is read on demand like a large text.
+  const apart = [...entity.large, ...Object.values(entity.split).flat()];
   return Object.fromEntries(
     Object.entries(entity.columns).map(([field, type]) => {
       const { default: value, ...schema } = Object(properties[field]);
@@ -219,7 +221,7 @@ function describeFields(entity: Entity): ModelDescription['entities'][string]['f
         field,
         {
           ...{ type, optional, generated: !optional && !required.includes(field) },
-          ...{ encrypted: entity.encrypted.includes(field), large: entity.large.includes(field) },
+          ...{ encrypted: entity.encrypted.includes(field), large: apart.includes(field) },
           ...{ derived: Object.hasOwn(entity.derived, field), kept: kept.includes(field) },
           ...(restricted ? { restricted: [...restricted] } : {}),
           schema,
