@@ -14,6 +14,7 @@ import { type Child, endChild, spawnScript } from '../../local/instance/spawn-ch
 import { startProduct } from '../../local/instance/start-product.ts';
 import { buildFixtures } from '../fixtures/build.ts';
 import { deployedApp } from '../fixtures/deployed-app.ts';
+import { type Growth, measureGrowth } from './growth.ts';
 import { type BenchRequest, type Round, runRound, type Side, send, toRatio } from './measure.ts';
 import type { PlainCreate } from './plain-server.ts';
 
@@ -32,6 +33,7 @@ interface Task {
 
 const FULL = { rounds: 7, milliseconds: 4_000, callers: [1, 16, 64] };
 const QUICK = { rounds: 5, milliseconds: 1_000, callers: [1, 16] };
+const SIZES = [1_000, 10_000, 100_000];
 const READ_EMPLOYEES = 200;
 const DEPARTMENTS = 500;
 /** A marker of six digits that occurs in the rows of the template employee only. */
@@ -82,7 +84,9 @@ async function bench({ quick, only = '', build }: Options): Promise<void> {
         results.push(result);
         console.log(formatResult(result));
       }
-    if (!quick && only === '') await writeFile('docs/benchmarks.md', format(results));
+    const growth = quick || !'growth'.includes(only) ? [] : await measureGrowth(storage, SIZES);
+    if (growth.length > 0) console.log(formatGrowth(growth));
+    if (!quick && only === '') await writeFile('docs/benchmarks.md', format(results, growth));
   } finally {
     if (child) await endChild(child);
     await product.stop();
@@ -212,7 +216,21 @@ function formatResult(result: Result): string {
   return `| ${task} | ${callers} | ${cell('p50', 2)} | ${cell('p99', 2)} | ${cell('perSecond', 0)} |`;
 }
 
-function format(results: readonly Result[]): string {
+function formatGrowth(growth: readonly Growth[]): string {
+  const [first] = growth;
+  const rows = Object.keys(first?.figures ?? {}).map((operation) => {
+    const cells = growth.map(({ figures }) => {
+      const { transactions = 0, milliseconds = 0 } = figures[operation] ?? {};
+      const ratio = milliseconds / (first?.figures[operation]?.milliseconds ?? Number.NaN);
+      return `${transactions}; ${ratio.toFixed(2)} (${milliseconds.toFixed(1)} ms)`;
+    });
+    return `| ${[operation, ...cells].join(' | ')} |`;
+  });
+  const sizes = growth.map(({ entities }) => entities.toLocaleString('en'));
+  return `| Operation | ${sizes.join(' | ')} |\n|---|${sizes.map(() => '---|').join('')}\n${rows.join('\n')}`;
+}
+
+function format(results: readonly Result[], growth: readonly Growth[]): string {
   const [cpu] = cpus();
   return `# Benchmarks
 
@@ -224,6 +242,13 @@ ${cpus().length} × ${cpu?.model.trim()}, ${Math.round(totalmem() / 2 ** 30)} Gi
 | Task | Callers | p50, ms | p99, ms | Requests a second |
 |---|---:|---|---|---|
 ${results.map(formatResult).join('\n')}
+
+## Growth
+
+One partition with an index over names, filled to each size. A cell has the storage transactions of an operation, and its median time as a ratio to that of the smallest size.
+The number of transactions is what storage bills; the time is that of the emulator.
+
+${formatGrowth(growth)}
 `;
 }
 
