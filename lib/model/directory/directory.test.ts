@@ -33,7 +33,7 @@ test.skipIf(!existsSync(ADVENTURE_WORKS))(
     const { run } = started.process;
     expect(await run('import', 'employees', file)).toEqual({
       code: 0,
-      said: expect.stringMatching(/^290 read: 290 created, 0 changed, 0 unchanged, 0 rejected/),
+      said: expect.stringMatching(/^290 read: 290 created, 0 stored, 0 unchanged, 0 rejected/),
     });
     expect(await run('import', 'employees', file)).toEqual({
       code: 0,

@@ -22,11 +22,13 @@ function taking(header: string): string[] {
 }
 
 test('describes conditions for the operations that support them, and for no others', () => {
-  const heeding = ['delete', 'file-photo-delete', 'file-photo-put', 'patch', 'replace'].map(
-    (verb) => `employees-${verb}`,
-  );
+  const heeding = [
+    ...['delete', 'file-photo-delete', 'file-photo-put', 'patch', 'replace'].map((verb) => `employees-${verb}`),
+    ...['delete', 'patch', 'put-hour'].map((verb) => `messagehours-${verb}`),
+  ];
+  const reading = ['employees-get', 'employees-file-photo-get', 'messagehours-get'];
   expect(taking('If-Match')).toEqual(heeding);
-  expect(taking('If-None-Match')).toEqual([...heeding, 'employees-get', 'employees-file-photo-get'].sort());
+  expect(taking('If-None-Match')).toEqual([...heeding, ...reading].sort());
 });
 
 test('has each schema and parameter once, under the name of its entity', () => {
