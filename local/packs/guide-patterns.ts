@@ -93,9 +93,14 @@ export const GUIDE_PATTERNS: readonly GuidePattern[] = [
   {
     name: 'Maintained counts',
     about:
-      'An entity stores the number of entities of one kind in its partition. The count changes in the same transaction as each of these entities, conditional on its ETag. A process remembers the row that it wrote last, so the count costs no read. If another process changed the row meanwhile, storage rejects the transaction, and the process reads the row and retries.',
-    modules: ['lib/patterns/maintained-count.ts', 'lib/engine/write/sibling-memory.ts', 'lib/engine/run-exclusive.ts'],
-    tests: ['test/scenarios/counting.test.ts'],
+      'An entity stores the number of entities of one kind in its partition. The count changes in the same transaction as each of these entities, conditional on its ETag. A process remembers the row that it wrote last, so the count costs no read. If another process changed the row meanwhile, storage rejects the transaction, and the process reads the row and retries. Totals are numbers, sums and extremes of a group of entities in any partitions. See [model.md](model.md#totals).',
+    modules: [
+      'lib/patterns/maintained-count.ts',
+      'lib/engine/write/sibling-memory.ts',
+      'lib/engine/run-exclusive.ts',
+      'lib/patterns/totals.ts',
+    ],
+    tests: ['test/scenarios/counting.test.ts', 'test/scenarios/keeping-totals.test.ts'],
   },
   {
     name: 'Compound key',

@@ -1,9 +1,13 @@
 import { z } from 'zod';
 import { defineEntity } from '../../define/define-entity.ts';
 import { interPartitionIndex } from '../../define/indexes.ts';
+import { total } from '../../define/totals.ts';
 import { customers } from './customers.ts';
 
-/** Orders of existing customers, by customer and by date. A day is spread over buckets, so that the current day is not a hot partition. */
+/**
+ * Orders of existing customers, by customer and by date, with totals by month and by day. A day is spread over buckets, so that the
+ * current day is not a hot partition.
+ */
 export const orders = defineEntity('orders', {
   schema: z.object({
     customerId: z.string().min(1).max(10),
@@ -22,6 +26,18 @@ export const orders = defineEntity('orders', {
       partition: '{orderDate}_{orderId%8}',
       row: '{orderId:8}_{customerId}',
     }),
+  },
+  totals: {
+    byMonth: total({
+      table: 'orderspermonth',
+      partition: '{customerId}',
+      row: '{orderDate.month}',
+      sum: ['freight'],
+      min: ['freight'],
+      max: ['freight'],
+    }),
+    // All writers of a day would change one row.
+    perDay: total({ table: 'ordersperday', partition: 'all_{orderId%8}', row: '{orderDate}', sum: ['freight'] }),
   },
   references: { customerId: { to: customers, onDelete: 'refuse' } },
   access: { read: ['reader', 'hr'], write: ['hr'] },

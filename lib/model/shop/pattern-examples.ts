@@ -27,12 +27,20 @@ export const patternExamples = {
     { path: 'products/91', cost: '1: rows without texts' },
     { path: 'products/91?select=productName,description', cost: '1' },
   ],
+  'Maintained counts': [
+    { path: 'orders/totals/byMonth/HARBR/2026-11', cost: '1; without totals all orders of the customer are read' },
+    { path: 'orders/totals/byMonth/HARBR?from=2026', cost: '1: all months since then' },
+    {
+      path: 'orders/totals/perDay/2026-11-20',
+      cost: '8: one per bucket, concurrently; without totals all orders of the day are read',
+    },
+  ],
   'One-to-many relationships': [
     {
       method: 'POST',
       path: 'orders',
       body: { customerId: 'HARBR', orderId: 10_009, orderDate: '2026-11-21' },
-      cost: '7: the customer; intent, transaction; the index entry (2), the order, intent',
+      cost: '13: the customer; intent, transaction; the index entry (2), two totals (3 each), the order, intent',
     },
     {
       method: 'DELETE',

@@ -5,9 +5,12 @@ import { useStartProcess } from '../../../test/start-process.ts';
 
 const started = useStartProcess({ deployed: true });
 
+async function read(path: string): Promise<unknown> {
+  return (await (await started.process.as('reader'))('GET', path)).json();
+}
+
 async function itemsOf(path: string) {
-  const response = await (await started.process.as('reader'))('GET', path);
-  return ((await response.json()) as { items: { customerId: string }[] }).items;
+  return ((await read(path)) as { items: { customerId: string }[] }).items;
 }
 
 test('npm start loads the sample shop', async () => {
@@ -33,6 +36,17 @@ test.skipIf(!existsSync('../shared/data/northwind-orders.csv'))(
     }
     expect(await itemsOf('products/1')).toHaveLength(12);
     expect(await itemsOf('orders/VINET')).toHaveLength(5);
+    await vi.waitFor(
+      async () =>
+        expect(await read('orders/totals/byMonth/ALFKI/1997-10')).toEqual({
+          group: { customerId: 'ALFKI', orderDate: '1997-10' },
+          count: 2,
+          sum: { freight: 84.96 },
+          min: { freight: 23.94 },
+          max: { freight: 61.02 },
+        }),
+      { timeout: PATIENCE_MS },
+    );
     await vi.waitFor(
       async () =>
         expect(await itemsOf('customers/by/cityAndLastName/London/Devon')).toMatchObject([{ customerId: 'EASTC' }]),
