@@ -27,6 +27,15 @@ export const patternExamples = {
     { path: 'products/91', cost: '1: rows without texts' },
     { path: 'products/91?select=productName,description', cost: '1' },
   ],
+  'Compound key': [
+    { path: 'orders/HARBR/10001?include=orderlines', cost: '1; with lines in a table of their own 2' },
+    {
+      method: 'POST',
+      path: 'orderlines',
+      body: { customerId: 'HARBR', orderId: 10_002, productId: 903, quantity: 1, unitPrice: 21 },
+      cost: '1: the transaction; 1 more to read the order, unless this process wrote it last',
+    },
+  ],
   'Maintained counts': [
     { path: 'orders/totals/byMonth/HARBR/2026-11', cost: '1; without totals all orders of the customer are read' },
     { path: 'orders/totals/byMonth/HARBR?from=2026', cost: '1: all months since then' },

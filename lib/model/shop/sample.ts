@@ -32,11 +32,19 @@ const ORDERS = [
   { customerId: 'ALPIN', orderId: 10_003, orderDate: '2026-11-20', shipCity: 'Bern', freight: 40 },
 ];
 
+const ORDER_LINES = [
+  { customerId: 'HARBR', orderId: 10_001, productId: 901, quantity: 10, unitPrice: 8.5 },
+  { customerId: 'HARBR', orderId: 10_001, productId: 903, quantity: 1, unitPrice: 21, discount: 0.1 },
+  { customerId: 'HARBR', orderId: 10_002, productId: 901, quantity: 2, unitPrice: 8.5 },
+  { customerId: 'ALPIN', orderId: 10_003, productId: 902, quantity: 24, unitPrice: 14, discount: 0.05 },
+];
+
 export function sampleRequests() {
   const post = (path: string, list: readonly object[]) => list.map((body) => ({ method: 'POST', path, body }));
-  // An order needs its customer.
+  // An order needs its customer, and a line its order.
   return [
     [...post('customers', CUSTOMERS), ...post('categories', CATEGORIES), ...post('products', PRODUCTS)],
     post('orders', ORDERS),
+    post('orderlines', ORDER_LINES),
   ];
 }

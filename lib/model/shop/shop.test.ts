@@ -1,7 +1,9 @@
 import { existsSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { expect, test, vi } from 'vitest';
 import { PATIENCE_MS } from '../../../test/patience.ts';
-import { useStartProcess } from '../../../test/start-process.ts';
+import { shell, useStartProcess } from '../../../test/start-process.ts';
 
 const started = useStartProcess({ deployed: true });
 
@@ -15,6 +17,13 @@ async function itemsOf(path: string) {
 
 test('npm start loads the sample shop', async () => {
   expect(await itemsOf('orders/HARBR')).toHaveLength(2);
+  expect(await read('orders/HARBR/10001?include=orderlines')).toMatchObject({
+    orderDate: '2026-11-19',
+    orderlines: [
+      { productId: 901, quantity: 10 },
+      { productId: 903, quantity: 1 },
+    ],
+  });
   await vi.waitFor(
     async () =>
       expect(await itemsOf('customers/by/cityAndLastName/London/Fenn')).toMatchObject([{ customerId: 'HARBR' }]),
@@ -25,17 +34,29 @@ test('npm start loads the sample shop', async () => {
 test.skipIf(!existsSync('../shared/data/northwind-orders.csv'))(
   'npm run import loads Northwind (needs ../shared/data/northwind-*.csv)',
   async () => {
-    for (const [entity, count] of [
-      ['customers', 91],
-      ['products', 77],
-      ['orders', 830],
+    const data = '../shared/data/northwind';
+    const lines = join(started.folder, 'order-lines.csv');
+    const [addCustomers] = /^awk .*(?= > )/m.exec(await readFile('lib/model/shop/README.md', 'utf8')) ?? [];
+    await shell(`cd ../shared/data && ${addCustomers} > ${lines}`);
+    for (const [entity, count, file] of [
+      ['customers', 91, `${data}-customers.csv`],
+      ['products', 77, `${data}-products.csv`],
+      ['orders', 830, `${data}-orders.csv`],
+      ['orderlines', 2_155, lines],
     ] as const) {
-      const file = `../shared/data/northwind-${entity}.csv`;
       const { code, said } = await started.process.run('import', entity, file);
       expect({ code, said }).toEqual({ code: 0, said: expect.stringContaining(`${count} read: ${count} created`) });
     }
     expect(await itemsOf('products/1')).toHaveLength(12);
     expect(await itemsOf('orders/VINET')).toHaveLength(5);
+    expect(await read('orders/ALFKI/10643?include=orderlines')).toMatchObject({
+      orderDate: '1997-08-25',
+      orderlines: [
+        { productId: 28, quantity: 15, unitPrice: 45.6, discount: 0.25 },
+        { productId: 39, quantity: 21 },
+        { productId: 46, quantity: 2 },
+      ],
+    });
     await vi.waitFor(
       async () =>
         expect(await read('orders/totals/byMonth/ALFKI/1997-10')).toEqual({
