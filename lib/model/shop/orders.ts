@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { defineEntity } from '../../define/define-entity.ts';
-import { interPartitionIndex } from '../../define/indexes.ts';
+import { interPartitionIndex, intraPartitionIndex } from '../../define/indexes.ts';
 import { total } from '../../define/totals.ts';
 import { customers } from './customers.ts';
 
@@ -14,6 +14,8 @@ export const orders = defineEntity('orders', {
     orderId: z.int32().min(0).max(99_999_999),
     employeeId: z.int32().min(0).optional(),
     orderDate: z.iso.date(),
+    /** In UTC with milliseconds, as `toISOString` returns it. */
+    placedAt: z.iso.datetime({ precision: 3 }).optional(),
     shipCity: z.string().max(200).optional(),
     shipCountry: z.string().max(200).optional(),
     freight: z.number().min(0).optional(),
@@ -21,6 +23,8 @@ export const orders = defineEntity('orders', {
   table: 'orders',
   key: { partition: '{customerId}', row: '{orderId:8}' },
   indexes: {
+    // Newest first, in the transaction of the order.
+    latest: intraPartitionIndex({ row: 'placed_{placedAt~}_{orderId:8}' }),
     date: interPartitionIndex({
       table: 'ordersbydate',
       partition: '{orderDate}_{orderId%8}',

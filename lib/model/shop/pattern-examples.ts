@@ -5,6 +5,11 @@ export const patternExamples = {
     { path: 'customers/by/cityAndLastName/London?prefix=F', cost: '1' },
     { path: 'customers/by/id/HARBR', cost: '2: the reference, the entity' },
     { path: 'orders/by/date/2026-11-20', cost: '8: one per bucket, concurrently' },
+    { path: 'vouchers/TEA4YOU1', cost: '1: the shard is a hash of the code' },
+    {
+      path: 'vouchers/by/customer/ALPIN',
+      cost: '1, and 1 per voucher, in its shard; without the index a scan of 8 shards',
+    },
   ],
   Denormalization: [
     { path: 'products/91', cost: '1; without copies 1 more, for the category' },
@@ -27,6 +32,9 @@ export const patternExamples = {
     { path: 'products/91', cost: '1: rows without texts' },
     { path: 'products/91?select=productName,description', cost: '1' },
   ],
+  'Log tail': [
+    { path: 'orders/by/latest/HARBR?top=10', cost: '1; without the index all orders of the customer are read' },
+  ],
   'Compound key': [
     { path: 'orders/HARBR/10001?include=orderlines', cost: '1; with lines in a table of their own 2' },
     {
@@ -48,8 +56,8 @@ export const patternExamples = {
     {
       method: 'POST',
       path: 'orders',
-      body: { customerId: 'HARBR', orderId: 10_009, orderDate: '2026-11-21' },
-      cost: '13: the customer; intent, transaction; the index entry (2), two totals (3 each), the order, intent',
+      body: { customerId: 'HARBR', orderId: 10_009, orderDate: '2026-11-21', placedAt: '2026-11-21T08:00:00.000Z' },
+      cost: '13: the customer; intent, transaction; the index entry (2), two totals (3 each), the order, intent; the index in the partition costs nothing',
     },
     {
       method: 'DELETE',

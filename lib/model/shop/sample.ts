@@ -27,9 +27,30 @@ const PRODUCTS = [
 ];
 
 const ORDERS = [
-  { customerId: 'HARBR', orderId: 10_001, orderDate: '2026-11-19', shipCity: 'London', freight: 12.5 },
-  { customerId: 'HARBR', orderId: 10_002, orderDate: '2026-11-20', shipCity: 'London', freight: 3.25 },
-  { customerId: 'ALPIN', orderId: 10_003, orderDate: '2026-11-20', shipCity: 'Bern', freight: 40 },
+  {
+    customerId: 'HARBR',
+    orderId: 10_001,
+    orderDate: '2026-11-19',
+    placedAt: '2026-11-19T09:12:07.000Z',
+    shipCity: 'London',
+    freight: 12.5,
+  },
+  {
+    customerId: 'HARBR',
+    orderId: 10_002,
+    orderDate: '2026-11-20',
+    placedAt: '2026-11-20T15:40:31.000Z',
+    shipCity: 'London',
+    freight: 3.25,
+  },
+  {
+    customerId: 'ALPIN',
+    orderId: 10_003,
+    orderDate: '2026-11-20',
+    placedAt: '2026-11-20T15:58:02.000Z',
+    shipCity: 'Bern',
+    freight: 40,
+  },
 ];
 
 const ORDER_LINES = [
@@ -39,11 +60,22 @@ const ORDER_LINES = [
   { customerId: 'ALPIN', orderId: 10_003, productId: 902, quantity: 24, unitPrice: 14, discount: 0.05 },
 ];
 
+const VOUCHERS = [
+  { code: 'TEA4YOU1', customerId: 'HARBR', amount: 20 },
+  { code: 'SPRING26', customerId: 'HARBR', amount: 15 },
+  { code: 'ALPENROS', customerId: 'ALPIN', amount: 50 },
+];
+
 export function sampleRequests() {
   const post = (path: string, list: readonly object[]) => list.map((body) => ({ method: 'POST', path, body }));
   // An order needs its customer, and a line its order.
   return [
-    [...post('customers', CUSTOMERS), ...post('categories', CATEGORIES), ...post('products', PRODUCTS)],
+    [
+      ...post('customers', CUSTOMERS),
+      ...post('categories', CATEGORIES),
+      ...post('products', PRODUCTS),
+      ...post('vouchers', VOUCHERS),
+    ],
     post('orders', ORDERS),
     post('orderlines', ORDER_LINES),
   ];

@@ -17,6 +17,7 @@ async function itemsOf(path: string) {
 
 test('npm start loads the sample shop', async () => {
   expect(await itemsOf('orders/HARBR')).toHaveLength(2);
+  expect(await itemsOf('orders/by/latest/HARBR?top=1')).toMatchObject([{ orderId: 10_002 }]);
   expect(await read('orders/HARBR/10001?include=orderlines')).toMatchObject({
     orderDate: '2026-11-19',
     orderlines: [
@@ -24,6 +25,12 @@ test('npm start loads the sample shop', async () => {
       { productId: 903, quantity: 1 },
     ],
   });
+  expect(await read('vouchers/TEA4YOU1')).toMatchObject({ customerId: 'HARBR' });
+  await vi.waitFor(
+    async () =>
+      expect(await itemsOf('vouchers/by/customer/HARBR')).toMatchObject([{ code: 'SPRING26' }, { code: 'TEA4YOU1' }]),
+    { timeout: PATIENCE_MS },
+  );
   await vi.waitFor(
     async () =>
       expect(await itemsOf('customers/by/cityAndLastName/London/Fenn')).toMatchObject([{ customerId: 'HARBR' }]),
