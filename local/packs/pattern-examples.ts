@@ -9,6 +9,8 @@ const Example = z.object({
   body: z.record(z.string(), z.unknown()).optional(),
   /** The expected storage transactions, according to the guide. */
   cost: z.string(),
+  /** The storage transactions of the naive way, where there is one. */
+  naive: z.string().optional(),
   role: z.literal('operator').optional(),
 });
 export type Example = z.infer<typeof Example>;
@@ -35,6 +37,7 @@ function makeGeneralExamples(now: number) {
       {
         path: `operations/audit?from=${at(hour)}&to=${at(hour + 1)}&top=2`,
         cost: '1 to list, 1 for each blob of the hours',
+        naive: 'a table of changes: 1 per change to write, a scan to read an hour',
         role: 'operator',
       },
     ],

@@ -12,11 +12,31 @@ const everyDay = Object.fromEntries(Array.from({ length: 366 }, (_, day) => [day
 export const patternExamples = {
   'Point query': [{ path: 'employees/Sales/000123', cost: '1' }],
   'Intra-partition secondary index': [
-    { path: 'employees/by/email/Sales/jonesj@contoso.com', cost: '1' },
-    { path: 'employees/by/hireDate/Sales?from=2012-06-01&to=2014', cost: '1' },
+    {
+      path: 'employees/by/email/Sales/jonesj@contoso.com',
+      cost: '1',
+      naive: 'the partition is read: 1 per 1,000 employees of Sales',
+    },
+    {
+      path: 'employees/by/hireDate/Sales?from=2012-06-01&to=2014',
+      cost: '1',
+      naive: 'the partition is read and sorted',
+    },
   ],
-  'Inter-partition secondary index': [{ path: 'employees/by/emailCompanyWide/jonesj@contoso.com', cost: '1' }],
-  'Sparse index': [{ path: 'employees/by/managers/Sales', cost: '1, and 1 per member' }],
+  'Inter-partition secondary index': [
+    {
+      path: 'employees/by/emailCompanyWide/jonesj@contoso.com',
+      cost: '1',
+      naive: 'the table is scanned: 1 per 1,000 employees',
+    },
+  ],
+  'Sparse index': [
+    {
+      path: 'employees/by/managers/Sales',
+      cost: '1, and 1 per member',
+      naive: 'the partition is read: 1 per 1,000 employees of Sales',
+    },
+  ],
   'Eventually consistent transactions': [
     {
       method: 'POST',
@@ -27,12 +47,24 @@ export const patternExamples = {
     { method: 'POST', path: 'employees/Sales/000900/archive', cost: '4: read, record, reminder, message' },
   ],
   'Index entities': [
-    { path: 'employees/by/lastName/Sales/Jones', cost: '1, and 1 per member, concurrently' },
-    { path: 'employees/by/lastName/Sales?from=A&to=M&top=3', cost: '1, and 1 per member, concurrently' },
-    { path: 'employees/by/lastNameCompanyWide/Jones', cost: '1, and 1 per member, concurrently' },
+    {
+      path: 'employees/by/lastName/Sales/Jones',
+      cost: '1, and 1 per member, concurrently',
+      naive: 'the partition is read: 1 per 1,000 employees of Sales',
+    },
+    {
+      path: 'employees/by/lastName/Sales?from=A&to=M&top=3',
+      cost: '1, and 1 per member, concurrently',
+      naive: 'the partition is read and sorted',
+    },
+    {
+      path: 'employees/by/lastNameCompanyWide/Jones',
+      cost: '1, and 1 per member, concurrently',
+      naive: 'the table is scanned: 1 per 1,000 employees',
+    },
   ],
   Denormalization: [
-    { path: 'departments/Sales', cost: '1' },
+    { path: 'departments/Sales', cost: '1', naive: '2: the department, its manager' },
     {
       method: 'PATCH',
       path: 'employees/Sales/000123',
@@ -47,24 +79,44 @@ export const patternExamples = {
       body: { ...someone, employeeId: '000901', email: 'second@contoso.com' },
       cost: '10: the count costs nothing',
     },
-    { path: 'departments/Sales?explain=true', cost: '1' },
+    {
+      path: 'departments/Sales?explain=true',
+      cost: '1',
+      naive: 'the partition is read: 1 per 1,000 employees of Sales',
+    },
   ],
   'Compound key': [
-    { path: 'employees/Sales/000123?include=reviews', cost: '1' },
+    { path: 'employees/Sales/000123?include=reviews', cost: '1', naive: '2: the employee, the reviews' },
     { path: 'reviews/Sales/000123/2024', cost: '1' },
   ],
-  'Log tail': [{ path: 'expenses/000123?top=10', cost: '1' }],
+  'Log tail': [{ path: 'expenses/000123?top=10', cost: '1', naive: 'all expenses are read and sorted' }],
   'High volume delete': [
-    { method: 'POST', path: 'logins', body: { employeeId: '000123', succeeded: true }, cost: '1' },
+    {
+      method: 'POST',
+      path: 'logins',
+      body: { employeeId: '000123', succeeded: true },
+      cost: '1',
+      naive: '1, and 1 more to delete the row later',
+    },
   ],
   'Data series': [
     { method: 'PUT', path: 'messagehours/000123/2026-11-20/9', body: { count: 7 }, cost: '1' },
     { method: 'POST', path: 'messagehours/000123/2026-11-20/9/increments', body: { by: 1 }, cost: '2' },
-    { path: 'messagehours/000123/2026-11-20', cost: '1' },
-    { path: 'messagehours/000123?from=2026-11-19T11&to=2026-11-20T10', cost: '1; a read of each day: 2' },
+    { path: 'messagehours/000123/2026-11-20', cost: '1', naive: '24 rows of an hour each, or 1 range' },
+    {
+      path: 'messagehours/000123?from=2026-11-19T11&to=2026-11-20T10',
+      cost: '1; a read of each day: 2',
+      naive: '48 rows of an hour each',
+    },
   ],
   'Wide entities': [
-    { method: 'PATCH', path: 'messageyears/000123/2024', body: { counts: everyDay }, cost: '1' },
+    {
+      method: 'PATCH',
+      path: 'messageyears/000123/2024',
+      body: { counts: everyDay },
+      cost: '1',
+      naive: '366 rows: 4 transactions of 100',
+    },
     { path: 'messageyears/000123/2024', cost: '2, concurrently' },
   ],
   'Large entities': [
@@ -73,6 +125,7 @@ export const patternExamples = {
       path: 'doorminutes/Sales/2026-11-20',
       body: { counts: everyMinute },
       cost: '3: the row, a blob, the row',
+      naive: '1,440 rows: 15 transactions of 100',
     },
     { path: 'doorminutes/Sales/2026-11-20', cost: '2: the row, the blob' },
     {
@@ -86,12 +139,14 @@ export const patternExamples = {
       method: 'POST',
       path: 'employees/Sales/000123/photo/grants',
       cost: '2: revocation, the entity; the file then costs 1, without the app',
+      naive: 'the app reads and sends each photo',
     },
     {
       method: 'POST',
       path: 'employees/Sales/000123/photo/uploads',
       body: { type: 'image/png', bytes: 90 },
       cost: '1: revocation; signing costs nothing',
+      naive: 'the app receives and stores each photo',
     },
     {
       method: 'DELETE',
@@ -112,7 +167,7 @@ export const patternExamples = {
       body: { comments: 'Well done. '.repeat(40_000) },
       cost: '3: read, blob, transaction',
     },
-    { path: 'reviews/Sales/000123/2023', cost: '2: the row, the blob' },
+    { path: 'reviews/Sales/000123/2023', cost: '2: the row, the blob', naive: 'a text above 64 KB is rejected' },
   ],
   'Encrypted properties': [
     { path: 'employees/Sales?select=nationalId&top=1', cost: '1' },
@@ -126,6 +181,7 @@ export const patternExamples = {
       path: 'grants',
       body: { entity: 'employees', scope: 'own' },
       cost: '3: revocation, index, entity; using it costs 1, without the app',
+      naive: '1 request to the app for each read',
     },
     {
       method: 'POST',
@@ -137,8 +193,16 @@ export const patternExamples = {
   Retrieving: [
     { path: 'employees/Sales?from=000123&to=000125&select=employeeId,lastName', cost: '1' },
     { path: 'employees/Sales?jobTitle=Sales%20Manager', cost: '1' },
-    { path: 'employees/Sales?hireDate=ge:2012&hireDate=lt:2015&select=lastName,hireDate', cost: '1' },
-    { path: 'employees/Sales/000123?select=firstName,email', cost: '1: two properties, none decrypted' },
+    {
+      path: 'employees/Sales?hireDate=ge:2012&hireDate=lt:2015&select=lastName,hireDate',
+      cost: '1',
+      naive: 'all properties of all rows are sent',
+    },
+    {
+      path: 'employees/Sales/000123?select=firstName,email',
+      cost: '1: two properties, none decrypted',
+      naive: '1, with all properties sent and decrypted',
+    },
     {
       method: 'POST',
       path: 'query',
@@ -150,6 +214,7 @@ export const patternExamples = {
         },
       },
       cost: '3: 1 for each read, in one request instead of 3',
+      naive: '3 requests',
     },
     { path: 'operations/scan/departments?top=2', cost: '1 per page', role: 'operator' },
   ],
