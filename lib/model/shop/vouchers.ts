@@ -4,7 +4,7 @@ import { interPartitionIndex } from '../../define/indexes.ts';
 
 /**
  * Gift vouchers, sharded by a hash of the code: a read by code computes the shard. The row of the index has the whole key with the
- * shard, so that a read by customer does not ask every shard.
+ * shard, so that a read by customer does not query every shard.
  */
 export const vouchers = defineEntity('vouchers', {
   schema: z.object({
