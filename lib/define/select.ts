@@ -30,7 +30,7 @@ export function toSelection(
   );
   const known = new Map([...own, ...ofKinds]);
   const selection: Record<string, string[]> = {};
-  for (const name of names ?? []) {
+  for (const name of new Set(names)) {
     const found = known.get(name);
     if (!found) {
       const of = name.includes('.') ? 'an included child' : entity.name;
@@ -39,7 +39,8 @@ export function toSelection(
         accepted: [...known.keys()].join(','),
       });
     }
-    selection[found.entity.name] = [...(selection[found.entity.name] ?? []), found.field];
+    selection[found.entity.name] ??= [];
+    selection[found.entity.name]?.push(found.field);
   }
   if (groups.length === 0) return selection;
   const asked = selection[entity.name] ?? Object.keys(withoutApart(entity, entity.columns));

@@ -71,7 +71,7 @@ function describeOperation(route: Route, shared: Components) {
     ...inPath,
     ...inQuery,
     ...Object.entries(filters).flatMap(describeFilter),
-    EXPLAIN,
+    ...(roles ? [EXPLAIN] : []),
     ...(route.conditional ? CONDITIONS : []),
     ...(route.minimizable ? [PREFER] : []),
     ...(route.cacheable ? [IF_CHANGED] : []),

@@ -90,6 +90,8 @@ export async function callRoute(
   const query = new URL(request.url).searchParams;
   const caller = await admit(app, route.roles, request, invocation);
   const isExplanation = readBoolean(query, 'explain');
+  // An explanation names tables and blobs, which nobody may read without a token.
+  if (isExplanation && !route.roles) throw queryError('explain', 'is not accepted by a public route', 'no explain');
   // Every route accepts `explain`, and no route reads it.
   query.delete('explain');
   for (const name of query.keys()) checkParameter(route, name, query.getAll(name));

@@ -4,7 +4,7 @@ import { type BlobAddress, writeBlob } from '../storage/blobs.ts';
 import type { Address, Row } from '../storage/rows.ts';
 import type { Storage } from '../storage/storage.ts';
 import { COUNT, MAX_IN_ROW, propertyOf, readCount, slotsOf } from './series-rows.ts';
-import { createBlobName, LARGE_CONTAINER, readBytes, toReferrer } from './text-blobs.ts';
+import { blobPrefix, createBlobName, LARGE_CONTAINER, readBytes, toReferrer } from './text-blobs.ts';
 
 /**
  * Counts that outgrow the row of their series. The row has the counts that changed last. When a change would make them too many, all
@@ -17,11 +17,13 @@ import { createBlobName, LARGE_CONTAINER, readBytes, toReferrer } from './text-b
 
 const BYTES = 4;
 const REFERENCE = 'CountsBlob';
+const PART = 'counts';
 
-/** The blob that the row names. */
+/** The blob that the row names. A row that a client wrote may name the blob of another row, which is not its own. */
 export function blobOf(row: Row | undefined): BlobAddress | undefined {
   const name = row?.properties[REFERENCE];
-  return typeof name === 'string' && name !== '' ? { container: LARGE_CONTAINER, name } : undefined;
+  const isOwn = row && typeof name === 'string' && name.startsWith(blobPrefix(row, PART));
+  return isOwn ? { container: LARGE_CONTAINER, name } : undefined;
 }
 
 /** Reads the blob of a row, if it has one. Returns the counts by slot. Throws `BlobGone`. */
@@ -60,7 +62,7 @@ export async function writeCountsBlob(
   const current = await openCounts(storage, row);
   const bytes = Buffer.alloc((last + 1) * BYTES);
   for (let slot = first; slot <= last; slot += 1) bytes.writeInt32LE(counts.get(slot) ?? current(slot), slot * BYTES);
-  const blob = { container: LARGE_CONTAINER, name: createBlobName(address, 'counts') };
+  const blob = { container: LARGE_CONTAINER, name: createBlobName(address, PART) };
   await writeBlob(storage, blob, bytes, { type: 'application/octet-stream', metadata: toReferrer(address) });
   return { blob, properties: { [REFERENCE]: blob.name } };
 }

@@ -116,10 +116,7 @@ function queriesOf(entity: Entity, addresses: readonly Address[]): Query[] {
   return [...partitions.values()].flatMap((group): Query[] =>
     group.length > 1 && areAdjacent(entity)
       ? [(engine) => readAdjacent(engine, entity, group)]
-      : group.map((address) => async (engine) => {
-          const row = await readEntityRow(engine, entity, address);
-          return row ? [row] : [];
-        }),
+      : group.map((address) => (engine) => readSingle(engine, entity, address)),
   );
 }
 
@@ -131,21 +128,28 @@ function areAdjacent(entity: Entity): boolean {
   return last?.field === field && last.after === '' && parts.filter((part) => part.field === field).length === 1;
 }
 
-/** One range query. Rows of the range that are none of these addresses are ignored. */
-async function readAdjacent(
-  { storage }: Engine,
-  entity: Entity,
-  addresses: readonly Address[],
-): Promise<readonly Row[]> {
+async function readSingle(engine: Engine, entity: Entity, address: Address): Promise<readonly Row[]> {
+  const row = await readEntityRow(engine, entity, address);
+  return row ? [row] : [];
+}
+
+/**
+ * One range query. Clients may have written any number of other rows between these addresses: then each address is read for
+ * itself.
+ */
+async function readAdjacent(engine: Engine, entity: Entity, addresses: readonly Address[]): Promise<readonly Row[]> {
   const [address] = addresses;
   const keys = addresses.map(({ row }) => row).toSorted();
   const [first, last] = [keys.at(0), keys.at(-1)];
   if (!address || first === undefined || last === undefined) return [];
   const { table, partition } = address;
-  const range = { table, partition, from: first, before: rangeOfPrefix(last).before };
+  const range = { table, partition, from: first, before: rangeOfPrefix(last).before, limit: addresses.length + 1 };
   const type = isWrittenByClients(entity) ? undefined : entity.name;
-  const { rows } = await unlessTableMissing(readRange(storage, { ...range, type }), { rows: [] });
-  return rows;
+  const read = readRange(engine.storage, { ...range, type });
+  const { rows, more } = await unlessTableMissing(read, { rows: [], more: false });
+  if (!more) return rows;
+  const found = await pMap(addresses, (one) => readSingle(engine, entity, one), { concurrency: READS_CONCURRENCY });
+  return found.flat();
 }
 
 function idOf({ table, partition, row }: Address): string {

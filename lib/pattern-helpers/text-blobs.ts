@@ -56,8 +56,13 @@ export function sha256(content: string | Uint8Array): string {
 }
 
 /** Returns a new, unique blob name. The key is hashed, because a key may be longer than a blob name. */
-export function createBlobName({ table, partition, row }: Address, part: string): string {
-  return `${table}/${sha256(JSON.stringify([partition, row])).slice(0, 22)}/${part}/${randomUUID()}`;
+export function createBlobName(address: Address, part: string): string {
+  return `${blobPrefix(address, part)}${randomUUID()}`;
+}
+
+/** The beginning of the names of all blobs for this part of a row. */
+export function blobPrefix({ table, partition, row }: Address, part: string): string {
+  return `${table}/${sha256(JSON.stringify([partition, row])).slice(0, 22)}/${part}/`;
 }
 
 /** Returns metadata that names the row of a blob. The timer needs it to find blobs that no row refers to. */

@@ -241,7 +241,8 @@ async function deleteUnderEtags(
   const tombstones = await changeRows(engine, entity, addresses, async (rows, blobs) => {
     if (isWrittenBy(rows, id)) {
       noteChange(engine, change);
-      return rows.flatMap((row) => (row && !hasCounts(row) ? [row] : []));
+      // Another writer may have written the series again since, and kept the id of this writer.
+      return rows.flatMap((row) => (row && row.properties.EntityType === TOMBSTONE && !hasCounts(row) ? [row] : []));
     }
     const etag = etagOf(rows);
     if (etag === undefined) throw notFound(entity, key);
@@ -351,7 +352,9 @@ function submitNoted(
   actions: readonly Action[],
 ): Promise<Map<string, string>> {
   const { table, partition } = change.address;
-  const write = () => submit(engine.storage, { table, partition, actions });
+  // Repeated after a lost reply, a set without an ETag would undo increments that were acknowledged since.
+  const isSentOnce = actions.some(({ kind }) => kind === 'upsert-merge');
+  const write = () => submit(engine.storage, { table, partition, actions, isSentOnce });
   return makeAndNote(engine, change, () => withPeriodTable(engine, entity, { table, write }));
 }
 

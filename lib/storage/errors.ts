@@ -1,4 +1,4 @@
-import { isRestError } from '@azure/core-rest-pipeline';
+import { type HttpClient, isRestError, type PipelineRequest } from '@azure/core-rest-pipeline';
 import { commandLine } from '../command-line.ts';
 import { RowkeyError, unavailable } from '../errors.ts';
 
@@ -7,13 +7,36 @@ export class StorageConflict extends Error {
   readonly reason: Reason;
   /** The index of the rejected action in its entity group transaction. */
   readonly action: number;
+  /** True if an earlier attempt of the SDK may have been executed: the conflict may be one with itself. */
+  readonly isRepeated: boolean;
 
   constructor(reason: Reason, action: number, cause: unknown) {
     super(`Storage rejected action ${action}: ${reason}.`, { cause });
     this.name = 'StorageConflict';
     this.reason = reason;
     this.action = action;
+    this.isRepeated = isRestError(cause) && cause.request !== undefined && unanswered.has(cause.request);
   }
+}
+
+/** Requests of which an attempt has an unknown outcome. The SDK repeats the same object. */
+const unanswered = new WeakSet<PipelineRequest>();
+
+/** Remembers the requests of which an attempt got no answer, or one that does not say whether it was executed. */
+export function noteUnanswered(inner: HttpClient): HttpClient {
+  return {
+    async sendRequest(request) {
+      try {
+        const response = await inner.sendRequest(request);
+        // Storage has executed nothing if it is busy.
+        if (response.status === 408 || (response.status >= 500 && response.status !== 503)) unanswered.add(request);
+        return response;
+      } catch (error) {
+        unanswered.add(request);
+        throw error;
+      }
+    },
+  };
 }
 
 export type Reason = 'exists' | 'changed' | 'missing' | 'empty' | 'table-being-deleted';

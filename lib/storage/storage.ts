@@ -6,6 +6,7 @@ import { type QueueClient, QueueServiceClient } from '@azure/storage-queue';
 import { RowkeyError } from '../errors.ts';
 import { withAsciiJson } from './ascii-json.ts';
 import { countingHttpClient } from './cost.ts';
+import { noteUnanswered } from './errors.ts';
 import { toLegacyHttpClient } from './legacy-http-client.ts';
 import { managedIdentity } from './managed-identity.ts';
 import { prefixTable, prefixWithHyphen } from './resource-names.ts';
@@ -57,7 +58,7 @@ export function openStorage(options: StorageOptions, prefix = ''): Storage {
   const httpClient = countingHttpClient('httpClient' in options ? options.httpClient : undefined, insecure);
   const retryOptions = { maxRetries: RETRIES, retryDelayInMs: FIRST_RETRY_MS, maxRetryDelayInMs: LAST_RETRY_MS };
   const clientOf = (service: 'table' | 'queue' | 'blob'): HttpClient =>
-    throttledAsBusy(tracingHttpClient(httpClient, service, () => clients[`${service}s`].url));
+    noteUnanswered(throttledAsBusy(tracingHttpClient(httpClient, service, () => clients[`${service}s`].url)));
   const tableClient = insecure ? withAsciiJson(clientOf('table')) : clientOf('table');
   const tableOptions = { httpClient: tableClient, retryOptions, allowInsecureConnection: insecure };
   const otherOptions = (service: 'queue' | 'blob') => ({

@@ -125,3 +125,9 @@ test('an explanation contains keys, actions and messages, and no values', async 
   expect((await product.as('reader')('POST', '/api/employees?explain=true', { body: one })).status).toBe(403);
   expect((await hr('GET', '/api/employees/Named?explain=maybe')).status).toBe(400);
 });
+
+test('a public route has no explanation, which would name tables and blobs to anyone', async () => {
+  const anyone = product.as(undefined);
+  for (const path of ['/api/health', '/api/openapi.json', '/api/model'])
+    expect(await anyone('GET', `${path}?explain=true`)).toMatchObject({ status: 400, body: { field: 'explain' } });
+});

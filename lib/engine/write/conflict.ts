@@ -38,6 +38,16 @@ export function isOwnWrite(fresh: readonly Fresh[], writeId: string): boolean {
   });
 }
 
+/** True if every entity is as it was read before the write, so no attempt of the write was committed. */
+export function areUnchanged(changes: readonly Change[], fresh: readonly Fresh[]): boolean {
+  return changes.every(({ before: then }, index) => {
+    const now = fresh[index]?.before;
+    if (then.state === 'absent' || then.state === 'unread' || now === undefined || now.state === 'absent')
+      return then.state === now?.state;
+    return then.etag === now.etag;
+  });
+}
+
 /** The change to plan again: with the fresh state, or with what was read before if the entity has not changed since. */
 export function planAgain(change: Change, fresh: Fresh | undefined): Change {
   const [then, now] = [change.before, fresh?.before];

@@ -7,7 +7,7 @@ import { isReference } from '../../define/codec/reference.ts';
 import { liveValues } from '../../define/codec/snapshot.ts';
 import type { Entity } from '../../define/entity.ts';
 import type { Stored } from '../../define/values.ts';
-import { busy, RowkeyError } from '../../errors.ts';
+import { busy, RowkeyError, unavailable } from '../../errors.ts';
 import { StorageConflict } from '../../storage/errors.ts';
 import { deleteMessage, MAX_MESSAGE_BYTES, type SentMessage, sendMessage } from '../../storage/messages.ts';
 import { type Action, ANY_ETAG, type Row, submit } from '../../storage/rows.ts';
@@ -22,7 +22,15 @@ import { INDEX_CHANGES_QUEUE, MESSAGE_VERSION } from '../reconcile/intent.ts';
 import { mayStillLand, type ReconcileOptions, reconcile, type Written } from '../reconcile/reconcile.ts';
 import { runExclusive } from '../run-exclusive.ts';
 import { dropBlobs } from './blobs.ts';
-import { conflictOf, duplicateEntry, duplicateValue, isOwnWrite, planAgain, readChanged } from './conflict.ts';
+import {
+  areUnchanged,
+  conflictOf,
+  duplicateEntry,
+  duplicateValue,
+  isOwnWrite,
+  planAgain,
+  readChanged,
+} from './conflict.ts';
 import {
   checkTransactionBytes,
   type Plan,
@@ -250,6 +258,12 @@ async function handleConflict(
       noteChanges(write, ours);
       return ours;
     }
+    // An earlier attempt may have been committed, and another writer may have changed what it wrote. So the intent stays.
+    if (storageConflict.isRepeated && !isSentOnce && !areUnchanged(changes, fresh))
+      throw noteUnknownOutcome(
+        write,
+        unavailable('Storage did not reply to a write that may have been executed.', storageConflict),
+      );
     const conflict = conflictOf(entity, changes, fresh);
     if (conflict) throw await endIntent(write, conflict);
     if (part?.of === 'copy' && reason === 'exists') throw await endIntent(write, duplicateValue(entity, part.fields));

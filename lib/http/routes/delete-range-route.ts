@@ -1,8 +1,10 @@
 import { z } from 'zod';
+import { canRead } from '../../access/rule.ts';
 import type { Entity } from '../../define/entity.ts';
 import { validateTexts } from '../../define/validate/validation.ts';
 import { fromContinuation } from '../../engine/read/continuation.ts';
 import { deleteRange } from '../../engine/write/delete-range.ts';
+import { RowkeyError } from '../../errors.ts';
 import { toEntityTemplate } from '../entity-key.ts';
 import { toNextLink } from '../paging.ts';
 import { Problem, toProblem } from '../problem.ts';
@@ -51,7 +53,7 @@ export function deleteRangeRoutes(entity: Entity): Route[] {
 }
 
 async function handle(entity: Entity, context: RequestContext): Promise<RouteResult> {
-  const { app, query, params, root } = context;
+  const { app, caller, query, params, root } = context;
   const { fields } = entity.partition;
   const key = validateTexts(entity, params, fields);
   const from = query.get('from') ?? undefined;
@@ -63,7 +65,10 @@ async function handle(entity: Entity, context: RequestContext): Promise<RouteRes
   const after = token === null ? undefined : await fromContinuation(app.engine.storage, bound, token);
   const until = app.engine.now() + TIME_BUDGET_MS;
   const { deleted, failed, next } = await deleteRange(app.engine, entity, key, { from, to, all, after, until });
-  const problems = failed.slice(0, MAX_PROBLEMS).map((error) => toProblem(error, root));
+  // The detail names an entity.
+  const report = (error: RowkeyError) =>
+    toProblem(canRead(entity, caller) ? error : new RowkeyError(error.code, error.message), root);
+  const problems = failed.slice(0, MAX_PROBLEMS).map(report);
   const headers = await toNextLink(context, next, { path, bound });
   return { status: 200, body: { deleted, failed: failed.length, problems }, headers };
 }

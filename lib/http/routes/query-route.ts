@@ -26,11 +26,13 @@ import { toViewEtag } from '../view-etag.ts';
 const MAX_READS = 16;
 const READS_CONCURRENCY = 4;
 const DEFAULT_TOP = 50;
+/** More than an entity and its children have; a bound for a body that repeats names. */
+const MAX_NAMES = 1_000;
 
 const Fields = z.record(z.string(), z.unknown());
 const list = {
   where: Fields.optional().describe('A filter: for each field a value, or comparisons such as { "ge": 30, "lt": 40 }'),
-  select: z.array(z.string()).optional().describe('The fields to return; without it all but large ones'),
+  select: z.array(z.string()).max(MAX_NAMES).optional().describe('The fields to return; without it all but large ones'),
   top: z.int().min(1).max(MAX_TOP).optional().describe(`Page size, ${DEFAULT_TOP} by default`),
   continuation: z.string().optional().describe('From the result of the previous page'),
 };
@@ -39,7 +41,7 @@ const bound = z.union([z.string(), z.number()]).optional();
 const Get = z.strictObject({
   get: z.string().describe('An entity of the model'),
   key: Fields,
-  include: z.array(z.string()).optional().describe('Children to return with the entity'),
+  include: z.array(z.string()).max(MAX_NAMES).optional().describe('Children to return with the entity'),
   where: z.record(z.string(), Fields).optional().describe('A filter for each of the included children'),
   select: list.select,
 });
@@ -146,7 +148,8 @@ async function runRead(entities: readonly Entity[], context: RequestContext, rea
 }
 
 async function runGet(entity: Entity, context: RequestContext, read: z.infer<typeof Get>): Promise<Found> {
-  const { key, include = [], where = {} } = read;
+  const { key, where = {} } = read;
+  const include = [...new Set(read.include)];
   const kinds = include.map((name) => childOf(entity, name));
   requireReader(entity, context.caller);
   for (const kind of kinds) {

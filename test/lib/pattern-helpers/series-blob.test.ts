@@ -1,0 +1,20 @@
+import { expect, test } from 'vitest';
+import { blobOf } from '../../../lib/pattern-helpers/series-blob.ts';
+import { createBlobName } from '../../../lib/pattern-helpers/text-blobs.ts';
+
+const address = { table: 'counts', partition: 'p', row: 'r' };
+const rowNaming = (name: unknown) => ({ ...address, etag: '', properties: { CountsBlob: name } });
+
+test('a row names only blobs of its own', () => {
+  const name = createBlobName(address, 'counts');
+  expect(blobOf(rowNaming(name))).toMatchObject({ name });
+  for (const foreign of [
+    createBlobName({ ...address, row: 'other' }, 'counts'),
+    createBlobName({ ...address, table: 'reviews' }, 'counts'),
+    createBlobName(address, 'comments'),
+    '',
+    7,
+    undefined,
+  ])
+    expect(blobOf(rowNaming(foreign))).toBeUndefined();
+});
