@@ -229,7 +229,10 @@ describe('a reconciler', () => {
       points,
       async ({ fault, at }) => {
         const { intent } = await changed();
-        await consume(world.engineThrough(faultyHttpClient(fault, at), QUICK), intent).catch(() => undefined);
+        await consume(world.engineThrough(faultyHttpClient(fault, at), QUICK), intent).catch(async () => {
+          // The host delivers the message again.
+          await world.storage.queue('index-changes').sendMessage(JSON.stringify(intent.body));
+        });
       },
       { what: ({ fault }) => `Intent of totals, each storage call: ${fault}`, concurrency: CONCURRENCY },
     );
