@@ -196,10 +196,9 @@ async function startStorage(data: string, key: string, ports: EmulatorPorts): Pr
   const folder = join(data, 'azurite');
   await makePrivate(folder);
   const options = { folder, accounts: [createEmulatorAccount(key)] } as const;
-  return startAzurite({ ...options, ports }).catch(async (error) => {
-    // Another program took a port since it was found free.
-    const taken = Object.values(ports).filter((port) => port > 0);
-    if ((await Promise.all(taken.map(isFree))).every(Boolean)) throw error;
+  return startAzurite({ ...options, ports }).catch((error) => {
+    // Another program took a port since it was found free, and may have left it again.
+    if (!String(error).includes('EADDRINUSE')) throw error;
     return startAzurite(options);
   });
 }
