@@ -38,10 +38,12 @@ export function isOwnWrite(fresh: readonly Fresh[], writeId: string): boolean {
   });
 }
 
-/** True if every entity is as it was read before the write, so no attempt of the write was committed. */
-export function areUnchanged(changes: readonly Change[], fresh: readonly Fresh[]): boolean {
-  return changes.every(({ before: then }, index) => {
+/** True if no attempt of the write was committed: every entity is as it was read, or another one was created in its place. */
+export function areUnchanged(changes: readonly Change[], fresh: readonly Fresh[], writeId: string): boolean {
+  return changes.every(({ before: then, incarnation, arrival }, index) => {
     const now = fresh[index]?.before;
+    if (then.state === 'absent' && now?.state === 'live')
+      return now.system.Incarnation !== (arrival?.incarnation ?? incarnation ?? writeId);
     if (then.state === 'absent' || then.state === 'unread' || now === undefined || now.state === 'absent')
       return then.state === now?.state;
     return then.etag === now.etag;

@@ -259,7 +259,7 @@ async function handleConflict(
       return ours;
     }
     // An earlier attempt may have been committed, and another writer may have changed what it wrote. So the intent stays.
-    if (storageConflict.isRepeated && !isSentOnce && !areUnchanged(changes, fresh))
+    if (storageConflict.isRepeated && !isSentOnce && !areUnchanged(changes, fresh, writeId))
       throw noteUnknownOutcome(
         write,
         unavailable('Storage did not reply to a write that may have been executed.', storageConflict),
