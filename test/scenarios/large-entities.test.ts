@@ -259,14 +259,17 @@ describe('a photo', () => {
     expect([...referred].every((name) => name.startsWith('employees/'))).toBe(true);
   });
 
-  test('is written again when another writer replaced it before the reply to its writer arrived', async () => {
+  test('is whole when another writer replaced it before the reply to its writer arrived', async () => {
     const counting = faultyHttpClient();
     await putAttachment(world.engineThrough(counting), photoOf(await hire()), JPEG);
     for (const at of samplePoints(counting.calls)) {
       const one = await hire();
       const replace = () => putAttachment(world.engine, photoOf(one), PNG);
       const client = interruptedHttpClient(at + 1, replace, 'before', faultyHttpClient('reply lost', at));
-      await putAttachment(world.engineThrough(client), photoOf(one), JPEG);
+      // The outcome is unknown if the lost reply was that of the write.
+      await putAttachment(world.engineThrough(client), photoOf(one), JPEG).catch((error) =>
+        expect(error).toMatchObject({ code: 'storage-unavailable' }),
+      );
       const found = await describeAttachment(world.engine, photoOf(one));
       const bytes = await readAttachment(world.engine, photoOf(one), found);
       expect(bytes.equals(found.type === 'image/png' ? PNG : JPEG)).toBe(true);
