@@ -21,7 +21,7 @@ export function addDecimals(...values: readonly (string | number)[]): string {
   return `${units < 0n ? '-' : ''}${digits.slice(0, digits.length - scale)}${scale > 0 && fraction !== '' ? `.${fraction}` : ''}`;
 }
 
-/** A number is taken as the shortest decimal that denotes it, as JSON shows it: 0.1 is a tenth. */
+/** Reads a number as the decimal that JSON shows: 0.1 is exactly a tenth. */
 function parseDecimal(value: string | number): Decimal {
   const [, sign, whole, fraction = '', exponent = '0'] = DECIMAL.exec(String(value)) ?? [];
   if (whole === undefined) throw new Error(`${JSON.stringify(value)} is not a decimal number.`);
