@@ -1,0 +1,94 @@
+import type {
+  CallOptions,
+  CreateOptions,
+  Explanation,
+  Listing,
+  Operation,
+  PageOptions,
+} from '../../../lib/client/index.ts';
+import type { Values } from './model.ts';
+
+export interface Stored {
+  readonly etag: string;
+  readonly values: Values;
+}
+
+export interface ListOptions extends CallOptions {
+  readonly from?: string | undefined;
+  readonly to?: string | undefined;
+  readonly prefix?: string | undefined;
+  readonly select?: readonly string[] | undefined;
+  /** By field: a value, or comparisons such as `{ ge: 3, lt: 9 }`. */
+  readonly where?: Values | undefined;
+}
+
+interface WriteOptions extends CallOptions {
+  readonly ifMatch?: string;
+  readonly ifNoneMatch?: string;
+}
+
+interface FileClient {
+  get(key: Values, options?: CallOptions): Promise<{ readonly blob: Blob; readonly etag: string } | undefined>;
+  put(
+    key: Values,
+    file: Blob,
+    options?: WriteOptions & { readonly type?: string; readonly onProgress?: (sent: number, total: number) => void },
+  ): Promise<Values | undefined>;
+  delete(key: Values, options?: WriteOptions): Promise<void>;
+}
+
+/** The client of an entity of any model: `rowkey/client` without the types of a declaration. */
+export interface EntityClient {
+  get(
+    key: Values,
+    options?: CallOptions & { readonly include?: readonly string[]; readonly select?: readonly string[] },
+  ): Promise<(Stored & { readonly counts?: readonly number[] }) | undefined>;
+  create(values: Values, options?: CreateOptions): Promise<Stored>;
+  update(key: Values, patch: Values, options?: WriteOptions): Promise<Stored>;
+  replace(key: Values, values: Values, options?: WriteOptions): Promise<Stored>;
+  delete(key: Values, options?: WriteOptions): Promise<void>;
+  range(partition: Values, options?: ListOptions): Listing<Values>;
+  readonly by: Readonly<Record<string, IndexClient>>;
+  archive(key: Values, options?: CreateOptions): Promise<Operation>;
+  move(key: Values, to: Values, options?: CreateOptions): Promise<Operation>;
+  readonly files: Readonly<Record<string, FileClient>>;
+  batch(actions: readonly Values[], options?: CallOptions & { readonly atomic?: boolean }): Promise<readonly Values[]>;
+  /** Of a data series. */
+  set(key: Values, counts: Readonly<Record<number, number>>, options?: WriteOptions): Promise<void>;
+  increment(key: Values, slot: number, by: number, options?: CreateOptions): Promise<number | undefined>;
+  span(
+    key: Values,
+    bounds: { readonly from: string; readonly to: string },
+    options?: CallOptions,
+  ): Promise<readonly { readonly at: string; readonly count: number }[]>;
+}
+
+export interface IndexClient {
+  /** An index that leads to one entity is awaited, any other is read page by page. */
+  (values: Values, options?: ListOptions): Listing<Values> & PromiseLike<Values | undefined>;
+  range(given: Values, options?: ListOptions): Listing<Values>;
+}
+
+export type { CallOptions, Explanation, Listing, Operation, PageOptions };
+
+/** The calls of a client, which explain instead of executing. */
+export type Explained = {
+  readonly [Name in 'get' | 'create' | 'update' | 'replace' | 'delete' | 'archive' | 'move' | 'range']: (
+    ...parameters: Parameters<EntityClient[Name]>
+  ) => Promise<Explanation>;
+};
+
+/** The clients by the names of entities. The names come from the model that the API describes. */
+export function toClients(client: object) {
+  const { explain } = client as { readonly explain: Readonly<Record<string, Explained>> };
+  return {
+    clients: (name: string) => find(client as Readonly<Record<string, EntityClient>>, name),
+    explained: (name: string) => find(explain, name),
+  };
+}
+
+function find<Kind>(clients: Readonly<Record<string, Kind>>, name: string): Kind {
+  const found = clients[name];
+  if (!found) throw new Error(`No entity "${name}".`);
+  return found;
+}

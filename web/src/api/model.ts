@@ -1,0 +1,71 @@
+import type { EntityDescription, ModelDescription } from './model-description.ts';
+
+/** An entity of the model, with its name. */
+export interface Entity extends EntityDescription {
+  readonly name: string;
+}
+
+/** The model as the pages use it. */
+export interface Model {
+  readonly roles: readonly string[];
+  readonly operatorRole: string;
+  readonly entities: ReadonlyMap<string, Entity>;
+}
+
+export type Values = Readonly<Record<string, unknown>>;
+
+export interface Roles {
+  readonly roles: readonly string[];
+}
+
+export function toModel({ roles, operatorRole, entities }: ModelDescription): Model {
+  const named = Object.entries(entities).map(([name, entity]) => [name, { name, ...entity }] as const);
+  return { roles, operatorRole, entities: new Map(named) };
+}
+
+const shares = (allowed: readonly string[], { roles }: Roles) => allowed.some((role) => roles.includes(role));
+
+export function canRead({ access }: Entity, caller: Roles): boolean {
+  return shares(access.read, caller);
+}
+
+/** An archive is written only by archiving. */
+export function canWrite({ access, archiveOf }: Entity, caller: Roles): boolean {
+  return archiveOf === undefined && shares(access.write, caller);
+}
+
+export function canDelete({ access }: Entity, caller: Roles): boolean {
+  return shares(access.write, caller);
+}
+
+export function isOperator({ operatorRole }: Model, { roles }: Roles): boolean {
+  return roles.includes(operatorRole);
+}
+
+/** The fields that the caller may read, in the order of the declaration: key fields first. */
+export function readableFields({ key, fields }: Entity, caller: Roles): string[] {
+  const rest = Object.keys(fields).filter((field) => !key.fields.includes(field));
+  return [...key.fields, ...rest].filter((field) => {
+    const restricted = fields[field]?.restricted;
+    return restricted === undefined || shares(restricted, caller);
+  });
+}
+
+/** True if the caller may read every field of the entity. Explanations of writes require it. */
+export function canReadWhole(entity: Entity, caller: Roles): boolean {
+  return canRead(entity, caller) && readableFields(entity, caller).length >= Object.keys(entity.fields).length;
+}
+
+/** True if the entities of a partition can be listed: more than one may share a partition key. */
+export function hasRange({ key, series }: Entity): boolean {
+  return series === undefined && key.partition.fields.length < key.fields.length;
+}
+
+export function keyOf({ key }: Entity, values: Values): Values {
+  return Object.fromEntries(key.fields.map((field) => [field, values[field]]));
+}
+
+/** The values of the key in the order of a path. */
+export function keyPath({ key }: Entity, values: Values): string[] {
+  return key.fields.map((field) => String(values[field] ?? ''));
+}

@@ -1,0 +1,110 @@
+import { useEffect, useRef, useState } from 'preact/hooks';
+import { pages } from '../pages.ts';
+import { ErrorBoundary } from '../ui/error-boundary.tsx';
+import { useApp } from './context.ts';
+import { CostBar } from './cost-bar.tsx';
+import { Navigation } from './navigation.tsx';
+import { matchAddress, useAddress } from './router.ts';
+import { readTheme, storeTheme, THEMES } from './theme.ts';
+
+/** The frame of every page: header, navigation, page, and the cost of its requests. */
+export function Shell() {
+  const app = useApp();
+  const address = useAddress();
+  const path = address.segments.join('/');
+  const [isOpen, setOpen] = useState(false);
+  const main = useRef<HTMLElement>(null);
+  const isFirst = useRef(true);
+  const found = pages
+    .filter(({ isVisible }) => isVisible?.(app) ?? true)
+    .map((page) => ({ page, open: matchAddress(page.pattern, address.segments) }))
+    .find(({ open }) => open !== undefined);
+
+  // biome-ignore lint/correctness/useExhaustiveDependencies: after each change of the path
+  useEffect(() => {
+    setOpen(false);
+    // A screen reader continues at the new page, not at the link that led to it.
+    if (!isFirst.current) main.current?.focus();
+    isFirst.current = false;
+  }, [path]);
+
+  const { component: Content, title } = found?.page ?? { component: NotFound, title: 'Not found' };
+  const name = address.segments[1] ?? title;
+  useEffect(() => {
+    document.title = `${name} · Rowkey console`;
+  }, [name]);
+
+  return (
+    <div class="shell">
+      <button type="button" class="skip" onClick={() => main.current?.focus()}>
+        Skip to the page
+      </button>
+      <header class="top">
+        <button
+          type="button"
+          class="menu secondary outline"
+          aria-expanded={isOpen}
+          aria-controls="navigation"
+          onClick={() => setOpen(!isOpen)}
+        >
+          Menu
+        </button>
+        <a class="brand" href="#/">
+          Rowkey
+        </a>
+        <div class="user">
+          <span class="name" title={app.user.roles.join(', ')}>
+            {app.user.name}
+            <small>{app.user.roles.join(', ') || 'no role'}</small>
+          </span>
+          <ThemeChoice />
+          <button type="button" class="secondary outline" onClick={() => app.signOut()}>
+            Sign out
+          </button>
+        </div>
+      </header>
+      <div class="body">
+        <Navigation isOpen={isOpen} current={path} />
+        <main id="main" tabIndex={-1} ref={main}>
+          <ErrorBoundary key={path}>
+            <Content open={found?.open ?? {}} address={address} />
+          </ErrorBoundary>
+        </main>
+      </div>
+      <CostBar path={path} />
+    </div>
+  );
+}
+
+function ThemeChoice() {
+  const [theme, setTheme] = useState(readTheme);
+  return (
+    <select
+      class="theme"
+      aria-label="Theme"
+      value={theme}
+      onChange={({ currentTarget }) => {
+        const chosen = THEMES.find((one) => one === currentTarget.value) ?? 'auto';
+        storeTheme(chosen);
+        setTheme(chosen);
+      }}
+    >
+      {THEMES.map((one) => (
+        <option key={one} value={one}>
+          {one === 'auto' ? 'Auto' : one === 'light' ? 'Light' : 'Dark'}
+        </option>
+      ))}
+    </select>
+  );
+}
+
+function NotFound() {
+  return (
+    <>
+      <h1>Page not found</h1>
+      <p>
+        The console has no such page, or your roles do not see it. <a href="#/">Back to the overview</a>
+      </p>
+    </>
+  );
+}

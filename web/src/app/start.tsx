@@ -1,0 +1,69 @@
+import { useEffect, useState } from 'preact/hooks';
+import { createApi } from '../api/api.ts';
+import { toModel } from '../api/model.ts';
+import { type ConsoleConfig, loadConfig } from '../sign-in/config.ts';
+import { currentToken, finishSignIn } from '../sign-in/oidc.ts';
+import { readSession, storeSession, toUser } from '../sign-in/session.ts';
+import { SignInPage } from '../sign-in/sign-in-page.tsx';
+import { ErrorNotice, Loading } from '../ui/notice.tsx';
+import { type App, AppContext } from './context.ts';
+import { Shell } from './shell.tsx';
+
+type State =
+  | { readonly kind: 'loading' }
+  | { readonly kind: 'failed'; readonly error: unknown }
+  | { readonly kind: 'signed-out'; readonly config: ConsoleConfig; readonly reason?: unknown }
+  | { readonly kind: 'signed-in'; readonly app: App };
+
+/** Loads the configuration and the model, and shows the sign-in or the app. */
+export function Start() {
+  const [state, setState] = useState<State>({ kind: 'loading' });
+  useEffect(() => {
+    start(setState).catch((error: unknown) => setState({ kind: 'failed', error }));
+  }, []);
+  switch (state.kind) {
+    case 'loading':
+      return (
+        <main class="sign-in">
+          <Loading what="the console" />
+        </main>
+      );
+    case 'failed':
+      return (
+        <main class="sign-in">
+          <ErrorNotice error={state.error} />
+        </main>
+      );
+    case 'signed-out':
+      return <SignInPage config={state.config} reason={state.reason} />;
+    case 'signed-in':
+      return (
+        <AppContext.Provider value={state.app}>
+          <Shell />
+        </AppContext.Provider>
+      );
+  }
+}
+
+async function start(setState: (state: State) => void): Promise<void> {
+  const config = await loadConfig();
+  const finished = await finishSignIn(config).catch((reason: unknown) => ({ reason }));
+  const signOut = (reason?: unknown) => {
+    storeSession(undefined);
+    setState({ kind: 'signed-out', config, reason });
+  };
+  if (finished && 'reason' in finished) return signOut(finished.reason);
+  const session = readSession();
+  if (!session) return signOut();
+  const token = async ({ forceRefresh }: { readonly forceRefresh: boolean }) => {
+    const current = await currentToken(config, forceRefresh);
+    if (current !== undefined) return current;
+    const expired = new Error('The session has ended. Sign in again.');
+    signOut(expired);
+    throw expired;
+  };
+  const api = createApi({ url: config.apiUrl, token });
+  const { text } = await api.send({ method: 'GET', path: '/model' });
+  const app = { api, model: toModel(JSON.parse(text)), user: toUser(session), signOut: () => signOut() };
+  setState({ kind: 'signed-in', app });
+}

@@ -1,0 +1,26 @@
+import { useApp, useEntity } from '../app/context.ts';
+import type { PageProps } from '../app/page.ts';
+import { toAddress } from '../app/router.ts';
+import { entityTabs } from '../tabs.ts';
+import { Tabs } from '../ui/tabs.tsx';
+
+/** An entity, with a tab for each way to use it. */
+export function EntityPage({ open, address }: PageProps) {
+  const entity = useEntity(open.entity ?? '');
+  const { user } = useApp();
+  if (!entity) return <h1>The model has no entity “{open.entity}”</h1>;
+  const tabs = entityTabs.filter(({ isVisible }) => isVisible(entity, user));
+  const tab = tabs.find(({ id }) => id === open.tab) ?? tabs[0];
+  const Content = tab?.component;
+  return (
+    <>
+      <h1>{entity.name}</h1>
+      <Tabs
+        label={`Views of ${entity.name}`}
+        current={tab?.id}
+        tabs={tabs.map(({ id, title }) => ({ id, title, address: toAddress(['entities', entity.name, id]) }))}
+      />
+      {Content ? <Content key={entity.name} entity={entity} address={address} /> : <p>Your roles see nothing of it.</p>}
+    </>
+  );
+}
