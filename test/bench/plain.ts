@@ -1,0 +1,73 @@
+import { TableClient, type TableEntity } from '@azure/data-tables';
+import { AppendBlobClient } from '@azure/storage-blob';
+import { QueueClient } from '@azure/storage-queue';
+
+/**
+ * What a developer writes without Rowkey: the storage calls that the product does, one after the other, with the SDKs as
+ * they are.
+ */
+
+const INSECURE = { allowInsecureConnection: true };
+const HIDDEN_SECONDS = 120;
+export const PLAIN_QUEUE = 'plain';
+export const PLAIN_BLOB = ['plain', 'audit'] as const;
+
+/** The rows of one new entity, in the order in which the product writes them. */
+export interface PlainCreate {
+  readonly message: string;
+  readonly claims: readonly { readonly table: string; readonly entity: TableEntity }[];
+  readonly rows: { readonly table: string; readonly entities: readonly TableEntity[] };
+  readonly list: { readonly table: string; readonly entity: TableEntity };
+  readonly record: string;
+}
+
+/** A message that says which row has changed, and which row of an index has to agree with it. */
+export interface PlainChange {
+  readonly source: { readonly table: string; readonly partition: string; readonly row: string };
+  readonly entry: { readonly table: string; readonly partition: string; readonly row: string };
+}
+
+export interface PlainCode {
+  readRow(table: string, partition: string, row: string): Promise<object>;
+  writeRow(table: string, row: TableEntity): Promise<unknown>;
+  create(body: PlainCreate): Promise<void>;
+  /** Reads the entity and writes its index entry. Whoever calls receives and deletes the message. */
+  reconcile(change: PlainChange): Promise<void>;
+}
+
+export function createPlainCode(connectionString: string): PlainCode {
+  const clients = new Map<string, TableClient>();
+  const queue = new QueueClient(connectionString, PLAIN_QUEUE);
+  const log = new AppendBlobClient(connectionString, ...PLAIN_BLOB);
+
+  function table(name: string): TableClient {
+    const client = clients.get(name) ?? TableClient.fromConnectionString(connectionString, name, INSECURE);
+    clients.set(name, client);
+    return client;
+  }
+
+  return {
+    readRow: (name, partition, row) => table(name).getEntity(partition, row),
+    writeRow: (name, row) => table(name).upsertEntity(row, 'Replace'),
+    async create({ message, claims, rows, list, record }) {
+      const sent = await queue.sendMessage(message, { visibilityTimeout: HIDDEN_SECONDS });
+      for (const claim of claims) await table(claim.table).createEntity(claim.entity);
+      await table(rows.table).submitTransaction(rows.entities.map((entity) => ['create', entity]));
+      const { partitionKey = '', rowKey = '' } = list.entity;
+      await table(list.table)
+        .getEntity(partitionKey, rowKey)
+        .catch(() => undefined);
+      await table(list.table).upsertEntity(list.entity, 'Replace');
+      for (const claim of claims) await table(claim.table).upsertEntity(claim.entity, 'Replace');
+      const [entity] = rows.entities;
+      await table(rows.table).getEntity(String(entity?.partitionKey), String(entity?.rowKey));
+      await queue.deleteMessage(sent.messageId, sent.popReceipt);
+      await log.appendBlock(record, Buffer.byteLength(record));
+    },
+    async reconcile({ source, entry }) {
+      const { etag: _, timestamp: __, ...entity } = await table(source.table).getEntity(source.partition, source.row);
+      const keys = { partitionKey: entry.partition, rowKey: entry.row };
+      await table(entry.table).upsertEntity({ ...entity, ...keys }, 'Replace');
+    },
+  };
+}

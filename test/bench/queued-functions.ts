@@ -1,0 +1,9 @@
+import { app } from '@azure/functions';
+import { registerFunctions } from '../../lib/register-functions.ts';
+import { createRowkey } from '../../lib/rowkey.ts';
+import { fromEnvironment } from '../../lib/settings.ts';
+import { model } from '../fixtures/model.ts';
+import { leaveToQueue } from './leave-to-queue.ts';
+
+/** The fixtures' app, whose writers leave every index entry to the queue. */
+registerFunctions(app, leaveToQueue(createRowkey({ model, ...fromEnvironment(process.env) })));

@@ -1,0 +1,167 @@
+import { spawn } from 'node:child_process';
+import { once as eventOf } from 'node:events';
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { AzureNamedKeyCredential, generateTableSas } from '@azure/data-tables';
+import { QueueClient } from '@azure/storage-queue';
+import pMap from 'p-map';
+import { grantFor } from '../../lib/access/grant.ts';
+import { INDEX_CHANGES_QUEUE } from '../../lib/engine/reconcile/intent.ts';
+import { createRowkey } from '../../lib/rowkey.ts';
+import { openStorage } from '../../lib/storage/storage.ts';
+import { tableSasSigner } from '../../lib/storage/table-sas-signer.ts';
+import { employees, model } from '../fixtures/model.ts';
+import { leaveToQueue } from './leave-to-queue.ts';
+import { type Comparison, measureWork, repeat, type Side, toWork, waitUntil } from './measure.ts';
+import { createPlainCode, PLAIN_QUEUE, type PlainChange } from './plain.ts';
+import { isEmpty, type Measured, type Servers } from './servers.ts';
+
+/** Work that is not one request: grants, an import, and the queue function that makes indexes agree. */
+
+const FILLING_CONCURRENCY = 16;
+
+/** Signing, in process and on one core. */
+export function grantComparison({ product }: Servers): Comparison {
+  const signer = tableSasSigner(openStorage({ connectionString: product.storage }));
+  const read = (name: string) => new RegExp(`${name}=([^;]+)`).exec(product.storage)?.[1] ?? '';
+  const credential = new AzureNamedKeyCredential(read('AccountName'), read('AccountKey'));
+  const granted = { table: 'employees', partition: 'Sales', row: 'empid_000123' };
+  return {
+    name: 'Grant, signed in process',
+    callers: [1],
+    prepare: async () => ({
+      plain: repeat({
+        async operation() {
+          const startsOn = new Date();
+          generateTableSas('employees', credential, {
+            permissions: { query: true },
+            startsOn,
+            expiresOn: new Date(startsOn.getTime() + 600_000),
+            startPartitionKey: granted.partition,
+            endPartitionKey: granted.partition,
+            startRowKey: granted.row,
+            endRowKey: granted.row,
+          });
+        },
+      }),
+      product: repeat({ operation: () => signer.sign(grantFor(employees, granted, { now: Date.now() })) }),
+    }),
+  };
+}
+
+const ROWS_PER_PARTITION = 100;
+/** Both scripts print a line after as many rows. */
+const FIRST_ROWS = 1_000;
+/** Makes the commands serve the fixtures' model. */
+const FIXTURES = new URL('../fixtures/serve-fixtures.mjs', import.meta.url).href;
+
+/**
+ * `npm run import` of an entity without remote indexes, and a script that sends the same rows in transactions. A round lasts
+ * from the first thousand rows to the end, without the start of the script.
+ */
+export function importComparison({ folder, product, plain }: Servers, rows: number): Comparison {
+  let files = 0;
+  const importWith = (script: string, server: Measured): Side => ({
+    async round() {
+      const file = join(folder, `doorevents${files++}.csv`);
+      await writeFile(file, doorEvents(rows, files));
+      const args = ['doorevents', file, '--url', server.url.replace(/\/api$/, '')];
+      const took = await runScript(script, args, { ROWKEY_TOKEN: server.token ?? '', BENCH_STORAGE: server.storage });
+      return toWork(took, rows - FIRST_ROWS);
+    },
+  });
+  return {
+    name: 'Import',
+    callers: [1],
+    rounds: 5,
+    prepare: async () => ({
+      plain: importWith('plain-import.ts', plain),
+      product: importWith('../../local/commands/import.ts', product),
+    }),
+  };
+}
+
+function doorEvents(rows: number, run: number): string {
+  const lines = Array.from({ length: rows }, (_, index) => {
+    const employeeId = String(Math.floor(index / ROWS_PER_PARTITION)).padStart(6, '0');
+    const eventId = `00000000-0000-4000-8000-${String(index).padStart(12, '0')}`;
+    return `Run${run},${employeeId},2026110${1 + (index % 9)}12,${eventId},Main entrance`;
+  });
+  return ['department,employeeId,hour,eventId,door', ...lines, ''].join('\n');
+}
+
+/** Runs a script of the fixtures' app. Returns the milliseconds from its first line to its end. */
+async function runScript(script: string, args: readonly string[], env: Readonly<Record<string, string>>) {
+  const file = fileURLToPath(new URL(script, import.meta.url));
+  const child = spawn(process.execPath, ['--import', FIXTURES, file, ...args], {
+    env: { ...process.env, ...env },
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  let since: number | undefined;
+  child.stdout.on('data', () => {
+    since ??= performance.now();
+  });
+  const [code] = await eventOf(child, 'close');
+  if (code !== 0 || since === undefined) throw new Error(`${script} exited with code ${code}.`);
+  return performance.now() - since;
+}
+
+const CUSTOMER = 'BENCH';
+const ORDER_DATE = '2026-11-20';
+
+/**
+ * The queue function. The host is suspended while the queue is filled; a round lasts from its continuation until the queue
+ * is empty. The plain function reads the entity and writes its index entry, under the same host, which receives and
+ * deletes the messages.
+ */
+export function reconcileComparison({ queued, plainFunction }: Servers, messages: number): Comparison {
+  const drain = (server: Measured, queue: string, fill: () => Promise<unknown>): Side => ({
+    async round() {
+      process.kill(server.process, 'SIGSTOP');
+      try {
+        await pMap(Array.from({ length: messages }), fill, { concurrency: FILLING_CONCURRENCY });
+      } finally {
+        process.kill(server.process, 'SIGCONT');
+      }
+      return measureWork([server.process], async () => {
+        await waitUntil(() => isEmpty(server, queue));
+        return messages;
+      });
+    },
+  });
+  return {
+    name: 'Reconcile from the queue',
+    callers: [1],
+    rounds: 5,
+    prepare: async () => ({
+      plain: drain(plainFunction, PLAIN_QUEUE, plainFill(plainFunction)),
+      product: drain(queued, INDEX_CHANGES_QUEUE, await productFill(queued)),
+    }),
+  };
+}
+
+/** Creates an order, which has one index entry. */
+async function productFill({ storage: connectionString }: Measured): Promise<() => Promise<unknown>> {
+  const auth = { issuer: 'https://issuer.example/', audience: 'rowkey', jwksUri: 'https://issuer.example/keys' };
+  const { store } = leaveToQueue(createRowkey({ model, storage: { connectionString }, auth }));
+  await store.customers.create({ city: 'Bench', customerId: CUSTOMER, companyName: 'Bench' });
+  let orderId = 0;
+  return () => store.orders.create({ customerId: CUSTOMER, orderId: ++orderId, orderDate: ORDER_DATE });
+}
+
+function plainFill({ storage }: Measured): () => Promise<unknown> {
+  const queue = new QueueClient(storage, PLAIN_QUEUE);
+  const code = createPlainCode(storage);
+  let orderId = 0;
+  return async () => {
+    orderId += 1;
+    const row = String(orderId).padStart(8, '0');
+    await code.writeRow('plainrows', { partitionKey: CUSTOMER, rowKey: row, orderDate: ORDER_DATE, orderId });
+    const change: PlainChange = {
+      source: { table: 'plainrows', partition: CUSTOMER, row },
+      entry: { table: 'plainentries', partition: `${ORDER_DATE}_${orderId % 8}`, row: `${row}_${CUSTOMER}` },
+    };
+    await queue.sendMessage(JSON.stringify(change));
+  };
+}
