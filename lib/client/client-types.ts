@@ -10,6 +10,8 @@ import type {
   Entities,
   FieldOfChild,
   FieldsOfEach,
+  GroupFields,
+  GroupTotal,
   IndexRangeOptions,
   Input,
   IsOfMany,
@@ -28,6 +30,7 @@ import type {
   Selected,
   SpanField,
   Stored,
+  TotalStart,
   Types,
   Where,
   WhereBy,
@@ -78,6 +81,23 @@ export type BatchResult =
   | { readonly outcome: 'created' | 'stored' | 'unchanged' | 'deleted'; readonly error?: never }
   | { readonly outcome: 'failed'; readonly error: RowkeyClientError };
 
+/** At least one inclusive bound of the first field of the row key, each a prefix, or `all`. */
+export interface DeleteRange extends CallOptions {
+  readonly from?: string;
+  readonly to?: string;
+  readonly all?: boolean;
+  /** Called after each request with the number of entities deleted so far. */
+  readonly onProgress?: (deleted: number) => void;
+}
+
+export interface DeletedRange {
+  /** Without those of a request whose reply was lost. */
+  readonly deleted: number;
+  /** How many entities could not be deleted, and the first errors of each request. */
+  readonly failed: number;
+  readonly errors: readonly RowkeyClientError[];
+}
+
 export interface OperationStatus {
   readonly operationId: string;
   readonly status: 'running' | 'succeeded' | 'failed';
@@ -124,30 +144,49 @@ export interface Grant<KeyFields = Readonly<Record<string, unknown>>> {
 /** An error whose `current` is the entity that was in the way of a write. */
 export type Conflict<Values> = RowkeyClientError<Values> & { readonly code: 'etag-mismatch' | 'duplicate-key' };
 
+/** What a read of one entity may include: children and groups of fields. */
+export type Included<Of extends Declared, All extends Entities> = ChildName<Of, All> | Types<Of>['groups'];
+export type SelectableWith<Of extends Declared, All extends Entities, Name extends string> =
+  | Selectable<Of>
+  | ChildField<All, Name & ChildName<Of, All>>;
+
+export interface GetOptions<Of extends Declared, All extends Entities, Name extends string, Field> {
+  readonly include?: readonly Name[];
+  /** Only children that match, by the name of the children. */
+  readonly where?: { readonly [Child in NoInfer<Name> & ChildName<Of, All>]?: Where<All[Child]> };
+  /** Fields of the entity, such as `email`, and of the included children, such as `reviews.year`. */
+  readonly select?: readonly Field[];
+}
+
+/** The fields of an entity, and lists of its included children. */
+export type GotWith<Of extends Declared, All extends Entities, Whole, Name extends string, Field> = Plain<
+  Selected<Whole, Extract<Field, Selectable<Of>>> & {
+    [Child in Name & ChildName<Of, All>]: readonly Selected<Listed<All[Child]>, FieldOfChild<Field, Child>>[];
+  }
+>;
+
+/** An archived entity can be read and deleted, under its original key. */
+export type ArchiveClient<Of extends Declared, All extends Entities> = Pick<
+  EntityClient<Of, All>,
+  'get' | 'range' | 'delete'
+>;
+
+export interface TotalClient<Of extends Declared, By> {
+  /** The total of one group. A group without entities has the count 0. */
+  get(group: GroupFields<Of, By>, options?: CallOptions): Promise<GroupTotal<Of, By>>;
+  /** The totals of a range of groups in the order of their row keys. Throws `invalid-input`, which lists the accepted fields. */
+  range(
+    given: TotalStart<Of, By>,
+    options?: Omit<IndexRangeOptions<string | number, never, never>, 'select' | 'where'> & CallOptions,
+  ): Listing<GroupTotal<Of, By>>;
+}
+
 export interface EntityClient<Of extends Declared, All extends Entities> {
-  /** Reads one entity, with the children named in `include`. Undefined if it does not exist. */
-  get<
-    const Name extends ChildName<Of, All> = never,
-    const Field extends Selectable<Of> | ChildField<All, Name> = never,
-  >(
+  /** Reads one entity, with the children and groups of fields named in `include`. Undefined if it does not exist. */
+  get<const Name extends Included<Of, All> = never, const Field extends SelectableWith<Of, All, Name> = never>(
     key: Key<Of>,
-    options?: {
-      readonly include?: readonly Name[];
-      /** Only children that match, by the name of the children. */
-      readonly where?: { readonly [Child in NoInfer<Name>]?: Where<All[Child]> };
-      /** Fields of the entity, such as `email`, and of the included children, such as `reviews.year`. */
-      readonly select?: readonly Field[];
-    } & CallOptions,
-  ): Promise<
-    | Stored<
-        Plain<
-          Selected<Output<Of>, Extract<Field, Selectable<Of>>> & {
-            [Child in Name]: readonly Selected<Listed<All[Child]>, FieldOfChild<Field, Child>>[];
-          }
-        >
-      >
-    | undefined
-  >;
+    options?: GetOptions<Of, All, Name, Field> & CallOptions,
+  ): Promise<Stored<GotWith<Of, All, Output<Of>, Name, Field>> | undefined>;
   /** Throws `invalid-input`, `duplicate-key`, `duplicate-value`, `too-large`. */
   create(values: Input<Of>, options?: CreateOptions): Promise<Stored<Listed<Of>>>;
   /** Replaces a whole entity, or creates it under this key. Throws `etag-mismatch`, and as `create` does. */
@@ -172,6 +211,11 @@ export interface EntityClient<Of extends Declared, All extends Entities> {
     actions: readonly BatchAction<Of>[],
     options?: { readonly atomic?: boolean } & CallOptions,
   ): Promise<readonly BatchResult[]>;
+  /**
+   * Deletes the entities of a range of a partition, or with `all` the whole partition, by as many requests as it takes. An entity
+   * that cannot be deleted does not stop the others.
+   */
+  deleteRange(partition: PartitionKey<Of>, range: DeleteRange): Promise<DeletedRange>;
   /** The entities of a partition, in the order of their row keys. */
   range<const Field extends Selectable<Of> = never>(
     partition: PartitionKey<Of>,
@@ -179,6 +223,12 @@ export interface EntityClient<Of extends Declared, All extends Entities> {
   ): Listing<Selected<Listed<Of>, Field>>;
   /** Reads through an index. Returns one entity if at most one can match, otherwise a listing. */
   readonly by: { readonly [Name in keyof Of['indexes'] & string]: ReadThrough<Of, Of['indexes'][Name]> };
+  /** The totals of groups of entities. */
+  readonly totals: {
+    readonly [Name in keyof Types<Of>['totals'] & string]: TotalClient<Of, Types<Of>['totals'][Name]>;
+  };
+  /** The archived entities. Its calls throw `invalid-input` if the entity has no archive. */
+  readonly archived: ArchiveClient<Of, All>;
   /** Moves the entity to its archive. Throws `not-found` if the entity, or an archive of it, does not exist. */
   archive(key: Key<Of>, options?: CreateOptions): Promise<Operation>;
   /** Moves the entity to other values of the fields that the model declares as movable. */
@@ -240,7 +290,7 @@ export type SeriesClient<Of extends Declared> = {
       ): Promise<readonly SpanPoint[]>;
     });
 
-type EntityClients<All extends Entities> = {
+export type EntityClients<All extends Entities> = {
   readonly [Name in keyof All & string]: All[Name]['series'] extends object
     ? SeriesClient<All[Name]>
     : EntityClient<All[Name], All>;
@@ -253,17 +303,9 @@ export interface Explanation {
 }
 
 /** The same calls, which explain instead of executing. */
-type Explained<Calls> = {
+export type Explained<Calls> = {
   readonly [Name in keyof Calls]: Calls[Name] extends (...parameters: infer Parameters) => unknown
     ? ((...parameters: Parameters) => Promise<Explanation>) &
         (Calls[Name] extends { readonly range: infer Range } ? Explained<{ readonly range: Range }> : unknown)
     : Explained<Calls[Name]>;
-};
-
-/** A client for each entity of a model, by name. */
-export type Client<All extends Entities> = EntityClients<All> & {
-  /** Explains a call: `client.explain.employees.get(key)`. Writes need a role that may read the whole entity. */
-  readonly explain: {
-    readonly [Name in keyof All & string]: Explained<Omit<EntityClients<All>[Name], 'grant' | 'isConflict' | 'files'>>;
-  };
 };

@@ -3,6 +3,7 @@ import type { Stored } from '../store/store-types.ts';
 import type { Direct } from './direct.ts';
 import { invalidInput, RowkeyClientError } from './errors.ts';
 import type { EntityDescription, ModelDescription } from './model-description.ts';
+import { type Tools, tools } from './tools.ts';
 import { createTransport, type Reply, type Request, type Transport, type TransportOptions } from './transport.ts';
 
 /** What the clients of all entities share: the model, the cache, the last seen ETags, the grants. */
@@ -24,11 +25,12 @@ interface Kept {
 
 export interface Core {
   readonly transport: Transport;
+  readonly tools: Tools;
   /** With the grants of the current token. */
   direct(): Promise<Direct>;
   readonly directNames: readonly string[];
-  /** Throws `invalid-input` for a name that the model does not have. */
-  entity(name: string): Promise<EntityDescription>;
+  /** The entity or its archive. Throws `invalid-input` for a name that the model does not have. */
+  entity(name: string, isArchive?: boolean): Promise<EntityDescription>;
   send(request: Request): Promise<Reply>;
   /** Reads an entity, from the cache while it is fresh. Undefined if there is none. */
   read(path: string, query: string, signal: AbortSignal | undefined): Promise<Stored<Values> | undefined>;
@@ -37,6 +39,8 @@ export interface Core {
   noteEtag(path: string, etag: string | null): void;
   /** Removes an entity from the cache before it is written. */
   forget(path: string): void;
+  /** Removes all entities of a partition from the cache, with their ETags. */
+  forgetPartition(path: string): void;
 }
 
 const CACHE_SIZE = 100;
@@ -51,7 +55,7 @@ export function createCore(options: CoreOptions): Core {
     cache.clear();
     direct = undefined;
   });
-  let direct: Promise<Direct> | undefined;
+  let direct: Direct | undefined;
   let model: Promise<ModelDescription> | undefined;
 
   function loadModel(): Promise<ModelDescription> {
@@ -72,23 +76,26 @@ export function createCore(options: CoreOptions): Core {
 
   return {
     transport,
+    tools,
     async direct() {
       await transport.checkToken();
-      direct ??= import('./direct.ts').then(
-        ({ createDirect }) => createDirect(transport),
-        (cause) => {
-          direct = undefined;
-          throw new RowkeyClientError('network', 'A module of the client could not be loaded.', { cause });
-        },
-      );
+      const module = await load(import('./direct.ts'));
+      direct ??= module.createDirect(transport);
       return direct;
     },
     directNames: options.direct ?? [],
-    async entity(name) {
+    async entity(name, isArchive = false) {
       const { entities } = await loadModel();
-      const entity = Object.hasOwn(entities, name) ? entities[name] : undefined;
+      const find = (wanted: string): EntityDescription | undefined => {
+        const found = Object.hasOwn(entities, wanted) ? entities[wanted] : undefined;
+        return found && { ...found, name: wanted };
+      };
+      const entity = find(name);
       if (!entity) throw invalidInput(`The model of the API has no entity "${name}".`);
-      return entity;
+      if (!isArchive) return entity;
+      const archive = find(entity.archive ?? '');
+      if (!archive) throw invalidInput(`${name} has no archive.`);
+      return archive;
     },
     send: transport.send,
     async read(entityPath, query, signal) {
@@ -120,6 +127,9 @@ export function createCore(options: CoreOptions): Core {
     forget(path) {
       for (const key of cache.keys()) if (key === path || key.startsWith(`${path}?`)) cache.delete(key);
     },
+    forgetPartition(path) {
+      for (const map of [cache, etags]) for (const key of map.keys()) if (key.startsWith(`${path}/`)) map.delete(key);
+    },
   };
 }
 
@@ -137,23 +147,9 @@ export function isNotFound(error: unknown): boolean {
   return error instanceof RowkeyClientError && error.code === 'not-found';
 }
 
-/** A path below the API root. Throws `invalid-input` for a value that no path can have. */
-export function toPath(parts: readonly unknown[]): string {
-  return parts
-    .map((part) => {
-      const text = String(part);
-      // A browser would resolve dots, and the request would reach another entity.
-      if (text === '' || text === '.' || text === '..') throw invalidInput(`A key field cannot be "${text}".`);
-      return `/${encodeURIComponent(text)}`;
-    })
-    .join('');
-}
-
-/** The values of fields in their order. Throws `invalid-input` if one is missing. */
-export function valuesOf(fields: readonly string[], given: Values): unknown[] {
-  return fields.map((field) => {
-    const value = given[field];
-    if (value === undefined || value === null) throw invalidInput(`The key field "${field}" is missing.`);
-    return value;
+/** Loads a module of the client. Throws `network`. */
+export function load<Module>(module: Promise<Module>): Promise<Module> {
+  return module.catch((cause: unknown) => {
+    throw new RowkeyClientError('network', 'A module of the client could not be loaded.', { cause });
   });
 }

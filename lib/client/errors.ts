@@ -65,3 +65,9 @@ export class RowkeyClientError<Values = unknown> extends Error {
 export function invalidInput(message: string): RowkeyClientError {
   return new RowkeyClientError('invalid-input', message);
 }
+
+/** The error of one part of a response that has several. */
+export function toProblemError(problem: Problem): RowkeyClientError {
+  const { code, detail, status } = problem;
+  return new RowkeyClientError(code as ClientErrorCode, detail, { status, problem });
+}

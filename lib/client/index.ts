@@ -1,17 +1,22 @@
 import type { Entities } from '../store/store-types.ts';
-import type { Client } from './client-types.ts';
-import { createCore } from './core.ts';
-import { byName, createEntityClient } from './entity-client.ts';
+import { byName } from './by-name.ts';
+import type { Client } from './client.ts';
+import { createCore, load } from './core.ts';
+import { createEntityClient } from './entity-client.ts';
+import type { RunQuery } from './query.ts';
 import type { TransportOptions } from './transport.ts';
 
 /** The entry `rowkey/client`: a typed client of the API for browsers, React Native and Node, without dependencies. */
 
+export type { Client } from './client.ts';
 export type {
+  ArchiveClient,
   BatchResult,
   CallOptions,
-  Client,
   Conflict,
   CreateOptions,
+  DeletedRange,
+  DeleteRange,
   EntityClient,
   Explanation,
   FileClient,
@@ -22,10 +27,12 @@ export type {
   Page,
   PageOptions,
   SeriesClient,
+  TotalClient,
   UploadOptions,
   WriteOptions,
 } from './client-types.ts';
 export { type ClientErrorCode, type Problem, RowkeyClientError } from './errors.ts';
+export type { QueryRead, QueryResult } from './query-types.ts';
 export type { Call, TokenSource } from './transport.ts';
 
 interface AnyModel {
@@ -48,7 +55,13 @@ export interface ClientOptions<Of extends AnyModel = AnyModel> extends Transport
  */
 export function createClient<Of extends AnyModel>(options: ClientOptions<Of>): Client<Of['entities']> {
   const core = createCore(options);
-  const explain = byName((name) => createEntityClient(core, name, true));
+  const query =
+    (explains: boolean): RunQuery =>
+    async (build, given = {}) =>
+      (await load(import('./query.ts'))).runQuery(core, build, { ...given, explains });
+  const explain = byName((name) => createEntityClient(core, name, true), { query: query(true) });
   // The members accept and return any values. Their types are those of the entities' declarations.
-  return byName((name) => createEntityClient(core, name, false), { explain }) as Client<Of['entities']>;
+  return byName((name) => createEntityClient(core, name, false), { explain, query: query(false) }) as Client<
+    Of['entities']
+  >;
 }

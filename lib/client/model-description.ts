@@ -11,13 +11,21 @@ export interface FieldDescription {
   readonly schema: Readonly<Record<string, unknown>>;
 }
 
-export interface IndexDescription {
-  readonly of: 'one' | 'many';
+export interface RangesDescription {
   readonly fields: readonly string[];
   readonly ranges: readonly { readonly fields: readonly string[] }[];
 }
 
-export interface EntityDescription {
+export interface IndexDescription extends RangesDescription {
+  readonly of: 'one' | 'many';
+}
+
+export interface EntityDescription extends DescribedEntity {
+  /** Begins its paths. */
+  readonly name: string;
+}
+
+interface DescribedEntity {
   readonly key: {
     readonly fields: readonly string[];
     readonly partition: { readonly fields: readonly string[] };
@@ -25,11 +33,15 @@ export interface EntityDescription {
   };
   readonly fields: Readonly<Record<string, FieldDescription>>;
   readonly indexes: Readonly<Record<string, IndexDescription>>;
+  readonly totals: Readonly<Record<string, RangesDescription>>;
+  /** The fields of each group of a vertical split. */
+  readonly split: Readonly<Record<string, readonly string[]>>;
+  readonly archive?: string | undefined;
   readonly series?: object | undefined;
   readonly version: number;
   readonly access: { readonly own?: object | undefined; readonly writtenByClients: boolean };
 }
 
 export interface ModelDescription {
-  readonly entities: Readonly<Record<string, EntityDescription>>;
+  readonly entities: Readonly<Record<string, DescribedEntity>>;
 }

@@ -1,49 +1,65 @@
 import type { Values } from '../define/values.ts';
-import { invalidInput } from './errors.ts';
+import type { CallOptions, Explanation, Page } from './client-types.ts';
+import type { Core } from './core.ts';
+import type { Problem } from './errors.ts';
+import type { QueryResult } from './query-types.ts';
+import type { Tools } from './tools.ts';
 
-/** The query of a list. `URLSearchParams` is not complete in React Native. */
+/** Several reads in one request. Loaded at first use. Its types are those of query-types.ts. */
 
-export interface ListQuery {
-  readonly from?: unknown;
-  readonly to?: unknown;
-  readonly prefix?: unknown;
-  readonly order?: unknown;
-  readonly select?: readonly string[] | undefined;
-  readonly where?: Values | undefined;
-  readonly top?: number | undefined;
-  readonly continuation?: string | undefined;
+/** A read as the API expects it. */
+type Read = Values;
+
+interface Result {
+  readonly status: number;
+  readonly transactions: number;
+  readonly etag?: string;
+  readonly entity?: Values;
+  readonly items?: readonly Values[];
+  readonly continuation?: string;
+  readonly problem?: Problem;
 }
 
-type Parameter = readonly [name: string, value: unknown];
+export type RunQuery = (build: BuildReads, options?: CallOptions) => ReturnType<typeof runQuery>;
+type BuildReads = (reads: unknown) => Readonly<Record<string, Read>>;
 
-/** Parameters of the API: a filter of a field with such a name would be read as one of them. */
-const TAKEN = ['top', 'from', 'to', 'select', 'continuation', 'prefix', 'order', 'explain'];
-
-/** `?a=b&c=d`, without the parameters that have no value. */
-export function toQuery(parameters: readonly Parameter[]): string {
-  const given = parameters.filter(([, value]) => value !== undefined);
-  const pairs = given.map(([name, value]) => `${encodeURIComponent(name)}=${encodeURIComponent(String(value))}`);
-  return pairs.length > 0 ? `?${pairs.join('&')}` : '';
+/** The reads of each entity, by name. */
+function readsByEntity({ byName }: Tools): unknown {
+  return byName((entity) => ({
+    get: (key: Values, options: Values = {}): Read => ({ get: entity, key, ...options }),
+    range: (partition: Values, options: Values = {}): Read => ({ range: entity, partition, ...options }),
+    by: byName((by) => {
+      const read = (values: Values, options: Values = {}): Read => ({ by, entity, values, ...options });
+      return Object.assign(read, { range: read });
+    }),
+  }));
 }
 
-export function toListQuery({ where, select, ...options }: ListQuery): string {
-  return toQuery([...Object.entries(options), ['select', select?.join(',')], ...filters(where)]);
+export async function runQuery(
+  core: Core,
+  build: BuildReads,
+  { signal, explains }: CallOptions & { readonly explains: boolean },
+): Promise<Readonly<Record<string, QueryResult<unknown>>> | Explanation> {
+  const reads = build(readsByEntity(core.tools));
+  const path = explains ? '/query?explain=true' : '/query';
+  const { text } = await core.send({ method: 'POST', path, body: { reads }, signal });
+  const response = JSON.parse(text);
+  if (explains) return response;
+  const results = Object.entries<Result>(response.reads).map(async ([name, result]) => [
+    name,
+    await toQueryResult(core, reads[name] ?? {}, result),
+  ]);
+  return Object.fromEntries(await Promise.all(results));
 }
 
-/** `age=ge:30`. A text may begin with an operator, so equality has one too. Throws `invalid-input`. */
-export function filters(where: Values = {}, prefix = ''): Parameter[] {
-  return Object.entries(where).flatMap(([field, condition]) => {
-    if (condition === undefined) return [];
-    if (prefix === '' && TAKEN.includes(field))
-      throw invalidInput(`"${field}" cannot be compared, because a parameter of the API has this name.`);
-    const comparisons = typeof condition === 'object' && condition !== null ? condition : { eq: condition };
-    return Object.entries(comparisons)
-      .filter(([, value]) => value !== undefined)
-      .map(([operator, value]) => [`${prefix}${field}`, `${operator}:${toText(value)}`] as const);
-  });
-}
-
-function toText(value: unknown): string {
-  if (!Array.isArray(value)) return String(value);
-  return value.map((each) => String(each).replace(/[\\,]/g, '\\$&')).join(',');
+async function toQueryResult(core: Core, read: Read, result: Result): Promise<QueryResult<unknown>> {
+  const { toPath, toProblemError, valuesOf } = core.tools;
+  const { transactions, problem, items, entity, etag, continuation } = result;
+  if (problem?.code === 'not-found') return { value: undefined, transactions };
+  if (problem) return { error: toProblemError(problem), transactions };
+  if (items) return { value: { items, next: continuation } satisfies Page<Values>, transactions };
+  if (read.get === undefined) return { value: entity, transactions };
+  const { name, key } = await core.entity(String(read.get));
+  core.noteEtag(toPath([name, ...valuesOf(key.fields, Object(read.key))]), etag ?? null);
+  return { value: { etag: etag ?? '', values: entity }, transactions };
 }

@@ -197,6 +197,12 @@ export function toError({ status, headers, text }: Reply): RowkeyClientError {
   return new RowkeyClientError(code, message, { status, problem, retryAfter: wait });
 }
 
+/** The position after a page, from its Link header; undefined after the last page. */
+export function nextOf(headers: Headers): string | undefined {
+  const [, next] = /[?&]continuation=([^&>]*)/.exec(headers.get('link') ?? '') ?? [];
+  return next && decodeURIComponent(next);
+}
+
 function parseProblem(text: string): Problem | undefined {
   try {
     const parsed = JSON.parse(text);

@@ -1,6 +1,6 @@
 import type { Transport } from './transport.ts';
 
-/** Uploads to storage. Loaded at first use, because most pages do without. */
+/** Uploads to storage. */
 
 /** The part of `XMLHttpRequest` that is used: only it reports the progress of an upload. Node does not have it. */
 interface Xhr {

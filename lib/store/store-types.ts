@@ -359,12 +359,21 @@ export interface EntityStore<Of extends Declared, All extends Entities> {
 }
 
 type TypesOfTotal<By> = TypesOf<By> extends infer Known extends TotalTypes ? Known : never;
-type GroupFields<By> = AskedFields<TypesOfTotal<By>['partition']> | FieldsOf<TypesOfTotal<By>['row']>;
+/** The fields of a group. A field of which the key has only a period, such as `{orderDate.month}`, is the text of that period. */
+export type GroupFields<Of extends Declared, By> = Given<
+  Of,
+  AskedFields<TypesOfTotal<By>['partition']> | FieldsOf<TypesOfTotal<By>['row']>
+>;
+/** The fields that a range of groups begins with. */
+export type TotalStart<Of extends Declared, By> = Starts<
+  Of,
+  AskedFields<TypesOfTotal<By>['partition']>,
+  PartList<TypesOfTotal<By>['row']>
+>;
 
 /** The entities of a group: how many, and the sums and extremes of their fields. */
 export interface GroupTotal<Of extends Declared, By> {
-  /** A field of which the key has only a period, such as `{orderDate.month}`, is the text of that period. */
-  readonly group: Given<Of, GroupFields<By>>;
+  readonly group: GroupFields<Of, By>;
   readonly count: number;
   readonly sum: { readonly [Field in TypesOfTotal<By>['sum']]: number };
   /** Without the fields that no entity of the group has. */
@@ -374,10 +383,10 @@ export interface GroupTotal<Of extends Declared, By> {
 
 export interface TotalReader<Of extends Declared, By> {
   /** The total of one group. A group without entities has the count 0. */
-  get(group: Given<Of, GroupFields<By>>): Promise<GroupTotal<Of, By>>;
+  get(group: GroupFields<Of, By>): Promise<GroupTotal<Of, By>>;
   /** The totals of a range of groups in the order of their row keys. Throws `invalid-input`, which names the required fields. */
   range(
-    given: Starts<Of, AskedFields<TypesOfTotal<By>['partition']>, PartList<TypesOfTotal<By>['row']>>,
+    given: TotalStart<Of, By>,
     options?: Omit<IndexRangeOptions<string | number, never, never>, 'select' | 'where'>,
   ): Listing<GroupTotal<Of, By>>;
 }

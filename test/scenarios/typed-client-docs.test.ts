@@ -11,7 +11,7 @@ import { launchBrowser } from '../browser.ts';
 import { useProduct } from '../product.ts';
 import { somebody } from '../world.ts';
 
-/** Compiles and runs every TypeScript example of docs/typed-client.md; the page in a real browser. */
+/** Compiles and runs every TypeScript example of docs/typed-client.md, and that of README.md; the page in a real browser. */
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const text = await readFile(join(ROOT, 'docs', 'typed-client.md'), 'utf8');
@@ -19,6 +19,7 @@ const snippets = [...text.matchAll(/^```ts\n(.*?)^```$/gms)].map(([, code = ''])
 const named = (file: string) => snippets.find((code) => code.startsWith(`// ${file}\n`)) ?? expect.fail(file);
 /** The others are one program. */
 const guide = snippets.filter((code) => !code.startsWith('// '));
+const readme = /^```ts\n(import \{ createClient.*?)^```$/ms.exec(await readFile(join(ROOT, 'README.md'), 'utf8'))?.[1];
 const GIVEN = `
 const { ROWKEY_TOKEN: given = '', JONES_TOKEN: tokenOfJones = '', PHOTO = '' } = process.env;
 const msal = { acquireTokenSilent: async (_: { scopes: string[]; forceRefresh: boolean }) => ({ accessToken: given }) };
@@ -55,10 +56,14 @@ beforeAll(async () => {
   for (const file of ['page.ts', 'script.ts']) await writeFile(join(folder, file), named(file));
   const program = guide.join('\n').replaceAll('https://contoso.azurewebsites.net', product.url);
   await writeFile(join(folder, 'guide.ts'), GIVEN + program);
+  const example = readme?.replaceAll('http://127.0.0.1:7071', product.url) ?? expect.fail('README.md');
+  await writeFile(join(folder, 'readme.ts'), `const { ROWKEY_TOKEN: TOKEN = '' } = process.env;\n${example}`);
   const hr = product.as('hr');
   const anna = somebody({ department: 'Sales', employeeId: '000123', jobTitle: 'Clerk' });
   for (const body of [anna, jones, somebody({ department: 'Sales' })])
     expect((await hr('POST', '/api/employees', { body })).status).toBe(201);
+  const sale = { branch: 'Oslo', saleId: 'S000001', soldOn: '2026-11-20', amount: 12 };
+  expect((await hr('POST', '/api/sales', { body: sale })).status).toBe(201);
   const expense = { employeeId: jones.employeeId, amount: 12.5, category: 'Meals' };
   expect((await hr('POST', '/api/expenses', { body: expense })).status).toBe(201);
 });
@@ -79,7 +84,7 @@ test('the examples compile under strict', async () => {
       typeRoots: [join(ROOT, 'node_modules/@types')],
     },
   };
-  const files = ['guide.ts', 'page.ts', 'script.ts'];
+  const files = ['guide.ts', 'page.ts', 'script.ts', 'readme.ts'];
   await writeFile(join(folder, 'tsconfig.json'), JSON.stringify({ compilerOptions: options, files }));
   const compiler = join(ROOT, 'node_modules', 'typescript', 'bin', 'tsc');
   const checked = run(process.execPath, [compiler, '--project', folder]);
@@ -107,6 +112,9 @@ test('the examples of each task run one after the other', async () => {
   const printed = await output('guide.ts');
   for (const expected of [
     /GET \/employees\/Sales\/000123 200 1 transactions \d+ ms api/,
+    /^0 undefined 1$/m,
+    /^1 12 12$/m,
+    /^2026-11 1$/m,
     /^stored undefined$/m,
     /^failed not-found$/m,
     /^image\/png 70$/m,
@@ -115,6 +123,14 @@ test('the examples of each task run one after the other', async () => {
     /^invalid-input 400 department /m,
   ])
     expect(printed).toMatch(expected);
+});
+
+test('the example of README.md lists a person under the new name', async () => {
+  const june = somebody({ department: 'Sales', lastName: 'Jones', email: 'jonesj@contoso.com' });
+  expect((await product.as('hr')('POST', '/api/employees', { body: june })).status).toBe(201);
+  expect((await output('readme.ts')).split('\n')).toContain('jonesj@contoso.com');
+  const { body } = await product.as('hr')('GET', '/api/employees/by/emailCompanyWide/jonesj@contoso.com');
+  expect(body.lastName).toBe('Jones-Smith');
 });
 
 test('the page reads the row of its user past the API and changes it through the API', async ({ skip }) => {

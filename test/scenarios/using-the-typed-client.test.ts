@@ -140,6 +140,12 @@ describe('entities', () => {
     const archive = await client.employees.archive(keyOf(two));
     await archive.done();
     expect(await client.employees.get(keyOf(two))).toBeUndefined();
+    const archived = client.employees.archived;
+    expect((await archived.get(keyOf(two)))?.values).toMatchObject({ email: two.email });
+    const ids = await Array.fromAsync(archived.range({ department: two.department }, { select: ['employeeId'] }));
+    expect(ids).toContainEqual({ employeeId: two.employeeId });
+    await archived.delete(keyOf(two));
+    expect(await archived.get(keyOf(two))).toBeUndefined();
     const nothing = await client.employees.archive(keyOf(two)).catch((thrown) => thrown);
     expect(nothing).toMatchObject({ code: 'not-found' });
   });
@@ -155,6 +161,101 @@ describe('entities', () => {
     });
     expect(created.values.kind === 'customer' && created.values.companyName).toBe('B');
   });
+});
+
+describe('many entities', () => {
+  test('come in one request, each with its cost', async () => {
+    const { client, calls } = await clientOf('hr');
+    const one = person({ department: 'Querying' });
+    await client.employees.create(one);
+    const { department } = one;
+    const before = calls.length;
+    const { me, team, byMail, nobody, hidden } = await client.query(({ employees, departments }) => ({
+      me: employees.get(keyOf(one)),
+      team: employees.range({ department }, { where: { lastName: one.lastName }, select: ['email'], top: 1 }),
+      byMail: employees.by.emailCompanyWide({ email: one.email }),
+      nobody: departments.get({ department: 'Nowhere' }),
+      hidden: employees.range({ department }, { top: 0 }),
+    }));
+    expect(calls.slice(before)).toMatchObject([{ method: 'POST', path: '/query', status: 200 }]);
+    expect(me).toMatchObject({ value: { values: { email: one.email } }, transactions: 1 });
+    expect(team).toEqual({ value: { items: [{ email: one.email }], next: undefined }, transactions: 1 });
+    expect(byMail.value?.employeeId).toBe(one.employeeId);
+    expect([nobody.value, nobody.error]).toEqual([undefined, undefined]);
+    expect(hidden.error).toMatchObject({ code: 'invalid-input', problem: { field: 'top' } });
+    await client.employees.update(keyOf(one), { phone: '1' });
+    const refused = client.employees.update(keyOf(one), { phone: '2' }, { ifMatch: me.value?.etag ?? '' });
+    await expect(refused).rejects.toMatchObject({ code: 'etag-mismatch' });
+  });
+
+  test('continue where a page of a query ended', async () => {
+    const { client } = await clientOf('hr');
+    const department = 'Paging';
+    await client.employees.batch([1, 2, 3].map(() => ({ create: person({ department }) })));
+    const ids: string[] = [];
+    let continuation: string | undefined;
+    do {
+      const { page } = await client.query(({ employees }) => ({
+        page: employees.range({ department }, { select: ['employeeId'], top: 2, continuation }),
+      }));
+      ids.push(...(page.value?.items ?? []).map(({ employeeId }) => employeeId));
+      continuation = page.value?.next;
+    } while (continuation);
+    expect(new Set(ids).size).toBe(3);
+  });
+
+  test('have totals, of a group and of a range of groups', async () => {
+    const { client, last } = await clientOf('hr');
+    const branch = 'Typed';
+    const sold = [
+      ['2026-10-01', 10],
+      ['2026-11-02', 5],
+      ['2026-11-20', 7],
+    ] as const;
+    for (const [at, [soldOn, amount]] of sold.entries())
+      await client.sales.create({ branch, saleId: `S00000${at}`, soldOn, amount });
+    expect(await client.sales.totals.byMonth.get({ branch, soldOn: '2026-11' })).toMatchObject({
+      ...{ group: { branch, soldOn: '2026-11' }, count: 2, sum: { amount: 12 } },
+      ...{ min: { amount: 5, soldOn: '2026-11-02' }, max: { amount: 7 } },
+    });
+    expect(last()).toMatchObject({ path: '/sales/totals/byMonth/Typed/2026-11', transactions: 1 });
+    const months = await Array.fromAsync(client.sales.totals.byMonth.range({ branch }, { from: '2026' }));
+    expect(months.map(({ count }) => count)).toEqual([1, 2]);
+    const { transactions } = await client.explain.sales.totals.byMonth.get({ branch, soldOn: '2026-11' });
+    expect(transactions).toBe(1);
+  });
+
+  test('are deleted by a range of their partition', async () => {
+    const { client } = await clientOf('hr');
+    const department = 'Closing';
+    const people = ['000101', '000102', '000205'].map((employeeId) => person({ department, employeeId }));
+    for (const one of people) await client.employees.create(one);
+    const progress: number[] = [];
+    const onProgress = (deleted: number) => progress.push(deleted);
+    const deleted = await client.employees.deleteRange({ department }, { to: '0001', onProgress });
+    expect([deleted, progress]).toEqual([{ deleted: 2, failed: 0, errors: [] }, [2]]);
+    const left = await Array.fromAsync(client.employees.range({ department }));
+    expect(left.map(({ employeeId }) => employeeId)).toEqual(['000205']);
+    expect(await client.employees.create(people[0] as Person)).toBeDefined();
+  });
+});
+
+test('groups of fields are read when they are included or selected', async () => {
+  const { client } = await clientOf('hr');
+  await client.categories.create({ categoryId: 41 });
+  const key = { categoryId: 41, productId: 7 };
+  const text = { description: 'Black tea', specification: '20 bags' };
+  await client.products.create({ ...key, productName: 'Chai', ...text });
+  expect((await client.products.get(key))?.values).not.toHaveProperty('description');
+  expect((await client.products.get(key, { include: ['text'] }))?.values).toMatchObject(text);
+  const selected = await client.products.get(key, { select: ['description'] });
+  expect(selected?.values).toEqual({ description: text.description });
+  const { part } = await client.query(({ products }) => ({ part: products.get(key, { select: ['description'] }) }));
+  expect(part.value?.values).toEqual({ description: text.description });
+  const { client: other } = await clientOf('hr');
+  await other.products.update(key, { specification: '50 bags' });
+  const error = await client.products.update(key, { description: 'x' }).catch((thrown) => thrown);
+  expect(client.products.isConflict(error) && error.current?.values).toMatchObject({ specification: '50 bags' });
 });
 
 test('counts of a data series', async () => {

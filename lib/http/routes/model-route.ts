@@ -73,6 +73,7 @@ const EntityDescription = z.object({
   kinds: z.array(z.string()).optional().describe('The values of the field kind, for an entity of several kinds'),
   indexes: z.record(z.string(), IndexDescription),
   totals: z.record(z.string(), TotalDescription),
+  split: z.record(z.string(), z.array(z.string())).describe('The fields of each group, which a read returns on demand'),
   parent: z.string().optional(),
   children: z.array(z.string()),
   references: z.record(z.string(), z.string()).describe('The entity that a field refers to, by the field'),
@@ -173,6 +174,7 @@ function describeEntity(entity: Entity): ModelDescription['entities'][string] {
     totals: Object.fromEntries(
       Object.entries(entity.totals).map(([name, declared]) => [name, describeTotal(entity, declared)]),
     ),
+    split: Object.fromEntries(Object.entries(entity.split).map(([group, fields]) => [group, [...fields]])),
     ...(childOf ? { parent: childOf.name } : {}),
     children: entity.children.map(({ name }) => name),
     references: Object.fromEntries(Object.entries(entity.references).map(([field, { to }]) => [field, to.name])),

@@ -52,6 +52,33 @@ test('a page has the selected fields', () => {
   expectTypeOf<Found<typeof page>['items'][number]>().toEqualTypeOf<{ email: string; age?: number | undefined }>();
 });
 
+test('a query returns what its reads would', async () => {
+  const query = () =>
+    client.query(({ employees }) => ({
+      me: employees.get(key, { include: ['reviews'], select: ['email', 'reviews.year'] }),
+      team: employees.range({ department: 'Sales' }, { select: ['email'] }),
+      byMail: employees.by.emailCompanyWide({ email: '' }, { select: ['email'] }),
+      hired: employees.by.hireDate.range({ department: 'Sales' }, { from: '2020' }),
+    }));
+  type Results = Found<typeof query>;
+  type Value<Name extends keyof Results> = Exclude<Results[Name]['value'], undefined>;
+  expectTypeOf<Value<'me'>['values']>().toEqualTypeOf<{ email: string; reviews: readonly { year: number }[] }>();
+  expectTypeOf<Value<'team'>['items'][number]>().toEqualTypeOf<{ email: string }>();
+  expectTypeOf<Value<'byMail'>>().toEqualTypeOf<{ email: string }>();
+  expectTypeOf<Value<'hired'>['items'][number]>().toHaveProperty('lastName');
+  expectTypeOf(() => client.explain.query(() => ({}))).returns.resolves.toEqualTypeOf<Explanation>();
+});
+
+test('totals, archives and groups of fields have the types of the store', () => {
+  type Own = typeof client.sales.totals.byMonth;
+  type Same = Stores['sales']['totals']['byMonth'];
+  expectTypeOf<Found<Own['get']>>().toEqualTypeOf<Found<Same['get']>>();
+  expectTypeOf<Parameters<Own['range']>[0]>().toEqualTypeOf<Parameters<Same['range']>[0]>();
+  expectTypeOf<Found<typeof client.employees.archived.get>>().toEqualTypeOf<Found<Stores['employees']['get']>>();
+  const withText = () => client.products.get({ categoryId: 1, productId: 1 }, { include: ['text'] });
+  expectTypeOf<NonNullable<Found<typeof withText>>['values']['description']>().toEqualTypeOf<string | undefined>();
+});
+
 test('files, operations, explanations and conflicts are typed', () => {
   expectTypeOf<keyof typeof client.employees.files>().toEqualTypeOf<'photo'>();
   expectTypeOf<Found<typeof client.employees.archive>>().toEqualTypeOf<Operation>();
@@ -77,6 +104,17 @@ test('misspelt names do not compile', () => {
   void (() => client.employees.update(key, { colour: 'red' }));
   // @ts-expect-error an encrypted field can only be replaced with its entity
   void (() => client.employees.update(key, { nationalId: '1' }));
+  // @ts-expect-error no totals have this name
+  void client.sales.totals.byYear;
+  // @ts-expect-error an archive is written only by archiving
+  void client.employees.archived.update;
+  // @ts-expect-error a query has no field of this name
+  void (() => client.query(({ employees }) => ({ me: employees.get(key, { select: ['colour'] }) })));
+  const product = { categoryId: 1, productId: 1 };
+  // @ts-expect-error a query includes children, not groups of fields
+  void (() => client.query(({ products }) => ({ tea: products.get(product, { include: ['text'] }) })));
+  // @ts-expect-error a data series has no reads in a query
+  void (() => client.query(({ messagehours }) => ({ hours: messagehours })));
   // @ts-expect-error only some entities have own rows in the list of entities
   void (() => createClient<Model>({ url: '', direct: ['nobody'] }));
 });

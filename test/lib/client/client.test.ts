@@ -252,6 +252,161 @@ describe('batches', () => {
   });
 });
 
+describe('a query', () => {
+  const reads = (results: object) => json({ reads: results });
+
+  test('sends the reads as JSON, and returns each as its call would', async () => {
+    const problem = { code: 'forbidden', title: 'Forbidden', status: 403, detail: 'No.', type: 'x' };
+    const { client, sent } = clientOf([
+      reads({
+        me: { status: 200, transactions: 1, etag: '"7"', entity: PERSON },
+        nobody: { status: 404, transactions: 1, problem: { ...problem, code: 'not-found', status: 404 } },
+        team: { status: 200, transactions: 2, items: [PERSON], continuation: 'x' },
+        byMail: { status: 200, transactions: 1, entity: PERSON },
+        hidden: { status: 403, transactions: 0, problem },
+      }),
+      found(),
+    ]);
+    const result = await client.query(({ employees }) => ({
+      me: employees.get(KEY, { include: ['reviews'] }),
+      nobody: employees.get({ ...KEY, employeeId: '000999' }),
+      team: employees.range({ department: 'Sales' }, { where: { age: { ge: 30 } }, select: ['email'], top: 20 }),
+      byMail: employees.by.emailCompanyWide({ email: 'a@b' }),
+      hidden: employees.by.hireDate.range({ department: 'Sales' }, { from: '2020' }),
+    }));
+    expect(sent).toMatchObject([{ method: 'POST', url: `${ROOT}/query` }]);
+    expect(sent[0]?.body).toEqual({
+      reads: {
+        me: { get: 'employees', key: KEY, include: ['reviews'] },
+        nobody: { get: 'employees', key: { ...KEY, employeeId: '000999' } },
+        team: {
+          ...{ range: 'employees', partition: { department: 'Sales' } },
+          ...{ where: { age: { ge: 30 } }, select: ['email'], top: 20 },
+        },
+        byMail: { by: 'emailCompanyWide', entity: 'employees', values: { email: 'a@b' } },
+        hidden: { by: 'hireDate', entity: 'employees', values: { department: 'Sales' }, from: '2020' },
+      },
+    });
+    expect(result).toEqual({
+      me: { value: { etag: '"7"', values: PERSON }, transactions: 1 },
+      nobody: { value: undefined, transactions: 1 },
+      team: { value: { items: [PERSON], next: 'x' }, transactions: 2 },
+      byMail: { value: PERSON, transactions: 1 },
+      hidden: { error: expect.objectContaining({ code: 'forbidden', status: 403 }), transactions: 0 },
+    });
+    await client.employees.update(KEY, { phone: '1' });
+    expect(sent[1]?.headers['if-match']).toBe('"7"');
+  });
+
+  test('is explained as a whole', async () => {
+    const { client, sent } = clientOf([json({ steps: [], transactions: 1 })]);
+    expect(await client.explain.query(({ employees }) => ({ me: employees.get(KEY) }))).toEqual({
+      ...{ steps: [], transactions: 1 },
+    });
+    expect(sent[0]?.url).toBe(`${ROOT}/query?explain=true`);
+  });
+});
+
+describe('a range to delete', () => {
+  test('takes as many requests as it has links, and what was known of its entities is forgotten', async () => {
+    const deleted = (number: number, next?: string) =>
+      json(
+        {
+          deleted: number,
+          failed: 1,
+          problems: [{ code: 'referenced', title: 'x', status: 409, detail: 'It is used.' }],
+        },
+        next ? { link: `</api/employees/Sales?continuation=${next}>; rel="next"` } : {},
+      );
+    const { client, sent } = clientOf([found(), deleted(1000, 'a%2B'), deleted(5), found('"2"'), found('"3"')]);
+    await client.employees.get(KEY);
+    const progress: number[] = [];
+    const result = await client.employees.deleteRange(
+      { department: 'Sales' },
+      { to: '000500', onProgress: (count) => progress.push(count) },
+    );
+    expect(result).toEqual({
+      ...{ deleted: 1005, failed: 2 },
+      errors: [1, 2].map(() => expect.objectContaining({ code: 'referenced', message: 'It is used.' })),
+    });
+    expect(progress).toEqual([1000, 1005]);
+    await client.employees.update(KEY, { phone: '1' });
+    expect(
+      sent.slice(1).map(({ method, url, headers }) => [method, url.slice(ROOT.length), headers['if-match']]),
+    ).toEqual([
+      ['DELETE', '/employees/Sales?to=000500', undefined],
+      ['DELETE', '/employees/Sales?to=000500&continuation=a%2B', undefined],
+      ['PATCH', '/employees/Sales/000123', undefined],
+    ]);
+  });
+});
+
+describe('totals', () => {
+  const total = { group: { branch: 'A', soldOn: '2026-11' }, count: 1, sum: { amount: 1 }, min: {}, max: {} };
+
+  test('are read by the group, whatever the order of its fields, and listed by its first ones', async () => {
+    const { client, sent } = clientOf([json(total), json({ items: [total] })]);
+    expect(await client.sales.totals.byMonth.get({ soldOn: '2026-11', branch: 'A' })).toEqual(total);
+    const months = client.sales.totals.byMonth.range({ branch: 'A' }, { from: '2026-06', first: 3 });
+    expect(await Array.fromAsync(months)).toEqual([total]);
+    expect(sent.map(({ url }) => url.slice(ROOT.length))).toEqual([
+      '/sales/totals/byMonth/A/2026-11',
+      '/sales/totals/byMonth/A?from=2026-06&top=3',
+    ]);
+  });
+
+  test('list the accepted fields of a range that no route has', async () => {
+    const { client } = clientOf([]);
+    await expect(client.sales.totals.byMonth.range({} as never).page()).rejects.toThrow(
+      'A range over the totals "byMonth" of sales begins with other fields: branch.',
+    );
+    await expect(client.sales.totals['byYear' as 'byMonth'].get({} as never)).rejects.toThrow(
+      'sales has no totals "byYear".',
+    );
+  });
+});
+
+describe('archived entities', () => {
+  test('are read and deleted under the name of the archive', async () => {
+    const gone = new Response(undefined, { status: 204 });
+    const { client, sent } = clientOf([found('"1"'), json({ items: [] }), gone]);
+    expect(await client.employees.archived.get(KEY, { select: ['email'] })).toMatchObject({ etag: '"1"' });
+    await client.employees.archived.range({ department: 'Sales' }).page();
+    await client.employees.archived.delete(KEY);
+    expect(sent.map(({ method, url, headers }) => [method, url.slice(ROOT.length), headers['if-match']])).toEqual([
+      ['GET', '/formeremployees/Sales/000123?select=email', undefined],
+      ['GET', '/formeremployees/Sales', undefined],
+      ['DELETE', '/formeremployees/Sales/000123', '"1"'],
+    ]);
+  });
+
+  test('of an entity without an archive are an error that says so', async () => {
+    const { client } = clientOf([]);
+    await expect(client.departments.archived.get({ department: 'Sales' })).rejects.toThrow(
+      'departments has no archive.',
+    );
+  });
+});
+
+describe('groups of fields', () => {
+  const product = { categoryId: 1, productId: 1, productName: 'Chai', description: 'Tea' };
+
+  test('are read with their entity', async () => {
+    const { client, sent } = clientOf([json(product, { etag: '"1"' })]);
+    const found = await client.products.get({ categoryId: 1, productId: 1 }, { include: ['text'] });
+    expect(found?.values.description).toBe('Tea');
+    expect(sent[0]?.url).toBe(`${ROOT}/products/1/1?include=text`);
+  });
+
+  test('are compared when the reply of a write was lost, and shown by a conflict', async () => {
+    const mismatch = () => problem(412, 'etag-mismatch');
+    const { client, sent } = clientOf([lost, mismatch, json(product, { etag: '"2"' })]);
+    const key = { categoryId: 1, productId: 1 };
+    expect(await through(client.products.update(key, { description: 'Tea' }))).toMatchObject({ etag: '"2"' });
+    expect(sent.at(-1)?.url).toBe(`${ROOT}/products/1/1?include=text`);
+  });
+});
+
 test('a grant that has to wait does not keep a read waiting', async () => {
   const limited = problem(429, 'too-many-requests', { 'retry-after': '60' });
   const { client, calls } = clientOf([limited, found(), found()], { direct: ['employees'] });

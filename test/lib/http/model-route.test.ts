@@ -63,6 +63,7 @@ test('describes keys, fields, indexes, files and owners', () => {
   expect(departments).toMatchObject({ maxAge: 60, counts: { employeeCount: 'employees' } });
   expect(departments?.fields.employeeCount).toMatchObject({ kept: true });
   expect(described.entities.orders?.references).toEqual({ customerId: 'customers' });
+  expect(described.entities.products?.split).toEqual({ text: ['description', 'specification'] });
   expect(people?.kinds).toEqual(['employee', 'customer']);
 });
 

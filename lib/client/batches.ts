@@ -1,0 +1,72 @@
+import type { Values } from '../define/values.ts';
+import type { BatchResult, CallOptions, DeletedRange, DeleteRange } from './client-types.ts';
+import type { EntityCalls } from './entity-calls.ts';
+import type { Problem } from './errors.ts';
+import type { EntityDescription } from './model-description.ts';
+import type { Tools } from './tools.ts';
+
+/** Writes of many entities. Loaded at first use. */
+
+export type BatchActions = readonly Readonly<Record<string, Values>>[];
+
+export interface BatchOptions extends CallOptions {
+  readonly atomic?: boolean;
+}
+
+interface ActionResult {
+  readonly status: number;
+  readonly etag?: string;
+  readonly problem?: Problem;
+}
+
+const OUTCOMES = { 201: 'created', 200: 'stored', 304: 'unchanged', 204: 'deleted' } as const;
+
+export async function sendBatch(
+  { core, send }: EntityCalls,
+  entity: EntityDescription,
+  actions: BatchActions,
+  { atomic, signal }: BatchOptions,
+): Promise<readonly BatchResult[]> {
+  const { hasKey, pathOf } = core.tools;
+  const path = `/${entity.name}/batch`;
+  const reply = await send({ method: 'POST', path, body: { actions, atomic }, signal, repeat: 'limited' });
+  const { results }: { results: readonly ActionResult[] } = JSON.parse(reply.text);
+  return results.map((result, index) => {
+    const [values = {}] = Object.values(actions[index] ?? {});
+    if (hasKey(entity, values)) {
+      core.forget(pathOf(entity, values));
+      core.noteEtag(pathOf(entity, values), result.etag ?? null);
+    }
+    return toBatchResult(core.tools, result);
+  });
+}
+
+function toBatchResult({ toProblemError }: Tools, { status, problem }: ActionResult): BatchResult {
+  if (!problem) return { outcome: OUTCOMES[status as keyof typeof OUTCOMES] };
+  return { outcome: 'failed', error: toProblemError(problem) };
+}
+
+/** Deletes a range by as many requests as it takes. A repeated request deletes what is left. */
+export async function deleteRange(
+  { core, send }: EntityCalls,
+  entity: EntityDescription,
+  partition: Values,
+  { from, to, all, signal, onProgress }: DeleteRange,
+): Promise<DeletedRange> {
+  const { nextOf, partitionPath, toProblemError, toQuery } = core.tools;
+  const path = partitionPath(entity, partition);
+  const problems: Problem[] = [];
+  let [deleted, failed] = [0, 0];
+  for (let after: string | undefined, isFirst = true; isFirst || after !== undefined; isFirst = false) {
+    const query = toQuery(Object.entries({ from, to, all, continuation: after }));
+    const { text, headers } = await send({ method: 'DELETE', path: path + query, signal });
+    const page = JSON.parse(text);
+    deleted += page.deleted;
+    failed += page.failed;
+    problems.push(...page.problems);
+    core.forgetPartition(path);
+    onProgress?.(deleted);
+    after = nextOf(headers);
+  }
+  return { deleted, failed, errors: problems.map(toProblemError) };
+}

@@ -1,0 +1,126 @@
+import type { Values } from '../define/values.ts';
+import type { Listing, Page, PageOptions } from './client-types.ts';
+import { isNotFound } from './core.ts';
+import type { EntityCalls, ListOptions } from './entity-calls.ts';
+import { invalidInput } from './errors.ts';
+import type { EntityDescription, IndexDescription } from './model-description.ts';
+import { partitionPath, rangeFields, toPath, valuesOf } from './paths.ts';
+import { toListQuery } from './query-string.ts';
+import { nextOf } from './transport.ts';
+
+/** Lists of entities: ranges of a partition, and reads through an index. */
+
+/** Begins the position of a page that storage returned. The API has its own positions. */
+const OF_STORAGE = 'storage ';
+
+type ReadOwn = (entity: EntityDescription, options: PageOptions) => Promise<Page<Values> | undefined>;
+
+export interface Lister extends Pick<EntityCalls, 'list'> {
+  range(partition: Values, options?: ListOptions): ReturnType<EntityCalls['list']>;
+  /** Reads through an index. */
+  readIndex(name: string): (given: Values, options?: ListOptions) => unknown;
+}
+
+export function createLister(
+  { core, run, send }: Omit<EntityCalls, 'list'>,
+  { explains, isDirect }: { readonly explains: boolean; readonly isDirect: boolean },
+): Lister {
+  function listPages(
+    { first, signal, ...query }: ListOptions,
+    pathOfList: (entity: EntityDescription) => string | Promise<string>,
+    own?: ReadOwn,
+  ) {
+    const readPage = async (entity: EntityDescription, options: PageOptions): Promise<Page<Values>> => {
+      const { top, after } = options;
+      const ownPage = after === undefined || after.startsWith(OF_STORAGE) ? await own?.(entity, options) : undefined;
+      if (ownPage) return ownPage;
+      const path = (await pathOfList(entity)) + toListQuery({ ...query, top, continuation: after });
+      const { text, headers } = await send({ method: 'GET', path, signal: options.signal });
+      return { items: JSON.parse(text).items, next: nextOf(headers) };
+    };
+    const page = ({ top, ...rest }: PageOptions = {}) => {
+      const most = first === undefined ? top : Math.min(first, top ?? 100, 1_000);
+      return run((entity) => readPage(entity, { signal, ...rest, ...(most === undefined ? {} : { top: most }) }));
+    };
+    return explains ? page() : createListing(page as Listing<Values>['page'], first);
+  }
+
+  function range(partition: Values, options: ListOptions = {}) {
+    const { from, to, where, select } = options;
+    const isWhole = [from, to, where].every((bound) => bound === undefined);
+    const pathOfList = (entity: EntityDescription) => partitionPath(entity, partition);
+    return listPages(options, pathOfList, async (entity, { top, after, signal }) => {
+      const read = { key: partition, select, top, after: after?.slice(OF_STORAGE.length), signal };
+      const isOwn = isDirect && isWhole && !explains;
+      const page = isOwn ? await (await core.direct()).page(entity.name, entity, read) : undefined;
+      return page && { ...page, next: page.next && OF_STORAGE + page.next };
+    });
+  }
+
+  function readIndex(indexName: string) {
+    const indexOf = ({ name, indexes }: EntityDescription): IndexDescription => {
+      const index = Object.hasOwn(indexes, indexName) ? indexes[indexName] : undefined;
+      if (!index) throw invalidInput(`${name} has no index "${indexName}".`);
+      return index;
+    };
+    const path = ({ name }: EntityDescription, fields: readonly string[], given: Values) =>
+      toPath([name, 'by', indexName, ...valuesOf(fields, given)]);
+    const read = (given: Values, options: ListOptions = {}) => {
+      const listing = listPages(options, (entity) => path(entity, indexOf(entity).fields, given));
+      if (listing instanceof Promise) return listing;
+      const readOne = async (entity: EntityDescription) => {
+        const { of, fields } = indexOf(entity);
+        if (of === 'many') return listing;
+        const query = toListQuery({ select: options.select });
+        const one = { method: 'GET', path: path(entity, fields, given) + query, signal: options.signal };
+        return undefinedIfNotFound(send(one).then(({ text }) => JSON.parse(text)));
+      };
+      // Only the model says whether one entity or a list is meant, so the result is both until it is used.
+      let result: Promise<unknown> | undefined;
+      const settled = () => {
+        result ??= run(readOne);
+        return result;
+      };
+      return {
+        ...listing,
+        // biome-ignore lint/suspicious/noThenProperty: awaiting is how a caller asks for one entity
+        then: (...handlers: Parameters<Promise<unknown>['then']>) => settled().then(...handlers),
+        catch: (onError: (error: unknown) => unknown) => settled().catch(onError),
+        finally: (onEnd: () => void) => settled().finally(onEnd),
+      };
+    };
+    const readRange = (given: Values, options: ListOptions = {}) =>
+      listPages(options, (entity) =>
+        path(entity, rangeFields(indexOf(entity), given, `the index "${indexName}" of ${entity.name}`), given),
+      );
+    return Object.assign(read, { range: readRange });
+  }
+
+  return { list: listPages, range, readIndex };
+}
+
+function createListing(page: Listing<Values>['page'], first = Number.POSITIVE_INFINITY): Listing<Values> {
+  return {
+    page,
+    async *[Symbol.asyncIterator]() {
+      let left = first;
+      for (
+        let after: string | undefined, isFirst = true;
+        left > 0 && (isFirst || after !== undefined);
+        isFirst = false
+      ) {
+        const { items, next } = await page({ after, ...(left < 100 ? { top: left } : {}) });
+        yield* items;
+        left -= items.length;
+        after = next;
+      }
+    },
+  };
+}
+
+export function undefinedIfNotFound<Result>(work: Promise<Result>): Promise<Result | undefined> {
+  return work.catch((error: unknown) => {
+    if (!isNotFound(error)) throw error;
+    return undefined;
+  });
+}

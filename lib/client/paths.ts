@@ -1,0 +1,53 @@
+import type { Values } from '../define/values.ts';
+import { invalidInput } from './errors.ts';
+import type { EntityDescription, RangesDescription } from './model-description.ts';
+
+/** Paths of requests. */
+
+/** A path below the API root. Throws `invalid-input` for a value that no path can have. */
+export function toPath(parts: readonly unknown[]): string {
+  return parts
+    .map((part) => {
+      const text = String(part);
+      // A browser would resolve dots, and the request would reach another entity.
+      if (text === '' || text === '.' || text === '..') throw invalidInput(`A key field cannot be "${text}".`);
+      return `/${encodeURIComponent(text)}`;
+    })
+    .join('');
+}
+
+/** The values of fields in their order. Throws `invalid-input` if one is missing. */
+export function valuesOf(fields: readonly string[], given: Values): unknown[] {
+  return fields.map((field) => {
+    const value = given[field];
+    if (value === undefined || value === null) throw invalidInput(`The key field "${field}" is missing.`);
+    return value;
+  });
+}
+
+/** The path of an entity, or of a part of it. */
+export function pathOf({ name, key }: EntityDescription, values: Values, ...parts: readonly unknown[]): string {
+  return toPath([name, ...valuesOf(key.fields, values), ...parts]);
+}
+
+export function hasKey({ key }: EntityDescription, values: Values): boolean {
+  return key.fields.every((field) => values[field] !== undefined);
+}
+
+/** The path of a list of a partition. Throws `invalid-input` if each partition has one entity. */
+export function partitionPath({ name, key }: EntityDescription, partition: Values): string {
+  const { fields } = key.partition;
+  if (fields.length === key.fields.length) throw invalidInput(`A partition of ${name} has one entity: use get.`);
+  return toPath([name, ...valuesOf(fields, partition)]);
+}
+
+/** The fields of the path of a range that begins with these values. Throws `invalid-input`, which lists the accepted ones. */
+export function rangeFields({ fields, ranges }: RangesDescription, given: Values, what: string): readonly string[] {
+  const names = Object.keys(given).filter((field) => given[field] !== undefined);
+  const start = ranges.find(
+    (one) => one.fields.length === names.length && one.fields.every((field) => names.includes(field)),
+  );
+  if (start && start.fields.length <= fields.length) return start.fields;
+  const accepted = ranges.map((one) => one.fields.join(', ') || 'none').join('; ');
+  throw invalidInput(`A range over ${what} begins with other fields: ${accepted}.`);
+}

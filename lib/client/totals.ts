@@ -1,0 +1,45 @@
+import type { Values } from '../define/values.ts';
+import type { CallOptions } from './client-types.ts';
+import type { EntityCalls } from './entity-calls.ts';
+import type { EntityDescription, RangesDescription } from './model-description.ts';
+import type { Tools } from './tools.ts';
+
+/** Totals of groups of entities. Loaded at first use. */
+
+export async function readTotal(
+  { core, send }: EntityCalls,
+  entity: EntityDescription,
+  name: string,
+  group: Values,
+  { signal }: CallOptions,
+): Promise<unknown> {
+  const path = totalsPath(core.tools, entity, name, totalOf(core.tools, entity, name).fields, group);
+  return JSON.parse((await send({ method: 'GET', path, signal })).text);
+}
+
+/** The path of the totals of a range of groups. */
+export function totalRangePath(
+  { core: { tools } }: EntityCalls,
+  entity: EntityDescription,
+  name: string,
+  given: Values,
+): string {
+  const fields = tools.rangeFields(totalOf(tools, entity, name), given, `the totals "${name}" of ${entity.name}`);
+  return totalsPath(tools, entity, name, fields, given);
+}
+
+function totalsPath(
+  { toPath, valuesOf }: Tools,
+  entity: EntityDescription,
+  name: string,
+  fields: readonly string[],
+  given: Values,
+): string {
+  return toPath([entity.name, 'totals', name, ...valuesOf(fields, given)]);
+}
+
+function totalOf({ invalidInput }: Tools, { name, totals }: EntityDescription, total: string): RangesDescription {
+  const found = Object.hasOwn(totals, total) ? totals[total] : undefined;
+  if (!found) throw invalidInput(`${name} has no totals "${total}".`);
+  return found;
+}
