@@ -6,4 +6,4 @@ import { fromEnvironment } from '../lib/settings.ts';
 
 export const rowkey = createRowkey({ model, ...fromEnvironment(process.env) });
 
-registerFunctions(app, rowkey);
+registerFunctions(app, rowkey, { routePrefix: '' });

@@ -22,6 +22,8 @@ param tokenIssuer = readEnvironmentVariable('TOKEN_ISSUER')
 param tokenAudience = readEnvironmentVariable('TOKEN_AUDIENCE')
 param tokenJwksUri = readEnvironmentVariable('TOKEN_JWKS_URI')
 param agreedModelChanges = readEnvironmentVariable('AGREED_MODEL_CHANGES', '')
+param consoleClientId = readEnvironmentVariable('CONSOLE_CLIENT_ID', '')
+param consoleScope = readEnvironmentVariable('CONSOLE_SCOPE', '')
 
 // Comma-separated, such as http://localhost:5173,https://app.example.com
 param allowedOrigins = empty(origins) ? [] : split(replace(origins, ' ', ''), ',')

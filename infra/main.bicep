@@ -54,6 +54,12 @@ param tokenJwksUri string
 @description('Code that accepts a rejected model change: docs/change-the-model.md. Empty accepts none.')
 param agreedModelChanges string = ''
 
+@description('Client id of the console at the issuer: a public client. Empty for no console.')
+param consoleClientId string = ''
+
+@description('Scopes that the console asks for, separated by spaces. Empty for openid.')
+param consoleScope string = ''
+
 @description('Origins of web pages that may call the API and use grants with storage. Empty allows none.')
 param allowedOrigins string[] = []
 
@@ -216,6 +222,8 @@ module app 'modules/app.bicep' = {
     tokenAudience: tokenAudience
     tokenJwksUri: tokenJwksUri
     agreedModelChanges: agreedModelChanges
+    consoleClientId: consoleClientId
+    consoleScope: consoleScope
     allowedOrigins: origins
     authentication: checkedAuthentication
   }

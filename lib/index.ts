@@ -12,9 +12,10 @@ export type { Values } from './define/values.ts';
 export { defineModel } from './define-model.ts';
 export type { BatchDone, BatchOutcome } from './engine/write/entity-batch.ts';
 export { type ErrorCode, type ErrorDetails, RowkeyError } from './errors.ts';
+export type { ConsoleSettings } from './http/console.ts';
 export type { Handle, Handler, HandlerOptions } from './http/handler.ts';
 export type { SeriesPoint, SpanBounds } from './pattern-helpers/series-span.ts';
-export { type FunctionsApp, registerFunctions } from './register-functions.ts';
+export { type FunctionsApp, type RegisterOptions, registerFunctions } from './register-functions.ts';
 export { createRowkey, type Rowkey, type RowkeyOptions } from './rowkey.ts';
 export { fromEnvironment, type RowkeySettings, type UnusableSettings } from './settings.ts';
 export type {

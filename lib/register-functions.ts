@@ -1,9 +1,12 @@
+import { fileURLToPath } from 'node:url';
 import type { app as functionsApp, InvocationContext } from '@azure/functions';
 import type { Entity } from './define/entity.ts';
 import type { Pattern } from './define/pattern.ts';
 import { consumeIntent, consumeTransfer } from './engine/consume/consume.ts';
 import { toMessage } from './engine/consume/queue-message.ts';
 import { INDEX_CHANGES_QUEUE, TRANSFERS_QUEUE } from './engine/reconcile/intent.ts';
+import { createConsoleHandler, createRootHandler } from './http/console.ts';
+import type { Handler } from './http/handler.ts';
 import { ANY_METHOD, ANY_PATH, createHandlers, otherRequestsName } from './http/other-requests.ts';
 import { type Route, rootOf } from './http/route.ts';
 import { type Mounted, mountErrors } from './http/route-conflicts.ts';
@@ -31,6 +34,21 @@ const PATTERN_FOR_MS = 4 * 60_000;
 /** A run ends before the next one is due. */
 const DRAIN_FOR_MS = 30_000;
 
+/** Beside this module in the package, and beside the bundle of an app. */
+const CONSOLE_FOLDER = fileURLToPath(new URL('./console', import.meta.url));
+/** Sorts after every other function, so it gets only requests that no other function has. */
+export const ROOT_REQUESTS = 'zzzz-root';
+
+export interface RegisterOptions {
+  /**
+   * `extensions.http.routePrefix` of host.json. With `''`, the API is below `/api` too, and the console at `/console`. With
+   * `'api'`, the default of the host, there is no console, as no function can have a path outside of `/api`.
+   */
+  readonly routePrefix?: '' | 'api' | undefined;
+  /** The folder of the built console. Default: `console` beside the running module. */
+  readonly consoleFolder?: string | undefined;
+}
+
 /** The instances of each app. */
 const registered = new WeakMap<FunctionsApp, Mounted[]>();
 
@@ -38,7 +56,11 @@ const registered = new WeakMap<FunctionsApp, Mounted[]>();
  * Registers everything that the model needs: HTTP routes, queue functions, timers and hooks. Connects to nothing. Throws
  * an error that lists every conflict of two routes, or with another instance on the same app.
  */
-export function registerFunctions(app: FunctionsApp, { runtime }: Pick<Rowkey, 'runtime'>): void {
+export function registerFunctions(
+  app: FunctionsApp,
+  { runtime }: Pick<Rowkey, 'runtime'>,
+  { routePrefix = 'api', consoleFolder = CONSOLE_FOLDER }: RegisterOptions = {},
+): void {
   const { model, path } = runtime;
   const routes = createRoutes(model);
   const mounted = { prefix: model.prefix, path, routes };
@@ -49,7 +71,8 @@ export function registerFunctions(app: FunctionsApp, { runtime }: Pick<Rowkey, '
   // These hooks run for every function of the app.
   if (others.length === 0) registerHooks(app);
   app.hook.appStart(() => runtime.start());
-  registerRoutes(app, runtime, routes);
+  registerRoutes(app, runtime, { routes, routePrefix });
+  if (routePrefix === '') registerConsole(app, runtime, consoleFolder);
   registerQueues(app, runtime);
   for (const [name, { schedule, run }] of Object.entries(TIMERS))
     app.timer(nameOf(runtime, name), { schedule, handler: (_timer, context) => run(runtime, context) });
@@ -66,10 +89,15 @@ function registerHooks(app: FunctionsApp): void {
   app.hook.appTerminate(stopTelemetry);
 }
 
-function registerRoutes(app: FunctionsApp, runtime: Runtime, routes: readonly Route[]): void {
+function registerRoutes(
+  app: FunctionsApp,
+  runtime: Runtime,
+  { routes, routePrefix }: { readonly routes: readonly Route[]; readonly routePrefix: '' | 'api' },
+): void {
   const { path } = runtime;
   const handlers = createHandlers(runtime.app, routes, rootOf(path));
-  const below = (route: string) => (path === '' ? route : `${path}/${route}`);
+  const above = [...(routePrefix === '' ? ['api'] : []), ...(path === '' ? [] : [path])];
+  const below = (route: string) => [...above, route].join('/');
   // Every route except three requires a token; a key in a URL would be a second secret.
   const authLevel = 'anonymous';
   for (const route of routes)
@@ -85,6 +113,16 @@ function registerRoutes(app: FunctionsApp, runtime: Runtime, routes: readonly Ro
     authLevel,
     handler: handlers.forOthers,
   });
+}
+
+function registerConsole(app: FunctionsApp, runtime: Runtime, folder: string): void {
+  const { path } = runtime;
+  const base = path === '' ? 'console' : `${path}/console`;
+  const options = { folder, root: rootOf(path), base: `/${base}` };
+  const register = (name: string, route: string, handler: Handler) =>
+    app.http(name, { methods: ['GET', 'HEAD'], route, authLevel: 'anonymous', handler });
+  register(nameOf(runtime, 'web-console'), `${base}/${ANY_PATH}`, createConsoleHandler(runtime.consoleApp, options));
+  if (path === '') register(ROOT_REQUESTS, ANY_PATH, createRootHandler(runtime.consoleApp, options));
 }
 
 /** `index-changes` makes indexes in other partitions agree with the entities that changed; `transfers` archives and moves. */

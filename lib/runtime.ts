@@ -7,6 +7,7 @@ import type { Log } from './engine/consume/poison.ts';
 import { createEngine, type Engine } from './engine/engine.ts';
 import { collectChanges } from './engine/note-change.ts';
 import { RowkeyError } from './errors.ts';
+import type { ConsoleApp } from './http/console.ts';
 import type { App } from './http/route.ts';
 import { createAuditLog } from './operations/audit-log.ts';
 import { guardModel } from './operations/model-guard.ts';
@@ -41,6 +42,8 @@ export interface Runtime {
   record<Result>(by: string, write: () => Promise<Result>): Promise<Result>;
   /** For the HTTP functions. Sends no request to storage. Throws `wrong-setting` if a setting is invalid. */
   app(): App;
+  /** For the console. Sends no request to storage. Throws `wrong-setting` if a setting is invalid. */
+  consoleApp(): ConsoleApp;
   /** For the queue functions. Throws as `readyEngine` does. If a setting is invalid, it waits some minutes before it throws. */
   consumer(log: Log): Promise<Consumer>;
 }
@@ -148,6 +151,11 @@ export function createRuntime(
         ready: readyEngine,
         findMissing: findMissingOnce,
       };
+    },
+    consoleApp() {
+      if (refusal) throw refusal;
+      const { auth, console: settings } = requireSettings();
+      return { storage: storage(), console: settings && { ...settings, issuer: settings.issuer ?? auth.issuer } };
     },
     async consumer(log) {
       if (refusal) await sleep(REFUSE_MESSAGE_AFTER_MS, undefined, { ref: false });

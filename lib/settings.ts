@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import type { IdentityProvider } from './access/token.ts';
 import { RowkeyError } from './errors.ts';
+import type { ConsoleSettings } from './http/console.ts';
 import type { KeyRingOptions } from './storage/lazy-key-ring.ts';
 import type { StorageOptions } from './storage/storage.ts';
 import type { TelemetryOptions } from './telemetry/telemetry.ts';
@@ -39,6 +40,16 @@ const Settings = z
     TOKEN_ISSUER: SecureUrl,
     TOKEN_AUDIENCE: z.string().min(1, 'is required'),
     TOKEN_JWKS_URI: SecureUrl,
+    /** The client of the console at the issuer. Without it there is no console. */
+    CONSOLE_CLIENT_ID: Word.optional(),
+    /** If discovery is not at `TOKEN_ISSUER`. */
+    CONSOLE_ISSUER: SecureUrl.optional(),
+    CONSOLE_SCOPE: Word.optional(),
+    /** Separated by spaces. */
+    CONSOLE_CONNECT_TO: Word.refine(
+      (text) => text.split(' ').every((url) => SecureUrl.safeParse(url).success),
+      'must be https:// addresses, separated by spaces',
+    ).optional(),
     KEY_ENCRYPTION_KEY_FILE: Word.optional(),
     KEY_ENCRYPTION_KEY_URI: z
       .string()
@@ -79,6 +90,8 @@ export interface RowkeySettings {
   /** Required if the model has encrypted fields. */
   readonly keys?: KeyRingOptions | undefined;
   readonly telemetry?: TelemetryOptions | undefined;
+  /** How people sign in to the console. Without it, the console is off. */
+  readonly console?: ConsoleSettings | undefined;
   /** The word with which an operator accepts a model change that the app rejected. */
   readonly agreedModelChanges?: string | undefined;
 }
@@ -116,6 +129,7 @@ export function fromEnvironment(
     auth: { issuer, audience, jwksUri },
     keys: keysOf(settings),
     telemetry,
+    console: consoleOf(settings),
     agreedModelChanges: settings.AGREED_MODEL_CHANGES,
   };
 }
@@ -136,6 +150,11 @@ function storageOf({ AzureWebJobsStorage: connectionString = '', ...rest }: Sett
 function keysOf({ KEY_ENCRYPTION_KEY_FILE: file, KEY_ENCRYPTION_KEY_URI: keyUri, ...rest }: Settings) {
   if (file) return { file };
   return keyUri ? { keyUri, clientId: rest.AzureWebJobsStorage__clientId } : undefined;
+}
+
+function consoleOf(settings: Settings): ConsoleSettings | undefined {
+  const { CONSOLE_CLIENT_ID: clientId, CONSOLE_ISSUER: issuer, CONSOLE_SCOPE: scope } = settings;
+  return clientId ? { clientId, issuer, scope, connectTo: settings.CONSOLE_CONNECT_TO?.split(' ') } : undefined;
 }
 
 /** Reads each setting separately, so that telemetry can report another setting that is invalid. */

@@ -52,6 +52,12 @@ param tokenJwksUri string
 @description('Code that accepts a rejected model change. Empty accepts none.')
 param agreedModelChanges string
 
+@description('Client id of the console at the issuer. Empty for no console.')
+param consoleClientId string
+
+@description('Scopes that the console asks for. Empty for openid.')
+param consoleScope string
+
 @description('Origins of web pages that may call the API.')
 param allowedOrigins string[]
 
@@ -172,7 +178,9 @@ resource settings 'Microsoft.Web/sites/config@2025-03-01' = {
       APPLICATIONINSIGHTS_CONNECTION_STRING: applicationInsights.properties.ConnectionString
       APPLICATIONINSIGHTS_AUTHENTICATION_STRING: 'ClientId=${identity.properties.clientId};Authorization=AAD'
     },
-    empty(agreedModelChanges) ? {} : { AGREED_MODEL_CHANGES: agreedModelChanges }
+    empty(agreedModelChanges) ? {} : { AGREED_MODEL_CHANGES: agreedModelChanges },
+    empty(consoleClientId) ? {} : { CONSOLE_CLIENT_ID: consoleClientId },
+    empty(consoleScope) ? {} : { CONSOLE_SCOPE: consoleScope }
   )
 }
 
@@ -214,7 +222,7 @@ resource platformAuthentication 'Microsoft.Web/sites/config@2025-03-01' = {
     globalValidation: {
       requireAuthentication: isAuthenticationOn
       unauthenticatedClientAction: isAuthenticationOn ? 'Return401' : 'AllowAnonymous'
-      excludedPaths: ['/api/health', '/api/openapi.json', '/api/problems']
+      excludedPaths: ['/', '/api/health', '/api/openapi.json', '/api/problems', '/console', '/console/*']
     }
     identityProviders: isAuthenticationOn
       ? {

@@ -48,7 +48,9 @@ export interface Product {
 /** A start takes about two seconds, but far longer on a busy machine. */
 const READY_WITHIN_MS = 60_000;
 /** The usual ports of the functions host and of the storage emulator. */
-const USUAL_PORTS = { api: 7071, blob: 10000, queue: 10001, table: 10002, identity: 0 };
+const USUAL_PORTS = { api: 7071, blob: 10000, queue: 10001, table: 10002, identity: 7080 };
+/** The identity provider of the instance accepts every client id. */
+const CONSOLE_CLIENT_ID = 'console';
 const PART_NAMES: Readonly<Record<keyof Ports, string>> = {
   api: 'API',
   blob: 'blob service',
@@ -115,6 +117,7 @@ export async function startProduct(options: ProductOptions): Promise<Product> {
       TOKEN_ISSUER: identity.issuer,
       TOKEN_AUDIENCE: identity.audience,
       TOKEN_JWKS_URI: identity.jwksUri,
+      CONSOLE_CLIENT_ID,
     };
     const state = resolve(data, 'timers.json');
     let host: FunctionsHost | undefined;

@@ -21,11 +21,11 @@ const vehicles = defineEntity('vehicles', {
 
 const model = defineModel({ roles: ['reader', 'editor', 'operator'], operatorRole: 'operator', entities: [vehicles] });
 export const rowkey = createRowkey({ model, ...fromEnvironment(process.env) });
-registerFunctions(app, rowkey);
+registerFunctions(app, rowkey, { routePrefix: '' });
 
 app.http('check-in', {
   methods: ['POST'],
-  route: 'check-in/{plate}',
+  route: 'api/check-in/{plate}',
   authLevel: 'anonymous',
   handler: rowkey.handler({ roles: ['editor'] }, async (request, { caller }) => {
     const plate = request.params.plate ?? '';

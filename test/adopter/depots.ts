@@ -20,4 +20,4 @@ const depots = defineEntity('depots', {
 const model = defineModel({ prefix: 'yard', roles: ['reader', 'editor'], operatorRole: 'editor', entities: [depots] });
 const settings = fromEnvironment(process.env, { connection: 'YardStorage' });
 export const yard = createRowkey({ model, path: 'yard', ...settings });
-registerFunctions(app, yard);
+registerFunctions(app, yard, { routePrefix: '' });

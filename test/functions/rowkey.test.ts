@@ -1,6 +1,7 @@
 import type { HttpFunctionOptions } from '@azure/functions';
 import { expect, test, vi } from 'vitest';
-import { ANY_PATH, OTHER_REQUESTS } from '../../lib/http/other-requests.ts';
+import { OTHER_REQUESTS } from '../../lib/http/other-requests.ts';
+import { ROOT_REQUESTS } from '../../lib/register-functions.ts';
 
 const registered = vi.hoisted(() => new Map<string, HttpFunctionOptions>());
 vi.mock('@azure/functions', () => ({
@@ -13,13 +14,18 @@ vi.mock('@azure/functions', () => ({
 }));
 await import('../../functions/rowkey.ts');
 
-test('sorts the function with the catch-all route last, whatever the collation', () => {
+test('sorts the functions with the catch-all routes last, whatever the collation', () => {
   const names = [...registered.keys()];
   expect(names.length).toBeGreaterThan(100);
-  expect(names.toSorted().at(-1)).toBe(OTHER_REQUESTS);
-  expect(names.toSorted((one, other) => one.localeCompare(other, 'en')).at(-1)).toBe(OTHER_REQUESTS);
+  const last = [OTHER_REQUESTS, ROOT_REQUESTS];
+  expect(names.toSorted().slice(-2)).toEqual(last);
+  expect(names.toSorted((one, other) => one.localeCompare(other, 'en')).slice(-2)).toEqual(last);
   const catching = [...registered].filter(([, { route }]) => route?.includes('*'));
-  expect(catching).toEqual([[OTHER_REQUESTS, expect.objectContaining({ route: ANY_PATH })]]);
+  expect(catching.map(([name, { route }]) => [name, route])).toEqual([
+    [OTHER_REQUESTS, 'api/{*path}'],
+    ['web-console', 'console/{*path}'],
+    [ROOT_REQUESTS, '{*path}'],
+  ]);
 });
 
 test('accepts HEAD on every function, because the host returns 405 for a missing method before the app runs', () => {

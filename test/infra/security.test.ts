@@ -96,6 +96,8 @@ const SETTINGS = [
   'AzureWebJobsStorage__credential',
   'AzureWebJobsStorage__queueServiceUri',
   'AzureWebJobsStorage__tableServiceUri',
+  'CONSOLE_CLIENT_ID',
+  'CONSOLE_SCOPE',
   'KEY_ENCRYPTION_KEY_URI',
   'TOKEN_AUDIENCE',
   'TOKEN_ISSUER',

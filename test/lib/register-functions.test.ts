@@ -67,6 +67,22 @@ test('two instances on one app have functions, queues and routes of their own', 
   expect(hooks.toSorted()).toEqual(['appStart', 'appStart', 'appTerminate', 'preInvocation']);
 });
 
+test('with an empty route prefix the API stays below /api, and each instance has a console beside it', () => {
+  const [prefixed, plain] = [testApp(), testApp()];
+  for (const { app, options } of [
+    { app: prefixed.app, options: { routePrefix: '' } as const },
+    { app: plain.app, options: {} },
+  ]) {
+    registerFunctions(app, instance(''), options);
+    registerFunctions(app, instance('shop', { path: 'store' }), options);
+  }
+  const routes = prefixed.http.map(({ route }) => route);
+  const own = ['console/{*path}', '{*path}', 'store/console/{*path}'];
+  expect(routes.filter((route) => !route?.startsWith('api/'))).toEqual(own);
+  const below = routes.filter((route) => route?.startsWith('api/')).map((route) => route?.replace(/^api\//, ''));
+  expect(below).toEqual(plain.http.map(({ route }) => route));
+});
+
 test('an instance without a prefix or path has the names and the connection of the declaration', () => {
   const { app, http, queues } = testApp();
   registerFunctions(app, instance(''));

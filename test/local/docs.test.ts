@@ -160,7 +160,7 @@ test('docs/configuration.md says what host.json has', () => {
   const page = readFileSync('docs/configuration.md', 'utf8');
   const seconds = (span: string) => `${Number(span.split(':').at(-1))} s`;
   for (const row of [
-    `| \`extensions.http.routePrefix\` | \`${extensions.http.routePrefix}\` |`,
+    `| \`extensions.http.routePrefix\` | \`${JSON.stringify(extensions.http.routePrefix)}\` |`,
     `| \`extensions.queues.messageEncoding\` | \`${queues.messageEncoding}\` |`,
     `| \`extensions.queues.batchSize\`, \`newBatchThreshold\` | ${queues.batchSize}, ${queues.newBatchThreshold} |`,
     `| \`extensions.queues.maxDequeueCount\` | ${queues.maxDequeueCount} |`,

@@ -1,0 +1,119 @@
+import type { HttpRequest, HttpResponseInit, InvocationContext } from '@azure/functions';
+import { RowkeyError } from '../errors.ts';
+import type { Storage } from '../storage/storage.ts';
+import type { Handler } from './handler.ts';
+import { catchProblems } from './respond.ts';
+import { createStaticFolder } from './static-folder.ts';
+
+/** How people sign in to the console. */
+export interface ConsoleSettings {
+  /** The client id of the console at the identity provider: a public client that uses the code flow with PKCE. */
+  readonly clientId: string;
+  /** The address of the provider's discovery document without `/.well-known/…`. Default: the issuer of the accepted tokens. */
+  readonly issuer?: string | undefined;
+  /** The scopes that the console asks for. Default: `openid`. */
+  readonly scope?: string | undefined;
+  /** Other origins of the provider that the console calls, such as that of its token endpoint. */
+  readonly connectTo?: readonly string[] | undefined;
+}
+
+/** What the console needs to know of the app. */
+export interface ConsoleApp {
+  readonly storage: Pick<Storage, 'tables' | 'blobs'>;
+  /** Undefined if the console is off. */
+  readonly console: (ConsoleSettings & { readonly issuer: string }) | undefined;
+}
+
+export interface ConsoleOptions {
+  /** The folder of the built console. */
+  readonly folder: string;
+  /** The root of the API: `/api`. */
+  readonly root: string;
+  /** The address of the console: `/console`. */
+  readonly base: string;
+}
+
+/** Files that a page names by the hash of their content: an unknown one is not a page of the console. */
+const ASSETS = 'assets/';
+const CONFIG = 'config.json';
+const INDEX = 'index.html';
+const DEFAULT_SCOPE = 'openid';
+
+/** Serves the console. Its pages have paths of their own, so an unknown path returns the page that starts the console. */
+export function createConsoleHandler(app: () => ConsoleApp, { folder, root, base }: ConsoleOptions): Handler {
+  const files = createStaticFolder(folder);
+
+  async function respond(path: string, request: HttpRequest): Promise<HttpResponseInit> {
+    const { console, storage } = app();
+    if (!console)
+      throw new RowkeyError('not-found', 'The console is off.', { accepted: 'the setting CONSOLE_CLIENT_ID' });
+    const { issuer, clientId, scope = DEFAULT_SCOPE, connectTo = [] } = console;
+    const policy = toSecurityPolicy({ issuer, connectTo, tables: storage.tables.url, blobs: storage.blobs.url });
+    const headers = { ...SECURITY_HEADERS, 'content-security-policy': policy };
+    if (path === CONFIG) {
+      const config = { issuer, clientId, scope, apiUrl: root };
+      return { status: 200, headers: { ...headers, 'cache-control': 'no-cache' }, jsonBody: config };
+    }
+    const found = await files.respond(path, request);
+    const response = found ?? (path.startsWith(ASSETS) ? undefined : await files.respond(INDEX, request));
+    if (!response) throw new RowkeyError('not-found', 'The console has no such file.', { accepted: base });
+    return { ...response, headers: { ...response.headers, ...headers } };
+  }
+
+  return (request, invocation) => serve(request, invocation, root, () => respond(request.params.path ?? '', request));
+}
+
+/** Leads from `/` to the console. Other paths that no function has are not found. */
+export function createRootHandler(app: () => ConsoleApp, { root, base }: ConsoleOptions): Handler {
+  return (request, invocation) =>
+    serve(request, invocation, root, async () => {
+      if (app().console && (request.params.path ?? '') === '') return { status: 302, headers: { location: base } };
+      throw new RowkeyError('not-found', 'No route matches the path.', {
+        field: 'path',
+        accepted: `the paths in ${root}/openapi.json`,
+      });
+    });
+}
+
+async function serve(
+  request: HttpRequest,
+  invocation: InvocationContext,
+  root: string,
+  respond: () => Promise<HttpResponseInit>,
+): Promise<HttpResponseInit> {
+  const response = await catchProblems(invocation, root, respond);
+  if (request.method !== 'HEAD') return response;
+  const { body: _, jsonBody: __, ...head } = response;
+  return head;
+}
+
+const SECURITY_HEADERS = {
+  'x-content-type-options': 'nosniff',
+  'referrer-policy': 'no-referrer',
+  'cross-origin-opener-policy': 'same-origin',
+};
+
+interface Origins {
+  readonly issuer: string;
+  readonly connectTo: readonly string[];
+  readonly tables: string;
+  readonly blobs: string;
+}
+
+/** The console runs only its own code, and sends data only to the API, to storage with grants, and to the issuer. */
+function toSecurityPolicy({ issuer, connectTo, tables, blobs }: Origins): string {
+  const origins = (...urls: readonly string[]) => [...new Set(urls.map((url) => new URL(url).origin))].join(' ');
+  const directives = {
+    'default-src': "'self'",
+    'connect-src': `'self' ${origins(tables, blobs, issuer, ...connectTo)}`,
+    'img-src': `'self' data: blob: ${origins(blobs)}`,
+    'media-src': `'self' blob: ${origins(blobs)}`,
+    'object-src': "'none'",
+    'base-uri': "'none'",
+    'form-action': "'self'",
+    'frame-ancestors': "'none'",
+  };
+  return Object.entries(directives)
+    .map((directive) => directive.join(' '))
+    .join('; ');
+}
