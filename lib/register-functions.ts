@@ -5,7 +5,7 @@ import type { Pattern } from './define/pattern.ts';
 import { consumeIntent, consumeTransfer } from './engine/consume/consume.ts';
 import { toMessage } from './engine/consume/queue-message.ts';
 import { INDEX_CHANGES_QUEUE, TRANSFERS_QUEUE } from './engine/reconcile/intent.ts';
-import { createConsoleHandler, createRootHandler } from './http/console.ts';
+import { CONSOLE_PATH, createConsoleHandler, createRootHandler } from './http/console.ts';
 import type { Handler } from './http/handler.ts';
 import { ANY_METHOD, ANY_PATH, createHandlers, otherRequestsName } from './http/other-requests.ts';
 import { type Route, rootOf } from './http/route.ts';
@@ -42,7 +42,7 @@ export const ROOT_REQUESTS = 'zzzz-root';
 export interface RegisterOptions {
   /**
    * `extensions.http.routePrefix` of host.json. With `''`, the API is below `/api` too, and the console at `/console`. With
-   * `'api'`, the default of the host, there is no console, as no function can have a path outside of `/api`.
+   * `'api'`, the default of the host, there is no console: no function can have a path outside of `/api`.
    */
   readonly routePrefix?: '' | 'api' | undefined;
   /** The folder of the built console. Default: `console` beside the running module. */
@@ -72,7 +72,7 @@ export function registerFunctions(
   if (others.length === 0) registerHooks(app);
   app.hook.appStart(() => runtime.start());
   registerRoutes(app, runtime, { routes, routePrefix });
-  if (routePrefix === '') registerConsole(app, runtime, consoleFolder);
+  if (routePrefix === '' && path === '') registerConsole(app, runtime, consoleFolder);
   registerQueues(app, runtime);
   for (const [name, { schedule, run }] of Object.entries(TIMERS))
     app.timer(nameOf(runtime, name), { schedule, handler: (_timer, context) => run(runtime, context) });
@@ -115,14 +115,17 @@ function registerRoutes(
   });
 }
 
+/** Only an instance without a path has a console, as the console is built for one address. */
 function registerConsole(app: FunctionsApp, runtime: Runtime, folder: string): void {
-  const { path } = runtime;
-  const base = path === '' ? 'console' : `${path}/console`;
-  const options = { folder, root: rootOf(path), base: `/${base}` };
+  const options = { folder, root: rootOf('') };
   const register = (name: string, route: string, handler: Handler) =>
     app.http(name, { methods: ['GET', 'HEAD'], route, authLevel: 'anonymous', handler });
-  register(nameOf(runtime, 'web-console'), `${base}/${ANY_PATH}`, createConsoleHandler(runtime.consoleApp, options));
-  if (path === '') register(ROOT_REQUESTS, ANY_PATH, createRootHandler(runtime.consoleApp, options));
+  register(
+    nameOf(runtime, 'web-console'),
+    `${CONSOLE_PATH.slice(1)}/${ANY_PATH}`,
+    createConsoleHandler(runtime.consoleApp, options),
+  );
+  register(ROOT_REQUESTS, ANY_PATH, createRootHandler(runtime.consoleApp, options));
 }
 
 /** `index-changes` makes indexes in other partitions agree with the entities that changed; `transfers` archives and moves. */

@@ -29,10 +29,10 @@ export interface ConsoleOptions {
   readonly folder: string;
   /** The root of the API: `/api`. */
   readonly root: string;
-  /** The address of the console: `/console`. */
-  readonly base: string;
 }
 
+/** The address of the console, which is also in its build. */
+export const CONSOLE_PATH = '/console';
 /** Files that a page names by the hash of their content: an unknown one is not a page of the console. */
 const ASSETS = 'assets/';
 const CONFIG = 'config.json';
@@ -40,7 +40,7 @@ const INDEX = 'index.html';
 const DEFAULT_SCOPE = 'openid';
 
 /** Serves the console. Its pages have paths of their own, so an unknown path returns the page that starts the console. */
-export function createConsoleHandler(app: () => ConsoleApp, { folder, root, base }: ConsoleOptions): Handler {
+export function createConsoleHandler(app: () => ConsoleApp, { folder, root }: ConsoleOptions): Handler {
   const files = createStaticFolder(folder);
 
   async function respond(path: string, request: HttpRequest): Promise<HttpResponseInit> {
@@ -56,7 +56,7 @@ export function createConsoleHandler(app: () => ConsoleApp, { folder, root, base
     }
     const found = await files.respond(path, request);
     const response = found ?? (path.startsWith(ASSETS) ? undefined : await files.respond(INDEX, request));
-    if (!response) throw new RowkeyError('not-found', 'The console has no such file.', { accepted: base });
+    if (!response) throw new RowkeyError('not-found', 'The console has no such file.', { accepted: CONSOLE_PATH });
     return { ...response, headers: { ...response.headers, ...headers } };
   }
 
@@ -64,10 +64,11 @@ export function createConsoleHandler(app: () => ConsoleApp, { folder, root, base
 }
 
 /** Leads from `/` to the console. Other paths that no function has are not found. */
-export function createRootHandler(app: () => ConsoleApp, { root, base }: ConsoleOptions): Handler {
+export function createRootHandler(app: () => ConsoleApp, { root }: Pick<ConsoleOptions, 'root'>): Handler {
   return (request, invocation) =>
     serve(request, invocation, root, async () => {
-      if (app().console && (request.params.path ?? '') === '') return { status: 302, headers: { location: base } };
+      if (app().console && (request.params.path ?? '') === '')
+        return { status: 302, headers: { location: CONSOLE_PATH } };
       throw new RowkeyError('not-found', 'No route matches the path.', {
         field: 'path',
         accepted: `the paths in ${root}/openapi.json`,

@@ -12,15 +12,30 @@ export interface Greeting {
   /** A token for the examples. */
   readonly token: string;
   readonly hasLoadedSamples: boolean;
+  /** False for an app that keeps the route prefix of the host. */
+  readonly hasConsole: boolean;
 }
 
 /** Returns what `npm start` prints: the addresses, a token, and commands that work unchanged for the served model. */
-export function formatGreeting({ prefix, instance, data, examples, token, hasLoadedSamples }: Greeting): string {
+export function formatGreeting({
+  prefix,
+  instance,
+  data,
+  examples,
+  token,
+  hasLoadedSamples,
+  hasConsole,
+}: Greeting): string {
   const { url, tables, queues, blobs, issuer } = instance;
   return `
 Rowkey is ready${hasLoadedSamples ? ' and has loaded the sample data' : ''}.
 
-  API        ${url}/api   (${url}/api/openapi.json)
+${
+  hasConsole
+    ? `  Console    ${url}/console
+`
+    : ''
+}  API        ${url}/api   (${url}/api/openapi.json)
   Tables     ${tables}
   Queues     ${queues}
   Blobs      ${blobs}${prefix && `\n  Prefix     ${prefix}   (of tables, queues and containers)`}

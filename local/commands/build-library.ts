@@ -2,6 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { cp, glob, mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { dirname, join, posix } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
+import { buildConsole } from '../package/build-console.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 /** The library needs its own manifest: `npm pack` includes the `main` of a manifest, which is the whole app here. */
@@ -14,7 +15,7 @@ const NODE = '>=22.0.0';
 
 /**
  * Builds the package that other Functions apps install: JavaScript and declarations of lib/index.ts and of the
- * client, the command line `rowkey`, and the documentation.
+ * client, the console, the command line `rowkey`, and the documentation.
  */
 export async function buildLibrary(folder = LIBRARY): Promise<void> {
   await rm(folder, { recursive: true, force: true });
@@ -23,6 +24,8 @@ export async function buildLibrary(folder = LIBRARY): Promise<void> {
   const args = ['--project', join(ROOT, 'tsconfig.build.json'), '--outDir', folder];
   const { status, stdout } = spawnSync(process.execPath, [compiler, ...args], { encoding: 'utf8' });
   if (status !== 0) throw new Error(`The library does not compile.\n${stdout}`);
+  // Beside lib/register-functions.js, which serves it.
+  await buildConsole(join(folder, 'lib', 'console'));
   await nameThePackage(join(folder, 'lib', 'command-line.js'));
   const { name, version, description, license, type, dependencies, devDependencies, peerDependencies } = JSON.parse(
     await readFile(join(ROOT, 'package.json'), 'utf8'),

@@ -84,7 +84,9 @@ async function greet(
   const samples = empty ? [] : (await readSamples(Date.now())).flat();
   const examples = makeExampleRequests(model, samples);
   const token = await createToken(examples ? toIdentity(examples) : { role: model.roles });
-  console.log(formatGreeting({ prefix: model.prefix, instance, data, examples, token, hasLoadedSamples }));
+  const { ok: hasConsole } = await fetch(`${url}/console`);
+  const { prefix } = model;
+  console.log(formatGreeting({ prefix, instance, data, examples, token, hasLoadedSamples, hasConsole }));
 }
 
 function toIdentity({ roles, claim }: Examples) {

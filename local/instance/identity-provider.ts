@@ -1,11 +1,13 @@
 import { once } from 'node:events';
 import { mkdir, writeFile } from 'node:fs/promises';
-import { createServer } from 'node:http';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
 import { calculateJwkThumbprint, exportJWK, generateKeyPair, importJWK, SignJWT } from 'jose';
 import { z } from 'zod';
 import { readJsonFile } from './json-file.ts';
+import { createLogin, type Login, TOKEN_PATH } from './login.ts';
 
 const KEY_FILE = 'identity-key.json';
 const HOST = '127.0.0.1';
@@ -29,15 +31,27 @@ export interface IdentityProviderOptions {
   readonly folder: string;
   /** Default: any free port. */
   readonly port?: number;
+  /** The roles among which a person chooses who signs in with a browser. */
+  readonly roles?: readonly string[];
 }
 
-/** An identity provider for development, on 127.0.0.1 only. It publishes the public key of `signToken`. */
+/**
+ * An identity provider for development, on 127.0.0.1 only. It publishes the public key of `signToken`, and signs in who opens
+ * its login page, without a password.
+ */
 export async function startIdentityProvider(options: IdentityProviderOptions): Promise<LocalIdentityProvider> {
-  const { folder, port = 0 } = options;
+  const { folder, port = 0, roles = [] } = options;
   const { kty, n, e, kid } = await readSigningKey(folder);
   const server = createServer((request, response) => {
     const body = request.method === 'GET' ? documents[request.url ?? ''] : undefined;
-    response.writeHead(body ? 200 : 404, { 'content-type': 'application/json' }).end(JSON.stringify(body ?? {}));
+    // Not the login page: a redirect to a readable address would show its code to pages of other origins.
+    if (body || request.url === TOKEN_PATH) response.setHeader('access-control-allow-origin', '*');
+    if (body) response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(body));
+    else
+      respondToLogin(login, issuer, { request, response }).catch(() => {
+        if (!response.headersSent) response.writeHead(400);
+        response.end();
+      });
   });
   server.listen(port, HOST);
   await once(server, 'listening').catch((error: NodeJS.ErrnoException) => {
@@ -46,11 +60,29 @@ export async function startIdentityProvider(options: IdentityProviderOptions): P
   });
   const issuer = `http://${HOST}:${(server.address() as AddressInfo).port}`;
   const jwksUri = `${issuer}/.well-known/jwks.json`;
+  const login = createLogin({
+    issuer,
+    roles,
+    tokenValidForSeconds: TOKEN_VALID_FOR_SECONDS,
+    async sign({ roles: role, email, subject }, { client_id, nonce }) {
+      const claims = subject === undefined ? {} : { sub: subject };
+      const person = { folder, issuer, role, claims, ...(email === undefined ? {} : { email }) };
+      return {
+        access_token: await signToken({ ...person, audience: AUDIENCE }),
+        id_token: await signToken({
+          ...person,
+          audience: client_id,
+          claims: nonce === undefined ? claims : { ...claims, nonce },
+        }),
+      };
+    },
+  });
   const documents: Readonly<Record<string, object>> = {
     '/.well-known/openid-configuration': {
       issuer,
       jwks_uri: jwksUri,
       id_token_signing_alg_values_supported: [ALGORITHM],
+      ...login.metadata,
     },
     // Only the public fields: the file also contains the private key.
     '/.well-known/jwks.json': { keys: [{ kty, n, e, kid, alg: ALGORITHM, use: 'sig' }] },
@@ -65,6 +97,26 @@ export async function startIdentityProvider(options: IdentityProviderOptions): P
       await once(server, 'close');
     },
   };
+}
+
+const MAX_FORM_BYTES = 16_384;
+
+interface Exchange {
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
+}
+
+async function respondToLogin(login: Login, issuer: string, { request, response }: Exchange): Promise<void> {
+  const { method = '', url = '', headers } = request;
+  // A page of another origin could name this machine by a host name of its own, and read the responses.
+  const isForUs = headers.host === new URL(issuer).host || headers.host === `localhost:${new URL(issuer).port}`;
+  // No page of another origin may send the form.
+  const isOwnForm = url === TOKEN_PATH || headers.origin === undefined || headers.origin === `http://${headers.host}`;
+  const isSmall = Number(headers['content-length'] ?? 0) <= MAX_FORM_BYTES && !headers['transfer-encoding'];
+  const isAccepted = isForUs && isOwnForm && isSmall;
+  const form = new URLSearchParams(method === 'POST' && isAccepted ? await text(request) : '');
+  const result = isAccepted ? await login.respond(method, new URL(url, issuer), form) : undefined;
+  response.writeHead(result?.status ?? 404, result?.headers).end(result?.body);
 }
 
 export interface TokenOptions {

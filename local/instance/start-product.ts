@@ -102,9 +102,8 @@ export async function startProduct(options: ProductOptions): Promise<Product> {
     const connectionString = options.storage?.connectionString ?? azurite?.connectionString() ?? '';
     const storage = openStorage({ connectionString }, app.model.prefix);
     const [identity] = await Promise.all([
-      choosePartPort('identity').then((port) => startIdentityProvider({ folder: data, port })),
+      choosePartPort('identity').then((port) => startIdentityProvider({ folder: data, port, roles: app.model.roles })),
       provision(storage, resourcesOf(app.model.list, Date.now())),
-      allowOrigins(storage, cors),
     ]);
     stops.push(identity.stop);
     const keyFile = join(data, 'keys.json');
@@ -139,6 +138,9 @@ export async function startProduct(options: ProductOptions): Promise<Product> {
       if (options.port !== undefined || apiPort === 0 || signal?.aborted || (await isFree(apiPort))) throw error;
       return startHost(0);
     });
+    // The console also reads straight from storage, under both names of this machine.
+    const consoleOrigins = [url, url.replace('127.0.0.1', 'localhost')];
+    await allowOrigins(storage, cors.includes('*') ? cors : [...cors, ...consoleOrigins]);
     const killHost = async () => {
       const killed = host;
       host = undefined;

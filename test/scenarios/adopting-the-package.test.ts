@@ -66,12 +66,15 @@ test('packs JavaScript and declarations without the examples, the app and its to
   expect(packed).toEqual(
     expect.arrayContaining([
       ...['package.json', 'README.md', 'LICENSE', 'lib/index.js', 'lib/index.d.ts'],
-      ...['lib/client/index.js', 'lib/client/index.d.ts'],
+      ...['lib/client/index.js', 'lib/client/index.d.ts', 'lib/console/index.html'],
     ]),
   );
   expect(
     packed.filter(
-      (path) => !/^(lib|local)\/.*\.(js|d\.ts)$|^docs\/[\w-]+\.md$|^(package\.json|README\.md|LICENSE)$/.test(path),
+      (path) =>
+        !/^lib\/console\/|^(lib|local)\/.*\.(js|d\.ts)$|^docs\/[\w-]+\.md$|^(package\.json|README\.md|LICENSE)$/.test(
+          path,
+        ),
     ),
   ).toEqual([]);
   expect(packed.filter((path) => path.startsWith('lib/model/'))).toEqual([]);
@@ -137,7 +140,8 @@ test('serves two models in one app, and the function of the adopter under the ho
   const { issuer, audience, jwksUri } = provider;
   const token = (role: string | readonly string[]) => signToken({ folder, issuer, audience, role });
   const script = join(ROOT, 'local', 'host', 'main.ts');
-  const settings = { ...environment, TOKEN_ISSUER: issuer, TOKEN_AUDIENCE: audience, TOKEN_JWKS_URI: jwksUri };
+  const identity = { TOKEN_ISSUER: issuer, TOKEN_AUDIENCE: audience, TOKEN_JWKS_URI: jwksUri };
+  const settings = { ...environment, ...identity, CONSOLE_CLIENT_ID: 'console' };
   const host = spawnScript(script, ['--app', folder, '--port', '0'], { cwd: folder, env: settings });
   onTestFinished(() => endChild(host));
   let output = '';
@@ -190,6 +194,11 @@ test('serves two models in one app, and the function of the adopter under the ho
   const client = { ...env, API: `${url}/api`, TOKEN: await token(['editor', 'reader']) };
   const called = await run(process.execPath, [join(folder, 'client.ts')], { env: client, cwd: folder });
   expect(called.stdout).toBe('1 4 no\n');
+
+  const page = await fetch(`http://127.0.0.1:${port}/console`);
+  expect([page.status, page.headers.get('content-type')]).toEqual([200, 'text/html; charset=utf-8']);
+  const [, asset = ''] = /src="([^"]+\.js)"/.exec(await page.text()) ?? [];
+  expect((await fetch(`http://127.0.0.1:${port}${asset}`)).headers.get('content-type')).toMatch(/^text\/javascript/);
 
   expect(await send('yard/health', 'GET')).toMatchObject({ status: 200 });
   const paths = Object.keys(Object((await send('yard/openapi.json', 'GET')).body).paths);

@@ -44,6 +44,13 @@ describe('npm start', () => {
     expect(await own.json()).toMatchObject({ employeeId: one.employeeId });
   });
 
+  test('prints the address of the console first', async () => {
+    const { process: running } = started;
+    const addresses = running.said().match(/http:\S+/g) ?? [];
+    expect(addresses[0]).toBe(`${running.url}/console`);
+    expect((await fetch(addresses[0] ?? '')).headers.get('content-type')).toContain('text/html');
+  });
+
   test('protects its folder, storage and timers from everybody but its owner', async () => {
     const { folder, process: running } = started;
     expect((await stat(folder)).mode & 0o777).toBe(0o700);

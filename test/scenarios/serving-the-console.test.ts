@@ -1,28 +1,14 @@
-import { mkdir, writeFile } from 'node:fs/promises';
+import { readdir, readFile, stat } from 'node:fs/promises';
 import { request } from 'node:http';
-import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
-import { fileURLToPath } from 'node:url';
-import { beforeAll, expect, test } from 'vitest';
-import { buildFixtures } from '../fixtures/build.ts';
-import { model } from '../fixtures/model.ts';
+import { expect, test } from 'vitest';
 import { useProduct } from '../product.ts';
 
 /** The host serves the folder `console` beside the bundle, and the API below /api. */
 
-const INDEX = '<!doctype html><title>Console</title>';
-const app = {
-  model,
-  folder: fileURLToPath(new URL('../../dist/fixtures-with-console', import.meta.url)),
-  packs: undefined,
-};
-beforeAll(async () => {
-  await buildFixtures(app);
-  await mkdir(join(app.folder, 'console', 'assets'), { recursive: true });
-  await writeFile(join(app.folder, 'console', 'index.html'), INDEX);
-  await writeFile(join(app.folder, 'console', 'assets', 'main-1.js'), 'export {};');
-});
-const product = useProduct(import.meta.url, { app });
+const BUILT = new URL('../../dist/console/', import.meta.url);
+const INDEX = await readFile(new URL('index.html', BUILT), 'utf8');
+const product = useProduct(import.meta.url);
 
 /** Sends a path as it is, which `fetch` would normalize. */
 async function send(path: string, method = 'GET') {
@@ -40,10 +26,19 @@ test('the address of the app leads to the console, whose pages any path below it
     expect([page.status, page.body, page.headers['cache-control']], path).toEqual([200, INDEX, 'no-cache']);
     expect(page.headers['content-security-policy']).toContain("default-src 'self'");
   }
-  const script = await send('/console/assets/main-1.js');
-  expect([script.status, script.body]).toEqual([200, 'export {};']);
-  expect(script.headers['cache-control']).toContain('immutable');
-  expect((await send('/console/assets/main-1.js', 'HEAD')).headers).toMatchObject({ etag: script.headers.etag });
+});
+
+test('every file that the console names is served compressed, and cached for good', async () => {
+  const assets = await readdir(new URL('assets/', BUILT));
+  const names = assets.filter((name) => /\.(js|css)$/.test(name));
+  expect(names.length).toBeGreaterThan(1);
+  for (const name of names) {
+    const address = new URL(`/console/assets/${name}`, product.url);
+    const { headers } = await fetch(address, { method: 'HEAD', headers: { 'accept-encoding': 'br' } });
+    expect(headers.get('cache-control'), name).toContain('immutable');
+    const { size } = await stat(new URL(`assets/${name}`, BUILT));
+    if (size > 2_000) expect(headers.get('content-encoding'), name).toBe('br');
+  }
 });
 
 test('the console gets the issuer of the instance and the address of the API', async () => {
@@ -63,7 +58,7 @@ test('the console gets the issuer of the instance and the address of the API', a
 });
 
 test.each([
-  ...['/console/../host.json', '/console/../../package.json', '/console/%2e%2e/host.json', '/console/..%2fhost.json'],
+  ...['/console/../app.js', '/console/../../package.json', '/console/%2e%2e/app.js', '/console/..%2fapp.js'],
   ...[
     '/console/..%5chost.json',
     '/console//host.json',

@@ -28,7 +28,7 @@ beforeAll(async () => {
 afterAll(() => rm(folder, { recursive: true, force: true }));
 
 async function get(path: string, { headers = {}, of = app, method = 'GET' as 'GET' | 'HEAD', root = false } = {}) {
-  const options = { folder: join(folder, 'console'), root: '/api', base: '/console' };
+  const options = { folder: join(folder, 'console'), root: '/api' };
   const handler = (root ? createRootHandler : createConsoleHandler)(() => of, options);
   const request = testRequest({ method, path: encodeURI(path), params: { path }, headers });
   const { status, headers: given, body, jsonBody } = await handler(request, testInvocation().invocation);
@@ -141,7 +141,7 @@ test('a wrong setting is a problem, not a console', async () => {
     () => {
       throw new RowkeyError('wrong-setting', 'secret detail');
     },
-    { folder, root: '/api', base: '/console' },
+    { folder, root: '/api' },
   );
   const { status, body } = await handler(testRequest({ path: '', params: {} }), testInvocation().invocation);
   expect([status, String(body).includes('secret')]).toEqual([503, false]);

@@ -23,7 +23,12 @@ beforeAll(async () => {
 afterAll(() => rm(folder, { recursive: true, force: true }));
 
 test('the package contains the app in one file and the files that the host needs', () => {
-  expect(files.map(({ path }) => path).toSorted()).toEqual(['dist/app.js', 'host.json', 'package.json']);
+  const [console, others] = [true, false].map((isConsole) =>
+    files.map(({ path }) => path).filter((path) => path.startsWith('dist/console/') === isConsole),
+  );
+  expect(others?.toSorted()).toEqual(['dist/app.js', 'host.json', 'package.json']);
+  expect(console).toEqual(expect.arrayContaining(['dist/console/index.html']));
+  expect(console?.filter((path) => path.endsWith('.map'))).toEqual([]);
   expect(JSON.parse(read('package.json'))).toMatchObject({ main: 'dist/app.js', type: 'module' });
 });
 
@@ -50,8 +55,14 @@ test('the package bundles only functions/ and lib/, and no development dependenc
   expect(sources.filter((source) => developing.some((name) => source.includes(name)))).toEqual([]);
 });
 
+test('the package contains no login page without a password', () => {
+  expect(files.map(({ path }) => path).filter((path) => path.includes('login'))).toEqual([]);
+  const text = read('dist/app.js');
+  expect(text).not.toMatch(/Sign in for development|code_challenge_methods_supported/);
+});
+
 test('the package contains no token, and no key except the published emulator key of the SDKs', () => {
-  for (const { path } of files) {
+  for (const { path } of files.filter((file) => !/\.(br|gz)$/.test(file.path))) {
     const text = readFileSync(join(folder, path), 'utf8');
     const keys = text.match(/(?<![\w+/])[A-Za-z0-9+/]{86}==/g) ?? [];
     expect(new Set([...keys, EMULATOR_KEY]), path).toEqual(new Set([EMULATOR_KEY]));

@@ -1,0 +1,82 @@
+import { createHash } from 'node:crypto';
+export interface LoginPage {
+  /** Without a request, the page shows the problem alone. */
+  readonly request?: Readonly<Record<string, string | undefined>>;
+  readonly roles?: readonly string[];
+  readonly problem?: string;
+  readonly email?: string | undefined;
+  readonly subject?: string | undefined;
+}
+
+const STYLE = `
+:root { color-scheme: light dark; font: 16px/1.5 system-ui, sans-serif; }
+body { margin: 0; display: grid; place-items: center; min-height: 100vh; background: light-dark(#f4f5f7, #14171c); color: light-dark(#1c2430, #e6e9ee); }
+main { box-sizing: border-box; width: min(26rem, 100%); padding: 1.5rem; background: light-dark(#fff, #1d222a); border: 1px solid light-dark(#d5d9e0, #343b47); border-radius: .75rem; }
+h1 { margin: 0; font-size: 1.35rem; }
+p { margin: .25rem 0 1rem; color: light-dark(#4a5463, #aab3c0); }
+fieldset { margin: 0 0 1rem; padding: .5rem .75rem .75rem; border: 1px solid light-dark(#d5d9e0, #343b47); border-radius: .5rem; }
+fieldset label { display: flex; gap: .5rem; align-items: center; padding: .15rem 0; }
+.field { display: block; margin-bottom: 1rem; }
+.field input { box-sizing: border-box; width: 100%; margin-top: .25rem; padding: .5rem .6rem; font: inherit; color: inherit; background: light-dark(#fff, #14171c); border: 1px solid light-dark(#8b94a3, #6b7686); border-radius: .4rem; }
+button { width: 100%; padding: .6rem; font: inherit; font-weight: 600; color: #fff; background: #0b5cad; border: 0; border-radius: .4rem; cursor: pointer; }
+button:hover { background: #094b8e; }
+:focus-visible { outline: 3px solid light-dark(#0b5cad, #7db8f5); outline-offset: 2px; }
+.problem { padding: .5rem .75rem; color: light-dark(#8c1d18, #ffb4ab); border: 1px solid currentColor; border-radius: .4rem; }
+@media (max-width: 30rem) { main { min-height: 100vh; border: 0; border-radius: 0; } }
+`;
+
+/** The page of a form without a script. Its own style is allowed by its hash. */
+export function formatLoginPage({ request, roles = [], problem, email, subject }: LoginPage) {
+  const hash = createHash('sha256').update(STYLE).digest('base64');
+  // A browser also checks the redirect after the form, which leads to a page of this machine.
+  const targets = "'self' http://127.0.0.1:* http://localhost:*";
+  const policy = `default-src 'none'; style-src 'sha256-${hash}'; form-action ${targets}; base-uri 'none'; frame-ancestors 'none'`;
+  const html = `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>Sign in for development</title>
+<style>${STYLE}</style>
+</head>
+<body>
+<main>
+<h1>Sign in for development</h1>
+<p>${request ? 'Choose who you are. There is no password: this page runs on this machine only.' : 'This page runs on this machine only.'}</p>
+${problem ? `<p class="problem" role="alert">${escapeHtml(problem)}</p>` : ''}
+${request ? formatForm(request, roles, { email, subject }) : ''}
+</main>
+</body>
+</html>
+`;
+  return { html, policy };
+}
+
+function formatForm(
+  request: NonNullable<LoginPage['request']>,
+  roles: readonly string[],
+  { email, subject }: Pick<LoginPage, 'email' | 'subject'>,
+) {
+  const hidden = Object.entries(request).map(
+    ([name, value = '']) => `<input type="hidden" name="${name}" value="${escapeHtml(value)}">`,
+  );
+  const choices = roles.map(
+    (role, index) =>
+      `<label><input type="checkbox" name="role" value="${escapeHtml(role)}"${index === 0 ? ' checked' : ''}> ${escapeHtml(role)}</label>`,
+  );
+  return `<form method="post" action="/authorize">
+${hidden.join('\n')}
+<fieldset><legend>Roles</legend>
+${choices.join('\n')}
+</fieldset>
+<label class="field">Email address (optional)
+<input type="email" name="email" autocomplete="email" value="${escapeHtml(email ?? '')}"></label>
+<label class="field">Subject (optional; the email address by default)
+<input name="subject" autocomplete="off" maxlength="200" value="${escapeHtml(subject ?? '')}"></label>
+<button>Sign in</button>
+</form>`;
+}
+
+function escapeHtml(text: string): string {
+  return text.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`);
+}

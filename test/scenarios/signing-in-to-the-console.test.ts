@@ -1,0 +1,51 @@
+import type { Page } from 'playwright-core';
+import { afterAll, beforeEach, expect, test } from 'vitest';
+import { launchBrowser } from '../browser.ts';
+import { useProduct } from '../product.ts';
+
+/** A person signs in to the served console with the identity provider for development, in a browser. */
+
+const product = useProduct(import.meta.url);
+const browser = await launchBrowser();
+
+beforeEach(({ skip }) => {
+  if (typeof browser === 'string') skip(browser);
+});
+afterAll(async () => {
+  if (typeof browser !== 'string') await browser.close();
+});
+
+async function open(): Promise<{ page: Page; complaints: string[] }> {
+  if (typeof browser === 'string') throw new Error(browser);
+  const page = await (await browser.newContext()).newPage();
+  const complaints: string[] = [];
+  page.on('console', (message) => complaints.push(message.text()));
+  page.on('pageerror', (error) => complaints.push(String(error)));
+  await page.goto(product.url);
+  return { page, complaints };
+}
+
+test('a person chooses a role and an address by keyboard, and the console shows what the role may read', async () => {
+  const { page, complaints } = await open();
+  await page.waitForURL(`${product.url}/console`);
+  await page.getByRole('button', { name: 'Sign in' }).press('Enter');
+  await page.getByRole('heading', { name: 'Sign in for development' }).waitFor();
+  const hr = page.getByRole('checkbox', { name: 'hr', exact: true });
+  if (!(await hr.isChecked())) await hr.press('Space');
+  await page.getByRole('textbox', { name: /^Email/ }).fill('ann@contoso.com');
+  await page.keyboard.press('Enter');
+  await page.getByRole('heading', { name: 'Entities', level: 1 }).waitFor();
+  expect(page.url()).toMatch(new RegExp(`^${product.url}/console/(#.*)?$`));
+  await page.getByText('ann@contoso.com').waitFor();
+  expect(complaints).toEqual([]);
+});
+
+test('the console under the other name of this machine signs in, too', async () => {
+  const { page, complaints } = await open();
+  await page.goto(product.url.replace('127.0.0.1', 'localhost'));
+  await page.getByRole('button', { name: 'Sign in' }).click();
+  await page.getByRole('button', { name: 'Sign in' }).click();
+  await page.getByRole('heading', { name: 'Entities', level: 1 }).waitFor();
+  expect(new URL(page.url()).hostname).toBe('localhost');
+  expect(complaints).toEqual([]);
+});
