@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import pMap from 'p-map';
 import type { Change } from '../define/change.ts';
-import { toSnapshot } from '../define/codec/entity-codec.ts';
+import { storedNames, toSnapshot, toValues } from '../define/codec/entity-codec.ts';
 import { keptFields } from '../define/codec/kept-fields.ts';
 import { type Live, liveValues } from '../define/codec/snapshot.ts';
 import type { Engine } from '../define/engine.ts';
@@ -13,6 +13,7 @@ import { lookupBy } from '../define/keys/lookup.ts';
 import { isByKey, keyIn, otherKeyFields, referrersRange, referringFields } from '../define/keys/relation.ts';
 import type { Pattern } from '../define/pattern.ts';
 import { pick, type Values } from '../define/values.ts';
+import { readJoinedRow } from '../engine/read/entity-rows.ts';
 import { isConfirmed } from '../engine/write/unique-claim.ts';
 import { busy, entityError, RowkeyError } from '../errors.ts';
 import { type Address, type Row, readRange, readRow } from '../storage/rows.ts';
@@ -166,11 +167,12 @@ function canReferTo(reference: Reference, found: Row | undefined): boolean {
  * for the consistency check, the row of an index is never enough, and an entity that is being moved exists.
  */
 async function hasTarget(
-  { storage }: Engine,
+  engine: Engine,
   reference: Reference,
   key: Values,
   { isCheck = false }: { readonly isCheck?: boolean } = {},
 ): Promise<boolean> {
+  const { storage } = engine;
   const { to, by } = reference;
   const select = ['EntityType', 'SourceRow', 'MovingFrom', by];
   const exists = isCheck ? isTarget : canReferTo;
@@ -189,8 +191,13 @@ async function hasTarget(
   if (isConfirmed(entry) && !isCheck) return true;
   const { SourcePartition, SourceRow } = entry.properties;
   const address = { table: to.table, partition: String(SourcePartition), row: String(SourceRow) };
-  const found = await readRow(storage, { ...address, select });
-  return exists(reference, found) && found?.properties[by] === entry.properties[by];
+  const found = await readJoinedRow(
+    engine,
+    to,
+    { ...address, select: [...storedNames(to, [by]), 'MovingFrom'] },
+    { fields: [by] },
+  );
+  return exists(reference, found) && toValues(to, found?.properties ?? {})[by] === key[by];
 }
 
 function danglingError({ field, to, by }: Reference): RowkeyError {
@@ -215,7 +222,7 @@ async function checkReferrers(engine: Engine, entity: Entity, change: Change): P
 }
 
 /** Finds one referring entity: one range query, and a point read of each entity that it finds through an index. */
-async function isReferredTo({ storage }: Engine, reference: Reference, { values }: Live): Promise<boolean> {
+async function isReferredTo(engine: Engine, reference: Reference, { values }: Live): Promise<boolean> {
   const { by, from, to } = reference;
   if (values[by] === undefined) return false;
   const key = isByKey(reference) ? pick(values, to.keyFields) : { [by]: values[by] };
@@ -223,9 +230,14 @@ async function isReferredTo({ storage }: Engine, reference: Reference, { values 
   if (!range) return false;
   let after: string | undefined;
   for (;;) {
-    const { rows, more } = await readRange(storage, { ...range, type: from().name, after, limit: REFERRERS_PAGE });
+    const { rows, more } = await readRange(engine.storage, {
+      ...range,
+      type: from().name,
+      after,
+      limit: REFERRERS_PAGE,
+    });
     for (const row of rows.filter((each) => isCopy(each) === (range.index !== undefined))) {
-      const referring = range.index === undefined ? row : await readSource(storage, from(), row);
+      const referring = range.index === undefined ? row : await readSource(engine, from(), row);
       const found = toSnapshot(from(), referring?.properties.EntityType === from().name ? referring : undefined);
       if (isDeepStrictEqual(keyIn(reference, liveValues(found)), key)) return true;
     }
@@ -234,7 +246,8 @@ async function isReferredTo({ storage }: Engine, reference: Reference, { values 
   }
 }
 
-function readSource(storage: Engine['storage'], { table }: Entity, { properties }: Row): Promise<Row | undefined> {
+function readSource(engine: Engine, entity: Entity, { properties }: Row): Promise<Row | undefined> {
   const { SourcePartition, SourceRow } = properties;
-  return readRow(storage, { table, partition: String(SourcePartition), row: String(SourceRow) });
+  const address = { table: entity.table, partition: String(SourcePartition), row: String(SourceRow) };
+  return readJoinedRow(engine, entity, address);
 }
