@@ -49,12 +49,13 @@ export async function readRow(
   storage: Storage,
   { table, partition, row, select }: Address & { readonly select?: readonly string[] | undefined },
 ): Promise<Row | undefined> {
-  recordIfExplaining(() => ({ read: 'row', table, partition, row, ...(select ? { select } : {}) }));
+  const sent = projection(select);
+  recordIfExplaining(() => ({ read: 'row', table, partition, row, ...(sent ? { select: sent } : {}) }));
   let etag = '';
   const onResponse = ({ headers }: { headers: { get(name: string): string | undefined } }) => {
     etag = headers.get('etag') ?? '';
   };
-  const options = { onResponse, ...(select ? { queryOptions: { select: [...select] } } : {}) };
+  const options = { onResponse, ...(sent ? { queryOptions: { select: sent } } : {}) };
   const client = storage.table(table);
   const found = await unlessMissing(client.getEntity(partition, row, options), client.tableName);
   return found && { table, partition, row, etag, properties: toRowProperties(found) };
@@ -69,7 +70,22 @@ export async function readRange(storage: Storage, range: RowRange): Promise<{ ro
   for (const gap of without) conditions.push(`(RowKey le ${literal(gap.after)} or RowKey ge ${literal(gap.before)})`);
   const used = conditions.length + without.length;
   const filter = [...conditions, ...rowConditions(range, MAX_COMPARISONS - used)].join(' and ');
-  return collect(storage, { table, filter, select, limit, counted: range.counted, bound: range.bound });
+  return collect(storage, {
+    table,
+    filter,
+    select: projection(select),
+    limit,
+    counted: range.counted,
+    bound: range.bound,
+  });
+}
+
+/** A URL with more characters may be rejected on its way. */
+const MAX_PROJECTION_LENGTH = 4_000;
+
+/** The projection to send; undefined for all properties, of which a caller has to pick its own. */
+function projection(select: readonly string[] | undefined): string[] | undefined {
+  return select && select.join(',').length <= MAX_PROJECTION_LENGTH ? [...select] : undefined;
 }
 
 /** Storage rejects more comparisons. https://learn.microsoft.com/rest/api/storageservices/querying-tables-and-entities */
@@ -218,7 +234,7 @@ export async function scanTable(storage: Storage, scan: TableScan): Promise<{ ro
     conditions.push(`PartitionKey ge ${partition} and (PartitionKey gt ${partition} or RowKey gt ${row})`);
   }
   const filter = conditions.join(' and ');
-  return collect(storage, { table, filter, select, limit, counted, bound });
+  return collect(storage, { table, filter, select: projection(select), limit, counted, bound });
 }
 
 /** The most comparisons of a scan's bounds. */
