@@ -11,15 +11,18 @@ import {
 import type { Entity } from '../../define/entity.ts';
 import { furtherRowRange, parseFurtherRowKey } from '../../define/keys/further-rows.ts';
 import { omit } from '../../define/values.ts';
-import { RowkeyError } from '../../errors.ts';
+import { busy, RowkeyError } from '../../errors.ts';
 import { type Address, type Row, type RowRange, readRange, scanTable, type TableScan } from '../../storage/rows.ts';
+import { backOff } from '../../time.ts';
 import type { Engine } from '../engine.ts';
 import { readEntityRow } from '../period-tables.ts';
 
 /** Reads the rows of an entity as one: its own row, and the further rows in which the wanted fields are. */
 
 /** A read that meets a write may see rows of two states. */
-const READ_ATTEMPTS = 3;
+const READ_ATTEMPTS = 20;
+const BACK_OFF_MS = 10;
+const LONGEST_BACK_OFF_MS = 250;
 const READS_CONCURRENCY = 16;
 
 export interface EntityRowOptions {
@@ -31,7 +34,7 @@ export interface EntityRowOptions {
 
 /**
  * One transaction: a point query, or a range query if further rows are needed. Undefined if the row, or the table of its period,
- * does not exist.
+ * does not exist. Throws `busy` if writers keep changing the rows.
  */
 export async function readJoinedRow(
   engine: Engine,
@@ -45,13 +48,19 @@ export async function readJoinedRow(
     const isPartial = row && isOlder(entity, row) && Object.keys(listedRows(row.properties)).length > 0;
     return isPartial ? readJoinedRow(engine, entity, address, { fields: Object.keys(entity.columns), isWhole }) : row;
   }
-  for (let attempt = 1; ; attempt += 1) {
+  for (let attempt = 1, before = ''; ; attempt += 1) {
     const rows = await readRowsOf(engine, address, groups);
     const own = rows.find(({ row }) => row === address.row);
     if (!own) return undefined;
     const { row, lost } = joinRows(entity, own, rows, groups);
     if (lost.length === 0) return row;
-    if (attempt < READ_ATTEMPTS) continue;
+    // Every write of a further row changes the ETag of the own row. So under the same ETag, the row was lost before this read.
+    if (own.etag !== before) {
+      if (attempt === READ_ATTEMPTS) throw busy('Other requests keep changing the same entity.');
+      if (before !== '') await backOff(attempt, BACK_OFF_MS, LONGEST_BACK_OFF_MS);
+      before = own.etag;
+      continue;
+    }
     if (isWhole)
       throw new RowkeyError(
         'needs-repair',
@@ -65,13 +74,13 @@ export async function readJoinedRow(
 /** The row of an entity and its further rows of these groups: one range query. */
 async function readRowsOf(
   { storage }: Engine,
-  { table, partition, row }: Address,
+  { table, partition, row, select }: Address & { readonly select?: readonly string[] | undefined },
   groups: readonly string[],
 ): Promise<readonly Row[]> {
   const { first, before } = furtherRowRange(row, groups);
   // Keys of other entities may lie between.
   const without = [{ after: row, before: first }];
-  return (await readRange(storage, { table, partition, from: row, before, without })).rows;
+  return (await readRange(storage, { table, partition, from: row, before, without, select })).rows;
 }
 
 /** Reads a range with the further rows that these fields need. `limit` is of entities. */
@@ -82,8 +91,9 @@ export async function readEntityRange(
   fields: readonly string[] | undefined,
 ): Promise<{ rows: readonly Row[]; more: boolean }> {
   if (!furtherRowFormOf(entity)) return readRange(engine.storage, range);
-  const found = await readRange(engine.storage, withFurtherRows(entity, range, fields));
-  return joinRange(engine, entity, found, { groups: groupsToRead(entity, fields), limit: range.limit });
+  const { storage } = engine;
+  const read = (after = range.after) => readRange(storage, withFurtherRows(entity, { ...range, after }, fields));
+  return joinRange(engine, entity, { read: (last) => read(last?.row), fields, limit: range.limit });
 }
 
 /** Reads rows of a whole table with the further rows that these fields need; without fields, with all. `limit` is of entities. */
@@ -94,8 +104,9 @@ export async function scanEntityRows(
   fields: readonly string[] = Object.keys(entity.columns),
 ): Promise<{ rows: readonly Row[]; more: boolean }> {
   if (!furtherRowFormOf(entity)) return scanTable(engine.storage, scan);
-  const found = await scanTable(engine.storage, withFurtherRows(entity, scan, fields));
-  return joinRange(engine, entity, found, { groups: groupsToRead(entity, fields), limit: scan.limit });
+  const { storage } = engine;
+  const read = (after = scan.after) => scanTable(storage, withFurtherRows(entity, { ...scan, after }, fields));
+  return joinRange(engine, entity, { read, fields, limit: scan.limit });
 }
 
 /** The same query with further rows. The row of one more entity tells that the rows before it have all been read. */
@@ -109,21 +120,30 @@ function withFurtherRows<Query extends TableScan | (RowRange & { readonly limit:
   return { ...query, type, counted: entity.name, limit: query.limit + 1 };
 }
 
+interface JoinedRange {
+  /** Reads the rows after this one; without it, from the beginning of the range. */
+  read(after?: Row): Promise<{ readonly rows: readonly Row[]; readonly more: boolean }>;
+  readonly fields: readonly string[] | undefined;
+  readonly limit: number;
+}
+
 /** Joins the rows of a range. An entity whose rows are not all in the range is read by itself. */
 async function joinRange(
   engine: Engine,
   entity: Entity,
-  { rows, more }: { readonly rows: readonly Row[]; readonly more: boolean },
-  { groups, limit }: { readonly groups: readonly string[]; readonly limit: number },
+  { read, fields, limit }: JoinedRange,
 ): Promise<{ rows: readonly Row[]; more: boolean }> {
+  const groups = groupsToRead(entity, fields);
+  const isOwn = ({ properties }: Row) => properties.EntityType === entity.name;
+  let { rows, more } = await read();
+  // Further rows of entities that do not match a filter may fill what one read returns.
+  while (more && !rows.some(isOwn)) ({ rows, more } = await read(rows.at(-1)));
   const keyOf = (partition: string, row: string) => JSON.stringify([partition, row]);
   const further = Map.groupBy(rows, ({ partition, row }) => keyOf(partition, parseFurtherRowKey(row)?.row ?? ''));
-  const joined = rows
-    .filter(({ properties }) => properties.EntityType === entity.name)
-    .map((row) => {
-      const needed = isOlder(entity, row) ? groupsToRead(entity, Object.keys(entity.columns)) : groups;
-      return joinRows(entity, row, further.get(keyOf(row.partition, row.row)) ?? [], needed);
-    });
+  const joined = rows.filter(isOwn).map((row) => {
+    const needed = isOlder(entity, row) ? groupsToRead(entity, Object.keys(entity.columns)) : groups;
+    return joinRows(entity, row, further.get(keyOf(row.partition, row.row)) ?? [], needed);
+  });
   const isOver = joined.length > limit;
   // The next page begins with the entity at the end of the range, unless this page would be empty.
   const isCut = isOver || (more && joined.length > 1 && joined.at(-1)?.lost.length !== 0);
