@@ -5,8 +5,10 @@ import { inspect } from 'node:util';
 import type { HttpClient } from '@azure/core-rest-pipeline';
 import { expect, inject } from 'vitest';
 import { toSnapshot, toValues } from '../lib/define/codec/entity-codec.ts';
+import { groupsToRead, joinRows } from '../lib/define/codec/further-rows.ts';
 import type { Entity } from '../lib/define/entity.ts';
 import type { Index } from '../lib/define/indexes.ts';
+import { parseFurtherRowKey } from '../lib/define/keys/further-rows.ts';
 import { indexEntriesOf, isIndexed } from '../lib/define/keys/index-entries.ts';
 import { buildKey } from '../lib/define/keys/key-template.ts';
 import type { Total } from '../lib/define/totals.ts';
@@ -18,6 +20,7 @@ import { resourcesOf } from '../lib/operations/resources.ts';
 import { membersOf, readList } from '../lib/pattern-helpers/member-list.ts';
 import { createLocalKeyRing, rotateLocalKey } from '../lib/storage/local-key-ring.ts';
 import { provision } from '../lib/storage/provision.ts';
+import type { Row } from '../lib/storage/rows.ts';
 import { openStorage, type Storage } from '../lib/storage/storage.ts';
 import { model } from './fixtures/model.ts';
 import { isQueued, httpClient as knowingClient, showMessages, sinceAborted } from './known-messages.ts';
@@ -228,7 +231,9 @@ export async function expectIndexesToAgree(storage: Storage, entity: Entity): Pr
     ...archived.filter(({ MovingFrom = '' }) => MovingFrom !== '').map(about('unfinished transfer')),
   ];
   for (const row of rows.filter(({ EntityType, SourceRow }) => EntityType === entity.name && SourceRow === undefined)) {
-    const snapshot = toSnapshot(entity, { table: '', partition: '', row: '', etag: '', properties: row });
+    const beside = rows.filter(({ partitionKey }) => partitionKey === row.partitionKey).map(toRow);
+    const { row: joined } = joinRows(entity, toRow(row), furtherRowsOf(row, beside), groupsToRead(entity));
+    const snapshot = toSnapshot(entity, joined);
     if (snapshot.state !== 'live') differences.push(about(`entity that is ${snapshot.state}`)(row));
     else if (snapshot.system.MovingFrom !== undefined) differences.push(about('unfinished transfer')(row));
     else values.push(snapshot.values);
@@ -259,6 +264,20 @@ export async function expectIndexesToAgree(storage: Storage, entity: Entity): Pr
     differences.push(...countDifferences(rows, values, { target: target(), field }));
   reportDifferences(differences.map((difference) => `${entity.name}: ${difference}`));
   return values;
+}
+
+function toRow(properties: Record<string, unknown>): Row {
+  return {
+    table: '',
+    partition: String(properties.partitionKey),
+    row: String(properties.rowKey),
+    etag: '',
+    properties,
+  };
+}
+
+function furtherRowsOf({ rowKey }: Record<string, unknown>, rows: readonly Row[]): readonly Row[] {
+  return rows.filter(({ row }) => parseFurtherRowKey(row)?.row === rowKey);
 }
 
 /** Returns the expected index entries: the content of each row by its address. */

@@ -77,6 +77,11 @@ export interface Declaration<
    * asks for the group or for a field of it; a write of other fields neither reads nor writes its row.
    */
   readonly split?: Readonly<Record<string, readonly (keyof Shape & string)[]>>;
+  /**
+   * Wide entities pattern: the fields may take several rows of the partition, up to 2,000 fields and 3.5 MiB. One range query reads
+   * them, and one transaction changes them.
+   */
+  readonly wide?: boolean;
   /** Increased when the meaning of stored data changes; `upgrades` then converts what earlier versions stored. */
   readonly version?: number;
   readonly upgrades?: Readonly<Record<number, (values: Values) => Values>>;
@@ -242,6 +247,7 @@ function compile<
       apart.length === 0 ? derive : (values: Values) => derive(omit(values, apart)),
     ),
     split,
+    wide: declaration.wide ?? false,
     counts: omitUndefined<DeclaredEntity>(declaration.counts ?? {}),
     references: omitUndefined<DeclaredReference>(declaration.references ?? {}),
     large: declaration.large ?? [],

@@ -92,6 +92,8 @@ export interface DeclaredEntity<
   readonly counts: Readonly<Record<string, DeclaredEntity>>;
   /** Groups of fields that are stored in a row of their own and read on demand (vertical split). */
   readonly split: Readonly<Record<string, readonly string[]>>;
+  /** True if the fields may take several rows (wide entities). */
+  readonly wide: boolean;
   /** Texts that may be too long for one property. They are stored in several properties or in a blob. */
   readonly large: readonly string[];
   /** Files, by the field that describes them. */

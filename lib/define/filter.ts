@@ -1,6 +1,6 @@
 import { RowkeyError } from '../errors.ts';
 import { columnFormOf } from './codec/entity-codec.ts';
-import { apartFields } from './codec/further-rows.ts';
+import { groupsToRead } from './codec/further-rows.ts';
 import type { ColumnType, Entity } from './entity.ts';
 import { fieldSchemas, isInstant } from './validate/field-schema.ts';
 import { validateRequired } from './validate/validation.ts';
@@ -47,7 +47,8 @@ export function reasonNotToFilter(
 ): string | undefined {
   if (entity.encrypted.includes(field)) return 'is encrypted, so storage cannot compare it';
   if (columnFormOf(entity, field)) return 'is not stored as one property, so storage cannot compare it';
-  if (apartFields(entity).includes(field)) return 'is in a further row of the entity, so storage cannot compare it';
+  if (groupsToRead(entity, [field]).length > 0)
+    return 'is in a further row of the entity, so storage cannot compare it';
   if (entity.columns[field] === 'Json') return 'is stored as JSON, which storage cannot compare';
   return available.includes(field) ? undefined : 'is not in the copies of the index';
 }

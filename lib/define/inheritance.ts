@@ -21,7 +21,10 @@ type UnionDeclaration<
   Indexes extends IndexesOf<keyof Shape & string>,
   Role extends string,
   Restricted extends string,
-> = Omit<Declaration<Shape, Partition, Row, never, Indexes, Role, Restricted>, 'encrypted' | 'large' | 'split'> & {
+> = Omit<
+  Declaration<Shape, Partition, Row, never, Indexes, Role, Restricted>,
+  'encrypted' | 'large' | 'split' | 'wide'
+> & {
   readonly kinds: Of;
 };
 

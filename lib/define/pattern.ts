@@ -228,8 +228,8 @@ export interface FurtherRowForm<Entity> {
   apartFields(entity: Entity): readonly string[];
   /** The groups of further rows that a read of these fields needs; without fields, those that every read needs. */
   groupsOf(entity: Entity, fields: readonly string[] | undefined): readonly string[];
-  /** Distributes the fields over rows. `read` has the further rows that the entity has now, as far as they were read. Pure. */
-  divide(entity: Entity, values: Values, read: ReadonlyMap<string, Properties>): DividedValues;
+  /** Distributes the fields over rows. `current` is the stored entity with the further rows that were read. Pure. */
+  divide(entity: Entity, values: Values, current: Live | undefined): DividedValues;
 }
 
 export interface DividedValues {

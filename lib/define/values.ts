@@ -7,6 +7,11 @@ export interface Stored {
   readonly values: Values;
 }
 
+/** A projection returns null for a property that a row lacks, and a patch removes a field by null. */
+export function hasValue(value: unknown): boolean {
+  return value !== undefined && value !== null;
+}
+
 /** The listed fields that have a value. */
 export function pick(values: Values, fields: readonly string[]): Values {
   return Object.fromEntries(

@@ -13,18 +13,21 @@ import { type Address, type Row, readRange, readRow, tryAction } from '../storag
 
 /** The consistency check of further rows. */
 
+/** The properties that tell which rows belong to one state of an entity. */
+const STATE = ['EntityType', 'FurtherRows', 'WriteId'];
+
 /**
  * Finds further rows that an entity lists and that are missing or belong to another state. The repair ends the listing of a missing
  * row, whose values are lost, and lists the other one as it is.
  */
 export async function checkFurtherRows({ storage }: Engine, entity: Entity, address: Address): Promise<Suspicion[]> {
   const { table, partition, row } = address;
-  const own = await readRow(storage, address);
+  const own = await readRow(storage, { ...address, select: STATE });
   if (own?.properties.EntityType !== entity.name) return [];
   const listed = Object.entries(listedRows(own.properties));
   if (listed.length === 0) return [];
   const { first: from, before } = furtherRowRange(row);
-  const { rows } = await readRange(storage, { table, partition, from, before });
+  const { rows } = await readRange(storage, { table, partition, from, before, select: STATE });
   const found = new Map(rows.filter((each) => isFurtherRow(entity, each)).map((each) => [each.row, each.properties]));
   const next = listed.flatMap(([name]) => {
     const properties = found.get(furtherRowKey(row, name));
@@ -49,7 +52,7 @@ export async function checkFurtherRow(
   const { table, partition, row, etag, properties } = found;
   const { row: ownRow, name } = parseFurtherRowKey(row) ?? {};
   if (ownRow === undefined || name === undefined || !isFurtherRow(entity, found)) return undefined;
-  const own = await readRow(storage, { table, partition, row: ownRow });
+  const own = await readRow(storage, { table, partition, row: ownRow, select: STATE });
   const isListed =
     own?.properties.EntityType === entity.name && listedRows(own.properties)[name] === properties.WriteId;
   if (isListed) return [];

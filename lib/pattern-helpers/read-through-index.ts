@@ -1,6 +1,7 @@
 import pMap from 'p-map';
 import { storedNames, storedVersion, toValues } from '../define/codec/entity-codec.ts';
-import { apartFields } from '../define/codec/further-rows.ts';
+import { apartFields, withDefaultFields } from '../define/codec/further-rows.ts';
+import type { Live } from '../define/codec/snapshot.ts';
 import type { Entity } from '../define/entity.ts';
 import { type Filter, matches } from '../define/filter.ts';
 import type { CopyIndex, Index, IndexEntity } from '../define/indexes.ts';
@@ -146,8 +147,7 @@ async function follow(
 ): Promise<Values | undefined> {
   const { SourcePartition, SourceRow } = row.properties;
   const source = { table: entity.table, partition: String(SourcePartition), row: String(SourceRow) };
-  const properties = projection(entity, index, options);
-  const found = await readLive(engine, entity, { ...source, select: properties }, { fields: options.select });
+  const found = await readWanted(engine, entity, index, source, options);
   const { partition } = index.remote ?? entity;
   const isHere = selectIndexed(index, found?.values ?? {}).some(
     (one) => buildKey(partition, one) === row.partition && buildKey(index.row, one) === row.row,
@@ -171,11 +171,18 @@ function fieldsToRead(entity: Entity, index: Index, { select, where = [], given 
   return [...new Set([...withKeyOfReferences(entity, select), ...compared, ...inKey])];
 }
 
-/** The properties to read of the entity of a reference; undefined for all. */
-function projection(entity: Entity, index: Index, wanted: Wanted): string[] | undefined {
+/** Reads the entity of a reference or of a member, as far as it is wanted. */
+function readWanted(
+  engine: Engine,
+  entity: Entity,
+  index: Index,
+  address: Address,
+  wanted: Wanted,
+): Promise<Live | undefined> {
   // A condition may use any field.
-  const fields = index.when ? undefined : fieldsToRead(entity, index, wanted);
-  return fields && storedNames(entity, fields);
+  const exact = index.when ? undefined : fieldsToRead(entity, index, wanted);
+  const fields = exact ?? (wanted.select && withDefaultFields(entity, wanted.select));
+  return readLive(engine, entity, { ...address, select: exact && storedNames(entity, exact) }, { fields });
 }
 
 /** Other fields may be needed to present the selected ones. */
@@ -311,8 +318,7 @@ async function readMember(
 ): Promise<Values | undefined> {
   const inList = { ...parseKey(index.row, list.row), ...parseKey(index.holds, member) };
   const address = addressIfAny(entity, { ...given, ...inList });
-  const properties = projection(entity, index, { select, where, given });
-  const found = address && (await readLive(engine, entity, { ...address, select: properties }, { fields: select }));
+  const found = address && (await readWanted(engine, entity, index, address, { select, where, given }));
   if (!found || !isIndexed(index, found.values) || buildKey(index.row, found.values) !== list.row) return undefined;
   const isAsked = Object.entries(given).every(([field, value]) => found.values[field] === value);
   return isAsked && matches(where, found.values) ? withSelected(entity, found.values, select) : undefined;

@@ -16,6 +16,7 @@ import { maintainedCount } from './maintained-count.ts';
 import { references } from './references.ts';
 import { maintainedTotals } from './totals.ts';
 import { verticalSplit } from './vertical-split.ts';
+import { wideEntities } from './wide-entities.ts';
 
 /** All patterns, in the order in which the engine calls them. */
 export const patterns: readonly Pattern<Entity>[] = [
@@ -32,6 +33,7 @@ export const patterns: readonly Pattern<Entity>[] = [
   dataSeries,
   largeSeries,
   verticalSplit,
+  wideEntities,
   highVolumeDelete,
   expiry,
   references,

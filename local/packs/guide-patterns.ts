@@ -136,9 +136,13 @@ export const GUIDE_PATTERNS: readonly GuidePattern[] = [
   {
     name: 'Wide entities',
     about:
-      'Counts that do not fit into one row are spread over several rows, which are read concurrently and changed in one transaction.',
-    modules: ['lib/patterns/data-series.ts'],
-    tests: ['test/lib/patterns/data-series.test.ts'],
+      'Counts that do not fit into one row are spread over several rows, which are read concurrently and changed in one transaction. With `wide`, an entity has up to 2,000 fields or 3.5 MiB over several rows: one range query reads it, and one transaction changes it. See [model.md](model.md#wide-entities).',
+    modules: ['lib/patterns/data-series.ts', 'lib/patterns/wide-entities.ts'],
+    tests: [
+      'test/lib/patterns/data-series.test.ts',
+      'test/lib/patterns/wide-entities.test.ts',
+      'test/scenarios/wide-entities.test.ts',
+    ],
   },
   {
     name: 'Vertical split',

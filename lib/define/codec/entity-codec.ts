@@ -2,7 +2,7 @@ import { RowkeyError } from '../../errors.ts';
 import type { Properties, Row } from '../../storage/rows.ts';
 import { type ColumnType, type Entity, isWrittenByClients } from '../entity.ts';
 import type { ColumnForm } from '../pattern.ts';
-import { pick, type Values } from '../values.ts';
+import { hasValue, pick, type Values } from '../values.ts';
 import { furtherRowFormOf } from './further-rows.ts';
 import type { Snapshot, SystemProperties } from './snapshot.ts';
 
@@ -13,7 +13,7 @@ const MAX_ENTITY_BYTES = 1_048_576;
 const ENTITY_OVERHEAD = 2_200;
 const PROPERTY_OVERHEAD = 16;
 /** The service allows 255 with PartitionKey, RowKey and Timestamp. The rest is for system properties. */
-const MAX_PROPERTIES = 240;
+export const MAX_PROPERTIES = 240;
 /** The type of a deleted entity's row until the reconciler removes the row. Ranges filter by type and never return it. */
 export const TOMBSTONE = 'tombstone';
 /** The type of a row under the key of an entity that does not exist. It keeps the fields that other entities have set. */
@@ -33,7 +33,7 @@ export function toProperties(
 
 /** The stored form of some fields, without system properties. Omits fields without a value. Throws as `toProperties` does. */
 export function fieldsToProperties(entity: Entity, values: Values): Properties {
-  const entries = Object.entries(values).filter(([, value]) => value !== undefined && value !== null);
+  const entries = Object.entries(values).filter(([, value]) => hasValue(value));
   // A long text takes several properties.
   const properties = entries.flatMap(([field, value]) => propertiesOf(entity, field, value));
   if (properties.length > MAX_PROPERTIES)
@@ -48,20 +48,30 @@ export function fieldsToProperties(entity: Entity, values: Values): Properties {
 }
 
 function propertiesOf(entity: Entity, field: string, value: unknown): readonly (readonly [string, unknown])[] {
-  for (const columns of columnForms(entity)) {
+  for (const columns of columnForms(entity, field)) {
     const encoded = columns.encode(entity, field, value);
     if (encoded) return encoded;
   }
   return [[field, toProperty(field, entity.columns[field] ?? 'Json', value)]];
 }
 
-function columnForms(entity: Entity): ColumnForm<Entity>[] {
-  return entity.patterns.flatMap(({ columns }) => columns ?? []);
+/** Each field of each entity is looked up at every read and write. */
+const formsOfFields = new WeakMap<Entity, Map<string, readonly ColumnForm<Entity>[]>>();
+
+/** The patterns that store a field. */
+function columnForms(entity: Entity, field: string): readonly ColumnForm<Entity>[] {
+  const known = formsOfFields.get(entity) ?? new Map<string, readonly ColumnForm<Entity>[]>();
+  formsOfFields.set(entity, known);
+  const all =
+    known.get(field) ?? entity.patterns.flatMap(({ columns }) => (columns?.names(entity, field) ? [columns] : []));
+  // A caller chooses the names of undeclared fields.
+  if (Object.hasOwn(entity.columns, field)) known.set(field, all);
+  return all;
 }
 
 /** How a pattern stores a field; undefined for a field that is one property of its type. */
 export function columnFormOf(entity: Entity, field: string): ColumnForm<Entity> | undefined {
-  return columnForms(entity).find((columns) => columns.names(entity, field));
+  return columnForms(entity, field)[0];
 }
 
 /** The properties that store the fields, for a projection, and the properties that tell an entity from other rows. */
@@ -183,10 +193,13 @@ export function checkRowSize(properties: Properties): void {
 }
 
 function rowSize(properties: Properties): number {
-  return Object.entries(properties).reduce((sum, [name, value]) => {
-    const text = typeof value === 'string' ? value : '';
-    return sum + PROPERTY_OVERHEAD + 2 * name.length + 2 * text.length;
-  }, ENTITY_OVERHEAD);
+  return Object.entries(properties).reduce((sum, [name, value]) => sum + propertySize(name, value), ENTITY_OVERHEAD);
+}
+
+/** At least the bytes of a property in a row. */
+export function propertySize(name: string, value: unknown): number {
+  const text = typeof value === 'string' ? value : '';
+  return PROPERTY_OVERHEAD + 2 * name.length + 2 * text.length;
 }
 
 /**

@@ -2,7 +2,7 @@ import type { Properties, Row } from '../../storage/rows.ts';
 import type { Entity } from '../entity.ts';
 import { furtherRowType, groupOfFurtherRow, parseFurtherRowKey } from '../keys/further-rows.ts';
 import type { FurtherRowForm } from '../pattern.ts';
-import { omit, type Values } from '../values.ts';
+import { hasValue, omit, type Values } from '../values.ts';
 
 /**
  * An entity may be stored in further rows beside its own. Its own row lists them, each with the id of the write that last changed
@@ -29,6 +29,11 @@ export function typesToRead(entity: Entity, fields?: readonly string[]): string[
 /** The fields that only a read which asks for them includes. */
 export function apartFields(entity: Entity): readonly string[] {
   return furtherRowFormOf(entity)?.apartFields(entity) ?? [];
+}
+
+/** These fields and those that every read returns, from which keys, indexes and derived fields are computed. */
+export function withDefaultFields(entity: Entity, fields: readonly string[]): readonly string[] {
+  return [...Object.keys(withoutApart(entity, entity.columns)), ...fields];
 }
 
 /** The values by which indexes, copies and derived fields are computed: a write may not have read the others. */
@@ -69,7 +74,7 @@ export function joinRows(
   }
   const lost = Object.keys(listed).filter((name) => groups.includes(groupOfFurtherRow(name)) && !read.has(name));
   // A projection may return null for a property that the row lacks.
-  const kept = Object.entries(own.properties).filter(([, value]) => value !== null && value !== undefined);
-  const properties = Object.assign({}, ...read.values(), Object.fromEntries(kept));
+  const all = [...read.values(), own.properties].flatMap((each) => Object.entries(each));
+  const properties = Object.fromEntries(all.filter(([, value]) => hasValue(value)));
   return { row: { ...own, properties, further: read }, lost };
 }

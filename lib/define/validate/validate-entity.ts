@@ -15,6 +15,8 @@ const SDK_NAMES = ['partitionKey', 'rowKey', 'timestamp', 'etag'];
 const INHERITED_NAMES = Object.getOwnPropertyNames(Object.prototype);
 /** The service allows 252 properties. The rest is for system properties. */
 const MAX_FIELDS = 240;
+/** Several rows hold more. The limit bounds the time of validation and the size of the API's description. */
+const MAX_WIDE_FIELDS = 2_000;
 /** One byte of a hash chooses the bucket. */
 const MAX_BUCKETS = 256;
 /** The number of digits of the largest integer that JavaScript represents exactly. */
@@ -67,8 +69,10 @@ function* nameErrors(entity: DeclaredEntity): Generator<string> {
     if (SDK_NAMES.includes(field))
       yield `the field name "${field}" is reserved by the tables SDK; every name but ${SDK_NAMES.join(', ')} is accepted.`;
   }
-  if (Object.keys(entity.schema.shape).length > MAX_FIELDS)
-    yield `the schema has more than ${MAX_FIELDS} fields, which one row cannot hold; a data series (defineSeries) spreads more over several rows.`;
+  const fields = Object.keys(entity.schema.shape).length;
+  if (fields > MAX_FIELDS && !entity.wide)
+    yield `the schema has more than ${MAX_FIELDS} fields, which one row cannot hold; declare it wide, or a data series (defineSeries) if the fields are counts.`;
+  if (fields > MAX_WIDE_FIELDS) yield `the schema has ${fields} fields; a wide entity has at most ${MAX_WIDE_FIELDS}.`;
 }
 
 function* keyErrors(entity: DeclaredEntity): Generator<string> {

@@ -2,6 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import pMap from 'p-map';
 import type { Change } from '../../define/change.ts';
 import { toSnapshot } from '../../define/codec/entity-codec.ts';
+import { withDefaultFields } from '../../define/codec/further-rows.ts';
 import { keptFields } from '../../define/codec/kept-fields.ts';
 import { liveValues, type Snapshot } from '../../define/codec/snapshot.ts';
 import { checkConditions } from '../../define/conditions.ts';
@@ -320,7 +321,7 @@ async function changeOf(engine: Engine, entity: Entity, item: Item): Promise<Eff
   if (unread && merged) return { before: unread, after: merged, isPartial: true, outcome: 'stored' };
   const isRead = kind !== 'create' || entity.patterns.some((pattern) => pattern.hasPlaceholder?.(entity));
   // The table of a period may not exist yet: the write creates it.
-  const fields = Object.keys(kind === 'patch' ? input : entity.columns);
+  const fields = kind === 'patch' ? withDefaultFields(entity, Object.keys(input)) : Object.keys(entity.columns);
   const options = { fields, isWhole: kind === 'patch' };
   const row = found ?? (isRead ? await readJoinedRow(engine, entity, item.address, options) : undefined);
   const judged = row && judgeRow(entity, row);

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Change } from '../../define/change.ts';
 import { toSnapshot } from '../../define/codec/entity-codec.ts';
-import { apartFields, groupsToRead, listedRows } from '../../define/codec/further-rows.ts';
+import { apartFields, groupsToRead, listedRows, withDefaultFields } from '../../define/codec/further-rows.ts';
 import { decidedFields, keptFields, referenceFields } from '../../define/codec/kept-fields.ts';
 import { isReference } from '../../define/codec/reference.ts';
 import type { Live, Snapshot, Unread } from '../../define/codec/snapshot.ts';
@@ -258,7 +258,10 @@ export async function changeEntity(
   const until = engine.now() + PATIENCE_MS;
   const untilDone = async (): Promise<Stored> => {
     for (let attempt = 1; engine.now() < until; attempt += 1) {
-      const judged = await readJudged(engine, entity, address, { fields, isWhole });
+      const judged = await readJudged(engine, entity, address, {
+        fields: fields && withDefaultFields(entity, fields),
+        isWhole,
+      });
       if (!judged || judged.is === 'other') throw notFound(entity, key);
       if (!isUpkeep) checkWritable(entity, key, engine.now());
       const before = judged.snapshot;

@@ -12,7 +12,10 @@ import {
 import { MAX_KEY_LENGTH } from '../../define/keys/key-template.ts';
 import type { Values } from '../../define/values.ts';
 import { RowkeyError } from '../../errors.ts';
-import type { Action, Properties } from '../../storage/rows.ts';
+import { type Action, type Address, type Properties, transactionBytes } from '../../storage/rows.ts';
+
+/** A transaction has at most 4 MiB. The rest is for index copies, lists and children. */
+const MAX_ENTITY_BYTES = 3_670_016;
 
 /** The rows of an entity after a change. */
 export interface PlannedRows {
@@ -39,7 +42,7 @@ export function planFurtherRows(entity: Entity, { address, before, after }: Chan
     return { own: after ?? {}, system: toSystem(listed), actions: actions.map(planned), properties: {} };
   }
   const read = current?.further ?? new Map<string, Properties>();
-  const { own, further } = form.divide(entity, after, read);
+  const { own, further } = form.divide(entity, after, current);
   // A row of an earlier version has been upgraded as a whole.
   const isUpgraded = current !== undefined && current.system.EntityVersion !== entity.version;
   const next: Record<string, string> = {};
@@ -60,12 +63,23 @@ export function planFurtherRows(entity: Entity, { address, before, after }: Chan
     checkRowSize(properties);
     actions.push({ kind: 'upsert', row, properties });
   }
+  if (all.length > 0) checkEntityBytes(address, [fieldsToProperties(entity, own), ...all]);
   for (const [name, id] of Object.entries(listed)) {
     if (further.has(name)) continue;
     if (read.has(name)) actions.push(deleted(name));
     else next[name] = id;
   }
   return { own, system: toSystem(next), actions: actions.map(planned), properties: Object.assign({}, ...all) };
+}
+
+/** An entity that arrives at another address is written as a whole, in one transaction with its children and index copies. */
+function checkEntityBytes({ partition, row }: Address, rows: readonly Properties[]): void {
+  const actions = rows.map((properties) => ({ kind: 'upsert', row, properties }) as const);
+  const needed = transactionBytes(partition, actions);
+  if (needed > MAX_ENTITY_BYTES)
+    throw new RowkeyError('too-large', `The entity needs ${needed} bytes in its rows.`, {
+      accepted: `at most ${MAX_ENTITY_BYTES} bytes, so that one transaction can write all rows`,
+    });
 }
 
 function toSystem(listed: ListedRows): PlannedRows['system'] {

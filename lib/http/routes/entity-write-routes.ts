@@ -25,7 +25,7 @@ const MAX_BATCH = 100;
 /** Longer than the ETag of any view. */
 const MAX_CONDITION_LENGTH = 1_000;
 const ACTION_FORM = 'one of create, put, patch and delete is required; ifMatch may be beside put, patch and delete';
-/** For an entity with a large text: a character may take six bytes in JSON. */
+/** For an entity with a large text, or a wide one: a character may take six bytes in JSON. */
 const MAX_LARGE_BODY_BYTES = 33_554_432;
 
 export function deleteRoute(entity: Entity): Route {
@@ -48,7 +48,7 @@ export function entityWriteRoutes(entity: Entity): Route[] {
   const { name, access } = entity;
   const change = { path: toEntityTemplate(entity), roles: access.write, conditional: true } as const;
   const body = creatableSchema(entity);
-  const maxBodyBytes = entity.large.length > 0 ? MAX_LARGE_BODY_BYTES : undefined;
+  const maxBodyBytes = entity.large.length > 0 || entity.wide ? MAX_LARGE_BODY_BYTES : undefined;
   return [
     {
       name: `${name}-create`,
