@@ -1,6 +1,6 @@
 import type { z } from 'zod';
 import { Attachment, type AttachmentDeclaration } from './codec/reference.ts';
-import type { Access, ColumnType, DeclaredEntity, DeclaredReference, Period } from './entity.ts';
+import type { Access, ColumnType, DeclaredEntity, DeclaredReference, LookupDeclaration, Period } from './entity.ts';
 import { frozenCopy } from './frozen-copy.ts';
 import type { Index } from './indexes.ts';
 import { compileTemplate, type FieldsOf } from './keys/key-template.ts';
@@ -111,6 +111,11 @@ export interface Declaration<
   readonly access: Access<keyof Shape & string, Role> & OfFields<Shape, Role, Restricted>;
   /** Seconds for which a client may reuse a response without a new request. By default it revalidates each time. */
   readonly maxAge?: number;
+  /**
+   * Lookup table: `GET` of the entity's own path lists all entities from the memory of the process. `index` has one partition with
+   * a copy of every entity.
+   */
+  readonly lookup?: LookupDeclaration;
 }
 
 /** An object whose inferred names must all be of `Field`. */
@@ -131,8 +136,10 @@ export interface NamedParts<
   Group extends string = string,
   Apart extends string = string,
   Totals = unknown,
+  Lookup extends string = string,
 > {
   readonly totals?: Totals;
+  readonly lookup?: LookupDeclaration<Lookup>;
   readonly split?: { readonly [Each in Group]: readonly Apart[] };
   readonly expiry?: { readonly days: number; readonly clock: Clock };
   readonly large?: readonly Large[];
@@ -171,10 +178,24 @@ export function defineEntity<
   Group extends string = never,
   Apart extends string = never,
   Totals extends TotalsOf<Exclude<keyof Shape & string, Encrypted>> = Record<never, never>,
+  const Lookup extends string = never,
 >(
   name: Name,
   declaration: Declaration<Shape, Partition, Row, Encrypted, Indexes, Role, Restricted> &
-    NamedParts<keyof Shape & string, Large, Attached, Derived, Counting, Copied, Parent, Clock, Group, Apart, Totals>,
+    NamedParts<
+      keyof Shape & string,
+      Large,
+      Attached,
+      Derived,
+      Counting,
+      Copied,
+      Parent,
+      Clock,
+      Group,
+      Apart,
+      Totals,
+      Lookup
+    >,
 ): DeclaredEntity<Shape, Name, FieldsOf<Partition> | FieldsOf<Row>, Indexes, Role> &
   Typed<{
     readonly partition: Partition;
@@ -187,6 +208,7 @@ export function defineEntity<
     readonly parent: Parent['name'];
     readonly groups: Group;
     readonly apart: Apart;
+    readonly lookup: Lookup;
   }> {
   const entity = withEntityName(name, () =>
     compile<Shape, Partition, Row, Encrypted, Name, Indexes, Role>(name, declaration),
@@ -259,6 +281,7 @@ function compile<
     access: access as Access<string, Role>,
     series: undefined,
     maxAge: declaration.maxAge,
+    lookup: declaration.lookup,
   });
 }
 

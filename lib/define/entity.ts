@@ -111,6 +111,15 @@ export interface DeclaredEntity<
   readonly series: Slots | undefined;
   /** Seconds for which clients may cache a response. */
   readonly maxAge: number | undefined;
+  /** How the whole entity is listed from memory. */
+  readonly lookup: LookupDeclaration | undefined;
+}
+
+/** A small entity that each process keeps in memory as one list, which it reads through an index with one partition. */
+export interface LookupDeclaration<IndexName extends string = string> {
+  readonly index: IndexName;
+  /** Seconds after which a process reads the list again; 30 by default. */
+  readonly maxAge?: number | undefined;
 }
 
 /** References to the other entities of the model, in both directions. `defineModel` adds them. */

@@ -56,6 +56,7 @@ export function defineUnion<
   const Role extends string = string,
   Restricted extends string = never,
   Totals extends TotalsOf<keyof Shape & string> = Record<never, never>,
+  const Lookup extends string = never,
 >(
   name: Name,
   {
@@ -74,7 +75,8 @@ export function defineUnion<
       Clock,
       never,
       never,
-      Totals
+      Totals,
+      Lookup
     >,
 ): DeclaredEntity<Shape, Name, FieldsOf<Partition> | FieldsOf<Row>, Indexes, Role> & {
   readonly union: z.ZodType<KindOf<Shape, Of>>;
@@ -89,6 +91,7 @@ export function defineUnion<
     readonly parent: Parent['name'];
     readonly groups: never;
     readonly apart: never;
+    readonly lookup: Lookup;
   }> {
   const own: Record<string, z.ZodType> = {};
   for (const [kind, { shape }] of Object.entries(kinds))
@@ -124,9 +127,23 @@ export function defineUnion<
     never,
     never,
     never,
-    Totals
+    Totals,
+    Lookup
   >(name, { ...declaration, schema: whole } as Declaration<Shape, Partition, Row, never, Indexes, Role> &
-    NamedParts<keyof Shape & string, never, Attached, Derived, Counting, Copied, Parent, Clock, never, never, Totals>);
+    NamedParts<
+      keyof Shape & string,
+      never,
+      Attached,
+      Derived,
+      Counting,
+      Copied,
+      Parent,
+      Clock,
+      never,
+      never,
+      Totals,
+      Lookup
+    >);
   return frozenCopy({ ...entity, union: union as unknown as z.ZodType<KindOf<Shape, Of>> });
 }
 

@@ -146,6 +146,7 @@ function archiveOf(entity: Entity, table: string, patterns: readonly Pattern<Ent
     isArchive: true,
     movable: Object.freeze([]),
     expiry: undefined,
+    lookup: undefined,
     denormalized: [],
     dependents: [],
     references: withoutPrototype({}),

@@ -27,6 +27,8 @@ export interface EntityTypes {
   /** The groups of a vertical split, and their fields, which only some reads return. */
   readonly groups: string;
   readonly apart: string;
+  /** The index of the lookup. */
+  readonly lookup: string;
 }
 
 /** The types of an index besides its kind. */

@@ -12,12 +12,17 @@ export const PAGE_QUERY = {
 };
 
 /** Reads the page size and position. A continuation is valid only for the same `bound`: the rest of the query. */
-export async function readPageQuery({ app, query }: RequestContext, bound: string): Promise<PageOptions> {
-  const text = query.get('top') ?? String(DEFAULT_TOP);
+export async function readPageQuery(context: RequestContext, bound: string): Promise<PageOptions> {
+  const text = context.query.get('top') ?? String(DEFAULT_TOP);
   const top = /^\d{1,4}$/.test(text) ? Number(text) : 0;
   if (top < 1 || top > MAX_TOP) throw queryError('top', 'must be a whole number in range', `1 to ${MAX_TOP}`);
+  return { top, after: await readContinuation(context, bound) };
+}
+
+/** Reads the position alone. */
+export async function readContinuation({ app, query }: RequestContext, bound: string): Promise<Position | undefined> {
   const token = query.get('continuation');
-  return { top, after: token === null ? undefined : await fromContinuation(app.engine.storage, bound, token) };
+  return token === null ? undefined : fromContinuation(app.engine.storage, bound, token);
 }
 
 /** The Link header that names the next page (RFC 8288), if there is one. */

@@ -12,6 +12,7 @@ import { interPartitionIndexes } from './inter-partition-index.ts';
 import { intraPartitionIndexes } from './intra-partition-index.ts';
 import { largeEntities } from './large-entities.ts';
 import { largeSeries } from './large-series.ts';
+import { lookup } from './lookup.ts';
 import { maintainedCount } from './maintained-count.ts';
 import { references } from './references.ts';
 import { maintainedTotals } from './totals.ts';
@@ -37,4 +38,5 @@ export const patterns: readonly Pattern<Entity>[] = [
   highVolumeDelete,
   expiry,
   references,
+  lookup,
 ];

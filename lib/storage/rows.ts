@@ -1,6 +1,7 @@
 import type { TableClient, TableEntity, TransactionAction } from '@azure/data-tables';
 import { storageCall, unlessMissing, unlessRefused } from './errors.ts';
 import { type ExplainedAction, recordIfExplaining } from './explain.ts';
+import { notePartitionWrite } from './partition-writes.ts';
 import type { Storage } from './storage.ts';
 
 /** A stored row. Its properties have the types of the tables SDK. */
@@ -282,18 +283,23 @@ export async function submit(storage: Storage, transaction: Transaction): Promis
   const client = isSentOnce ? storage.tableSentOnce(table) : storage.table(table);
   const options = signal ? { abortSignal: signal } : {};
   const [only] = actions;
-  if (actions.length === 1 && only) {
-    const { etag } = await storageCall(submitOne(client, { partition, action: only, options }), client.tableName);
-    return new Map(etag ? [[only.row, etag]] : []);
+  try {
+    if (actions.length === 1 && only) {
+      const { etag } = await storageCall(submitOne(client, { partition, action: only, options }), client.tableName);
+      return new Map(etag ? [[only.row, etag]] : []);
+    }
+    const sent = actions.map((action) => toTransactionAction(partition, action));
+    const { subResponses } = await storageCall(client.submitTransaction(sent, options), client.tableName);
+    return new Map(
+      actions.flatMap(({ row }, index) => {
+        const etag = subResponses[index]?.etag;
+        return etag ? [[row, etag] as const] : [];
+      }),
+    );
+  } finally {
+    // A failed write may have been executed.
+    notePartitionWrite(storage, transaction);
   }
-  const sent = actions.map((action) => toTransactionAction(partition, action));
-  const { subResponses } = await storageCall(client.submitTransaction(sent, options), client.tableName);
-  return new Map(
-    actions.flatMap(({ row }, index) => {
-      const etag = subResponses[index]?.etag;
-      return etag ? [[row, etag] as const] : [];
-    }),
-  );
 }
 
 async function submitOne(client: TableClient, { partition, action, options }: OneAction): Promise<{ etag?: string }> {

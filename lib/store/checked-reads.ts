@@ -7,7 +7,8 @@ import { compileOnce, maskOf, parse } from '../define/validate/validation.ts';
 import { pick, type Stored, type Values } from '../define/values.ts';
 import type { Page, PageOptions } from '../engine/read/retrieve.ts';
 import { RowkeyError } from '../errors.ts';
-import { readIndexPage, readOne, readRangePage, readThroughIndex } from './read.ts';
+import { lookupFields, readLookup } from '../pattern-helpers/read-lookup.ts';
+import { openLookup, readIndexPage, readOne, readRangePage, readThroughIndex } from './read.ts';
 import type { View } from './view.ts';
 
 /** Reads with the arguments of the store, which may also arrive as JSON. All throw `invalid-input`, which names the field. */
@@ -72,6 +73,21 @@ export function listIndex(
     select: toSelection(entity, select, { available })[entity.name],
     where: compileFilter(entity, where, available),
     given: checkFields(entity, given, fields),
+  });
+}
+
+/** The entities of a lookup table. Throws `too-large` if its list exceeds what a process keeps. */
+export async function listLookup(view: View, entity: Entity, { where, select }: ListOptions): Promise<Page> {
+  const available = lookupFields(entity);
+  const options = {
+    select: toSelection(entity, select, { available })[entity.name],
+    where: compileFilter(entity, where, available),
+  };
+  const list = await readLookup(view.engine, entity);
+  if (list.isWhole) return openLookup(view, entity, list, options);
+  throw new RowkeyError('too-large', `The list of ${entity.name} exceeds what a process keeps in memory.`, {
+    field: 'list',
+    accepted: `the pages of the index "${entity.lookup?.index}"`,
   });
 }
 

@@ -1,5 +1,6 @@
 import pMap from 'p-map';
 import type { Entity } from '../define/entity.ts';
+import { type Filter, matches } from '../define/filter.ts';
 import type { Index } from '../define/indexes.ts';
 import { withKeyOfReferences } from '../define/select.ts';
 import { pick, type Stored, type Values } from '../define/values.ts';
@@ -100,6 +101,16 @@ export async function readThroughIndex(
   if (index.kind === 'index-entity') throw new Error(`An index entity of ${entity.name} lists entities.`);
   const fields = select && [...new Set([...entity.keyFields, ...select])];
   return openSelected(view, entity, await readByCopy(view.engine, entity, index, given, fields), fields);
+}
+
+/** The entities of a lookup that match, presented for the reader: the list is shared by all readers. */
+export function openLookup(
+  view: View,
+  entity: Entity,
+  { items, next }: Page,
+  { select, where = [] }: { readonly select?: readonly string[] | undefined; readonly where?: Filter | undefined },
+): Promise<Page> {
+  return openPage(view, entity, { items: items.filter((values) => matches(where, values)), next }, select);
 }
 
 /** Opens a page that was read from storage, with only the selected fields. */

@@ -291,7 +291,24 @@ export type ChildName<Of extends Declared, All extends Entities> = {
   [Name in keyof All & string]: Of['name'] extends Types<All[Name]>['parent'] ? Name : never;
 }[keyof All & string];
 
-export interface EntityStore<Of extends Declared, All extends Entities> {
+export type EntityStore<Of extends Declared, All extends Entities> = StoreOfEntity<Of, All> &
+  ([Types<Of>['lookup']] extends [never]
+    ? unknown
+    : {
+        /**
+         * All entities, in the order of the lookup's index, from the memory of the process. Another process may have changed them up
+         * to `maxAge` seconds ago. Throws `too-large` if there are too many for a lookup.
+         */
+        list<const Field extends FieldsOfEach<ListedByLookup<Of>> = never>(
+          options?: ListOptions<Field, WhereBy<Of, LookupIndex<Of>>>,
+        ): Promise<readonly Selected<ListedByLookup<Of>, Field>[]>;
+      });
+
+export type LookupIndex<Of extends Declared> = Of['indexes'][Types<Of>['lookup'] & keyof Of['indexes']];
+/** An entity as its lookup lists it. */
+export type ListedByLookup<Of extends Declared> = ListedBy<Of, LookupIndex<Of>>;
+
+interface StoreOfEntity<Of extends Declared, All extends Entities> {
   /** Reads one entity, with the children and groups of fields named in `include`, in one query. Undefined if it does not exist. */
   get<
     const Name extends ChildName<Of, All> | Types<Of>['groups'] = never,

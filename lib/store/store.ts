@@ -22,6 +22,7 @@ import {
   getThroughIndex,
   type ListOptions,
   listIndex,
+  listLookup,
   listRange,
   type RangeOptions,
 } from './checked-reads.ts';
@@ -104,6 +105,11 @@ function entityStore(entity: Entity, source: StoreSource) {
       }
       return { deleted, failed };
     },
+    // Copies, because the list is in the memory of the process.
+    ...(entity.lookup && {
+      list: (options: ListOptions = {}) =>
+        read(async (view) => structuredClone((await listLookup(view, entity, options)).items)),
+    }),
     batch: async (actions: readonly BatchAction[], { by = THE_APP, atomic = false }: BatchOptions = {}) => {
       const engine = await source.engine();
       return source.record(by, () => (atomic ? writeAtomically : writeBatch)(engine, entity, actions));

@@ -149,6 +149,13 @@ const SAMPLES: Readonly<Record<string, (n: number) => Values>> = {
     reorderLevel: 6,
     discontinued: 0,
   }),
+  currencies: (n) => ({
+    currency: `ZZZ${n}`,
+    title: `zcurrency${n}`,
+    rank: n,
+    supplier: `zsupplier${n}`,
+    password: `zpassword${n}`,
+  }),
   movies: (n) => ({ title: `Zfilm${n}`, year: 1994, genres: [`Zgenre${n}`], cast: [`Zactor${n}`] }),
 };
 
@@ -454,7 +461,7 @@ async function requestFor({ route, parts, entity }: Target, fresh: boolean): Pro
       ? { ...values, ...pick(seed.values, entity.childOf.keyFields), year: 2_000 + (counter % 900) }
       : values;
   };
-  if (path === entity.name) return { path: at(), body: sample() };
+  if (path === entity.name) return { path: at(), ...(method === 'GET' ? {} : { body: sample() }) };
   if (parts.at(-1) === 'batch') return { path: at(), body: { actions: [{ put: sample() }] } };
   if (method === 'PUT') {
     const written = Object.keys(SAMPLES[entity.name]?.(0) ?? {});

@@ -2,11 +2,10 @@ import { z } from 'zod';
 import { canRead } from '../../access/rule.ts';
 import type { Entity } from '../../define/entity.ts';
 import { validateTexts } from '../../define/validate/validation.ts';
-import { fromContinuation } from '../../engine/read/continuation.ts';
 import { deleteRange } from '../../engine/write/delete-range.ts';
 import { RowkeyError } from '../../errors.ts';
 import { toEntityTemplate } from '../entity-key.ts';
-import { toNextLink } from '../paging.ts';
+import { readContinuation, toNextLink } from '../paging.ts';
 import { Problem, toProblem } from '../problem.ts';
 import { readBoolean } from '../query.ts';
 import { pathTo, type RequestContext, type Route, type RouteResult, toPathTemplate } from '../route.ts';
@@ -61,8 +60,7 @@ async function handle(entity: Entity, context: RequestContext): Promise<RouteRes
   const all = readBoolean(query, 'all');
   const path = pathTo(root, entity.name, ...fields.map((field) => key[field]));
   const bound = JSON.stringify(['delete', path, from, to, all]);
-  const token = query.get('continuation');
-  const after = token === null ? undefined : await fromContinuation(app.engine.storage, bound, token);
+  const after = await readContinuation(context, bound);
   const until = app.engine.now() + TIME_BUDGET_MS;
   const { deleted, failed, next } = await deleteRange(app.engine, entity, key, { from, to, all, after, until });
   // The detail names an entity.

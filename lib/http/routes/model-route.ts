@@ -10,6 +10,7 @@ import { indexFields, isOfMany, rangeStarts } from '../../define/keys/index-rang
 import type { KeyTemplate } from '../../define/keys/key-template.ts';
 import { groupFields, periodFields, type Total, toIndex } from '../../define/totals.ts';
 import { isOptional } from '../../define/validate/field-schema.ts';
+import { lookupMaxAge } from '../../pattern-helpers/read-lookup.ts';
 import { toJsonSchema } from '../openapi.ts';
 import type { Route } from '../route.ts';
 import { isNotModified } from '../view-etag.ts';
@@ -104,6 +105,10 @@ const EntityDescription = z.object({
   period: z.object({ per: z.string(), field: z.string(), keep: z.int() }).optional(),
   expiry: z.object({ days: z.int(), clock: z.string() }).optional(),
   counts: z.record(z.string(), z.string()).describe('The counted entity, by the field with the count'),
+  lookup: z
+    .object({ index: z.string(), maxAge: z.int().describe('Seconds after which a process reads the list again') })
+    .optional()
+    .describe('Set for a lookup table, which is listed as a whole'),
   version: z.int(),
   maxAge: z.int().optional(),
   access: z.object({
@@ -190,6 +195,7 @@ function describeEntity(entity: Entity): ModelDescription['entities'][string] {
     ...(period ? { period: { per: period.per, field: period.field, keep: period.keep } } : {}),
     ...(expiry ? { expiry: { days: expiry.days, clock: expiry.clock } } : {}),
     counts: Object.fromEntries(Object.entries(entity.counts).map(([field, { name }]) => [field, name])),
+    ...(entity.lookup ? { lookup: { index: entity.lookup.index, maxAge: lookupMaxAge(entity) } } : {}),
     version: entity.version,
     ...(maxAge === undefined ? {} : { maxAge }),
     access: describeAccess(entity),

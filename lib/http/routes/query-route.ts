@@ -10,8 +10,9 @@ import { fromContinuation, toContinuation } from '../../engine/read/continuation
 import { PAGE_LENGTH } from '../../engine/read/page-length.ts';
 import { listedFields, type Page, type PageOptions } from '../../engine/read/retrieve.ts';
 import { RowkeyError } from '../../errors.ts';
+import { lookupIndex } from '../../pattern-helpers/read-lookup.ts';
 import { measureCost } from '../../storage/cost.ts';
-import { childOf, getEntity, getThroughIndex, listIndex, listRange } from '../../store/checked-reads.ts';
+import { childOf, getEntity, getThroughIndex, listIndex, listLookup, listRange } from '../../store/checked-reads.ts';
 import { MAX_TOP } from '../paging.ts';
 import { toView } from '../present.ts';
 import { Problem, reportProblem } from '../problem.ts';
@@ -62,11 +63,16 @@ const By = z.strictObject({
   order: z.enum(ORDERS).optional(),
   ...list,
 });
-type Read = z.infer<typeof Get> | z.infer<typeof Range> | z.infer<typeof By>;
+const List = z.strictObject({
+  list: z.string().describe('A lookup table of the model'),
+  where: list.where,
+  select: list.select,
+});
+type Read = z.infer<typeof Get> | z.infer<typeof Range> | z.infer<typeof By> | z.infer<typeof List>;
 
 const Name = z.string().regex(/^[A-Za-z]\w{0,49}$/, 'a letter, then letters, digits and _ are needed');
 const Query = z.strictObject({
-  reads: z.record(Name, z.union([Get, Range, By])).describe(`1 to ${MAX_READS} reads by names of your choice`),
+  reads: z.record(Name, z.union([Get, Range, By, List])).describe(`1 to ${MAX_READS} reads by names of your choice`),
 });
 /** Each read is validated on its own, because a read that is not valid leaves the others as they are. */
 const Unchecked = z.strictObject({ reads: z.record(Name, z.looseObject({})) });
@@ -103,7 +109,8 @@ async function runReads(entities: readonly Entity[], context: RequestContext): P
   const named = Object.entries(reads);
   if (named.length < 1 || named.length > MAX_READS)
     throw queryError('reads', `has ${named.length} reads`, `1 to ${MAX_READS} reads`);
-  const topOf = ({ get, top }: Values) => (get === undefined ? Math.max(1, Number(top) || DEFAULT_TOP) : 0);
+  const isPage = ({ get, list }: Values) => get === undefined && list === undefined;
+  const topOf = (read: Values) => (isPage(read) ? Math.max(1, Number(read.top) || DEFAULT_TOP) : 0);
   const tops = named.reduce((sum, [, read]) => sum + topOf(read), 0);
   if (tops > MAX_TOP) throw queryError('top', `is ${tops} in all reads together`, `at most ${MAX_TOP} together`);
   let length = 0;
@@ -129,6 +136,7 @@ async function runReads(entities: readonly Entity[], context: RequestContext): P
 
 function parseRead(read: Values): Read {
   if ('get' in read) return parse(Get, read);
+  if ('list' in read) return parse(List, read);
   return 'range' in read ? parse(Range, read) : parse(By, read);
 }
 
@@ -144,7 +152,22 @@ async function runRead(entities: readonly Entity[], context: RequestContext, rea
       listRange(toView(context), entity, partition, { ...options, ...page }),
     );
   }
+  if ('list' in read) return runLookup(entities, context, read);
   return runBy(findEntity(entities, 'entity', read.entity), context, read);
+}
+
+/** The list of a lookup table, which usually takes no transaction. */
+async function runLookup(
+  entities: readonly Entity[],
+  context: RequestContext,
+  { list: name, where, select }: z.infer<typeof List>,
+): Promise<Found> {
+  const lookups = entities.filter(({ lookup }) => lookup);
+  const entity = findEntity(lookups, 'list', name);
+  const index = lookupIndex(entity);
+  requireRole(context.caller, rolesToReadIndex(entity, index, []));
+  checkMentions(entity, context.caller, where);
+  return { items: [...(await listLookup(toView(context), entity, { where, select })).items] };
 }
 
 async function runGet(entity: Entity, context: RequestContext, read: z.infer<typeof Get>): Promise<Found> {

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { defineEntity } from '../../define/define-entity.ts';
+import { interPartitionIndex } from '../../define/indexes.ts';
 import { employees } from './employees.ts';
 import { employeeId } from './fields.ts';
 
@@ -26,7 +27,17 @@ export const departments = defineEntity('departments', {
     },
   ],
   counts: { employeeCount: employees },
-  // A lookup table that clients may cache.
+  indexes: {
+    // Without fields that change with an employee, because an index changes only with its own entity.
+    inOrder: interPartitionIndex({
+      table: 'departmentlist',
+      partition: 'all',
+      row: '{department}',
+      copies: ['description', 'managerId'],
+    }),
+  },
+  lookup: { index: 'inOrder' },
+  // Clients may cache it, too.
   maxAge: 60,
   access: { read: ['reader', 'hr'], write: ['hr'] },
 });

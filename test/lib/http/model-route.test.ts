@@ -17,6 +17,7 @@ test('describes every entity and archive by its own schema', () => {
 });
 
 test('gives the paths of keys and indexes as the routes have them', () => {
+  expect(described.entities.currencies).toMatchObject({ lookup: { index: 'inOrder', maxAge: 600 } });
   const paths = new Set(createRoutes(model).map(({ path }) => path));
   const parameters = (fields: readonly string[]) => fields.map((field) => `{${field}}`).join('/');
   for (const [name, { key, indexes }] of Object.entries(described.entities)) {

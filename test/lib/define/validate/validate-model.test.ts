@@ -40,6 +40,8 @@ function entity(name: string, { row = `${name}_{id}`, partition = '{city}', ...o
 /** Does with the model what the start of an app does. */
 const load = (...entities: DeclaredEntity[]) => createRoutes(defineModel({ ...roles, entities }));
 
+const allThings = (over: object = {}) =>
+  interPartitionIndex({ table: 'thinglist', partition: 'all', row: '{city}_{id}', ...over });
 const byName = (over: object = {}) =>
   interPartitionIndex({ table: 'thingsbyname', partition: '{name#}', row: '{name}', unique: true, ...over });
 const ofOne = {
@@ -119,6 +121,40 @@ const BAD: readonly [title: string, model: () => unknown, sentence: RegExp][] = 
     `a table named ${table}`,
     () => load(entity('things', { table })),
     new RegExp(`Entity "things": the table name "${table}" is reserved; every name but .* is accepted`),
+  ]),
+  ...Object.entries({
+    'of an index that is not declared': { indexes: {} },
+    'of an index with several partitions': { indexes: { all: allThings({ partition: '{city}' }) } },
+    'of a unique index': { indexes: { all: allThings({ unique: true }) } },
+    'of references': { indexes: { all: allThings({ copies: 'keys' }) } },
+    'of a sparse index': { indexes: { all: allThings({ when: () => true }) } },
+    'of an index beside the entity': { indexes: { all: intraPartitionIndex({ row: 'all_{id}' }) } },
+  }).map(([title, { indexes }]): (typeof BAD)[number] => [
+    `a lookup ${title}`,
+    () => load(entity('things', { indexes, lookup: { index: 'all' } })),
+    /Entity "things": lookup reads the index "all", which is not a list of all entities; it must be an interPartitionIndex/,
+  ]),
+  [
+    'a lookup of an index that lacks entities',
+    () =>
+      load(entity('things', { indexes: { all: allThings({ row: '{name}_{city}_{id}' }) }, lookup: { index: 'all' } })),
+    /lookup reads the index "all", which lacks entities without "name"; every field of its row key must be required/,
+  ],
+  [
+    'a lookup with copies of a count',
+    () => {
+      const things = entity('things', { indexes: { all: allThings() }, lookup: { index: 'all' } } as Parts);
+      const schema = z.object({ city: text, many: z.int32().optional() });
+      const indexes = { all: interPartitionIndex({ table: 'townlist', partition: 'all', row: '{city}' }) };
+      const counts = { many: things };
+      return load(things, entity('towns', { schema, row: 'town', counts, indexes, lookup: { index: 'all' } } as never));
+    },
+    /"towns": lookup reads the index "all", whose copies have "many", which changes with another entity/,
+  ],
+  ...[0, 1.5, 3_601].map((maxAge): (typeof BAD)[number] => [
+    `a lookup that is kept for ${maxAge} seconds`,
+    () => load(entity('things', { indexes: { all: allThings() }, lookup: { index: 'all', maxAge } })),
+    /lookup has the maxAge [\d.]+; it must be a whole number of seconds from 1 to 3600/,
   ]),
   [
     'a table named operations',

@@ -1,0 +1,86 @@
+import { createHash } from 'node:crypto';
+import type { Entity } from '../define/entity.ts';
+import type { InterPartitionIndex } from '../define/indexes.ts';
+import { copiedFields } from '../define/keys/index-range.ts';
+import { buildKey } from '../define/keys/key-template.ts';
+import type { Engine } from '../engine/engine.ts';
+import { valuesLength } from '../engine/read/page-length.ts';
+import { listedFields, type Page } from '../engine/read/retrieve.ts';
+import { countPartitionWrites } from '../storage/partition-writes.ts';
+import type { Storage } from '../storage/storage.ts';
+import { SECOND_MS } from '../time.ts';
+import { readByCopies } from './read-through-index.ts';
+
+/**
+ * Lookup tables: each process keeps the list of a small entity. What bounds its staleness: the list is read again after `maxAge`
+ * seconds, and after each write of this process to the index. What bounds its memory: a list over these limits is not kept.
+ * The entities are kept as stored, encrypted and with restricted fields, and presented for each caller anew.
+ */
+
+/** One storage transaction returns at most 1,000 rows. */
+export const MAX_LOOKUP_ENTITIES = 1_000;
+/** In characters. */
+const MAX_LOOKUP_LENGTH = 1_048_576;
+const DEFAULT_MAX_AGE_S = 30;
+
+export interface LookupPage extends Page {
+  /** False if the list exceeds the limits; then it is its first page, read for this call, and not kept. */
+  readonly isWhole: boolean;
+  /** The ETag of the stored list, from its content: storage has none for several rows. */
+  readonly etag: string;
+}
+
+interface Kept {
+  readonly readAt: number;
+  readonly writes: number;
+  readonly page: Promise<LookupPage>;
+}
+
+const lists = new WeakMap<Storage, Map<Entity, Kept>>();
+
+/** The index of a lookup, as the pattern has validated it. */
+export function lookupIndex(entity: Entity): InterPartitionIndex {
+  const index = entity.indexes[entity.lookup?.index ?? ''];
+  if (index?.kind !== 'inter-partition') throw new Error(`${entity.name} has no lookup.`);
+  return index;
+}
+
+/** The fields that the entities of the list have: small ones, as in every list. */
+export function lookupFields(entity: Entity): readonly string[] {
+  const listed = listedFields(entity) ?? Object.keys(entity.columns);
+  return copiedFields(entity, lookupIndex(entity))?.filter((field) => listed.includes(field)) ?? listed;
+}
+
+export function lookupMaxAge(entity: Entity): number {
+  return entity.lookup?.maxAge ?? DEFAULT_MAX_AGE_S;
+}
+
+/** The list of a lookup: from memory, or by one range query, which concurrent callers share. */
+export async function readLookup(engine: Engine, entity: Entity): Promise<LookupPage> {
+  const { storage, now } = engine;
+  const { table, partition } = lookupIndex(entity).remote;
+  const writes = countPartitionWrites(storage, { table, partition: buildKey(partition, {}) });
+  const kept = lists.get(storage) ?? new Map<Entity, Kept>();
+  lists.set(storage, kept);
+  const known = kept.get(entity);
+  const age = known ? now() - known.readAt : Number.POSITIVE_INFINITY;
+  // A clock that was set back must not prolong the life of a list.
+  if (known?.writes === writes && age >= 0 && age < lookupMaxAge(entity) * SECOND_MS) return known.page;
+  const page = readWhole(engine, entity);
+  const entry: Kept = { readAt: now(), writes, page };
+  kept.set(entity, entry);
+  const forget = () => {
+    if (kept.get(entity) === entry) kept.delete(entity);
+  };
+  // A failure is not kept, so that the next call reads again.
+  page.then(({ isWhole }) => isWhole || forget(), forget);
+  return page;
+}
+
+async function readWhole(engine: Engine, entity: Entity): Promise<LookupPage> {
+  const options = { top: MAX_LOOKUP_ENTITIES, select: listedFields(entity) };
+  const page = await readByCopies(engine, entity, lookupIndex(entity), {}, options);
+  const length = page.items.reduce((sum, values) => sum + valuesLength(values), 0);
+  const digest = createHash('sha256').update(JSON.stringify(page.items)).digest('base64url').slice(0, 22);
+  return { ...page, isWhole: page.next === undefined && length <= MAX_LOOKUP_LENGTH, etag: `"${digest}"` };
+}

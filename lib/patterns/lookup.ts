@@ -1,0 +1,34 @@
+import type { Entity } from '../define/entity.ts';
+import type { Pattern } from '../define/pattern.ts';
+import { isOptional } from '../define/validate/field-schema.ts';
+
+/** The longest time for which a process may serve a list that another process has changed. */
+const MAX_AGE_S = 3_600;
+
+/**
+ * Lookup table: a small entity whose list each process keeps in memory. The list is that of an index with one partition, so one
+ * range query reads it; lib/pattern-helpers/read-lookup.ts keeps it.
+ */
+export const lookup: Pattern<Entity> = {
+  name: 'lookup table',
+  isUsed: (entity) => entity.lookup !== undefined,
+
+  *validate({ lookup: declared, indexes, schema, counts, denormalized }) {
+    const { index: name = '', maxAge } = declared ?? {};
+    if (maxAge !== undefined && !(Number.isInteger(maxAge) && maxAge >= 1 && maxAge <= MAX_AGE_S))
+      yield `lookup has the maxAge ${maxAge}; it must be a whole number of seconds from 1 to ${MAX_AGE_S}.`;
+    const index = Object.hasOwn(indexes, name) ? indexes[name] : undefined;
+    const isList = index?.kind === 'inter-partition' && !index.unique && index.copies !== 'keys' && !index.when;
+    if (!isList || index.remote.partition.fields.length > 0) {
+      yield `lookup reads the index "${name}", which is not a list of all entities; it must be an interPartitionIndex of copies with a partition key without fields, and neither unique nor with a condition (when).`;
+      return;
+    }
+    const optional = index.row.fields.find((field) => isOptional(schema, field));
+    if (optional !== undefined)
+      yield `lookup reads the index "${name}", which lacks entities without "${optional}"; every field of its row key must be required.`;
+    const copied = denormalized.filter(({ fanOut }) => !fanOut).flatMap(({ copies }) => Object.keys(copies));
+    const [stale] = [...Object.keys(counts), ...copied];
+    if (index.copies === 'everything' && stale !== undefined)
+      yield `lookup reads the index "${name}", whose copies have "${stale}", which changes with another entity and would be stale; copies must list the other fields.`;
+  },
+};
