@@ -2,6 +2,7 @@ import { z } from 'zod';
 import type { Model } from '../define/define-model.ts';
 import { type Entity, withArchives } from '../define/entity.ts';
 import { canVerify } from '../operations/verify.ts';
+import { serveBuiltOnce } from './built-once.ts';
 import { describeRoutes } from './openapi.ts';
 import type { OperatorRoute, Route } from './route.ts';
 import { routeErrors } from './route-conflicts.ts';
@@ -74,8 +75,14 @@ export function createRoutes(model: Omit<Model, 'entities'>): Route[] {
     path: 'openapi.json',
     roles: undefined,
     summary: 'Get this description of the API',
-    success: { status: 200, description: 'OpenAPI 3.1', body: z.looseObject({ openapi: z.string() }) },
-    handle: async ({ root }) => ({ status: 200, body: describeRoutes([...described, openapi], root) }),
+    cacheable: true,
+    success: {
+      status: 200,
+      description: 'OpenAPI 3.1',
+      body: z.looseObject({ openapi: z.string() }),
+      headers: ['ETag'],
+    },
+    handle: serveBuiltOnce((root) => describeRoutes([...described, openapi], root)),
   };
   const all = [...described, openapi];
   const errorsOf = (routes: readonly Route[]) =>

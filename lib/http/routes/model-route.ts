@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import { keptFields } from '../../define/codec/kept-fields.ts';
 import type { Model } from '../../define/define-model.ts';
@@ -11,9 +10,9 @@ import type { KeyTemplate } from '../../define/keys/key-template.ts';
 import { groupFields, periodFields, type Total, toIndex } from '../../define/totals.ts';
 import { isOptional } from '../../define/validate/field-schema.ts';
 import { lookupMaxAge } from '../../pattern-helpers/read-lookup.ts';
+import { serveBuiltOnce } from '../built-once.ts';
 import { toJsonSchema } from '../openapi.ts';
 import type { Route } from '../route.ts';
-import { isNotModified } from '../view-etag.ts';
 
 const Template = z.object({
   template: z.string(),
@@ -131,13 +130,8 @@ export const ModelDescription = z.object({
 });
 export type ModelDescription = z.infer<typeof ModelDescription>;
 
-/** A deployment changes the model, and a client reads the description once per start. */
-const MAX_AGE_S = 300;
-
 /** The model as data, for clients and consoles. It has the declaration and nothing of the deployment, so it is public. */
 export function modelRoute(model: Omit<Model, 'entities'>): Route {
-  let bytes: Uint8Array | undefined;
-  let etag = '';
   return {
     name: 'model',
     method: 'GET',
@@ -146,14 +140,7 @@ export function modelRoute(model: Omit<Model, 'entities'>): Route {
     summary: 'Get the model: entities with their keys, fields, indexes, files and roles',
     cacheable: true,
     success: { status: 200, description: 'The model', body: ModelDescription, headers: ['ETag'] },
-    handle: async (context) => {
-      if (!bytes) {
-        bytes = new TextEncoder().encode(JSON.stringify(describeModel(model)));
-        etag = `"${createHash('sha256').update(bytes).digest('base64url').slice(0, 22)}"`;
-      }
-      const headers = { etag, 'cache-control': `public, max-age=${MAX_AGE_S}`, 'content-type': 'application/json' };
-      return isNotModified(context, etag) ? { status: 304, headers } : { status: 200, headers, bytes };
-    },
+    handle: serveBuiltOnce(() => describeModel(model)),
   };
 }
 

@@ -1,7 +1,7 @@
 import { HttpRequest, InvocationContext } from '@azure/functions';
 import { expect, test } from 'vitest';
 import { respondWith } from '../../../lib/http/respond.ts';
-import type { App } from '../../../lib/http/route.ts';
+import type { App, Route } from '../../../lib/http/route.ts';
 import { describeModel, ModelDescription, modelRoute } from '../../../lib/http/routes/model-route.ts';
 import { createRoutes } from '../../../lib/http/routes.ts';
 import { model } from '../../fixtures/model.ts';
@@ -66,6 +66,28 @@ test('describes keys, fields, indexes, files and owners', () => {
   expect(described.entities.orders?.references).toEqual({ customerId: 'customers' });
   expect(described.entities.products?.split).toEqual({ text: ['description', 'specification'] });
   expect(people?.kinds).toEqual(['employee', 'customer']);
+});
+
+test('openapi.json is built once, and has an ETag', async () => {
+  const route = createRoutes(model).find(({ name }) => name === 'openapi') as Route;
+  const ask = (headers: Record<string, string> = {}, root = '/api') =>
+    respondWith(
+      () => ({}) as App,
+      route,
+      root,
+    )(
+      new HttpRequest({ method: 'GET', url: `http://localhost${root}/openapi.json`, headers }),
+      new InvocationContext(),
+    );
+  const [first, again] = [await ask(), await ask()];
+  expect(again.body).toBe(first.body);
+  const headers = new Headers(first.headers as Record<string, string>);
+  expect(headers.get('content-type')).toBe('application/json');
+  expect(JSON.parse(new TextDecoder().decode(first.body as Uint8Array))).toMatchObject({ openapi: '3.1.0' });
+  const same = await ask({ 'if-none-match': headers.get('etag') ?? '' });
+  expect([same.status, same.body]).toEqual([304, undefined]);
+  const below = await ask({}, '/api/yard');
+  expect(new TextDecoder().decode(below.body as Uint8Array)).toContain('"/api/yard/health"');
 });
 
 test('is public and cacheable, and has nothing of the deployment', async () => {
