@@ -68,7 +68,10 @@ async function readOrCreateSecret(storage: Storage): Promise<Uint8Array> {
   for (;;) {
     const row = await readRow(storage, SECRET_ADDRESS);
     if (row) return Buffer.from(String(row.properties.Secret), 'base64');
-    const properties = { Secret: randomBytes(SECRET_BYTES).toString('base64') };
-    await tryAction(storage, SECRET_ADDRESS, { kind: 'insert', row: SECRET_ADDRESS.row, properties });
+    const secret = randomBytes(SECRET_BYTES);
+    const properties = { Secret: secret.toString('base64') };
+    // Another process may be first.
+    if (await tryAction(storage, SECRET_ADDRESS, { kind: 'insert', row: SECRET_ADDRESS.row, properties }))
+      return secret;
   }
 }

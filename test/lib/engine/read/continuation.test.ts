@@ -1,5 +1,6 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import { fromContinuation, SYSTEM_TABLE, toContinuation } from '../../../../lib/engine/read/continuation.ts';
+import { measureCost } from '../../../../lib/storage/cost.ts';
 import { createTable } from '../../../../lib/storage/provision.ts';
 import { openStorage } from '../../../../lib/storage/storage.ts';
 import { testStorage } from '../../../storage.ts';
@@ -17,6 +18,19 @@ describe('a continuation token', () => {
     for (const process of processes)
       for (const [index, token] of tokens.entries())
         expect(await fromContinuation(process, 'query', token)).toEqual({ row: `row ${index}` });
+  });
+
+  test('reads the secret once in a process, and creates it with two calls', async () => {
+    const count = async (prefix: string, tokens: number) => {
+      const process = openStorage({ connectionString }, prefix);
+      return measureCost(async (cost) => {
+        await Promise.all(Array.from({ length: tokens }, () => toContinuation(process, 'query', { row: 'a' })));
+        await fromContinuation(process, 'query', await toContinuation(process, 'query', { row: 'b' }));
+        return cost.transactions;
+      });
+    };
+    await createTable(openStorage({ connectionString }, 'fresh'), SYSTEM_TABLE);
+    expect([await count('fresh', 8), await count('fresh', 8)]).toEqual([2, 1]);
   });
 
   test('is rejected if it was altered, belongs to another query or has another signature', async () => {
