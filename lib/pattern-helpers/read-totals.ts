@@ -6,6 +6,7 @@ import { buildKey, buildKeys, parseKey } from '../define/keys/key-template.ts';
 import { groupFields, periodFields, type Total, toIndex } from '../define/totals.ts';
 import { pick, type Values } from '../define/values.ts';
 import type { Engine } from '../engine/engine.ts';
+import { PAGE_LENGTH } from '../engine/read/page-length.ts';
 import type { Page, PageOptions } from '../engine/read/retrieve.ts';
 import { RowkeyError } from '../errors.ts';
 import { type Row, readRange, readRow } from '../storage/rows.ts';
@@ -15,6 +16,8 @@ import { type Amounts, amountsIn, combineAmounts, noAmounts, TOTAL } from './tot
 /** Reads maintained totals. With buckets, the totals of all buckets are read concurrently and added up. */
 
 const PARTITIONS_CONCURRENCY = 16;
+/** The most rows of a page, in all buckets together. */
+const MAX_ROWS = 8_000;
 
 /** The total of one group: a point query for each bucket. A group without entities has the count 0. */
 export const readTotal = inPattern(
@@ -46,9 +49,12 @@ export const readTotals = inPattern(
     const { table, partition: template, totalRow } = declared;
     const partitions = buildKeys(template, given);
     const range = indexRange(entity, toIndex(declared), given, bounds);
+    // A page of many buckets has fewer groups, so that its rows fit into memory.
+    const limit = Math.min(top, Math.max(1, Math.floor(MAX_ROWS / partitions.length)));
+    const bound = { length: PAGE_LENGTH / partitions.length, rowsPerCall: limit };
     const results = await pMap(
       partitions,
-      (partition) => readRange(storage, { table, partition, ...range, after: after?.row, type: TOTAL, limit: top }),
+      (partition) => readRange(storage, { table, partition, ...range, after: after?.row, type: TOTAL, limit, bound }),
       { concurrency: PARTITIONS_CONCURRENCY },
     );
     // A bucket with unread rows limits the page: its next row may belong to a group of other buckets.
