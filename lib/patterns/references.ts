@@ -109,13 +109,28 @@ function* validationErrors(entity: Entity): Generator<string> {
       yield `${what} is encrypted, large or set by a pattern; a field that a caller writes and storage can compare is accepted.`;
     if (!isByKey(reference) && !uniqueIndexOf(reference))
       yield `${what} leads to no single entity: "${to.name}" needs a unique inter-partition index of "${by}" alone, without a condition, or this entity every other key field of "${to.name}" (${otherKeyFields(reference).join(', ')}).`;
+    yield* oracleErrors(`${what} is checked at a write`, { writer: entity, seen: to, field: by });
     if (onDelete !== 'refuse') continue;
+    yield* oracleErrors(`${what} refuses deletes`, { writer: to, seen: entity, field });
     if (to.childOf)
       yield `${what} cannot refuse deletes, because a delete of "${to.childOf.name}" deletes its children too; onDelete: 'report' is accepted.`;
     const fields = referringFields(reference);
     if (!lookupBy(entity, fields))
       yield `${what} refuses deletes and cannot find who refers to an entity by one query: ${fields.join(', ')} must be the first fields of its key, or of an index of copies without a condition whose other fields are required; or onDelete must be 'report'.`;
   }
+}
+
+/** The outcome of a write tells whether the other entity exists, so the roles that write must be able to read its field. */
+function* oracleErrors(
+  what: string,
+  { writer, seen, field }: { readonly writer: Entity; readonly seen: Entity; readonly field: string },
+): Generator<string> {
+  const { read, restricted = {} } = seen.access;
+  const blind = writer.access.write.filter(
+    (role) => !read.includes(role) || restricted[field]?.includes(role) === false,
+  );
+  if (blind.length > 0)
+    yield `${what}, which would tell ${blind.join(', ')} what exists; roles that write "${writer.name}" must be able to read "${field}" of "${seen.name}".`;
 }
 
 const referencesOf = (entity: Entity) => Object.values(entity.references);

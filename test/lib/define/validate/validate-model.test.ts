@@ -80,7 +80,7 @@ const copying = (over: Parts, link: { readonly reference: object; readonly copie
   return [source, entity('notes', { table: 'notes', row: '{id}_{day}', denormalized } as unknown as Parts)];
 };
 /** An entity and another one that refers to it. */
-const referring = (over: Parts, { references, ...notes }: Readonly<Record<'references' | string, object>>) => {
+const referring = (over: Parts, { references, ...notes }: Readonly<Record<'references' | string, object | string>>) => {
   const things = entity('things', over);
   const to = Object.entries(references ?? {}).map(([field, one]) => [field, { to: things, ...Object(one) }]);
   return [things, entity('notes', { table: 'notes', ...notes, references: Object.fromEntries(to) })];
@@ -812,6 +812,37 @@ const BAD: readonly [title: string, model: () => unknown, sentence: RegExp][] = 
     'a reference that the schema does not have',
     () => load(...referring({}, { references: { nick: { onDelete: 'report' } } })),
     /references names the field "nick", which the schema does not have/,
+  ],
+  [
+    'a reference that tells writers what they may not read',
+    () =>
+      load(
+        ...referring({}, { references: { id: { onDelete: 'report' } }, access: { read: ['hr'], write: ['operator'] } }),
+      ),
+    /the reference "id" to "things" is checked at a write, which would tell operator what exists; roles that write "notes" must be able to read "id" of "things"/,
+  ],
+  [
+    'a reference by a field that writers may not read',
+    () =>
+      load(
+        ...referring(
+          { ...ofOne, access: { read: ['hr', 'reader'], write: ['hr'], restricted: { email: ['hr'] } } } as never,
+          { references: { email: { onDelete: 'report' } }, access: { read: ['hr'], write: ['hr', 'reader'] } },
+        ),
+      ),
+    /tell reader what exists; roles that write "notes" must be able to read "email" of "things"/,
+  ],
+  [
+    'a reference that tells deleters what they may not read',
+    () =>
+      load(
+        ...referring({ access: { read: ['hr'], write: ['hr', 'operator'] } } as Parts, {
+          references: { id: { onDelete: 'refuse' } },
+          row: '{id}',
+          access: { read: ['hr'], write: ['hr'] },
+        }),
+      ),
+    /refuses deletes, which would tell operator what exists; roles that write "things" must be able to read "id" of "notes"/,
   ],
   [
     'a reference that nothing finds',
