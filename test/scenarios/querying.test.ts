@@ -208,6 +208,16 @@ test.each([
   ['an unknown option', { get: 'employees', key, topp: 1 }, 'topp'],
   ['no kind of read', { key }, 'by'],
   ['a part of a key', { get: 'employees', key: { department } }, 'employeeId'],
+  [
+    'a filter of the only entity of an index',
+    { by: 'emailCompanyWide', entity: 'employees', values: { email: one?.email }, where: { age: 1 } },
+    'where',
+  ],
+  [
+    'a page of the only entity of an index',
+    { by: 'emailCompanyWide', entity: 'employees', values: { email: one?.email }, top: 1 },
+    'top',
+  ],
   ['an unknown child', { get: 'employees', key, include: ['salaries'] }, 'include'],
   ['a filter of a child that is not included', { get: 'employees', key, where: { reviews: { rating: 4 } } }, 'where'],
   ['an encrypted filter', { range: 'employees', partition: { department }, where: { nationalId: '1' } }, 'nationalId'],
@@ -234,6 +244,26 @@ test.each([
   });
   expect(body.reads.bad.transactions).toBe(0);
   expect(body.reads.good.status).toBe(200);
+});
+
+test('includes groups of fields, with the ETag of the GET', async () => {
+  const body = { categoryId: 78, productId: 1, productName: 'Tea', description: 'Green', specification: 'Leaf' };
+  expect((await hr('POST', '/api/products', { body })).status).toBe(201);
+  const tea = { get: 'products', key: { categoryId: 78, productId: 1 } };
+  expect((await read(tea)).entity).not.toHaveProperty('description');
+  for (const [more, suffix] of [
+    [{}, ''],
+    [{ select: ['productName'] }, '&select=productName'],
+  ] as const) {
+    const got = await hr('GET', `/api/products/78/1?include=text${suffix}`);
+    expect(await read({ ...tea, include: ['text'], ...more })).toEqual({
+      status: 200,
+      transactions: 1,
+      etag: got.headers.get('etag'),
+      entity: got.body,
+    });
+    expect(got.body).toMatchObject({ description: 'Green', specification: 'Leaf' });
+  }
 });
 
 test('is explained, and not recorded in the audit log', async () => {

@@ -1,6 +1,7 @@
 import pMap from 'p-map';
 import { z } from 'zod';
 import { checkMentions, hiddenFields, requireReader, requireRole, rolesToReadIndex } from '../../access/rule.ts';
+import { withoutApart } from '../../define/codec/further-rows.ts';
 import type { Entity } from '../../define/entity.ts';
 import type { Index } from '../../define/indexes.ts';
 import { indexFields, isOfMany, ORDERS, requireRangeStart } from '../../define/keys/index-range.ts';
@@ -42,7 +43,11 @@ const bound = z.union([z.string(), z.number()]).optional();
 const Get = z.strictObject({
   get: z.string().describe('An entity of the model'),
   key: Fields,
-  include: z.array(z.string()).max(MAX_NAMES).optional().describe('Children to return with the entity'),
+  include: z
+    .array(z.string())
+    .max(MAX_NAMES)
+    .optional()
+    .describe('Children, and groups of fields, to return with the entity'),
   where: z.record(z.string(), Fields).optional().describe('A filter for each of the included children'),
   select: list.select,
 });
@@ -69,6 +74,9 @@ const List = z.strictObject({
   select: list.select,
 });
 type Read = z.infer<typeof Get> | z.infer<typeof Range> | z.infer<typeof By> | z.infer<typeof List>;
+
+/** What a read of one entity through an index does not accept, as its GET does not. */
+const OF_LISTS = ['where', 'from', 'to', 'prefix', 'order', 'top', 'continuation'] as const;
 
 const Name = z.string().regex(/^[A-Za-z]\w{0,49}$/, 'a letter, then letters, digits and _ are needed');
 const Query = z.strictObject({
@@ -173,7 +181,8 @@ async function runLookup(
 async function runGet(entity: Entity, context: RequestContext, read: z.infer<typeof Get>): Promise<Found> {
   const { key, where = {} } = read;
   const include = [...new Set(read.include)];
-  const kinds = include.map((name) => childOf(entity, name));
+  const groups = include.filter((name) => Object.hasOwn(entity.split, name));
+  const kinds = include.filter((name) => !groups.includes(name)).map((name) => childOf(entity, name));
   requireReader(entity, context.caller);
   for (const kind of kinds) {
     requireReader(kind, context.caller);
@@ -185,7 +194,10 @@ async function runGet(entity: Entity, context: RequestContext, read: z.infer<typ
   const ofChildren = read.select?.filter((name) => name.includes('.')) ?? [];
   const options = { include, where, ...(select || read.select ? { select: [...(select ?? []), ...ofChildren] } : {}) };
   const { etag, values } = await getEntity(toView(context), entity, key, options);
-  return { etag: toViewEtag(etag, hiddenFields(entity, context.caller), select), entity: values };
+  const ofGroups = groups.flatMap((group) => entity.split[group] ?? []);
+  const viewed =
+    groups.length > 0 ? [...(select ?? Object.keys(withoutApart(entity, entity.columns))), ...ofGroups] : select;
+  return { etag: toViewEtag(etag, hiddenFields(entity, context.caller), viewed), entity: values };
 }
 
 /** One entity, if the index leads to one, or a list. */
@@ -204,6 +216,8 @@ async function runBy(entity: Entity, context: RequestContext, read: z.infer<type
   const fields = indexFields(entity, index);
   const isOneValue = given.length === fields.length && fields.every((field) => given.includes(field));
   if (isOneValue && !isOfMany(entity, index)) {
+    const name = OF_LISTS.find((one) => read[one] !== undefined);
+    if (name) throw queryError(name, 'is for lists, and the index leads to one entity', 'no such member');
     checkSmall([entity], read.select);
     const select = read.select ?? listedFields(entity);
     return { entity: await getThroughIndex(toView(context), entity, index, values, { select }) };
