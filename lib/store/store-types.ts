@@ -356,12 +356,12 @@ interface StoreOfEntity<Of extends Declared, All extends Entities> {
   batch(actions: readonly BatchAction<Of>[], options?: BatchOptions): Promise<readonly BatchOutcome[]>;
   /**
    * Deletes the entities of a range of a partition, or with `all` the whole partition. An entity that cannot be deleted does not
-   * stop the others.
+   * stop the others. `skipped` is the number of rows that clients wrote and that are not valid entities.
    */
   deleteRange(
     partition: PartitionKey<Of>,
     range: DeleteRange & { readonly by?: string },
-  ): Promise<{ readonly deleted: number; readonly failed: readonly RowkeyError[] }>;
+  ): Promise<{ readonly deleted: number; readonly failed: readonly RowkeyError[]; readonly skipped: number }>;
   /** The entities of a partition, in the order of their row keys. */
   range<const Field extends Selectable<Of> = never>(
     partition: PartitionKey<Of>,

@@ -97,13 +97,15 @@ function entityStore(entity: Entity, source: StoreSource) {
       const checked = checkFields(entity, key, entity.partition.fields);
       const failed: RowkeyError[] = [];
       let deleted = 0;
+      let skipped = 0;
       for (let after: Position | undefined, isFirst = true; isFirst || after; isFirst = false) {
         const done = await source.record(by, () => deleteRange(engine, entity, checked, { ...range, after }));
         deleted += done.deleted;
+        skipped += done.skipped;
         failed.push(...done.failed);
         after = done.next;
       }
-      return { deleted, failed };
+      return { deleted, failed, skipped };
     },
     // Copies, because the list is in the memory of the process.
     ...(entity.lookup && {

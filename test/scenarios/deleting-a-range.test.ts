@@ -45,7 +45,7 @@ test('deletes a range of 1,000 entities that are one row with 11 transactions, a
   // The first link of a process reads the secret that signs links.
   await hr('GET', `${path}?top=1`);
   const first = await hr('DELETE', `${path}?all=true`);
-  expect(first).toMatchObject({ status: 200, body: { deleted: 1_000, failed: 0, problems: [] } });
+  expect(first).toMatchObject({ status: 200, body: { deleted: 1_000, failed: 0, skipped: 0, problems: [] } });
   expect(first.headers.get('server-timing')).toContain('desc="11 transactions"');
   const [, next = ''] = /<(.*)>; rel="next"/.exec(first.headers.get('link') ?? '') ?? [];
   expect(await hr('DELETE', next.replace('all=true', 'all=false&from=2'))).toMatchObject({ status: 400 });
@@ -83,7 +83,7 @@ test('deletes index entries, children, counts and unique values as a single dele
     const done = await deleteRange(world.engine, employees, { department }, { all: true });
     return { cost: meter.transactions, done };
   });
-  expect(done).toEqual({ deleted: 12, failed: [], next: undefined });
+  expect(done).toEqual({ deleted: 12, failed: [], skipped: 0, next: undefined });
   // One query for all, and one for the children of each; no entity is read by itself.
   expect(cost).toBeLessThan(12 * 3);
   await world.settle();
@@ -109,6 +109,26 @@ test('reports entities that cannot be deleted, and deletes the others', async ()
   await expectIndexesToAgree(world.storage, customers);
 });
 
+test('tells how many rows are not valid entities and are still there', async () => {
+  const partition = '000888';
+  for (const claim of [1, 2, 3]) {
+    const at = `2026-11-20T0${claim}:00:00.000Z`;
+    expect(
+      (await hr('POST', '/api/expenses', { body: { employeeId: partition, at, amount: claim, category: 'Travel' } }))
+        .status,
+    ).toBe(201);
+  }
+  const client = product.storage.table('expenses');
+  const [one] = (await rowsOf(product.storage, 'expenses')).filter(({ partitionKey }) => partitionKey === partition);
+  // A client with a grant wrote an amount that no entity can have, and a key that no entity can have.
+  const row = { partitionKey: partition, rowKey: String(one?.rowKey) };
+  await client.updateEntity({ ...row, amount: 'much' }, 'Merge');
+  await client.createEntity({ partitionKey: partition, rowKey: 'x' });
+  const { body } = await hr('DELETE', `/api/expenses/${partition}?all=true`);
+  expect(body).toEqual({ deleted: 2, failed: 0, skipped: 2, problems: [] });
+  expect((await hr('DELETE', `/api/expenses/${partition}?all=true`)).body).toMatchObject({ deleted: 0, skipped: 2 });
+});
+
 test('deletes over the tables of several periods', async () => {
   const days = [1, 2, 3].map((ago) => new Date(Date.now() - ago * 86_400_000).toISOString());
   const login = (at: string) => ({ employeeId: '000003', at, succeeded: true });
@@ -119,7 +139,7 @@ test('deletes over the tables of several periods', async () => {
     { employeeId: '000003' },
     { from: days[1]?.slice(0, 10), to: days[0]?.slice(0, 10) },
   );
-  expect(done).toEqual({ deleted: 2, failed: [], next: undefined });
+  expect(done).toEqual({ deleted: 2, failed: [], skipped: 0, next: undefined });
   expect((await hr('GET', '/api/logins/000003')).body.items).toMatchObject([{ at: days[2] }]);
 });
 

@@ -5,6 +5,7 @@ import { MAX_TRANSACTION_ACTIONS } from '../../storage/rows.ts';
 import { inPattern } from '../../telemetry/span.ts';
 import type { Engine } from '../engine.ts';
 import type { Position } from '../read/continuation.ts';
+import { judgeRow } from '../read/judge-row.ts';
 import { readEntityRows, toPosition } from '../read/retrieve.ts';
 import { deleteRows } from './entity-batch.ts';
 
@@ -26,6 +27,8 @@ export interface DeletedRange {
   readonly deleted: number;
   /** The errors of entities that were not deleted. */
   readonly failed: readonly RowkeyError[];
+  /** How many rows in the range are not valid entities, because a client wrote them. They are still there. */
+  readonly skipped: number;
   /** Where the next call continues; undefined at the end of the range. */
   readonly next: Position | undefined;
 }
@@ -50,15 +53,18 @@ export const deleteRange = inPattern(
     const { rows, next } = await readEntityRows(engine, entity, key, page);
     const failed: RowkeyError[] = [];
     let deleted = 0;
+    let skipped = 0;
     for (let at = 0; at < rows.length; at += MAX_TRANSACTION_ACTIONS) {
       const last = rows[at - 1];
-      if (last && engine.now() >= until) return { deleted, failed, next: toPosition(entity, last) };
-      const outcomes = await deleteRows(engine, entity, rows.slice(at, at + MAX_TRANSACTION_ACTIONS));
+      if (last && engine.now() >= until) return { deleted, failed, skipped, next: toPosition(entity, last) };
+      const some = rows.slice(at, at + MAX_TRANSACTION_ACTIONS);
+      skipped += some.filter((row) => judgeRow(entity, row).is === 'invalid').length;
+      const outcomes = await deleteRows(engine, entity, some);
       for (const outcome of outcomes)
         if (!(outcome instanceof RowkeyError)) deleted += 1;
         // Another request has deleted it.
         else if (outcome.code !== 'not-found') failed.push(outcome);
     }
-    return { deleted, failed, next };
+    return { deleted, failed, skipped, next };
   },
 );

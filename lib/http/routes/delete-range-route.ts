@@ -19,6 +19,8 @@ const DeletedRange = z.object({
   deleted: z.int(),
   /** How many entities could not be deleted, and the problems of the first of them. */
   failed: z.int(),
+  /** Rows that clients wrote and that are not valid entities: they are still there. */
+  skipped: z.int(),
   problems: z.array(Problem).max(MAX_PROBLEMS),
 });
 
@@ -62,11 +64,17 @@ async function handle(entity: Entity, context: RequestContext): Promise<RouteRes
   const bound = JSON.stringify(['delete', path, from, to, all]);
   const after = await readContinuation(context, bound);
   const until = app.engine.now() + TIME_BUDGET_MS;
-  const { deleted, failed, next } = await deleteRange(app.engine, entity, key, { from, to, all, after, until });
+  const { deleted, failed, skipped, next } = await deleteRange(app.engine, entity, key, {
+    from,
+    to,
+    all,
+    after,
+    until,
+  });
   // The detail names an entity.
   const report = (error: RowkeyError) =>
     toProblem(canRead(entity, caller) ? error : new RowkeyError(error.code, error.message), root);
   const problems = failed.slice(0, MAX_PROBLEMS).map(report);
   const headers = await toNextLink(context, next, { path, bound });
-  return { status: 200, body: { deleted, failed: failed.length, problems }, headers };
+  return { status: 200, body: { deleted, failed: failed.length, skipped, problems }, headers };
 }
