@@ -1,36 +1,80 @@
-import { readFile } from 'node:fs/promises';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { extname, join } from 'node:path';
+import { mkdir, readFile } from 'node:fs/promises';
+import { createRequire } from 'node:module';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import type { Page } from 'playwright-core';
+import { afterAll, beforeEach, expect } from 'vitest';
+import type { LocalApp } from '../local/instance/deployed-app.ts';
+import { launchBrowser } from './browser.ts';
+import { type Product, useProduct } from './product.ts';
 
-const TYPES: Readonly<Record<string, string>> = {
-  '.html': 'text/html; charset=utf-8',
-  '.js': 'text/javascript',
-  '.css': 'text/css',
-  '.svg': 'image/svg+xml',
-};
+/** Git ignores it. Every run writes the pictures of all pages again. */
+const SCREENSHOTS = fileURLToPath(new URL('../artefacts/console', import.meta.url));
+const AXE = createRequire(import.meta.url).resolve('axe-core/axe.min.js');
+const WIDTHS = { desktop: 1280, phone: 390 };
 
-/** Serves a built console at `/console/`, under the content security policy that the product uses. */
-export async function serveConsole(apiUrl: () => string) {
-  const folder = fileURLToPath(new URL('../dist/console', import.meta.url));
-  const server = createServer(async (request, response) => {
-    const { pathname } = new URL(request.url ?? '', 'http://localhost');
-    const name = pathname.replace(/^\/console\/?/, '') || 'index.html';
-    if (name === 'config.json') {
-      const config = { issuer: 'http://127.0.0.1:1', clientId: 'console', scope: 'openid', apiUrl: apiUrl() };
-      return response.setHeader('content-type', 'application/json').end(JSON.stringify(config));
-    }
-    const bytes = await readFile(join(folder, name)).catch(() => undefined);
-    if (!bytes) return response.writeHead(404).end();
-    response.setHeader('content-type', TYPES[extname(name)] ?? 'application/octet-stream');
-    response.setHeader(
-      'content-security-policy',
-      "default-src 'self'; connect-src 'self' http:; img-src 'self' data: blob: http:; frame-ancestors 'none'; base-uri 'none'",
-    );
-    response.end(bytes);
+export interface ConsoleHarness {
+  readonly product: Product;
+  /** Opens a page of the console, such as `#/entities/employees`, for a user with this role. */
+  open(hash: string, role: string | readonly string[]): Promise<Page>;
+}
+
+/** The app with the console and a browser, for a whole test file. No page may write to the console of the browser. */
+export async function useConsole(url: string, { app }: { readonly app?: LocalApp } = {}): Promise<ConsoleHarness> {
+  const product = useProduct(url, app ? { app } : {});
+  const browser = await launchBrowser();
+  const complaints: string[] = [];
+  beforeEach(({ skip }) => {
+    if (typeof browser === 'string') skip(browser);
+    complaints.length = 0;
+    return () => expect(complaints, 'the console of the browser').toEqual([]);
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  return { origin, stop: () => server.close() };
+  afterAll(async () => {
+    if (typeof browser !== 'string') await browser.close();
+  });
+  return {
+    product,
+    async open(hash, role) {
+      if (typeof browser === 'string') throw new Error(browser);
+      const context = await browser.newContext({ viewport: { width: WIDTHS.desktop, height: 800 } });
+      const page = await context.newPage();
+      page.on('console', (message) => {
+        // The browser logs each response with an error status, also an expected one.
+        if (!/^Failed to load resource: .* status of 4\d\d/.test(message.text())) complaints.push(message.text());
+      });
+      page.on('pageerror', (error) => complaints.push(String(error)));
+      const session = { token: await product.token(role), expiresAt: Date.now() + 3_600_000 };
+      await page.addInitScript((text) => sessionStorage.setItem('rowkey-session', text), JSON.stringify(session));
+      await page.goto(new URL(`/console/${hash}`, product.url).href);
+      await page.locator('main h1').waitFor();
+      return page;
+    },
+  };
+}
+
+/** Takes pictures of a page at both widths, light and dark, and checks its accessibility in each. */
+export async function lookAt(page: Page, name: string): Promise<void> {
+  await mkdir(SCREENSHOTS, { recursive: true });
+  const violations: string[] = [];
+  for (const [device, width] of Object.entries(WIDTHS)) {
+    await page.setViewportSize({ width, height: 800 });
+    for (const colorScheme of ['light', 'dark'] as const) {
+      await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' });
+      await page.screenshot({ path: join(SCREENSHOTS, `${name}-${device}-${colorScheme}.png`) });
+      const found = await findViolations(page);
+      violations.push(...found.map((one) => `${name}, ${device}, ${colorScheme}: ${one}`));
+    }
+    const isWider = await page.evaluate('document.documentElement.scrollWidth > document.documentElement.clientWidth');
+    if (isWider) violations.push(`${name}, ${device}: the page scrolls sideways`);
+  }
+  await page.setViewportSize({ width: WIDTHS.desktop, height: 800 });
+  await page.emulateMedia({ colorScheme: 'light' });
+  expect(violations).toEqual([]);
+}
+
+/** The violations that axe finds, with their elements. */
+async function findViolations(page: Page): Promise<readonly string[]> {
+  if (!(await page.evaluate('"axe" in globalThis'))) await page.evaluate(await readFile(AXE, 'utf8'));
+  return page.evaluate(`axe.run().then(({ violations }) =>
+    violations.flatMap(({ id, nodes }) => nodes.map(({ html, any }) => id + ' ' + html.slice(0, 200) + ' ' + (any[0]?.message ?? ''))))`);
 }

@@ -1,6 +1,7 @@
 import { HomePage } from './app/home-page.tsx';
 import type { Page } from './app/page.ts';
 import { EntityPage } from './entities/entity-page.tsx';
+import { CreatePage } from './forms/create-page.tsx';
 import { operatorPages } from './operators/pages.ts';
 import { RowPage } from './rows/row-page.tsx';
 
@@ -8,6 +9,7 @@ import { RowPage } from './rows/row-page.tsx';
 export const pages: readonly Page[] = [
   { pattern: '', title: 'Overview', component: HomePage },
   { pattern: 'entities/:entity/rows/*', title: 'Row', component: RowPage },
+  { pattern: 'entities/:entity/new', title: 'New row', component: CreatePage },
   { pattern: 'entities/:entity', title: 'Entity', component: EntityPage },
   { pattern: 'entities/:entity/:tab', title: 'Entity', component: EntityPage },
   ...operatorPages,

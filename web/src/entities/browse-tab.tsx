@@ -1,6 +1,79 @@
-import type { Entity } from '../api/model.ts';
+import { formatCosts } from '../api/cost.ts';
+import { canWrite, type Entity, keyPath, type Values } from '../api/model.ts';
+import { useApp } from '../app/context.ts';
+import { type Address, navigate, toAddress } from '../app/router.ts';
+import { ErrorNotice, Notice } from '../ui/notice.tsx';
+import { CellValue } from '../ui/value.tsx';
+import { VirtualTable } from '../ui/virtual-table.tsx';
+import { parseListQuery, toListAddress } from './list-query.ts';
+import { ReadForm } from './read-form.tsx';
+import { createPageReader } from './read-page.ts';
+import { useRows } from './use-rows.ts';
+import { waysToRead } from './ways.ts';
 
-/** Lists a partition. */
-export function BrowseTab({ entity }: { readonly entity: Entity }) {
-  return <p>{entity.name}</p>;
+/** Reads a partition, or through an index, and lists the rows as the user scrolls. */
+export function BrowseTab({ entity, address }: { readonly entity: Entity; readonly address: Address }) {
+  const { api, model, user } = useApp();
+  const ways = waysToRead(entity, model, user);
+  const query = parseListQuery(address.query);
+  const way = ways.find(({ id }) => id === query.by) ?? ways[0];
+  const readPage = way && createPageReader(api, entity, way, query);
+  const rows = useRows(api, toListAddress(entity.name, query), readPage);
+  if (!way) return null;
+  const standard = way.available.filter((field) => !entity.fields[field]?.large);
+  const columns = query.columns.length > 0 ? [...new Set([...entity.key.fields, ...query.columns])] : standard;
+  const count = rows.items.length;
+  return (
+    <>
+      <ReadForm
+        key={address.query.toString()}
+        entity={entity}
+        ways={ways}
+        query={query}
+        onRead={(next) => navigate(toListAddress(entity.name, next))}
+      />
+      <ErrorNotice error={rows.error} />
+      {readPage && !(rows.error !== undefined && count === 0) && (
+        <p class="summary" role="status" aria-busy={rows.isLoading}>
+          {count.toLocaleString('en')} {count === 1 ? 'row' : 'rows'}
+          {rows.isComplete || rows.error !== undefined
+            ? ''
+            : rows.isLoading
+              ? ', reading…'
+              : ' so far; scroll to read more'}
+          {rows.costs.length > 0 && <small> · {formatCosts(rows.costs)}</small>}
+        </p>
+      )}
+      {count > 0 && (
+        <VirtualTable
+          label={`Rows of ${entity.name}`}
+          columns={columns}
+          items={rows.items}
+          isComplete={rows.isComplete}
+          more={rows.more}
+          cell={(row, column, position) =>
+            position === 0 ? <RowLink entity={entity} row={row} /> : <CellValue value={row[column]} />
+          }
+        />
+      )}
+      {rows.isComplete && count === 0 && <Notice kind="info">No row matches.</Notice>}
+      {canWrite(entity, user) && (
+        <p>
+          <a class="link-button" href={toAddress(['entities', entity.name, 'new'], query.given)}>
+            New row
+          </a>
+        </p>
+      )}
+    </>
+  );
+}
+
+function RowLink({ entity, row }: { readonly entity: Entity; readonly row: Values }) {
+  const path = keyPath(entity, row);
+  const [first = ''] = path;
+  return (
+    <a href={toAddress(['entities', entity.name, 'rows', ...path])} aria-label={path.join(' / ')}>
+      {first}
+    </a>
+  );
 }

@@ -1,6 +1,187 @@
+import { useState } from 'preact/hooks';
+import { formatCosts } from '../api/cost.ts';
+import type { Stored } from '../api/entity-client.ts';
+import {
+  canDelete,
+  canRead,
+  canReadWhole,
+  canWrite,
+  type Entity,
+  hasRange,
+  isOperator,
+  type Values,
+} from '../api/model.ts';
+import { useApp, useEntity } from '../app/context.ts';
 import type { PageProps } from '../app/page.ts';
+import { toAddress } from '../app/router.ts';
+import { rowSections } from '../tabs.ts';
+import { ErrorNotice, Loading, Notice } from '../ui/notice.tsx';
+import { useLoaded } from '../ui/use-loaded.ts';
+import { Children } from './children.tsx';
+import { EditPanel, type Saved } from './edit-panel.tsx';
+import { FieldList } from './field-list.tsx';
+import { History } from './history.tsx';
+import { RowActions } from './row-actions.tsx';
+import { parseRowKey, partitionAddress } from './row-address.ts';
+import { StoragePlaces } from './storage-places.tsx';
+import { UndoNotice } from './undo-notice.tsx';
 
-/** One row. */
-export function RowPage({ address }: PageProps) {
-  return <h1>{address.segments.join('/')}</h1>;
+/** A row: its fields, files, children, history, where it is stored, and what can be done with it. */
+export function RowPage({ open, address }: PageProps) {
+  const entity = useEntity(open.entity ?? '');
+  const path = address.segments.slice(3);
+  const rowKey = entity && parseRowKey(entity, path);
+  const { user } = useApp();
+  if (!entity || !rowKey) return <h1>The address names no row</h1>;
+  return (
+    <>
+      <nav aria-label="Breadcrumb" class="breadcrumb">
+        <a href={toAddress(['entities', entity.name])}>{entity.name}</a>
+        {hasRange(entity) && (
+          <>
+            {' › '}
+            <a href={partitionAddress(entity, rowKey)}>
+              {entity.key.partition.fields.map((field) => String(rowKey[field])).join(' / ')}
+            </a>
+          </>
+        )}
+      </nav>
+      <h1>{path.join(' / ')}</h1>
+      {canRead(entity, user) ? (
+        <Row
+          key={JSON.stringify([entity.name, path])}
+          entity={entity}
+          rowKey={rowKey}
+          isNew={address.query.has('created')}
+        />
+      ) : (
+        <Notice kind="info">Your roles write rows of {entity.name} without reading them.</Notice>
+      )}
+    </>
+  );
+}
+
+function Row({ entity, rowKey, isNew }: { readonly entity: Entity; readonly rowKey: Values; readonly isNew: boolean }) {
+  const { api, user, model } = useApp();
+  const [isEditing, setEditing] = useState(false);
+  const [saved, setSaved] = useState<Saved>();
+  const [deleted, setDeleted] = useState<Values>();
+  const { result, error, isLoading, reload } = useLoaded(
+    (outer) => api.measure((signal) => api.entity(entity.name).get(rowKey, { signal }), outer),
+    JSON.stringify([entity.name, rowKey]),
+  );
+  if (error !== undefined) return <ErrorNotice error={error} />;
+  if (!result) return <Loading what="the row" />;
+  const stored = result.result;
+  const close = () => {
+    setEditing(false);
+    setSaved(undefined);
+    setDeleted(undefined);
+    reload();
+  };
+  if (deleted) return <Deleted entity={entity} values={deleted} onRestored={close} />;
+  if (!stored) return <Missing entity={entity} rowKey={rowKey} />;
+  const sectionProps = { entity, rowKey, values: stored.values, etag: stored.etag, reload };
+  return (
+    <>
+      {isNew && !saved && <Notice kind="good">Created.</Notice>}
+      {saved && <UndoNotice entity={entity} rowKey={rowKey} saved={saved} onDone={close} />}
+      {isEditing ? (
+        <EditPanel
+          entity={entity}
+          rowKey={rowKey}
+          stored={stored}
+          onCancel={close}
+          onSaved={(done) => {
+            setSaved(done);
+            setEditing(false);
+            reload();
+          }}
+        />
+      ) : (
+        <>
+          {canDelete(entity, user) && (
+            <RowActions
+              entity={entity}
+              rowKey={rowKey}
+              stored={stored}
+              {...(canWrite(entity, user) ? { onEdit: () => setEditing(true) } : {})}
+              onDeleted={() => setDeleted(stored.values)}
+            />
+          )}
+          <FieldList entity={entity} values={stored.values} />
+          <p class="summary" aria-busy={isLoading}>
+            <small>
+              {formatCosts(result.costs)} · ETag <code>{stored.etag}</code>
+            </small>
+          </p>
+        </>
+      )}
+      {rowSections
+        .filter(({ isVisible }) => isVisible(entity, user))
+        .map(({ id, title, component: Section }) => (
+          <section key={id} aria-label={title}>
+            <Section {...sectionProps} />
+          </section>
+        ))}
+      <Children entity={entity} rowKey={rowKey} />
+      <StoragePlaces entity={entity} rowKey={rowKey} />
+      {isOperator(model, user) && canReadWhole(entity, user) && <History entity={entity} rowKey={rowKey} />}
+    </>
+  );
+}
+
+function Missing({ entity, rowKey }: { readonly entity: Entity; readonly rowKey: Values }) {
+  const { user } = useApp();
+  const query = Object.fromEntries(Object.entries(rowKey).map(([field, value]) => [field, String(value)]));
+  return (
+    <>
+      <Notice kind="info">There is no row with this key.</Notice>
+      {canWrite(entity, user) && (
+        <a class="link-button" href={toAddress(['entities', entity.name, 'new'], query)}>
+          Create it
+        </a>
+      )}
+    </>
+  );
+}
+
+interface DeletedProps {
+  readonly entity: Entity;
+  readonly values: Values;
+  readonly onRestored: () => void;
+}
+
+/** A deleted row can be created again from the page, unless its children or files were deleted with it. */
+function Deleted({ entity, values, onRestored }: DeletedProps) {
+  const { api } = useApp();
+  const [error, setError] = useState<unknown>();
+  const isWhole =
+    entity.children.length === 0 && Object.keys(entity.attachments).length === 0 && entity.archiveOf === undefined;
+  const restore = async () => {
+    const own = Object.entries(values).filter(([field]) => {
+      const described = entity.fields[field];
+      return described && !described.derived && !described.kept;
+    });
+    try {
+      const restored: Stored = await api.entity(entity.name).create(Object.fromEntries(own));
+      if (restored) onRestored();
+    } catch (failed) {
+      setError(failed);
+    }
+  };
+  return (
+    <>
+      <Notice kind="good">
+        Deleted.{' '}
+        {isWhole && (
+          <button type="button" class="secondary outline" onClick={restore}>
+            Undo
+          </button>
+        )}
+      </Notice>
+      <ErrorNotice error={error} />
+      <a href={toAddress(['entities', entity.name])}>Back to {entity.name}</a>
+    </>
+  );
 }

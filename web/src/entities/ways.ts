@@ -1,0 +1,86 @@
+import { type Entity, isOperator, type Model, type Roles, readableFields } from '../api/model.ts';
+import type { RangeDescription } from '../api/model-description.ts';
+
+/** A way to read rows of an entity: a partition, an index, or the whole table. */
+export interface Way {
+  readonly id: string;
+  readonly kind: 'partition' | 'index' | 'scan';
+  readonly title: string;
+  readonly hint: string;
+  /** The fields to give, in their order. */
+  readonly fields: readonly string[];
+  /** With these fields alone, a range is read. The longest comes first. */
+  readonly ranges: readonly RangeDescription[];
+  /** True if it leads to at most one row when all fields are given. */
+  readonly isOne: boolean;
+  /** The fields of its rows. */
+  readonly available: readonly string[];
+}
+
+export const PARTITION = '';
+export const SCAN = '*';
+
+/** The ways that the roles of the user allow. An index needs the right to read its fields, because its order reveals them. */
+export function waysToRead(entity: Entity, model: Model, user: Roles): Way[] {
+  const readable = readableFields(entity, user);
+  const partition = entity.key.partition.fields;
+  const bounded = entity.key.row.fields.find((field) => !partition.includes(field)) ?? '';
+  const all = { fields: [], ranges: [], isOne: false, available: readable };
+  const indexes = Object.entries(entity.indexes)
+    .filter(([, index]) => [...index.fields, ...index.row.fields].every((field) => readable.includes(field)))
+    .map(([id, index]): Way => {
+      const { copies, fields, ranges, of, kind, unique, sparse } = index;
+      const isPart = typeof copies !== 'string';
+      const described = [unique ? 'unique' : '', sparse ? 'some rows only' : '', kindNames[kind]].filter(Boolean);
+      return {
+        id,
+        kind: 'index',
+        title: `index ${id}`,
+        hint: `${described.join(', ')}; ${isPart ? 'copies some fields' : copies === 'keys' ? 'refers to rows' : 'copies whole rows'}`,
+        fields,
+        ranges: ranges
+          .filter((range) => range.fields.length <= fields.length)
+          .toSorted((a, b) => b.fields.length - a.fields.length),
+        isOne: of === 'one',
+        available: isPart
+          ? readable.filter((field) =>
+              [...entity.key.fields, ...fields, ...index.row.fields, ...copies].includes(field),
+            )
+          : readable,
+      };
+    });
+  return [
+    {
+      ...all,
+      id: PARTITION,
+      kind: 'partition',
+      title: 'partition',
+      hint: `one query; rows in the order of ${entity.key.row.template}`,
+      fields: partition,
+      ranges: [{ fields: partition, bounded, order: 'ascending' }],
+    },
+    ...indexes,
+    ...(isOperator(model, user)
+      ? [{ ...all, id: SCAN, kind: 'scan', title: 'whole table', hint: 'reads every row of the table' } as const]
+      : []),
+  ];
+}
+
+const kindNames = {
+  'intra-partition': 'in the partition',
+  'inter-partition': 'a table of its own',
+  'index-entity': 'lists of keys',
+};
+
+/** What the given values ask for: a value of the index, or a range of it. Undefined if a required field is missing. */
+export function findRead(way: Way, given: Readonly<Record<string, string>>) {
+  const isGiven = (field: string) => (given[field] ?? '') !== '';
+  const filled = way.fields.filter(isGiven);
+  const isLeading = filled.every((field, position) => way.fields[position] === field);
+  if (way.kind === 'scan') return { fields: [], range: undefined };
+  const range = way.ranges.find(
+    ({ fields }) => fields.length === filled.length && fields.every((field) => filled.includes(field)),
+  );
+  if (way.kind === 'index' && filled.length === way.fields.length) return { fields: filled, range };
+  return isLeading && range ? { fields: filled, range } : undefined;
+}

@@ -1,0 +1,31 @@
+import { canRead, canWrite, keyPath } from '../api/model.ts';
+import { useApp, useEntity } from '../app/context.ts';
+import type { PageProps } from '../app/page.ts';
+import { navigate, toAddress } from '../app/router.ts';
+import { Notice } from '../ui/notice.tsx';
+import { formFields } from './fields.ts';
+import { RowForm } from './row-form.tsx';
+
+/** A form for a new row. The query of the address has values that are known already. */
+export function CreatePage({ open, address }: PageProps) {
+  const { api, user } = useApp();
+  const entity = useEntity(open.entity ?? '');
+  if (!entity || entity.series || !canWrite(entity, user)) return <h1>No form for “{open.entity}”</h1>;
+  const { name } = entity;
+  return (
+    <>
+      <h1>New row of {name}</h1>
+      <RowForm
+        fields={formFields(entity, user, 'create')}
+        initial={Object.fromEntries(address.query)}
+        submitLabel="Create"
+        onCancel={() => navigate(toAddress(['entities', name]))}
+        onSubmit={async ({ values }) => {
+          const created = await api.entity(name).create(values);
+          navigate(toAddress(['entities', name, 'rows', ...keyPath(entity, created.values)], { created: 'true' }));
+        }}
+      />
+      {!canRead(entity, user) && <Notice kind="info">Your roles write rows of {name} without reading them.</Notice>}
+    </>
+  );
+}

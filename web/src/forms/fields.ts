@@ -1,0 +1,125 @@
+import { type Entity, type Roles, readableFields, type Values } from '../api/model.ts';
+import { findProblem } from './find-problem.ts';
+
+/** The fields of a form, from the described schema. */
+
+export interface FormField {
+  readonly name: string;
+  readonly input: 'text' | 'long' | 'number' | 'date' | 'json' | 'choice';
+  readonly isRequired: boolean;
+  /** Beside the label, such as "generated if empty". */
+  readonly note: string;
+  /** Values with their texts. */
+  readonly choices: readonly { readonly text: string; readonly value: unknown }[];
+  readonly schema: Schema;
+}
+
+export type Schema = Readonly<Record<string, unknown>>;
+export type Texts = Readonly<Record<string, string>>;
+export type Parsed = { readonly value: unknown; readonly problem?: never } | { readonly problem: string };
+
+const LONG_TEXT = 500;
+
+/** The fields that the caller may set: all for a new row, all but the key for a change. */
+export function formFields(entity: Entity, user: Roles, purpose: 'create' | 'change'): FormField[] {
+  return readableFields(entity, user).flatMap((name) => {
+    const field = entity.fields[name];
+    const isKey = entity.key.fields.includes(name);
+    if (!field || field.derived || field.kept || (isKey && purpose === 'change')) return [];
+    const { schema, type } = field;
+    const choices = findChoices(schema);
+    const input = choices.length > 0 ? 'choice' : findInput(schema, type);
+    const notes = [
+      isKey ? 'key' : '',
+      field.encrypted ? 'encrypted' : '',
+      entity.movable.includes(name) && isKey ? 'a move changes it later' : '',
+      field.generated && purpose === 'create' ? 'generated if empty' : '',
+    ];
+    const isRequired = !field.optional && !(field.generated && purpose === 'create');
+    return [{ name, input, isRequired, note: notes.filter(Boolean).join(', '), choices, schema }];
+  });
+}
+
+function findInput({ type, format, maxLength }: Schema, stored: string): FormField['input'] {
+  if (type === 'integer' || type === 'number') return 'number';
+  if (type !== 'string') return stored === 'Json' || type !== undefined ? 'json' : 'text';
+  if (format === 'date') return 'date';
+  return Number(maxLength) > LONG_TEXT ? 'long' : 'text';
+}
+
+/** The values of a Boolean, of an enumeration, or of a union of constants. */
+function findChoices(schema: Schema): FormField['choices'] {
+  const { type, enum: values, anyOf } = schema;
+  if (type === 'boolean') return [true, false].map(toChoice);
+  if (Array.isArray(values)) return values.map(toChoice);
+  const isConstants = Array.isArray(anyOf) && anyOf.every((one) => Object.hasOwn(Object(one), 'const'));
+  return isConstants ? anyOf.map((one) => toChoice(Object(one).const)) : [];
+}
+
+const toChoice = (value: unknown) => ({ text: String(value), value });
+
+/** The text of a value in its input. */
+export function toFieldText(field: FormField, value: unknown): string {
+  if (value === undefined || value === null) return '';
+  return field.input === 'json' ? JSON.stringify(value, null, 2) : String(value);
+}
+
+/** The value of a text, or what is wrong with it. An empty text is no value. */
+export function parseField(field: FormField, text: string): Parsed {
+  if (text === '') return field.isRequired ? { problem: 'is required' } : { value: undefined };
+  const parsed = parseText(field, text);
+  if (parsed.problem !== undefined) return parsed;
+  const problem = findProblem(field.schema, parsed.value);
+  return problem === undefined ? parsed : { problem };
+}
+
+function parseText({ input, choices }: FormField, text: string): Parsed {
+  if (input === 'choice') {
+    const choice = choices.find((one) => one.text === text);
+    return choice
+      ? { value: choice.value }
+      : { problem: `must be one of: ${choices.map((one) => one.text).join(', ')}` };
+  }
+  if (input === 'number') return Number.isNaN(Number(text)) ? { problem: 'must be a number' } : { value: Number(text) };
+  if (input !== 'json') return { value: text };
+  try {
+    return { value: JSON.parse(text) };
+  } catch {
+    return { problem: 'must be JSON' };
+  }
+}
+
+/** What is wrong, by field. */
+export function findProblems(fields: readonly FormField[], texts: Texts): Readonly<Record<string, string>> {
+  const found = fields.flatMap((field) => {
+    const { problem } = parseField(field, texts[field.name] ?? '');
+    return problem === undefined ? [] : [[field.name, problem] as const];
+  });
+  return Object.fromEntries(found);
+}
+
+export function toTexts(fields: readonly FormField[], values: Values): Texts {
+  return Object.fromEntries(fields.map((field) => [field.name, toFieldText(field, values[field.name])]));
+}
+
+/** The values of the fields that have one. The texts must be valid. */
+export function toValues(fields: readonly FormField[], texts: Texts): Values {
+  const pairs = fields.map((field) => [field.name, valueIn(field, texts)] as const);
+  return Object.fromEntries(pairs.filter(([, value]) => value !== undefined));
+}
+
+/** What a change sends: the values of changed texts, and null for a field that loses its value. */
+export function toPatch(fields: readonly FormField[], before: Texts, texts: Texts): Values {
+  const changed = fields.filter(({ name }) => (before[name] ?? '') !== (texts[name] ?? ''));
+  return Object.fromEntries(changed.map((field) => [field.name, valueIn(field, texts) ?? null]));
+}
+
+function valueIn(field: FormField, texts: Texts): unknown {
+  const parsed = parseField(field, texts[field.name] ?? '');
+  return parsed.problem === undefined ? parsed.value : undefined;
+}
+
+/** The patch that restores what `patch` changed. */
+export function toUndo(patch: Values, before: Values): Values {
+  return Object.fromEntries(Object.keys(patch).map((field) => [field, before[field] ?? null]));
+}

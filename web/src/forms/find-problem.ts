@@ -1,0 +1,44 @@
+import { Validator } from '@cfworker/json-schema';
+
+/** What is wrong with a value, or undefined. The API checks again, with rules that a JSON Schema cannot express. */
+export function findProblem(schema: Readonly<Record<string, unknown>>, value: unknown): string | undefined {
+  const { errors } = new Validator(schema, '2020-12', false).validate(value);
+  // The last error is the innermost.
+  const error = errors.at(-1);
+  if (!error) return undefined;
+  const limit = schema[error.keyword];
+  const isInside = error.instanceLocation !== '#';
+  const place = isInside ? `${error.instanceLocation.slice(2)}: ` : '';
+  const known = MESSAGES[error.keyword];
+  return place + (known && !isInside ? known(limit) : lowerFirst(error.error.replace(/^Instance /, '')));
+}
+
+const MESSAGES: Readonly<Record<string, (limit: unknown) => string>> = {
+  minLength: (limit) => `must have at least ${count(limit, 'character')}`,
+  maxLength: (limit) => `must have at most ${count(limit, 'character')}`,
+  minimum: (limit) => `must be at least ${limit}`,
+  maximum: (limit) => `must be at most ${limit}`,
+  exclusiveMinimum: (limit) => `must be more than ${limit}`,
+  exclusiveMaximum: (limit) => `must be less than ${limit}`,
+  multipleOf: (limit) => `must be a multiple of ${limit}`,
+  pattern: (limit) => `must match ${limit}`,
+  format: (limit) => FORMATS[String(limit)] ?? `must be a valid ${limit}`,
+  type: (limit) => (limit === 'integer' ? 'must be a whole number' : `must be of the type ${limit}`),
+  minItems: (limit) => `must have at least ${count(limit, 'item')}`,
+  maxItems: (limit) => `must have at most ${count(limit, 'item')}`,
+};
+
+const FORMATS: Readonly<Record<string, string>> = {
+  date: 'must be a date, such as 2026-11-20',
+  'date-time': 'must be an instant, such as 2026-11-20T09:00:00Z',
+  email: 'must be an email address',
+  uuid: 'must be a UUID',
+};
+
+function count(limit: unknown, noun: string): string {
+  return `${limit} ${noun}${limit === 1 ? '' : 's'}`;
+}
+
+function lowerFirst(text: string): string {
+  return text.charAt(0).toLowerCase() + text.slice(1).replace(/\.$/, '');
+}

@@ -1,0 +1,154 @@
+import { useId, useRef, useState } from 'preact/hooks';
+import { RowkeyClientError } from '../../../lib/client/index.ts';
+import type { Explanation } from '../api/entity-client.ts';
+import type { Values } from '../api/model.ts';
+import { ErrorNotice } from '../ui/notice.tsx';
+import { StepList } from '../ui/step-list.tsx';
+import { type FormField, findProblems, type Texts, toPatch, toTexts, toValues } from './fields.ts';
+
+interface RowFormProps {
+  readonly fields: readonly FormField[];
+  readonly initial: Values;
+  readonly submitLabel: string;
+  /** Gets all values, and those that changed. A thrown problem of the API is shown at its fields. */
+  readonly onSubmit: (given: { readonly values: Values; readonly patch: Values }) => Promise<void>;
+  readonly onCancel: () => void;
+  /** What saving would read, write and send. */
+  readonly explain?: (given: { readonly patch: Values }) => Promise<Explanation>;
+}
+
+/** A form of a row. A field shows its problem as soon as it was changed, all fields after an attempt to save. */
+export function RowForm({ fields, initial, submitLabel, onSubmit, onCancel, explain }: RowFormProps) {
+  const before = toTexts(fields, initial);
+  const [texts, setTexts] = useState<Texts>(before);
+  const [touched, setTouched] = useState<readonly string[]>([]);
+  const [error, setError] = useState<unknown>();
+  const [isBusy, setBusy] = useState(false);
+  const [explanation, setExplanation] = useState<Explanation>();
+  const form = useRef<HTMLFormElement>(null);
+  const problems = findProblems(fields, texts);
+  const rejected = rejectedFields(error);
+
+  const submit = async (event: Event) => {
+    event.preventDefault();
+    setTouched(fields.map(({ name }) => name));
+    const [first] = Object.keys(problems);
+    if (first !== undefined) {
+      form.current?.querySelector<HTMLElement>(`[name="${CSS.escape(first)}"]`)?.focus();
+      return;
+    }
+    setBusy(true);
+    setError(undefined);
+    try {
+      await onSubmit({ values: toValues(fields, texts), patch: toPatch(fields, before, texts) });
+    } catch (failed) {
+      setError(failed);
+    } finally {
+      setBusy(false);
+    }
+  };
+
+  return (
+    <form noValidate ref={form} onSubmit={submit} class="row-form">
+      <div class="fields">
+        {fields.map((field) => (
+          <FieldInput
+            key={field.name}
+            field={field}
+            text={texts[field.name] ?? ''}
+            problem={touched.includes(field.name) ? (problems[field.name] ?? rejected[field.name]) : undefined}
+            isChecked={touched.includes(field.name)}
+            onText={(text) => {
+              setTexts({ ...texts, [field.name]: text });
+              setTouched([...touched, field.name]);
+            }}
+          />
+        ))}
+      </div>
+      <ErrorNotice error={error} />
+      <div class="actions">
+        <button type="submit" aria-busy={isBusy} disabled={isBusy}>
+          {submitLabel}
+        </button>
+        <button type="button" class="secondary outline" onClick={onCancel}>
+          Cancel
+        </button>
+        {explain && (
+          <button
+            type="button"
+            class="secondary outline"
+            disabled={Object.keys(problems).length > 0}
+            onClick={() =>
+              explain({ patch: toPatch(fields, before, texts) }).then(setExplanation, (failed: unknown) =>
+                setError(failed),
+              )
+            }
+          >
+            Show what saving would do
+          </button>
+        )}
+      </div>
+      {explanation && <StepList explanation={explanation} />}
+    </form>
+  );
+}
+
+/** The fields that the API rejected, with its messages. */
+function rejectedFields(error: unknown): Readonly<Record<string, string>> {
+  const problem = error instanceof RowkeyClientError ? error.problem : undefined;
+  const listed = problem?.errors?.map(({ field, message }) => [field, message] as const) ?? [];
+  return problem?.field
+    ? { [problem.field]: problem.detail, ...Object.fromEntries(listed) }
+    : Object.fromEntries(listed);
+}
+
+interface FieldInputProps {
+  readonly field: FormField;
+  readonly text: string;
+  readonly problem: string | undefined;
+  readonly isChecked: boolean;
+  readonly onText: (text: string) => void;
+}
+
+function FieldInput({ field, text, problem, isChecked, onText }: FieldInputProps) {
+  const id = useId();
+  const common = {
+    id,
+    name: field.name,
+    'aria-invalid': problem !== undefined ? true : isChecked && text !== '' ? false : undefined,
+    'aria-describedby': `${id}-problem`,
+    'aria-required': field.isRequired,
+  };
+  return (
+    <div class={field.input === 'long' || field.input === 'json' ? 'field wide' : 'field'}>
+      <label for={id}>
+        {field.name}
+        {field.isRequired && <span aria-hidden="true"> *</span>}
+        {field.note && <small> {field.note}</small>}
+      </label>
+      <Input field={field} text={text} onText={onText} common={common} />
+      <small id={`${id}-problem`} class="problem" aria-live="polite">
+        {problem}
+      </small>
+    </div>
+  );
+}
+
+function Input(props: Pick<FieldInputProps, 'field' | 'text' | 'onText'> & { readonly common: object }) {
+  const { field, text, onText, common } = props;
+  const onInput = (event: { readonly currentTarget: { readonly value: string } }) => onText(event.currentTarget.value);
+  if (field.input === 'choice')
+    return (
+      <select {...common} value={text} onChange={onInput}>
+        <option value="">–</option>
+        {field.choices.map((choice) => (
+          <option key={choice.text}>{choice.text}</option>
+        ))}
+      </select>
+    );
+  if (field.input === 'long' || field.input === 'json')
+    return <textarea {...common} rows={field.input === 'json' ? 4 : 6} value={text} onInput={onInput} />;
+  if (field.input === 'date') return <input {...common} type="date" value={text} onInput={onInput} />;
+  const inputMode = field.input === 'number' ? 'decimal' : 'text';
+  return <input {...common} type="text" inputMode={inputMode} autocomplete="off" value={text} onInput={onInput} />;
+}

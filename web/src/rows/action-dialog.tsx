@@ -1,0 +1,78 @@
+import type { ComponentChildren } from 'preact';
+import { useState } from 'preact/hooks';
+import type { Explanation } from '../api/entity-client.ts';
+import { canReadWhole, type Entity, keyPath, type Values } from '../api/model.ts';
+import { useApp } from '../app/context.ts';
+import { toAddress } from '../app/router.ts';
+import { Dialog } from '../ui/dialog.tsx';
+import { ErrorNotice, Loading, Notice } from '../ui/notice.tsx';
+import { StepList } from '../ui/step-list.tsx';
+import { useLoaded } from '../ui/use-loaded.ts';
+
+interface ActionDialogProps {
+  readonly entity: Entity;
+  readonly title: string;
+  readonly confirm: string;
+  /** Absent until what to do is known. */
+  readonly explain: ((signal: AbortSignal) => Promise<Explanation>) | undefined;
+  /** Names what is explained. */
+  readonly id?: string;
+  readonly act: () => Promise<unknown>;
+  /** Where the row is afterwards. */
+  readonly done?: { readonly text: string; readonly entity: string; readonly key: Values };
+  readonly onClose: () => void;
+  readonly children?: ComponentChildren;
+}
+
+/** Shows what an action would read, write and send before it is confirmed. */
+export function ActionDialog(props: ActionDialogProps) {
+  const { entity, title, confirm, explain, id = '', act, done, onClose, children } = props;
+  const { user, model } = useApp();
+  const [state, setState] = useState<'asking' | 'busy' | 'done'>('asking');
+  const [error, setError] = useState<unknown>();
+  const go = () => {
+    setState('busy');
+    setError(undefined);
+    act().then(
+      () => setState('done'),
+      (failed: unknown) => {
+        setError(failed);
+        setState('asking');
+      },
+    );
+  };
+  const target = done && model.entities.get(done.entity);
+  if (state === 'done' && done)
+    return (
+      <Dialog title={title} onClose={onClose}>
+        <Notice kind="good">{done.text}</Notice>
+        {target && (
+          <a href={toAddress(['entities', target.name, 'rows', ...keyPath(target, done.key)])}>Open the row</a>
+        )}
+      </Dialog>
+    );
+  return (
+    <Dialog title={title} onClose={onClose}>
+      {children}
+      {explain && canReadWhole(entity, user) && <Explained key={id} explain={explain} id={id} />}
+      {!canReadWhole(entity, user) && (
+        <p class="muted">Only roles that read every field of {entity.name} see what the action would do.</p>
+      )}
+      <ErrorNotice error={error} />
+      <footer class="actions">
+        <button type="button" disabled={!explain || state === 'busy'} aria-busy={state === 'busy'} onClick={go}>
+          {confirm}
+        </button>
+        <button type="button" class="secondary outline" onClick={onClose}>
+          Cancel
+        </button>
+      </footer>
+    </Dialog>
+  );
+}
+
+function Explained(props: { readonly explain: (signal: AbortSignal) => Promise<Explanation>; readonly id: string }) {
+  const { result, error } = useLoaded(props.explain, props.id);
+  if (error !== undefined) return <ErrorNotice error={error} />;
+  return result ? <StepList explanation={result} /> : <Loading what="what it would do" />;
+}

@@ -1,0 +1,66 @@
+import { type Entity, readableFields, type Values } from '../api/model.ts';
+import { useApp } from '../app/context.ts';
+import { toAddress } from '../app/router.ts';
+import { FullValue } from '../ui/value.tsx';
+
+/** The fields of a row with their values. A reference leads to its row. */
+export function FieldList({ entity, values }: { readonly entity: Entity; readonly values: Values }) {
+  const { user } = useApp();
+  // Children and files have sections of their own.
+  const fields = readableFields(entity, user).filter(
+    (field) => values[field] !== undefined && !Object.hasOwn(entity.attachments, field),
+  );
+  return (
+    <dl class="field-list">
+      {fields.map((field) => (
+        <div key={field}>
+          <dt>
+            {field} <FieldNotes entity={entity} field={field} />
+          </dt>
+          <dd>
+            <FieldValue entity={entity} field={field} value={values[field]} />
+          </dd>
+        </div>
+      ))}
+    </dl>
+  );
+}
+
+function FieldNotes({ entity, field }: { readonly entity: Entity; readonly field: string }) {
+  const described = entity.fields[field];
+  const notes = [
+    entity.key.fields.includes(field) ? 'key' : '',
+    described?.encrypted ? 'encrypted' : '',
+    described?.large ? 'large' : '',
+    described?.derived ? 'derived' : '',
+    described?.kept ? 'set by the app' : '',
+    described?.restricted ? 'restricted' : '',
+  ].filter(Boolean);
+  return <small>{notes.join(', ')}</small>;
+}
+
+function FieldValue(props: { readonly entity: Entity; readonly field: string; readonly value: unknown }) {
+  const { entity, field, value } = props;
+  const { model } = useApp();
+  const target = model.entities.get(entity.references[field] ?? '');
+  const address = target && value !== null ? referenceAddress(target, String(value)) : undefined;
+  return address ? (
+    <a href={address}>
+      <FullValue value={value} />
+    </a>
+  ) : (
+    <FullValue value={value} />
+  );
+}
+
+/** The row with this key, or the index with one field that leads to one row. */
+function referenceAddress({ name, key, indexes }: Entity, value: string): string | undefined {
+  if (key.fields.length === 1) return toAddress(['entities', name, 'rows', value]);
+  const lookup = Object.entries(indexes).find(
+    ([, { of, fields, unique }]) =>
+      of === 'one' && unique && fields.length === 1 && key.fields.includes(fields[0] ?? ''),
+  );
+  if (!lookup) return undefined;
+  const [index, { fields }] = lookup;
+  return toAddress(['entities', name, 'rows'], { by: index, [`key.${fields[0]}`]: value });
+}

@@ -1,0 +1,73 @@
+import { useState } from 'preact/hooks';
+import type { Stored } from '../api/entity-client.ts';
+import { canWrite, type Entity, type Values } from '../api/model.ts';
+import { useApp } from '../app/context.ts';
+import { ActionDialog } from './action-dialog.tsx';
+import { MoveDialog } from './move-dialog.tsx';
+
+interface RowActionsProps {
+  readonly entity: Entity;
+  readonly rowKey: Values;
+  readonly stored: Stored;
+  /** Absent if the row cannot be changed. */
+  readonly onEdit?: () => void;
+  readonly onDeleted: () => void;
+}
+
+/** What can be done with a row. Each action shows first what it would read, write and send. */
+export function RowActions({ entity, rowKey, stored, onEdit, onDeleted }: RowActionsProps) {
+  const { api, user } = useApp();
+  const [open, setOpen] = useState<'delete' | 'archive' | 'move'>();
+  const close = () => setOpen(undefined);
+  const client = api.entity(entity.name);
+  const explain = api.explain(entity.name);
+  const isWritable = canWrite(entity, user);
+  return (
+    <div class="actions">
+      {onEdit && (
+        <button type="button" onClick={onEdit}>
+          Edit
+        </button>
+      )}
+      {isWritable && entity.movable.length > 0 && (
+        <button type="button" class="secondary outline" onClick={() => setOpen('move')}>
+          Move
+        </button>
+      )}
+      {isWritable && entity.archive !== undefined && (
+        <button type="button" class="secondary outline" onClick={() => setOpen('archive')}>
+          Archive
+        </button>
+      )}
+      <button type="button" class="secondary outline" onClick={() => setOpen('delete')}>
+        Delete
+      </button>
+      {open === 'delete' && (
+        <ActionDialog
+          entity={entity}
+          title="Delete the row"
+          confirm="Delete"
+          explain={(signal) => explain.delete(rowKey, { signal })}
+          act={async () => {
+            await client.delete(rowKey, { ifMatch: stored.etag });
+            close();
+            onDeleted();
+          }}
+          onClose={close}
+        />
+      )}
+      {open === 'archive' && (
+        <ActionDialog
+          entity={entity}
+          title={`Archive the row in ${entity.archive}`}
+          confirm="Archive"
+          explain={(signal) => explain.archive(rowKey, { signal })}
+          act={async () => (await client.archive(rowKey)).done()}
+          done={{ text: 'Archived.', entity: entity.archive ?? '', key: rowKey }}
+          onClose={close}
+        />
+      )}
+      {open === 'move' && <MoveDialog entity={entity} rowKey={rowKey} onClose={close} />}
+    </div>
+  );
+}

@@ -1,0 +1,19 @@
+import type { Entity, Values } from '../api/model.ts';
+import { toAddress } from '../app/router.ts';
+
+/** The key of the row that an address names, or undefined if it has another number of fields. */
+export function parseRowKey({ key, fields }: Entity, path: readonly string[]): Values | undefined {
+  if (path.length !== key.fields.length) return undefined;
+  const pairs = key.fields.map((field, position) => {
+    const text = path[position] ?? '';
+    const isNumber = ['integer', 'number'].includes(String(fields[field]?.schema.type));
+    return [field, isNumber && text !== '' ? Number(text) : text] as const;
+  });
+  return Object.fromEntries(pairs);
+}
+
+/** The list of the row's partition. */
+export function partitionAddress({ name, key }: Entity, values: Values): string {
+  const given = key.partition.fields.map((field) => [`key.${field}`, String(values[field])] as const);
+  return toAddress(['entities', name, 'rows'], Object.fromEntries(given));
+}

@@ -1,0 +1,72 @@
+import type { Explanation } from '../api/entity-client.ts';
+import { canDelete, canReadWhole, type Entity, type Values } from '../api/model.ts';
+import { useApp } from '../app/context.ts';
+import { ScrollRegion } from '../ui/scroll-region.tsx';
+import { OnDemand } from './on-demand.tsx';
+import { findPlaces, type Place } from './places.ts';
+
+/** The rows, index entries and blobs of a row. They are those that a delete would read and write. */
+export function StoragePlaces({ entity, rowKey }: { readonly entity: Entity; readonly rowKey: Values }) {
+  const { api, user } = useApp();
+  if (!canReadWhole(entity, user)) return null;
+  const explain = api.explain(entity.name);
+  return (
+    <OnDemand
+      title="Where it is stored"
+      id={JSON.stringify([entity.name, rowKey])}
+      load={async (signal) => {
+        const read = await explain.get(rowKey, { signal });
+        const removal: Explanation = canDelete(entity, user)
+          ? await explain.delete(rowKey, { signal })
+          : { steps: [], transactions: 0 };
+        return findPlaces(entity, read, removal);
+      }}
+    >
+      {(places) => <PlaceTable places={places} entity={entity} />}
+    </OnDemand>
+  );
+}
+
+function PlaceTable({ places, entity }: { readonly places: readonly Place[]; readonly entity: Entity }) {
+  const unique = Object.entries(entity.indexes).filter(([, index]) => index.unique);
+  return (
+    <>
+      <ScrollRegion label="Rows and index entries">
+        <table>
+          <thead>
+            <tr>
+              <th scope="col">What</th>
+              <th scope="col">Table or container</th>
+              <th scope="col">Partition key</th>
+              <th scope="col">Row key</th>
+            </tr>
+          </thead>
+          <tbody>
+            {places.map(({ what, table, partition, row }) => (
+              <tr key={JSON.stringify([table, partition, row])}>
+                <td>{what}</td>
+                <td>
+                  <code>{table}</code>
+                </td>
+                <td>
+                  <code>{partition}</code>
+                </td>
+                <td>
+                  <code>{row}</code>
+                </td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </ScrollRegion>
+      {unique.length > 0 && (
+        <p class="muted">
+          <small>
+            A write claims the entries of the unique {unique.length === 1 ? 'index' : 'indexes'}{' '}
+            {unique.map(([name]) => name).join(', ')} before it writes the row, so that no two rows have the same value.
+          </small>
+        </p>
+      )}
+    </>
+  );
+}
