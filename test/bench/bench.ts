@@ -1,8 +1,10 @@
 import { writeFile } from 'node:fs/promises';
 import { createCommand, run } from '../../local/cli/command.ts';
+import { reportGrowth } from './growth-report.ts';
 import { type Comparison, compare, type Effort, type Result } from './measure.ts';
+import { formatEnvironment, formatPage } from './page.ts';
 import { findWorse, readRecorded, record } from './recorded.ts';
-import { formatEnvironment, formatLine, formatTable } from './report.ts';
+import { formatLine } from './report.ts';
 import { requestComparisons } from './requests.ts';
 import { type Servers, startServers } from './servers.ts';
 import { grantComparison, importComparison, reconcileComparison } from './work.ts';
@@ -12,10 +14,12 @@ interface Options {
   readonly only: string;
   readonly check: boolean;
   readonly record: boolean;
+  readonly million: boolean;
 }
 
 const FULL: Effort = { rounds: 7, milliseconds: 1_000, callers: [1, 16, 64] };
 const QUICK: Effort = { rounds: 5, milliseconds: 600, callers: [1, 16] };
+const GROWTH = 'growth';
 const PAGE = 'docs/benchmarks.md';
 
 const program = createCommand('Measures the product against plain code that does the same storage calls.')
@@ -23,21 +27,30 @@ const program = createCommand('Measures the product against plain code that does
   .option('--only <name>', 'comparisons whose name contains this text', '')
   .option('--check', 'fails if a ratio is worse than the recorded one by more than its spread', false)
   .option('--record', 'records the ratios for later checks', false)
+  .option('--million', 'growth to a million entities, which takes some GiB of memory', false)
   .action(bench);
 
 async function bench(options: Options): Promise<void> {
+  const { quick, only, million } = options;
   const environment = formatEnvironment();
+  const results = only === GROWTH ? [] : await measureAll(options);
+  if (options.record) await record(results);
+  if (quick || (only !== '' && only !== GROWTH)) return;
+  const growth = await reportGrowth({ isMillion: million });
+  if (only === '') await writeFile(PAGE, formatPage({ environment, results, ...growth }));
+  else console.log(growth.chapter, growth.settling);
+}
+
+async function measureAll(options: Options): Promise<Result[]> {
   const servers = await startServers();
   try {
-    const results = await measureAll(servers, options);
-    if (options.record) await record(results);
-    if (!options.quick && options.only === '') await writeFile(PAGE, formatPage(environment, results));
+    return await measureComparisons(servers, options);
   } finally {
     await servers.stop();
   }
 }
 
-async function measureAll(servers: Servers, { quick, only, check }: Options): Promise<Result[]> {
+async function measureComparisons(servers: Servers, { quick, only, check }: Options): Promise<Result[]> {
   const effort = quick ? QUICK : FULL;
   const recorded = await readRecorded();
   const results: Result[] = [];
@@ -71,24 +84,6 @@ function listComparisons(servers: Servers, quick: boolean): Comparison[] {
     importComparison(servers, quick ? 6_000 : 20_000),
     reconcileComparison(servers, quick ? 300 : 1_000),
   ];
-}
-
-function formatPage(environment: string, results: readonly Result[]): string {
-  return `# Benchmarks
-
-\`npm run bench\` writes this page. Each figure is a ratio: **median** (least–most of the rounds; absolute median : absolute median).
-The sides alternate in one run and share the machine with the load and the storage emulator, so only the ratios can be compared with another run.
-
-Environment: ${environment}.
-
-## The product to a bare handler
-
-${formatTable(results, ['product', 'plain'])}
-
-## The product to the same code as an Azure function
-
-${formatTable(results, ['product', 'plain function'])}
-`;
 }
 
 await run(program);

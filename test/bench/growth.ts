@@ -1,104 +1,194 @@
+import { odata, type TableEntity, type TransactionAction } from '@azure/data-tables';
 import pMap from 'p-map';
-import { z } from 'zod';
-import { defineEntity } from '../../lib/define/define-entity.ts';
-import { intraPartitionIndex } from '../../lib/define/indexes.ts';
-import { defineModel } from '../../lib/define-model.ts';
-import { createRowkey } from '../../lib/rowkey.ts';
+import { grantFor } from '../../lib/access/grant.ts';
+import { buildKey } from '../../lib/define/keys/key-template.ts';
 import { measureCost } from '../../lib/storage/cost.ts';
+import { tableSasSigner } from '../../lib/storage/table-sas-signer.ts';
+import { residents, toEntity } from './growth-model.ts';
+import { type GrowthWorld, withoutSystemProperties } from './growth-world.ts';
+import { compare, type Result, repeat } from './measure.ts';
+import { plainSigner } from './plain.ts';
 
-/** One partition that grows: its reads and writes must cost the same at every size. */
-const residents = defineEntity('residents', {
-  schema: z.object({
-    town: z.string().min(1).max(50),
-    residentId: z.string().regex(/^\d{7}$/),
-    name: z.string().min(1).max(50),
-    street: z.string().max(100),
-  }),
-  table: 'benchresidents',
-  key: { partition: '{town}', row: 'id_{residentId}' },
-  indexes: { name: intraPartitionIndex({ row: 'name_{name}_{residentId}' }) },
-  access: { read: ['reader'], write: ['reader'] },
-});
-const model = defineModel({ prefix: 'bench', roles: ['reader'], operatorRole: 'reader', entities: [residents] });
+/** One partition that grows: each operation must take the same transactions, and the time of plain code, at every size. */
 
+const entity = toEntity(residents.name);
 const TOWN = 'Town';
 /** An entity and its copy are two rows, and a transaction has at most 100. */
-const PER_BATCH = 50;
-const BATCHES_CONCURRENCY = 4;
-const SAMPLES = 40;
+const ENTITIES_PER_TRANSACTION = 50;
+const MAX_ACTIONS = 100;
+const FILLING_CONCURRENCY = 8;
 const PAGE = 100;
 /** Names are spread evenly over the index. */
 const NAMES = 9_973;
+/** A marker of seven digits that occurs in the rows of the template only. */
+const TEMPLATE = '9876543';
+const EFFORT = { rounds: 5, milliseconds: 250, callers: 1 };
 
-export interface Growth {
+export interface Grown {
+  readonly operation: string;
   readonly entities: number;
-  /** By the name of the operation. */
-  readonly figures: Readonly<Record<string, { readonly milliseconds: number; readonly transactions: number }>>;
+  readonly transactions: number;
+  readonly result: Result;
 }
 
-/** Fills the partition to each size and measures there: the median time and the transactions of one operation. */
-export async function measureGrowth(connectionString: string, sizes: readonly number[]): Promise<Growth[]> {
-  // No token is verified in process.
-  const auth = { issuer: 'https://issuer.example/', audience: 'rowkey', jwksUri: 'https://issuer.example/keys' };
-  const { store, provision } = createRowkey({ model, storage: { connectionString }, auth });
-  await provision();
+/** Fills the partition to each size, and compares the product with plain code there. */
+export async function measureGrowth(world: GrowthWorld, sizes: readonly number[]): Promise<Grown[]> {
+  const template = await readTemplate(world);
+  const grown: Grown[] = [];
   let filled = 0;
-  const results: Growth[] = [];
-  for (const size of sizes) {
-    const starts = Array.from({ length: Math.ceil((size - filled) / PER_BATCH) }, (_, at) => filled + at * PER_BATCH);
-    await pMap(
-      starts,
-      async (start) => {
-        const length = Math.min(PER_BATCH, size - start);
-        await store.residents.batch(Array.from({ length }, (_, index) => ({ create: resident(start + index) })));
-      },
-      { concurrency: BATCHES_CONCURRENCY },
-    );
-    filled = size;
-    const any = () => Math.floor(Math.random() * size);
-    const operations: Readonly<Record<string, () => Promise<unknown>>> = {
-      'get by key': () => store.residents.get(keyOf(any())),
-      'get by index': () => store.residents.by.name({ town: TOWN, name: nameOf(any()) }).page({ top: 1 }),
-      'page of 100 from a range of the index': () =>
-        store.residents.by.name.range({ town: TOWN }, { from: nameOf(any()) }).page({ top: PAGE }),
-      'page of 100 of the partition': () =>
-        store.residents.range({ town: TOWN }, { from: keyOf(any()).residentId }).page({ top: PAGE }),
-      create: async () => {
-        await store.residents.create(resident(filled));
-        filled += 1;
-      },
-    };
-    const figures: Record<string, { milliseconds: number; transactions: number }> = {};
-    for (const [name, operation] of Object.entries(operations)) figures[name] = await sample(operation);
-    results.push({ entities: size, figures });
+  for (const entities of sizes) {
+    await fill(world, template, { from: filled, to: entities });
+    filled = entities;
+    for (const [operation, { product, plain }] of Object.entries(operationsOn(world, template, entities))) {
+      const { transactions } = await measureCost(async (cost) => {
+        await product();
+        return cost;
+      });
+      const sides = { plain: repeat({ operation: plain }), product: repeat({ operation: product }) };
+      grown.push({ operation, entities, transactions, result: await compare(operation, sides, EFFORT) });
+    }
   }
-  return results;
+  return grown;
 }
 
-async function sample(operation: () => Promise<unknown>) {
-  const times: number[] = [];
-  const costs = new Set<number>();
-  for (let at = 0; at < SAMPLES; at += 1) {
-    const since = performance.now();
-    const { transactions } = await measureCost(async (cost) => {
-      await operation();
-      return cost;
-    });
-    times.push(performance.now() - since);
-    costs.add(transactions);
-  }
-  const sorted = times.toSorted((one, other) => one - other);
-  return { milliseconds: sorted[SAMPLES / 2] ?? 0, transactions: Math.max(...costs) };
+interface Operation {
+  product(): Promise<unknown>;
+  plain(): Promise<unknown>;
+}
+
+/** Above every id that is read. Both sides count on, so that no id is written twice. */
+let created = 5_000_000;
+
+function operationsOn(
+  { store, storage, plainTable, plainCode }: GrowthWorld,
+  template: Template,
+  entities: number,
+): Record<string, Operation> {
+  const any = () => Math.floor(Math.random() * entities);
+  const table = plainTable('residents');
+  const byEmail = plainTable('residentsbyemail');
+  const readPage = async (from: string, end: string) => {
+    const filter = odata`PartitionKey eq ${TOWN} and RowKey ge ${from} and RowKey lt ${end}`;
+    for await (const page of table.listEntities({ queryOptions: { filter } }).byPage({ maxPageSize: PAGE }))
+      return page;
+    return undefined;
+  };
+  const signer = tableSasSigner(storage);
+  const signPlain = plainSigner(storage.connectionString);
+  const granted = (id: number) => ({ table: 'residents', partition: TOWN, row: `id_${idOf(id)}` });
+  return {
+    'get by key': {
+      product: () => store.residents.get(keyOf(any())),
+      plain: () => table.getEntity(TOWN, `id_${idOf(any())}`),
+    },
+    'get by index': {
+      product: () => store.residents.by.email({ email: emailOf(any()) }),
+      plain() {
+        const id = any();
+        return byEmail.getEntity(partitionOfEmail(id), emailOf(id));
+      },
+    },
+    'page of 100 of an index': {
+      product: () => store.residents.by.name.range({ town: TOWN }, { from: nameOf(any()) }).page({ top: PAGE }),
+      plain: () => readPage(`name_${nameOf(any())}`, 'name`'),
+    },
+    'page of 100 of the partition': {
+      product: () => store.residents.range({ town: TOWN }, { from: idOf(any()) }).page({ top: PAGE }),
+      plain: () => readPage(`id_${idOf(any())}`, 'id`'),
+    },
+    create: {
+      product: () => store.residents.create(residentOf(created++)),
+      plain() {
+        const id = created++;
+        const entry = { ...rowFor(template.byEmail, id), partitionKey: partitionOfEmail(id) };
+        return plainCode.create({
+          message: 'm'.repeat(400),
+          claims: [{ table: byEmail.tableName, entity: entry }],
+          rows: { table: table.tableName, entities: template.own.map((row) => rowFor(row, id)) },
+        });
+      },
+    },
+    grant: {
+      product: () => signer.sign(grantFor(entity, granted(any()), { now: Date.now() })),
+      plain: async () => signPlain(granted(any())),
+    },
+  };
+}
+
+/** The rows of one entity as the product stores them. */
+interface Template {
+  readonly own: readonly TableEntity[];
+  readonly byEmail: TableEntity;
+}
+
+async function readTemplate({ store, plainTable }: GrowthWorld): Promise<Template> {
+  await store.residents.create(residentOf(Number(TEMPLATE)));
+  const rowsOf = async (table: string) =>
+    (await Array.fromAsync(plainTable(table).listEntities())).map((row) => withoutSystemProperties(row as TableEntity));
+  const [own, [byEmail]] = await Promise.all([rowsOf('residents'), rowsOf('residentsbyemail')]);
+  if (own.length !== 2 || !byEmail) throw new Error('The resident has other rows than expected.');
+  return { own, byEmail };
+}
+
+/** Adds entities by transactions of a hundred rows, as fast as the emulator stores them. */
+async function fill(
+  { plainTable }: GrowthWorld,
+  { own, byEmail }: Template,
+  { from, to }: { readonly from: number; readonly to: number },
+): Promise<void> {
+  const create = (row: TableEntity): TransactionAction => ['create', row];
+  const chunks = Array.from({ length: Math.ceil((to - from) / ENTITIES_PER_TRANSACTION) }, (_, index) => {
+    const start = from + index * ENTITIES_PER_TRANSACTION;
+    return { start, length: Math.min(ENTITIES_PER_TRANSACTION, to - start) };
+  });
+  const submitChunk = ({ start, length }: { start: number; length: number }) =>
+    plainTable('residents').submitTransaction(
+      Array.from({ length }, (_, index) => own.map((row) => create(rowFor(row, start + index)))).flat(),
+    );
+  await pMap(chunks, submitChunk, { concurrency: FILLING_CONCURRENCY });
+  const ids = Array.from({ length: to - from }, (_, index) => from + index);
+  const transactions = [...Map.groupBy(ids, partitionOfEmail)].flatMap(([partition, all]) =>
+    Array.from({ length: Math.ceil(all.length / MAX_ACTIONS) }, (_, at) => ({
+      partition,
+      some: all.slice(at * MAX_ACTIONS, (at + 1) * MAX_ACTIONS),
+    })),
+  );
+  const submitEntries = ({ partition, some }: (typeof transactions)[number]) =>
+    plainTable('residentsbyemail').submitTransaction(
+      some.map((id) => create({ ...rowFor(byEmail, id), partitionKey: partition })),
+    );
+  await pMap(transactions, submitEntries, { concurrency: FILLING_CONCURRENCY });
+}
+
+function rowFor(row: TableEntity, id: number): TableEntity {
+  const text = JSON.stringify(row)
+    .replaceAll(nameOf(Number(TEMPLATE)), nameOf(id))
+    .replaceAll(TEMPLATE, idOf(id));
+  return JSON.parse(text);
+}
+
+function partitionOfEmail(id: number): string {
+  const index = entity.indexes.email;
+  if (index?.kind !== 'inter-partition') throw new Error('The index of addresses is of another kind.');
+  return buildKey(index.remote.partition, { email: emailOf(id) });
+}
+
+function idOf(index: number): string {
+  return String(index).padStart(7, '0');
 }
 
 function keyOf(index: number) {
-  return { town: TOWN, residentId: String(index).padStart(7, '0') };
+  return { town: TOWN, residentId: idOf(index) };
 }
 
 function nameOf(index: number): string {
   return `n${String((index * 7_919) % NAMES).padStart(4, '0')}`;
 }
 
-function resident(index: number) {
-  return { ...keyOf(index), name: nameOf(index), street: `${index} High Street` };
+function emailOf(index: number): string {
+  return `r${idOf(index)}@example.com`;
+}
+
+function residentOf(index: number) {
+  return { ...keyOf(index), name: nameOf(index), email: emailOf(index), street: `${idOf(index)} High Street` };
 }

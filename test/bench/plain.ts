@@ -1,6 +1,6 @@
-import { TableClient, type TableEntity } from '@azure/data-tables';
-import { AppendBlobClient } from '@azure/storage-blob';
-import { QueueClient } from '@azure/storage-queue';
+import { AzureNamedKeyCredential, generateTableSas, TableClient, type TableEntity } from '@azure/data-tables';
+import { AppendBlobClient, BlobServiceClient, type ContainerClient } from '@azure/storage-blob';
+import { QueueClient, QueueServiceClient } from '@azure/storage-queue';
 
 /**
  * What a developer writes without Rowkey: the storage calls that the product does, one after the other, with the SDKs as
@@ -10,15 +10,15 @@ import { QueueClient } from '@azure/storage-queue';
 const INSECURE = { allowInsecureConnection: true };
 const HIDDEN_SECONDS = 120;
 export const PLAIN_QUEUE = 'plain';
-export const PLAIN_BLOB = ['plain', 'audit'] as const;
+const PLAIN_BLOB = ['plain', 'audit'] as const;
 
 /** The rows of one new entity, in the order in which the product writes them. */
 export interface PlainCreate {
   readonly message: string;
   readonly claims: readonly { readonly table: string; readonly entity: TableEntity }[];
   readonly rows: { readonly table: string; readonly entities: readonly TableEntity[] };
-  readonly list: { readonly table: string; readonly entity: TableEntity };
-  readonly record: string;
+  readonly list?: { readonly table: string; readonly entity: TableEntity };
+  readonly record?: string;
 }
 
 /** A message that says which row has changed, and which row of an index has to agree with it. */
@@ -53,16 +53,18 @@ export function createPlainCode(connectionString: string): PlainCode {
       const sent = await queue.sendMessage(message, { visibilityTimeout: HIDDEN_SECONDS });
       for (const claim of claims) await table(claim.table).createEntity(claim.entity);
       await table(rows.table).submitTransaction(rows.entities.map((entity) => ['create', entity]));
-      const { partitionKey = '', rowKey = '' } = list.entity;
-      await table(list.table)
-        .getEntity(partitionKey, rowKey)
-        .catch(() => undefined);
-      await table(list.table).upsertEntity(list.entity, 'Replace');
+      if (list) {
+        const { partitionKey = '', rowKey = '' } = list.entity;
+        await table(list.table)
+          .getEntity(partitionKey, rowKey)
+          .catch(() => undefined);
+        await table(list.table).upsertEntity(list.entity, 'Replace');
+      }
       for (const claim of claims) await table(claim.table).upsertEntity(claim.entity, 'Replace');
       const [entity] = rows.entities;
       await table(rows.table).getEntity(String(entity?.partitionKey), String(entity?.rowKey));
       await queue.deleteMessage(sent.messageId, sent.popReceipt);
-      await log.appendBlock(record, Buffer.byteLength(record));
+      if (record) await log.appendBlock(record, Buffer.byteLength(record));
     },
     async reconcile({ source, entry }) {
       const { etag: _, timestamp: __, ...entity } = await table(source.table).getEntity(source.partition, source.row);
@@ -70,4 +72,34 @@ export function createPlainCode(connectionString: string): PlainCode {
       await table(entry.table).upsertEntity({ ...entity, ...keys }, 'Replace');
     },
   };
+}
+
+const VALID_FOR_MS = 600_000;
+
+/** Signs a shared access signature for one row. */
+export function plainSigner(connectionString = '') {
+  const read = (name: string) => new RegExp(`${name}=([^;]+)`).exec(connectionString)?.[1] ?? '';
+  const credential = new AzureNamedKeyCredential(read('AccountName'), read('AccountKey'));
+  return ({ table, partition, row }: PlainChange['source']): string => {
+    const startsOn = new Date();
+    return generateTableSas(table, credential, {
+      permissions: { query: true },
+      startsOn,
+      expiresOn: new Date(startsOn.getTime() + VALID_FOR_MS),
+      startPartitionKey: partition,
+      endPartitionKey: partition,
+      startRowKey: row,
+      endRowKey: row,
+    });
+  };
+}
+
+/** Creates the queue and the container that the plain code uses. Returns the container. */
+export async function createPlainResources(storage: string): Promise<ContainerClient> {
+  await QueueServiceClient.fromConnectionString(storage).createQueue(PLAIN_QUEUE);
+  const [container, blob] = PLAIN_BLOB;
+  const blobs = BlobServiceClient.fromConnectionString(storage).getContainerClient(container);
+  await blobs.create();
+  await blobs.getAppendBlobClient(blob).create();
+  return blobs;
 }

@@ -5,7 +5,6 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { TableClient } from '@azure/data-tables';
-import { BlobServiceClient } from '@azure/storage-blob';
 import { QueueServiceClient } from '@azure/storage-queue';
 import { resourcesOf } from '../../lib/operations/resources.ts';
 import { rotateLocalKey } from '../../lib/storage/local-key-ring.ts';
@@ -20,7 +19,7 @@ import { deployedApp } from '../fixtures/deployed-app.ts';
 import { model } from '../fixtures/model.ts';
 import type { Server } from './http.ts';
 import { waitUntil } from './measure.ts';
-import { PLAIN_BLOB, PLAIN_QUEUE } from './plain.ts';
+import { createPlainResources } from './plain.ts';
 
 /** A running server and its storage account on the emulator, which all servers share. */
 export interface Measured extends Server {
@@ -41,6 +40,7 @@ export interface Servers {
   stop(): Promise<void>;
 }
 
+const INSECURE = { allowInsecureConnection: true };
 /** The tables of the plain code. */
 const PLAIN_TABLES = ['plainemployees', 'plainbyemail', 'plainbyid', 'plainbylastname', 'plainrows', 'plainentries'];
 
@@ -90,6 +90,8 @@ export async function startServers(): Promise<Servers> {
     for (const connectionString of [productStorage, queuedStorage])
       await provision(openStorage({ connectionString: String(connectionString) }), resourcesOf(model.list, Date.now()));
     await createPlainResources(String(plainStorage));
+    for (const table of PLAIN_TABLES)
+      await TableClient.fromConnectionString(String(plainStorage), table, INSECURE).createTable();
     const product = await startHost(apps.product, String(productStorage));
     const queued = await startHost(apps.queued, String(queuedStorage));
     const plainFunction = await startHost(apps.plain, String(plainStorage));
@@ -118,17 +120,6 @@ async function startPlainServer(storage: string, stops: (() => Promise<unknown>)
   for await (const port of createInterface({ input: child.stdout }))
     return { url: `http://127.0.0.1:${port}`, process: Number(child.pid), storage };
   throw new Error('The plain server has not started.');
-}
-
-async function createPlainResources(storage: string): Promise<void> {
-  for (const table of PLAIN_TABLES)
-    await TableClient.fromConnectionString(storage, table, { allowInsecureConnection: true }).createTable();
-  const queues = QueueServiceClient.fromConnectionString(storage);
-  await queues.createQueue(PLAIN_QUEUE);
-  const [container, blob] = PLAIN_BLOB;
-  const blobs = BlobServiceClient.fromConnectionString(storage).getContainerClient(container);
-  await blobs.create();
-  await blobs.getAppendBlobClient(blob).create();
 }
 
 /** True if no message is in the queue, visible or hidden. */

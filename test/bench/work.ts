@@ -3,7 +3,6 @@ import { once as eventOf } from 'node:events';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { AzureNamedKeyCredential, generateTableSas } from '@azure/data-tables';
 import { QueueClient } from '@azure/storage-queue';
 import pMap from 'p-map';
 import { grantFor } from '../../lib/access/grant.ts';
@@ -14,7 +13,7 @@ import { tableSasSigner } from '../../lib/storage/table-sas-signer.ts';
 import { employees, model } from '../fixtures/model.ts';
 import { leaveToQueue } from './leave-to-queue.ts';
 import { type Comparison, measureWork, repeat, type Side, toWork, waitUntil } from './measure.ts';
-import { createPlainCode, PLAIN_QUEUE, type PlainChange } from './plain.ts';
+import { createPlainCode, PLAIN_QUEUE, type PlainChange, plainSigner } from './plain.ts';
 import { isEmpty, type Measured, type Servers } from './servers.ts';
 
 /** Work that is not one request: grants, an import, and the queue function that makes indexes agree. */
@@ -24,27 +23,13 @@ const FILLING_CONCURRENCY = 16;
 /** Signing, in process and on one core. */
 export function grantComparison({ product }: Servers): Comparison {
   const signer = tableSasSigner(openStorage({ connectionString: product.storage }));
-  const read = (name: string) => new RegExp(`${name}=([^;]+)`).exec(product.storage)?.[1] ?? '';
-  const credential = new AzureNamedKeyCredential(read('AccountName'), read('AccountKey'));
+  const sign = plainSigner(product.storage);
   const granted = { table: 'employees', partition: 'Sales', row: 'empid_000123' };
   return {
     name: 'Grant, signed in process',
     callers: [1],
     prepare: async () => ({
-      plain: repeat({
-        async operation() {
-          const startsOn = new Date();
-          generateTableSas('employees', credential, {
-            permissions: { query: true },
-            startsOn,
-            expiresOn: new Date(startsOn.getTime() + 600_000),
-            startPartitionKey: granted.partition,
-            endPartitionKey: granted.partition,
-            startRowKey: granted.row,
-            endRowKey: granted.row,
-          });
-        },
-      }),
+      plain: repeat({ operation: async () => sign(granted) }),
       product: repeat({ operation: () => signer.sign(grantFor(employees, granted, { now: Date.now() })) }),
     }),
   };

@@ -1,0 +1,74 @@
+import { cpus, loadavg, totalmem } from 'node:os';
+import type { Growth } from './growth-report.ts';
+import type { Result } from './measure.ts';
+import { formatTable } from './report.ts';
+
+/** docs/benchmarks.md. */
+
+interface Measured extends Growth {
+  readonly environment: string;
+  readonly results: readonly Result[];
+}
+
+export function formatEnvironment(): string {
+  const [cpu] = cpus();
+  const load = loadavg()[0]?.toFixed(1);
+  const memory = Math.round(totalmem() / 2 ** 30);
+  const day = new Date().toISOString().slice(0, 10);
+  return `${cpus().length} × ${cpu?.model.trim()}, ${memory} GiB, ${process.platform}, Node ${process.version}, ${day}. Load average when the run began: ${load}`;
+}
+
+const ASIDE = `The sides alternate in one run and share the machine with the load and the emulator, so only the ratios can be compared with another run.`;
+
+export function formatPage({ environment, results, settling: { inline, queue }, chapter }: Measured): string {
+  return `# Benchmarks
+
+\`npm run bench\` writes this page. A figure is a ratio to plain code that does the same storage calls: **median** (least–most of the rounds; median of the first side : of the second).
+${ASIDE}
+
+- ${environment}.
+- One Azurite serves all sides. CPU is that of the serving process, without the emulator and the load.
+- **plain**: a bare \`node:http\` handler with the SDKs as they are, without tokens, validation, roles or the audit log of each read. **plain function**: the same code as an Azure function, under the host of the product.
+
+| Command | What it does |
+|---|---|
+| \`npm run bench\` | everything below, in about ten minutes |
+| \`npm run bench -- --quick\` | the comparisons, in less than three minutes, to the console |
+| \`npm run bench -- --quick --check\` | the same, and fails if a ratio of p50, throughput or CPU is worse than the recorded one by more than its spread, twice in a row. CI runs it |
+| \`npm run bench -- --quick --record\` | records the ratios in [recorded.json](../test/bench/recorded.json) |
+| \`npm run bench -- --only GET\` | the comparisons whose name contains the text; \`growth\` for the charts |
+| \`npm run bench -- --million\` | growth up to a million entities |
+
+## The product to a bare handler
+
+${formatTable(results, ['product', 'plain'])}
+
+- GET: one transaction on each side. The product verifies a token, checks roles, decodes, and presents the entity.
+- POST: an employee with three indexes in its partition, two unique values and a list in other partitions. Both sides make the same storage calls; the plain code makes them one after the other.
+- Import: \`npm run import\` through the API, to a loop of transactions of 100 rows. Reconcile: the queue function, to a function that reads the entity and writes the entry, without a reminder for the case that its process dies.
+
+## The product to the same code as an Azure function
+
+The host and the library \`@azure/functions\` are a part of each request. This table leaves them out.
+
+${formatTable(results, ['product', 'plain function'])}
+
+## Index entries settled by the writer or by the queue
+
+A writer settles up to 16 index entries itself before it returns, and leaves more to the queue. One POST of an employee with three remote index entries, without the audit log:
+
+| | Transactions of the caller | Of the queue function | Total |
+|---|---:|---:|---:|
+| Settled by the writer | ${inline.caller} | ${inline.queue} | ${inline.caller + inline.queue} |
+| Left to the queue | ${queue.caller} | ${queue.queue} | ${queue.caller + queue.queue} |
+
+The queue to the writer, with the CPU time of the queue function counted, and its transactions run after the round. Executions of the queue function are billed in addition:
+
+${formatTable(results, ['product, queue', 'product'])}
+
+${chapter}
+## Transactions of each pattern
+
+[Patterns](patterns.md) lists the transactions of every operation, measured in a run, with what a design without the pattern costs.
+`;
+}
