@@ -86,6 +86,41 @@ test('reads a long partition as the user scrolls, and keeps few rows in the page
   await lookAt(page, 'long-list');
 });
 
+test('opens a row by its key, also of an entity without lists', async () => {
+  expect((await product.as('hr')('POST', '/api/departments', { body: { department: 'R/D 1?' } })).status).toBe(201);
+  const page = await open('#/entities/departments', 'hr');
+  await page.getByRole('textbox', { name: 'department' }).fill('R/D 1?');
+  await page.getByRole('button', { name: 'Open' }).click();
+  await page.getByRole('heading', { name: 'R/D 1?' }).waitFor();
+  await page.getByRole('button', { name: 'Edit' }).waitFor();
+});
+
+test('reads totals by group and by a range of groups', async () => {
+  for (const [saleId, soldOn] of [
+    ['S000001', '2026-10-01'],
+    ['S000002', '2026-11-01'],
+  ]) {
+    const body = { branch: 'Main', saleId, soldOn, amount: 2.5 };
+    expect((await product.as('hr')('POST', '/api/sales', { body })).status).toBe(201);
+  }
+  const page = await open('#/entities/sales/totals', 'hr');
+  await page.getByRole('textbox', { name: 'branch' }).fill('Main');
+  await page.getByRole('button', { name: 'Read' }).click();
+  await page.getByText('2 groups').waitFor();
+  await page.getByRole('textbox', { name: 'soldOn' }).fill('2026-10');
+  await page.getByRole('button', { name: 'Read' }).click();
+  await page.getByText('1 group').waitFor();
+  const cells = page.getByRole('region', { name: 'Totals byMonth' }).getByRole('cell');
+  expect((await cells.allTextContents()).slice(0, 4)).toEqual(['Main', '2026-10', '1', '2.5']);
+  await lookAt(page, 'totals');
+});
+
+test('offers a form to roles that write rows without reading them', async () => {
+  const page = await open('#/entities/doorevents', 'operator');
+  await page.getByRole('link', { name: 'New row' }).click();
+  await page.getByRole('textbox', { name: 'door' }).waitFor();
+});
+
 test('answers a rejected request with its problem', async () => {
   const page = await open('#/entities/employees/rows?key.department=Sales&where=age%20ge%20old', 'hr');
   const alert = page.getByRole('alert');

@@ -108,9 +108,14 @@ test('shows the children, the places in storage and the history of a row', async
   await page.getByText('Where it is stored').click();
   const places = page.getByRole('region', { name: 'Rows and index entries' });
   await places.waitFor();
-  expect(await places.getByRole('cell').allTextContents()).toEqual(
-    expect.arrayContaining(['the row', `empid_${id}`, 'index entry: emailCompanyWide', 'index entry: lastName']),
-  );
+  const kinds = (await places.getByRole('row').allTextContents()).slice(1);
+  const starts = ['the row', 'count: departments', 'child: reviews'];
+  const indexes = ['email', 'lastName', 'lastNameCompanyWide', 'emailCompanyWide', 'id'];
+  for (const start of [...starts, ...indexes.map((name) => `index entry: ${name}`)])
+    expect(
+      kinds.filter((kind) => kind.startsWith(`${start}employees`)),
+      start,
+    ).toHaveLength(1);
   await page.getByText('History').click();
   const history = page.getByRole('region', { name: 'Changes, newest first' });
   await history.waitFor();

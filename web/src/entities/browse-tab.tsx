@@ -5,11 +5,11 @@ import { type Address, navigate, toAddress } from '../app/router.ts';
 import { ErrorNotice, Notice } from '../ui/notice.tsx';
 import { CellValue } from '../ui/value.tsx';
 import { VirtualTable } from '../ui/virtual-table.tsx';
-import { parseListQuery, toListAddress } from './list-query.ts';
+import { type ListQuery, parseListQuery, toListAddress } from './list-query.ts';
 import { ReadForm } from './read-form.tsx';
 import { createPageReader } from './read-page.ts';
 import { useRows } from './use-rows.ts';
-import { waysToRead } from './ways.ts';
+import { type Way, waysToRead } from './ways.ts';
 
 /** Reads a partition, or through an index, and lists the rows as the user scrolls. */
 export function BrowseTab({ entity, address }: { readonly entity: Entity; readonly address: Address }) {
@@ -30,7 +30,7 @@ export function BrowseTab({ entity, address }: { readonly entity: Entity; readon
         entity={entity}
         ways={ways}
         query={query}
-        onRead={(next) => navigate(toListAddress(entity.name, next))}
+        onRead={(next) => navigate(addressOf(entity, ways, next))}
       />
       <ErrorNotice error={rows.error} />
       {readPage && !(rows.error !== undefined && count === 0) && (
@@ -51,8 +51,12 @@ export function BrowseTab({ entity, address }: { readonly entity: Entity; readon
           items={rows.items}
           isComplete={rows.isComplete}
           more={rows.more}
-          cell={(row, column, position) =>
-            position === 0 ? <RowLink entity={entity} row={row} /> : <CellValue value={row[column]} />
+          cell={(row, column) =>
+            column === entity.key.fields.at(-1) ? (
+              <RowLink entity={entity} row={row} />
+            ) : (
+              <CellValue value={row[column]} />
+            )
           }
         />
       )}
@@ -68,12 +72,19 @@ export function BrowseTab({ entity, address }: { readonly entity: Entity; readon
   );
 }
 
+/** The list, or the row if its key is given. */
+function addressOf(entity: Entity, ways: readonly Way[], query: ListQuery): string {
+  const isKey = ways.find(({ id }) => id === query.by)?.kind === 'key';
+  return isKey || (query.by === '' && ways[0]?.kind === 'key')
+    ? toAddress(['entities', entity.name, 'rows', ...keyPath(entity, query.given)])
+    : toListAddress(entity.name, query);
+}
+
 function RowLink({ entity, row }: { readonly entity: Entity; readonly row: Values }) {
   const path = keyPath(entity, row);
-  const [first = ''] = path;
   return (
     <a href={toAddress(['entities', entity.name, 'rows', ...path])} aria-label={path.join(' / ')}>
-      {first}
+      {path.at(-1)}
     </a>
   );
 }

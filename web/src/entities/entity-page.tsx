@@ -1,8 +1,20 @@
+import { canWrite, type Entity } from '../api/model.ts';
 import { useApp, useEntity } from '../app/context.ts';
 import type { PageProps } from '../app/page.ts';
 import { toAddress } from '../app/router.ts';
 import { entityTabs } from '../tabs.ts';
 import { Tabs } from '../ui/tabs.tsx';
+
+/** For roles that write rows without reading them. */
+function WriteOnly({ entity }: { readonly entity: Entity }) {
+  const { user } = useApp();
+  if (entity.series || !canWrite(entity, user)) return <p>Your roles see nothing of it.</p>;
+  return (
+    <p>
+      Your roles write rows without reading them. <a href={toAddress(['entities', entity.name, 'new'])}>New row</a>
+    </p>
+  );
+}
 
 /** An entity, with a tab for each way to use it. */
 export function EntityPage({ open, address }: PageProps) {
@@ -20,7 +32,7 @@ export function EntityPage({ open, address }: PageProps) {
         current={tab?.id}
         tabs={tabs.map(({ id, title }) => ({ id, title, address: toAddress(['entities', entity.name, id]) }))}
       />
-      {Content ? <Content key={entity.name} entity={entity} address={address} /> : <p>Your roles see nothing of it.</p>}
+      {Content ? <Content key={entity.name} entity={entity} address={address} /> : <WriteOnly entity={entity} />}
     </>
   );
 }

@@ -19,6 +19,7 @@ export function ReadForm({ entity, ways, query, onRead }: ReadFormProps) {
   const read = findRead(way, draft.given);
   const change = (part: Partial<ListQuery>) => setDraft({ ...draft, ...part });
   const isRequired = (field: string) => way.ranges.every((range) => range.fields.includes(field));
+  const isList = way.kind !== 'key';
   const bounded = read?.range?.bounded;
   const isMany = !(way.isOne && read && read.fields.length === way.fields.length);
   return (
@@ -81,14 +82,14 @@ export function ReadForm({ entity, ways, query, onRead }: ReadFormProps) {
             </label>
           </>
         )}
-        <button type="submit">Read</button>
+        <button type="submit">{isList ? 'Read' : 'Open'}</button>
       </div>
       <p id="way-hint" class="muted">
         <small>
           {way.title}: {way.hint}
         </small>
       </p>
-      <div class="choices">
+      <div class="choices" hidden={!isList}>
         {isMany && (
           <details open={query.filters.length > 0}>
             <summary>Filters{draft.filters.length > 0 ? ` (${draft.filters.length})` : ''}</summary>

@@ -18,7 +18,7 @@ export interface PageRequest {
 export function createPageReader(api: Api, entity: Entity, way: Way, query: ListQuery) {
   const { given, from, to, filters, columns } = query;
   const read = findRead(way, given);
-  if (!read) return undefined;
+  if (!read || way.kind === 'key') return undefined;
   const values = Object.fromEntries(read.fields.map((field) => [field, given[field]]));
   const bounds = read.range ? { ...(from ? { from } : {}), ...(to ? { to } : {}) } : {};
   // The key leads to the page of a row.

@@ -1,10 +1,10 @@
-import { type Entity, isOperator, type Model, type Roles, readableFields } from '../api/model.ts';
+import { type Entity, hasRange, isOperator, type Model, type Roles, readableFields } from '../api/model.ts';
 import type { RangeDescription } from '../api/model-description.ts';
 
-/** A way to read rows of an entity: a partition, an index, or the whole table. */
+/** A way to read rows of an entity: by key, a partition, an index, or the whole table. */
 export interface Way {
   readonly id: string;
-  readonly kind: 'partition' | 'index' | 'scan';
+  readonly kind: 'key' | 'partition' | 'index' | 'scan';
   readonly title: string;
   readonly hint: string;
   /** The fields to give, in their order. */
@@ -17,8 +17,10 @@ export interface Way {
   readonly available: readonly string[];
 }
 
-export const PARTITION = '';
-export const SCAN = '*';
+/** No index has such a name. */
+const PARTITION = '';
+const KEY = '=';
+const SCAN = '*';
 
 /** The ways that the roles of the user allow. An index needs the right to read its fields, because its order reveals them. */
 export function waysToRead(entity: Entity, model: Model, user: Roles): Way[] {
@@ -50,15 +52,20 @@ export function waysToRead(entity: Entity, model: Model, user: Roles): Way[] {
       };
     });
   return [
-    {
-      ...all,
-      id: PARTITION,
-      kind: 'partition',
-      title: 'partition',
-      hint: `one query; rows in the order of ${entity.key.row.template}`,
-      fields: partition,
-      ranges: [{ fields: partition, bounded, order: 'ascending' }],
-    },
+    ...(hasRange(entity)
+      ? [
+          {
+            ...all,
+            id: PARTITION,
+            kind: 'partition',
+            title: 'partition',
+            hint: `one query; rows in the order of ${entity.key.row.template}`,
+            fields: partition,
+            ranges: [{ fields: partition, bounded, order: 'ascending' }],
+          } as const,
+        ]
+      : []),
+    { ...all, id: KEY, kind: 'key', title: 'key', hint: 'opens the row', fields: entity.key.fields, isOne: true },
     ...indexes,
     ...(isOperator(model, user)
       ? [{ ...all, id: SCAN, kind: 'scan', title: 'whole table', hint: 'reads every row of the table' } as const]
@@ -81,6 +88,6 @@ export function findRead(way: Way, given: Readonly<Record<string, string>>) {
   const range = way.ranges.find(
     ({ fields }) => fields.length === filled.length && fields.every((field) => filled.includes(field)),
   );
-  if (way.kind === 'index' && filled.length === way.fields.length) return { fields: filled, range };
+  if (way.kind !== 'partition' && filled.length === way.fields.length) return { fields: filled, range };
   return isLeading && range ? { fields: filled, range } : undefined;
 }

@@ -1,5 +1,6 @@
 import type { Explanation } from '../api/entity-client.ts';
-import type { Entity } from '../api/model.ts';
+import type { Entity, Model, Values } from '../api/model.ts';
+import type { TemplateDescription } from '../api/model-description.ts';
 
 export interface Place {
   readonly what: string;
@@ -8,51 +9,69 @@ export interface Place {
   readonly row: string;
 }
 
-interface Action {
-  readonly row: string;
-  readonly kind: string;
+interface Described {
+  readonly entity: Entity;
+  readonly model: Pick<Model, 'entities'>;
+  readonly values: Values;
 }
 
 /**
- * The rows of an entity: the one that its read gets, and those that its delete would write. Intents and messages are left
- * out, because they last as long as a write.
+ * The rows of an entity: the one that its read gets, and those that its delete would read and write. Intents and messages
+ * are left out, because they last as long as a write.
  */
-export function findPlaces(entity: Entity, read: Explanation, removal: Explanation): Place[] {
+export function findPlaces(described: Described, read: Explanation, removal: Explanation): Place[] {
   const places = new Map<string, Place>();
-  const add = (place: Place) => {
-    const id = JSON.stringify([place.table, place.partition, place.row]);
-    if (!places.has(id)) places.set(id, place);
-  };
   const own = read.steps.find((step) => step.read === 'row');
-  const ownTable = String(own?.table ?? '');
-  const ownPartition = String(own?.partition ?? '');
-  if (own) add({ what: 'the row', table: ownTable, partition: ownPartition, row: String(own.row) });
+  const add = (table: unknown, partition: unknown, row: unknown, given?: string) => {
+    const place = { table: String(table), partition: String(partition), row: String(row) };
+    const id = JSON.stringify(place);
+    const isLocal = place.table === own?.table && place.partition === own.partition;
+    const what = given ?? (isLocal ? describeLocal(described, place.row) : describeRemote(described, place));
+    if (!places.has(id)) places.set(id, { what, ...place });
+  };
+  if (own) add(own.table, own.partition, own.row, 'the row');
   for (const step of removal.steps) {
     if (step.write === 'rows')
-      for (const { row } of step.actions as readonly Action[]) {
-        const [table, partition] = [String(step.table), String(step.partition)];
-        add({ what: describe(entity, { table, partition, row }, ownTable, ownPartition), table, partition, row });
-      }
-    else if (step.read === 'row') {
-      const { table, partition, row } = step as Readonly<Record<string, unknown>>;
-      const place = { table: String(table), partition: String(partition), row: String(row) };
-      add({ what: describe(entity, place, ownTable, ownPartition), ...place });
-    } else if (step.read === 'blob') {
-      add({ what: 'a blob', table: String(step.container), partition: '', row: String(step.name) });
-    }
+      for (const { row } of step.actions as readonly { readonly row: string }[]) add(step.table, step.partition, row);
+    else if (step.read === 'row') add(step.table, step.partition, step.row);
+    else if (step.read === 'blob') add(step.container, '', step.name, 'a blob');
   }
   return [...places.values()];
 }
 
-/** The index whose row key begins like this one, if there is one. */
-function describe(entity: Entity, place: Omit<Place, 'what'>, ownTable: string, ownPartition: string): string {
-  const isSame = place.table === ownTable && place.partition === ownPartition;
-  const found = Object.entries(entity.indexes).find(([, index]) => {
-    const [start = ''] = index.row.template.split('{');
-    const [partitionStart = ''] = index.partition?.template.split('{') ?? [];
-    if ((index.partition === undefined) !== isSame) return false;
-    return place.row.startsWith(start) && place.partition.startsWith(index.partition ? partitionStart : '');
+function describeLocal({ entity, model, values }: Described, row: string): string {
+  const index = Object.entries(entity.indexes).find(([, one]) => !one.partition && matches(one.row, values, row));
+  if (index) return `index entry: ${index[0]}`;
+  const child = entity.children.find((name) => {
+    const template = model.entities.get(name)?.key.row;
+    return template !== undefined && matches(template, values, row);
   });
+  if (child !== undefined) return `child: ${child}`;
+  const counter = [...model.entities.values()].find(
+    (other) => Object.values(other.counts).includes(entity.name) && matches(other.key.row, values, row),
+  );
+  return counter ? `count: ${counter.name}` : 'sibling row';
+}
+
+function describeRemote({ entity, values }: Described, { partition, row }: Omit<Place, 'what'>): string {
+  const found = Object.entries(entity.indexes).find(
+    ([, index]) => index.partition && matches(index.partition, values, partition) && matches(index.row, values, row),
+  );
   if (found) return `index entry: ${found[0]}`;
-  return isSame ? 'in the same partition' : 'in another partition';
+  const total = Object.keys(entity.totals).length > 0;
+  return total ? 'totals, or another row' : 'another row';
+}
+
+/** True if the template gives this key. A hash, a width, a bucket or an unknown field may give any text. */
+function matches({ template }: TemplateDescription, values: Values, key: string): boolean {
+  const pattern = template.replace(/\{(\w+)([^}]*)\}|[^{]+/g, (text, field: string | undefined, modifier: string) => {
+    if (field === undefined) return escapeText(text);
+    const value = values[field];
+    return modifier === '' && typeof value === 'string' && /^[\w@.-]*$/.test(value) ? escapeText(value) : '.+';
+  });
+  return new RegExp(`^${pattern}$`, 's').test(key);
+}
+
+function escapeText(text: string): string {
+  return text.replace(/[\\^$.*+?()[\]{}|/-]/g, '\\$&');
 }

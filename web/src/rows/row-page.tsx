@@ -125,7 +125,7 @@ function Row({ entity, rowKey, isNew }: { readonly entity: Entity; readonly rowK
           </section>
         ))}
       <Children entity={entity} rowKey={rowKey} />
-      <StoragePlaces entity={entity} rowKey={rowKey} />
+      <StoragePlaces entity={entity} rowKey={rowKey} values={stored.values} />
       {isOperator(model, user) && canReadWhole(entity, user) && <History entity={entity} rowKey={rowKey} />}
     </>
   );

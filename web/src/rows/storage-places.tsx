@@ -6,8 +6,9 @@ import { OnDemand } from './on-demand.tsx';
 import { findPlaces, type Place } from './places.ts';
 
 /** The rows, index entries and blobs of a row. They are those that a delete would read and write. */
-export function StoragePlaces({ entity, rowKey }: { readonly entity: Entity; readonly rowKey: Values }) {
-  const { api, user } = useApp();
+export function StoragePlaces(props: { readonly entity: Entity; readonly rowKey: Values; readonly values: Values }) {
+  const { entity, rowKey, values } = props;
+  const { api, user, model } = useApp();
   if (!canReadWhole(entity, user)) return null;
   const explain = api.explain(entity.name);
   return (
@@ -19,7 +20,7 @@ export function StoragePlaces({ entity, rowKey }: { readonly entity: Entity; rea
         const removal: Explanation = canDelete(entity, user)
           ? await explain.delete(rowKey, { signal })
           : { steps: [], transactions: 0 };
-        return findPlaces(entity, read, removal);
+        return findPlaces({ entity, model, values }, read, removal);
       }}
     >
       {(places) => <PlaceTable places={places} entity={entity} />}

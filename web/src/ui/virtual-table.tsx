@@ -9,7 +9,7 @@ interface VirtualTableProps<Item> {
   readonly isComplete: boolean;
   /** Called near the end of the items. */
   readonly more: () => void;
-  readonly cell: (item: Item, column: string, position: number) => ComponentChildren;
+  readonly cell: (item: Item, column: string) => ComponentChildren;
 }
 
 const ROW_PX = 34;
@@ -50,8 +50,8 @@ export function VirtualTable<Item>({ label, columns, items, isComplete, more, ce
             return (
               item !== undefined && (
                 <tr key={index} aria-rowindex={index + 2} style={{ height: `${ROW_PX}px` }}>
-                  {columns.map((column, position) => (
-                    <td key={column}>{cell(item, column, position)}</td>
+                  {columns.map((column) => (
+                    <td key={column}>{cell(item, column)}</td>
                   ))}
                 </tr>
               )
