@@ -4,7 +4,7 @@ import type { Engine } from '../engine/engine.ts';
 import { makeAndNote } from '../engine/note-change.ts';
 import { SYSTEM_TABLE } from '../engine/read/continuation.ts';
 import { RowkeyError } from '../errors.ts';
-import { type Address, readRow, submit, tryAction } from '../storage/rows.ts';
+import { type Address, readRange, readRow, submit, tryAction } from '../storage/rows.ts';
 import type { Storage } from '../storage/storage.ts';
 import { isoInstant } from '../time.ts';
 import { VALID_FOR_MS } from './validity.ts';
@@ -19,6 +19,7 @@ import { VALID_FOR_MS } from './validity.ts';
 export const GRANTS_PER_MINUTE = 60;
 /** The entity that the audit log names for a revocation. */
 const GRANTS = 'grants';
+const REVOKED = 'revoked-grants';
 
 const limiters = new WeakMap<Storage, RateLimiterMemory>();
 
@@ -67,8 +68,27 @@ export async function restoreGrants(engine: Engine, subject: string): Promise<vo
   });
 }
 
+export interface Revocation {
+  readonly subject: string;
+  readonly revokedAt: string;
+}
+
+/** Lists the identities whose grants are revoked, in no particular order. `next` is where the next page starts. */
+export async function listRevocations(
+  { storage }: Engine,
+  { limit, after }: { readonly limit: number; readonly after: string | undefined },
+): Promise<{ items: Revocation[]; next: string | undefined }> {
+  const from = { table: SYSTEM_TABLE, partition: REVOKED, from: '' };
+  const { rows, more } = await readRange(storage, { ...from, after, limit });
+  const items = rows.map(({ properties }) => ({
+    subject: String(properties.Subject),
+    revokedAt: String(properties.RevokedAt),
+  }));
+  return { items, next: more ? rows.at(-1)?.row : undefined };
+}
+
 /** Hashed, because a subject may contain characters and lengths that keys cannot have. */
 function addressOf(subject: string): Address {
   const row = createHash('sha256').update(subject).digest('hex');
-  return { table: SYSTEM_TABLE, partition: 'revoked-grants', row };
+  return { table: SYSTEM_TABLE, partition: REVOKED, row };
 }

@@ -13,6 +13,7 @@ import { grantRoute } from './routes/grant-route.ts';
 import { healthRoute } from './routes/health-route.ts';
 import { incompleteIndexRoutes, indexRoutes } from './routes/index-routes.ts';
 import { modelRoute } from './routes/model-route.ts';
+import { overviewRoutes, periodTableRoute, revocationListRoute } from './routes/overview-routes.ts';
 import { periodArchiveRoutes } from './routes/period-archive-routes.ts';
 import { poisonRoutes } from './routes/poison-routes.ts';
 import { problemsRoute } from './routes/problems-route.ts';
@@ -46,7 +47,9 @@ export function createRoutes(model: Omit<Model, 'entities'>): Route[] {
     ),
   ];
   const operatorRoutes: OperatorRoute[] = [
-    ...(entities.some(issuesGrants) ? revocationRoutes : []),
+    ...overviewRoutes,
+    ...(entities.some(({ period }) => period) ? [periodTableRoute] : []),
+    ...(entities.some(issuesGrants) ? [revocationListRoute, ...revocationRoutes] : []),
     ...(entities.some(({ period }) => period?.archiveTo) ? periodArchiveRoutes : []),
     ...poisonRoutes,
     auditRoute,

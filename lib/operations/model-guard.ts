@@ -98,8 +98,7 @@ function compareShapes(entity: Entity, before: Shape | undefined, path: string |
 export const guardModel = inPattern(
   'model guard',
   async (engine: Engine, entities: readonly Entity[], agreed: string | undefined, path?: string): Promise<string[]> => {
-    const { rows } = await readRange(engine.storage, { table: SYSTEM_TABLE, partition: PARTITION, from: '' });
-    const before = new Map(rows.map((row) => [row.row, { row, shape: toShape(row) }]));
+    const before = await readShapes(engine);
     const changes = entities.map((entity) => ({
       entity,
       ...compareShapes(entity, before.get(entity.name)?.shape, path),
@@ -150,6 +149,12 @@ export const guardModel = inPattern(
     return [...left, ...unused, ...upkeep];
   },
 );
+
+/** Reads the stored shapes by the name of their entity. One range query. */
+export async function readShapes({ storage }: Engine): Promise<ReadonlyMap<string, { row: Row; shape: Shape }>> {
+  const { rows } = await readRange(storage, { table: SYSTEM_TABLE, partition: PARTITION, from: '' });
+  return new Map(rows.map((row) => [row.row, { row, shape: toShape(row) }]));
+}
 
 interface Stored {
   readonly name: string;

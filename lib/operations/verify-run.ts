@@ -6,7 +6,7 @@ import { Finding } from '../define/finding.ts';
 import type { Engine } from '../engine/engine.ts';
 import { SYSTEM_TABLE } from '../engine/read/continuation.ts';
 import { measureCost } from '../storage/cost.ts';
-import { readRow, submit } from '../storage/rows.ts';
+import { type Row, readRange, readRow, submit } from '../storage/rows.ts';
 import { countInconsistencies } from '../telemetry/metrics.ts';
 import { DAY_MS, isoInstant } from '../time.ts';
 import { VerifyPosition, verifyPage } from './verify.ts';
@@ -49,6 +49,18 @@ export interface RunOptions {
 export async function readVerifyRun(engine: Engine, entity: Entity): Promise<VerifyRun | undefined> {
   const state = await readState(engine, entity);
   return state && VerifyRun.parse(state);
+}
+
+/** Returns the last run of each entity that has one. One range query. */
+export async function listVerifyRuns(
+  { storage }: Engine,
+  entities: readonly Entity[],
+): Promise<(VerifyRun & { readonly entity: string })[]> {
+  const { rows } = await readRange(storage, { table: SYSTEM_TABLE, partition: PARTITION, from: '' });
+  return rows.flatMap((row) => {
+    const state = entities.some(({ name }) => name === row.row) ? toState(row) : undefined;
+    return state ? [{ entity: row.row, ...VerifyRun.parse(state) }] : [];
+  });
 }
 
 /** Continues the run of this week, or starts it. Returns its state, finished or not. */
@@ -95,8 +107,12 @@ function keepFirst(findings: readonly Finding[]): Finding[] {
 
 async function readState({ storage }: Engine, entity: Entity): Promise<State | undefined> {
   const row = await readRow(storage, { table: SYSTEM_TABLE, partition: PARTITION, row: entity.name });
-  // A state that another release wrote may not parse; the run then starts again.
-  return row && State.safeParse(JSON.parse(String(row.properties.State))).data;
+  return row && toState(row);
+}
+
+/** A state that another release wrote may not parse; the run then starts again. */
+function toState({ properties }: Row): State | undefined {
+  return State.safeParse(JSON.parse(String(properties.State))).data;
 }
 
 /** No ETag: if two runs overlap, they check the same rows and the last write wins. */

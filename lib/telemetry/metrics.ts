@@ -1,9 +1,11 @@
 import { type Attributes, metrics } from '@opentelemetry/api';
+import { noteGrant, noteTransaction } from './usage.ts';
 
 /** Metrics for operators. `infra/queries` and the alerts use these names. */
 
 /** A storage transaction is the unit of billing; each retry is one. */
 export function countTransaction(attributes: { readonly pattern: string; readonly operation: string }): void {
+  noteTransaction(attributes);
   count('rowkey.storage.transactions', 'Storage transactions, retries included', attributes);
 }
 
@@ -21,6 +23,7 @@ export function countPoison(attributes: { readonly queue: string }): void {
 }
 
 export function countGrant(attributes: { readonly entity: string }): void {
+  noteGrant(attributes);
   count('rowkey.grants.issued', 'Shared access signatures issued to clients', attributes);
 }
 

@@ -1,7 +1,7 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
 import {
   type Context,
   context,
-  createContextKey,
   propagation,
   ROOT_CONTEXT,
   type Span,
@@ -18,7 +18,8 @@ import { RowkeyError } from '../errors.ts';
  */
 
 const tracer = trace.getTracer('rowkey');
-const PATTERN = createContextKey('rowkey.pattern');
+/** Not in the context of OpenTelemetry, which is lost at the first `await` while telemetry is off. */
+const pattern = new AsyncLocalStorage<string>();
 
 export interface InSpanOptions extends SpanOptions {
   /** The active context unless given. */
@@ -50,13 +51,12 @@ export function inPattern<Parameters extends unknown[], Result>(
   name: string,
   work: (...parameters: Parameters) => Promise<Result>,
 ): (...parameters: Parameters) => Promise<Result> {
-  return (...parameters) =>
-    inSpan(name, () => work(...parameters), { parent: context.active().setValue(PATTERN, name) });
+  return (...parameters) => pattern.run(name, () => inSpan(name, () => work(...parameters)));
 }
 
 /** The innermost active pattern. */
 export function currentPattern(): string {
-  return String(context.active().getValue(PATTERN) ?? 'none');
+  return pattern.getStore() ?? 'none';
 }
 
 /** The `traceparent` (https://www.w3.org/TR/trace-context/) for a message, or nothing outside a trace. */

@@ -397,7 +397,7 @@ async function requestFor({ route, parts, entity }: Target, fresh: boolean): Pro
       await client.upload('', 0, { metadata });
       return { path: `/api/${path}`, body: { name } };
     }
-    if (parts[1] === 'grants') {
+    if (parts[1] === 'grants' && method === 'POST') {
       const body = { subject: 'somebody who asks for none' };
       if (path.endsWith('restore')) await must(send(EVERYTHING, 'POST', '/api/operations/grants/revoke', body), 200);
       return { path: `/api/${path}`, body };

@@ -63,7 +63,7 @@ export const poisonRoutes: readonly OperatorRoute[] = [
         after: after?.row,
       });
       const next = more && last ? { row: last } : undefined;
-      const headers = await toNextLink(context, next, { path: `/api/${PATH}/replays`, bound });
+      const headers = await toNextLink(context, next, { path: `${context.root}/${PATH}/replays`, bound });
       return { status: 202, body: { replayed }, headers };
     },
   },
@@ -89,7 +89,7 @@ async function listMessages(context: RequestContext) {
   return {
     status: 200,
     body: { items: items.map((item) => hideText(context, item)) },
-    headers: await toNextLink(context, next, { path: `/api/${PATH}`, bound: PATH }),
+    headers: await toNextLink(context, next, { path: `${context.root}/${PATH}`, bound: PATH }),
   };
 }
 

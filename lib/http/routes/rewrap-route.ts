@@ -24,7 +24,11 @@ export function rewrapRoute(entity: Entity): OperatorRoute {
     },
     handle: async (context) => {
       const { next, ...body } = await rewrapEntities(context.app.engine, entity, await readPageQuery(context, path));
-      return { status: 200, body, headers: await toNextLink(context, next, { path: `/api/${path}`, bound: path }) };
+      return {
+        status: 200,
+        body,
+        headers: await toNextLink(context, next, { path: `${context.root}/${path}`, bound: path }),
+      };
     },
   };
 }

@@ -125,7 +125,7 @@ async function presentWalk(
   const position = after && VerifyPosition.parse(JSON.parse(after.row));
   const { checked, findings, next } = await walk({ position, top });
   const row = next && { row: JSON.stringify(next) };
-  const headers = await toNextLink(context, row, { path: `/api/${path}`, bound });
+  const headers = await toNextLink(context, row, { path: `${context.root}/${path}`, bound });
   return { status: 200, body: { checked, findings: hideKeys(entity, context.caller, findings) }, headers };
 }
 

@@ -1,0 +1,115 @@
+import { expect, test } from 'vitest';
+import { createTable } from '../../lib/storage/provision.ts';
+import { eventually, type Reply, useProduct } from '../product.ts';
+import { somebody } from '../world.ts';
+
+/** The routes that show an operator the state of the app, without keys and values of entities. */
+
+const product = useProduct(import.meta.url);
+const operator = product.as('operator');
+const hr = product.as('hr');
+
+const transactionsOf = ({ headers }: Reply) =>
+  Number(/(\d+) transaction/.exec(headers.get('server-timing') ?? '')?.[1]);
+
+test('shows how many messages each queue has, and since when the oldest waits', async () => {
+  const queue = product.storage.queue('transfers-poison');
+  const before = Date.now() - 5_000;
+  const shown = await eventually(
+    async () => {
+      // The timer that empties the queue may be faster.
+      await queue.sendMessage('{}');
+      return operator('GET', '/api/operations/queues');
+    },
+    ({ body }) => body.items.some((item: { messages: number }) => item.messages > 0),
+  );
+  const { items } = shown.body;
+  expect(items.map((item: { queue: string }) => item.queue)).toEqual([
+    'index-changes',
+    'index-changes-poison',
+    'transfers',
+    'transfers-poison',
+  ]);
+  const { messages, oldestWaitingSince } = items.at(-1);
+  expect(messages).toBeGreaterThan(0);
+  expect(Date.parse(oldestWaitingSince)).toBeGreaterThan(before);
+  expect(items[2]).toEqual({ queue: 'transfers', messages: 0 });
+  expect(transactionsOf(shown)).toBe(8);
+});
+
+test('shows what changes of the model have left to do, in one transaction', async () => {
+  const shown = await operator('GET', '/api/operations/model');
+  expect(shown.status).toBe(200);
+  expect(shown.body.items).toContainEqual({
+    entity: 'employees',
+    isDeclared: true,
+    version: expect.any(Number),
+    unbuilt: [],
+    leftOver: [],
+  });
+  expect(transactionsOf(shown)).toBe(1);
+});
+
+test('lists the consistency checks of all entities in one transaction, without findings', async () => {
+  expect(await product.runTimer('verify')).toBe(202);
+  const shown = await eventually(
+    () => operator('GET', '/api/operations/verify'),
+    ({ body }) => body.items.some((run: { finishedAt?: string }) => run.finishedAt !== undefined),
+  );
+  const [run] = shown.body.items;
+  expect(Object.keys(run).toSorted()).toEqual(['checked', 'entity', 'finishedAt', 'found', 'startedAt']);
+  expect(transactionsOf(shown)).toBe(1);
+});
+
+test('counts transactions by pattern and estimates their cost, without telemetry', async () => {
+  const before = (await operator('GET', '/api/operations/usage')).body;
+  const one = somebody();
+  expect((await hr('POST', '/api/employees', { body: one })).status).toBe(201);
+  for (let count = 0; count < 5; count += 1) await hr('GET', `/api/employees/${one.department}/${one.employeeId}`);
+  const shown = await operator('GET', '/api/operations/usage');
+  const after = shown.body;
+  expect(transactionsOf(shown)).toBe(0);
+  expect(after.transactions - before.transactions).toBeGreaterThanOrEqual(5 + 4);
+  expect(after.dollars).toBeGreaterThan(0);
+  const named = after.patterns.map(({ pattern }: { pattern: string }) => pattern);
+  expect(named).toEqual(expect.arrayContaining(['eventual transaction']));
+  expect(Date.parse(after.since)).toBeLessThanOrEqual(Date.now());
+});
+
+test('lists the tables of periods, and which of them are past retention', async () => {
+  await createTable(product.storage, 'logins20190102');
+  const shown = await operator('GET', '/api/operations/period-tables');
+  const of = shown.body.items.filter(({ entity }: { entity: string }) => entity === 'logins');
+  expect(of[0]).toEqual({
+    entity: 'logins',
+    table: 'logins20190102',
+    period: '2019-01-02',
+    from: '2019-01-02T00:00:00.000Z',
+    isDue: true,
+  });
+  const today = new Date().toISOString().slice(0, 10);
+  expect(of).toContainEqual(expect.objectContaining({ period: today, isDue: false }));
+});
+
+test('lists who gets no grants, page by page, until the grants are restored', async () => {
+  const subjects = ['ann@contoso.com', 'bob@contoso.com'];
+  for (const subject of subjects) await operator('POST', '/api/operations/grants/revoke', { body: { subject } });
+  const listed: string[] = [];
+  let path = '/api/operations/grants/revoked?top=1';
+  while (path) {
+    const { body, headers } = await operator('GET', path);
+    expect(body.items.length).toBeLessThanOrEqual(1);
+    listed.push(...body.items.map(({ subject }: { subject: string }) => subject));
+    path = /<(.*)>/.exec(headers.get('link') ?? '')?.[1] ?? '';
+  }
+  expect(listed.toSorted()).toEqual(subjects);
+  for (const subject of subjects) await operator('POST', '/api/operations/grants/restore', { body: { subject } });
+  expect((await operator('GET', '/api/operations/grants/revoked')).body.items).toEqual([]);
+});
+
+test('is not shown to other roles', async () => {
+  for (const path of ['queues', 'model', 'verify', 'usage', 'period-tables', 'grants/revoked']) {
+    expect((await hr('GET', `/api/operations/${path}`)).status, path).toBe(403);
+    expect((await product.as(undefined)('GET', `/api/operations/${path}`)).status, path).toBe(401);
+  }
+});
