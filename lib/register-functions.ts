@@ -1,3 +1,4 @@
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { app as functionsApp, InvocationContext } from '@azure/functions';
 import type { Entity } from './define/entity.ts';
@@ -5,7 +6,7 @@ import type { Pattern } from './define/pattern.ts';
 import { consumeIntent, consumeTransfer } from './engine/consume/consume.ts';
 import { toMessage } from './engine/consume/queue-message.ts';
 import { INDEX_CHANGES_QUEUE, TRANSFERS_QUEUE } from './engine/reconcile/intent.ts';
-import { CONSOLE_PATH, createConsoleHandler, createRootHandler } from './http/console.ts';
+import { CONSOLE_PATH, createConsoleHandler, createDocsHandler, createRootHandler, DOCS_PATH } from './http/console.ts';
 import type { Handler } from './http/handler.ts';
 import { ANY_METHOD, ANY_PATH, createHandlers, otherRequestsName } from './http/other-requests.ts';
 import { type Route, rootOf } from './http/route.ts';
@@ -124,6 +125,12 @@ function registerConsole(app: FunctionsApp, runtime: Runtime, folder: string): v
     nameOf(runtime, 'web-console'),
     `${CONSOLE_PATH.slice(1)}/${ANY_PATH}`,
     createConsoleHandler(runtime.consoleApp, options),
+  );
+  const docs = { ...options, folder: join(folder, 'docs') };
+  register(
+    nameOf(runtime, 'web-docs'),
+    `${DOCS_PATH.slice(1)}/${ANY_PATH}`,
+    createDocsHandler(runtime.consoleApp, docs),
   );
   register(ROOT_REQUESTS, ANY_PATH, createRootHandler(runtime.consoleApp, options));
 }

@@ -33,6 +33,8 @@ export interface ConsoleOptions {
 
 /** The address of the console, which is also in its build. */
 export const CONSOLE_PATH = '/console';
+/** The address of the page that renders the OpenAPI description. */
+export const DOCS_PATH = '/docs';
 /** Files that a page names by the hash of their content: an unknown one is not a page of the console. */
 const ASSETS = 'assets/';
 const CONFIG = 'config.json';
@@ -45,8 +47,7 @@ export function createConsoleHandler(app: () => ConsoleApp, { folder, root }: Co
 
   async function respond(path: string, request: HttpRequest): Promise<HttpResponseInit> {
     const { console, storage } = app();
-    if (!console)
-      throw new RowkeyError('not-found', 'The console is off.', { accepted: 'the setting CONSOLE_CLIENT_ID' });
+    if (!console) throw consoleIsOff();
     const { issuer, clientId, scope = DEFAULT_SCOPE, connectTo = [] } = console;
     const policy = toSecurityPolicy({ issuer, connectTo, tables: storage.tables.url, blobs: storage.blobs.url });
     const headers = { ...SECURITY_HEADERS, 'content-security-policy': policy };
@@ -61,6 +62,22 @@ export function createConsoleHandler(app: () => ConsoleApp, { folder, root }: Co
   }
 
   return (request, invocation) => serve(request, invocation, root, () => respond(request.params.path ?? '', request));
+}
+
+/** Serves the page that renders the OpenAPI description. Its renderer sets styles inline, so it has a policy of its own. */
+export function createDocsHandler(app: () => ConsoleApp, { folder, root }: ConsoleOptions): Handler {
+  const files = createStaticFolder(folder);
+  return (request, invocation) =>
+    serve(request, invocation, root, async () => {
+      if (!app().console) throw consoleIsOff();
+      const found = await files.respond(request.params.path || INDEX, request);
+      if (!found) throw new RowkeyError('not-found', 'The page has no such file.', { accepted: DOCS_PATH });
+      return { ...found, headers: { ...found.headers, ...SECURITY_HEADERS, 'content-security-policy': DOCS_POLICY } };
+    });
+}
+
+function consoleIsOff(): RowkeyError {
+  return new RowkeyError('not-found', 'The console is off.', { accepted: 'the setting CONSOLE_CLIENT_ID' });
 }
 
 /** Leads from `/` to the console. Other paths that no function has are not found. */
@@ -94,6 +111,16 @@ const SECURITY_HEADERS = {
   'cross-origin-opener-policy': 'same-origin',
 };
 
+const DOCS_POLICY = formatPolicy({
+  'default-src': "'self'",
+  'style-src': "'self' 'unsafe-inline'",
+  'img-src': "'self' data:",
+  'object-src': "'none'",
+  'base-uri': "'none'",
+  'form-action': "'none'",
+  'frame-ancestors': "'none'",
+});
+
 interface Origins {
   readonly issuer: string;
   readonly connectTo: readonly string[];
@@ -114,6 +141,10 @@ function toSecurityPolicy({ issuer, connectTo, tables, blobs }: Origins): string
     'form-action': "'self'",
     'frame-ancestors': "'none'",
   };
+  return formatPolicy(directives);
+}
+
+function formatPolicy(directives: Readonly<Record<string, string>>): string {
   return Object.entries(directives)
     .map((directive) => directive.join(' '))
     .join('; ');

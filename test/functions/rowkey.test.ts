@@ -24,6 +24,7 @@ test('sorts the functions with the catch-all routes last, whatever the collation
   expect(catching.map(([name, { route }]) => [name, route])).toEqual([
     [OTHER_REQUESTS, 'api/{*path}'],
     ['web-console', 'console/{*path}'],
+    ['web-docs', 'docs/{*path}'],
     [ROOT_REQUESTS, '{*path}'],
   ]);
 });

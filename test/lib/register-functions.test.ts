@@ -77,7 +77,7 @@ test('with an empty route prefix the API stays below /api, and the one without a
     registerFunctions(app, instance('shop', { path: 'store' }), options);
   }
   const routes = prefixed.http.map(({ route }) => route);
-  expect(routes.filter((route) => !route?.startsWith('api/'))).toEqual(['console/{*path}', '{*path}']);
+  expect(routes.filter((route) => !route?.startsWith('api/'))).toEqual(['console/{*path}', 'docs/{*path}', '{*path}']);
   const below = routes.filter((route) => route?.startsWith('api/')).map((route) => route?.replace(/^api\//, ''));
   expect(below).toEqual(plain.http.map(({ route }) => route));
 });

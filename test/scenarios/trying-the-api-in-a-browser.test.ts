@@ -1,0 +1,57 @@
+import type { Page } from 'playwright-core';
+import { afterAll, beforeEach, expect, test } from 'vitest';
+import { launchBrowser } from '../browser.ts';
+import { useProduct } from '../product.ts';
+
+/** The page /docs renders the OpenAPI description, and sends requests with the token of the session. */
+
+const product = useProduct(import.meta.url);
+const browser = await launchBrowser();
+
+beforeEach(({ skip }) => {
+  if (typeof browser === 'string') skip(browser);
+});
+afterAll(async () => {
+  if (typeof browser !== 'string') await browser.close();
+});
+
+async function open(token?: string): Promise<{ page: Page; complaints: string[]; requested: string[] }> {
+  if (typeof browser === 'string') throw new Error(browser);
+  const page = await (await browser.newContext()).newPage();
+  const complaints: string[] = [];
+  const requested: string[] = [];
+  page.on('console', (message) => complaints.push(message.text()));
+  page.on('pageerror', (error) => complaints.push(String(error)));
+  page.on('request', (request) => requested.push(request.url()));
+  if (token)
+    await page.addInitScript((text) => sessionStorage.setItem('rowkey-session', text), JSON.stringify({ token }));
+  await page.goto(`${product.url}/docs`);
+  return { page, complaints, requested };
+}
+
+test('tries a route with the token of the session, and loads nothing from another site', async () => {
+  const { page, complaints, requested } = await open(await product.token('operator'));
+  await page.locator('#operations-tag-operations, .opblock-tag-section').first().waitFor();
+  const route = page.locator('.opblock', { hasText: '/api/operations/model' }).first();
+  if (!(await route.isVisible())) await page.locator('.opblock-tag', { hasText: 'operations' }).first().click();
+  await route.locator('.opblock-summary').click();
+  await route.getByRole('button', { name: 'Execute' }).click();
+  const responded = route.locator('.live-responses-table .response-col_status');
+  await responded.filter({ hasText: '200' }).waitFor();
+  expect(complaints).toEqual([]);
+  expect(requested.filter((url) => !url.startsWith(product.url) && !url.startsWith('data:'))).toEqual([]);
+});
+
+test('says where to sign in without a session', async () => {
+  const { page } = await open();
+  const link = page.getByRole('status').getByRole('link', { name: 'the console' });
+  expect(await link.getAttribute('href')).toBe('/console');
+});
+
+test('has no inline script, and is off with the console', async () => {
+  const { headers } = await fetch(`${product.url}/docs`);
+  const policy = headers.get('content-security-policy') ?? '';
+  expect(policy).toContain("default-src 'self'");
+  expect(policy).not.toMatch(/script-src|unsafe-eval/);
+  expect((await fetch(`${product.url}/docs/none.js`)).status).toBe(404);
+});

@@ -1,0 +1,25 @@
+/* global SwaggerUIBundle */
+
+/** The session of the console in this tab; its token is sent to this origin only. */
+const { token } = JSON.parse(sessionStorage.getItem('rowkey-session') ?? '{}');
+
+const note = document.querySelector('#session');
+const link = Object.assign(document.createElement('a'), { href: '/console', textContent: 'the console' });
+if (token) note.append('“Try it out” sends the token of your session in ', link, '.');
+else note.append('Sign in to ', link, ' in this tab, and return, to try requests with your token.');
+
+const ui = SwaggerUIBundle({
+  url: '/api/openapi.json',
+  domNode: document.querySelector('#docs'),
+  deepLinking: true,
+  docExpansion: 'none',
+  filter: true,
+  tryItOutEnabled: true,
+  // Its schemas are shown with each route; the list of all is slow.
+  defaultModelsExpandDepth: -1,
+  // The description is the app's own, so no other site has to validate it.
+  validatorUrl: null,
+  onComplete() {
+    if (token) ui.preauthorizeApiKey('token', token);
+  },
+});
