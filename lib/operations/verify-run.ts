@@ -51,15 +51,16 @@ export async function readVerifyRun(engine: Engine, entity: Entity): Promise<Ver
   return state && VerifyRun.parse(state);
 }
 
-/** Returns the last run of each entity that has one. One range query. */
+/** Returns the last run of each entity, undefined before the first. One range query. */
 export async function listVerifyRuns(
   { storage }: Engine,
   entities: readonly Entity[],
-): Promise<(VerifyRun & { readonly entity: string })[]> {
+): Promise<{ readonly entity: string; readonly run: VerifyRun | undefined }[]> {
   const { rows } = await readRange(storage, { table: SYSTEM_TABLE, partition: PARTITION, from: '' });
-  return rows.flatMap((row) => {
-    const state = entities.some(({ name }) => name === row.row) ? toState(row) : undefined;
-    return state ? [{ entity: row.row, ...VerifyRun.parse(state) }] : [];
+  const states = new Map(rows.map((row) => [row.row, toState(row)]));
+  return entities.map(({ name }) => {
+    const state = states.get(name);
+    return { entity: name, run: state && VerifyRun.parse(state) };
   });
 }
 

@@ -56,7 +56,8 @@ test('lists the consistency checks of all entities in one transaction, without f
     () => operator('GET', '/api/operations/verify'),
     ({ body }) => body.items.some((run: { finishedAt?: string }) => run.finishedAt !== undefined),
   );
-  const [run] = shown.body.items;
+  expect(shown.body.items.length).toBeGreaterThan(5);
+  const run = shown.body.items.find(({ finishedAt }: { finishedAt?: string }) => finishedAt !== undefined);
   expect(Object.keys(run).toSorted()).toEqual(['checked', 'entity', 'finishedAt', 'found', 'startedAt']);
   expect(transactionsOf(shown)).toBe(1);
 });

@@ -1,8 +1,10 @@
 import { z } from 'zod';
 import { listRevocations } from '../../access/grant-limits.ts';
+import { omit } from '../../define/values.ts';
 import { readModelState } from '../../operations/model-state.ts';
 import { listPeriodTables } from '../../operations/period-tables.ts';
 import { readQueueStates } from '../../operations/queue-state.ts';
+import { canVerify } from '../../operations/verify.ts';
 import { listVerifyRuns, VerifyRun } from '../../operations/verify-run.ts';
 import { readUsage } from '../../telemetry/usage.ts';
 import { isoInstant } from '../../time.ts';
@@ -31,7 +33,7 @@ const EntityState = z.object({
   unbuilt: z.array(z.string()).describe('Indexes and copies that are not yet built from the existing entities'),
   leftOver: z.array(z.string()).describe('Former indexes whose rows still exist'),
 });
-const Run = VerifyRun.omit({ findings: true }).extend({ entity: z.string() });
+const Run = VerifyRun.omit({ findings: true }).partial().extend({ entity: z.string() });
 const Revocation = z.object({
   subject: z.string().describe('The claim "sub" of the tokens of the identity'),
   revokedAt: z.iso.datetime(),
@@ -81,11 +83,11 @@ export const overviewRoutes: readonly OperatorRoute[] = [
     name: 'operations-checks',
     method: 'GET',
     path: 'operations/verify',
-    summary: 'List the last weekly consistency check of each entity, without its findings',
+    summary: 'List the last weekly consistency check of each entity, if it had one, without its findings',
     success: { status: 200, description: 'The checks', body: z.object({ items: z.array(Run) }) },
     handle: async ({ app }) => {
-      const runs = await listVerifyRuns(app.engine, app.entities);
-      const items = runs.map(({ findings: _, ...run }) => run);
+      const runs = await listVerifyRuns(app.engine, app.entities.filter(canVerify));
+      const items = runs.map(({ entity, run }) => ({ entity, ...(run && omit(run, ['findings'])) }));
       return { status: 200, body: { items } };
     },
   },

@@ -1,0 +1,67 @@
+import { useApp } from '../app/context.ts';
+import type { PageProps } from '../app/page.ts';
+import { toAddress } from '../app/router.ts';
+import { useLoaded } from '../ui/use-loaded.ts';
+import { FindingsTable } from './findings-table.tsx';
+import { formatInstant, plural } from './format.ts';
+import { readIfAny } from './operations.ts';
+import { type Finding, useWalk } from './use-walk.ts';
+import { WalkProgress } from './walk-progress.tsx';
+
+interface Run {
+  readonly startedAt: string;
+  readonly finishedAt?: string;
+  readonly checked: number;
+  readonly found: number;
+  readonly findings: readonly Finding[];
+}
+
+/** The consistency check of an entity: the report of the week, a check now, and the repair. */
+export function CheckPage({ open: { entity = '' } }: PageProps) {
+  const { api } = useApp();
+  const path = `verify/${encodeURIComponent(entity)}`;
+  const weekly = useLoaded(async (signal) => ({ run: await readIfAny<Run>(api, path, signal) }), path);
+  const walk = useWalk();
+  const repair = () => {
+    if (confirm(`Repair ${entity}? Index entries, copies, lists and counts are made to agree with their entities.`))
+      walk.start(`${path}?repair=true`);
+  };
+  const run = weekly.result?.run;
+  return (
+    <>
+      <p>
+        <a href={toAddress(['operators', 'checks'])}>All entities</a>
+      </p>
+      <h1>Consistency of {entity}</h1>
+      <div class="actions">
+        <button type="button" disabled={walk.isRunning} onClick={() => walk.start(path)}>
+          Check now
+        </button>
+        <button type="button" class="secondary" disabled={walk.isRunning} onClick={repair}>
+          Check and repair
+        </button>
+        {walk.isRunning && (
+          <button type="button" class="secondary outline" onClick={walk.stop}>
+            Stop
+          </button>
+        )}
+      </div>
+      <WalkProgress walk={walk} verb="compared" />
+      <FindingsTable findings={walk.findings} label="Findings of this check" />
+      <h2>Last weekly check</h2>
+      {run ? (
+        <>
+          <p>
+            {run.finishedAt
+              ? `Finished ${formatInstant(run.finishedAt)}`
+              : `In progress since ${formatInstant(run.startedAt)}`}
+            : {plural(run.checked, 'row')} compared, {plural(run.found, 'finding')}.
+          </p>
+          <FindingsTable findings={run.findings} label="Findings of the weekly check" />
+        </>
+      ) : (
+        <p class="muted">{weekly.isLoading ? 'Loading…' : 'No weekly check has run yet.'}</p>
+      )}
+    </>
+  );
+}

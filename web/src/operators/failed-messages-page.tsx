@@ -1,0 +1,152 @@
+import { useState } from 'preact/hooks';
+import { useApp } from '../app/context.ts';
+import { ErrorNotice, Notice } from '../ui/notice.tsx';
+import { useLoaded } from '../ui/use-loaded.ts';
+import { plural } from './format.ts';
+import { type FailedMessage, MessageCard } from './message-card.tsx';
+import { call, type Items, walk } from './operations.ts';
+import { Content, PageHead } from './page-head.tsx';
+import { useAction } from './use-action.ts';
+
+const PAGE_SIZE = 50;
+
+interface Filter {
+  readonly queue: string;
+  readonly reason: string;
+}
+
+/** Messages that could not be handled, newest first: why, what they contain, and how to send them again. */
+export function FailedMessagesPage() {
+  const { api } = useApp();
+  const [filter, setFilter] = useState<Filter>({ queue: '', reason: '' });
+  const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set());
+  const [limit, setLimit] = useState(PAGE_SIZE);
+  const action = useAction();
+  const loaded = useLoaded(async (signal) => {
+    const items: FailedMessage[] = [];
+    const path = `poison?top=${PAGE_SIZE}`;
+    const onPage = (page: Items<FailedMessage>) => items.push(...page.items) < limit;
+    await walk<Items<FailedMessage>>(api, { method: 'GET', path, signal, onPage });
+    return { items, hasMore: items.length >= limit };
+  }, `poison ${limit}`);
+
+  const act = (work: () => Promise<string>) =>
+    action.run(async () => {
+      const done = await work();
+      setChosen(new Set());
+      loaded.reload();
+      return done;
+    });
+  const replay = (ids: readonly string[]) =>
+    act(async () => {
+      for (const id of ids) await call(api, 'POST', `poison/${encodeURIComponent(id)}/replay`);
+      return `${plural(ids.length, 'message was', 'messages were')} sent again.`;
+    });
+  const drop = (id: string) =>
+    act(async () => {
+      await call(api, 'DELETE', `poison/${encodeURIComponent(id)}`);
+      return 'The message was deleted.';
+    });
+  const replayAll = () =>
+    act(async () => {
+      let count = 0;
+      const body = Object.fromEntries(Object.entries(filter).filter(([, text]) => text !== ''));
+      const onPage = ({ replayed }: { readonly replayed: readonly string[] }) => {
+        count += replayed.length;
+        return true;
+      };
+      await walk(api, { path: 'poison/replays', body, signal: new AbortController().signal, onPage });
+      return `${plural(count, 'message was', 'messages were')} sent again.`;
+    });
+
+  return (
+    <>
+      <PageHead title="Failed messages" loaded={loaded} />
+      <p class="muted">
+        Until a message is replayed or its entity is repaired, an index or an archive may be stale. Fix the cause first:
+        a message that still fails comes back.
+      </p>
+      <ErrorNotice error={action.error} />
+      {action.done && <Notice kind="good">{action.done}</Notice>}
+      <Content loaded={loaded} what="the failed messages">
+        {({ items, hasMore }) => {
+          const shown = items.filter((item) => matches(item, filter));
+          const selected = shown.filter(({ id }) => chosen.has(id)).map(({ id }) => id);
+          return (
+            <>
+              <form class="filters" onSubmit={(event) => event.preventDefault()}>
+                <label>
+                  Queue
+                  <select
+                    value={filter.queue}
+                    onChange={({ currentTarget }) => setFilter({ ...filter, queue: currentTarget.value })}
+                  >
+                    <option value="">all</option>
+                    {[...new Set(items.map(({ queue }) => queue))].map((queue) => (
+                      <option key={queue}>{queue}</option>
+                    ))}
+                  </select>
+                </label>
+                <label>
+                  Reason contains
+                  <input
+                    type="search"
+                    value={filter.reason}
+                    onInput={({ currentTarget }) => setFilter({ ...filter, reason: currentTarget.value })}
+                  />
+                </label>
+                <button
+                  type="button"
+                  disabled={selected.length === 0 || action.isBusy}
+                  onClick={() => replay(selected)}
+                >
+                  Replay {selected.length > 0 ? selected.length : ''} selected
+                </button>
+                <button
+                  type="button"
+                  class="secondary"
+                  disabled={shown.length === 0 || action.isBusy}
+                  onClick={replayAll}
+                >
+                  Replay all{filter.queue || filter.reason ? ' that match' : ''}
+                </button>
+              </form>
+              {shown.length === 0 && (
+                <Notice kind="good">No message has failed{items.length > 0 ? ' like this' : ''}.</Notice>
+              )}
+              <ul class="messages">
+                {shown.map((message) => (
+                  <MessageCard
+                    key={message.id}
+                    message={message}
+                    isBusy={action.isBusy}
+                    isChosen={chosen.has(message.id)}
+                    onChoose={(isChosen) => setChosen(toggle(chosen, message.id, isChosen))}
+                    onReplay={() => replay([message.id])}
+                    onDrop={() => drop(message.id)}
+                  />
+                ))}
+              </ul>
+              {hasMore && (
+                <button type="button" class="secondary outline" onClick={() => setLimit(limit + PAGE_SIZE)}>
+                  Show more
+                </button>
+              )}
+            </>
+          );
+        }}
+      </Content>
+    </>
+  );
+}
+
+function matches(message: FailedMessage, { queue, reason }: Filter): boolean {
+  return (queue === '' || message.queue === queue) && message.reason.includes(reason);
+}
+
+function toggle(chosen: ReadonlySet<string>, id: string, isChosen: boolean): ReadonlySet<string> {
+  const next = new Set(chosen);
+  if (isChosen) next.add(id);
+  else next.delete(id);
+  return next;
+}

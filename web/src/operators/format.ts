@@ -1,0 +1,30 @@
+const SECOND = 1_000;
+const UNITS = [
+  ['day', 86_400 * SECOND],
+  ['hour', 3_600 * SECOND],
+  ['minute', 60 * SECOND],
+] as const;
+
+/** `3 minutes`, from an instant until now. */
+export function formatAge(instant: string, now = Date.now()): string {
+  const age = Math.max(0, now - Date.parse(instant));
+  const [unit, length] = UNITS.find(([, milliseconds]) => age >= 2 * milliseconds) ?? ['second', SECOND];
+  return new Intl.NumberFormat('en', { style: 'unit', unit, unitDisplay: 'long' }).format(Math.floor(age / length));
+}
+
+export function formatInstant(instant: string): string {
+  return `${instant.slice(0, 19).replace('T', ' ')} UTC`;
+}
+
+export function formatCount(count: number): string {
+  return count.toLocaleString('en');
+}
+
+/** `1 row`, `2 rows`. */
+export function plural(count: number, one: string, many = `${one}s`): string {
+  return `${formatCount(count)} ${count === 1 ? one : many}`;
+}
+
+export function formatDollars(dollars: number): string {
+  return dollars.toLocaleString('en', { style: 'currency', currency: 'USD', maximumSignificantDigits: 2 });
+}

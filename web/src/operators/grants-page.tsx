@@ -1,0 +1,117 @@
+import { useState } from 'preact/hooks';
+import { useApp } from '../app/context.ts';
+import { ErrorNotice, Notice } from '../ui/notice.tsx';
+import { ScrollRegion } from '../ui/scroll-region.tsx';
+import { useLoaded } from '../ui/use-loaded.ts';
+import { formatAge, formatCount, formatInstant } from './format.ts';
+import { call, type Items, read, walk } from './operations.ts';
+import { Content, PageHead } from './page-head.tsx';
+import type { Usage } from './usage-page.tsx';
+import { useAction } from './use-action.ts';
+
+interface Revocation {
+  readonly subject: string;
+  readonly revokedAt: string;
+}
+
+/** Grants let a client use storage directly: how many were issued today, and who gets none. */
+export function GrantsPage() {
+  const { api } = useApp();
+  const [subject, setSubject] = useState('');
+  const action = useAction();
+  const loaded = useLoaded(async (signal) => {
+    const revoked: Revocation[] = [];
+    const onPage = ({ items }: Items<Revocation>) => {
+      revoked.push(...items);
+      return true;
+    };
+    const [usage] = await Promise.all([
+      read<Usage>(api, 'usage', signal),
+      walk<Items<Revocation>>(api, { method: 'GET', path: 'grants/revoked', signal, onPage }),
+    ]);
+    return { usage, revoked };
+  }, 'grants');
+  const change = (what: 'revoke' | 'restore', of: string) =>
+    action.run(async () => {
+      await call(api, 'POST', `grants/${what}`, { subject: of });
+      setSubject('');
+      loaded.reload();
+      return what === 'revoke'
+        ? `${of} gets no more grants. Those that exist expire within 15 minutes.`
+        : `${of} may get grants again.`;
+    });
+  return (
+    <>
+      <PageHead title="Grants" loaded={loaded} />
+      <ErrorNotice error={action.error} />
+      {action.done && <Notice kind="good">{action.done}</Notice>}
+      <form
+        class="filters"
+        onSubmit={(event) => {
+          event.preventDefault();
+          change('revoke', subject.trim());
+        }}
+      >
+        <label>
+          Subject of the identity (the claim sub)
+          <input
+            required
+            maxLength={1_000}
+            value={subject}
+            onInput={({ currentTarget }) => setSubject(currentTarget.value)}
+          />
+        </label>
+        <button type="submit" disabled={action.isBusy}>
+          Revoke grants
+        </button>
+      </form>
+      <Content loaded={loaded} what="the grants">
+        {({ usage, revoked }) => (
+          <>
+            <h2>Revoked</h2>
+            {revoked.length === 0 && <p class="muted">No identity is without grants.</p>}
+            {revoked.length > 0 && (
+              <ScrollRegion label="Identities without grants">
+                <table>
+                  <thead>
+                    <tr>
+                      <th scope="col">Subject</th>
+                      <th scope="col">Since</th>
+                      <th scope="col">Action</th>
+                    </tr>
+                  </thead>
+                  <tbody>
+                    {revoked.map(({ subject: of, revokedAt }) => (
+                      <tr key={of}>
+                        <td>{of}</td>
+                        <td>{formatAge(revokedAt)}</td>
+                        <td>
+                          <button
+                            type="button"
+                            class="secondary outline"
+                            disabled={action.isBusy}
+                            aria-label={`Restore the grants of ${of}`}
+                            onClick={() => change('restore', of)}
+                          >
+                            Restore
+                          </button>
+                        </td>
+                      </tr>
+                    ))}
+                  </tbody>
+                </table>
+              </ScrollRegion>
+            )}
+            <h2>Issued</h2>
+            <p>
+              {usage.grants.length === 0
+                ? 'None'
+                : usage.grants.map(({ entity, issued }) => `${entity}: ${formatCount(issued)}`).join(', ')}{' '}
+              <span class="muted">since {formatInstant(usage.since)}, by the process of the app that responded.</span>
+            </p>
+          </>
+        )}
+      </Content>
+    </>
+  );
+}

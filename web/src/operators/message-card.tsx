@@ -1,0 +1,73 @@
+import { formatAge, formatInstant, plural } from './format.ts';
+
+export interface FailedMessage {
+  readonly id: string;
+  readonly queue: string;
+  readonly reason: string;
+  readonly attempts: number;
+  readonly insertedAt: string;
+  readonly recordedAt: string;
+  /** Absent for a user who may not read the whole entity. */
+  readonly text?: string;
+}
+
+export interface MessageCardProps {
+  readonly message: FailedMessage;
+  readonly isBusy: boolean;
+  readonly isChosen: boolean;
+  readonly onChoose: (isChosen: boolean) => void;
+  readonly onReplay: () => void;
+  readonly onDrop: () => void;
+}
+
+export function MessageCard({ message, isBusy, isChosen, onChoose, onReplay, onDrop }: MessageCardProps) {
+  const { id, queue, reason, attempts, insertedAt, recordedAt, text } = message;
+  const ask = () => {
+    if (confirm('Delete this message? Its change is then not made by the queue.')) onDrop();
+  };
+  return (
+    <li class="card">
+      <div class="message-head">
+        <input
+          type="checkbox"
+          checked={isChosen}
+          aria-label={`Select the message of ${queue}: ${reason}`}
+          onChange={({ currentTarget }) => onChoose(currentTarget.checked)}
+        />
+        <div>
+          <strong>{reason}</strong>
+          <p class="muted">
+            <code>{queue}</code> {plural(attempts, 'attempt')}, sent {formatInstant(insertedAt)}, failed{' '}
+            {formatAge(recordedAt)} ago
+          </p>
+        </div>
+      </div>
+      <details>
+        <summary>Payload</summary>
+        {text === undefined ? (
+          <p class="muted">Only roles that may read the whole entity see it, because it has keys.</p>
+        ) : (
+          // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by keyboard
+          <pre tabIndex={0}>{formatPayload(text)}</pre>
+        )}
+        <small class="muted">{id}</small>
+      </details>
+      <div class="actions">
+        <button type="button" disabled={isBusy} onClick={onReplay}>
+          Replay
+        </button>
+        <button type="button" class="secondary outline" disabled={isBusy} onClick={ask}>
+          Delete
+        </button>
+      </div>
+    </li>
+  );
+}
+
+function formatPayload(text: string): string {
+  try {
+    return JSON.stringify(JSON.parse(text), undefined, 2);
+  } catch {
+    return text;
+  }
+}

@@ -1,0 +1,59 @@
+import { useEffect, useRef, useState } from 'preact/hooks';
+import { useApp } from '../app/context.ts';
+import { walk } from './operations.ts';
+
+/** An inconsistency. Its keys are only there for a user who may read the whole entity. */
+export interface Finding {
+  readonly kind: string;
+  readonly of: string;
+  readonly table: string;
+  readonly partition?: string;
+  readonly row?: string;
+  readonly reason?: string;
+  readonly repaired: boolean;
+}
+
+interface Findings {
+  readonly checked: number;
+  readonly findings: readonly Finding[];
+}
+
+export interface WalkState extends Findings {
+  readonly isRunning: boolean;
+  readonly isFinished: boolean;
+  readonly error: unknown;
+}
+
+const NOTHING: WalkState = { isRunning: false, isFinished: false, error: undefined, checked: 0, findings: [] };
+
+/** A consistency check, a repair or an index build, page by page. Leaving the page stops it after the page in progress. */
+export function useWalk(onEnd: () => void = () => undefined) {
+  const { api } = useApp();
+  const [state, setState] = useState(NOTHING);
+  const controller = useRef<AbortController | undefined>(undefined);
+  useEffect(() => () => controller.current?.abort(), []);
+
+  async function start(path: string): Promise<void> {
+    const stopping = new AbortController();
+    controller.current = stopping;
+    setState({ ...NOTHING, isRunning: true });
+    const onPage = (page: Findings) => {
+      setState((last) => ({
+        ...last,
+        checked: last.checked + page.checked,
+        findings: [...last.findings, ...page.findings],
+      }));
+      return !stopping.signal.aborted;
+    };
+    const end = (ended: Partial<WalkState>) => setState((last) => ({ ...last, ...ended, isRunning: false }));
+    try {
+      await walk<Findings>(api, { path, signal: new AbortController().signal, onPage });
+      end({ isFinished: !stopping.signal.aborted });
+    } catch (error) {
+      end({ error });
+    }
+    onEnd();
+  }
+
+  return { ...state, start: (path: string) => void start(path), stop: () => controller.current?.abort() };
+}

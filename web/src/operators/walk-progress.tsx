@@ -1,0 +1,27 @@
+import { ErrorNotice, Notice } from '../ui/notice.tsx';
+import { plural } from './format.ts';
+import type { WalkState } from './use-walk.ts';
+
+/** How far a check, a repair or a build is. The number of rows is not known before the end. */
+export function WalkProgress({ walk, verb }: { readonly walk: WalkState; readonly verb: string }) {
+  const { isRunning, isFinished, checked, findings, error } = walk;
+  const repaired = findings.filter((finding) => finding.repaired).length;
+  const done = `${plural(checked, 'row')} ${verb}: ${plural(findings.length, 'finding')}${repaired > 0 ? `, ${repaired} repaired` : ''}.`;
+  return (
+    <>
+      <ErrorNotice error={error} />
+      {isRunning && (
+        <div class="walk" role="status">
+          <progress aria-label="In progress" />
+          <p>{done}</p>
+        </div>
+      )}
+      {!isRunning && (isFinished || checked > 0) && (
+        <Notice kind={findings.length > repaired ? 'bad' : 'good'}>
+          {isFinished ? '' : 'Stopped. '}
+          {done}
+        </Notice>
+      )}
+    </>
+  );
+}
