@@ -7,6 +7,7 @@ import { RowkeyError } from '../errors.ts';
 import { type Address, readRange, readRow, submit, tryAction } from '../storage/rows.ts';
 import type { Storage } from '../storage/storage.ts';
 import { isoInstant } from '../time.ts';
+import { forgetGrants } from './grant-memory.ts';
 import { VALID_FOR_MS } from './validity.ts';
 
 /**
@@ -30,12 +31,17 @@ function limiterOf(storage: Storage): RateLimiterMemory {
 }
 
 /**
- * Admits one more grant for the identity and returns the instant (milliseconds) at which the grant begins. This instant
- * precedes the check for a revocation, so a grant issued during a revocation expires with the earlier ones. One storage
+ * Admits one more grant for the identity and returns the instant (milliseconds) at which the grant begins. One storage
  * transaction. Throws `too-many-requests`, `forbidden`.
  */
-export async function admitGrant({ storage, now }: Engine, subject: string): Promise<number> {
-  const at = now();
+export async function admitGrant(engine: Engine, subject: string): Promise<number> {
+  const at = engine.now();
+  await limitGrants(engine, subject);
+  return requireUnrevoked(engine, subject, at);
+}
+
+/** Counts one more request of the identity for a grant. Throws `too-many-requests`. */
+export async function limitGrants({ storage }: Pick<Engine, 'storage'>, subject: string): Promise<void> {
   try {
     await limiterOf(storage).consume(subject);
   } catch (error) {
@@ -44,6 +50,13 @@ export async function admitGrant({ storage, now }: Engine, subject: string): Pro
     const accepted = `${GRANTS_PER_MINUTE} grants a minute`;
     throw new RowkeyError('too-many-requests', 'The identity requested too many grants.', { retryAfter, accepted });
   }
+}
+
+/**
+ * Returns the instant (milliseconds) at which a new grant begins. It precedes the check for a revocation, so a grant issued
+ * during a revocation expires with the earlier ones. One storage transaction. Throws `forbidden`.
+ */
+export async function requireUnrevoked({ storage, now }: Engine, subject: string, at: number = now()): Promise<number> {
   if (await readRow(storage, addressOf(subject)))
     throw new RowkeyError('forbidden', 'Grants are revoked for this identity; an operator can restore them.');
   return at;
@@ -55,7 +68,7 @@ export async function revokeGrants(engine: Engine, subject: string): Promise<num
   const properties = { EntityType: 'revoked', Subject: subject, RevokedAt: isoInstant(engine.now()) };
   await makeAndNote(engine, { operation: 'revoke', entity: GRANTS, address, subject }, () =>
     submit(engine.storage, { ...address, actions: [{ kind: 'upsert', row: address.row, properties }] }),
-  );
+  ).finally(() => forgetGrants(engine));
   return engine.now() + VALID_FOR_MS;
 }
 

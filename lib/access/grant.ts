@@ -40,9 +40,14 @@ export function grantFor(
     table,
     partition,
     ...(row === undefined ? {} : { firstRow: row, lastRow: row }),
-    permissions: [...'raud'].filter((permission) => permissions.includes(permission)).join(''),
+    permissions: sortPermissions(permissions),
     ...validityAt(now),
   };
+}
+
+/** Each permission once, in the order of a signature. */
+export function sortPermissions(permissions: string): string {
+  return [...'raud'].filter((permission) => permissions.includes(permission)).join('');
 }
 
 /** Throws `forbidden` if the permissions exceed those that the entity grants. */

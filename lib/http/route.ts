@@ -44,6 +44,8 @@ export interface RouteResult {
   /** Sent unchanged, in place of `body`; the result has its own Content-Type header. */
   readonly bytes?: Uint8Array;
   readonly headers?: Readonly<Record<string, string>>;
+  /** Called when the changes of the request are in the audit log. */
+  readonly onRecorded?: () => void;
 }
 
 export type ResponseHeader = 'Content-Location' | 'ETag' | 'Link' | 'Location';

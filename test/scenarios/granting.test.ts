@@ -76,7 +76,9 @@ test('an identity gets a limited number of grants a minute, and other identities
   const [busy, other] = [await employee(), await employee()];
   const replies = await Promise.all(
     Array.from({ length: GRANTS_PER_MINUTE + 5 }, (_, index) =>
-      index % 2 ? busy.ask('POST', '/api/grants', { body: ROW }) : busy.ask('POST', busy.uploads, { body: UPLOAD }),
+      index % 2
+        ? busy.ask('POST', busy.uploads.replace('uploads', 'grants'))
+        : busy.ask('POST', busy.uploads, { body: UPLOAD }),
     ),
   );
   const refused = replies.filter(({ status }) => status !== 201);
@@ -95,6 +97,7 @@ test('an identity gets a limited number of grants a minute, and other identities
 test('an identity whose grants are revoked gets none until they are restored', async () => {
   const [one, other] = [await employee(), await employee()];
   const given = (await one.ask('POST', '/api/grants', { body: ROW })).body;
+  expect((await one.ask('POST', '/api/grants', { body: ROW })).body).toEqual(given);
   const body = { subject: one.subject };
   for (const role of ['reader', 'hr'] as const)
     expect((await product.as(role)('POST', '/api/operations/grants/revoke', { body })).status).toBe(403);

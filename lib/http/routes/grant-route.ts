@@ -1,7 +1,9 @@
 import { z } from 'zod';
-import { type Granted, GrantRequest, grantFor, requireGrantable } from '../../access/grant.ts';
-import { admitGrant } from '../../access/grant-limits.ts';
+import { type Granted, GrantRequest, grantFor, requireGrantable, sortPermissions } from '../../access/grant.ts';
+import { limitGrants, requireUnrevoked } from '../../access/grant-limits.ts';
+import { beginGrant, recallGrant } from '../../access/grant-memory.ts';
 import { hiddenFields } from '../../access/rule.ts';
+import type { Caller } from '../../access/token.ts';
 import type { Entity } from '../../define/entity.ts';
 import { addressOf } from '../../define/keys/index-entries.ts';
 import { buildKey } from '../../define/keys/key-template.ts';
@@ -23,6 +25,8 @@ const Grant = z.object({
   permissions: z.string(),
   expiresAt: z.iso.datetime(),
 });
+
+type Issued = z.output<typeof Grant>;
 
 /** Shared access signatures pattern: a token with which a client reads or writes its own rows directly in storage. */
 export function grantRoute(entities: readonly Entity[]): Route {
@@ -54,25 +58,40 @@ async function issueGrant(granting: readonly Entity[], context: RequestContext):
       accepted,
     });
   requireGrantable(entity, asked.permissions);
-  const { storage } = app.engine;
-  const now = await admitGrant(app.engine, context.caller.subject);
+  const { engine, signer } = app;
+  const { caller } = context;
+  await limitGrants(engine, caller.subject);
+  const permissions = sortPermissions(asked.permissions);
+  const key = [caller.subject, entity.name, permissions, ownerClaim(entity, caller), caller.roles];
+  const headers = { 'cache-control': 'no-store' };
+  const known = recallGrant<Issued>(engine, key);
+  if (known) return { status: 201, headers, body: known };
+  const remember = beginGrant(engine, key);
+  const now = await requireUnrevoked(engine, caller.subject);
   const granted = await findGranted(context, entity);
   const { table, partition, row } = granted.address;
-  const grant = grantFor(entity, granted.address, { permissions: asked.permissions, now });
-  const body = {
+  const grant = grantFor(entity, granted.address, { permissions, now });
+  const hidden = hiddenFields(entity, caller);
+  const until = grant.expiresAt.toISOString();
+  const { storage } = engine;
+  const body: Issued = {
     url: row === undefined ? tableUrl(storage, table) : rowUrl(storage, { table, partition, row }),
     partition,
     key: granted.key,
-    fields: Object.keys(entity.columns).filter((field) => !hiddenFields(entity, context.caller).includes(field)),
-    token: await app.signer().sign(grant),
-    permissions: grant.permissions,
-    expiresAt: grant.expiresAt,
+    fields: Object.keys(entity.columns).filter((field) => !hidden.includes(field)),
+    token: await signer().sign(grant),
+    permissions,
+    expiresAt: until,
   };
-  const until = grant.expiresAt.toISOString();
-  const { permissions } = grant;
-  noteChange(app.engine, { operation: 'grant', entity: entity.name, address: granted.address, permissions, until });
+  noteChange(engine, { operation: 'grant', entity: entity.name, address: granted.address, permissions, until });
   countGrant({ entity: entity.name });
-  return { status: 201, headers: { 'cache-control': 'no-store' }, body };
+  return { status: 201, headers, body, onRecorded: () => remember(body, now) };
+}
+
+/** The claim that decides which rows are the caller's own. */
+function ownerClaim({ access: { own } }: Entity, { claims }: Caller): string | undefined {
+  const owner = own && 'through' in own ? own.through.access.own : own;
+  return owner && 'claim' in owner ? claims[owner.claim] : undefined;
 }
 
 /** The caller's own row, or the partition that belongs to it, with the values of its key. */
