@@ -145,7 +145,9 @@ function compileFunctionRoute({ name, trigger }: HostedFunction<HttpTrigger>, ro
 }
 
 function findFunction(routed: readonly RoutedFunction[], path: string, method: string) {
+  const lowerPath = path.toLowerCase();
   for (const { target, route } of routed) {
+    if (!lowerPath.startsWith(route.beginning)) continue;
     const { methods } = target.trigger;
     if (methods.length > 0 && !methods.includes(method)) continue;
     const params = route.match(path);
@@ -170,8 +172,10 @@ function send(response: ServerResponse, output: HttpOutput) {
     else response.setHeader(name, value);
   if (cookies.length > 0) response.setHeader('set-cookie', cookies.map(setCookie));
   response.statusCode = statusCode;
-  // Sending the head first makes Node chunk the body, as the real host does.
-  if (body.bytes.byteLength > 0 || response.req.method === 'HEAD') response.flushHeaders();
+  // Without a length, as from the real host.
+  if (response.req.method === 'HEAD') response.flushHeaders();
+  // The real host chunks every body. With this header Node does so too, and sends head and body in one write.
+  else if (body.bytes.byteLength > 0) response.setHeader('transfer-encoding', 'chunked');
   response.end(body.bytes);
 }
 

@@ -11,6 +11,9 @@ const MAX_HEADERS_BYTES = 32_768;
 export const MAX_BODY_BYTES = 104_857_600;
 
 const HOST = /^(?:[\w.-]+|\[[\da-f:.]+\])(?::\d{1,5})?$/i;
+/** Most values are the same in Latin-1, as Node reads them, and in UTF-8. */
+const ASCII = /^[\0-\x7f]*$/;
+const UTF_8 = new TextDecoder('utf-8', { fatal: true });
 const BODY_READERS = ['arrayBuffer', 'blob', 'formData', 'json', 'text'] as const;
 
 /** The parts of a request before its body. */
@@ -29,12 +32,12 @@ export function readHead(request: IncomingMessage): RequestHead | number {
   if (rawHeaders.length / 2 > MAX_HEADER_LINES) return 431;
   // Two characters between a name and its value, and two at the end of each line.
   if (rawHeaders.reduce((sum, { length }) => sum + length + 2, 0) > MAX_HEADERS_BYTES) return 431;
-  const isTwice = rawHeaders.filter((text, index) => index % 2 === 0 && /^host$/i.test(text)).length > 1;
   const { host = '127.0.0.1' } = request.headers;
-  if (isTwice || !HOST.test(host)) return 400;
+  if ((request.headersDistinct.host?.length ?? 0) > 1 || !HOST.test(host)) return 400;
   // A target that starts with `//` would name another host.
-  if (!/^\/(?!\/)/.test(target) || !URL.canParse(`http://${host}${target}`)) return 400;
-  const { pathname, search } = new URL(`http://${host}${target}`);
+  const parsed = /^\/(?!\/)/.test(target) ? URL.parse(`http://${host}${target}`) : null;
+  if (!parsed) return 400;
+  const { pathname, search } = parsed;
   const path = decodePath(pathname);
   if (path.includes('\0')) return 400;
   const headers = readHeaders(rawHeaders);
@@ -43,12 +46,12 @@ export function readHead(request: IncomingMessage): RequestHead | number {
 
 /** Returns undefined if a value is not UTF-8. */
 function readHeaders(rawHeaders: readonly string[]): Record<string, string> | undefined {
-  const decoder = new TextDecoder('utf-8', { fatal: true });
   const headers: Record<string, string> = {};
   for (let index = 0; index < rawHeaders.length; index += 2) {
     const name = rawHeaders[index]?.toLowerCase() ?? '';
     try {
-      const value = decoder.decode(Buffer.from(rawHeaders[index + 1] ?? '', 'latin1'));
+      const raw = rawHeaders[index + 1] ?? '';
+      const value = ASCII.test(raw) ? raw : UTF_8.decode(Buffer.from(raw, 'latin1'));
       headers[name] = Object.hasOwn(headers, name) ? `${headers[name]},${value}` : value;
     } catch {
       return undefined;

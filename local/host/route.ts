@@ -1,5 +1,7 @@
 /** A compiled ASP.NET route template. */
 export interface Route {
+  /** The beginning of every path that matches, in lower case. Comparing it first is faster than trying the whole route. */
+  readonly beginning: string;
   /** Returns the parameters of a decoded path, or undefined if the path does not match. */
   match(path: string): Record<string, string> | undefined;
 }
@@ -21,6 +23,8 @@ export function compileRoute(template: string): Route {
   const expression = new RegExp(`^${pattern}${rest === undefined ? '/?' : '(?:/(.*))?'}$`, 'is');
 
   return {
+    // Flag i folds the case of other letters in its own way.
+    beginning: /^[ -~]*/.exec(literals[0] ?? '')?.[0].toLowerCase() ?? '',
     match(path) {
       const match = expression.exec(path);
       return match ? Object.fromEntries(names.map((name, index) => [name, match[index + 1] ?? ''])) : undefined;
