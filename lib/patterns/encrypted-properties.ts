@@ -1,4 +1,4 @@
-import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
+import { createCipheriv, createDecipheriv, createSecretKey, type KeyObject, randomBytes } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import { z } from 'zod';
 import { MAX_STRING_LENGTH } from '../define/codec/entity-codec.ts';
@@ -151,8 +151,8 @@ export async function open(
   key: Values,
   { field, sealed }: { readonly field: string; readonly sealed: Sealed },
 ): Promise<string> {
-  const { keyId, wrapped, nonce, ciphertext } = parseSealed(sealed);
-  const dataKey = await unwrapDataKey(keys, keyId.toString(), wrapped);
+  const { nonce, ciphertext, ...wrapping } = parseSealed(sealed);
+  const dataKey = await unwrapDataKey(keys, wrapping);
   try {
     const decipher = createDecipheriv(CIPHER, dataKey, nonce, { authTagLength: TAG_BYTES });
     decipher.setAAD(toAssociatedData(entity, key, field));
@@ -165,37 +165,46 @@ export async function open(
 
 /** Wraps the data key with the current key-encryption key. The ciphertext stays the same. */
 export async function rewrap({ keys }: Pick<Engine, 'keys'>, sealed: Sealed): Promise<Sealed> {
-  const { keyId, wrapped, ...rest } = parseSealed(sealed);
-  if (keyId.toString() === (await keys.currentKeyId())) return sealed;
-  const next = await keys.wrap(await unwrapDataKey(keys, keyId.toString(), wrapped));
-  return toSealed({ ...rest, keyId: Buffer.from(next.keyId), wrapped: next.wrapped });
+  const { nonce, ciphertext, ...wrapping } = parseSealed(sealed);
+  if (toText(wrapping.keyId) === (await keys.currentKeyId())) return sealed;
+  const { keyId, wrapped } = await keys.wrap((await unwrapDataKey(keys, wrapping)).export());
+  return toSealed({ keyId: Buffer.from(keyId), wrapped, nonce, ciphertext });
 }
 
-interface Parts {
-  readonly keyId: Buffer;
-  readonly wrapped: Uint8Array;
+/** The wrapped data key of a sealed value and the id of the key that wrapped it, both in base64url. */
+interface Wrapping {
+  readonly keyId: string;
+  readonly wrapped: string;
+}
+
+interface Parts extends Wrapping {
   readonly nonce: Buffer;
   readonly ciphertext: Buffer;
 }
 
-function toSealed({ keyId, wrapped, nonce, ciphertext }: Parts): Sealed {
-  const parts = [keyId, wrapped, nonce, ciphertext].map((bytes) => Buffer.from(bytes).toString('base64url'));
-  return { sealed: [FORM, ...parts].join('.') };
+function toSealed(parts: Readonly<Record<'keyId' | 'wrapped' | 'nonce' | 'ciphertext', Uint8Array>>): Sealed {
+  const { keyId, wrapped, nonce, ciphertext } = parts;
+  const texts = [keyId, wrapped, nonce, ciphertext].map((bytes) => Buffer.from(bytes).toString('base64url'));
+  return { sealed: [FORM, ...texts].join('.') };
 }
 
 function parseSealed({ sealed }: Sealed): Parts {
-  const [form, ...parts] = sealed.split('.');
-  const [keyId, wrapped, nonce, ciphertext] = parts.map((part) => Buffer.from(part, 'base64url'));
+  const [form, keyId, wrapped, nonceText = '', ciphertextText = ''] = sealed.split('.');
+  const nonce = Buffer.from(nonceText, 'base64url');
+  const ciphertext = Buffer.from(ciphertextText, 'base64url');
   if (
     form !== FORM ||
-    !keyId ||
-    !wrapped ||
-    nonce?.length !== NONCE_BYTES ||
-    !ciphertext ||
+    keyId === undefined ||
+    wrapped === undefined ||
+    nonce.length !== NONCE_BYTES ||
     ciphertext.length < TAG_BYTES
   )
     throw new SealBroken('The encrypted value has an unknown form.');
   return { keyId, wrapped, nonce, ciphertext };
+}
+
+function toText(base64url: string): string {
+  return Buffer.from(base64url, 'base64url').toString();
 }
 
 function toAssociatedData(entity: Entity, key: Values, field: string): Buffer {
@@ -209,14 +218,17 @@ function throwSealBroken(error: unknown): never {
     : error;
 }
 
-const caches = new WeakMap<KeyRing, LRUCache<string, Uint8Array>>();
+const caches = new WeakMap<KeyRing, LRUCache<string, KeyObject>>();
 
-async function unwrapDataKey(keys: KeyRing, keyId: string, wrapped: Uint8Array): Promise<Uint8Array> {
-  const cache = caches.get(keys) ?? new LRUCache<string, Uint8Array>({ max: KEYS_KEPT, ttl: KEYS_KEPT_MS });
+async function unwrapDataKey(keys: KeyRing, { keyId, wrapped }: Wrapping): Promise<KeyObject> {
+  const cache = caches.get(keys) ?? new LRUCache<string, KeyObject>({ max: KEYS_KEPT, ttl: KEYS_KEPT_MS });
   caches.set(keys, cache);
-  const id = `${keyId} ${Buffer.from(wrapped).toString('base64')}`;
-  // Copied, because a small buffer is a slice of a larger pool, which the cache would keep in memory.
-  const dataKey = cache.get(id) ?? Uint8Array.from(await keys.unwrap(keyId, wrapped).catch(throwSealBroken));
+  const id = `${keyId}.${wrapped}`;
+  const known = cache.get(id);
+  if (known) return known;
+  const bytes = await keys.unwrap(toText(keyId), Buffer.from(wrapped, 'base64url')).catch(throwSealBroken);
+  // A key object is imported once; a cipher imports bytes at each use, which takes longer than decrypting a short text.
+  const dataKey = createSecretKey(bytes);
   cache.set(id, dataKey);
   return dataKey;
 }
