@@ -3,7 +3,7 @@ import { apartFields } from '../define/codec/further-rows.ts';
 import type { Engine } from '../define/engine.ts';
 import type { Entity } from '../define/entity.ts';
 import type { Suspicion } from '../define/finding.ts';
-import { addressOf, indexEntriesOf, selectIndexed } from '../define/keys/index-entries.ts';
+import { addressOf, indexEntriesOf, remoteIndexOf, selectIndexed } from '../define/keys/index-entries.ts';
 import { compileTemplate, type Part, parseKey } from '../define/keys/key-template.ts';
 import type { Pattern, VerifySubject } from '../define/pattern.ts';
 import type { IndexEntry, RemoteIndex } from '../define/remote-index.ts';
@@ -35,12 +35,7 @@ export const maintainedTotals: Pattern<Entity> = {
   leavesTombstone: true,
   validate: validationErrors,
 
-  remoteIndexes(entity) {
-    const known =
-      remoteIndexes.get(entity) ?? totalsOf(entity).map(([name, declared]) => toRemoteIndex(entity, name, declared));
-    remoteIndexes.set(entity, known);
-    return known;
-  },
+  remoteIndexes: (entity) => totalsOf(entity).map(([name, declared]) => toRemoteIndex(entity, name, declared)),
 
   indexShapes: (entity) =>
     Object.fromEntries(
@@ -79,7 +74,6 @@ export const maintainedTotals: Pattern<Entity> = {
   },
 };
 
-const remoteIndexes = new WeakMap<Entity, readonly RemoteIndex[]>();
 const MAX_FIELDS = 50;
 const NUMBERS = ['Int32', 'Int64', 'Double'];
 
@@ -119,7 +113,7 @@ async function findLostTotal(
   entity: Entity,
   { declared, entry, subject }: { declared: Total; entry: IndexEntry; subject: VerifySubject },
 ): Promise<Suspicion[]> {
-  const remote = maintainedTotals.remoteIndexes?.(entity).find(({ name }) => name === entry.index);
+  const remote = remoteIndexOf(entity, entry);
   if (!remote) return [];
   const group = groupOfEntry(declared, remote.row, entry);
   if (await readRow(engine.storage, group.total)) return [];

@@ -1,6 +1,7 @@
 import type { Properties, Row } from '../../storage/rows.ts';
 import type { Entity } from '../entity.ts';
 import { furtherRowType, groupOfFurtherRow, parseFurtherRowKey } from '../keys/further-rows.ts';
+import { onceFor } from '../once-for.ts';
 import type { FurtherRowForm } from '../pattern.ts';
 import { hasValue, omit, type Values } from '../values.ts';
 
@@ -12,9 +13,10 @@ import { hasValue, omit, type Values } from '../values.ts';
 export type ListedRows = Readonly<Record<string, string>>;
 
 /** How the entity is stored in further rows; undefined if it has none. */
-export function furtherRowFormOf(entity: Entity): FurtherRowForm<Entity> | undefined {
-  return entity.patterns.find(({ furtherRows }) => furtherRows)?.furtherRows;
-}
+export const furtherRowFormOf = onceFor(
+  (entity: Entity): FurtherRowForm<Entity> | undefined =>
+    entity.patterns.find(({ furtherRows }) => furtherRows)?.furtherRows,
+);
 
 /** The groups of further rows that a read of these fields needs; without fields, a read of the entity. */
 export function groupsToRead(entity: Entity, fields?: readonly string[]): readonly string[] {
@@ -27,9 +29,9 @@ export function typesToRead(entity: Entity, fields?: readonly string[]): string[
 }
 
 /** The fields that only a read which asks for them includes. */
-export function apartFields(entity: Entity): readonly string[] {
-  return furtherRowFormOf(entity)?.apartFields(entity) ?? [];
-}
+export const apartFields = onceFor(
+  (entity: Entity): readonly string[] => furtherRowFormOf(entity)?.apartFields(entity) ?? [],
+);
 
 /** These fields and those that every read returns, from which keys, indexes and derived fields are computed. */
 export function withDefaultFields(entity: Entity, fields: readonly string[]): readonly string[] {

@@ -1,16 +1,18 @@
 import type { Entity } from '../entity.ts';
+import { onceFor } from '../once-for.ts';
 
 /** Fields that only the engine sets. A write keeps them. */
-export function keptFields(entity: Entity): string[] {
-  return entity.patterns.flatMap((pattern) => pattern.keptFields?.(entity) ?? []);
-}
+export const keptFields = onceFor((entity: Entity): readonly string[] =>
+  entity.patterns.flatMap((pattern) => pattern.keptFields?.(entity) ?? []),
+);
 
 /** Fields that callers cannot write: the kept fields and the derived fields. */
-export function decidedFields(entity: Entity): string[] {
-  return [...keptFields(entity), ...Object.keys(entity.derived)];
-}
+export const decidedFields = onceFor((entity: Entity): readonly string[] => [
+  ...keptFields(entity),
+  ...Object.keys(entity.derived),
+]);
 
 /** Fields whose stored value may be a reference. */
-export function referenceFields(entity: Entity): string[] {
-  return entity.patterns.flatMap((pattern) => pattern.references?.(entity) ?? []);
-}
+export const referenceFields = onceFor((entity: Entity): readonly string[] =>
+  entity.patterns.flatMap((pattern) => pattern.references?.(entity) ?? []),
+);

@@ -6,6 +6,7 @@ import { withoutApart } from '../codec/further-rows.ts';
 import type { DeclaredEntity, Entity } from '../entity.ts';
 import type { IndexShape } from '../index-shape.ts';
 import type { Copies, Index, InterPartitionIndex } from '../indexes.ts';
+import { onceFor } from '../once-for.ts';
 import type { IndexEntry, RemoteIndex } from '../remote-index.ts';
 import { pick, type Values } from '../values.ts';
 import { periodOf, tableOfPeriod } from './calendar.ts';
@@ -66,9 +67,9 @@ export function selectIndexed(index: Index, values: Values): Values[] {
 }
 
 /** All rows in other partitions or tables that the engine keeps for an entity. */
-export function remoteIndexesOf(entity: Entity): RemoteIndex[] {
-  return entity.patterns.flatMap((pattern) => pattern.remoteIndexes?.(entity) ?? []);
-}
+export const remoteIndexesOf = onceFor((entity: Entity): readonly RemoteIndex[] =>
+  entity.patterns.flatMap((pattern) => pattern.remoteIndexes?.(entity) ?? []),
+);
 
 /** The remote index that an entry belongs to. */
 export function remoteIndexOf(entity: Entity, { index }: Pick<IndexEntry, 'index'>): RemoteIndex | undefined {

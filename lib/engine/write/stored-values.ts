@@ -1,6 +1,6 @@
 import pMap from 'p-map';
 import { referenceFields } from '../../define/codec/kept-fields.ts';
-import { ReferenceBroken } from '../../define/codec/reference.ts';
+import { isReference, ReferenceBroken } from '../../define/codec/reference.ts';
 import type { Entity } from '../../define/entity.ts';
 import { addressOf } from '../../define/keys/index-entries.ts';
 import { omit, type Values } from '../../define/values.ts';
@@ -27,19 +27,21 @@ export async function toPlain(
   values: Values,
   lost: (field: string, error: Error) => null | undefined = rethrow,
 ): Promise<Values> {
-  const plain = await pMap(
-    referenceFields(entity),
-    async (field) => {
-      try {
-        return [field, await loadField(engine, entity, values, field)] as const;
-      } catch (error) {
-        if (error instanceof ReferenceBroken) return [field, lost(field, error)] as const;
-        throw error;
-      }
-    },
-    { concurrency: FIELDS_CONCURRENCY },
-  );
-  return { ...values, ...Object.fromEntries(plain.filter(([, text]) => text !== undefined)) };
+  const plain: Record<string, unknown> = { ...values };
+  const load = async (field: string) => {
+    try {
+      const text = await loadField(engine, entity, values, field);
+      if (text !== undefined) plain[field] = text;
+    } catch (error) {
+      if (!(error instanceof ReferenceBroken)) throw error;
+      const substitute = lost(field, error);
+      if (substitute !== undefined) plain[field] = substitute;
+    }
+  };
+  const fields = referenceFields(entity).filter((field) => isReference(values[field]));
+  if (fields.length > FIELDS_CONCURRENCY) await pMap(fields, load, { concurrency: FIELDS_CONCURRENCY });
+  else await Promise.all(fields.map(load));
+  return plain;
 }
 
 function rethrow(_field: string, error: Error): never {

@@ -1,6 +1,7 @@
 import { hiddenFields, requireReader } from '../../access/rule.ts';
 import type { Entity } from '../../define/entity.ts';
 import type { Filter } from '../../define/filter.ts';
+import { onceFor } from '../../define/once-for.ts';
 import { partialSchema, schemaWithChildren, validateTexts } from '../../define/validate/validation.ts';
 import { readEntity } from '../../engine/read/retrieve.ts';
 import { openSelected, readOne, readRangePage } from '../../store/read.ts';
@@ -30,7 +31,7 @@ export function entityReadRoutes(entity: Entity): Route[] {
     path,
     roles: access.read,
     query: getQuery(entity),
-    filters: childFilters(entity.children),
+    filters: Object.assign({}, ...Object.values(childFilters(entity))),
     summary: `Get an entity of ${name}`,
     cacheable: true,
     success: {
@@ -74,10 +75,13 @@ function getQuery({ children, split }: Entity): Record<string, string> {
   };
 }
 
-/** Filters of children, such as `reviews.rating`. */
-function childFilters(children: readonly Entity[]): Record<string, FilterParameter> {
-  return Object.assign({}, ...children.map((child) => filterParameters(child, { prefix: `${child.name}.` })));
-}
+/** The filters of each child by the name of the child, such as `reviews.rating`. */
+const childFilters = onceFor(
+  ({ children }: Entity): Readonly<Record<string, Filters>> =>
+    Object.fromEntries(children.map((child) => [child.name, filterParameters(child, { prefix: `${child.name}.` })])),
+);
+
+type Filters = Readonly<Record<string, FilterParameter>>;
 
 /** One point query; with children one range query (compound key pattern). */
 async function getEntity(entity: Entity, context: RequestContext): Promise<RouteResult> {
@@ -121,19 +125,19 @@ function readInclude(
 
 /** The filter of each included child, by the name of the child. Throws `invalid-input`, `forbidden`. */
 function readChildFilters(
-  { children }: Entity,
+  entity: Entity,
   included: readonly Entity[],
   context: RequestContext,
 ): Record<string, Filter> {
   const read = (child: Entity) => {
     const prefix = `${child.name}.`;
-    const filters = filterParameters(child, { prefix });
+    const filters = childFilters(entity)[child.name] ?? {};
     const [name] = [...context.query.keys()].filter((each) => Object.hasOwn(filters, each));
     if (name !== undefined && !included.includes(child))
       throw queryError(name, 'filters children that are not included', `the parameter include=${child.name} too`);
     return [child.name, readFilter(context, child, filters, prefix)] as const;
   };
-  return Object.fromEntries(children.map(read));
+  return Object.fromEntries(entity.children.map(read));
 }
 
 const RANGE_QUERY: Readonly<Record<string, string>> = {

@@ -1,0 +1,16 @@
+/**
+ * Computes a value once for each frozen object, such as an entity of a model. The value is dropped with the object. An object
+ * that is not frozen yet may still change, so its value is computed at each call.
+ */
+export function onceFor<Subject extends object, Value>(
+  compute: (subject: Subject) => Value,
+): (subject: Subject) => Value {
+  const known = new WeakMap<Subject, { readonly value: Value }>();
+  return (subject) => {
+    const found = known.get(subject);
+    if (found) return found.value;
+    const value = compute(subject);
+    if (Object.isFrozen(subject)) known.set(subject, { value });
+    return value;
+  };
+}
