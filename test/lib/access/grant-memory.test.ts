@@ -25,7 +25,7 @@ beforeAll(async () => {
 });
 
 /** A process of the app with its own storage client, and so with its own memory. */
-function startProcess({ append = async () => undefined as void }: { append?: () => Promise<void> } = {}) {
+function startProcess({ append = () => Promise.resolve() }: { readonly append?: () => Promise<void> } = {}) {
   const clock = { now: Date.now() };
   const engine: Engine = {
     ...createEngine(openStorage({ connectionString: testStorage(import.meta.url) })),
