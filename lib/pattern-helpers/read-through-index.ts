@@ -18,6 +18,7 @@ import { buildKey, buildKeys, isKeyOf, parseKey } from '../define/keys/key-templ
 import { withKeyOfReferences } from '../define/select.ts';
 import { pick, type Values } from '../define/values.ts';
 import type { Engine } from '../engine/engine.ts';
+import { startOf } from '../engine/read/continuation.ts';
 import { ANY_ROWS, readBound, valuesLength, withinPage } from '../engine/read/page-length.ts';
 import type { Page, PageOptions } from '../engine/read/retrieve.ts';
 import { rowFilterOf } from '../engine/read/row-comparisons.ts';
@@ -73,7 +74,19 @@ export const readByCopies = inPattern(
     const filter = hasLookups ? {} : rowFilterOf(entity, where);
     const keys = indexRange(entity, index, given, bounds);
     const projection = read && storedNames(entity, read);
-    const range = { table, ...keys, after: after?.row, type, ...filter, select: projection, limit, bound };
+    // Only a single partition can be resumed: the rows of several are merged.
+    const pausing = { mayPause: partitions.length === 1, resume: after?.resume };
+    const range = {
+      table,
+      ...keys,
+      after: startOf(after),
+      type,
+      ...filter,
+      select: projection,
+      limit,
+      bound,
+      ...pausing,
+    };
     const results = await pMap(partitions, (partition) => readRange(engine.storage, { ...range, partition }), {
       concurrency: PARTITIONS_CONCURRENCY,
     });
@@ -91,7 +104,10 @@ export const readByCopies = inPattern(
         : undefined;
     };
     const { items, last } = await fillPage(rows, entityOf);
-    const more = last !== rows.at(-1) || all.length > rows.length || ends.length > 0;
+    const isCut = last !== rows.at(-1) || all.length > rows.length;
+    const resume = results.find((page) => page.resume !== undefined)?.resume;
+    if (resume !== undefined && !isCut) return { items, next: { row: startOf(after) ?? '', resume } };
+    const more = isCut || ends.length > 0;
     return { items, next: more && last ? { row: last.row } : undefined };
   },
 );

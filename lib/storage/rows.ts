@@ -2,6 +2,7 @@ import type { TableClient, TableEntity, TransactionAction } from '@azure/data-ta
 import { storageCall, unlessMissing, unlessRefused } from './errors.ts';
 import { type ExplainedAction, recordIfExplaining } from './explain.ts';
 import { notePartitionWrite } from './partition-writes.ts';
+import { literal, MAX_COMPARISONS, type RowFilter, rowConditions } from './row-filter.ts';
 import type { Storage } from './storage.ts';
 
 /** A stored row. Its properties have the types of the tables SDK. */
@@ -62,8 +63,16 @@ export async function readRow(
   return found && { table, partition, row, etag, properties: toRowProperties(found) };
 }
 
-/** Reads at most `limit` rows of one partition in key order; `more` is true if there may be more. */
-export async function readRange(storage: Storage, range: RowRange): Promise<{ rows: Row[]; more: boolean }> {
+/** The rows of a read; `more` is true if there may be more. */
+export interface RowPage {
+  readonly rows: Row[];
+  readonly more: boolean;
+  /** Set if the read paused: the same read with it continues. */
+  readonly resume?: string | undefined;
+}
+
+/** Reads at most `limit` rows of one partition in key order. */
+export async function readRange(storage: Storage, range: RowRange): Promise<RowPage> {
   const { table, partition, from, after, before, without = [], select, limit = Number.POSITIVE_INFINITY } = range;
   const conditions = [`PartitionKey eq ${literal(partition)}`];
   conditions.push(after === undefined ? `RowKey ge ${literal(from)}` : `RowKey gt ${literal(after)}`);
@@ -71,14 +80,8 @@ export async function readRange(storage: Storage, range: RowRange): Promise<{ ro
   for (const gap of without) conditions.push(`(RowKey le ${literal(gap.after)} or RowKey ge ${literal(gap.before)})`);
   const used = conditions.length + without.length;
   const filter = [...conditions, ...rowConditions(range, MAX_COMPARISONS - used)].join(' and ');
-  return collect(storage, {
-    table,
-    filter,
-    select: projection(select),
-    limit,
-    counted: range.counted,
-    bound: range.bound,
-  });
+  const { counted, bound, mayPause, resume } = range;
+  return collect(storage, { table, filter, select: projection(select), limit, counted, bound, mayPause, resume });
 }
 
 /** A URL with more characters may be rejected on its way. */
@@ -89,61 +92,12 @@ function projection(select: readonly string[] | undefined): string[] | undefined
   return select && select.join(',').length <= MAX_PROJECTION_LENGTH ? [...select] : undefined;
 }
 
-/** Storage rejects more comparisons. https://learn.microsoft.com/rest/api/storageservices/querying-tables-and-entities */
-const MAX_COMPARISONS = 15;
-/** A number with an exponent, which the emulator does not read. */
-const WITH_EXPONENT = /^-?[\d.]+e/;
-
-/** A comparison of one property with values typed as stored; with `in`, one of the values must be equal. */
-export interface RowComparison {
-  readonly name: string;
-  readonly operator: 'eq' | 'ne' | 'gt' | 'ge' | 'lt' | 'le' | 'in';
-  readonly values: readonly unknown[];
-}
-
-/** Which rows to return. */
-interface RowFilter {
-  /** Only rows of this `EntityType`, or of one of these, with the comparisons of the type. */
-  readonly type?: string | readonly (string | TypeFilter)[] | undefined;
-  /**
-   * Only rows for which all comparisons hold; storage reads every row of the range. Comparisons that storage cannot evaluate are
-   * left out, so the caller compares the rows again.
-   */
-  readonly where?: readonly RowComparison[] | undefined;
-  /** With `where`, also every row of an earlier `EntityVersion`. */
-  readonly orVersionBefore?: number | undefined;
-  /** The `EntityType` of the rows that count against `limit`; by default all count. */
-  readonly counted?: string | undefined;
-}
-
-export interface TypeFilter extends Pick<RowFilter, 'where' | 'orVersionBefore'> {
-  readonly type: string;
-}
-
-/** The conditions of a filter, with at most `room` comparisons. */
-function rowConditions({ type, ...filter }: RowFilter, room: number): string[] {
-  const types = type === undefined ? [] : [type].flat().map((one) => (typeof one === 'string' ? { type: one } : one));
-  let left = room - types.length;
-  const compare = ({ where = [], orVersionBefore }: RowFilter) => {
-    const isVersioned = orVersionBefore !== undefined && where.length > 0;
-    if (isVersioned) left -= 1;
-    const sent = where.flatMap(({ name, operator, values }) => {
-      const literals = values.map(literal);
-      if (literals.length > left || literals.some((text) => WITH_EXPONENT.test(text))) return [];
-      left -= literals.length;
-      const wanted = literals.map((text) => `${name} ${operator === 'in' ? 'eq' : operator} ${text}`);
-      return [wanted.length > 1 ? `(${wanted.join(' or ')})` : String(wanted[0])];
-    });
-    if (!isVersioned || sent.length === 0) return sent;
-    // The version comes first: an older row may have a value of another type.
-    return [`(EntityVersion lt ${literal(orVersionBefore)} or (${sent.join(' and ')}))`];
-  };
-  const ofTypes = types.map((one) => {
-    const conditions = [`EntityType eq ${literal(one.type)}`, ...compare(one)];
-    return types.length > 1 && conditions.length > 1 ? `(${conditions.join(' and ')})` : conditions.join(' and ');
-  });
-  const ofType = ofTypes.length > 1 ? [`(${ofTypes.join(' or ')})`] : ofTypes;
-  return [...ofType, ...compare(filter)];
+/** How a read that finds few rows ends before its limit. */
+interface Pausing {
+  /** True if the caller can continue with `resume`. Without it, the read ends at its limit or at the end of its range. */
+  readonly mayPause?: boolean | undefined;
+  /** From the same read, which paused. */
+  readonly resume?: string | undefined;
 }
 
 /** Bounds memory use for long rows. Lengths are in characters of text. */
@@ -153,7 +107,15 @@ export interface ReadBound {
   readonly rowsPerCall: number;
 }
 
-interface Query {
+/**
+ * Storage reads the rows that a filter leaves out, too, and returns what it found within five seconds, or nothing, with a
+ * continuation. So a read that may pause ends after this many calls that returned fewer rows than they were asked for, or after this
+ * time.
+ */
+const MAX_SPARSE_CALLS = 10;
+const MAX_SPARSE_MS = 10_000;
+
+interface Query extends Pausing {
   readonly table: string;
   readonly filter: string;
   readonly select: readonly string[] | undefined;
@@ -164,8 +126,8 @@ interface Query {
 
 async function collect(
   storage: Storage,
-  { table, filter, select, limit, counted, bound }: Query,
-): Promise<{ rows: Row[]; more: boolean }> {
+  { table, filter, select, limit, counted, bound, mayPause = false, resume }: Query,
+): Promise<RowPage> {
   recordIfExplaining(() => ({ read: 'rows', table, filter, ...(select ? { select } : {}) }));
   const queryOptions = {
     ...(filter ? { filter } : {}),
@@ -180,8 +142,10 @@ async function collect(
   const rows: Row[] = [];
   let length = 0;
   let count = 0;
+  let sparseCalls = 0;
+  const since = performance.now();
   // The service may return a short or empty page with a continuation token; only a missing token means the end.
-  for (let continuationToken: string | undefined; ; ) {
+  for (let continuationToken = resume; ; ) {
     const maxPageSize = counted === undefined ? Math.min(limit - count, perCall) : perCall;
     const settings = { maxPageSize, ...(continuationToken === undefined ? {} : { continuationToken }) };
     const pages = client.listEntities({ queryOptions, onResponse }).byPage(settings);
@@ -196,6 +160,9 @@ async function collect(
       return { rows, more: index + 1 < read.length || continuationToken !== undefined };
     }
     if (continuationToken === undefined) return { rows, more: false };
+    if (read.length < maxPageSize) sparseCalls += 1;
+    const isOver = sparseCalls >= MAX_SPARSE_CALLS || (sparseCalls > 0 && performance.now() - since >= MAX_SPARSE_MS);
+    if (mayPause && isOver) return { rows, more: true, resume: continuationToken };
   }
 }
 
@@ -207,7 +174,7 @@ export function textLength(properties: Properties): number {
   );
 }
 
-export interface RowRange extends RowFilter {
+export interface RowRange extends RowFilter, Pausing {
   readonly table: string;
   readonly partition: string;
   /** Inclusive. */
@@ -224,8 +191,8 @@ export interface RowRange extends RowFilter {
 }
 
 /** Reads rows of a whole table in key order. Storage reads every row, so only functions whose name says scan call this. */
-export async function scanTable(storage: Storage, scan: TableScan): Promise<{ rows: Row[]; more: boolean }> {
-  const { table, after, beforePartition, select, limit, counted, bound } = scan;
+export async function scanTable(storage: Storage, scan: TableScan): Promise<RowPage> {
+  const { table, after, beforePartition, select, limit, counted, bound, mayPause, resume } = scan;
   const conditions = rowConditions(scan, MAX_COMPARISONS - SCAN_COMPARISONS);
   if (beforePartition !== undefined) conditions.push(`PartitionKey lt ${literal(beforePartition)}`);
   if (after) {
@@ -235,13 +202,13 @@ export async function scanTable(storage: Storage, scan: TableScan): Promise<{ ro
     conditions.push(`PartitionKey ge ${partition} and (PartitionKey gt ${partition} or RowKey gt ${row})`);
   }
   const filter = conditions.join(' and ');
-  return collect(storage, { table, filter, select: projection(select), limit, counted, bound });
+  return collect(storage, { table, filter, select: projection(select), limit, counted, bound, mayPause, resume });
 }
 
 /** The most comparisons of a scan's bounds. */
 const SCAN_COMPARISONS = 4;
 
-export interface TableScan extends RowFilter {
+export interface TableScan extends RowFilter, Pausing {
   readonly table: string;
   readonly select?: readonly string[] | undefined;
   readonly after?: { readonly partition: string; readonly row: string } | undefined;
@@ -249,15 +216,6 @@ export interface TableScan extends RowFilter {
   readonly beforePartition?: string | undefined;
   readonly limit: number;
   readonly bound?: ReadBound | undefined;
-}
-
-/** Formats a value for a filter. The SDK's own template formats a Double and an Int64 as an Int32. */
-function literal(value: unknown): string {
-  if (typeof value === 'string') return `'${value.replaceAll("'", "''")}'`;
-  if (typeof value !== 'object' || value === null || !('type' in value) || !('value' in value)) return String(value);
-  const text = String(value.value);
-  if (value.type === 'Int64') return `${text}L`;
-  return /[.e]/i.test(text) ? text : `${text}.0`;
 }
 
 /** At least the length of a transaction as the SDK sends it. */

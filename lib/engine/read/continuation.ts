@@ -21,12 +21,19 @@ const Position = z.object({
   period: z.string().optional(),
   partition: z.string().optional(),
   member: z.string().optional(),
+  resume: z.string().optional(),
 });
 /**
  * The last row read, with its period if each period has a table, its partition if a whole table is read, and its last member
- * if the row is a list that is not read to its end.
+ * if the row is a list that is not read to its end. With `resume`, storage paused a read after this row, or from the beginning if it
+ * is empty, and continues there.
  */
 export type Position = z.infer<typeof Position>;
+
+/** The row after which the read of a page begins; undefined for the beginning of the range. */
+export function startOf(after: Position | undefined): string | undefined {
+  return after?.resume !== undefined && after.row === '' ? undefined : after?.row;
+}
 
 /** Creates a token for `position` in `query`, a text that identifies the query and its caller. */
 export async function toContinuation(storage: Storage, query: string, position: Position): Promise<string> {

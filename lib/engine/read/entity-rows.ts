@@ -12,7 +12,15 @@ import type { Entity } from '../../define/entity.ts';
 import { furtherRowRange, parseFurtherRowKey } from '../../define/keys/further-rows.ts';
 import { omit } from '../../define/values.ts';
 import { busy, RowkeyError } from '../../errors.ts';
-import { type Address, type Row, type RowRange, readRange, scanTable, type TableScan } from '../../storage/rows.ts';
+import {
+  type Address,
+  type Row,
+  type RowPage,
+  type RowRange,
+  readRange,
+  scanTable,
+  type TableScan,
+} from '../../storage/rows.ts';
 import { backOff } from '../../time.ts';
 import type { Engine } from '../engine.ts';
 import { readEntityRow } from '../period-tables.ts';
@@ -83,17 +91,21 @@ async function readRowsOf(
   return (await readRange(storage, { table, partition, from: row, before, without, select })).rows;
 }
 
+/** The rows of a page, each with its further rows. */
+type EntityRows = Omit<RowPage, 'rows'> & { readonly rows: readonly Row[] };
+
 /** Reads a range with the further rows that these fields need. `limit` is of entities. */
 export async function readEntityRange(
   engine: Engine,
   entity: Entity,
   range: RowRange & { readonly limit: number },
   fields: readonly string[] | undefined,
-): Promise<{ rows: readonly Row[]; more: boolean }> {
+): Promise<EntityRows> {
   if (!furtherRowFormOf(entity)) return readRange(engine.storage, range);
   const { storage } = engine;
-  const read = (after = range.after) => readRange(storage, withFurtherRows(entity, { ...range, after }, fields));
-  return joinRange(engine, entity, { read: (last) => read(last?.row), fields, limit: range.limit });
+  const read = (last?: Row) =>
+    readRange(storage, withFurtherRows(entity, last ? { ...range, after: last.row, ...UNPAUSED } : range, fields));
+  return joinRange(engine, entity, { read, fields, limit: range.limit });
 }
 
 /** Reads rows of a whole table with the further rows that these fields need; without fields, with all. `limit` is of entities. */
@@ -102,10 +114,11 @@ export async function scanEntityRows(
   entity: Entity,
   scan: TableScan,
   fields: readonly string[] = Object.keys(entity.columns),
-): Promise<{ rows: readonly Row[]; more: boolean }> {
+): Promise<EntityRows> {
   if (!furtherRowFormOf(entity)) return scanTable(engine.storage, scan);
   const { storage } = engine;
-  const read = (after = scan.after) => scanTable(storage, withFurtherRows(entity, { ...scan, after }, fields));
+  const read = (after?: Row) =>
+    scanTable(storage, withFurtherRows(entity, after ? { ...scan, after, ...UNPAUSED } : scan, fields));
   return joinRange(engine, entity, { read, fields, limit: scan.limit });
 }
 
@@ -120,24 +133,23 @@ function withFurtherRows<Query extends TableScan | (RowRange & { readonly limit:
   return { ...query, type, counted: entity.name, limit: query.limit + 1 };
 }
 
+/** A read from another row than the caller's, which the caller could not resume. */
+const UNPAUSED = { mayPause: false, resume: undefined } as const;
+
 interface JoinedRange {
   /** Reads the rows after this one; without it, from the beginning of the range. */
-  read(after?: Row): Promise<{ readonly rows: readonly Row[]; readonly more: boolean }>;
+  read(after?: Row): Promise<EntityRows>;
   readonly fields: readonly string[] | undefined;
   readonly limit: number;
 }
 
 /** Joins the rows of a range. An entity whose rows are not all in the range is read by itself. */
-async function joinRange(
-  engine: Engine,
-  entity: Entity,
-  { read, fields, limit }: JoinedRange,
-): Promise<{ rows: readonly Row[]; more: boolean }> {
+async function joinRange(engine: Engine, entity: Entity, { read, fields, limit }: JoinedRange): Promise<EntityRows> {
   const groups = groupsToRead(entity, fields);
   const isOwn = ({ properties }: Row) => properties.EntityType === entity.name;
-  let { rows, more } = await read();
+  let { rows, more, resume }: EntityRows = await read();
   // Further rows of entities that do not match a filter may fill what one read returns.
-  while (more && !rows.some(isOwn)) ({ rows, more } = await read(rows.at(-1)));
+  while (more && resume === undefined && !rows.some(isOwn)) ({ rows, more, resume } = await read(rows.at(-1)));
   const keyOf = (partition: string, row: string) => JSON.stringify([partition, row]);
   const further = Map.groupBy(rows, ({ partition, row }) => keyOf(partition, parseFurtherRowKey(row)?.row ?? ''));
   const joined = rows.filter(isOwn).map((row) => {
@@ -154,7 +166,7 @@ async function joinRange(
     return alone ?? { ...row, properties: {} };
   };
   const page = await pMap(isCut ? joined.slice(0, -1) : joined, readAlone, { concurrency: READS_CONCURRENCY });
-  return { rows: page, more: more || isOver };
+  return { rows: page, more: more || isOver, resume: isCut ? undefined : resume };
 }
 
 /** True if the row must be upgraded, which takes the whole entity. */

@@ -5,7 +5,7 @@ import { keptPeriods, periodOf, periodsBetween, tableOfPeriod } from '../../defi
 import type { KeyRange } from '../../define/keys/key-template.ts';
 import type { Values } from '../../define/values.ts';
 import { RowkeyError } from '../../errors.ts';
-import { type ReadBound, type Row, readRange, textLength } from '../../storage/rows.ts';
+import { type ReadBound, type Row, type RowPage, readRange, textLength } from '../../storage/rows.ts';
 import type { Engine } from '../engine.ts';
 import { unlessTableMissing } from '../period-tables.ts';
 import { rowFilterOf } from './row-comparisons.ts';
@@ -17,7 +17,9 @@ export interface PeriodsQuery {
   /** In the order in which their rows are returned. */
   readonly periods: readonly string[];
   /** The key of the last row already read. */
-  readonly after?: { readonly period: string; readonly row: string } | undefined;
+  readonly after?:
+    | { readonly period: string; readonly row: string | undefined; readonly resume?: string | undefined }
+    | undefined;
   readonly bounds: KeyRange;
   readonly where?: Filter | undefined;
   readonly select?: readonly string[] | undefined;
@@ -72,7 +74,7 @@ export async function readPeriods(
   { storage }: Engine,
   entity: Entity,
   query: PeriodsQuery,
-): Promise<{ rows: Row[]; more: boolean }> {
+): Promise<RowPage & { readonly period?: string }> {
   const { partition, after, bounds, where, select, limit, bound } = query;
   // The period of the last row may have been dropped since.
   const isDescending = (query.periods[0] ?? '') > (query.periods.at(-1) ?? '');
@@ -81,10 +83,11 @@ export async function readPeriods(
   );
   const readPeriod = async (period: string) => {
     const table = tableOfPeriod(entity.table, period);
-    const read = after?.period === period ? after.row : undefined;
+    const { row: read, resume } = after?.period === period ? after : {};
     const filter = { type: isWrittenByClients(entity) ? undefined : entity.name, ...rowFilterOf(entity, where) };
-    const range = { table, partition, ...bounds, after: read, ...filter, select, limit, bound };
-    return { period, ...(await unlessTableMissing(readRange(storage, range), { rows: [], more: false })) };
+    const range = { table, partition, ...bounds, after: read, resume, mayPause: true, ...filter, select, limit, bound };
+    const none: RowPage = { rows: [], more: false };
+    return { period, ...(await unlessTableMissing(readRange(storage, range), none)) };
   };
   const rows: Row[] = [];
   let length = 0;
@@ -92,6 +95,8 @@ export async function readPeriods(
     rows.push(...result.rows);
     const isLast = result.period === periods.at(-1);
     length += result.rows.reduce((sum, { properties }) => sum + textLength(properties), 0);
+    const { period, resume } = result;
+    if (resume !== undefined && rows.length <= limit) return { rows, more: true, resume, period };
     // A period with more rows ends the page, even if the page has room for rows of later periods.
     if (result.more || rows.length >= limit || length >= bound.length)
       return { rows: rows.slice(0, limit), more: rows.length > limit || result.more || !isLast };

@@ -13,7 +13,7 @@ import { MAX_TRANSACTION_ACTIONS, type Row, readRange } from '../../storage/rows
 import { inPattern } from '../../telemetry/span.ts';
 import type { Engine } from '../engine.ts';
 import { notFound, readLive } from '../write/entity-store.ts';
-import type { Position } from './continuation.ts';
+import { type Position, startOf } from './continuation.ts';
 import { readEntityRange, scanEntityRows } from './entity-rows.ts';
 import { entityIn } from './judge-row.ts';
 import { PAGE_LENGTH, readBound, rowLength, valuesLength, withinPage } from './page-length.ts';
@@ -193,13 +193,14 @@ export async function readEntityRows(
   const bounds = keyRange(entity.row, { from, to });
   const { wanted, select, bound } = projectionOf(entity, options);
   const common = { partition, select, limit: top, bound };
-  const { rows, more } = entity.period
+  const start = { row: startOf(after), resume: after?.resume };
+  const { rows, more, ...paused } = entity.period
     ? await readPeriods(engine, entity, {
         ...common,
         where,
         bounds,
         periods: periodsToRead(entity, { key, from, to, now: engine.now() }),
-        after: after?.period === undefined ? undefined : { period: after.period, row: after.row },
+        after: after?.period === undefined ? undefined : { period: after.period, ...start },
       })
     : await readEntityRange(
         engine,
@@ -210,11 +211,15 @@ export async function readEntityRows(
           ...rowFilterOf(entity, where),
           ...common,
           ...bounds,
-          after: after?.row,
+          after: start.row,
+          mayPause: true,
+          resume: start.resume,
         },
         options.isWhole ? Object.keys(entity.columns) : wanted,
       );
   const page = withinPage(rows, rowLength);
+  if (paused.resume !== undefined && page.length === rows.length)
+    return { rows: page, next: toPausedPosition(after, paused) };
   const last = more || page.length < rows.length ? page.at(-1) : undefined;
   return { rows: page, next: last && toPosition(entity, last) };
 }
@@ -222,6 +227,17 @@ export async function readEntityRows(
 /** The position after a row of a range. */
 export function toPosition({ period, table }: Entity, last: Row): Position {
   return { row: last.row, period: period && periodOfTable(period.per, table, last.table) };
+}
+
+/** The position of a read that paused: the same read continues there, from where it began. */
+function toPausedPosition(
+  after: Position | undefined,
+  { resume, period }: { readonly resume?: string | undefined; readonly period?: string | undefined },
+): Position {
+  // In another period, the read began at the beginning.
+  const isSame = period === undefined || period === after?.period;
+  const { row = '', partition } = (isSame && after) || {};
+  return { row, partition, period, resume };
 }
 
 /** What to read for the selected and the compared fields. */
@@ -243,11 +259,13 @@ export const scanEntities = inPattern(
         `${entity.name} has a table for each ${entity.period.per}; read it by partition.`,
       );
     const from = after?.partition === undefined ? undefined : { partition: after.partition, row: after.row };
+    const pausing = { mayPause: true, resume: after?.resume };
     const { wanted, select, bound } = projectionOf(entity, options);
     const filter = { type: typeOf(entity), ...rowFilterOf(entity, options.where) };
-    const scan = { table: entity.table, ...filter, after: from, limit: top, select, bound };
-    const { rows, more } = await scanEntityRows(engine, entity, scan, wanted);
-    const { items, last } = toItems(entity, rows, more, { ...options, select: wanted });
+    const scan = { table: entity.table, ...filter, after: from, limit: top, select, bound, ...pausing };
+    const { rows, more, resume } = await scanEntityRows(engine, entity, scan, wanted);
+    const { items, last, isCut } = toItems(entity, rows, more, { ...options, select: wanted });
+    if (resume !== undefined && !isCut) return { items, next: toPausedPosition(after, { resume }) };
     return { items, next: last && { partition: last.partition, row: last.row } };
   },
 );
@@ -263,10 +281,11 @@ function toItems(
   read: readonly Row[],
   hasMore: boolean,
   options: Pick<ScanOptions, 'where' | 'select'>,
-): { readonly items: readonly Values[]; readonly last: Row | undefined } {
+): { readonly items: readonly Values[]; readonly last: Row | undefined; readonly isCut: boolean } {
   const rows = withinPage(read, rowLength);
   const items = entitiesIn(entity, rows, options);
-  return { items, last: hasMore || rows.length < read.length ? rows.at(-1) : undefined };
+  const isCut = rows.length < read.length;
+  return { items, last: hasMore || isCut ? rows.at(-1) : undefined, isCut };
 }
 
 function entitiesIn(
