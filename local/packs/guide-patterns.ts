@@ -62,6 +62,13 @@ export const GUIDE_PATTERNS: readonly GuidePattern[] = [
     ],
   },
   {
+    name: 'Entity group transactions',
+    about:
+      'A batch of creates, puts, patches and deletes takes as few transactions as its rows fit into, 100 each, or exactly one (`atomic`). A range of a partition is deleted in the same way. See [http.md](http.md#batches).',
+    modules: ['lib/engine/write/entity-batch.ts', 'lib/engine/write/delete-range.ts'],
+    tests: ['test/lib/engine/write/entity-batch.test.ts', 'test/scenarios/deleting-a-range.test.ts'],
+  },
+  {
     name: 'Index entities',
     about:
       'One row lists the entities that share a value. In the partition of the entity, the row changes in the same transaction; in another partition, it changes afterwards. A list that is too long for its row moves to a blob, and back when it shrinks. Readers get the same result.',
@@ -208,6 +215,13 @@ export const GUIDE_PATTERNS: readonly GuidePattern[] = [
       "A signature gives the caller access to the caller's own row or partition for fifteen minutes, with the declared permissions. The client then uses storage directly, and no function runs. See [access.md](access.md).",
     modules: ['lib/access/grant.ts', 'lib/storage/table-sas-signer.ts', 'lib/storage/blob-sas.ts'],
     tests: ['test/lib/access/grant.test.ts', 'test/scenarios/writing-straight-to-storage.test.ts'],
+  },
+  {
+    name: 'Lookup tables',
+    about:
+      'Each process keeps the list of a small entity in memory. See [model.md](model.md#lookup-tables) for what bounds its age and its size.',
+    modules: ['lib/patterns/lookup.ts', 'lib/pattern-helpers/read-lookup.ts'],
+    tests: ['test/scenarios/looking-up.test.ts'],
   },
   {
     name: 'Retrieving',

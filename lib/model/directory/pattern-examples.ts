@@ -8,9 +8,16 @@ const someone = {
 const everyMinute = Object.fromEntries(Array.from({ length: 1_440 }, (_, minute) => [minute, minute % 60]));
 const everyDay = Object.fromEntries(Array.from({ length: 366 }, (_, day) => [day + 1, day]));
 
+const doorEvent = (number: number) => ({
+  department: 'Sales',
+  employeeId: '000123',
+  hour: '2026112009',
+  eventId: `00000000-0000-4000-8000-00000000090${number}`,
+});
+
 /** Requests on the sample data for each pattern of the guide, with the storage transactions that the guide predicts. */
 export const patternExamples = {
-  'Point query': [{ path: 'employees/Sales/000123', cost: '1' }],
+  'Point query': [{ path: 'employees/Sales/000123', cost: '1', naive: '1' }],
   'Intra-partition secondary index': [
     {
       path: 'employees/by/email/Sales/jonesj@contoso.com',
@@ -42,9 +49,72 @@ export const patternExamples = {
       method: 'POST',
       path: 'employees',
       body: someone,
+      naive: '5: the entity, its copy, 3 index rows; a crash leaves them different, and two writers can have one email',
       cost: '10: intent, 2 claims, transaction; list (2), 2 unique rows, entity; intent',
     },
-    { method: 'POST', path: 'employees/Sales/000900/archive', cost: '4: read, record, reminder, message' },
+    {
+      method: 'POST',
+      path: 'employees/Sales/000900/archive',
+      cost: '4: read, record, reminder, message',
+      naive: '3: read, insert, delete; a crash leaves two or, in the other order, none',
+    },
+  ],
+  'Entity group transactions': [
+    {
+      method: 'POST',
+      path: 'doorevents/batch',
+      body: { actions: [1, 2, 3, 4].map((number) => ({ put: { ...doorEvent(number), door: 'Garage' } })) },
+      cost: '1, for up to 100 entities of one row in a partition',
+      naive: '4: one for each',
+    },
+    {
+      method: 'POST',
+      path: 'doorevents/batch',
+      body: {
+        actions: [
+          { put: { ...doorEvent(5), door: 'Garage' } },
+          { patch: { ...doorEvent(1), door: 'Archive' } },
+          { delete: doorEvent(2) },
+        ],
+      },
+      cost: '1: entities of one row are changed and deleted without a read',
+      naive: '5: a read and a write for the patch and for the delete, a write for the put',
+    },
+    {
+      method: 'POST',
+      path: 'doorevents/batch',
+      body: {
+        atomic: true,
+        actions: [{ put: { ...doorEvent(6), door: 'Garage' } }, { put: { ...doorEvent(7), door: 'Garage' } }],
+      },
+      cost: '1: all or nothing',
+      naive: '2, and a crash between them leaves one',
+    },
+    {
+      method: 'POST',
+      path: 'reviews/batch',
+      body: {
+        actions: [2020, 2021, 2022].map((year) => ({
+          create: { department: 'Sales', employeeId: '000123', year, rating: 4 },
+        })),
+      },
+      cost: '1: the transaction; 1 more to read the parent, unless this process wrote it last',
+      naive: '6: the parent and the review, three times',
+    },
+    {
+      method: 'DELETE',
+      path: 'doorevents/Sales/000123?from=2026112009&to=2026112009',
+      cost: '2: query, transaction; 11 for 1,000 entities of one row',
+      naive: '1 query, and 1 for each entity',
+    },
+  ],
+  'Lookup tables': [
+    {
+      path: 'departments',
+      cost: '1: the list, for all requests to the process until it changes or is too old',
+      naive: 'the table of the employees is scanned: 1 per 1,000 rows; or 1 for each department',
+    },
+    { path: 'departments?select=department', cost: '0: from memory', naive: 'the same for each request' },
   ],
   'Index entities': [
     {
@@ -69,6 +139,7 @@ export const patternExamples = {
       method: 'PATCH',
       path: 'employees/Sales/000123',
       body: { phone: '555-0199' },
+      naive: '2: read, write; the copies, the unique rows and the department keep the old values',
       cost: '11: read, intent, transaction; list, unique rows (3 and 2), entity; intent',
     },
   ],
@@ -77,6 +148,7 @@ export const patternExamples = {
       method: 'POST',
       path: 'employees',
       body: { ...someone, employeeId: '000901', email: 'second@contoso.com' },
+      naive: '1 more to read the count, 1 to write it; concurrent writers lose changes',
       cost: '10: the count costs nothing',
     },
     {
@@ -87,7 +159,7 @@ export const patternExamples = {
   ],
   'Compound key': [
     { path: 'employees/Sales/000123?include=reviews', cost: '1', naive: '2: the employee, the reviews' },
-    { path: 'reviews/Sales/000123/2024', cost: '1' },
+    { path: 'reviews/Sales/000123/2024', cost: '1', naive: '1' },
   ],
   'Log tail': [{ path: 'expenses/000123?top=10', cost: '1', naive: 'all expenses are read and sorted' }],
   'High volume delete': [
@@ -95,13 +167,25 @@ export const patternExamples = {
       method: 'POST',
       path: 'logins',
       body: { employeeId: '000123', succeeded: true },
-      cost: '1',
-      naive: '1, and 1 more to delete the row later',
+      cost: '1; the table of a day is dropped by 1, however many rows it has',
+      naive: '1, and 1 more to delete the row later; with batches 11 for 1,000 rows of a partition',
+    },
+    {
+      path: 'operations/period-archives',
+      cost: '1 to list. Before a table of 100,000 rows is dropped, 100 reads and a few blocks of 4 MB store them in a blob',
+      naive: '100,000 point reads, or 100 reads and as many blobs; then 100,000 deletes',
+      role: 'operator',
     },
   ],
   'Data series': [
-    { method: 'PUT', path: 'messagehours/000123/2026-11-20/9', body: { count: 7 }, cost: '1' },
-    { method: 'POST', path: 'messagehours/000123/2026-11-20/9/increments', body: { by: 1 }, cost: '2' },
+    { method: 'PUT', path: 'messagehours/000123/2026-11-20/9', body: { count: 7 }, cost: '1', naive: '1' },
+    {
+      method: 'POST',
+      path: 'messagehours/000123/2026-11-20/9/increments',
+      body: { by: 1 },
+      cost: '2: read, write',
+      naive: '2; a repeated request counts twice',
+    },
     { path: 'messagehours/000123/2026-11-20', cost: '1', naive: '24 rows of an hour each, or 1 range' },
     {
       path: 'messagehours/000123?from=2026-11-19T11&to=2026-11-20T10',
@@ -152,6 +236,13 @@ export const patternExamples = {
       method: 'DELETE',
       path: 'employees/Sales/000123/photo',
       cost: '12: read, intent, transaction; list, unique rows (3 and 2), entity; intent; blob',
+    },
+    {
+      method: 'POST',
+      path: 'employees/Marketing/000224/move',
+      body: { department: 'Finance' },
+      cost: '4: read, record, reminder, message; storage then copies the photo with 1 call, without its bytes in the app',
+      naive: 'the app reads and writes all bytes of the photo',
     },
   ],
   'Property size ladder': [

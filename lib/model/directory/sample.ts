@@ -58,7 +58,10 @@ export function sampleRequests(now: number): readonly SampleRequest[][] {
     post('departments', departments),
     [...post('reviews', reviews()), ...post('logins', logins(now)), ...post('expenses', expenses(now))],
     [...post('doorevents', doorEvents(now)), ...messages(now), ...post('people', people())],
-    [{ method: 'PUT', path: 'employees/Sales/000123/photo', body: new Uint8Array(Buffer.from(PHOTO, 'base64')) }],
+    ['Sales/000123', 'Marketing/000224'].map((employee) => {
+      const body = new Uint8Array(Buffer.from(PHOTO, 'base64'));
+      return { method: 'PUT', path: `employees/${employee}/photo`, body } as const;
+    }),
   ];
 }
 
