@@ -1,0 +1,83 @@
+import type { Entity } from '../../lib/define/entity.ts';
+import { remoteIndexesOf } from '../../lib/define/keys/index-entries.ts';
+import type { KeyTemplate } from '../../lib/define/keys/key-template.ts';
+
+/** What follows from a declaration for one entity: its rows, and the storage calls of a read and of a create. */
+export interface EntityCost {
+  /** Calls of a point query. */
+  readonly read: number;
+  /** Calls of a create: to tables, and to queues. */
+  readonly tables: number;
+  readonly queues: number;
+  /** The rows of one entity, each with the number of partitions that a load on the table has. */
+  readonly rows: readonly RowPlace[];
+}
+
+export interface RowPlace {
+  readonly what: string;
+  readonly table: string;
+  /** The most partitions that the key template allows; undefined for one for each value of its fields. */
+  readonly partitions: number | undefined;
+  readonly fields: readonly string[];
+  /** How many rows an entity has there, and how many calls a create makes there. */
+  readonly rows: number;
+  readonly calls: number;
+  /** True for a copy of the whole entity; else it has the key or a number. */
+  readonly isWhole: boolean;
+}
+
+/** Two hexadecimal digits of a hash. */
+const HASHES = 256;
+/** Calls of a create to an entry: read and write it; a unique row is claimed and confirmed; a total is read with its contribution. */
+const ENTRY_CALLS = 2;
+const TOTAL_CALLS = 3;
+/** The entity is read again after its entries are written, and the intent is sent and deleted. */
+const SETTLE_CALLS = 1;
+const INTENT_CALLS = 2;
+
+/** Counts the calls as the write of lib/engine/write makes them, for an entity with a value in every field. */
+export function costOfEntity(entity: Entity): EntityCost {
+  const remote = remoteIndexesOf(entity).map((index): RowPlace => {
+    const declared = entity.indexes[index.name];
+    const isTotal = Object.hasOwn(entity.totals, index.name);
+    const isWhole = declared !== undefined && declared.kind !== 'index-entity' && declared.copies === 'everything';
+    return {
+      what: `${isTotal ? 'totals' : 'index'} ${index.name}`,
+      table: index.table,
+      ...partitionsOf(index.partition),
+      rows: 1,
+      calls: isTotal ? TOTAL_CALLS : ENTRY_CALLS,
+      isWhole,
+    };
+  });
+  const beside = Object.values(entity.indexes).filter(
+    (index) => index.kind === 'intra-partition' && index.copies === 'everything',
+  ).length;
+  const checked = Object.keys(entity.references).length + entity.denormalized.filter(({ fanOut }) => fanOut).length;
+  const parent = entity.childOf ? 1 : 0;
+  const placeholder = entity.patterns.some((pattern) => pattern.hasPlaceholder?.(entity)) ? 1 : 0;
+  const own = 1 + checked + parent + placeholder;
+  const entries = remote.reduce((sum, { calls }) => sum + calls, 0);
+  return {
+    read: 1,
+    tables: own + entries + (remote.length > 0 ? SETTLE_CALLS : 0),
+    queues: remote.length > 0 ? INTENT_CALLS : 0,
+    rows: [
+      {
+        what: 'entities',
+        table: entity.table,
+        ...partitionsOf(entity.partition),
+        rows: 1 + beside,
+        calls: own,
+        isWhole: true,
+      },
+      ...remote,
+    ],
+  };
+}
+
+function partitionsOf({ parts }: KeyTemplate): Pick<RowPlace, 'partitions' | 'fields'> {
+  const fields = parts.filter(({ hash, buckets }) => !hash && buckets === undefined).map(({ field }) => field);
+  const known = parts.reduce((product, { hash, buckets }) => product * (buckets ?? (hash ? HASHES : 1)), 1);
+  return { partitions: fields.length > 0 ? undefined : known, fields };
+}

@@ -1,0 +1,72 @@
+import { format, type Plan } from './plan.ts';
+
+/** The plan as Markdown, which is as readable on a terminal. */
+export function formatPlan({ loads, requests, limits, spreads, costs, ...plan }: Plan, measured: Measured): string {
+  const total = costs.reduce((sum, { amount }) => sum + amount, 0);
+  const rows = (head: readonly string[], body: readonly (readonly string[])[]) =>
+    [`| ${head.join(' | ')} |`, `|${'---|'.repeat(head.length)}`, ...body.map((row) => `| ${row.join(' | ')} |`)].join(
+      '\n',
+    );
+  const [first] = limits;
+  return [
+    rows(
+      ['Entity', 'Stored', 'Reads a second', 'Writes a second', 'Transactions of a read', 'of a create', 'Measured'],
+      loads.map(({ load, read, write }) => [
+        load.entity.name,
+        format(load.count),
+        format(load.reads),
+        format(load.writes),
+        format(read),
+        format(write),
+        measured.get(load.entity.name)?.toString() ?? 'not',
+      ]),
+    ),
+    rows(
+      ['Needed', ''],
+      [
+        [
+          'Requests a second to tables, queues, blobs',
+          [requests.tables, requests.queues, requests.blobs].map(format).join(', '),
+        ],
+        ['Storage accounts', format(plan.accounts)],
+        ['Queues of intents', format(plan.queues)],
+        ['Function instances', format(plan.instances)],
+      ],
+    ),
+    rows(
+      ['Rows', 'Table', 'Entities a second', 'Partitions needed', 'Partitions of the key'],
+      spreads.map(({ what, table, load, needed, partitions, fields }) => [
+        what,
+        table,
+        format(load),
+        format(needed),
+        partitions === undefined ? `one for each ${fields.join(' and ')}` : format(partitions),
+      ]),
+    ),
+    rows(
+      ['Limit', 'Used', 'Target', 'Part'],
+      limits.map(({ what, used, limit, unit }) => [
+        what,
+        `${format(used)} ${unit}`,
+        format(limit),
+        `${format((used / limit) * 100)} %`,
+      ]),
+    ),
+    first
+      ? `The first limit is ${first.what}: it is met at ${format(first.limit / first.used)} times this load.${plan.accounts > 1 ? ' An app has one storage account.' : ''}`
+      : 'No limit is used.',
+    rows(
+      ['Cost of a month', 'US dollars'],
+      [...costs.map(({ what, amount }) => [what, format(amount)]), ['**together**', `**${format(total)}**`]],
+    ),
+  ].join('\n\n');
+}
+
+/** The transactions of a create by entity, as docs/patterns.md reports them. */
+export type Measured = ReadonlyMap<string, number>;
+
+/** Reads the measured creates from the text of docs/patterns.md. */
+export function readMeasured(page: string): Measured {
+  const rows = page.matchAll(/`POST \/api\/([a-z][a-z0-9]*)` \| 201 [^\n]*?` \| (\d+) \|/g);
+  return new Map([...rows].map(([, entity = '', transactions]) => [entity, Number(transactions)]));
+}
