@@ -210,7 +210,7 @@ resource scmCredentials 'Microsoft.Web/sites/basicPublishingCredentialsPolicies@
 }
 
 // Off by default: the app checks bearer tokens of any issuer itself. When on, the platform rejects a request without a token
-// of the tenant, except on the excluded paths, which need none. The resource has no condition, because a deployment leaves a
+// of the tenant, except on the excluded paths, which need none. The list lacks `/`, which leads to the console: it might match every path. The resource has no condition, because a deployment leaves a
 // skipped resource unchanged: authentication would stay on after the client id is emptied.
 resource platformAuthentication 'Microsoft.Web/sites/config@2025-03-01' = {
   parent: app
@@ -222,7 +222,7 @@ resource platformAuthentication 'Microsoft.Web/sites/config@2025-03-01' = {
     globalValidation: {
       requireAuthentication: isAuthenticationOn
       unauthenticatedClientAction: isAuthenticationOn ? 'Return401' : 'AllowAnonymous'
-      excludedPaths: ['/', '/api/health', '/api/openapi.json', '/api/problems', '/console', '/console/*', '/docs', '/docs/*']
+      excludedPaths: ['/api/health', '/api/openapi.json', '/api/problems', '/console', '/console/*', '/docs', '/docs/*']
     }
     identityProviders: isAuthenticationOn
       ? {

@@ -83,7 +83,9 @@ export async function startProduct(options: ProductOptions): Promise<Product> {
   try {
     if (options.port !== undefined) await requireFreePort(options.port);
     const remembered = await readPorts(data);
-    const wanted = { ...(remembered ?? USUAL_PORTS), ...(options.port === undefined ? {} : { api: options.port }) };
+    // Any free port of the API is one of several instances on this machine, of which one can have the usual identity port.
+    const usual = options.port === 0 ? { ...USUAL_PORTS, identity: 0 } : USUAL_PORTS;
+    const wanted = { ...(remembered ?? usual), ...(options.port === undefined ? {} : { api: options.port }) };
     const isOlder = !options.storage && existsSync(join(data, 'azurite')) && !existsSync(join(data, 'secrets.json'));
     const { storageKey, hostKey } = await readSecrets(data);
     const choosePartPort = (part: keyof Ports) => choosePort(wanted[part], { isRemembered: remembered !== undefined });
@@ -101,8 +103,15 @@ export async function startProduct(options: ProductOptions): Promise<Product> {
     signal?.throwIfAborted();
     const connectionString = options.storage?.connectionString ?? azurite?.connectionString() ?? '';
     const storage = openStorage({ connectionString }, app.model.prefix);
+    const startIdentity = (port: number) => startIdentityProvider({ folder: data, port, roles: app.model.roles });
     const [identity] = await Promise.all([
-      choosePartPort('identity').then((port) => startIdentityProvider({ folder: data, port, roles: app.model.roles })),
+      choosePartPort('identity').then((port) =>
+        startIdentity(port).catch(async (error) => {
+          // Another program took the port since it was found free.
+          if (port === 0 || (await isFree(port))) throw error;
+          return startIdentity(0);
+        }),
+      ),
       provision(storage, resourcesOf(app.model.list, Date.now())),
     ]);
     stops.push(identity.stop);

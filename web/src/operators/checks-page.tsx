@@ -47,7 +47,9 @@ export function ChecksPage() {
                     <th scope="row">
                       <a href={toAddress(['operators', 'checks', entity])}>{entity}</a>
                     </th>
-                    <td>{finishedAt ? formatInstant(finishedAt) : startedAt ? 'in progress' : 'not yet'}</td>
+                    <td class="nowrap">
+                      {finishedAt ? formatInstant(finishedAt) : startedAt ? 'in progress' : 'not yet'}
+                    </td>
                     <td class="number">{checked === undefined ? '' : formatCount(checked)}</td>
                     <td class={found ? 'number found' : 'number'}>{found === undefined ? '' : formatCount(found)}</td>
                   </tr>

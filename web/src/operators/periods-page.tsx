@@ -43,7 +43,7 @@ export function PeriodsPage() {
                   {items.map(({ entity, table, period, from, isDue }) => (
                     <tr key={table}>
                       <td>{entity}</td>
-                      <td>{period}</td>
+                      <td class="nowrap">{period}</td>
                       <td>
                         <code>{table}</code>
                       </td>
