@@ -121,6 +121,16 @@ test('offers a form to roles that write rows without reading them', async () => 
   await page.getByRole('textbox', { name: 'door' }).waitFor();
 });
 
+test('asks to sign in again when the API rejects the token', async () => {
+  const page = await open('#/entities/employees', 'reader');
+  const session = JSON.stringify({ token: 'e30.e30.e30', expiresAt: Date.now() + 3_600_000 });
+  await page.evaluate(`sessionStorage.setItem('rowkey-session', ${JSON.stringify(session)})`);
+  await page.getByRole('textbox', { name: 'department' }).fill('Sales');
+  await page.getByRole('button', { name: 'Read' }).click();
+  await page.getByText('The session has ended. Sign in again.').waitFor();
+  await page.getByRole('button', { name: 'Sign in' }).waitFor();
+});
+
 test('answers a rejected request with its problem', async () => {
   const page = await open('#/entities/employees/rows?key.department=Sales&where=age%20ge%20old', 'hr');
   const alert = page.getByRole('alert');

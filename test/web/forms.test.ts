@@ -40,6 +40,11 @@ describe('the fields of a form', () => {
     expect(names('employees', 'create')).not.toContain('photo');
   });
 
+  test('begin with the kind of an entity of several kinds', () => {
+    const [first] = formFields(entity('people'), HR, 'create');
+    expect(first).toMatchObject({ name: 'kind', input: 'choice', isRequired: true });
+  });
+
   test('need no value for a generated field of a new row', () => {
     expect(fieldOf('expenses', 'at')).toMatchObject({ isRequired: false, note: 'key, generated if empty' });
     expect(fieldOf('expenses', 'amount').isRequired).toBe(true);

@@ -22,7 +22,10 @@ const LONG_TEXT = 500;
 
 /** The fields that the caller may set: all for a new row, all but the key for a change. */
 export function formFields(entity: Entity, user: Roles, purpose: 'create' | 'change'): FormField[] {
-  return readableFields(entity, user).flatMap((name) => {
+  const names = readableFields(entity, user);
+  // The kind decides which other fields a row has.
+  const ordered = entity.kinds ? ['kind', ...names.filter((name) => name !== 'kind')] : names;
+  return ordered.flatMap((name) => {
     const field = entity.fields[name];
     const isKey = entity.key.fields.includes(name);
     if (!field || field.derived || field.kept || (isKey && purpose === 'change')) return [];

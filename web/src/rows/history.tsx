@@ -32,7 +32,7 @@ export function History({ entity, rowKey }: { readonly entity: Entity; readonly 
       {(changes) => (
         <>
           <label>
-            Of
+            Changes of
             <select value={span} onChange={({ currentTarget }) => setSpan(currentTarget.value as Span)}>
               {Object.keys(SPANS).map((each) => (
                 <option key={each}>{each}</option>

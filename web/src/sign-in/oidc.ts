@@ -68,7 +68,7 @@ export async function currentToken(config: ConsoleConfig, forceRefresh: boolean)
   const session = readSession();
   if (!session) return undefined;
   if (!forceRefresh && session.expiresAt - EARLY_MS > Date.now()) return session.token;
-  renewal ??= renew(config, session).finally(() => {
+  renewal ??= renew(config, session, forceRefresh).finally(() => {
     renewal = undefined;
   });
   return (await renewal)?.token;
@@ -77,9 +77,10 @@ export async function currentToken(config: ConsoleConfig, forceRefresh: boolean)
 /** Concurrent requests share it: a provider may accept a refresh token once. */
 let renewal: Promise<Session | undefined> | undefined;
 
-async function renew(config: ConsoleConfig, session: Session): Promise<Session | undefined> {
+/** A token that the API has rejected is of no use, even if it has not expired. */
+async function renew(config: ConsoleConfig, session: Session, isRejected: boolean): Promise<Session | undefined> {
   const { refreshToken } = session;
-  if (refreshToken === undefined) return session.expiresAt > Date.now() ? session : undefined;
+  if (refreshToken === undefined) return !isRejected && session.expiresAt > Date.now() ? session : undefined;
   const server = await discover(config);
   const client = { client_id: config.clientId };
   const options = insecureIfLocal(config);
