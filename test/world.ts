@@ -5,7 +5,7 @@ import { inspect } from 'node:util';
 import type { HttpClient } from '@azure/core-rest-pipeline';
 import { expect, inject } from 'vitest';
 import { toSnapshot, toValues } from '../lib/define/codec/entity-codec.ts';
-import { groupsToRead, joinRows } from '../lib/define/codec/further-rows.ts';
+import { groupsToRead, joinRows, withoutApart } from '../lib/define/codec/further-rows.ts';
 import type { Entity } from '../lib/define/entity.ts';
 import type { Index } from '../lib/define/indexes.ts';
 import { parseFurtherRowKey } from '../lib/define/keys/further-rows.ts';
@@ -295,7 +295,8 @@ function wantedEntries(entity: Entity, values: readonly Values[]): Map<string, S
       return declared && contributionOf({ SourcePartition, SourceRow, Values: JSON.stringify(pick(one, fields)) });
     };
     const copyBy = (index: Index | undefined) => {
-      if (!index || index.kind === 'index-entity' || index.copies === 'everything') return source + textOf(one);
+      if (!index || index.kind === 'index-entity' || index.copies === 'everything')
+        return source + textOf(withoutApart(entity, one));
       return source + textOf(pick(one, [...entity.keyFields, ...(index.copies === 'keys' ? [] : index.copies)]));
     };
     for (const { index, table, partition, row, member } of indexEntriesOf(entity, one))
