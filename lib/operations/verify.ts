@@ -207,7 +207,7 @@ async function checkUnit(
   const suspicions: Suspicion[] = [];
   if (EntityType === kind.name && SourceRow === undefined && row.table === kind.table)
     suspicions.push(...(await checkEntity(engine, kind, address, only)));
-  else if (!isArchive && only === undefined) suspicions.push(...(await checkLeftOver(engine, entity, row, members)));
+  else if (only === undefined) suspicions.push(...(await checkLeftOver(engine, kind, row, members)));
   if (row.table !== entity.table || only !== undefined) return suspicions;
   for (const { name, verifyPartition } of entity.patterns) {
     const once = JSON.stringify([name, row.partition]);
