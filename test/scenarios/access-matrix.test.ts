@@ -157,6 +157,15 @@ const SAMPLES: Readonly<Record<string, (n: number) => Values>> = {
     password: `zpassword${n}`,
   }),
   movies: (n) => ({ title: `Zfilm${n}`, year: 1994, genres: [`Zgenre${n}`], cast: [`Zactor${n}`] }),
+  inspections: (n) => ({
+    plant: `Zplant${n}`,
+    inspectionId: `ZI${n}`,
+    inspector: `zinspector${n}`,
+    ...Object.fromEntries(
+      Array.from({ length: 300 }, (_, index) => [`m${String(index).padStart(3, '0')}`, `zm${index}x${n}`]),
+    ),
+    deviation: 3_330_000 + n,
+  }),
 };
 
 function uuid(n: number): string {
@@ -584,7 +593,8 @@ describe.each(CALLERS)('$name', (caller) => {
     ),
   )('asks for %s by the restricted field %s', async (name, field, entity) => {
     const seed = seeds.get(name);
-    if (!seed || entity.encrypted.includes(field)) return;
+    // Storage compares neither, whatever the caller may read.
+    if (!seed || entity.encrypted.includes(field) || entity.wide) return;
     const partition = entity.partition.fields.map((part) => encodeURIComponent(String(seed.values[part]))).join('/');
     const list = entity.lookup ? `/api/${name}` : `/api/${name}/${partition}`;
     const asked = await send(caller, 'GET', `${list}?${field}=${seed.values[field]}`);

@@ -271,6 +271,23 @@ describe('npm run export', () => {
     }
   });
 
+  test('keeps every field of entities that take several rows', async () => {
+    const { process, folder } = started;
+    const measured = (count: number, value: string) =>
+      Object.fromEntries(Array.from({ length: count }, (_, index) => [`m${String(index).padStart(3, '0')}`, value]));
+    const rows = ['A', 'B', 'C'].map((inspectionId, index) => {
+      const long = measured(30 + 20 * index, 'y'.repeat(30_000));
+      return { plant: 'Bergen', inspectionId, ...measured(300, 'ok'), ...long };
+    });
+    const [file, exported] = [join(folder, 'inspections.ndjson'), join(folder, 'inspected.ndjson')];
+    await writeFile(file, rows.map((row) => `${JSON.stringify(row)}\n`).join(''));
+    expect((await importing('inspections', file)).said).toMatch(/3 read: 3 created/);
+    expect(await process.run('export', 'inspections', exported)).toMatchObject({ code: 0 });
+    const lines = (await readFile(exported, 'utf8')).trim().split('\n');
+    expect(lines.map((line) => JSON.parse(line))).toEqual(rows);
+    expect((await importing('inspections', exported)).said).toMatch(/all 3 rows are already stored/);
+  });
+
   test('omits entities that are deleted while it writes', async () => {
     const photo = { blob: 'b', type: 'image/png', bytes: 1, sha256: 'x' };
     const one = (employeeId: string) => ({ department: 'Sales', employeeId });

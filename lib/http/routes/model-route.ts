@@ -108,6 +108,7 @@ const EntityDescription = z.object({
     .object({ index: z.string(), maxAge: z.int().describe('Seconds after which a process reads the list again') })
     .optional()
     .describe('Set for a lookup table, which is listed as a whole'),
+  wide: z.boolean().describe('Its fields take several rows, so filters compare key fields only'),
   version: z.int(),
   maxAge: z.int().optional(),
   access: z.object({
@@ -183,6 +184,7 @@ function describeEntity(entity: Entity): ModelDescription['entities'][string] {
     ...(expiry ? { expiry: { days: expiry.days, clock: expiry.clock } } : {}),
     counts: Object.fromEntries(Object.entries(entity.counts).map(([field, { name }]) => [field, name])),
     ...(entity.lookup ? { lookup: { index: entity.lookup.index, maxAge: lookupMaxAge(entity) } } : {}),
+    wide: entity.wide,
     version: entity.version,
     ...(maxAge === undefined ? {} : { maxAge }),
     access: describeAccess(entity),
