@@ -4,7 +4,7 @@ import type { Storage } from '../storage/storage.ts';
 
 export type { Engine, Timing } from '../define/engine.ts';
 
-/** The service works on a request for at most 30 s: an aborted commit lands within 45 s, an aborted index write within 55 s. */
+/** The service works on a write for at most 15 s: an aborted commit lands within 30 s, an aborted index write within 40 s. */
 export const TIMING: Timing = {
   commitWithinMs: 15_000,
   claimForMs: 50_000,

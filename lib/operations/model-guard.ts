@@ -117,8 +117,8 @@ export const guardModel = inPattern(
       const action: Action = known
         ? { kind: 'replace', row: entity.name, properties, etag: known.row.etag }
         : { kind: 'insert', row: entity.name, properties };
-      // Another process of the same deployment may have stored the shape already.
-      await tryAction(engine.storage, { table: SYSTEM_TABLE, partition: PARTITION }, action);
+      // Another process of the same deployment may have stored the shape already. Only an operator deletes it.
+      await tryAction(engine.storage, { table: SYSTEM_TABLE, partition: PARTITION, isRepeatable: true }, action);
     }
     const stored = changes.map(({ entity, shape }) => ({ name: entity.name, entity, shape }));
     const gone = [...before].flatMap(([name, { shape }]) =>

@@ -120,5 +120,5 @@ function toState({ properties }: Row): State | undefined {
 async function writeState({ storage }: Engine, entity: Entity, state: State): Promise<void> {
   const properties = { EntityType: 'verify', State: JSON.stringify(state) };
   const actions = [{ kind: 'upsert', row: entity.name, properties } as const];
-  await submit(storage, { table: SYSTEM_TABLE, partition: PARTITION, actions });
+  await submit(storage, { table: SYSTEM_TABLE, partition: PARTITION, actions, isRepeatable: true });
 }

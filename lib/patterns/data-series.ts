@@ -208,12 +208,8 @@ export const deleteSeries = inPattern(
     // Only under an ETag is the blob known that the row names.
     if (isConditional(conditions) || slotsOf(entity).overflow)
       return deleteUnderEtags(engine, entity, key, { change, conditions });
-    let isFound = false;
     await changeRows(engine, entity, addresses, async (rows) => {
-      // The reply of an earlier attempt may have been lost.
-      if (etagOf(rows) === undefined && !isFound) throw notFound(entity, key);
-      if (etagOf(rows) === undefined) return noteChange(engine, change);
-      isFound = true;
+      if (etagOf(rows) === undefined) throw notFound(entity, key);
       const there = rows.flatMap((row) => row ?? []);
       await submitNoted(
         engine,
@@ -352,9 +348,7 @@ function submitNoted(
   actions: readonly Action[],
 ): Promise<Map<string, string>> {
   const { table, partition } = change.address;
-  // Repeated after a lost reply, a set without an ETag would undo increments that were acknowledged since.
-  const isSentOnce = actions.some(({ kind }) => kind === 'upsert-merge');
-  const write = () => submit(engine.storage, { table, partition, actions, isSentOnce });
+  const write = () => submit(engine.storage, { table, partition, actions });
   return makeAndNote(engine, change, () => withPeriodTable(engine, entity, { table, write }));
 }
 

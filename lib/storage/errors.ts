@@ -32,11 +32,20 @@ export function noteUnanswered(inner: HttpClient): HttpClient {
         if (response.status === 408 || (response.status >= 500 && response.status !== 503)) unanswered.add(request);
         return response;
       } catch (error) {
-        unanswered.add(request);
+        if (!isUnsent(error)) unanswered.add(request);
         throw error;
       }
     },
   };
+}
+
+/** There was no connection. */
+const UNSENT = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN']);
+
+/** True if a request failed before it was sent. */
+export function isUnsent(error: unknown): boolean {
+  // A timeout has the same code before and after the connection.
+  return isRestError(error) && (UNSENT.has(error.code ?? '') || error.message.startsWith('connect '));
 }
 
 export type Reason = 'exists' | 'changed' | 'missing' | 'empty' | 'table-being-deleted';

@@ -230,15 +230,29 @@ export function transactionBytes(partition: string, actions: readonly Action[]):
 }
 
 /**
+ * True if storage rejects a second execution of the actions, because the first one changes an ETag that they require. An insert
+ * is not conditional in this sense: the row may have been deleted since. Neither is a delete in a transaction.
+ */
+export function isConditional(actions: readonly Action[]): boolean {
+  return actions.some(
+    (action) =>
+      'etag' in action &&
+      action.etag !== undefined &&
+      action.etag !== ANY_ETAG &&
+      (action.kind !== 'delete' || actions.length === 1),
+  );
+}
+
+/**
  * Executes the actions on one partition atomically and returns the new ETag of each row (none for a delete). A single
  * action is sent as a plain operation. Throws `StorageConflict` with the index of the rejected action, and
  * `storage-unavailable` if the outcome is unknown.
  */
 export async function submit(storage: Storage, transaction: Transaction): Promise<Map<string, string>> {
-  const { table, partition, actions, signal, isSentOnce } = transaction;
+  const { table, partition, actions, signal, isRepeatable } = transaction;
   if (recordIfExplaining(() => ({ write: 'rows', table, partition, actions: actions.map(describeAction) })))
     return new Map();
-  const client = isSentOnce ? storage.tableSentOnce(table) : storage.table(table);
+  const client = isRepeatable || isConditional(actions) ? storage.table(table) : storage.tableSentOnce(table);
   const options = signal ? { abortSignal: signal } : {};
   const [only] = actions;
   try {
@@ -287,10 +301,10 @@ export interface Transaction {
   /** Stops waiting. The outcome is then unknown. */
   readonly signal?: AbortSignal;
   /**
-   * Never repeats the request after a lost reply. A repeated write without a condition could undo a change that another
-   * caller made since.
+   * True if a second execution does no harm. By default, a request without a reply is repeated only if it is conditional: a
+   * repeated insert or delete could undo a change that another caller made since.
    */
-  readonly isSentOnce?: boolean;
+  readonly isRepeatable?: boolean;
 }
 
 /** As `submit`, but returns undefined if a condition did not hold. */
@@ -301,12 +315,11 @@ export async function trySubmit(storage: Storage, transaction: Transaction): Pro
 /** Executes one conditional action and returns whether its condition held. */
 export async function tryAction(
   storage: Storage,
-  { table, partition, signal }: Pick<Transaction, 'table' | 'partition' | 'signal'>,
+  { table, partition, signal, isRepeatable = false }: Omit<Transaction, 'actions'>,
   action: Action,
 ): Promise<boolean> {
-  return (
-    (await trySubmit(storage, { table, partition, actions: [action], ...(signal ? { signal } : {}) })) !== undefined
-  );
+  const transaction = { table, partition, actions: [action], isRepeatable, ...(signal ? { signal } : {}) };
+  return (await trySubmit(storage, transaction)) !== undefined;
 }
 
 function toEntity(partition: string, action: Action): TableEntity {

@@ -6,7 +6,7 @@ import { type QueueClient, QueueServiceClient } from '@azure/storage-queue';
 import { RowkeyError } from '../errors.ts';
 import { withAsciiJson } from './ascii-json.ts';
 import { countingHttpClient } from './cost.ts';
-import { noteUnanswered } from './errors.ts';
+import { isUnsent, noteUnanswered } from './errors.ts';
 import { toLegacyHttpClient } from './legacy-http-client.ts';
 import { managedIdentity } from './managed-identity.ts';
 import { prefixTable, prefixWithHyphen } from './resource-names.ts';
@@ -21,7 +21,7 @@ export interface Storage {
   readonly prefix: string;
   /** The client of a table. An app with several accounts would choose the account here. */
   table(name: string): TableClient;
-  /** The same, but the client repeats a request only if storage rejected the request as too busy. */
+  /** The same, but the client repeats a request only if storage has certainly not executed it. */
   tableSentOnce(name: string): TableClient;
   queue(name: string): QueueClient;
   container(name: string): ContainerClient;
@@ -45,6 +45,8 @@ export type StorageOptions =
 
 /** The emulator uses plain HTTP. */
 const INSECURE = /DefaultEndpointsProtocol=http(;|$)|UseDevelopmentStorage=true/;
+/** At most 30, the limit of the service. */
+const WRITE_WITHIN_SECONDS = 15;
 const RETRIES = 3;
 const FIRST_RETRY_MS = 200;
 const LAST_RETRY_MS = 2_000;
@@ -59,7 +61,8 @@ export function openStorage(options: StorageOptions, prefix = ''): Storage {
   const retryOptions = { maxRetries: RETRIES, retryDelayInMs: FIRST_RETRY_MS, maxRetryDelayInMs: LAST_RETRY_MS };
   const clientOf = (service: 'table' | 'queue' | 'blob'): HttpClient =>
     noteUnanswered(throttledAsBusy(tracingHttpClient(httpClient, service, () => clients[`${service}s`].url)));
-  const tableClient = insecure ? withAsciiJson(clientOf('table')) : clientOf('table');
+  const boundedClient = boundWrites(clientOf('table'));
+  const tableClient = insecure ? withAsciiJson(boundedClient) : boundedClient;
   const tableOptions = { httpClient: tableClient, retryOptions, allowInsecureConnection: insecure };
   const otherOptions = (service: 'queue' | 'blob') => ({
     httpClient: toLegacyHttpClient(clientOf(service)),
@@ -85,18 +88,33 @@ export function openStorage(options: StorageOptions, prefix = ''): Storage {
   };
 }
 
-/** Lets a client repeat only requests that storage rejected with 503 (Server Busy), which has executed nothing. */
+/** Lets a client repeat only requests that were not sent, or that storage rejected with 503 (Server Busy), which has executed nothing. */
 function withoutRetries(client: TableClient): TableClient {
-  const whenBusy: Parameters<typeof retryPolicy>[0][number] = {
-    name: 'whenBusy',
-    retry: ({ retryCount, response }) =>
-      response?.status === 503
+  const unlessExecuted: Parameters<typeof retryPolicy>[0][number] = {
+    name: 'unlessExecuted',
+    retry: ({ retryCount, response, responseError }) =>
+      response?.status === 503 || isUnsent(responseError)
         ? { retryAfterInMs: Math.min(FIRST_RETRY_MS * 2 ** retryCount, LAST_RETRY_MS) }
         : { skipStrategy: true },
   };
   client.pipeline.removePolicy({ name: defaultRetryPolicy().name });
-  client.pipeline.addPolicy(retryPolicy([whenBusy], { maxRetries: RETRIES }), { phase: 'Retry' });
+  client.pipeline.addPolicy(retryPolicy([unlessExecuted], { maxRetries: RETRIES }), { phase: 'Retry' });
   return client;
+}
+
+/**
+ * Limits how long the service works on a write, also after the caller has given up:
+ * https://learn.microsoft.com/rest/api/storageservices/setting-timeouts-for-table-service-operations
+ */
+function boundWrites(inner: HttpClient): HttpClient {
+  return {
+    sendRequest(request) {
+      // The SDK repeats the same object.
+      if (request.method !== 'GET' && !/[?&]timeout=/.test(request.url))
+        request.url += `${request.url.includes('?') ? '&' : '?'}timeout=${WRITE_WITHIN_SECONDS}`;
+      return inner.sendRequest(request);
+    },
+  };
 }
 
 /**

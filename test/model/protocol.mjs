@@ -11,10 +11,16 @@
 // entry needs one live holder for each message. Complete scripts take minutes (FUNCTIONS=1 SCRIPT=Q) or hours (two functions);
 // protocol.test.ts visits the first states of each.
 //
-// Broken rules: norecheck, early, inlinenorecheck (plain), rowlast (unique), noreminder, releasefirst (prompt), straggler (plain), othernoetag, releaseany, releasemark (unique, SCRIPT=W), which the test finds;
+// Broken rules: norecheck, early, inlinenorecheck (plain), rowlast (unique), noreminder, releasefirst (prompt), straggler (plain), othernoetag,
+// releaseany, releasemark (unique, SCRIPT=W), wanted (plain, SCRIPT=R), claimfirst (unique, SCRIPT=Q), which the test finds;
 // noetag, noclaimguard, lateguard, inlinenoetag (unique) need more states than that.
+//
+// LOST=1 loses one reply at any write: storage has executed the request, the sender does not know, and sends the request again. A
+// request that storage would execute twice (an insert or a delete without an ETag) is sent once: its sender reads instead.
+// Broken rule: resend (sent again in any case; SCRIPT=X, Y, Z).
 const [kind, mode, broken = ''] = process.argv.slice(2);
-// Entity 0 holds 'a' at the start. Two writers, one crash, two queue functions: small enough to visit every state.
+// Entity 0 holds 'a' at the start, entity 1 does not exist, and entity 2 is one row without index entries. Two writers, one crash, two
+// queue functions: small enough to visit every state.
 const scripts = {
   P: [
     [0, 'b'],
@@ -46,10 +52,30 @@ const scripts = {
     [0, 'b'],
     [0, 'b'],
   ],
+  // The first writer changes an entry of another index: its intent does not name 'a' or 'b'.
+  R: [
+    [0, 'side'],
+    [0, 'b'],
+  ],
+  // An entity is created and deleted.
+  X: [
+    [1, 'c'],
+    [1, null],
+  ],
+  // Writes without an ETag of an entity that is one row.
+  Y: [
+    [2, 'put'],
+    [2, 'put'],
+  ],
+  Z: [
+    [2, 'drop'],
+    [2, 'put'],
+  ],
 };
 const only = process.env.SCRIPT;
 const CRASHES = Number(process.env.CRASHES ?? 1),
   FUNCTIONS = Number(process.env.FUNCTIONS ?? 2),
+  LOST = Number(process.env.LOST ?? 0),
   LIMIT = Number(process.env.LIMIT ?? 4e6);
 const clone = (s) => structuredClone(s),
   key = (s) => JSON.stringify(s);
@@ -58,6 +84,7 @@ const init = (script) => ({
   ent: [
     { v: 1, email: 'a' },
     { v: 0, email: null },
+    { v: 1, email: null },
   ],
   row: { [rk('a', 0)]: { ver: 2, owner: 0, ok: true, claim: null } },
   n: 3,
@@ -65,6 +92,7 @@ const init = (script) => ({
   w: script.map(([k, e]) => ({ pc: 'read', k, e })),
   r: Array.from({ length: FUNCTIONS }, () => ({ pc: 'idle' })),
   crashes: CRASHES,
+  lost: LOST,
 });
 const over = (w) => ['done', 'dead'].includes(w.pc);
 // A claim is live while its writer may still commit.
@@ -72,15 +100,16 @@ const live = (s, id) => s.w.some((w) => w.id === id && ['claim', 'egt', 'release
 // Holders: a writer holds its intent until it has sent the work or has ended; a function holds the message of its
 // host and the reminder.
 const isHeld = (s, m) =>
-  s.w.some((w) => w.intent === m.u && !over(w)) ||
+  s.w.some((w) => (w.intent === m.u || (w.id === m.id && !m.ref && !m.received)) && !over(w)) ||
   s.r.some((r) => r.pc !== 'idle' && (r.host === m.u || r.hold === m.u));
 const find = (t, u) => t.msg.find((m) => m.u === u);
 const remove = (t, u) => {
   t.msg = t.msg.filter((m) => m.u !== u);
 };
 
-// The steps of a reconciler; `at` returns its state, `finish` is its last step.
-function reconcile(s, at, add, finish, inline) {
+// The steps of a reconciler, which settles the entries of `todo` concurrently; `at` returns its state, `write` adds a write, `finish`
+// is its last step.
+function reconcile(s, at, { add, write, finish, inline }) {
   const r = at(s);
   if (r.pc === 'start')
     add((t) => {
@@ -88,87 +117,92 @@ function reconcile(s, at, add, finish, inline) {
       Object.assign(at(t), {
         v: e.v,
         email: e.email,
-        todo: [...new Set([...r.touched, e.email].filter(Boolean))].sort(),
-        pc: 'row',
+        todo: [...new Set([...r.touched, broken === 'wanted' && e.email].filter(Boolean))].sort(),
+        ops: {},
+        pc: 'entries',
       });
+      delete at(t).conflict;
     });
-  if (r.pc === 'row') {
-    if (!r.todo.length)
-      add((t) => {
-        at(t).pc = broken === 'norecheck' || (inline && broken === 'inlinenorecheck') ? 'release' : 'again';
-      });
-    else
-      add((t) => {
-        const q = t.row[rk(r.todo[0], r.k)];
-        if (
-          kind === 'unique' &&
-          q?.claim &&
-          q.claim !== r.m &&
-          live(t, q.claim) &&
-          !['noclaimguard', 'lateguard'].includes(broken)
-        ) {
-          at(t).todo = r.todo.slice(1);
-          return;
-        } // a live claim of another intent: its own holder settles it; judged BEFORE the entity is read
-        Object.assign(at(t), {
-          seen: q ? q.ver : 0,
-          q: q ? { ...q } : null,
-          pc: kind === 'unique' && broken !== 'rowlast' ? 'ent' : 'act',
-        });
-      });
-  }
-  if (r.pc === 'ent')
+  if (r.pc === 'entries' && !r.todo.length)
     add((t) => {
-      Object.assign(at(t), { email: t.ent[r.k].email, pc: 'act' });
+      const isLast = broken === 'norecheck' || (inline && broken === 'inlinenorecheck');
+      at(t).pc = r.conflict ? 'start' : isLast ? 'release' : 'again';
     });
-  if (r.pc === 'act')
-    add((t) => {
-      const val = r.todo[0],
-        id = rk(val, r.k),
-        want = r.email === val,
-        q = r.q,
-        now = t.row[id];
-      const done = () => {
-        const x = at(t);
-        x.todo = x.todo.slice(1);
-        x.pc = 'row';
-        delete x.q;
-        delete x.seen;
-      };
-      const again = () => {
-        const x = at(t);
-        x.pc = 'row';
-        delete x.q;
-        delete x.seen;
-      };
-      const same = broken === 'noetag' || (inline && broken === 'inlinenoetag') || (now ? now.ver : 0) === r.seen;
-      if (kind === 'plain') {
-        if (want === !!q) return done();
-        if (!same) {
-          at(t).pc = 'start';
-          delete at(t).q;
-          delete at(t).seen;
-          return;
-        }
-        if (want) t.row[id] = { ver: ++t.n, owner: r.k, ok: true };
-        else delete t.row[id];
-        return done();
-      }
-      if (!q) return done();
-      if (q.owner !== r.k) return done();
-      if (broken === 'lateguard' && q.claim && q.claim !== r.m && live(s, q.claim)) return done();
-      if (want && q.ok && !q.claim) return done();
-      if (!same) return again();
-      if (want) t.row[id] = { ver: ++t.n, owner: r.k, ok: true, claim: null };
-      else delete t.row[id];
-      done();
-    });
+  if (r.pc === 'entries') for (const val of r.todo) settleEntry(s, at, { add, write, inline, val });
   if (r.pc === 'again')
     add((t) => {
-      at(t).pc = t.ent[r.k].v === r.v ? 'release' : 'start';
+      const e = t.ent[r.k];
+      at(t).pc = e.v !== r.v ? 'start' : e.isDeleted ? 'bury' : 'release';
+    });
+  // The tombstone is deleted under its ETag.
+  if (r.pc === 'bury')
+    write((t) => {
+      if (t.ent[r.k].v === r.v) t.ent[r.k] = { v: 0, email: null };
+      at(t).pc = 'release';
     });
   if (r.pc === 'release') add(finish);
 }
+
+// The next step of one entry.
+function settleEntry(s, at, { add, write, inline, val }) {
+  const r = at(s);
+  const op = r.ops[val] ?? { pc: 'row' };
+  const done = (t) => {
+    const x = at(t);
+    x.todo = x.todo.filter((one) => one !== val);
+    delete x.ops[val];
+  };
+  if (op.pc === 'row')
+    add((t) => {
+      const q = t.row[rk(val, r.k)];
+      // A live claim of another intent: its own holder settles it; judged BEFORE the entity is read.
+      const isLive = q?.claim && q.claim !== r.m && live(t, q.claim);
+      if (kind === 'unique' && isLive && !['noclaimguard', 'lateguard'].includes(broken)) return done(t);
+      const pc = kind === 'unique' && broken !== 'rowlast' ? 'ent' : 'act';
+      // An owned entry is judged by the entity as it was read first.
+      at(t).ops[val] = { seen: q ? q.ver : 0, q: q ? { ...q } : null, email: r.email, pc };
+    });
+  if (op.pc === 'ent')
+    add((t) => {
+      Object.assign(at(t).ops[val], { email: t.ent[r.k].email, pc: 'act' });
+    });
+  if (op.pc === 'act')
+    write((t) => {
+      const id = rk(val, r.k),
+        want = op.email === val,
+        q = op.q,
+        now = t.row[id];
+      const same = broken === 'noetag' || (inline && broken === 'inlinenoetag') || (now ? now.ver : 0) === op.seen;
+      if (kind === 'plain') {
+        if (want === !!q) return done(t);
+        if (!same) at(t).conflict = true;
+        else if (want) t.row[id] = { ver: ++t.n, owner: r.k, ok: true };
+        else delete t.row[id];
+        return done(t);
+      }
+      if (!q || q.owner !== r.k) return done(t);
+      if (broken === 'lateguard' && q.claim && q.claim !== r.m && live(s, q.claim)) return done(t);
+      if (want && q.ok && !q.claim) return done(t);
+      if (!same) {
+        delete at(t).ops[val];
+        return;
+      }
+      if (want) t.row[id] = { ver: ++t.n, owner: r.k, ok: true, claim: null };
+      else delete t.row[id];
+      done(t);
+    });
+}
+
+// Adds a write, and the same write with a lost reply: storage changes, and `restore` returns the sender to its state before.
+const writing = (s, add, restore) => (f) => {
+  add(f);
+  if (s.lost)
+    add((t) => {
+      f(t);
+      restore(t);
+      t.lost--;
+    });
+};
 
 function next(s) {
   const out = [];
@@ -187,8 +221,11 @@ function next(s) {
   s.w.forEach((w, i) => {
     const W = (t) => t.w[i];
     const end = (t, pc) => {
-      t.w[i] = { pc, k: w.k, e: w.e, id: w.id, intent: w.intent };
+      t.w[i] = { pc, k: w.k, e: w.e, id: w.id, intent: w.intent, effects: W(t).effects };
     };
+    const write = writing(s, add, (t) => {
+      t.w[i] = { ...clone(w), effects: W(t).effects, unanswered: true };
+    });
     // The work goes to a queue function: a visible message that names the receipt of the intent, which stays hidden as its reminder.
     const sendWork = (t) => {
       const m = find(t, w.intent);
@@ -200,9 +237,10 @@ function next(s) {
     if (w.pc === 'read')
       add((t) => {
         const e = t.ent[w.k];
-        Object.assign(W(t), { bv: e.v, be: e.email, id: `i${i}`, pc: 'intent' });
+        Object.assign(W(t), { bv: e.v, be: e.email, id: `i${i}`, pc: broken === 'claimfirst' ? 'claim' : 'intent' });
         if (w.e === e.email) W(t).pc = 'done';
         if (w.e === 'same') W(t).pc = 'other';
+        if (['put', 'drop'].includes(w.e)) W(t).pc = 'blind';
       });
     // A change of a field that is in no index entry: under the ETag, without an intent.
     if (w.pc === 'other')
@@ -210,67 +248,96 @@ function next(s) {
         if (t.ent[w.k].v === w.bv || broken === 'othernoetag') t.ent[w.k] = { v: ++t.n, email: w.be };
         W(t).pc = 'done';
       });
+    // A write of one row without a read and without an ETag. After a lost reply, success or an unknown outcome is the response.
+    if (w.pc === 'blind') {
+      if (w.unanswered && broken !== 'resend') add((t) => end(t, 'done'));
+      else
+        write((t) => {
+          t.ent[w.k] = w.e === 'drop' ? { v: 0, email: null } : { v: ++t.n, email: null };
+          W(t).effects = (W(t).effects ?? 0) + 1;
+          W(t).pc = 'done';
+        });
+    }
     if (w.pc === 'intent')
-      add((t) => {
+      write((t) => {
         const u = ++t.n;
         t.msg.push({
           u,
           id: w.id,
           k: w.k,
-          touched: [...new Set([w.be, w.e].filter(Boolean))].sort(),
+          touched: w.e === 'side' ? [] : [...new Set([w.be, w.e].filter(Boolean))].sort(),
           vis: broken === 'early',
           rec: ++t.n,
         });
-        Object.assign(W(t), { intent: u, pc: kind === 'unique' ? 'claim' : 'egt' });
+        const isNext = kind === 'unique' && broken !== 'claimfirst';
+        Object.assign(W(t), { intent: u, pc: isNext ? 'claim' : 'egt' });
       });
     if (w.pc === 'claim') {
-      if (!w.e)
+      const then = broken === 'claimfirst' ? 'intent' : 'egt';
+      if (!w.e || w.e === 'side')
         add((t) => {
-          W(t).pc = 'egt';
+          W(t).pc = then;
         });
       else {
         const q = s.row[w.e];
         const take = (t, row, isNew = false) => {
           t.row[w.e] = row;
-          Object.assign(W(t), { pc: 'egt', claimed: { ...row }, isNew });
+          Object.assign(W(t), { pc: then, claimed: { ...row }, isNew });
         };
-        if (!q) add((t) => take(t, { ver: ++t.n, owner: w.k, ok: false, claim: w.id }, true));
+        if (!q) write((t) => take(t, { ver: ++t.n, owner: w.k, ok: false, claim: w.id }, true));
+        else if (w.unanswered && q.claim === w.id) add((t) => take(t, q));
         else if (q.owner === w.k && !(q.claim && q.claim !== w.id && live(s, q.claim)))
-          add((t) => take(t, { ...q, ver: ++t.n, claim: w.id }));
+          write((t) => take(t, { ...q, ver: ++t.n, claim: w.id }));
         else
           add((t) => {
             W(t).pc = 'drop';
           });
       }
     }
-    if (w.pc === 'egt')
-      add((t) => {
-        if (t.ent[w.k].v !== w.bv) {
-          W(t).pc = w.claimed ? 'release' : 'drop';
-          return;
-        }
-        const v = ++t.n;
-        t.ent[w.k] = { v, email: w.e };
-        // The writer settles inline: its commit replaces the first read of the entity, and its claim replaces the
-        // read of the row.
+    if (w.pc === 'egt') {
+      // The writer settles inline: its commit replaces the first read of the entity, and its claim replaces the
+      // read of the row.
+      const settle = (t, v) => {
         const touched = find(t, w.intent)?.touched ?? [w.be, w.e].filter(Boolean);
-        const todo = [...touched].sort((x, y) => (y === w.e) - (x === w.e));
-        const known = kind === 'unique' && w.claimed ? { pc: 'act', q: w.claimed, seen: w.claimed.ver } : { pc: 'row' };
-        Object.assign(W(t), { pc: 'settle', in: { m: w.id, k: w.k, touched, v, email: w.e, todo, ...known } });
-      });
+        const { email } = t.ent[w.k];
+        const todo = [...new Set([...touched, broken === 'wanted' && email].filter(Boolean))].sort(
+          (x, y) => (y === w.e) - (x === w.e),
+        );
+        const claimed = w.claimed && { [w.e]: { pc: 'act', q: w.claimed, seen: w.claimed.ver, email } };
+        const ops = kind === 'unique' && claimed ? claimed : {};
+        Object.assign(W(t), { pc: 'settle', in: { m: w.id, k: w.k, touched, v, email, todo, ops, pc: 'entries' } });
+      };
+      const isOwn = (t) => t.ent[w.k].v > 0 && t.ent[w.k].by === w.id;
+      // An insert is sent once. Without a reply, its outcome is unknown unless the row is found: the intent then stays hidden.
+      if (w.unanswered && w.bv === 0 && broken !== 'resend')
+        add((t) => (isOwn(t) ? settle(t, t.ent[w.k].v) : end(t, 'dead')));
+      else
+        write((t) => {
+          if (t.ent[w.k].v !== w.bv) {
+            if (!w.unanswered || broken === 'selfconflict') W(t).pc = w.claimed ? 'release' : 'drop';
+            else if (isOwn(t)) settle(t, t.ent[w.k].v);
+            else end(t, 'dead');
+            return;
+          }
+          const v = ++t.n;
+          const email = w.e === 'side' ? w.be : w.e;
+          t.ent[w.k] = { v, email, by: w.id, ...(email ? {} : { isDeleted: true }) };
+          W(t).effects = (W(t).effects ?? 0) + 1;
+          settle(t, v);
+        });
+    }
     if (w.pc === 'settle') {
-      reconcile(
-        s,
-        (t) => t.w[i].in,
+      reconcile(s, (t) => t.w[i].in, {
         add,
-        (t) => {
+        write,
+        finish: (t) => {
           remove(t, w.intent);
           end(t, 'done');
         },
-        true,
-      );
+        inline: true,
+      });
       // Too much work, or an error between two writes.
-      add(sendWork);
+      write(sendWork);
       // Broken: another entity of the same intent is still being written when the work is sent.
       if (broken === 'straggler' && !w.sent)
         add((t) => {
@@ -280,7 +347,7 @@ function next(s) {
     }
     // A rejected writer deletes the row that it inserted. It leaves a row that existed, or has changed, to a queue function.
     if (w.pc === 'release')
-      add((t) => {
+      write((t) => {
         const q = t.row[w.e];
         const isOwn = q?.ver === w.claimed.ver;
         if (isOwn && w.isNew) delete t.row[w.e];
@@ -293,7 +360,7 @@ function next(s) {
         remove(t, w.intent);
         end(t, 'done');
       });
-    if (w.pc === 'send') add(sendWork);
+    if (w.pc === 'send') write(sendWork);
     if (!over(w) && w.pc !== 'read') die((t) => end(t, 'dead'));
   });
   s.msg.forEach((m, j) => {
@@ -308,6 +375,9 @@ function next(s) {
   });
   s.r.forEach((r, i) => {
     const R = (t) => t.r[i];
+    const write = writing(s, add, (t) => {
+      t.r[i] = clone(r);
+    });
     if (r.pc === 'idle')
       s.msg.forEach((m) => {
         if (m.vis)
@@ -317,7 +387,7 @@ function next(s) {
           });
       });
     if (r.pc === 'take')
-      add((t) => {
+      write((t) => {
         const host = find(t, r.host);
         if (!host) {
           t.r[i] = { pc: 'idle' };
@@ -343,16 +413,15 @@ function next(s) {
         t.msg.push({ u, id: r.m, k: r.k, touched: r.touched, vis: false, rec: ++t.n });
         Object.assign(R(t), { hold: u, pc: 'start' });
       });
-    reconcile(
-      s,
-      R,
+    reconcile(s, R, {
       add,
-      (t) => {
+      write,
+      finish: (t) => {
         if (r.hold) remove(t, r.hold);
         R(t).pc = 'ack';
       },
-      false,
-    );
+      inline: false,
+    });
     if (r.pc === 'start' && broken === 'releasefirst' && r.hold)
       add((t) => {
         remove(t, r.hold);
@@ -371,21 +440,18 @@ function next(s) {
   });
   return out;
 }
+const opNumbers = (r) =>
+  Object.values(r?.ops ?? {}).flatMap((op) => [
+    [op, ['seen']],
+    [op.q ?? {}, ['ver']],
+  ]);
 const numbers = (t) =>
   [
     ...t.ent.map((e) => [e, ['v']]),
     ...Object.values(t.row).map((r) => [r, ['ver']]),
     ...t.msg.map((m) => [m, ['u', 'rec', 'ref', 'refRec']]),
-    ...t.w.flatMap((w) => [
-      [w, ['bv', 'intent']],
-      [w.claimed ?? {}, ['ver']],
-      [w.in ?? {}, ['v', 'seen']],
-      [w.in?.q ?? {}, ['ver']],
-    ]),
-    ...t.r.flatMap((r) => [
-      [r, ['v', 'seen', 'host', 'hold']],
-      [r.q ?? {}, ['ver']],
-    ]),
+    ...t.w.flatMap((w) => [[w, ['bv', 'intent']], [w.claimed ?? {}, ['ver']], [w.in ?? {}, ['v']], ...opNumbers(w.in)]),
+    ...t.r.flatMap((r) => [[r, ['v', 'host', 'hold']], ...opNumbers(r)]),
   ].flatMap(([o, names]) => names.filter((n) => o[n] !== undefined && o[n] !== 0).map((n) => [o, n]));
 // States that differ only in their numbers are equal, so numbers are replaced by their ranks.
 const norm = (t) => {
@@ -415,6 +481,14 @@ for (const [name, script] of Object.entries(scripts)) {
       k = key(s);
     if (seen.has(k)) continue;
     seen.add(k);
+    if (s.w.some(({ effects }) => effects > 1)) {
+      viol = ['a change took effect twice', s];
+      break;
+    }
+    if (s.w.some(({ pc, effects }) => effects && ['release', 'drop'].includes(pc))) {
+      viol = ['a change that was rejected took effect', s];
+      break;
+    }
     if (kind === 'unique' && s.ent[0].email && s.ent[0].email === s.ent[1].email) {
       viol = ['two entities hold one value', s];
       break;

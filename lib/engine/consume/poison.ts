@@ -3,9 +3,9 @@ import { z } from 'zod';
 import { splitText } from '../../define/codec/split-text.ts';
 import type { Hold } from '../../define/engine.ts';
 import { buildKey, buildKeys, compileTemplate } from '../../define/keys/key-template.ts';
-import { RowkeyError } from '../../errors.ts';
+import { busy, RowkeyError } from '../../errors.ts';
 import { sendMessage } from '../../storage/messages.ts';
-import { type Address, type Row, readRange, readRow, submit, tryAction } from '../../storage/rows.ts';
+import { type Address, type Row, readRange, readRow, submit, tryAction, trySubmit } from '../../storage/rows.ts';
 import { countPoison } from '../../telemetry/metrics.ts';
 import { DAY_MS, isoInstant, MINUTE_MS } from '../../time.ts';
 import type { Engine } from '../engine.ts';
@@ -174,6 +174,8 @@ export async function recordPoison(engine: Engine, message: Message, reason: str
     table: POISON_TABLE,
     partition: buildKey(PARTITION, { id: row }),
     actions: [{ kind: 'upsert', row, properties }],
+    // Without a record, the message returns and is recorded then.
+    isRepeatable: true,
   });
   countPoison({ queue: engine.storage.queue(queue).name });
 }
@@ -216,11 +218,13 @@ export async function replayPoison(engine: Engine, id: string): Promise<Poison> 
   if (!row) throw notFound();
   const properties = { ReplayedUntil: isoInstant(now() + REPLAY_FOR_MS) };
   const isFree = !(Date.parse(String(row.properties.ReplayedUntil)) > now());
-  if (!isFree || !(await tryAction(storage, row, { kind: 'merge', row: row.row, properties, etag: row.etag })))
-    throw new RowkeyError('busy', 'Another request is replaying the message. Try again.', { retryAfter: 1 });
+  const merge = { kind: 'merge', row: row.row, properties, etag: row.etag } as const;
+  const marked = isFree && (await trySubmit(storage, { ...row, actions: [merge] }));
+  if (!marked) throw new RowkeyError('busy', 'Another request is replaying the message. Try again.', { retryAfter: 1 });
   const poison = toPoison(row);
   await makeAndNote(engine, changeOf('replay', row), () => sendMessage(storage, poison.queue, poison.text));
-  await tryAction(storage, row, { kind: 'delete', row: row.row });
+  // The message may have failed again, and been recorded, since.
+  await tryAction(storage, row, { kind: 'delete', row: row.row, etag: marked.get(row.row) ?? row.etag });
   return poison;
 }
 
@@ -257,7 +261,10 @@ export async function dropPoison(engine: Engine, id: string): Promise<void> {
   const address = await findPoison(engine, id);
   if (!address) throw notFound();
   await makeAndNote(engine, changeOf('drop', address), async () => {
-    if (!(await tryAction(engine.storage, address, { kind: 'delete', row: address.row }))) throw notFound();
+    const action = { kind: 'delete', row: address.row, etag: address.etag } as const;
+    // If the record is gone, this request may have deleted it and not received the reply.
+    if (!(await tryAction(engine.storage, address, action)) && (await findPoison(engine, id)))
+      throw busy('The message was replayed or recorded again.');
   });
 }
 

@@ -77,8 +77,8 @@ async function readOrCreateSecret(storage: Storage): Promise<Uint8Array> {
     if (row) return Buffer.from(String(row.properties.Secret), 'base64');
     const secret = randomBytes(SECRET_BYTES);
     const properties = { Secret: secret.toString('base64') };
-    // Another process may be first.
-    if (await tryAction(storage, SECRET_ADDRESS, { kind: 'insert', row: SECRET_ADDRESS.row, properties }))
-      return secret;
+    // Nothing deletes the secret. Another process may be first.
+    const where = { ...SECRET_ADDRESS, isRepeatable: true };
+    if (await tryAction(storage, where, { kind: 'insert', row: SECRET_ADDRESS.row, properties })) return secret;
   }
 }

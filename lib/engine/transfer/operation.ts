@@ -56,7 +56,9 @@ export async function writeOperation(
   const { table, partition, row } = addressOf(operations, operation);
   const system = { WriteId: operation.operationId, Incarnation: operation.operationId };
   const properties = toProperties(operations, operation, system);
-  const write = () => submit(engine.storage, { table, partition, actions: [{ kind, row, properties }] });
+  // Only the request, and then the holder of its message, write the record.
+  const transaction = { table, partition, actions: [{ kind, row, properties }], isRepeatable: true };
+  const write = () => submit(engine.storage, transaction);
   await withPeriodTable(engine, operations, { table, write });
 }
 

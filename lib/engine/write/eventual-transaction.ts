@@ -10,7 +10,7 @@ import type { Stored } from '../../define/values.ts';
 import { busy, RowkeyError, unavailable } from '../../errors.ts';
 import { StorageConflict } from '../../storage/errors.ts';
 import { deleteMessage, MAX_MESSAGE_BYTES, type SentMessage, sendMessage } from '../../storage/messages.ts';
-import { type Action, ANY_ETAG, type Row, submit } from '../../storage/rows.ts';
+import { type Action, isConditional, type Row, submit } from '../../storage/rows.ts';
 import { recordReconcileLag } from '../../telemetry/metrics.ts';
 import { inPattern, traceContext } from '../../telemetry/span.ts';
 import { backOff } from '../../time.ts';
@@ -27,6 +27,7 @@ import {
   conflictOf,
   duplicateEntry,
   duplicateValue,
+  type Fresh,
   isOwnWrite,
   planAgain,
   readChanged,
@@ -104,7 +105,6 @@ export const commit = inPattern(
       changes,
       missing: new Set(),
       claimed: [],
-      isSentOnce: changes.some(mayRepeat),
     };
     const claimed = await claimAll(write);
     const isShared = siblingRowsOf(entity, changes).length > 0;
@@ -181,15 +181,8 @@ interface Write {
   changes: readonly Change[];
   siblings: Siblings;
   plan: Plan;
-  /** The SDK does not repeat the transaction. So a conflict is not one with its own earlier attempt. */
-  readonly isSentOnce: boolean;
   /** Rows whose delete failed because they are missing. Later plans omit these deletes. */
   readonly missing: Set<string>;
-}
-
-/** True for a write that storage would execute a second time if it were repeated. */
-function mayRepeat({ before, after }: Change): boolean {
-  return before.state === 'unread' && (!after || before.etag === undefined || before.etag === ANY_ETAG);
 }
 
 /** Submits the plan, and replans while sibling rows keep changing. */
@@ -216,8 +209,7 @@ async function submitOnce(write: Write): Promise<readonly Stored[] | undefined> 
   const left = write.deadline - engine.now();
   if (left <= 0) throw await endIntent(write, busy('Other requests keep changing the same rows.'));
   try {
-    const { isSentOnce } = write;
-    const transaction = { ...where, actions, signal: AbortSignal.timeout(left), isSentOnce };
+    const transaction = { ...where, actions, signal: AbortSignal.timeout(left) };
     const etags = await withPeriodTable(engine, entity, { table, write: () => submit(engine.storage, transaction) });
     rememberWritten(engine, where, { plan, siblings }, { actions, etags });
     const done = results(entity, changes, plan, etags);
@@ -227,9 +219,31 @@ async function submitOnce(write: Write): Promise<readonly Stored[] | undefined> 
     // Nothing was written.
     if (isTableGone(error) || (error instanceof RowkeyError && isTableGone(error.cause)))
       throw await endIntent(write, error);
-    if (!(error instanceof StorageConflict)) throw noteUnknownOutcome(write, error);
-    return handleConflict(write, error, actions);
+    if (error instanceof StorageConflict) return handleConflict(write, error, actions);
+    const done = isUnknown(error) && !isConditional(actions) ? await findOwnWrite(write) : undefined;
+    if (done) return done;
+    throw noteUnknownOutcome(write, error);
   }
+}
+
+/**
+ * Returns the result of a transaction that was sent once and got no reply, if the rows that it wrote are found. Otherwise it may
+ * not have been executed, or another writer has changed its rows since, and sending it again could undo that change.
+ */
+async function findOwnWrite(write: Write): Promise<readonly Stored[] | undefined> {
+  const { engine, entity, writeId, changes } = write;
+  // A row that is missing does not tell who deleted it.
+  if (engine.now() >= write.deadline || changes.every(({ after }) => !after)) return undefined;
+  const fresh = await readChanged(engine, entity, changes).catch(() => undefined);
+  return fresh && isOwnWrite(fresh, writeId) ? resultsOf(write, fresh) : undefined;
+}
+
+/** The result of a committed transaction whose reply was lost, from the rows that it wrote. Notes the changes. */
+function resultsOf(write: Write, fresh: readonly Fresh[]): readonly Stored[] {
+  const etags = fresh.map(({ address, before }) => [address.row, 'etag' in before ? before.etag : ''] as const);
+  const ours = results(write.entity, write.changes, write.plan, new Map(etags));
+  noteChanges(write, ours);
+  return ours;
 }
 
 /** Handles a conflict: returns the result of an earlier attempt, throws if the write cannot succeed, or replans and returns undefined. */
@@ -238,7 +252,7 @@ async function handleConflict(
   storageConflict: StorageConflict,
   actions: readonly Action[],
 ): Promise<readonly Stored[] | undefined> {
-  const { engine, entity, writeId, changes, isSentOnce } = write;
+  const { engine, entity, writeId, changes } = write;
   const { reason } = storageConflict;
   const { part, action } = write.plan.actions[storageConflict.action] ?? {};
   if (reason === 'missing' && action?.kind === 'delete' && part?.of !== 'entity') write.missing.add(action.row);
@@ -250,16 +264,9 @@ async function handleConflict(
     const fresh = await readChanged(engine, entity, changes).catch((error: unknown) => {
       throw noteUnknownOutcome(write, error);
     });
-    if (!isSentOnce && isOwnWrite(fresh, writeId)) {
-      const etags = fresh.map(
-        ({ address, before }) => [address.row, before.state === 'absent' ? '' : before.etag] as const,
-      );
-      const ours = results(entity, changes, write.plan, new Map(etags));
-      noteChanges(write, ours);
-      return ours;
-    }
+    if (storageConflict.isRepeated && isOwnWrite(fresh, writeId)) return resultsOf(write, fresh);
     // An earlier attempt may have been committed, and another writer may have changed what it wrote. So the intent stays.
-    if (storageConflict.isRepeated && !isSentOnce && !areUnchanged(changes, fresh, writeId))
+    if (storageConflict.isRepeated && !areUnchanged(changes, fresh, writeId))
       throw noteUnknownOutcome(
         write,
         unavailable('Storage did not reply to a write that may have been executed.', storageConflict),

@@ -105,7 +105,8 @@ async function insertClaim(
   const properties = { EntityType: CLAIM, SourcePartition, SourceRow, Confirmed: false, ...marks };
   const insert = { kind: 'insert', row: indexEntry.row, properties } as const;
   const where = { ...toPartition(indexEntry), ...(signal ? { signal } : {}) };
-  const etags = await trySubmit(storage, { ...where, actions: [insert] });
+  // The intent of a claim settles it, also one that is inserted twice.
+  const etags = await trySubmit(storage, { ...where, actions: [insert], isRepeatable: true });
   return (
     etags && { ...toPartition(indexEntry), row: indexEntry.row, etag: etags.get(indexEntry.row) ?? '', properties }
   );

@@ -1,10 +1,10 @@
-import { createHttpHeaders, type PipelineRequest } from '@azure/core-rest-pipeline';
+import { createHttpHeaders, type PipelineRequest, RestError } from '@azure/core-rest-pipeline';
 import { expect, test } from 'vitest';
 import { listBlobs } from '../../../lib/storage/append-blobs.ts';
 import { listContainer, readBlob } from '../../../lib/storage/blobs.ts';
 import { sendMessage } from '../../../lib/storage/messages.ts';
 import { listTables } from '../../../lib/storage/provision.ts';
-import { readRange, readRow } from '../../../lib/storage/rows.ts';
+import { type Action, readRange, readRow, submit } from '../../../lib/storage/rows.ts';
 import { openStorage, type Storage } from '../../../lib/storage/storage.ts';
 
 const key = 'AccountName=me;AccountKey=a2V5';
@@ -67,6 +67,40 @@ test.each<[string, (storage: Storage) => Promise<unknown>]>([
     });
     await expect(call(storage)).rejects.toMatchObject({ code: 'storage-unavailable', details: { retryAfter: 5 } });
     expect(calls, String(status)).toBe(4);
+  }
+});
+
+const insert: Action = { kind: 'insert', row: '1', properties: {} };
+const merge: Action = { kind: 'merge', row: '2', properties: {}, etag: 'W/"1"' };
+const remove: Action = { kind: 'delete', row: '3' };
+const removeOne: Action = { ...remove, etag: 'W/"1"' };
+
+test.each<[string, Action[], Record<string, number>]>([
+  ['an insert', [insert], { ECONNRESET: 1, 500: 1, 503: 4, ECONNREFUSED: 4 }],
+  ['a delete of any version', [remove], { ECONNRESET: 1, 500: 1, 503: 4, ECONNREFUSED: 4 }],
+  ['a merge into any version', [{ ...merge, etag: '*' }], { ECONNRESET: 1, 500: 1 }],
+  ['a transaction of an insert and a delete', [insert, removeOne], { ECONNRESET: 1, 500: 1 }],
+  ['a delete of one version', [removeOne], { ECONNRESET: 4, 500: 4 }],
+  ['a transaction that requires an ETag', [insert, merge], { ECONNRESET: 4, 500: 4 }],
+])('sends %s again only if storage cannot execute it twice', async (_, actions, expected) => {
+  for (const [fault, times] of Object.entries(expected)) {
+    const urls = new Set<string>();
+    let calls = 0;
+    const httpClient = {
+      async sendRequest(request: PipelineRequest) {
+        calls += 1;
+        urls.add(new URL(request.url).search);
+        if (Number.isNaN(Number(fault))) throw new RestError(fault, { code: fault, request });
+        return { request, status: Number(fault), headers: createHttpHeaders() };
+      },
+    };
+    const connectionString = `DefaultEndpointsProtocol=https;${key};${endpoints('https')}`;
+    const storage = openStorage({ connectionString, httpClient });
+    const written = submit(storage, { table: 'things', partition: 'one', actions });
+    await expect(written).rejects.toMatchObject({ code: 'storage-unavailable' });
+    expect(calls, fault).toBe(times);
+    // The service stops working on a write that nobody waits for.
+    expect([...urls], fault).toEqual(['?timeout=15']);
   }
 });
 
