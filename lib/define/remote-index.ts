@@ -48,8 +48,6 @@ export interface SharedForm {
     options: {
       /** Undefined if the entity does not have the entry. */
       readonly properties: Properties | undefined;
-      /** True if the intent names the entry. */
-      readonly isNamed: boolean;
       /** True for a row of this entity. Nothing else is deleted. */
       readonly isOwn: (row: Row) => boolean;
       readonly hold: Hold;

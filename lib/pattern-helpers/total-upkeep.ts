@@ -199,7 +199,6 @@ interface Request {
   readonly entry: IndexEntry;
   /** The contribution that the entity makes; undefined if it makes none. */
   readonly properties: Properties | undefined;
-  readonly isNamed: boolean;
   readonly isOwn: (row: Row) => boolean;
   readonly hold: Hold;
 }
@@ -212,17 +211,12 @@ const submitRequest = createSharedWrites<Request>({
 
 /** Makes a contribution and its total agree with an entity. False if the group changed concurrently. */
 export async function settleContribution(storage: Storage, request: Request): Promise<boolean> {
-  const { entry, properties, isNamed } = request;
-  if (!isNamed && properties) {
-    const row = await readRow(storage, entry);
-    if (row && isSameContribution(row, properties)) return true;
-  }
   const { table, partition, row } = request.group.total;
   return submitRequest(storage, JSON.stringify([table, partition, row]), request);
 }
 
 /**
- * The total is read first: its ETag then covers the contributions too. A contribution that is right and that the intent names is
+ * The total is read first: its ETag then covers the contributions too. A contribution that is right is
  * settled by a new ETag of the total: a stalled reconciler may be about to change the contribution under the old one.
  */
 async function writeGroup(
@@ -242,7 +236,7 @@ async function writeGroup(
   const { requests, signal } = await keepHolds();
   const changes = requests.map((request) => ({ ...changeOf(request, found.get(request.entry.row)), request }));
   const actions = changes.flatMap(({ action }) => action ?? []);
-  if (actions.length === 0 && !requests.some(({ isNamed, properties }) => isNamed && properties)) {
+  if (actions.length === 0 && !requests.some(({ properties }) => properties)) {
     // A process that died after it emptied the group left the total.
     if (total && amountsIn(declared, total)?.count === 0) await dropTotal(storage, group.total, total.etag);
     return true;
@@ -259,7 +253,8 @@ async function writeGroup(
   }
   const { table, partition, row } = group.total;
   const transaction = { table, partition, actions: [...actions, totalAction(row, total, amounts)], signal };
-  const etags = await trySubmit(storage, transaction);
+  // A group is inserted twice only after it was emptied, and the entities are read again after it.
+  const etags = await trySubmit(storage, { ...transaction, isRepeatable: true });
   if (!etags) return false;
   const etag = isExplaining() ? '' : etags.get(row);
   if (amounts.count === 0 && etag !== undefined) await dropTotal(storage, group.total, etag);

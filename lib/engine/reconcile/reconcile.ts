@@ -4,14 +4,7 @@ import { PLACEHOLDER, TOMBSTONE, toSnapshot, toValues } from '../../define/codec
 import { liveValues, type Snapshot } from '../../define/codec/snapshot.ts';
 import type { Hold } from '../../define/engine.ts';
 import type { Entity } from '../../define/entity.ts';
-import {
-  indexEntriesOf,
-  isContested,
-  isCopy,
-  isSameEntry,
-  remoteIndexOf,
-  unionOfEntries,
-} from '../../define/keys/index-entries.ts';
+import { indexEntriesOf, isContested, isCopy, isSameEntry, remoteIndexOf } from '../../define/keys/index-entries.ts';
 import type { IndexEntry } from '../../define/remote-index.ts';
 import type { Values } from '../../define/values.ts';
 import { RowkeyError } from '../../errors.ts';
@@ -29,6 +22,7 @@ import type { Intent } from './intent.ts';
  * Eventually consistent transactions pattern, the reconciler's side: makes the index entries that an intent names agree with
  * the current state of their entity, in any order and number of intents.
  *
+ *   only the entries that the intent names, concurrently, of two kinds:
  *   owned entries       read the entity -> write each entry under its own ETag; conflict: start over
  *                       -> read the entity again; changed: start over
  *   contested entries   read the row -> a live claim of another intent: leave the row -> only then read the entity
@@ -38,10 +32,11 @@ import type { Intent } from './intent.ts';
  * A writer that has just committed reconciles its own intent, which is still hidden: its commit replaces the first read of the
  * entity, and its claim replaces the read of the row.
  *
- * The second read of the entity makes reordered intents safe.
+ * The second read of the entity makes reordered intents safe. Contested entries alone do not need it.
  */
 
-const ENTITIES_CONCURRENCY = 8;
+/** Of entities, and of the entries of each. */
+const CONCURRENCY = 8;
 
 export interface ReconcileOptions {
   /** The hold on the intent's message. */
@@ -74,18 +69,22 @@ export const reconcile = inPattern(
     { hold, written }: ReconcileOptions,
   ): Promise<void> => {
     const work: Work = { engine, entity, intent, hold, written };
-    const failures: unknown[] = [];
-    const settle = async (item: (typeof items)[number]) => {
-      if (failures.length > 0) return;
-      await reconcileEntity(work, { ...item, table }, item.indexEntries).catch((error: unknown) =>
-        failures.push(error),
-      );
-    };
-    // Every item has ended before an error is thrown, because the caller then gives up the hold.
-    await pMap(items, settle, { concurrency: ENTITIES_CONCURRENCY });
-    if (failures.length > 0) throw failures.find(mayStillLand) ?? failures[0];
+    await allEnded(items, (item) => reconcileEntity(work, { ...item, table }, item.indexEntries));
   },
 );
+
+/** Works on all items, or on none after a failure. All work has ended before an error is thrown, because the caller then gives up the hold. */
+async function allEnded<Item, Result>(
+  items: readonly Item[],
+  work: (item: Item) => Promise<Result>,
+): Promise<(Result | undefined)[]> {
+  const failures: unknown[] = [];
+  const each = async (item: Item) =>
+    failures.length > 0 ? undefined : work(item).catch((error: unknown) => void failures.push(error));
+  const results = await pMap(items, each, { concurrency: CONCURRENCY });
+  if (failures.length > 0) throw failures.find(mayStillLand) ?? failures[0];
+  return results as (Result | undefined)[];
+}
 
 /** True if a write with an unknown outcome may still be committed. */
 export function mayStillLand(error: unknown): boolean {
@@ -105,26 +104,24 @@ async function reconcileEntity(
 ): Promise<void> {
   const { engine, entity, hold } = work;
   const address = { table, partition, row };
+  // Only these. If the entity changed while another entry was written, no message would name that entry any more.
+  const contested = named.filter((indexEntry) => isContested(entity, indexEntry));
   let committed = work.written?.entities.get(row);
   for (;;) {
     // A commit replaces the first read, because every write below comes after it.
     const before = committed ?? toCommitted(await readSnapshot(work, address));
-    const indexEntries = unionOfEntries(named, indexEntriesOf(entity, before.values));
-    const contested = indexEntries.filter((indexEntry) => isContested(entity, indexEntry));
-    const own = indexEntries.filter((indexEntry) => !contested.includes(indexEntry));
-    let hasConflict = false;
-    for (const indexEntry of own)
-      hasConflict ||= !(await settleOwn(work, {
-        address,
-        values: before.values,
-        indexEntry,
-        isNamed: named.some((other) => isSameEntry(other, indexEntry)),
-      }));
-    if (hasConflict) {
+    const known = committed;
+    const settled = await allEnded(named, async (indexEntry) => {
+      if (!contested.includes(indexEntry)) return settleOwn(work, { address, values: before.values, indexEntry });
+      await settleContested(work, address, indexEntry, known);
+      return true;
+    });
+    if (settled.includes(false)) {
       committed = undefined;
       continue;
     }
-    for (const indexEntry of contested) await settleContested(work, address, indexEntry, committed);
+    // Contested rows are judged by reads of their own, and only a deleted entity has a tombstone.
+    if (before.values && contested.length === named.length) return;
     const after = await readSnapshot(work, address);
     const isExplained = committed !== undefined && isExplaining();
     committed = undefined;
@@ -146,12 +143,10 @@ async function settleOwn(
     address,
     values,
     indexEntry,
-    isNamed,
   }: {
     readonly address: Address;
     readonly values: Values | undefined;
     readonly indexEntry: IndexEntry;
-    readonly isNamed: boolean;
   },
 ): Promise<boolean> {
   const isWanted = indexEntriesOf(entity, values).some((other) => isSameEntry(other, indexEntry));
@@ -159,20 +154,23 @@ async function settleOwn(
   if (remote?.list) return remote.list.settle(engine.storage, indexEntry, { isWanted, hold });
   const properties = isWanted && values ? remote?.properties?.(values) : undefined;
   const isOwn = (row: Row) => isEntryOf(entity, address, row);
-  if (remote?.shared) return remote.shared.settle(engine.storage, indexEntry, { properties, isNamed, isOwn, hold });
+  if (remote?.shared) return remote.shared.settle(engine.storage, indexEntry, { properties, isOwn, hold });
   const row = await readRow(engine.storage, indexEntry);
   const where = { ...indexEntry, signal: await hold.keep() };
   if (!properties)
     return row && isOwn(row)
       ? tryAction(engine.storage, where, { kind: 'delete', row: indexEntry.row, etag: row.etag })
       : true;
-  if (!row) return tryAction(engine.storage, where, { kind: 'insert', row: indexEntry.row, properties });
-  return (
-    // A row that the intent names is written even if it is right: a stalled reconciler may be about to delete it under its ETag,
-    // on behalf of a change that another one has undone.
-    (!isNamed && sameCopy(entity, row, properties)) ||
-    tryAction(engine.storage, where, { kind: 'replace', row: indexEntry.row, properties, etag: row.etag })
-  );
+  // The entity is read again after the insert, also if the insert took effect twice.
+  if (!row)
+    return tryAction(
+      engine.storage,
+      { ...where, isRepeatable: true },
+      { kind: 'insert', row: indexEntry.row, properties },
+    );
+  // The row is written even if it is right: a stalled reconciler may be about to delete it under its ETag, on behalf of a change
+  // that another one has undone.
+  return tryAction(engine.storage, where, { kind: 'replace', row: indexEntry.row, properties, etag: row.etag });
 }
 
 /**

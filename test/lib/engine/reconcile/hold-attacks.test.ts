@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createDefaultHttpClient } from '@azure/core-rest-pipeline';
 import { beforeAll, beforeEach, expect, test } from 'vitest';
+import { indexEntriesOf } from '../../../../lib/define/keys/index-entries.ts';
 import {
   handleMessage,
   listPoison,
@@ -81,7 +82,9 @@ test('a reconciler that fails at one entity has stopped all its writes when it t
       createEntity(world.engine, customers, { city: 'Bern', customerId, companyName: 'A', contactName: 'Ann First' }),
     ),
   );
-  const items = entities.map(({ values }) => ({ partition: 'Bern', row: String(values.customerId), indexEntries: [] }));
+  const items = entities.map(({ values }) => {
+    return { partition: 'Bern', row: String(values.customerId), indexEntries: indexEntriesOf(customers, values) };
+  });
   for (const { row } of items) await world.storage.table('customersbylastname').deleteEntity('Bern', `First_${row}`);
   let calls = 0;
   let hasThrown = false;
