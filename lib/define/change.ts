@@ -9,6 +9,8 @@ export interface Change {
   readonly after: Values | undefined;
   /** True if `after` has only the fields to change. `before` is then unread. */
   readonly isPartial?: boolean | undefined;
+  /** True if `after` equals `before`, and the transaction must fail if the entity has changed. */
+  readonly isUnchanged?: boolean;
   /** True for a repair or other work of the operator, which changes nothing that a caller has set. */
   readonly isUpkeep?: boolean | undefined;
   /** True if fields are copied from their sources again (fan-out), although the references stay. */

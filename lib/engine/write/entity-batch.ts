@@ -161,7 +161,7 @@ export async function writeAtomically(
     const failed = changes.find(isFailed);
     if (failed) throw atPosition(failed.index, failed.error);
     try {
-      const done = await commitAll({ engine, entity, abandoned }, changes.filter(isPlanned));
+      const done = await commitAll({ engine, entity, abandoned }, changes.filter(isPlanned), { isAtomic: true });
       return changes.map(({ index }) => done.get(index) ?? { outcome: 'unchanged' });
     } catch (error) {
       if (!(error instanceof EntityChanged)) throw error;
@@ -276,20 +276,21 @@ interface Failed {
 const isFailed = (change: Planned | Failed): change is Failed => 'error' in change;
 const isPlanned = (change: Planned | Failed): change is Planned => !isFailed(change);
 
-/** Commits the changes that have an effect. */
+/** Commits the changes that have an effect. With `isAtomic`, the transaction fails if an entity that it leaves unchanged has changed. */
 async function commitAll(
   { engine, entity, abandoned }: Pick<Batch, 'engine' | 'entity' | 'abandoned'>,
   changes: readonly Planned[],
+  { isAtomic = false } = {},
 ): Promise<Map<number, BatchDone>> {
-  const needed = changes.filter(({ outcome }) => outcome !== 'unchanged');
-  const assumeNew = needed.every(({ outcome }) => outcome === 'created');
+  const acting = changes.filter(({ outcome }) => outcome !== 'unchanged');
+  const others = isAtomic && acting.length > 0 ? changes.filter((change) => !acting.includes(change)) : [];
+  const needed = [...acting, ...others.map((change) => ({ ...change, isUnchanged: true }))];
+  const assumeNew = acting.every(({ outcome }) => outcome === 'created');
   const done = await commit(engine, entity, needed, { abandoned, assumeNew });
   return new Map(
     changes.map(({ index, outcome, before }) => {
-      const etag =
-        'etag' in before && outcome === 'unchanged'
-          ? before.etag
-          : done[needed.findIndex((each) => each.index === index)]?.etag;
+      const stored = done[needed.findIndex((each) => each.index === index)]?.etag;
+      const etag = stored ?? ('etag' in before ? before.etag : undefined);
       return [index, outcome === 'deleted' ? { outcome } : { outcome, etag }];
     }),
   );

@@ -33,6 +33,7 @@ import {
   readChanged,
 } from './conflict.ts';
 import {
+  actingOf,
   checkTransactionBytes,
   type Plan,
   PlanTooLarge,
@@ -96,7 +97,7 @@ export const commit = inPattern(
     const deadline = sentAt + engine.timing.commitWithinMs;
     const mark = { writeId, now: sentAt, related: await readRelated(engine, entity, changes) };
     const planned = await planFirst(engine, entity, changes, { mark, ...options });
-    for (const pattern of entity.patterns) await pattern.checkRelated?.(engine, entity, changes);
+    for (const pattern of entity.patterns) await pattern.checkRelated?.(engine, entity, actingOf(changes));
     const intent = await announce(engine, entity, table, planned.plan, writeId);
     const common = { engine, entity, table, partition, writeId, mark, sentAt, deadline, intent, abandoned };
     const write: Write = {
@@ -361,7 +362,8 @@ function withoutDeletes(plan: Plan, rows: ReadonlySet<string>): Plan {
 
 /** Notes each change for the audit log. Without `done` the outcome is unknown. */
 function noteChanges({ engine, entity, changes }: Write, done: readonly Stored[] | undefined): void {
-  for (const [index, { address, before, after }] of changes.entries()) {
+  for (const [index, { address, before, after, isUnchanged }] of changes.entries()) {
+    if (isUnchanged) continue;
     const then = liveValues(before) ?? {};
     const { values: now, etag } = done?.[index] ?? { values: after ?? {}, etag: undefined };
     const fields = Object.keys({ ...then, ...now }).filter((field) => !isDeepStrictEqual(then[field], now[field]));
@@ -383,7 +385,8 @@ function results(
   { actions, further }: Plan,
   etags: ReadonlyMap<string, string>,
 ): Stored[] {
-  return changes.map(({ address: { row }, after }) => {
+  return changes.map(({ address: { row }, after, isUnchanged }) => {
+    if (isUnchanged) return { etag: etags.get(row) ?? '', values: after ?? {} };
     const action = actions.find((planned) => planned.action.row === row)?.action;
     const properties = action && 'properties' in action ? { ...further.get(row), ...action.properties } : undefined;
     const values = after && properties ? toValues(entity, properties) : {};

@@ -20,7 +20,7 @@ import {
   type Properties,
   transactionBytes,
 } from '../../storage/rows.ts';
-import { duplicateEntry } from './conflict.ts';
+import { duplicateEntry, EntityChanged } from './conflict.ts';
 import { type PlannedRows, planFurtherRows } from './further-rows.ts';
 
 /**
@@ -64,20 +64,26 @@ export type WriteMark = Pick<PlanDraft, 'writeId' | 'now'> & Partial<Pick<PlanDr
 /** The keys of the rows that must be read before these changes are planned. */
 export function siblingRowsOf(entity: Entity, changes: readonly Change[]): string[] {
   const rows = entity.patterns.flatMap(({ siblings }) =>
-    changes.flatMap((change) => [...(siblings?.(entity, change) ?? [])]),
+    actingOf(changes).flatMap((change) => [...(siblings?.(entity, change) ?? [])]),
   );
   return [...new Set(rows)];
 }
 
-/** Throws `invalid-input` or `too-large` if the changes are impossible. */
+/** The changes that have an effect. */
+export function actingOf(changes: readonly Change[]): Change[] {
+  return changes.filter(({ isUnchanged }) => !isUnchanged);
+}
+
+/** Throws `invalid-input` or `too-large` if the changes are impossible, and `EntityChanged` if an unchanged entity has changed. */
 export function planPartition(entity: Entity, given: readonly Change[], siblings: Siblings, mark: WriteMark): Plan {
   const draft: PlanDraft = { related: new Map(), ...mark, siblings, actions: [] };
-  const changes = given.map((change) => complete(entity, change, draft));
+  const changes = actingOf(given).map((change) => complete(entity, change, draft));
   const planned = changes.map((change) => ({ change, rows: planFurtherRows(entity, change, mark.writeId) }));
   for (const { change, rows } of planned)
     draft.actions.push({ action: entityAction(entity, change, rows, mark.writeId), part: { of: 'entity' } });
   for (const { rows } of planned) draft.actions.push(...rows.actions);
   for (const pattern of entity.patterns) pattern.plan?.(entity, changes, draft);
+  for (const change of given) if (change.isUnchanged) requireUnchanged(change, draft);
   const { actions } = draft;
   // A transaction may contain a row only once. Two entities that swap a value, or want the same value, fail here.
   if (new Set(actions.map(({ action }) => action.row)).size < actions.length)
@@ -107,6 +113,18 @@ export function planPartition(entity: Entity, given: readonly Change[], siblings
       .map(({ address: { partition, row } }) => ({ partition, row })),
     claims,
   };
+}
+
+/** Adds the write of an entity that the transaction leaves as it is: it gets the id of the write, under its ETag. */
+function requireUnchanged({ address: { row }, before }: Change, { actions, writeId }: PlanDraft): void {
+  if (before.state !== 'live') return;
+  const { etag } = before;
+  const properties = { WriteId: writeId };
+  // A pattern may write the row already, as it was read then.
+  const other = actions.find(({ action }) => action.row === row)?.action;
+  if (!other) actions.push({ action: { kind: 'merge', row, properties, etag }, part: { of: 'entity' } });
+  else if ('properties' in other && 'etag' in other && other.etag === etag) Object.assign(other.properties, properties);
+  else throw new EntityChanged();
 }
 
 /** Throws `too-large`. The emulator accepts transactions of any size. */

@@ -5,7 +5,7 @@ import type { SiblingForm } from '../../define/pattern.ts';
 import { RowkeyError } from '../../errors.ts';
 import { type Action, type Address, type Row, readRow } from '../../storage/rows.ts';
 import type { Engine } from '../engine.ts';
-import { type Plan, PlanTooLarge, planPartition, siblingRowsOf, type WriteMark } from './plan.ts';
+import { actingOf, type Plan, PlanTooLarge, planPartition, siblingRowsOf, type WriteMark } from './plan.ts';
 import { recall, remember } from './sibling-memory.ts';
 
 /** Provides the sibling rows of a plan, from memory or by reading them. */
@@ -135,7 +135,7 @@ export async function readRelated(
   changes: readonly Change[],
 ): Promise<ReadonlyMap<string, Row>> {
   const addresses = entity.patterns.flatMap(({ related }) =>
-    changes.flatMap((change) => [...(related?.(entity, change) ?? [])]),
+    actingOf(changes).flatMap((change) => [...(related?.(entity, change) ?? [])]),
   );
   const once = new Map(addresses.map((address) => [relatedKey(address), address]));
   const rows = await pMap(once.values(), (address) => readRow(storage, address), { concurrency: READS_CONCURRENCY });

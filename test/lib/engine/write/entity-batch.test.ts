@@ -12,10 +12,16 @@ import {
   writeAtomically,
   writeBatch,
 } from '../../../../lib/engine/write/entity-batch.ts';
-import { createEntity, deleteEntity, mergeEntity, putEntity } from '../../../../lib/engine/write/entity-store.ts';
+import {
+  createEntity,
+  deleteEntity,
+  mergeEntity,
+  patchEntity,
+  putEntity,
+} from '../../../../lib/engine/write/entity-store.ts';
 import { RowkeyError } from '../../../../lib/errors.ts';
 import { measureCost } from '../../../../lib/storage/cost.ts';
-import { faultyHttpClient } from '../../../faulty-http-client.ts';
+import { faultyHttpClient, interruptedHttpClient } from '../../../faulty-http-client.ts';
 import { deploy } from '../../../fixtures/deploy.ts';
 import { samplePoints } from '../../../points.ts';
 import { expectIndexesToAgree, openWorld, QUICK, rowsOf, type World } from '../../../world.ts';
@@ -332,6 +338,48 @@ describe('an atomic batch', () => {
     expect(await rowsOf(world.storage, 'indexed')).toEqual(before);
     const conditional = [{ put: { a, id: '1' } }, { delete: { a, id: '2' }, ifMatch: `W/"datetime'x'"` }];
     await expect(writeAtomically(world.engine, plains, conditional)).rejects.toMatchObject({ code: 'invalid-input' });
+  });
+
+  test('is rejected if an entity that it leaves unchanged changes before its transaction', async () => {
+    const a = newPartition();
+    const ofEach = (each: string) => ({ a, id: each, text: `t${each}`, group: 'g' });
+    const values = async (each: string) => (await readEntity(world.engine, alls, { a, id: each })).values;
+    const etagOf = async (each: string) => (await readEntity(world.engine, alls, { a, id: each })).etag;
+    await batch(alls, [{ create: ofEach('0') }, { create: ofEach('1') }]);
+    for (const ifMatch of [true, false])
+      for (let at = 1; ; at += 1) {
+        const before = await values('0');
+        const size = (before.size as number | undefined) ?? 0;
+        const kept = { put: await values('1'), ...(ifMatch ? { ifMatch: await etagOf('1') } : {}) };
+        let isEarly: boolean | undefined;
+        const client = interruptedHttpClient(at, async () => {
+          isEarly = (await values('0')).size === before.size;
+          await patchEntity(world.engine, alls, { a, id: '1' }, { size: at });
+        });
+        const actions = [{ patch: { a, id: '0', size: size + 1 } }, kept];
+        const outcome = await writeAtomically(world.engineThrough(client), alls, actions).then(() => 'done', codeOf);
+        const label = `call ${at}, ${ifMatch ? 'with' : 'without'} an ETag`;
+        if (isEarly === undefined) break;
+        const isRejected = ifMatch && isEarly;
+        expect([outcome, (await values('0')).size], label).toEqual(
+          isRejected ? ['etag-mismatch', before.size] : ['done', size + 1],
+        );
+        // Without an ETag, the batch puts the other entity after the change.
+        expect((await values('1')).size, label).toBe(!ifMatch && isEarly ? kept.put.size : at);
+      }
+  });
+
+  test('returns the new ETag of an entity that it leaves unchanged, whose indexes stay', async () => {
+    const a = newPartition();
+    const one = { a, id: '1', text: 't1', group: 'g' };
+    await createEntity(world.engine, alls, one);
+    const { etag } = await readEntity(world.engine, alls, one);
+    const actions = [{ create: { a, id: '2', text: 't2', group: 'g' } }, { put: one, ifMatch: etag }];
+    const [, kept] = await writeAtomically(world.engine, alls, actions);
+    expect(kept).toEqual({ outcome: 'unchanged', etag: (await readEntity(world.engine, alls, one)).etag });
+    expect(kept?.etag).not.toBe(etag);
+    // Alone, it needs no write.
+    expect(await costOf(() => writeAtomically(world.engine, alls, [{ put: one }]))).toBe(1);
   });
 
   test('rejects more rows than one transaction holds', async () => {
