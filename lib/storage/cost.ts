@@ -1,5 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { createDefaultHttpClient, type HttpClient } from '@azure/core-rest-pipeline';
+import { createConnections } from './connections.ts';
 
 /** The cost of a request so far. Each HTTP call to storage is a billed transaction, retries included. */
 export interface Cost {
@@ -7,6 +8,8 @@ export interface Cost {
   /** Milliseconds during which at least one storage call was in progress; concurrent calls count once. */
   milliseconds: number;
 }
+
+const connectionsOf = createConnections();
 
 interface Meter extends Cost {
   underWay: number;
@@ -36,6 +39,7 @@ export function countingHttpClient(inner: HttpClient = createDefaultHttpClient()
   return {
     async sendRequest(request) {
       request.allowInsecureConnection ||= insecure;
+      request.agent ??= connectionsOf(request.url);
       const running: Meter[] = [];
       for (let meter = meters.getStore(); meter; meter = meter.whole) running.push(meter);
       for (const meter of running) {

@@ -1,0 +1,40 @@
+import { createServer, get } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { createConnections } from '../../../lib/storage/connections.ts';
+
+let connections = 0;
+const server = createServer({ keepAliveTimeout: 0 }, (request, response) => {
+  setTimeout(() => response.end('done'), request.url === '/slow' ? 600 : 0);
+});
+server.on('connection', () => {
+  connections += 1;
+});
+beforeAll(() => new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve)));
+afterAll(() => {
+  server.closeAllConnections();
+  server.close();
+});
+
+const connectionsOf = createConnections(200);
+function call(path: string): Promise<number> {
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}${path}`;
+  return new Promise((resolve, reject) => {
+    get(url, { agent: connectionsOf(url) }, (response) => {
+      response.resume().on('end', () => resolve(response.statusCode ?? 0));
+    }).on('error', reject);
+  });
+}
+
+test('keeps a connection, waits for a slow response, and closes a connection that is idle', async () => {
+  await call('/');
+  await call('/');
+  expect(await call('/slow')).toBe(200);
+  expect(connections).toBe(1);
+  const [agent] = [connectionsOf('http://127.0.0.1')];
+  while (Object.keys(agent.freeSockets).length > 0) await sleep(20);
+  await call('/');
+  expect(connections).toBe(2);
+  expect(connectionsOf('https://127.0.0.1')).not.toBe(agent);
+});
