@@ -86,23 +86,27 @@ function* pathErrors(routes: readonly Route[], prefix: string): Generator<string
  * are fine.
  */
 function* hiddenErrors(entities: readonly Entity[], routes: readonly Route[]): Generator<string> {
-  const sorted = routes.toSorted((one, other) => (one.name.toLowerCase() < other.name.toLowerCase() ? -1 : 1));
-  const groups = Map.groupBy(sorted, ({ method, path }) => {
-    const segments = segmentsOf(path);
-    return [method, segments.length, segments[0]?.toLowerCase()].join();
-  });
+  const sorted = routes
+    .map((route) => ({ ...route, segments: segmentsOf(route.path) }))
+    .toSorted((one, other) => (one.name.toLowerCase() < other.name.toLowerCase() ? -1 : 1));
+  const groups = Map.groupBy(sorted, ({ method, segments }) =>
+    [method, segments.length, segments[0]?.toLowerCase()].join(),
+  );
   for (const group of groups.values())
     for (const [position, first] of group.entries())
       for (const later of group.slice(position + 1)) {
-        const where = overlapOf(entities, first.path, later.path);
+        const where = overlapOf(entities, first.segments, later.segments);
         if (where !== undefined)
           yield `Route ${first.method} /api/${first.path} hides ${later.method} /api/${later.path}${where}; rename the index, totals or attachment, or reject that value in the schema.`;
       }
 }
 
 /** The values of `later` with which a request reaches `first`; undefined if there are none. */
-function overlapOf(entities: readonly Entity[], first: string, later: string): string | undefined {
-  const [segments, others] = [segmentsOf(first), segmentsOf(later)];
+function overlapOf(
+  entities: readonly Entity[],
+  segments: readonly string[],
+  others: readonly string[],
+): string | undefined {
   const entity = entities.find(({ name }) => name === others[0]);
   const values: string[] = [];
   for (const [index, segment] of segments.entries()) {

@@ -1,4 +1,4 @@
-import { readdir } from 'node:fs/promises';
+import { readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { type Plugin, rolldown } from 'rolldown';
@@ -15,10 +15,11 @@ export interface BuildOptions {
 }
 
 /**
- * Bundles an app and everything that it imports into one `app.js`. A cold start reads one file instead of hundreds, and no
- * packages have to be installed.
+ * Bundles an app and everything that it imports: into `app.js`, and into `chunks` what is loaded when it is used. A cold start
+ * reads a few files instead of hundreds, and no packages have to be installed.
  */
 export async function buildApp({ entry = ENTRY, folder }: BuildOptions): Promise<void> {
+  await rm(join(folder, 'chunks'), { recursive: true, force: true });
   const bundle = await rolldown({
     cwd: ROOT,
     input: { app: entry },
@@ -35,8 +36,9 @@ export async function buildApp({ entry = ENTRY, folder }: BuildOptions): Promise
   await bundle.write({
     dir: folder,
     entryFileNames: '[name].js',
+    // What is imported only when it is used has a file of its own, which a cold start does not read.
+    chunkFileNames: 'chunks/[name].js',
     format: 'esm',
-    codeSplitting: false,
     sourcemap: true,
     // The map loads faster without the sources, to which it refers by path.
     sourcemapExcludeSources: true,
