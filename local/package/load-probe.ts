@@ -1,4 +1,4 @@
-// Imports the files in its arguments as the functions worker would, and prints the load time and the registered functions.
+// Imports the files in its arguments as the functions worker would, and prints what the load took and the registered functions.
 import Module from 'node:module';
 import { pathToFileURL } from 'node:url';
 import * as core from '../host/functions-core.ts';
@@ -9,7 +9,10 @@ Module.prototype.require = new Proxy(Module.prototype.require, {
 });
 
 const start = performance.now();
+const cpu = process.cpuUsage();
 for (const file of process.argv.slice(2)) await import(pathToFileURL(file).href);
 const milliseconds = performance.now() - start;
+const { user, system } = process.cpuUsage(cpu);
+const megabytes = process.memoryUsage.rss() / 1_000_000;
 const functions = core.sealFunctions().map(({ metadata }) => metadata.name);
-process.stdout.write(JSON.stringify({ milliseconds, functions }));
+process.stdout.write(JSON.stringify({ milliseconds, cpuMilliseconds: (user + system) / 1_000, megabytes, functions }));

@@ -22,14 +22,27 @@ beforeAll(async () => {
 });
 afterAll(() => rm(folder, { recursive: true, force: true }));
 
-test('the package contains the app in one file and the files that the host needs', () => {
+test('the package contains the app, its chunks and the files that the host needs', () => {
+  const all = files.map(({ path }) => path).filter((path) => !path.startsWith('dist/chunks/'));
   const [console, others] = [true, false].map((isConsole) =>
-    files.map(({ path }) => path).filter((path) => path.startsWith('dist/console/') === isConsole),
+    all.filter((path) => path.startsWith('dist/console/') === isConsole),
   );
   expect(others?.toSorted()).toEqual(['dist/app.js', 'host.json', 'package.json']);
   expect(console).toEqual(expect.arrayContaining(['dist/console/index.html']));
   expect(console?.filter((path) => path.endsWith('.map'))).toEqual([]);
   expect(JSON.parse(read('package.json'))).toMatchObject({ main: 'dist/app.js', type: 'module' });
+});
+
+/** What a cold start does not need, by the folder of the package. */
+const LOADED_WHEN_USED = ['@azure/identity', '@azure/msal-node', '@azure/monitor-opentelemetry-exporter', '@azure/keyvault-keys'];
+
+test('the chunks are without maps, and have what a cold start does not need', () => {
+  const chunks = files.map(({ path }) => path).filter((path) => path.startsWith('dist/chunks/'));
+  expect(chunks.length).toBeGreaterThan(0);
+  expect(chunks.filter((path) => !path.endsWith('.js'))).toEqual([]);
+  const { sources } = JSON.parse(read('dist/app.js.map')) as { sources: string[] };
+  const eager = LOADED_WHEN_USED.filter((name) => sources.some((source) => source.includes(`node_modules/${name}/`)));
+  expect(eager).toEqual([]);
 });
 
 test('the package registers every function of the sources without installed dependencies', async () => {
@@ -43,10 +56,12 @@ test('the package registers every function of the sources without installed depe
 });
 
 test('the package bundles only functions/ and lib/, and no development dependency', () => {
-  const { sources } = JSON.parse(read('dist/app.js.map')) as { sources: string[] };
+  const sources = globSync('dist/{app,chunks/*}.js.map', { cwd: ROOT }).flatMap(
+    (map) => (JSON.parse(read(map)) as { sources: string[] }).sources,
+  );
   const own = sources.filter((source) => !source.includes('node_modules/'));
   expect(own).toContain('../lib/rowkey.ts');
-  expect(own.filter((source) => !/^\.\.\/(functions|lib)\//.test(source))).toEqual([]);
+  expect(own.filter((source) => !/^(\.\.\/)+(functions|lib)\//.test(source))).toEqual([]);
   const manifest: Record<string, Record<string, string>> = JSON.parse(read('package.json'));
   // Peer dependencies of the library are installed as development dependencies in this repository.
   const developing = Object.keys(manifest.devDependencies ?? {})
