@@ -27,7 +27,13 @@ const CALLS = Number(process.argv[2] ?? 3_000);
 const WARM_UP = 4_000;
 const KEY = Buffer.alloc(64).toString('base64');
 const CONNECTION = `DefaultEndpointsProtocol=http;AccountName=a;AccountKey=${KEY};BlobEndpoint=http://h/a;QueueEndpoint=http://h/a;TableEndpoint=http://h/a`;
-const VALUES = { department: 'Sales', employeeId: '000001', email: 'ann@contoso.com', firstName: 'Ann', lastName: 'Lee' };
+const VALUES = {
+  department: 'Sales',
+  employeeId: '000001',
+  email: 'ann@contoso.com',
+  firstName: 'Ann',
+  lastName: 'Lee',
+};
 
 const folder = await mkdtemp(join(tmpdir(), 'rowkey-cpu-'));
 try {
@@ -39,7 +45,10 @@ try {
   const httpClient = answerWith({ PartitionKey: 'Sales', RowKey: 'empid_000001', ...properties });
   const storage = openStorage({ connectionString: CONNECTION, httpClient });
   const engine = createEngine(storage, { keys });
-  const plain = TableClient.fromConnectionString(CONNECTION, 'employees', { httpClient, allowInsecureConnection: true });
+  const plain = TableClient.fromConnectionString(CONNECTION, 'employees', {
+    httpClient,
+    allowInsecureConnection: true,
+  });
   const [route] = entityReadRoutes(employees);
   if (!route) throw new Error('The entity has no route.');
   const handler = respondWith(() => appOf(engine), route);

@@ -34,7 +34,12 @@ test('the package contains the app, its chunks and the files that the host needs
 });
 
 /** What a cold start does not need, by the folder of the package. */
-const LOADED_WHEN_USED = ['@azure/identity', '@azure/msal-node', '@azure/monitor-opentelemetry-exporter', '@azure/keyvault-keys'];
+const LOADED_WHEN_USED = [
+  '@azure/identity',
+  '@azure/msal-node',
+  '@azure/monitor-opentelemetry-exporter',
+  '@azure/keyvault-keys',
+];
 
 test('the chunks are without maps, and have what a cold start does not need', () => {
   const chunks = files.map(({ path }) => path).filter((path) => path.startsWith('dist/chunks/'));
