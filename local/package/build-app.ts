@@ -6,6 +6,7 @@ import { type Plugin, rolldown } from 'rolldown';
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const FUNCTIONS = join(ROOT, 'functions');
 const ENTRY = 'every-function';
+const CHUNKS = 'chunks';
 
 export interface BuildOptions {
   /** The module that registers the functions; every file of functions/ by default. */
@@ -19,7 +20,6 @@ export interface BuildOptions {
  * reads a few files instead of hundreds, and no packages have to be installed.
  */
 export async function buildApp({ entry = ENTRY, folder }: BuildOptions): Promise<void> {
-  await rm(join(folder, 'chunks'), { recursive: true, force: true });
   const bundle = await rolldown({
     cwd: ROOT,
     input: { app: entry },
@@ -33,17 +33,24 @@ export async function buildApp({ entry = ENTRY, folder }: BuildOptions): Promise
     },
   });
   // Not minified: it would not load faster, and stack traces would lose names and lines.
-  await bundle.write({
+  const { output } = await bundle.write({
     dir: folder,
     entryFileNames: '[name].js',
     // What is imported only when it is used has a file of its own, which a cold start does not read.
-    chunkFileNames: 'chunks/[name].js',
+    chunkFileNames: `${CHUNKS}/[name].js`,
     format: 'esm',
     sourcemap: true,
     // The map loads faster without the sources, to which it refers by path.
     sourcemapExcludeSources: true,
   });
   await bundle.close();
+  await removeOthers(folder, new Set(output.map(({ fileName }) => fileName)));
+}
+
+/** Removes the chunks of earlier builds. Those of this build are never absent, because a host may be loading them. */
+async function removeOthers(folder: string, built: ReadonlySet<string>): Promise<void> {
+  for (const file of await readdir(join(folder, CHUNKS)).catch(() => []))
+    if (!built.has(`${CHUNKS}/${file}`)) await rm(join(folder, CHUNKS, file), { force: true });
 }
 
 /** Resolves a virtual module that imports every file of functions/, so that no list has to be maintained. */
