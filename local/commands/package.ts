@@ -43,9 +43,10 @@ async function* listDeployedFiles(folder: string, rules: ReturnType<typeof ignor
 async function report(files: readonly PackagedFile[]): Promise<void> {
   const sumKilobytes = (of: (file: PackagedFile) => number) =>
     formatKilobytes(files.reduce((sum, file) => sum + of(file), 0));
+  const width = Math.max(...files.map(({ path }) => path.length)) + 1;
   for (const { path, bytes, zippedBytes } of files)
     console.log(
-      `  ${path.padEnd(14)}${formatKilobytes(bytes).padStart(9)} ${formatKilobytes(zippedBytes).padStart(9)} zipped`,
+      `  ${path.padEnd(width)}${formatKilobytes(bytes).padStart(9)} ${formatKilobytes(zippedBytes).padStart(9)} zipped`,
     );
   console.log(
     `out/ has ${files.length} files: ${sumKilobytes(({ bytes }) => bytes)}, ${sumKilobytes(({ zippedBytes }) => zippedBytes)} zipped.`,
