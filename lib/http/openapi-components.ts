@@ -1,3 +1,5 @@
+import { createExamples } from './openapi-examples.ts';
+
 /** Parts of an OpenAPI description that several operations share. */
 
 export interface Ref {
@@ -14,7 +16,7 @@ interface Parameter {
 export interface Components {
   /** Returns a reference to the parameter. */
   addParameter(parameter: Parameter): Ref;
-  /** Returns a reference to the schema of an object, in which lists of objects are references too; otherwise the schema. */
+  /** Returns a reference to the schema with an example, in which lists of objects are references too; a short schema in place. */
   addSchema(operation: string, schema: Schema): Ref | Schema;
   readonly parameters: Readonly<Record<string, unknown>>;
   readonly schemas: Readonly<Record<string, unknown>>;
@@ -27,18 +29,30 @@ export function createComponents(): Components {
   const parameters = createSection('parameters');
   const schemas = createSection('schemas');
   const addSchema = (name: string, schema: Schema): Ref | Schema => {
-    const parts = { ...schema, ...shareItems(name, schema) };
-    return JSON.stringify(parts).length < SHORTEST_SHARED ? parts : schemas.add(name, parts);
+    const parts = { ...schema, ...shareParts(name, schema) };
+    const described = { ...parts, ...createExamples(schema) };
+    return JSON.stringify(parts).length < SHORTEST_SHARED ? described : schemas.add(name, described);
   };
-  /** The properties of a page, with the schema of its entities as a reference. */
-  const shareItems = (name: string, { properties, items }: Schema): Schema => {
-    const part = (value: unknown) => addSchema(`${name}Item`, value as Schema);
-    if (isSchema(items) && items.type === 'object') return { items: part(items) };
+  /** The properties of a page or a batch, with the schemas of its entities as references. */
+  const shareParts = (name: string, { properties, items }: Schema): Schema => {
+    if (isSchema(items)) {
+      const { anyOf } = items;
+      if (items.type === 'object') return { items: addSchema(`${name}Item`, items) };
+      return Array.isArray(anyOf) ? { items: { anyOf: anyOf.map((action) => shareEntity(name, action)) } } : {};
+    }
     if (!isSchema(properties)) return {};
     const shared = Object.entries(properties).map(([field, value]) =>
-      isSchema(value) && value.type === 'array' ? [field, { ...value, ...shareItems(name, value) }] : [field, value],
+      isSchema(value) && value.type === 'array' ? [field, { ...value, ...shareParts(name, value) }] : [field, value],
     );
     return { properties: Object.fromEntries(shared) };
+  };
+  /** An action of a batch, with the schema of its entity as a reference. */
+  const shareEntity = (name: string, action: Schema): Schema => {
+    const shared = Object.entries(Object(action.properties)).map(([field, value]) => {
+      const isEntity = isSchema(value) && (value.type === 'object' || value.oneOf !== undefined);
+      return [field, isEntity ? addSchema(`${name}-${field}`, value) : value];
+    });
+    return { ...action, properties: Object.fromEntries(shared) };
   };
   return {
     addParameter: (parameter) => parameters.add(parameter.name, parameter),
@@ -46,6 +60,33 @@ export function createComponents(): Components {
     parameters: parameters.all,
     schemas: schemas.all,
   };
+}
+
+type Operations = Readonly<
+  Record<string, Readonly<Record<string, { readonly operationId: string; readonly responses: object }>>>
+>;
+
+/** The paths with references to the responses that several operations have. */
+export function shareResponses(paths: Operations) {
+  const times = new Map<string, number>();
+  const operations = Object.values(paths).flatMap((path) => Object.values(path));
+  for (const response of operations.flatMap(({ responses }) => Object.values(responses))) {
+    const text = JSON.stringify(response);
+    times.set(text, (times.get(text) ?? 0) + 1);
+  }
+  const { all, add } = createSection('responses');
+  const share = (operation: (typeof operations)[number]) => {
+    const responses = Object.entries(operation.responses).map(([status, response]) => {
+      const isShared = !('$ref' in response) && Number(times.get(JSON.stringify(response))) > 1;
+      return [status, isShared ? add(`${toTypeName(operation.operationId)}-${status}`, response) : response];
+    });
+    return { ...operation, responses: Object.fromEntries(responses) };
+  };
+  const shared = Object.entries(paths).map(([path, methods]) => [
+    path,
+    Object.fromEntries(Object.entries(methods).map(([method, operation]) => [method, share(operation)])),
+  ]);
+  return { paths: Object.fromEntries(shared), responses: all };
 }
 
 export function refTo(section: string, name: string): Ref {

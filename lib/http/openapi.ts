@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { Step } from '../storage/explain.ts';
-import { type Components, createComponents, refTo } from './openapi-components.ts';
+import { type Components, createComponents, refTo, shareResponses } from './openapi-components.ts';
+import { createExamples } from './openapi-examples.ts';
 import { PROBLEM_TYPE, PROBLEMS, Problem } from './problem.ts';
 import { type FilterParameter, type ResponseHeader, type Route, rootOf } from './route.ts';
 
@@ -17,19 +18,20 @@ A filter has the name of a field. Only entities with its value are returned, or 
 /** The OpenAPI 3.1 description of the routes. Schemas and parameters that operations share are components. */
 export function describeRoutes(routes: readonly Route[], root = rootOf('')) {
   const shared = createComponents();
-  const paths: Record<string, Record<string, unknown>> = {};
+  const paths: Record<string, Record<string, ReturnType<typeof describeOperation>>> = {};
   for (const route of routes) {
     if (route.isUndescribed) continue;
     const path = `${root}/${route.path}`;
     paths[path] = { ...paths[path], [route.method.toLowerCase()]: describeOperation(route, shared) };
   }
+  const { paths: sharing, responses } = shareResponses(paths);
   const explained = { description: 'The explanation, with explain=true', ...json(EXPLANATION) };
   return {
     openapi: '3.1.0',
     info: { title: 'Rowkey', version: '1', description: CONVENTIONS },
     servers: [{ url: '/' }],
     security: [{ token: [] }],
-    paths,
+    paths: sharing,
     components: {
       securitySchemes: { token: { type: 'http', scheme: 'bearer', bearerFormat: 'JWT' } },
       headers: Object.fromEntries(
@@ -39,8 +41,13 @@ export function describeRoutes(routes: readonly Route[], root = rootOf('')) {
         ]),
       ),
       parameters: shared.parameters,
-      schemas: { Problem: toJsonSchema(Problem), Explanation: toJsonSchema(Explanation), ...shared.schemas },
+      schemas: {
+        Problem: describe(Problem),
+        Explanation: describe(Explanation),
+        ...shared.schemas,
+      },
       responses: {
+        ...responses,
         ...Object.fromEntries(STATUSES.map(describeProblem)),
         Problem: problem('Problem details'),
         explained,
@@ -59,7 +66,7 @@ function describeOperation(route: Route, shared: Components) {
     name: String(field),
     in: 'path',
     required: true,
-    schema: { type: 'string' },
+    schema: { type: 'string', ...pathExample(route, String(field)) },
   }));
   const inQuery = Object.entries(query).map(([field, description]) => ({
     name: field,
@@ -95,6 +102,14 @@ function describeOperation(route: Route, shared: Components) {
       : {}),
     responses: describeResponses(route, shared),
   };
+}
+
+/** In the path of totals, a field may be a period. */
+function pathExample({ entity, path }: Route, field: string) {
+  const schema = entity?.schema.shape[field];
+  if (!schema || path.includes('/totals/')) return {};
+  const { examples = [] } = createExamples(toJsonSchema(schema));
+  return examples.length > 0 ? { examples: examples.map(String) } : {};
 }
 
 /** An array without `explode: false` is a parameter that may be repeated. */
@@ -151,10 +166,7 @@ function describeResponses(route: Route, shared: Components) {
         }
       : {}),
     ...Object.fromEntries(
-      Object.entries(others).map(([other, { description, body }]) => [
-        other,
-        { description, ...json(toJsonSchema(body)) },
-      ]),
+      Object.entries(others).map(([other, { description, body }]) => [other, { description, ...json(describe(body)) }]),
     ),
     default: refTo('responses', 'Problem'),
   };
@@ -260,6 +272,11 @@ function problem(description: string, headers?: Readonly<Record<string, unknown>
 
 function json(schema: unknown) {
   return { content: { 'application/json': { schema } } };
+}
+
+function describe(schema: z.ZodType) {
+  const described = toJsonSchema(schema);
+  return { ...described, ...createExamples(described) };
 }
 
 export function toJsonSchema(schema: z.ZodType, io: 'input' | 'output' = 'output') {

@@ -1,6 +1,9 @@
+import { Ajv2020 } from 'ajv/dist/2020.js';
+import formats from 'ajv-formats';
 import { describe, expect, test } from 'vitest';
 import { describeRoutes } from '../../../lib/http/openapi.ts';
 import { createRoutes } from '../../../lib/http/routes.ts';
+import { model as packs } from '../../../lib/model/model.ts';
 import { model } from '../../fixtures/model.ts';
 import { type Exchange, type OpenApi, openapiChecker, withoutReferences } from '../../openapi.ts';
 
@@ -40,10 +43,51 @@ test('has each schema and parameter once, under the name of its entity', () => {
   const { get, put } = openapi.paths['/api/departments/{department}'];
   const described = { $ref: '#/components/schemas/Departments' };
   expect(get.responses[200].content['application/json'].schema.anyOf[0]).toEqual(described);
-  expect(put.responses[201].content['application/json'].schema).toEqual(described);
+  expect(JSON.stringify(openapi.components.responses)).toContain(JSON.stringify({ schema: described }));
+  expect(put.responses[201].$ref).toMatch(/^#\/components\/responses\/Departments/);
   expect(schemas.Departments.properties).toHaveProperty('department');
   expect(put.requestBody.content['application/json'].schema.$ref).toBe('#/components/schemas/DepartmentsCreateBody');
   expect(get.tags).toEqual(['departments']);
+});
+
+describe('examples', () => {
+  const ajv = new Ajv2020({ strict: false });
+  formats.default(ajv);
+  ajv.addFormat('idn-email', true);
+
+  test.each([
+    ['of the tests', model],
+    ['of the example packs', packs],
+  ] as const)('of every body and schema are valid, in the model %s', (_, { list, ...rest }) => {
+    const whole: OpenApi = withoutReferences(describeRoutes(createRoutes({ list, ...rest })) as never);
+    const schemas = Object.values(whole.paths).flatMap((path) =>
+      Object.values(path).flatMap(({ operationId, requestBody, responses }) =>
+        [requestBody, ...Object.values(responses)].flatMap((part) => {
+          const schema = part?.content?.['application/json']?.schema;
+          const { anyOf } = Object(schema);
+          return (Array.isArray(anyOf) && !schema?.examples ? anyOf : schema ? [schema] : []).map(
+            (one) => [operationId, one] as const,
+          );
+        }),
+      ),
+    );
+    expect(schemas.length).toBeGreaterThan(150);
+    for (const [operation, schema] of schemas) {
+      const [example] = schema.examples ?? [];
+      expect(example, operation).toBeTypeOf('object');
+      expect(ajv.validate(schema, example), `${operation}: ${JSON.stringify(example)} ${ajv.errorsText()}`).toBe(true);
+    }
+  });
+
+  test('are the values of a create, and of the key in a path', () => {
+    const { requestBody } = openapi.paths['/api/employees'].post;
+    const name = requestBody.content['application/json'].schema.$ref.split('/').at(-1);
+    expect(openapi.components.schemas[name].examples).toEqual([
+      expect.objectContaining({ email: 'ann@example.com', employeeId: '123456', hireDate: '2026-11-20' }),
+    ]);
+    const [, employeeId] = paths['/api/employees/{department}/{employeeId}']?.get?.parameters ?? [];
+    expect(employeeId).toMatchObject({ name: 'employeeId', schema: { examples: ['123456'] } });
+  });
 });
 
 test('describes the problems of an operation by status', () => {

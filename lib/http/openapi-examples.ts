@@ -1,0 +1,112 @@
+import randexp from 'randexp';
+
+/** Examples of the values of a JSON Schema, for OpenAPI. */
+
+/** The package exports the class itself, and its types an object with the class. */
+const RandExp = randexp as unknown as typeof randexp.default;
+
+export type JsonSchema = Readonly<Record<string, unknown>>;
+
+const FORMAT_EXAMPLES: Readonly<Record<string, string>> = {
+  date: '2026-11-20',
+  'date-time': '2026-11-20T09:30:00Z',
+  duration: 'P1D',
+  email: 'ann@example.com',
+  'idn-email': 'ann@example.com',
+  ipv4: '192.0.2.1',
+  ipv6: '2001:db8::1',
+  time: '09:30:00',
+  uri: 'https://example.com/',
+  'uri-reference': '/example',
+  uuid: '0198c1f2-7a3b-4c4d-8e5f-6a7b8c9d0e1f',
+};
+
+/** A valid value, the same for the same schema. Undefined if none is found, which takes a rule that only code can check. */
+export function createExample(schema: JsonSchema): unknown {
+  const { examples, default: fallback, enum: choices, anyOf, oneOf, type } = schema;
+  if (Array.isArray(examples)) return examples[0];
+  if (fallback !== undefined) return fallback;
+  if ('const' in schema) return schema.const;
+  if (Array.isArray(choices)) return choices[0];
+  for (const alternative of [anyOf, oneOf].flat() as (JsonSchema | undefined)[]) {
+    const example = alternative && createExample(alternative);
+    if (example !== undefined) return example;
+  }
+  switch (type) {
+    case 'string':
+      return createText(schema);
+    case 'integer':
+    case 'number':
+      return createNumber(schema);
+    case 'boolean':
+      return true;
+    case 'null':
+      return null;
+    case 'array':
+      return createList(schema);
+    case 'object':
+      return createObject(schema);
+    default:
+      return type === undefined ? 'example' : undefined;
+  }
+}
+
+/** The `examples` of a schema, if one is found. */
+export function createExamples(schema: JsonSchema): { readonly examples?: readonly unknown[] } {
+  const example = createExample(schema);
+  return example === undefined ? {} : { examples: [example] };
+}
+
+function createText({ format, pattern, minLength = 0, maxLength = Number.POSITIVE_INFINITY }: JsonSchema) {
+  const text =
+    FORMAT_EXAMPLES[String(format)] ??
+    (typeof pattern === 'string'
+      ? createMatch(pattern)
+      : 'example'.padEnd(Number(minLength), '.').slice(0, Number(maxLength)));
+  const isValid =
+    text.length >= Number(minLength) &&
+    text.length <= Number(maxLength) &&
+    (typeof pattern !== 'string' || new RegExp(pattern, 'u').test(text));
+  return isValid ? text : undefined;
+}
+
+/** A text that a pattern describes. It may not match a pattern that looks ahead. */
+function createMatch(pattern: string): string {
+  const generator = new RandExp(pattern);
+  let calls = -1;
+  generator.randInt = (from, to) => {
+    calls += 1;
+    return Math.min(from + (calls % 10), to);
+  };
+  return generator.gen();
+}
+
+function createNumber({ minimum, maximum, exclusiveMinimum, exclusiveMaximum, multipleOf = 1 }: JsonSchema) {
+  const step = Number(multipleOf);
+  const least = Number(minimum ?? Number.NEGATIVE_INFINITY);
+  const most = Number(maximum ?? Number.POSITIVE_INFINITY);
+  const isValid = (value: number) =>
+    value >= least &&
+    value <= most &&
+    value > Number(exclusiveMinimum ?? Number.NEGATIVE_INFINITY) &&
+    value < Number(exclusiveMaximum ?? Number.POSITIVE_INFINITY);
+  return [step, Math.ceil(least / step) * step, Math.ceil(least / step) * step + step, 0].find(isValid);
+}
+
+function createList({ items, minItems = 1 }: JsonSchema) {
+  const example = createExample(Object(items));
+  if (example === undefined) return minItems === 1 ? [] : undefined;
+  return Array.from({ length: Math.max(1, Number(minItems)) }, () => example);
+}
+
+function createObject({ properties = {}, required = [], propertyNames, additionalProperties }: JsonSchema) {
+  const values: Record<string, unknown> = {};
+  for (const [name, property] of Object.entries(properties as Record<string, JsonSchema>)) {
+    const example = createExample(property);
+    if (example !== undefined) values[name] = example;
+    else if ((required as string[]).includes(name)) return undefined;
+  }
+  const others = typeof additionalProperties === 'object' ? createExample(Object(additionalProperties)) : undefined;
+  if (others !== undefined) values[String(createExample(Object(propertyNames ?? { type: 'string' })))] = others;
+  return values;
+}
