@@ -18,7 +18,9 @@ import type {
   Key,
   Listed,
   ListedBy,
+  ListedByLookup,
   ListOptions,
+  LookupIndex,
   Output,
   PartitionKey,
   Patch,
@@ -167,7 +169,7 @@ export type GotWith<Of extends Declared, All extends Entities, Whole, Name exten
 
 /** An archived entity can be read and deleted, under its original key. */
 export type ArchiveClient<Of extends Declared, All extends Entities> = Pick<
-  EntityClient<Of, All>,
+  ClientOfEntity<Of, All>,
   'get' | 'range' | 'delete'
 >;
 
@@ -181,7 +183,17 @@ export interface TotalClient<Of extends Declared, By> {
   ): Listing<GroupTotal<Of, By>>;
 }
 
-export interface EntityClient<Of extends Declared, All extends Entities> {
+export type EntityClient<Of extends Declared, All extends Entities> = ClientOfEntity<Of, All> &
+  ([Types<Of>['lookup']] extends [never]
+    ? unknown
+    : {
+        /** All entities of a lookup table, which the app lists from its memory. */
+        list<const Field extends FieldsOfEach<ListedByLookup<Of>> = never>(
+          options?: ListOptions<Field, WhereBy<Of, LookupIndex<Of>>> & CallOptions,
+        ): Listing<Selected<ListedByLookup<Of>, Field>>;
+      });
+
+interface ClientOfEntity<Of extends Declared, All extends Entities> {
   /** Reads one entity, with the children and groups of fields named in `include`. Undefined if it does not exist. */
   get<const Name extends Included<Of, All> = never, const Field extends SelectableWith<Of, All, Name> = never>(
     key: Key<Of>,

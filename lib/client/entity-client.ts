@@ -164,6 +164,7 @@ export function createEntityClient(core: Core, name: string, explains: boolean, 
     delete: (key: Values, options: WriteOptions = {}) =>
       run((entity) => change(entity, pathOf(entity, key), { method: 'DELETE' }, options)),
     range,
+    list: (options: ListOptions = {}) => list(options, () => `/${name}`),
     by: byName(readIndex),
     isConflict: (error: unknown) =>
       error instanceof RowkeyClientError && error.entity === name && /^(etag-mismatch|duplicate-key)$/.test(error.code),

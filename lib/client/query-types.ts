@@ -2,7 +2,6 @@ import type { Index } from '../define/indexes.ts';
 import type {
   Asked,
   Bound,
-  ChildName,
   Declared,
   Entities,
   FieldsOfEach,
@@ -11,16 +10,19 @@ import type {
   Key,
   Listed,
   ListedBy,
+  ListedByLookup,
   ListOptions,
+  LookupIndex,
   PartitionKey,
   RangeOptions,
   RangeStart,
   Selectable,
   Selected,
   Stored,
+  Types,
   WhereBy,
 } from '../store/store-types.ts';
-import type { CallOptions, Explanation, GetOptions, GotWith, Page, SelectableWith } from './client-types.ts';
+import type { CallOptions, Explanation, GetOptions, GotWith, Included, Page, SelectableWith } from './client-types.ts';
 import type { RowkeyClientError } from './errors.ts';
 
 /** The types of several reads in one request. */
@@ -53,8 +55,18 @@ interface QueryPage {
 type QueryList<Options> = Omit<Options, 'first'> & QueryPage;
 
 /** The reads of an entity in a query: the parameters of the calls of its client. Large texts are not returned. */
-export interface EntityReads<Of extends Declared, All extends Entities> {
-  get<const Name extends ChildName<Of, All> = never, const Field extends SelectableWith<Of, All, Name> = never>(
+export type EntityReads<Of extends Declared, All extends Entities> = ReadsOfEntity<Of, All> &
+  ([Types<Of>['lookup']] extends [never]
+    ? unknown
+    : {
+        /** All entities of a lookup table. */
+        list<const Field extends FieldsOfEach<ListedByLookup<Of>> = never>(
+          options?: ListOptions<Field, WhereBy<Of, LookupIndex<Of>>>,
+        ): QueryRead<Page<Selected<ListedByLookup<Of>, Field>>>;
+      });
+
+interface ReadsOfEntity<Of extends Declared, All extends Entities> {
+  get<const Name extends Included<Of, All> = never, const Field extends SelectableWith<Of, All, Name> = never>(
     key: Key<Of>,
     options?: GetOptions<Of, All, Name, Field>,
   ): QueryRead<Stored<GotWith<Of, All, Listed<Of>, Name, Field>> | undefined>;

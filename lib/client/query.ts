@@ -28,6 +28,7 @@ function readsByEntity({ byName }: Tools): unknown {
   return byName((entity) => ({
     get: (key: Values, options: Values = {}): Read => ({ get: entity, key, ...options }),
     range: (partition: Values, options: Values = {}): Read => ({ range: entity, partition, ...options }),
+    list: (options: Values = {}): Read => ({ list: entity, ...options }),
     by: byName((by) => {
       const read = (values: Values, options: Values = {}): Read => ({ by, entity, values, ...options });
       return Object.assign(read, { range: read });

@@ -225,6 +225,17 @@ describe('many entities', () => {
     expect(transactions).toBe(1);
   });
 
+  test('of a lookup table come as a whole, from the memory of the app', async () => {
+    const { client, last } = await clientOf('hr');
+    for (const currency of ['NOK', 'EUR']) await client.currencies.create({ currency, title: 'Money' });
+    await Array.fromAsync(client.currencies.list());
+    const listed = await Array.fromAsync(client.currencies.list({ where: { currency: 'EUR' }, select: ['currency'] }));
+    expect(listed).toEqual([{ currency: 'EUR' }]);
+    expect(last()).toMatchObject({ path: '/currencies?select=currency&currency=eq%3AEUR', transactions: 0 });
+    const { all } = await client.query(({ currencies }) => ({ all: currencies.list({ select: ['currency'] }) }));
+    expect(all.value?.items.map(({ currency }) => currency)).toEqual(['EUR', 'NOK']);
+  });
+
   test('are deleted by a range of their partition', async () => {
     const { client } = await clientOf('hr');
     const department = 'Closing';
@@ -250,8 +261,12 @@ test('groups of fields are read when they are included or selected', async () =>
   expect((await client.products.get(key, { include: ['text'] }))?.values).toMatchObject(text);
   const selected = await client.products.get(key, { select: ['description'] });
   expect(selected?.values).toEqual({ description: text.description });
-  const { part } = await client.query(({ products }) => ({ part: products.get(key, { select: ['description'] }) }));
+  const { part, whole } = await client.query(({ products }) => ({
+    part: products.get(key, { select: ['description'] }),
+    whole: products.get(key, { include: ['text'] }),
+  }));
   expect(part.value?.values).toEqual({ description: text.description });
+  expect(whole.value?.values).toMatchObject(text);
   const { client: other } = await clientOf('hr');
   await other.products.update(key, { specification: '50 bags' });
   const error = await client.products.update(key, { description: 'x' }).catch((thrown) => thrown);

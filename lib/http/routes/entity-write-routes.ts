@@ -72,21 +72,6 @@ export function entityWriteRoutes(entity: Entity): Route[] {
       },
     },
     {
-      name: `${name}-batch`,
-      method: 'POST',
-      path: `${name}/batch`,
-      roles: access.write,
-      summary: `Create, put, patch or delete up to ${MAX_BATCH} entities of ${name}`,
-      requestBody: batchSchema({
-        whole: body,
-        patch: patchSchema(entity),
-        key: entity.schema.pick(maskOf(entity.keyFields)),
-      }),
-      maxBodyBytes,
-      success: { status: 200, description: 'A status for each action, in the same order', body: BatchResult },
-      handle: (context) => batch(entity, context),
-    },
-    {
       ...change,
       name: `${name}-replace`,
       method: 'PUT',
@@ -127,6 +112,21 @@ export function entityWriteRoutes(entity: Entity): Route[] {
         const stored = await patchEntity(engine, entity, readKey(entity, context), patch, readConditions(context));
         return presentStored(entity, context, stored);
       },
+    },
+    {
+      name: `${name}-batch`,
+      method: 'POST',
+      path: `${name}/batch`,
+      roles: access.write,
+      summary: `Create, put, patch or delete up to ${MAX_BATCH} entities of ${name}`,
+      requestBody: batchSchema({
+        whole: body,
+        patch: patchSchema(entity),
+        key: entity.schema.pick(maskOf(entity.keyFields)),
+      }),
+      maxBodyBytes,
+      success: { status: 200, description: 'A status for each action, in the same order', body: BatchResult },
+      handle: (context) => batch(entity, context),
     },
   ];
 }

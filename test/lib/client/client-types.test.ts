@@ -69,6 +69,15 @@ test('a query returns what its reads would', async () => {
   expectTypeOf(() => client.explain.query(() => ({}))).returns.resolves.toEqualTypeOf<Explanation>();
 });
 
+test('only a lookup table is listed as a whole', () => {
+  const list = () => client.currencies.list({ select: ['currency'] });
+  expectTypeOf(list).returns.toEqualTypeOf<Listing<{ currency: string }>>();
+  const query = () => client.query(({ currencies }) => ({ all: currencies.list({ select: ['currency'] }) }));
+  expectTypeOf<NonNullable<Found<typeof query>['all']['value']>['items'][number]>().toEqualTypeOf<{
+    currency: string;
+  }>();
+});
+
 test('totals, archives and groups of fields have the types of the store', () => {
   type Own = typeof client.sales.totals.byMonth;
   type Same = Stores['sales']['totals']['byMonth'];
@@ -110,9 +119,8 @@ test('misspelt names do not compile', () => {
   void client.employees.archived.update;
   // @ts-expect-error a query has no field of this name
   void (() => client.query(({ employees }) => ({ me: employees.get(key, { select: ['colour'] }) })));
-  const product = { categoryId: 1, productId: 1 };
-  // @ts-expect-error a query includes children, not groups of fields
-  void (() => client.query(({ products }) => ({ tea: products.get(product, { include: ['text'] }) })));
+  // @ts-expect-error not a lookup table
+  void client.employees.list;
   // @ts-expect-error a data series has no reads in a query
   void (() => client.query(({ messagehours }) => ({ hours: messagehours })));
   // @ts-expect-error only some entities have own rows in the list of entities
