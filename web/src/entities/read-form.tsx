@@ -9,10 +9,12 @@ interface ReadFormProps {
   readonly ways: readonly Way[];
   readonly query: ListQuery;
   readonly onRead: (query: ListQuery) => void;
+  /** The text of the button. */
+  readonly action?: string;
 }
 
 /** What to read: the way, its values, bounds, filters and columns. */
-export function ReadForm({ entity, ways, query, onRead }: ReadFormProps) {
+export function ReadForm({ entity, ways, query, onRead, action }: ReadFormProps) {
   const [draft, setDraft] = useState(query);
   const way = ways.find(({ id }) => id === draft.by) ?? ways[0];
   if (!way) return null;
@@ -82,7 +84,7 @@ export function ReadForm({ entity, ways, query, onRead }: ReadFormProps) {
             </label>
           </>
         )}
-        <button type="submit">{isList ? 'Read' : 'Open'}</button>
+        <button type="submit">{action ?? (isList ? 'Read' : 'Open')}</button>
       </div>
       <p id="way-hint" class="muted">
         <small>

@@ -1,0 +1,67 @@
+import { useEffect, useState } from 'preact/hooks';
+import { ErrorNotice, Loading } from '../ui/notice.tsx';
+import { useLoaded } from '../ui/use-loaded.ts';
+import { formatBytes } from './format-bytes.ts';
+import type { StoredFile } from './stored-file.ts';
+
+interface PreviewProps {
+  readonly name: string;
+  readonly stored: StoredFile;
+  readonly load: (signal: AbortSignal) => Promise<{ readonly blob: Blob } | undefined>;
+}
+
+/** Larger files are read when the user asks for them. */
+const READ_AT_ONCE_BYTES = 2_000_000;
+
+/** Shows images, sounds and videos; other files are for saving. */
+export function Preview({ name, stored, load }: PreviewProps) {
+  const { type, bytes } = stored;
+  const [isWanted, setWanted] = useState(type.startsWith('image/') && bytes <= READ_AT_ONCE_BYTES);
+  return (
+    <>
+      <p class="summary">
+        {type}, {formatBytes(bytes)}
+      </p>
+      {isWanted ? (
+        <Loaded name={name} stored={stored} load={load} />
+      ) : (
+        <button type="button" class="secondary outline" onClick={() => setWanted(true)}>
+          Load the file
+        </button>
+      )}
+    </>
+  );
+}
+
+function Loaded({ name, stored, load }: PreviewProps) {
+  const { result, error } = useLoaded(load, name);
+  const [url, setUrl] = useState('');
+  const blob = result?.blob;
+  useEffect(() => {
+    if (!blob) return;
+    const created = URL.createObjectURL(blob);
+    setUrl(created);
+    return () => URL.revokeObjectURL(created);
+  }, [blob]);
+  if (error !== undefined) return <ErrorNotice error={error} />;
+  if (!url) return <Loading what="the file" />;
+  const [kind] = stored.type.split('/');
+  return (
+    <>
+      {kind === 'image' && <img class="preview" src={url} alt={`The file ${name}`} />}
+      {kind === 'audio' && (
+        // biome-ignore lint/a11y/useMediaCaption: a stored file has no captions
+        <audio controls src={url} />
+      )}
+      {kind === 'video' && (
+        // biome-ignore lint/a11y/useMediaCaption: a stored file has no captions
+        <video class="preview" controls src={url} />
+      )}
+      <p>
+        <a href={url} download={name}>
+          Save the file
+        </a>
+      </p>
+    </>
+  );
+}

@@ -1,0 +1,47 @@
+import type { Api } from '../api/api.ts';
+import type { Listing } from '../api/entity-client.ts';
+import { canRead, type Entity, hasRange, type Roles, readableFields, type Values } from '../api/model.ts';
+
+/** A list whose first page has the newest rows. */
+export interface NewestFirst {
+  readonly id: string;
+  readonly title: string;
+  /** The fields to give. */
+  readonly fields: readonly string[];
+  list(api: Api, given: Values): Listing<Values>;
+}
+
+/** The lists of an entity that begin with the newest rows: those whose row key begins with an inverted instant. */
+export function newestFirstLists(entity: Entity, user: Roles): readonly NewestFirst[] {
+  const { key, indexes, name } = entity;
+  const readable = readableFields(entity, user);
+  const own = hasRange(entity) && /^[^{]*\{\w+~\}/.test(key.row.template);
+  const ofIndexes = Object.entries(indexes).flatMap(([index, { ranges, row }]) => {
+    const range = ranges.find(({ order }) => order === 'descending');
+    const isAllowed = row.fields.every((field) => readable.includes(field));
+    if (!range || !isAllowed) return [];
+    const list = (api: Api, given: Values) => {
+      const client = api.entity(name).by[index];
+      if (!client) throw new Error(`No index "${index}".`);
+      return client.range(given);
+    };
+    return [{ id: index, title: `index ${index}`, fields: range.fields, list }];
+  });
+  return [
+    ...(own
+      ? [
+          {
+            id: '',
+            title: 'partition',
+            fields: key.partition.fields,
+            list: (api: Api, given: Values) => api.entity(name).range(given),
+          },
+        ]
+      : []),
+    ...ofIndexes,
+  ];
+}
+
+export function hasNewestFirst(entity: Entity, user: Roles): boolean {
+  return canRead(entity, user) && newestFirstLists(entity, user).length > 0;
+}

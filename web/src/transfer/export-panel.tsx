@@ -1,0 +1,102 @@
+import Papa from 'papaparse';
+import { useRef, useState } from 'preact/hooks';
+import type { Entity, Values } from '../api/model.ts';
+import { useApp } from '../app/context.ts';
+import { parseListQuery } from '../entities/list-query.ts';
+import { ReadForm } from '../entities/read-form.tsx';
+import { createPageReader } from '../entities/read-page.ts';
+import { waysToRead } from '../entities/ways.ts';
+import { ErrorNotice, Notice } from '../ui/notice.tsx';
+import { saveFile, toNdjson } from './save-file.ts';
+
+const TOP = 1_000;
+
+interface State {
+  readonly rows: number;
+  readonly isDone?: boolean;
+  readonly error?: unknown;
+}
+
+/** Exports the rows of a partition or an index to a file. */
+export function ExportPanel({ entity }: { readonly entity: Entity }) {
+  const { api, model, user } = useApp();
+  const [format, setFormat] = useState<'ndjson' | 'csv'>('ndjson');
+  const [state, setState] = useState<State>();
+  const [query, setQuery] = useState(() => parseListQuery(new URLSearchParams()));
+  const controller = useRef<AbortController>(undefined);
+  const ways = waysToRead(entity, model, user).filter(({ kind }) => kind !== 'key');
+  const isRunning = state !== undefined && !state.isDone && state.error === undefined;
+  const start = async (asked: typeof query) => {
+    setQuery(asked);
+    const way = ways.find(({ id }) => id === asked.by) ?? ways[0];
+    const readPage = way && createPageReader(api, entity, way, asked);
+    if (!readPage || !way) return;
+    const running = new AbortController();
+    controller.current = running;
+    const { signal } = running;
+    const columns = asked.columns.length > 0 ? [...new Set([...entity.key.fields, ...asked.columns])] : way.available;
+    const parts: string[] = format === 'csv' ? [`${Papa.unparse([columns])}\r\n`] : [];
+    let rows = 0;
+    setState({ rows });
+    try {
+      for (let after: string | undefined, isFirst = true; isFirst || after !== undefined; isFirst = false) {
+        const page = await readPage({ after, top: TOP, signal });
+        after = page.next;
+        rows += page.items.length;
+        if (page.items.length > 0) parts.push(format === 'csv' ? toCsv(columns, page.items) : toNdjson(page.items));
+        setState({ rows });
+      }
+      saveFile(`${entity.name}.${format}`, parts, format === 'csv' ? 'text/csv' : 'application/x-ndjson');
+      setState({ rows, isDone: true });
+    } catch (error) {
+      setState({ rows, error });
+    }
+  };
+  return (
+    <section aria-label="Export">
+      <h2>Export</h2>
+      <fieldset>
+        <legend>Format</legend>
+        {(['ndjson', 'csv'] as const).map((each) => (
+          <label key={each}>
+            <input type="radio" name="format" checked={format === each} onChange={() => setFormat(each)} />
+            {each.toUpperCase()}
+          </label>
+        ))}
+      </fieldset>
+      {!isRunning && (
+        <ReadForm
+          key={JSON.stringify(query)}
+          entity={entity}
+          ways={ways}
+          query={query}
+          action="Export"
+          onRead={start}
+        />
+      )}
+      {isRunning && (
+        <div class="actions">
+          <span role="status" aria-busy="true">
+            {state.rows.toLocaleString('en')} rows read
+          </span>
+          <button
+            type="button"
+            class="secondary outline"
+            onClick={() => controller.current?.abort(new Error('The export was canceled.'))}
+          >
+            Cancel
+          </button>
+        </div>
+      )}
+      <ErrorNotice error={state?.error} />
+      {state?.isDone && <Notice kind="good">{state.rows.toLocaleString('en')} rows exported.</Notice>}
+    </section>
+  );
+}
+
+/** Objects and lists are JSON, as the import reads them. */
+function toCsv(columns: readonly string[], items: readonly Values[]): string {
+  const cell = (value: unknown) => (typeof value === 'object' && value !== null ? JSON.stringify(value) : value);
+  const rows = items.map((item) => columns.map((column) => cell(item[column])));
+  return `${Papa.unparse(rows)}\r\n`;
+}

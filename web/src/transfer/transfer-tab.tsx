@@ -1,0 +1,16 @@
+import { canRead, canWrite, type Entity } from '../api/model.ts';
+import { useApp } from '../app/context.ts';
+import type { Address } from '../app/router.ts';
+import { ExportPanel } from './export-panel.tsx';
+import { ImportPanel } from './import-panel.tsx';
+
+/** Import and export of the rows of an entity. */
+export function TransferTab({ entity }: { readonly entity: Entity; readonly address: Address }) {
+  const { user } = useApp();
+  return (
+    <>
+      {canWrite(entity, user) && <ImportPanel entity={entity} />}
+      {canRead(entity, user) && <ExportPanel entity={entity} />}
+    </>
+  );
+}
