@@ -81,8 +81,8 @@ function listComparisons(servers: Servers, quick: boolean): Comparison[] {
   return [
     grantComparison(servers),
     ...requestComparisons(servers),
-    importComparison(servers, quick ? 6_000 : 20_000),
-    reconcileComparison(servers, quick ? 300 : 1_000),
+    importComparison(servers, quick ? 5_000 : 10_000),
+    reconcileComparison(servers, quick ? 300 : 500),
   ];
 }
 

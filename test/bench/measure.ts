@@ -183,11 +183,13 @@ function middleOf(sorted: readonly number[]): number {
 
 const POLL_MS = 25;
 
-/** Polls until `isTrue` is, with the patience of minutes. */
-export async function waitUntil(isTrue: () => Promise<boolean>, { minutes = 5 } = {}): Promise<void> {
-  const until = Date.now() + minutes * 60_000;
+const PATIENCE_MS = 5 * 60_000;
+
+/** Polls until `isTrue` is. Throws after five minutes. */
+export async function waitUntil(isTrue: () => Promise<boolean>, what: string): Promise<void> {
+  const until = Date.now() + PATIENCE_MS;
   while (!(await isTrue())) {
-    if (Date.now() > until) throw new Error(`A benchmark waited for ${minutes} minutes.`);
+    if (Date.now() > until) throw new Error(`A benchmark waited for ${what} for five minutes.`);
     await sleep(POLL_MS);
   }
 }

@@ -6,10 +6,10 @@ import { createPlainCode, PLAIN_QUEUE, type PlainChange, type PlainCreate } from
 const connection = 'AzureWebJobsStorage';
 const code = createPlainCode(process.env[connection] ?? '');
 
-app.http('health', { methods: ['GET'], route: 'health', authLevel: 'anonymous', handler: () => ({ status: 200 }) });
+app.http('health', { methods: ['GET'], route: 'api/health', authLevel: 'anonymous', handler: () => ({ status: 200 }) });
 app.http('row', {
   methods: ['GET'],
-  route: 'row',
+  route: 'api/row',
   authLevel: 'anonymous',
   async handler({ query }) {
     const [table = '', partition = '', row = ''] = ['table', 'partition', 'row'].map((part) => query.get(part) ?? '');
@@ -18,7 +18,7 @@ app.http('row', {
 });
 app.http('create', {
   methods: ['POST'],
-  route: 'create',
+  route: 'api/create',
   authLevel: 'anonymous',
   async handler(request) {
     await code.create((await request.json()) as PlainCreate);

@@ -6,4 +6,4 @@ import { model } from '../fixtures/model.ts';
 import { leaveToQueue } from './leave-to-queue.ts';
 
 /** The fixtures' app, whose writers leave every index entry to the queue. */
-registerFunctions(app, leaveToQueue(createRowkey({ model, ...fromEnvironment(process.env) })));
+registerFunctions(app, leaveToQueue(createRowkey({ model, ...fromEnvironment(process.env) })), { routePrefix: '' });

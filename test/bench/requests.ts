@@ -76,7 +76,9 @@ export function requestComparisons(servers: Servers): Comparison[] {
         const template = await readTemplate(product.storage);
         return {
           ...toSides(servers, createRequest, () => plainCreateRequest(template)),
-          'product, queue': toSide(queued, createRequest, () => waitUntil(() => isEmpty(queued, INDEX_CHANGES_QUEUE))),
+          'product, queue': toSide(queued, createRequest, () =>
+            waitUntil(() => isEmpty(queued, INDEX_CHANGES_QUEUE), `the queue ${INDEX_CHANGES_QUEUE}`),
+          ),
         };
       },
     },

@@ -83,7 +83,7 @@ export async function startServers(): Promise<Servers> {
         log: (line) => void (/\[(error|warning)\]/.test(line) && console.error(line)),
       });
       stops.push(host.stop);
-      await waitUntil(() => isHealthy(host));
+      await waitUntil(() => isHealthy(host), `the health of ${app}`);
       return { url: `${host.url}/api`, token, process: Number(host.process.pid), storage };
     };
     const [productStorage, queuedStorage, plainStorage] = accounts.map(({ name }) => azurite.connectionString(name));

@@ -110,7 +110,7 @@ export function reconcileComparison({ queued, plainFunction }: Servers, messages
         process.kill(server.process, 'SIGCONT');
       }
       return measureWork([server.process], async () => {
-        await waitUntil(() => isEmpty(server, queue));
+        await waitUntil(() => isEmpty(server, queue), `the queue ${queue}`);
         return messages;
       });
     },
