@@ -3,6 +3,7 @@ import { availableParallelism } from 'node:os';
 import { defineConfig } from 'vitest/config';
 import { LongestFirst } from './test/longest-first.ts';
 import { PATIENCE_MS } from './test/patience.ts';
+import { Slowest } from './test/slowest.ts';
 
 /** The files that visit or count points of faults. */
 const withPoints = () =>
@@ -12,6 +13,7 @@ export default defineConfig({
   test: {
     include: process.env.POINTS === 'all' ? withPoints() : ['test/**/*.test.ts', 'lib/model/**/*.test.ts'],
     globalSetup: ['test/global-setup.ts'],
+    reporters: ['default', new Slowest()],
     // Many tests wait for the emulator, for processes that they start, and for time limits.
     maxWorkers: Math.max(4, availableParallelism()),
     sequence: { sequencer: LongestFirst },
