@@ -54,12 +54,17 @@ async function measureComparisons(servers: Servers, { quick, only, check }: Opti
   const effort = quick ? QUICK : FULL;
   const recorded = await readRecorded();
   const results: Result[] = [];
-  for (const { name, prepare, callers = effort.callers, rounds = effort.rounds } of listComparisons(servers, quick)) {
+  for (const { name, prepare, callers = effort.callers, maxRounds = effort.rounds } of listComparisons(
+    servers,
+    quick,
+  )) {
     if (!name.includes(only)) continue;
     const sides = await prepare();
     for (const count of callers) {
       const measure = async () => {
-        const result = await compare(name, sides, { callers: count, milliseconds: effort.milliseconds, rounds });
+        const { milliseconds } = effort;
+        const rounds = Math.min(effort.rounds, maxRounds);
+        const result = await compare(name, sides, { callers: count, milliseconds, rounds });
         console.log(formatLine(result));
         return result;
       };

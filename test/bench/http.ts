@@ -17,11 +17,20 @@ export interface Server {
 /** More than the callers of any benchmark: each has a connection, which stays open. */
 const agent = new Agent({ keepAlive: true, maxSockets: 256, maxFreeSockets: 256 });
 
-/** Resolves with the body and the headers of a success. */
-export function send(
-  { url, token }: Server,
-  { method, path, body }: BenchRequest,
-): Promise<{ text: string; timing: string }> {
+/** Resolves with the body of a success. */
+export async function send(server: Server, sent: BenchRequest): Promise<string> {
+  try {
+    return await sendOnce(server, sent);
+  } catch (error) {
+    // The server closed the idle connection at the same moment.
+    if (error instanceof StaleConnection) return sendOnce(server, sent);
+    throw error;
+  }
+}
+
+class StaleConnection extends Error {}
+
+function sendOnce({ url, token }: Server, { method, path, body }: BenchRequest): Promise<string> {
   const sent = body && JSON.stringify(body);
   const headers = {
     ...(token ? { authorization: `Bearer ${token}` } : {}),
@@ -37,11 +46,13 @@ export function send(
       response.on('error', reject);
       response.on('end', () => {
         const { statusCode = 0 } = response;
-        if (statusCode < 300) resolve({ text, timing: String(response.headers['server-timing'] ?? '') });
+        if (statusCode < 300) resolve(text);
         else reject(new Error(`${method} ${path} returned ${statusCode}: ${text.slice(0, 300)}`));
       });
     });
-    sending.on('error', reject);
+    sending.on('error', (error: NodeJS.ErrnoException) =>
+      reject(sending.reusedSocket && error.code === 'ECONNRESET' ? new StaleConnection() : error),
+    );
     sending.end(sent);
   });
 }

@@ -36,8 +36,8 @@ export interface Comparison {
   prepare(): Promise<Sides>;
   /** Overrides the numbers of callers of the run. */
   readonly callers?: readonly number[];
-  /** Overrides the number of rounds of the run, for rounds that take long. */
-  readonly rounds?: number;
+  /** For rounds that take long. */
+  readonly maxRounds?: number;
 }
 
 export interface Effort {

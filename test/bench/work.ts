@@ -59,7 +59,7 @@ export function importComparison({ folder, product, plain }: Servers, rows: numb
   return {
     name: 'Import',
     callers: [1],
-    rounds: 5,
+    maxRounds: 5,
     prepare: async () => ({
       plain: importWith('plain-import.ts', plain),
       product: importWith('../../local/commands/import.ts', product),
@@ -118,7 +118,7 @@ export function reconcileComparison({ queued, plainFunction }: Servers, messages
   return {
     name: 'Reconcile from the queue',
     callers: [1],
-    rounds: 5,
+    maxRounds: 5,
     prepare: async () => ({
       plain: drain(plainFunction, PLAIN_QUEUE, plainFill(plainFunction)),
       product: drain(queued, INDEX_CHANGES_QUEUE, await productFill(queued)),
