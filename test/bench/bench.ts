@@ -1,5 +1,6 @@
 import { writeFile } from 'node:fs/promises';
 import { createCommand, run } from '../../local/cli/command.ts';
+import { reportAlternatives } from './alternatives.ts';
 import { reportGrowth } from './growth-report.ts';
 import { type Comparison, compare, type Effort, type Result } from './measure.ts';
 import { formatEnvironment, formatPage } from './page.ts';
@@ -15,6 +16,7 @@ interface Options {
   readonly check: boolean;
   readonly record: boolean;
   readonly million: boolean;
+  readonly compare: boolean;
 }
 
 const FULL: Effort = { rounds: 7, milliseconds: 1_000, callers: [1, 16, 64] };
@@ -28,11 +30,13 @@ const program = createCommand('Measures the product against plain code that does
   .option('--check', 'fails if a ratio is worse than the recorded one by more than its spread', false)
   .option('--record', 'records the ratios for later checks', false)
   .option('--million', 'growth to a million entities, which takes some GiB of memory', false)
+  .option('--compare', 'installs other packages into a temporary folder, and compares them with the product', false)
   .action(bench);
 
 async function bench(options: Options): Promise<void> {
   const { quick, only, million } = options;
   const environment = formatEnvironment();
+  if (options.compare) return reportAlternatives(environment);
   const results = only === GROWTH ? [] : await measureAll(options);
   if (options.record) await record(results);
   if (quick || (only !== '' && only !== GROWTH)) return;

@@ -12,7 +12,7 @@ import { plainSigner } from './plain.ts';
 /** One partition that grows: each operation must take the same transactions, and the time of plain code, at every size. */
 
 const entity = toEntity(residents.name);
-const TOWN = 'Town';
+export const TOWN = 'Town';
 /** An entity and its copy are two rows, and a transaction has at most 100. */
 const ENTITIES_PER_TRANSACTION = 50;
 const MAX_ACTIONS = 100;
@@ -29,6 +29,11 @@ export interface Grown {
   readonly entities: number;
   readonly transactions: number;
   readonly result: Result;
+}
+
+/** Fills an empty partition with residents, whose rows are as the product stores them. */
+export async function fillResidents(world: GrowthWorld, entities: number): Promise<void> {
+  await fill(world, await readTemplate(world), { from: 0, to: entities });
 }
 
 /** Fills the partition to each size, and compares the product with plain code there. */
@@ -189,6 +194,6 @@ function emailOf(index: number): string {
   return `r${idOf(index)}@example.com`;
 }
 
-function residentOf(index: number) {
+export function residentOf(index: number) {
   return { ...keyOf(index), name: nameOf(index), email: emailOf(index), street: `${idOf(index)} High Street` };
 }

@@ -67,6 +67,10 @@ The queue to the writer, with the CPU time of the queue function counted, and it
 ${formatTable(results, ['product, queue', 'product'])}
 
 ${chapter}
+## What a team may use instead
+
+[Alternatives](benchmarks/alternatives.md): the SDK's samples, a repository for Nest, and ElectroDB, measured by \`npm run bench -- --compare\`.
+
 ## Transactions of each pattern
 
 [Patterns](patterns.md) lists the transactions of every operation, measured in a run, with what a design without the pattern costs.
