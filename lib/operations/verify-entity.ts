@@ -8,7 +8,7 @@ import type { Values } from '../define/values.ts';
 import type { Engine } from '../engine/engine.ts';
 import { readJoinedRow } from '../engine/read/entity-rows.ts';
 import { sameCopy } from '../engine/reconcile/reconcile.ts';
-import { repairEntry, repairIntent } from '../engine/reconcile/repair.ts';
+import { repairEntries, repairIntent } from '../engine/reconcile/repair.ts';
 import { blobsOf } from '../engine/write/blobs.ts';
 import { siblingFormOf } from '../engine/write/siblings.ts';
 import { claim, hasLiveClaim, isConfirmed, isOwnedBy } from '../engine/write/unique-claim.ts';
@@ -46,8 +46,8 @@ async function checkRemote(
   { address, snapshot, only }: { address: Address; snapshot: Live; only: string | undefined },
 ): Promise<Suspicion[]> {
   const suspicions: Suspicion[] = [];
-  const state = { isSettled: false };
   const entries = indexEntriesOf(entity, snapshot.values);
+  const state = { entries, isSettled: false };
   for (const indexEntry of entries.filter(({ index }) => only === undefined || index === only)) {
     const { index: of, table, partition, row, member } = indexEntry;
     const form = siblingFormOf(entity);
@@ -76,24 +76,27 @@ async function checkRemote(
 }
 
 /**
- * Reconciles the entries as after any change; the missing row of a unique index is claimed first. `repairEntry` repairs all
- * entries of the entity, and `state` avoids a second call for the next entry.
+ * Reconciles the entries as after any change; the missing row of a unique index is claimed first. One call repairs all entries of the
+ * entity, and `state` avoids a second one for the next entry.
  */
 async function repairRemote(
   engine: Engine,
   entity: Entity,
   address: Address,
-  { indexEntry, state }: { indexEntry: IndexEntry; state: { isSettled: boolean } },
+  {
+    indexEntry,
+    state,
+  }: { indexEntry: IndexEntry; state: { readonly entries: readonly IndexEntry[]; isSettled: boolean } },
 ): Promise<boolean> {
   if (isContested(entity, indexEntry)) {
     const outcome = await claim(engine, indexEntry, address, { intent: repairIntent(address) });
     if (typeof outcome !== 'object') return false;
     // The reconciler confirms the claim.
-    return repairEntry(engine, entity, address, indexEntry);
+    return repairEntries(engine, entity, address, indexEntry);
   }
   const list = remoteIndexOf(entity, indexEntry)?.list;
   if (list && !(await list.restore(engine.storage, indexEntry))) return false;
-  state.isSettled ||= await repairEntry(engine, entity, address, indexEntry);
+  state.isSettled ||= await repairEntries(engine, entity, address, ...state.entries);
   return state.isSettled;
 }
 

@@ -3,7 +3,7 @@ import type { Suspicion } from '../define/finding.ts';
 import { indexEntriesOf, isSameEntry, remoteIndexesOf } from '../define/keys/index-entries.ts';
 import { parseKey } from '../define/keys/key-template.ts';
 import type { Engine } from '../engine/engine.ts';
-import { readValues, repairEntry, repairIntent } from '../engine/reconcile/repair.ts';
+import { readValues, repairEntries, repairIntent } from '../engine/reconcile/repair.ts';
 import { siblingFormOf } from '../engine/write/siblings.ts';
 import { hasLiveClaim } from '../engine/write/unique-claim.ts';
 import { type Row, readRow } from '../storage/rows.ts';
@@ -47,6 +47,6 @@ async function checkRemoteRow(engine: Engine, entity: Entity, found: Row): Promi
     entries.some((indexEntry) => isSameEntry(indexEntry, { index, table, partition, row })),
   );
   if (isWanted) return [];
-  const repair = () => repairEntry(engine, entity, source, { index: first.name, table, partition, row });
+  const repair = () => repairEntries(engine, entity, source, { index: first.name, table, partition, row });
   return [{ kind: 'orphaned', of: first.name, table, partition, row, repair }];
 }

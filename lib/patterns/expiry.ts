@@ -8,7 +8,7 @@ import type { Pattern } from '../define/pattern.ts';
 import type { IndexEntry, RemoteIndex } from '../define/remote-index.ts';
 import { fieldSchemas } from '../define/validate/field-schema.ts';
 import { pick } from '../define/values.ts';
-import { repairEntry } from '../engine/reconcile/repair.ts';
+import { repairEntries } from '../engine/reconcile/repair.ts';
 import { deleteEntity, readLive } from '../engine/write/entity-store.ts';
 import { RowkeyError } from '../errors.ts';
 import { type Row, scanTable } from '../storage/rows.ts';
@@ -142,7 +142,7 @@ async function expireOne(
     const found = await readLive(engine, entity, address);
     const hasEntry = indexEntriesOf(entity, found?.values).some((each) => isSameEntry(each, entry));
     if (!found || !hasEntry) {
-      await repairEntry(engine, entity, address, entry);
+      await repairEntries(engine, entity, address, entry);
       return 'kept';
     }
     await deleteEntity(engine, entity, key, { ifMatch: found.etag });

@@ -21,7 +21,7 @@ import type { Pattern } from '../define/pattern.ts';
 import type { RemoteIndex } from '../define/remote-index.ts';
 import { eachErrors } from '../define/validate/index-errors.ts';
 import type { Values } from '../define/values.ts';
-import { readValues, repairEntry, repairSibling } from '../engine/reconcile/repair.ts';
+import { readValues, repairEntries, repairSibling } from '../engine/reconcile/repair.ts';
 import { settleMember } from '../pattern-helpers/list-upkeep.ts';
 import {
   dropList,
@@ -208,7 +208,7 @@ async function verifyMember(
   if (await isWanted()) return [];
   const repair = async () => {
     if (index.remote && source)
-      return repairEntry(engine, entity, source, { index: name, table, partition, row: key, member });
+      return repairEntries(engine, entity, source, { index: name, table, partition, row: key, member });
     return dropMember(engine, row, member, isWanted);
   };
   return [{ kind: 'orphaned', of: name, table, partition, row: key, repair }];

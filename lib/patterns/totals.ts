@@ -9,7 +9,7 @@ import type { Pattern, VerifySubject } from '../define/pattern.ts';
 import type { IndexEntry, RemoteIndex } from '../define/remote-index.ts';
 import { type Total, toIndex, total } from '../define/totals.ts';
 import { fieldSchemas, isInstant } from '../define/validate/field-schema.ts';
-import { repairEntry } from '../engine/reconcile/repair.ts';
+import { repairEntries } from '../engine/reconcile/repair.ts';
 import {
   addUp,
   amountsIn,
@@ -118,7 +118,7 @@ async function findLostTotal(
   const group = groupOfEntry(declared, remote.row, entry);
   if (await readRow(engine.storage, group.total)) return [];
   if (!(await readContributions(engine.storage, group, { first: 1 })).has(entry.row)) return [];
-  const repair = () => repairEntry(engine, entity, subject.address, entry);
+  const repair = () => repairEntries(engine, entity, subject.address, entry);
   return [{ kind: 'wrong-total', of: entry.index, ...group.total, repair }];
 }
 

@@ -20,15 +20,15 @@ export function repairIntent({ partition, row }: Pick<Address, 'partition' | 'ro
   return JSON.stringify(['audit', partition, row]);
 }
 
-/** Makes an index entry agree with its entity. False if the list that contains the entity is lost. */
-export async function repairEntry(
+/** Makes index entries agree with their entity. False if a list that contains the entity is lost. */
+export async function repairEntries(
   engine: Engine,
   entity: Entity,
   { table, partition, row }: Address,
-  indexEntry: IndexEntry,
+  ...indexEntries: readonly IndexEntry[]
 ): Promise<boolean> {
   const intent = repairIntent({ partition, row });
-  const items = [{ partition, row, indexEntries: [indexEntry] }];
+  const items = [{ partition, row, indexEntries }];
   try {
     await reconcile(engine, entity, { intent, table, items }, { hold: holdFor(engine, UNHELD_MS) });
     return true;
