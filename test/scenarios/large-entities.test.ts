@@ -284,7 +284,7 @@ describe('a photo', () => {
         await putAttachment(world.engine, photoOf(one), bytes);
         return cost.transactions;
       });
-    expect(await costOf(PNG)).toBe(12);
+    expect(await costOf(PNG)).toBe(8);
     expect(await costOf(PNG)).toBe(2);
   });
 
