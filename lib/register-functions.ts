@@ -70,7 +70,7 @@ export function registerFunctions(
   if (errors.length > 0) throw new Error(`The instance cannot be registered.\n${errors.join('\n')}`);
   registered.set(app, [...others, mounted]);
   // These hooks run for every function of the app.
-  if (others.length === 0) registerHooks(app);
+  if (others.length === 0) registerHooks(app, routePrefix);
   app.hook.appStart(() => runtime.start());
   registerRoutes(app, runtime, { routes, routePrefix });
   if (routePrefix === '' && path === '') registerConsole(app, runtime, consoleFolder);
@@ -83,9 +83,10 @@ function nameOf({ model }: Runtime, name: string): string {
   return prefixWithHyphen(model.prefix, name);
 }
 
-function registerHooks(app: FunctionsApp): void {
+function registerHooks(app: FunctionsApp, routePrefix: string): void {
   app.hook.preInvocation((invocation) => {
-    invocation.functionHandler = traceInvocation(invocation.functionHandler, invocation.invocationContext);
+    const { functionHandler, invocationContext } = invocation;
+    invocation.functionHandler = traceInvocation(functionHandler, invocationContext, { routePrefix });
   });
   app.hook.appTerminate(stopTelemetry);
 }

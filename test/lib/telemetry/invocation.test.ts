@@ -8,7 +8,10 @@ const counted = countedMetrics();
 /** Runs a handler as a function with this name and trigger type. */
 const run = (functionName: string, type: string, handler: FunctionHandler) => {
   const context = { functionName, options: { trigger: { type, methods: ['GET'], route: 'things' } } };
-  return traceInvocation(handler, context as unknown as InvocationContext)(undefined, context as never);
+  return traceInvocation(handler, context as unknown as InvocationContext, { routePrefix: 'api' })(
+    undefined,
+    context as never,
+  );
 };
 
 test('counts a timer run when it ends, and counts no other trigger', async () => {
