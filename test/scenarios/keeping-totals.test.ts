@@ -179,7 +179,7 @@ const newcomer = () =>
   sale({ branch: `Branch${counter % 7}`, soldOn: `2026-0${(counter % 3) + 1}-0${(counter % 5) + 1}` });
 
 describe('any fault at any call', () => {
-  test.each(Object.entries(OPERATIONS))('of %s leaves totals exact', async (_, { prepare, act }) => {
+  test.each(Object.entries(OPERATIONS))('of %s leaves totals exact', async (name, { prepare, act }) => {
     const sample = newcomer();
     await prepare(sample);
     const counting = faultyHttpClient();
@@ -195,7 +195,10 @@ describe('any fault at any call', () => {
           () => 'done',
           (error: unknown) => (error instanceof RowkeyError ? error.code : 'dead'),
         );
-        if (!fault.startsWith('crash')) expect(outcome, `${fault} at call ${at}`).toBe('done');
+        // An insert is sent once: if its row is not found afterwards, its outcome is unknown.
+        const isSentOnce = name === 'a create' && ['reset', 'server error', 'reply lost'].includes(fault);
+        if (!fault.startsWith('crash'))
+          expect(isSentOnce ? ['done', 'storage-unavailable'] : ['done'], `${fault} at call ${at}`).toContain(outcome);
       },
       { what: ({ fault }) => `Write with totals, each storage call: ${fault}`, concurrency: CONCURRENCY },
     );

@@ -127,7 +127,8 @@ test.skipIf(packs.length === 0)('npm run init leaves one entity, and every check
   const files = [...own, `${NAME}.test.ts`, `${NAME}.ts`].toSorted();
   expect(await readdir(join(root, 'lib/model'))).toEqual(files);
   expect(await readFile(join(root, 'infra/model.json'), 'utf8')).toContain(`"${NAME}"`);
-  for (const page of ['README.md', ...(await readdir(join(root, 'docs'))).map((file) => join('docs', file))])
+  const pages = (await readdir(join(root, 'docs'), { recursive: true })).filter((file) => file.endsWith('.md'));
+  for (const page of ['README.md', ...pages.map((file) => join('docs', file))])
     expect(await readFile(join(root, page), 'utf8'), page).not.toMatch(/\]\([^)]*lib\/model\/(directory|shop|films)/);
   await expectGreen(root);
   const [created, one, range, byTitle] = await tryCommands(root);
