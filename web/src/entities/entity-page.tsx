@@ -1,4 +1,4 @@
-import { canWrite, type Entity } from '../api/model.ts';
+import { canRead, canWrite, type Entity } from '../api/model.ts';
 import { useApp, useEntity } from '../app/context.ts';
 import type { PageProps } from '../app/page.ts';
 import { toAddress } from '../app/router.ts';
@@ -32,7 +32,8 @@ export function EntityPage({ open, address }: PageProps) {
         current={tab?.id}
         tabs={tabs.map(({ id, title }) => ({ id, title, address: toAddress(['entities', entity.name, id]) }))}
       />
-      {Content ? <Content key={entity.name} entity={entity} address={address} /> : <WriteOnly entity={entity} />}
+      {!canRead(entity, user) && <WriteOnly entity={entity} />}
+      {Content && <Content key={entity.name} entity={entity} address={address} />}
     </>
   );
 }
