@@ -1,8 +1,10 @@
 import { createHash } from 'node:crypto';
+import { LRUCache } from 'lru-cache';
 import type { Entity } from '../define/entity.ts';
 import type { InterPartitionIndex } from '../define/indexes.ts';
 import { copiedFields } from '../define/keys/index-range.ts';
 import { buildKey } from '../define/keys/key-template.ts';
+import { omit, type Values } from '../define/values.ts';
 import type { Engine } from '../engine/engine.ts';
 import { valuesLength } from '../engine/read/page-length.ts';
 import { listedFields, type Page } from '../engine/read/retrieve.ts';
@@ -22,12 +24,17 @@ export const MAX_LOOKUP_ENTITIES = 1_000;
 /** In characters. */
 const MAX_LOOKUP_LENGTH = 1_048_576;
 const DEFAULT_MAX_AGE_S = 30;
+/** Sets of hidden fields whose ETag a list keeps: a model has few roles that differ in them. */
+const KEPT_ETAGS = 16;
 
 export interface LookupPage extends Page {
   /** False if the list exceeds the limits; then it is its first page, read for this call, and not kept. */
   readonly isWhole: boolean;
-  /** The ETag of the stored list, from its content: storage has none for several rows. */
-  readonly etag: string;
+  /**
+   * The ETag of the list without the `hidden` fields, from its content: storage has none for several rows. An ETag that depended
+   * on a hidden field would let a caller test guesses of the field.
+   */
+  etagWithout(hidden: readonly string[]): string;
 }
 
 interface Kept {
@@ -81,6 +88,21 @@ async function readWhole(engine: Engine, entity: Entity): Promise<LookupPage> {
   const options = { top: MAX_LOOKUP_ENTITIES, select: listedFields(entity) };
   const page = await readByCopies(engine, entity, lookupIndex(entity), {}, options);
   const length = page.items.reduce((sum, values) => sum + valuesLength(values), 0);
-  const digest = createHash('sha256').update(JSON.stringify(page.items)).digest('base64url').slice(0, 22);
-  return { ...page, isWhole: page.next === undefined && length <= MAX_LOOKUP_LENGTH, etag: `"${digest}"` };
+  const isWhole = page.next === undefined && length <= MAX_LOOKUP_LENGTH;
+  const etags = new LRUCache<string, string>({ max: KEPT_ETAGS });
+  return {
+    ...page,
+    isWhole,
+    etagWithout(hidden) {
+      const id = JSON.stringify(hidden.toSorted());
+      const etag = etags.get(id) ?? toEtag(page.items, hidden);
+      etags.set(id, etag);
+      return etag;
+    },
+  };
+}
+
+function toEtag(items: readonly Values[], hidden: readonly string[]): string {
+  const content = JSON.stringify(items.map((values) => omit(values, hidden)));
+  return `"${createHash('sha256').update(content).digest('base64url').slice(0, 22)}"`;
 }

@@ -99,6 +99,20 @@ test('an unchanged list is 304 without a body, and each view has an ETag of its 
   expect((await hr('GET', LIST)).headers.get('etag')).not.toBe(changed.headers.get('etag'));
 });
 
+test('the ETag of a caller does not depend on a field that the caller may not read', async () => {
+  const etags = async () => [
+    (await reader('GET', LIST)).headers.get('etag'),
+    (await hr('GET', LIST)).headers.get('etag'),
+  ];
+  const [ofReader, ofHr] = await etags();
+  expect((await hr('PATCH', '/api/currencies/EUR', { body: { supplier: 'Bank of another name' } })).status).toBe(200);
+  const [readerLater, hrLater] = await etags();
+  expect(readerLater).toBe(ofReader);
+  expect(hrLater).not.toBe(ofHr);
+  expect((await hr('PATCH', '/api/currencies/EUR', { body: { supplier: 'Bank EUR' } })).status).toBe(200);
+  expect((await etags())[1]).toBe(ofHr);
+});
+
 test('a write of the process is in the next list', async () => {
   const codes = async () => (await hr('GET', LIST)).body.items.map(({ currency }: { currency: string }) => currency);
   await warmUp();

@@ -1,4 +1,4 @@
-import { rolesToReadIndex } from '../../access/rule.ts';
+import { hiddenFields, rolesToReadIndex } from '../../access/rule.ts';
 import type { Entity } from '../../define/entity.ts';
 import type { Filter } from '../../define/filter.ts';
 import { lookupFields, lookupIndex, MAX_LOOKUP_ENTITIES, readLookup } from '../../pattern-helpers/read-lookup.ts';
@@ -54,9 +54,9 @@ async function handle(
     return presentPage(context, await readIndexPage(view, entity, lookupIndex(entity), options), { bound, path });
   }
   const list = await readLookup(app.engine, entity);
-  const headers = toEntityHeaders(entity, caller, { etag: list.etag, select });
   if (!list.isWhole)
     return presentPage(context, await openLookup(view, entity, list, { select, where }), { bound, path });
+  const headers = toEntityHeaders(entity, caller, { etag: list.etagWithout(hiddenFields(entity, caller)), select });
   if (isNotModified(context, String(headers.etag))) return { status: 304, headers };
   const { items } = await openLookup(view, entity, list, { select, where });
   return { status: 200, headers, body: { items } };
