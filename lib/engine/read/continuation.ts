@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { errors, jwtVerify, SignJWT } from 'jose';
+import { EncryptJWT, errors, jwtDecrypt } from 'jose';
 import { z } from 'zod';
 import { RowkeyError } from '../../errors.ts';
 import { runUnexplained } from '../../storage/explain.ts';
@@ -7,14 +7,17 @@ import { readRow, tryAction } from '../../storage/rows.ts';
 import type { Storage } from '../../storage/storage.ts';
 
 /**
- * A continuation token names the last row that was read, so it stays valid when data changes. It is signed and bound to its
- * query, so a caller can neither forge one nor use it to read what another query would not return.
+ * A continuation token names the last row that was read, so it stays valid when data changes. It is encrypted, because the key
+ * of a row at which storage paused may have fields that the caller may not read. It is bound to its query, so a caller can
+ * neither forge a token nor use it to read what another query would not return.
  */
 
 /** The table of the engine's own state, shared by all instances of a deployment. */
 export const SYSTEM_TABLE = 'system';
 const SECRET_ADDRESS = { table: SYSTEM_TABLE, partition: 'secrets', row: 'continuation' };
 const SECRET_BYTES = 32;
+/** The secret is the key itself. */
+const ENCRYPTION = { alg: 'dir', enc: 'A256GCM' };
 
 const Position = z.object({
   row: z.string(),
@@ -37,17 +40,21 @@ export function startOf(after: Position | undefined): string | undefined {
 
 /** Creates a token for `position` in `query`, a text that identifies the query and its caller. */
 export async function toContinuation(storage: Storage, query: string, position: Position): Promise<string> {
-  return new SignJWT({ ...position })
-    .setProtectedHeader({ alg: 'HS256' })
+  return new EncryptJWT({ ...position })
+    .setProtectedHeader(ENCRYPTION)
     .setAudience(query)
-    .sign(await loadSecret(storage));
+    .encrypt(await loadSecret(storage));
 }
 
 /** Returns the position in a token. Throws `invalid-input` unless the token was created for this query. */
 export async function fromContinuation(storage: Storage, query: string, token: string): Promise<Position> {
   const secret = await loadSecret(storage);
   try {
-    const { payload } = await jwtVerify(token, secret, { algorithms: ['HS256'], audience: query });
+    const { payload } = await jwtDecrypt(token, secret, {
+      keyManagementAlgorithms: [ENCRYPTION.alg],
+      contentEncryptionAlgorithms: [ENCRYPTION.enc],
+      audience: query,
+    });
     return Position.parse(payload);
   } catch (error) {
     if (!(error instanceof errors.JOSEError || error instanceof z.ZodError)) throw error;

@@ -1,3 +1,5 @@
+import { randomBytes } from 'node:crypto';
+import { EncryptJWT, SignJWT } from 'jose';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { fromContinuation, SYSTEM_TABLE, toContinuation } from '../../../../lib/engine/read/continuation.ts';
 import { measureCost } from '../../../../lib/storage/cost.ts';
@@ -33,13 +35,31 @@ describe('a continuation token', () => {
     expect([await count('fresh', 8), await count('fresh', 8)]).toEqual([2, 1]);
   });
 
-  test('is rejected if it was altered, belongs to another query or has another signature', async () => {
+  test('reveals neither the position nor the query', async () => {
+    const token = await toContinuation(storage, 'of-a-caller', { row: 'secret row', partition: 'secret partition' });
+    const decoded = token.split('.').map((part) => Buffer.from(part, 'base64url').toString('latin1'));
+    expect(decoded.join()).not.toMatch(/secret|row|partition|of-a-caller/);
+  });
+
+  test('is rejected if it was altered, belongs to another query or was not encrypted', async () => {
     const token = await toContinuation(storage, 'query', { row: 'a', period: '2026-11-20' });
     expect(await fromContinuation(storage, 'query', token)).toEqual({ row: 'a', period: '2026-11-20' });
-    const [head = '', payload = '', signature = ''] = token.split('.');
-    const forged = Buffer.from(JSON.stringify({ row: 'b', aud: 'query' })).toString('base64url');
+    const [head = '', key = '', iv = '', content = '', tag = ''] = token.split('.');
+    const claims = Buffer.from(JSON.stringify({ row: 'b', aud: 'query' })).toString('base64url');
     const unsigned = Buffer.from('{"alg":"none"}').toString('base64url');
-    for (const bad of [`${head}.${forged}.${signature}`, `${unsigned}.${payload}.`, `${head}.${payload}.`, 'x', ''])
+    const other = `${content.startsWith('A') ? 'B' : 'A'}${content.slice(1)}`;
+    const signed = new SignJWT({ row: 'b' }).setProtectedHeader({ alg: 'HS256' }).setAudience('query');
+    const encrypted = new EncryptJWT({ row: 'b' })
+      .setProtectedHeader({ alg: 'dir', enc: 'A256GCM' })
+      .setAudience('query');
+    const forged = [
+      [head, key, iv, claims, tag],
+      [head, key, iv, other, tag],
+      [head, key, iv, content, ''],
+      [unsigned, claims, ''],
+    ].map((parts) => parts.join('.'));
+    const keyed = [await signed.sign(randomBytes(32)), await encrypted.encrypt(randomBytes(32))];
+    for (const bad of [...forged, ...keyed, 'x', ''])
       await expect(fromContinuation(storage, 'query', bad)).rejects.toMatchObject({
         code: 'invalid-input',
         details: { field: 'continuation' },
