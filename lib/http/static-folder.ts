@@ -3,6 +3,7 @@ import { readdir, readFile } from 'node:fs/promises';
 import { extname, join, relative, sep } from 'node:path';
 import type { HttpRequest, HttpResponseInit } from '@azure/functions';
 import { isNamed } from '../define/conditions.ts';
+import { loadOnce } from '../load-once.ts';
 
 const TYPES: Readonly<Record<string, string>> = {
   '.html': 'text/html; charset=utf-8',
@@ -36,19 +37,18 @@ export interface StaticFolder {
 
 /** Serves the files that a folder has at the first request, and no other file. Keeps their content in memory. */
 export function createStaticFolder(folder: string): StaticFolder {
-  let listed: Promise<ReadonlySet<string>> | undefined;
-  const contents = new Map<string, Promise<Content>>();
+  const list = loadOnce(() => listFiles(folder));
+  const contents = new Map<string, () => Promise<Content>>();
 
   function read(file: string): Promise<Content> {
-    const content = contents.get(file) ?? readContent(join(folder, file));
-    contents.set(file, content);
-    return content;
+    const load = contents.get(file) ?? loadOnce(() => readContent(join(folder, file)));
+    contents.set(file, load);
+    return load();
   }
 
   return {
     async respond(path, request) {
-      listed ??= listFiles(folder);
-      const files = await listed;
+      const files = await list();
       if (!files.has(path)) return undefined;
       const accepted = parseEncodings(request.headers.get('accept-encoding') ?? '');
       const [encoding, ending = ''] =

@@ -1,8 +1,9 @@
 import { constants, createPublicKey, type KeyObject, publicEncrypt } from 'node:crypto';
 import { type HttpClient, isRestError } from '@azure/core-rest-pipeline';
 import type { TokenCredential } from '@azure/identity';
-import type { CryptographyClient, KeyClient, KeyVaultKey } from '@azure/keyvault-keys';
+import type { CryptographyClient, KeyVaultKey } from '@azure/keyvault-keys';
 import { RowkeyError, unavailable } from '../errors.ts';
+import { loadOnce } from '../load-once.ts';
 import { MINUTE_MS } from '../time.ts';
 import { type KeyRing, UnwrapFailed } from './key-ring.ts';
 
@@ -39,12 +40,17 @@ interface Version {
 export function createKeyVaultKeyRing({ keyUri, credential, httpClient }: KeyVaultOptions): KeyRing {
   const { vaultUrl, name, id } = parseKeyUri(keyUri);
   const versions = new Map<string, Version>();
-  let vault: Promise<KeyClient> | undefined;
   let kept: CurrentKey | undefined;
   let asked: Promise<CurrentKey> | undefined;
 
   /** New for each client, because a client changes its options. */
   const clientOptions = () => ({ retryOptions: RETRIES, ...(httpClient ? { httpClient } : {}) });
+
+  // Loaded at first use, because loading is slow and most instances decrypt nothing.
+  const openVault = loadOnce(async () => {
+    const { KeyClient } = await import('@azure/keyvault-keys');
+    return new KeyClient(vaultUrl, credential, clientOptions());
+  });
 
   async function current(): Promise<CurrentKey> {
     if (kept && Date.now() < kept.until) return kept;
@@ -56,11 +62,7 @@ export function createKeyVaultKeyRing({ keyUri, credential, httpClient }: KeyVau
   }
 
   async function lookUp(): Promise<CurrentKey> {
-    // Loaded at first use, because loading is slow and most instances decrypt nothing.
-    vault ??= import('@azure/keyvault-keys').then(
-      ({ KeyClient }) => new KeyClient(vaultUrl, credential, clientOptions()),
-    );
-    const client = await vault;
+    const client = await openVault();
     const key = await vaultCall(client.getKey(name, { abortSignal: AbortSignal.timeout(TIMEOUT_MS) }));
     return { ...requireUsable(key, id), until: Date.now() + LOOK_AGAIN_AFTER_MS };
   }
