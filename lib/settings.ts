@@ -71,6 +71,8 @@ const Settings = z
       );
     if (settings.AzureWebJobsStorage && given.length > 0)
       refuse('AzureWebJobsStorage', `must not be set together with AzureWebJobsStorage__${given[0]}`);
+    for (const name of ['TOKEN_ISSUER', 'TOKEN_JWKS_URI'] as const)
+      if (settings.WEBSITE_SITE_NAME && !/^https:/i.test(settings[name])) refuse(name, 'must use https in Azure');
     if (settings.KEY_ENCRYPTION_KEY_FILE && settings.KEY_ENCRYPTION_KEY_URI)
       refuse('KEY_ENCRYPTION_KEY_FILE', 'must not be set together with KEY_ENCRYPTION_KEY_URI');
   });

@@ -108,6 +108,11 @@ describe('settings', () => {
       { ...local, TOKEN_JWKS_URI: `http://localhost:${secret}@a.b/keys` },
       'TOKEN_JWKS_URI must use https',
     ],
+    [
+      'an issuer on this machine in Azure',
+      { ...local, WEBSITE_SITE_NAME: 'app' },
+      'TOKEN_ISSUER must use https in Azure; TOKEN_JWKS_URI must use https in Azure',
+    ],
     ['no storage', { ...local, AzureWebJobsStorage: undefined }, 'AzureWebJobsStorage must be a connection string'],
     [
       'one of the storage addresses only',
