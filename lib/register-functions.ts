@@ -100,7 +100,7 @@ function registerRoutes(
   const handlers = createHandlers(runtime.app, routes, rootOf(path));
   const above = [...(routePrefix === '' ? ['api'] : []), ...(path === '' ? [] : [path])];
   const below = (route: string) => [...above, route].join('/');
-  // Every route except three requires a token; a key in a URL would be a second secret.
+  // The handlers verify tokens, and some routes are public. A function key in a URL would be a second secret.
   const authLevel = 'anonymous';
   for (const route of routes)
     app.http(nameOf(runtime, route.name), {

@@ -66,7 +66,7 @@ function isFurtherRow({ name }: Entity, { row, properties }: Row): boolean {
   return further !== undefined && properties.EntityType === furtherRowType(name, groupOfFurtherRow(further.name));
 }
 
-/** Yields a sentence for whatever keeps an entity from having further rows. */
+/** Yields an error message for each reason why an entity cannot have further rows. */
 export function* furtherRowErrors({ table, period }: Entity, model: readonly Entity[]): Generator<string> {
   if (period) yield 'it has a period, whose entities are one row each; leave out one of the two.';
   for (const other of model.filter((each) => each.table === table)) {

@@ -60,9 +60,9 @@ export interface Spread {
 
 const MONTH_S = 730 * 3_600;
 const GIGABYTE = 1e9;
-/** Of a row with a key or a number instead of a copy. */
+/** Size of a row with a key or a number instead of a copy. */
 const SMALL_ROW_BYTES = 300;
-/** Of a change in the audit log. */
+/** Size of the entry of a change in the audit log. */
 const AUDIT_BYTES = 400;
 /** Changes that arrive while an append is under way share the next one, which takes about 10 ms. */
 const APPENDS_OF_INSTANCE = 100;

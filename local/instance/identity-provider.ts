@@ -36,8 +36,8 @@ export interface IdentityProviderOptions {
 }
 
 /**
- * An identity provider for development, on 127.0.0.1 only. It publishes the public key of `signToken`, and signs in who opens
- * its login page, without a password.
+ * An identity provider for development, on 127.0.0.1 only. It publishes the public key of `signToken`, and signs in
+ * everyone who opens its login page, without a password.
  */
 export async function startIdentityProvider(options: IdentityProviderOptions): Promise<LocalIdentityProvider> {
   const { folder, port = 0, roles = [] } = options;

@@ -23,7 +23,7 @@ const Request = z.object({
 });
 export type LoginRequest = z.infer<typeof Request>;
 
-/** Who signs in. */
+/** The person that the login page signs in. */
 export interface Person {
   readonly roles: readonly string[];
   readonly email: string | undefined;

@@ -104,7 +104,7 @@ async function reconcileEntity(
 ): Promise<void> {
   const { engine, entity, hold } = work;
   const address = { table, partition, row };
-  // Only these. If the entity changed while another entry was written, no message would name that entry any more.
+  // Contested index entries only: if the entity changed while another entry was written, no message would name that entry any more.
   const contested = named.filter((indexEntry) => isContested(entity, indexEntry));
   let committed = work.written?.entities.get(row);
   for (;;) {
