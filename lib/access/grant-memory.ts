@@ -7,7 +7,8 @@ import { MINUTE_MS } from '../time.ts';
 /**
  * Remembers issued grants, so that a repeated request takes no storage transaction. The caller gets the same signature with
  * the same expiry again, and so no right that the caller does not hold already: a revocation, another owner and the audit log
- * concern new grants only. Each process has its own memory, and a revocation in the process empties it.
+ * concern new grants only. After a move of the owner's row, the repeated grant is of the former row, so a caller whom storage
+ * refuses asks for a new grant. Each process has its own memory, and a revocation in the process empties it.
  */
 
 /** A grant is valid for 15 minutes, so a repeated one is valid for at least 10 more. */

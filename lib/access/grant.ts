@@ -20,6 +20,10 @@ export const GrantRequest = z.strictObject({
     .string()
     .regex(/^[raud]{1,4}$/, 'some of r (read), a (add), u (update) and d (delete) are needed')
     .default('r'),
+  renew: z
+    .boolean()
+    .optional()
+    .describe('True for a new grant instead of a repeated one, if storage rejected that one'),
 });
 
 /** A row, or all rows of a partition. */

@@ -51,11 +51,13 @@ export function createDirect(transport: Transport): Direct {
   const grants = new Map<string, Kept>();
   /** When an entity may be read directly again after a failure. */
   const failed = new Map<string, number>();
+  /** Entities whose next grant must be new: the API repeats a grant for some minutes, also after a move of the row. */
+  const rejected = new Set<string>();
 
   function issue(name: string, permissions: string): Promise<Grant> {
     const id = `${name} ${permissions}`;
     const now = Date.now();
-    const body = { entity: name, scope: 'own', permissions };
+    const body = { entity: name, scope: 'own', permissions, ...(rejected.delete(name) ? { renew: true } : {}) };
     // While it would wait, the API can be asked.
     const request = { method: 'POST', path: '/grants', body, repeat: 'never' } as const;
     const grant = transport.send(request).then(({ text }): Grant => {
@@ -97,8 +99,8 @@ export function createDirect(transport: Transport): Direct {
     } catch (error) {
       // The API cannot continue a list that storage began.
       if (signal?.aborted || after !== undefined) throw error;
-      // The row may have been moved or deleted; anything else concerns the grant.
-      if (Object(error).status === 404) return undefined;
+      // The row may have been moved or deleted, or the grant does not work: the next grant is a new one.
+      rejected.add(name);
       grants.delete(`${name} r`);
       failed.set(name, Date.now() + AFTER_FAILURE_MS);
       return undefined;

@@ -64,7 +64,7 @@ async function issueGrant(granting: readonly Entity[], context: RequestContext):
   const permissions = sortPermissions(asked.permissions);
   const key = [caller.subject, entity.name, permissions, ownerClaim(entity, caller), caller.roles];
   const headers = { 'cache-control': 'no-store' };
-  const known = recallGrant<Issued>(engine, key);
+  const known = asked.renew ? undefined : recallGrant<Issued>(engine, key);
   if (known) return { status: 201, headers, body: known };
   const remember = beginGrant(engine, key);
   const now = await requireUnrevoked(engine, caller.subject);

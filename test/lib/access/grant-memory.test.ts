@@ -4,6 +4,7 @@ import { GRANTS_KEPT_MS } from '../../../lib/access/grant-memory.ts';
 import type { Caller } from '../../../lib/access/token.ts';
 import { createEngine, type Engine } from '../../../lib/engine/engine.ts';
 import type { ChangeRecord } from '../../../lib/engine/note-change.ts';
+import { requestMove } from '../../../lib/engine/transfer/transfer.ts';
 import { createEntity } from '../../../lib/engine/write/entity-store.ts';
 import { unavailable } from '../../../lib/errors.ts';
 import { respondWith } from '../../../lib/http/respond.ts';
@@ -69,6 +70,19 @@ test('repeats a grant without a storage call, a record or a new expiry', async (
   clock.now += GRANTS_KEPT_MS - 1;
   expect(await ask(caller)).toEqual({ ...first, cost: REPEATED });
   expect(recorded).toHaveLength(1);
+});
+
+test('issues a new grant after a move, if the caller asks to renew it, and repeats that one', async () => {
+  const { ask, recorded } = startProcess();
+  const caller = await hire();
+  const first = await ask(caller);
+  await requestMove(world.engine, employees, first.body.key, { department: 'Marketing' });
+  await world.settle();
+  expect(await ask(caller)).toEqual({ ...first, cost: REPEATED });
+  const renewed = await ask(caller, { ...ROW, renew: true });
+  expect(renewed).toMatchObject({ status: 201, cost: NEW_GRANT, body: { key: { department: 'Marketing' } } });
+  expect(recorded).toHaveLength(2);
+  expect(await ask(caller)).toEqual({ ...renewed, cost: REPEATED });
 });
 
 test('issues a new grant after five minutes', async () => {

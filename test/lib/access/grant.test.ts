@@ -138,7 +138,13 @@ test('validates the entity, scope and permissions of a request for a grant', () 
   const request = { entity: 'employees', scope: 'own' };
   expect(GrantRequest.parse(request)).toEqual({ ...request, permissions: 'r' });
   expect(GrantRequest.parse({ ...request, permissions: 'ru' })).toMatchObject({ permissions: 'ru' });
-  for (const wrong of [{ entity: 'employees' }, { ...request, scope: 'all' }, { ...request, permissions: 'x' }])
+  expect(GrantRequest.parse({ ...request, renew: true })).toMatchObject({ renew: true });
+  for (const wrong of [
+    { entity: 'employees' },
+    { ...request, renew: 'yes' },
+    { ...request, scope: 'all' },
+    { ...request, permissions: 'x' },
+  ])
     expect(GrantRequest.safeParse(wrong).success).toBe(false);
   expect(GrantRequest.safeParse({ ...request, table: 'logins' }).success).toBe(false);
 });

@@ -419,6 +419,33 @@ test('a grant that has to wait does not keep a read waiting', async () => {
   ]);
 });
 
+test('a grant that storage refused is renewed after a minute', async () => {
+  const grant = (token: string) =>
+    json(
+      {
+        url: "https://storage.example/employees(PartitionKey='Sales',RowKey='empid_000123')",
+        partition: 'Sales',
+        key: KEY,
+        fields: ['email'],
+        token,
+        permissions: 'r',
+        expiresAt: new Date(Date.now() + 900_000).toISOString(),
+      },
+      {},
+      201,
+    );
+  const row = json({ EntityType: 'employees', EntityVersion: 1, email: 'a@example.com' }, { etag: '"1"' });
+  const script = [grant('a=1'), problem(404, 'ResourceNotFound'), found(), found(), () => grant('a=2'), row];
+  const { client, sent, left } = clientOf(script, { direct: ['employees'] });
+  for (const _ of [1, 2]) await client.employees.get(KEY);
+  vi.setSystemTime(Date.now() + 60_001);
+  await client.employees.get(KEY);
+  const grants = sent.filter(({ url }) => url.endsWith('/grants')).map(({ body }) => body);
+  const body = { entity: 'employees', scope: 'own', permissions: 'r' };
+  expect(grants).toEqual([body, { ...body, renew: true }]);
+  expect([sent.at(-1)?.url.includes('a=2'), left()]).toEqual([true, 0]);
+});
+
 describe('parts of an entity', () => {
   test('have a place of their own in the cache, and the ETag of the entity for writes', async () => {
     const { client, sent } = clientOf([
