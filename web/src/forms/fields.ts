@@ -1,4 +1,5 @@
 import { type Entity, type Roles, readableFields, type Values } from '../api/model.ts';
+import { parseDecimal } from './decimal.ts';
 import { findProblem } from './find-problem.ts';
 
 /** The fields of a form, from the described schema. */
@@ -19,6 +20,7 @@ export type Texts = Readonly<Record<string, string>>;
 export type Parsed = { readonly value: unknown; readonly problem?: never } | { readonly problem: string };
 
 const LONG_TEXT = 500;
+const LARGEST = Number.MAX_SAFE_INTEGER;
 
 /** The fields that the caller may set: all for a new row, all but the key for a change. */
 export function formFields(entity: Entity, user: Roles, purpose: 'create' | 'change'): FormField[] {
@@ -76,14 +78,19 @@ export function parseField(field: FormField, text: string): Parsed {
   return problem === undefined ? parsed : { problem };
 }
 
-function parseText({ input, choices }: FormField, text: string): Parsed {
+function parseText({ input, choices, schema }: FormField, text: string): Parsed {
   if (input === 'choice') {
     const choice = choices.find((one) => one.text === text);
     return choice
       ? { value: choice.value }
       : { problem: `must be one of: ${choices.map((one) => one.text).join(', ')}` };
   }
-  if (input === 'number') return Number.isNaN(Number(text)) ? { problem: 'must be a number' } : { value: Number(text) };
+  if (input === 'number') {
+    const value = parseDecimal(text, schema.type === 'integer');
+    if (value !== undefined) return { value };
+    const isTooLarge = parseDecimal(text, false) !== undefined;
+    return { problem: isTooLarge ? `must be from -${LARGEST} to ${LARGEST}` : 'must be a number' };
+  }
   if (input !== 'json') return { value: text };
   try {
     return { value: JSON.parse(text) };

@@ -1,18 +1,20 @@
 import Papa from 'papaparse';
-import { useRef, useState } from 'preact/hooks';
-import type { Entity, Values } from '../api/model.ts';
+import { useEffect, useRef, useState } from 'preact/hooks';
+import type { Entity } from '../api/model.ts';
 import { useApp } from '../app/context.ts';
 import { parseListQuery } from '../entities/list-query.ts';
 import { ReadForm } from '../entities/read-form.tsx';
 import { createPageReader } from '../entities/read-page.ts';
 import { waysToRead } from '../entities/ways.ts';
 import { ErrorNotice, Notice } from '../ui/notice.tsx';
+import { countUnreadable, toCsv } from './csv.ts';
 import { saveFile, toNdjson } from './save-file.ts';
 
 const TOP = 1_000;
 
 interface State {
   readonly rows: number;
+  readonly unreadable: number;
   readonly isDone?: boolean;
   readonly error?: unknown;
 }
@@ -24,6 +26,7 @@ export function ExportPanel({ entity }: { readonly entity: Entity }) {
   const [state, setState] = useState<State>();
   const [query, setQuery] = useState(() => parseListQuery(new URLSearchParams()));
   const controller = useRef<AbortController>(undefined);
+  useEffect(() => () => controller.current?.abort(new Error('The page was left.')), []);
   const ways = waysToRead(entity, model, user).filter(({ kind }) => kind !== 'key');
   const isRunning = state !== undefined && !state.isDone && state.error === undefined;
   const start = async (asked: typeof query) => {
@@ -37,19 +40,21 @@ export function ExportPanel({ entity }: { readonly entity: Entity }) {
     const columns = asked.columns.length > 0 ? [...new Set([...entity.key.fields, ...asked.columns])] : way.available;
     const parts: string[] = format === 'csv' ? [`${Papa.unparse([columns])}\r\n`] : [];
     let rows = 0;
-    setState({ rows });
+    let unreadable = 0;
+    setState({ rows, unreadable });
     try {
       for (let after: string | undefined, isFirst = true; isFirst || after !== undefined; isFirst = false) {
         const page = await readPage({ after, top: TOP, signal });
         after = page.next;
         rows += page.items.length;
+        unreadable += countUnreadable(columns, page.items);
         if (page.items.length > 0) parts.push(format === 'csv' ? toCsv(columns, page.items) : toNdjson(page.items));
-        setState({ rows });
+        setState({ rows, unreadable });
       }
       saveFile(`${entity.name}.${format}`, parts, format === 'csv' ? 'text/csv' : 'application/x-ndjson');
-      setState({ rows, isDone: true });
+      setState({ rows, unreadable, isDone: true });
     } catch (error) {
-      setState({ rows, error });
+      setState({ rows, unreadable, error });
     }
   };
   return (
@@ -90,13 +95,12 @@ export function ExportPanel({ entity }: { readonly entity: Entity }) {
       )}
       <ErrorNotice error={state?.error} />
       {state?.isDone && <Notice kind="good">{state.rows.toLocaleString('en')} rows exported.</Notice>}
+      {state?.isDone && state.unreadable > 0 && (
+        <Notice kind="bad">
+          {state.unreadable.toLocaleString('en')} values cannot be read and are empty in the file. An import of the file
+          that replaces rows would remove them.
+        </Notice>
+      )}
     </section>
   );
-}
-
-/** Objects and lists are JSON, as the import reads them. */
-function toCsv(columns: readonly string[], items: readonly Values[]): string {
-  const cell = (value: unknown) => (typeof value === 'object' && value !== null ? JSON.stringify(value) : value);
-  const rows = items.map((item) => columns.map((column) => cell(item[column])));
-  return `${Papa.unparse(rows)}\r\n`;
 }

@@ -1,4 +1,4 @@
-import { useId, useRef, useState } from 'preact/hooks';
+import { useEffect, useId, useRef, useState } from 'preact/hooks';
 import type { Entity } from '../api/model.ts';
 import { useApp } from '../app/context.ts';
 import { DropZone } from '../ui/drop-zone.tsx';
@@ -24,6 +24,7 @@ export function ImportPanel({ entity }: { readonly entity: Entity }) {
   const [mode, setMode] = useState<ImportMode>('create');
   const [state, setState] = useState<State>();
   const controller = useRef<AbortController>(undefined);
+  useEffect(() => () => controller.current?.abort(new Error('The page was left.')), []);
   const isRunning = state !== undefined && !state.isDone && state.error === undefined;
   const start = async (file: File) => {
     const { name } = file;

@@ -15,66 +15,72 @@ export interface RowChunk {
   readonly share: number;
 }
 
-const CHUNK_BYTES = 256 * 1_024;
+const CHUNK_CHARACTERS = 256 * 1_024;
 
 /** Reads a CSV or NDJSON file piece by piece. Throws for a header with unknown columns. */
 export function readRows(entity: Entity, file: File): AsyncGenerator<RowChunk> {
   return /\.(ndjson|jsonl)$/i.test(file.name) ? readNdjson(file) : readCsv(entity, file);
 }
 
+/**
+ * The parser gets text, because it would decode each slice of a file alone and break a character of several bytes between two. It
+ * returns row by row, because it numbers some errors within a chunk and others within the file.
+ */
 async function* readCsv(entity: Entity, file: File): AsyncGenerator<RowChunk> {
-  // The parser calls back; each piece waits until the one before is taken.
-  const pieces: (RowChunk | Error | undefined)[] = [];
-  let arrived = () => {};
-  let resume = () => {};
-  let line = 1;
-  const add = (piece: RowChunk | Error | undefined) => {
-    pieces.push(piece);
-    arrived();
-  };
-  Papa.parse<Record<string, string>>(file, {
-    header: true,
-    skipEmptyLines: true,
-    chunkSize: CHUNK_BYTES,
-    chunk({ data, errors, meta }, parser) {
-      const headerError = line === 1 ? checkHeader(entity, meta.fields ?? []) : undefined;
-      if (headerError) {
-        // The abort calls `complete` before it returns.
-        add(headerError);
-        return parser.abort();
-      }
-      const rows = data.map((cells, index): FileRow => {
-        line += 1;
-        const error = errors.find(({ row }) => row === index);
-        return error ? { line, reason: error.message } : { line, values: toTypedRow(entity, cells) };
-      });
-      parser.pause();
-      resume = () => parser.resume();
-      add({ rows, share: file.size === 0 ? 1 : Math.min(1, meta.cursor / file.size) });
-    },
-    complete: () => add(undefined),
-    error: (error) => add(error),
-  });
+  const reader = file.stream().pipeThrough(new TextDecoderStream()).getReader();
+  let dialect: Pick<Papa.ParseMeta, 'delimiter' | 'linebreak'> | undefined;
+  let rest = '';
+  let line = 0;
+  let length = 0;
+  let header: readonly string[] | undefined;
   for (;;) {
-    const [piece] = pieces.length > 0 ? pieces.splice(0, 1) : [null];
-    if (piece === null) {
-      await new Promise<void>((resolve) => {
-        arrived = resolve;
-      });
-      continue;
+    const { value, done } = await reader.read();
+    rest += value ?? '';
+    length += value?.length ?? 0;
+    if (!done && rest.length < CHUNK_CHARACTERS) continue;
+    const parsed: Papa.ParseStepResult<string[]>[] = [];
+    const known = dialect ? { delimiter: dialect.delimiter, newline: dialect.linebreak as '\n' } : {};
+    Papa.parse<string[]>(rest, { ...known, step: (row) => parsed.push(row) });
+    // The last row of a chunk may go on in the next one.
+    if (!done) parsed.pop();
+    dialect ??= parsed[0]?.meta;
+    rest = rest.slice(parsed.at(-1)?.meta.cursor ?? 0);
+    const rows: FileRow[] = [];
+    for (const { data: cells, errors } of parsed) {
+      line += 1;
+      if (cells.length === 1 && cells[0] === '') continue;
+      const reason = errors.find(({ type }) => type === 'Quotes')?.message;
+      if (header) rows.push({ line, ...toFileRow(entity, header, cells, reason) });
+      else header = checkHeader(entity, cells, reason);
     }
-    if (piece === undefined) return;
-    if (piece instanceof Error) throw piece;
-    yield piece;
-    resume();
+    yield { rows, share: done ? 1 : Math.min(1, length / file.size) };
+    if (done) return;
   }
 }
 
-function checkHeader({ name, fields }: Entity, header: readonly string[]): Error | undefined {
+function toFileRow(
+  entity: Entity,
+  header: readonly string[],
+  cells: readonly string[],
+  reason: string | undefined,
+): Omit<FileRow, 'line'> {
+  if (reason !== undefined) return { reason };
+  if (cells.length !== header.length)
+    return { reason: `The row has ${cells.length} cells; the header has ${header.length}.` };
+  return {
+    values: toTypedRow(entity, Object.fromEntries(header.map((field, column) => [field, cells[column] ?? '']))),
+  };
+}
+
+/** Returns the header if each column is a field, once. */
+function checkHeader({ name, fields }: Entity, header: readonly string[], reason: string | undefined) {
+  if (reason !== undefined) throw new Error(`The header cannot be read: ${reason}.`);
   const unknown = header.filter((column) => !Object.hasOwn(fields, column));
-  return unknown.length > 0
-    ? new Error(`The header has columns that are not fields of ${name}: ${unknown.join(', ')}.`)
-    : undefined;
+  if (unknown.length > 0)
+    throw new Error(`The header has columns that are not fields of ${name}: ${unknown.join(', ')}.`);
+  const repeated = header.filter((column, index) => header.indexOf(column) !== index);
+  if (repeated.length > 0) throw new Error(`The header repeats columns: ${repeated.join(', ')}.`);
+  return header;
 }
 
 async function* readNdjson(file: File): AsyncGenerator<RowChunk> {
@@ -102,7 +108,7 @@ function parseLine(text: string): Omit<FileRow, 'line'> {
     const isRow = typeof parsed === 'object' && parsed !== null && !Array.isArray(parsed);
     if (isRow) return { values: { ...parsed } };
   } catch {
-    // Below.
+    // Not JSON: rejected below, with a line that is another JSON value.
   }
   return { reason: 'The line is not a JSON object.' };
 }

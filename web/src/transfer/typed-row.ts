@@ -1,7 +1,7 @@
 import type { Entity, Values } from '../api/model.ts';
+import { parseDecimal } from '../forms/decimal.ts';
+import { unescapeFormula } from './csv.ts';
 
-/** Number() also accepts hexadecimal, Infinity and spaces. */
-const DECIMAL = /^[+-]?(\d+(\.\d*)?|\.\d+)(e[+-]?\d+)?$/i;
 const NUMBERS = ['Int32', 'Int64', 'Double'];
 
 /** The values of the cells of a CSV row, by the types of the model. An empty cell has no value. */
@@ -9,7 +9,7 @@ export function toTypedRow(entity: Entity, cells: Readonly<Record<string, string
   const typed = Object.entries(cells).flatMap(([field, text]) => {
     const type = entity.fields[field]?.type ?? 'String';
     const isEmpty = (NUMBERS.includes(type) ? text.trim() : text) === '';
-    return isEmpty ? [] : [[field, toValue(type, text)] as const];
+    return isEmpty ? [] : [[field, toValue(type, unescapeFormula(text))] as const];
   });
   return Object.fromEntries(typed);
 }
@@ -24,6 +24,5 @@ function toValue(type: string, text: string): unknown {
       return text;
     }
   }
-  if (!NUMBERS.includes(type) || !DECIMAL.test(text)) return text;
-  return Number.isFinite(Number(text)) ? Number(text) : text;
+  return NUMBERS.includes(type) ? (parseDecimal(text, type !== 'Double') ?? text) : text;
 }

@@ -1,0 +1,95 @@
+import Papa from 'papaparse';
+import { describe, expect, test } from 'vitest';
+import { describeModel } from '../../lib/http/routes/model-route.ts';
+import { toModel } from '../../web/src/api/model.ts';
+import { countUnreadable, toCsv } from '../../web/src/transfer/csv.ts';
+import { type FileRow, readRows } from '../../web/src/transfer/read-rows.ts';
+import { model as declared } from '../fixtures/model.ts';
+
+const model = toModel(describeModel(declared));
+const CHUNK_BYTES = 256 * 1_024;
+
+async function read(entity: string, text: string): Promise<FileRow[]> {
+  const described = model.entities.get(entity);
+  if (!described) throw new Error(entity);
+  const file = new File([text], 'rows.csv');
+  const found: FileRow[] = [];
+  for await (const { rows } of readRows(described, file)) found.push(...rows);
+  return found;
+}
+
+describe('reading a CSV file of several chunks', () => {
+  const HEADER = 'department,employeeId,firstName,age';
+  const row = (n: number) => `Import,${String(n).padStart(6, '0')},"Ann, ${n}",30`;
+  const rows = Array.from({ length: 30_000 }, (_, n) => row(n));
+  const fileWith = (damaged: Readonly<Record<number, string>>) => {
+    const text = [HEADER, ...rows.map((line, n) => damaged[n] ?? line)].join('\r\n');
+    expect(Buffer.byteLength(text)).toBeGreaterThan(2 * CHUNK_BYTES);
+    return `${text}\r\n`;
+  };
+  const reasonsOf = (found: readonly FileRow[]) =>
+    found.flatMap(({ line, reason, values }) => (reason === undefined ? [] : [[line, reason, values]]));
+
+  test('rejects rows with too few or too many cells, wherever they are', async () => {
+    const found = await read(
+      'employees',
+      fileWith({ 3: 'Import,3', 25000: 'Import,25000', 29999: `${row(29_999)},more` }),
+    );
+    expect(found).toHaveLength(30_000);
+    expect(reasonsOf(found)).toEqual([
+      [5, 'The row has 2 cells; the header has 4.', undefined],
+      [25_002, 'The row has 2 cells; the header has 4.', undefined],
+      [30_001, 'The row has 5 cells; the header has 4.', undefined],
+    ]);
+  });
+
+  test('rejects exactly the rows with malformed quotes, also after empty lines', async () => {
+    const bad = (n: number) => `Import,${n},"Ann" Lee",30`;
+    const found = await read('employees', fileWith({ 0: '', 1: bad(1), 25000: bad(25_000) }));
+    expect(found).toHaveLength(29_999);
+    expect(reasonsOf(found).map(([line]) => line)).toEqual([3, 25_002]);
+  });
+
+  test('keeps characters of several bytes, wherever a chunk ends', async () => {
+    const found = await read('employees', `${HEADER}\n${'Import,1,ÅÆØ€😀,30\n'.repeat(30_000)}`);
+    expect(new Set(found.map(({ values }) => values?.firstName))).toEqual(new Set(['ÅÆØ€😀']));
+  });
+
+  test('rejects a header with an unknown or a repeated column', async () => {
+    await expect(read('employees', 'department,colour\n')).rejects.toThrow('not fields of employees: colour.');
+    await expect(read('employees', 'department,age,age\n')).rejects.toThrow('The header repeats columns: age.');
+  });
+});
+
+describe('a CSV file of the export', () => {
+  const TEXTS = ['=1+1', '+1', '-1', '@SUM(A1)', '\tx', '\rx', '=a\nb', "'=1+1", "''@x", "'tis", 'plain', 'a,"b"'];
+
+  test('has no cell that a spreadsheet executes', () => {
+    const { data } = Papa.parse<string[]>(
+      toCsv(
+        ['firstName'],
+        TEXTS.map((firstName) => ({ firstName })),
+      ),
+    );
+    expect(data.flat().filter((cell) => /^[=+\-@\t\r]/.test(cell))).toEqual([]);
+  });
+
+  test('is read back by the import without a change', async () => {
+    const text = toCsv(
+      ['firstName', 'age'],
+      TEXTS.map((firstName) => ({ firstName, age: -5 })),
+    );
+    expect(text).toContain(',-5');
+    const found = await read('employees', `firstName,age\r\n${text}`);
+    expect(found.map(({ values }) => values)).toEqual(TEXTS.map((firstName) => ({ firstName, age: -5 })));
+  });
+
+  test('counts the values that cannot be read', () => {
+    expect(countUnreadable(['a', 'b'], [{ a: null, b: 1 }, { a: 1 }, { a: null, c: null }])).toBe(2);
+  });
+});
+
+test('leaves numbers to the API that a number cannot hold, or that are not decimal', async () => {
+  const found = await read('employees', 'age\n9007199254740993\n0x10\nInfinity\n 30 \n');
+  expect(found.map(({ values }) => values?.age)).toEqual(['9007199254740993', '0x10', 'Infinity', 30]);
+});
