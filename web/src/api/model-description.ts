@@ -69,6 +69,8 @@ export interface EntityDescription {
   readonly kinds?: readonly string[] | undefined;
   readonly indexes: Readonly<Record<string, IndexDescription>>;
   readonly totals: Readonly<Record<string, TotalDescription>>;
+  /** The fields of each group, which a read returns on demand. */
+  readonly split: Readonly<Record<string, readonly string[]>>;
   readonly parent?: string | undefined;
   readonly children: readonly string[];
   readonly references: Readonly<Record<string, string>>;

@@ -1,6 +1,7 @@
 import { useEffect, useState } from 'preact/hooks';
 import { ErrorNotice, Loading } from '../ui/notice.tsx';
 import { useLoaded } from '../ui/use-loaded.ts';
+import { findPreview, toLinkType } from './blob-types.ts';
 import { formatBytes } from './format-bytes.ts';
 import type { StoredFile } from './stored-file.ts';
 
@@ -35,30 +36,33 @@ export function Preview({ name, stored, load }: PreviewProps) {
 
 function Loaded({ name, stored, load }: PreviewProps) {
   const { result, error } = useLoaded(load, name);
-  const [url, setUrl] = useState('');
+  const [urls, setUrls] = useState<{ readonly shown: string; readonly saved: string }>();
   const blob = result?.blob;
   useEffect(() => {
     if (!blob) return;
-    const created = URL.createObjectURL(blob);
-    setUrl(created);
-    return () => URL.revokeObjectURL(created);
-  }, [blob]);
+    const toUrl = (type: string) => URL.createObjectURL(new Blob([blob], { type }));
+    const created = { shown: toUrl(stored.type), saved: toUrl(toLinkType(stored.type)) };
+    setUrls(created);
+    return () => {
+      for (const url of Object.values(created)) URL.revokeObjectURL(url);
+    };
+  }, [blob, stored.type]);
   if (error !== undefined) return <ErrorNotice error={error} />;
-  if (!url) return <Loading what="the file" />;
-  const [kind] = stored.type.split('/');
+  if (!urls) return <Loading what="the file" />;
+  const kind = findPreview(stored.type);
   return (
     <>
-      {kind === 'image' && <img class="preview" src={url} alt={`The file ${name}`} />}
+      {kind === 'image' && <img class="preview" src={urls.shown} alt={`The file ${name}`} />}
       {kind === 'audio' && (
         // biome-ignore lint/a11y/useMediaCaption: a stored file has no captions
-        <audio controls src={url} />
+        <audio controls src={urls.shown} />
       )}
       {kind === 'video' && (
         // biome-ignore lint/a11y/useMediaCaption: a stored file has no captions
-        <video class="preview" controls src={url} />
+        <video class="preview" controls src={urls.shown} />
       )}
       <p>
-        <a href={url} download={name}>
+        <a href={urls.saved} download={name}>
           Save the file
         </a>
       </p>

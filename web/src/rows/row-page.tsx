@@ -24,6 +24,7 @@ import { History } from './history.tsx';
 import { RowActions } from './row-actions.tsx';
 import { parseRowKey, partitionAddress } from './row-address.ts';
 import { StoragePlaces } from './storage-places.tsx';
+import { canUndoDelete } from './undo-delete.ts';
 import { UndoNotice } from './undo-notice.tsx';
 
 /** A row: its fields, files, children, history, where it is stored, and what can be done with it. */
@@ -152,12 +153,10 @@ interface DeletedProps {
   readonly onRestored: () => void;
 }
 
-/** A deleted row can be created again from the page, unless its children or files were deleted with it. */
+/** A deleted row can be created again if the page has all that was deleted. */
 function Deleted({ entity, values, onRestored }: DeletedProps) {
-  const { api } = useApp();
+  const { api, user } = useApp();
   const [error, setError] = useState<unknown>();
-  const isWhole =
-    entity.children.length === 0 && Object.keys(entity.attachments).length === 0 && entity.archiveOf === undefined;
   const restore = async () => {
     const own = Object.entries(values).filter(([field]) => {
       const described = entity.fields[field];
@@ -174,7 +173,7 @@ function Deleted({ entity, values, onRestored }: DeletedProps) {
     <>
       <Notice kind="good">
         Deleted.{' '}
-        {isWhole && (
+        {canUndoDelete(entity, user, values) && (
           <button type="button" class="secondary outline" onClick={restore}>
             Undo
           </button>
