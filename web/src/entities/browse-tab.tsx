@@ -40,7 +40,9 @@ export function BrowseTab({ entity, address }: { readonly entity: Entity; readon
             ? ''
             : rows.isLoading
               ? ', reading…'
-              : ' so far; scroll to read more'}
+              : rows.isWaiting
+                ? ' so far; the last pages had no match'
+                : ' so far; scroll to read more'}
           {rows.costs.length > 0 && <small> · {formatCosts(rows.costs)}</small>}
         </p>
       )}
@@ -59,6 +61,11 @@ export function BrowseTab({ entity, address }: { readonly entity: Entity; readon
             )
           }
         />
+      )}
+      {rows.isWaiting && rows.error === undefined && (
+        <button type="button" class="secondary outline" onClick={rows.more}>
+          Read on
+        </button>
       )}
       {rows.isComplete && count === 0 && <Notice kind="info">No row matches.</Notice>}
       {canWrite(entity, user) && (

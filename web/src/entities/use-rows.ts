@@ -10,24 +10,29 @@ export interface Rows {
   readonly error?: unknown;
   readonly isLoading: boolean;
   readonly isComplete: boolean;
+  /** True if several pages in a row had no match: reading goes on when the user asks. */
+  readonly isWaiting: boolean;
   /** Reads the next page, unless one is being read. */
   readonly more: () => void;
 }
 
 const FIRST_PAGE = 100;
-/** Who scrolls on gets the largest page that the API returns. */
+/** The largest page that the API returns, for a user who scrolls on. */
 const NEXT_PAGE = 1_000;
+/** After so many pages without a match, the user decides whether to read on: a partition may have millions of rows. */
+const MAX_EMPTY_PAGES = 5;
 
 interface State {
   readonly key: string;
   readonly items: readonly Values[];
   readonly costs: readonly Cost[];
   readonly next?: string | undefined;
+  readonly emptyPages: number;
   readonly isComplete: boolean;
   readonly error?: unknown;
 }
 
-const empty = (key: string): State => ({ key, items: [], costs: [], isComplete: false });
+const empty = (key: string): State => ({ key, items: [], costs: [], emptyPages: 0, isComplete: false });
 
 /** Rows that are read page by page. `key` names the query: another one starts again. */
 export function useRows(
@@ -58,7 +63,9 @@ export function useRows(
           controller.signal,
         );
         const items = result.items.length > 0 ? [...from.items, ...result.items] : from.items;
-        next = { ...from, items, costs: [...from.costs, ...costs], next: result.next, isComplete: !result.next };
+        const emptyPages = result.items.length > 0 ? 0 : from.emptyPages + 1;
+        const page = { items, emptyPages, next: result.next, isComplete: !result.next };
+        next = { ...from, ...page, costs: [...from.costs, ...costs] };
       } catch (error) {
         next = { ...from, error };
       }
@@ -67,7 +74,7 @@ export function useRows(
       setLoading(false);
       setState(next);
       // A filter may leave a page empty before the last one.
-      if (next.items.length === from.items.length && !next.isComplete) await load(next);
+      if (next.emptyPages > 0 && next.emptyPages < MAX_EMPTY_PAGES && !next.isComplete) await load(next);
     },
     [api],
   );
@@ -83,7 +90,9 @@ export function useRows(
   }, [key, load]);
 
   const more = useCallback(() => {
-    if (!reading.current) load(latest.current);
+    if (!reading.current) load({ ...latest.current, emptyPages: 0 });
   }, [load]);
-  return { ...(state.key === key ? state : empty(key)), isLoading, more };
+  const shown = state.key === key ? state : empty(key);
+  const isWaiting = !isLoading && !shown.isComplete && shown.emptyPages >= MAX_EMPTY_PAGES;
+  return { ...shown, isWaiting, isLoading, more };
 }
