@@ -53,7 +53,7 @@ export interface EntityClient {
   move(key: Values, to: Values, options?: CreateOptions): Promise<Operation>;
   readonly files: Readonly<Record<string, FileClient>>;
   batch(actions: readonly Values[], options?: CallOptions & { readonly atomic?: boolean }): Promise<readonly Values[]>;
-  /** Of a data series. */
+  /** Sets the counts of slots. Only entities with a data series have `set`, `increment` and `span`. */
   set(key: Values, counts: Readonly<Record<number, number>>, options?: WriteOptions): Promise<void>;
   increment(key: Values, slot: number, by: number, options?: CreateOptions): Promise<number | undefined>;
   span(

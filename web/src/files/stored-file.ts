@@ -1,4 +1,4 @@
-/** What an entity says of a file. */
+/** The type and size of a file, as its entity stores them. */
 export interface StoredFile {
   readonly type: string;
   readonly bytes: number;
