@@ -11,9 +11,13 @@ import type { RequestContext, Route, RouteResult } from './route.ts';
 export const SELECT_ONE = 'Fields to return, separated by commas; all without it';
 export const SELECT = 'Fields to return, separated by commas; large fields are returned only if selected';
 
-/** The success of a route that lists entities: whole, or without `select` at least the `required` fields. */
-export function describeList(entity: Entity, required?: readonly string[]): Route['success'] {
-  const item = required ? partialSchema(entity, required) : schemaWithGaps(entity);
+/** The success of a route that lists entities: whole, or without `select` the `copied` fields. */
+export function describeList(entity: Entity, copied?: readonly string[]): Route['success'] {
+  const { schema, access } = entity;
+  // An optional field may have no value, and a restricted one is left out for some roles.
+  const isCertain = (field: string) =>
+    !Object.hasOwn(access.restricted ?? {}, field) && !schema.shape[field]?.safeParse(undefined).success;
+  const item = copied ? partialSchema(entity, copied.filter(isCertain)) : schemaWithGaps(entity);
   const description = 'A page of entities; the Link header names the next page, if there is one';
   const listOf = (one: z.ZodType) => z.object({ items: z.array(one) });
   const selected = listOf(partialSchema(entity, []));
