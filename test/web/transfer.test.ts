@@ -8,11 +8,17 @@ import { model as declared } from '../fixtures/model.ts';
 
 const model = toModel(describeModel(declared));
 const CHUNK_BYTES = 256 * 1_024;
+const PIECE_BYTES = 65_536;
 
 async function read(entity: string, text: string): Promise<FileRow[]> {
   const described = model.entities.get(entity);
   if (!described) throw new Error(entity);
-  const file = new File([text], 'rows.csv');
+  const bytes = new TextEncoder().encode(text);
+  // A browser reads a file in pieces, and Node at once.
+  const pieces = Array.from({ length: Math.ceil(bytes.length / PIECE_BYTES) }, (_, n) =>
+    bytes.subarray(n * PIECE_BYTES, (n + 1) * PIECE_BYTES),
+  );
+  const file = Object.assign(new File([bytes], 'rows.csv'), { stream: () => ReadableStream.from(pieces) }) as File;
   const found: FileRow[] = [];
   for await (const { rows } of readRows(described, file)) found.push(...rows);
   return found;
@@ -85,7 +91,7 @@ describe('a CSV file of the export', () => {
   });
 
   test('counts the values that cannot be read', () => {
-    expect(countUnreadable(['a', 'b'], [{ a: null, b: 1 }, { a: 1 }, { a: null, c: null }])).toBe(2);
+    expect(countUnreadable(['a', 'b'], [{ a: null, b: null }, { a: 1 }, { a: null, c: null }])).toBe(3);
   });
 });
 
