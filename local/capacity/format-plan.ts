@@ -44,7 +44,7 @@ export function formatPlan({ loads, requests, limits, spreads, costs, ...plan }:
       ]),
     ),
     rows(
-      ['Limit', 'Used', 'Target', 'Part'],
+      ['Limit', 'Used', 'Target', 'Share of the target'],
       limits.map(({ what, used, limit, unit }) => [
         what,
         `${format(used)} ${unit}`,
@@ -53,7 +53,7 @@ export function formatPlan({ loads, requests, limits, spreads, costs, ...plan }:
       ]),
     ),
     first
-      ? `The first limit is ${first.what}: it is met at ${format(first.limit / first.used)} times this load.${plan.accounts > 1 ? ' An app has one storage account.' : ''}`
+      ? `The first limit is ${first.what}: it is reached at ${format(first.limit / first.used)} times this load.${plan.accounts > 1 ? ' An app has one storage account.' : ''}`
       : 'No limit is used.',
     rows(
       ['Cost of a month', 'US dollars'],

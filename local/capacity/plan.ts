@@ -120,7 +120,7 @@ export function planCapacity(loads: readonly Load[], assumed: Assumptions, { tar
     loads: costed.map(({ load, cost }) => ({ load, read: cost.read, write: cost.tables + cost.queues })),
     requests,
     gigabytes,
-    accounts: Math.ceil(all / targets.accountRequests.value),
+    accounts: Math.max(1, Math.ceil(all / targets.accountRequests.value)),
     queues: Math.ceil(messages / targets.queueMessages.value),
     instances,
     spreads,

@@ -8,7 +8,7 @@ import { Tabs } from '../ui/tabs.tsx';
 /** For roles that write rows without reading them. */
 function WriteOnly({ entity }: { readonly entity: Entity }) {
   const { user } = useApp();
-  if (entity.series || !canWrite(entity, user)) return <p>Your roles see nothing of it.</p>;
+  if (entity.series || !canWrite(entity, user)) return <p>Your roles may not read {entity.name}.</p>;
   return (
     <p>
       Your roles write rows without reading them. <a href={toAddress(['entities', entity.name, 'new'])}>New row</a>

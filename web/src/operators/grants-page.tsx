@@ -69,7 +69,7 @@ export function GrantsPage() {
         {({ usage, revoked }) => (
           <>
             <h2>Revoked</h2>
-            {revoked.length === 0 && <p class="muted">No identity is without grants.</p>}
+            {revoked.length === 0 && <p class="muted">No grants are revoked.</p>}
             {revoked.length > 0 && (
               <ScrollRegion label="Identities without grants">
                 <table>

@@ -37,7 +37,7 @@ export function QueuesPage() {
                   </div>
                   <div>
                     <dt>Lag</dt>
-                    <dd>{queue.oldestWaitingSince ? formatAge(queue.oldestWaitingSince) : 'none waits'}</dd>
+                    <dd>{queue.oldestWaitingSince ? formatAge(queue.oldestWaitingSince) : 'no messages'}</dd>
                   </div>
                 </dl>
               </li>
@@ -47,7 +47,7 @@ export function QueuesPage() {
       </Content>
       <p class="muted">
         The number is an estimate of storage. It includes hidden messages: those of writes in progress and messages that
-        are retried later. What failed for good is in{' '}
+        are retried later. Messages that failed permanently are in{' '}
         <a href={toAddress(['operators', 'failed-messages'])}>failed messages</a>.
       </p>
     </>
