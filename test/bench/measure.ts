@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 
 /**
  * Compares sides that do the same work. Their rounds alternate in one run, so that a slow moment of the machine affects
- * all sides, and a ratio is taken of the rounds that are next to each other. Only ratios can be compared with another run.
+ * all sides. A ratio divides the figures of adjacent rounds. Only ratios can be compared with another run.
  */
 
 /** One round of one side. Times are in milliseconds. */

@@ -6,16 +6,18 @@ import type { GrowthWorld } from './growth-world.ts';
  */
 
 const MAX_PROPERTY_LENGTH = 32_768;
+/** A blob of a stale row is deleted, a row was created meanwhile, or its ETag is stale. */
+const CONFLICTS: readonly unknown[] = [404, 409, 412];
 let created = 0;
 
-/** Repeats a change while its ETag is stale, or a row was created meanwhile. */
+/** Repeats a change from its first read while it conflicts with another writer. */
 async function untilWritten(change: () => Promise<unknown>): Promise<void> {
   for (;;) {
     try {
       await change();
       return;
     } catch (error) {
-      if (!(error instanceof RestError) || (error.statusCode !== 412 && error.statusCode !== 409)) throw error;
+      if (!(error instanceof RestError) || !CONFLICTS.includes(error.statusCode)) throw error;
     }
   }
 }

@@ -18,8 +18,8 @@ import { openStorage } from '../../lib/storage/storage.ts';
 import { employees, model } from '../fixtures/model.ts';
 
 /**
- * Prints the CPU time of a GET by key, layer by layer, as a ratio to the SDK's `getEntity` of the same row. Storage is a stub that
- * returns the row at once, so neither a network nor an emulator is measured. For a profile: `node --cpu-prof` with this file.
+ * Prints the CPU time of a GET by key, layer by layer, as a ratio to the SDK's `getEntity` of the same row. Storage is a stub in
+ * this process, so neither a network nor an emulator is measured. For a profile: `node --cpu-prof` with this file.
  */
 
 const ROUNDS = 7;
