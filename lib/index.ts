@@ -4,7 +4,7 @@ export type { Caller, IdentityProvider } from './access/token.ts';
 export { type Declaration, defineEntity } from './define/define-entity.ts';
 export type { Model } from './define/define-model.ts';
 export { defineSeries } from './define/define-series.ts';
-export type { Access } from './define/entity.ts';
+export type { Access, DeclaredEntity } from './define/entity.ts';
 export { indexEntity, interPartitionIndex, intraPartitionIndex } from './define/indexes.ts';
 export { defineUnion } from './define/inheritance.ts';
 export { total } from './define/totals.ts';

@@ -1,6 +1,14 @@
 import type { z } from 'zod';
 import { Attachment, type AttachmentDeclaration } from './codec/reference.ts';
-import type { Access, ColumnType, DeclaredEntity, DeclaredReference, LookupDeclaration, Period } from './entity.ts';
+import type {
+  Access,
+  ColumnType,
+  Declared,
+  DeclaredEntity,
+  DeclaredReference,
+  LookupDeclaration,
+  Period,
+} from './entity.ts';
 import { frozenCopy } from './frozen-copy.ts';
 import type { Index } from './indexes.ts';
 import { compileTemplate, type FieldsOf } from './keys/key-template.ts';
@@ -19,7 +27,7 @@ type Checked<Template extends string, Field extends string> =
 
 /** Fields of this entity that are copied from another entity, which a field refers to by key. */
 export interface DenormalizedDeclaration<Field extends string = string> {
-  readonly source: DeclaredEntity;
+  readonly source: Declared;
   readonly reference: { readonly field: Field; readonly keyField: string };
   readonly copies: Partial<Readonly<Record<Field, (source: Values) => unknown>>>;
   /**
@@ -147,7 +155,7 @@ export interface NamedParts<
   readonly derived?: FieldsNamed<Derived, Field, (values: Values) => unknown>;
   readonly counts?: FieldsNamed<Counting, Field, DeclaredEntity>;
   readonly denormalized?: readonly {
-    readonly source: DeclaredEntity;
+    readonly source: Declared;
     readonly reference: unknown;
     readonly copies: FieldsNamed<Copied, Field, (source: Values) => unknown>;
     readonly fanOut?: boolean;

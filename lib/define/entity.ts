@@ -218,10 +218,20 @@ export function isWrittenByClients({ access: { own } }: Pick<DeclaredEntity, 'ac
   return own !== undefined && 'through' in own && /[aud]/.test(own.permissions);
 }
 
+/**
+ * Another declaration, or a function that returns it. Of two declarations that refer to each other, the first needs the function:
+ * `(): DeclaredEntity => departments`. Without its return type, the type of each declaration would follow from the other.
+ */
+export type Declared = DeclaredEntity | (() => DeclaredEntity);
+
+export function resolveDeclared(declared: Declared): DeclaredEntity {
+  return typeof declared === 'function' ? declared() : declared;
+}
+
 /** A declared link of the denormalization pattern. */
 export interface Copied {
   /** Copied from. */
-  readonly source: DeclaredEntity;
+  readonly source: Declared;
   /** The field of the target that refers to the source, and the key field of the source that it contains. */
   readonly reference: { readonly field: string; readonly keyField: string };
   readonly copies: Readonly<Record<string, (source: Values) => unknown>>;
@@ -237,7 +247,7 @@ export interface Denormalized extends Copied {
 
 /** A field that refers to an entity: its value is the value of a field of that entity. */
 export interface DeclaredReference {
-  readonly to: DeclaredEntity;
+  readonly to: Declared;
   /**
    * The field of the other entity: by default the one of the same name, or else the last of its key. If the other key has
    * further fields, this entity has them too, under the same names, or the other entity has a unique index of this field.

@@ -1,4 +1,12 @@
-import type { Access, Counted, DeclaredEntity, Denormalized, Entity, Reference } from './entity.ts';
+import {
+  type Access,
+  type Counted,
+  type DeclaredEntity,
+  type Denormalized,
+  type Entity,
+  type Reference,
+  resolveDeclared,
+} from './entity.ts';
 import type { Index } from './indexes.ts';
 import type { Pattern } from './pattern.ts';
 import type { Total } from './totals.ts';
@@ -26,8 +34,8 @@ function referencesOf(declared: DeclaredEntity): [string, DeclaredEntity][] {
   const references: [string, DeclaredEntity | undefined][] = [
     ['is a child of', childOf],
     ...Object.values(counts).map((counted): [string, DeclaredEntity] => ['counts', counted]),
-    ...denormalized.map(({ source }): [string, DeclaredEntity] => ['copies fields from', source]),
-    ...Object.values(declaredReferences).map(({ to }): [string, DeclaredEntity] => ['refers to', to]),
+    ...denormalized.map(({ source }): [string, DeclaredEntity] => ['copies fields from', resolveDeclared(source)]),
+    ...Object.values(declaredReferences).map(({ to }): [string, DeclaredEntity] => ['refers to', resolveDeclared(to)]),
     ['is granted through', own && 'through' in own ? own.through : undefined],
   ];
   return references.flatMap(([relation, other]) => (other ? [[relation, other]] : []));
@@ -113,14 +121,17 @@ function addReferences(draft: Draft, declaration: DeclaredEntity, find: (other: 
   const counted = Object.entries(counts).map(([field, other]) => [field, find(other)] as const);
   draft.counts = withoutPrototype<Entity>(Object.fromEntries(counted));
   for (const [field, other] of counted) other.countedBy.push(Object.freeze({ target: () => draft, field }));
-  for (const { source, ...declared } of denormalized) {
-    const link: Denormalized = Object.freeze({ ...declared, source: find(source), target: () => draft });
+  for (const declared of denormalized) {
+    const source = find(resolveDeclared(declared.source));
+    const link: Denormalized = Object.freeze({ ...declared, source, target: () => draft });
     draft.denormalized.push(link);
-    find(source).dependents.push(link);
+    source.dependents.push(link);
   }
-  const referring = Object.entries(references).map(([field, { to, by = defaultBy(to, field), onDelete }]) => {
-    const reference: Reference = Object.freeze({ from: () => draft, field, to: find(to), by, onDelete });
-    find(to).referencedBy.push(reference);
+  const referring = Object.entries(references).map(([field, declared]) => {
+    const to = find(resolveDeclared(declared.to));
+    const { by = defaultBy(to, field), onDelete } = declared;
+    const reference: Reference = Object.freeze({ from: () => draft, field, to, by, onDelete });
+    to.referencedBy.push(reference);
     return [field, reference] as const;
   });
   draft.references = withoutPrototype<Reference>(Object.fromEntries(referring));

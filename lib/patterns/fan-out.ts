@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import pMap from 'p-map';
-import { type Change, relatedKey } from '../define/change.ts';
+import { type Change, type PlanDraft, relatedKey } from '../define/change.ts';
 import { toSnapshot } from '../define/codec/entity-codec.ts';
 import { keptFields } from '../define/codec/kept-fields.ts';
 import { type Live, liveValues } from '../define/codec/snapshot.ts';
@@ -22,6 +22,7 @@ import { omit, pick, type Values } from '../define/values.ts';
 import { fieldsOf } from '../engine/reconcile/possible-entries.ts';
 import { EntityChanged } from '../engine/write/conflict.ts';
 import { commit } from '../engine/write/eventual-transaction.ts';
+import { PlanTooLarge } from '../engine/write/plan.ts';
 import { busy, RowkeyError } from '../errors.ts';
 import { copiesOf } from '../pattern-helpers/copied-fields.ts';
 import { type Address, type Row, readRange, readRow } from '../storage/rows.ts';
@@ -57,12 +58,12 @@ export const fanOut: Pattern<Entity> = {
     }
   },
 
-  complete(entity, change, { related }) {
+  complete(entity, change, draft) {
     let { after } = change;
     for (const link of linksOf(entity)) {
       if (!isCopiedBy(link, change)) continue;
       const address = sourceOf(link, after);
-      const row = address && related.get(relatedKey(address));
+      const row = address && findRow(draft, change.address, address);
       after = withCopies(link, after, row && valuesOf(link.source, row));
     }
     return after;
@@ -166,6 +167,12 @@ function isCopiedBy(link: Denormalized, { before, after, arrival, refreshesCopie
 function sourceOf(link: Denormalized, values: Values | undefined): Address | undefined {
   const key = keyIn(relationOf(link), values);
   return key && addressIfAny(link.source, key);
+}
+
+/** The row at `address`, which may be beside the entity at `own`. */
+function findRow({ siblings, related }: PlanDraft, own: Address, address: Address): Row | undefined {
+  const isBeside = address.table === own.table && address.partition === own.partition;
+  return related.get(relatedKey(address)) ?? (isBeside ? siblings.get(address.row) : undefined);
 }
 
 function withCopies(link: Denormalized, receiver: Values, source: Values | undefined): Values {
@@ -315,7 +322,7 @@ interface Batch extends Pick<FanOutStep, 'fail'> {
   readonly busy: Error[];
 }
 
-/** Updates all in one transaction. If it fails, updates each half, until the receiver that fails is alone. */
+/** Updates all in one transaction. If it fails, updates them in parts, until the receiver that fails is alone. */
 async function updateTogether(batch: Batch, receivers: readonly Receiver[], attempt = 1): Promise<void> {
   const { engine, entity, fail, busy: waiting } = batch;
   const [first] = receivers;
@@ -333,9 +340,9 @@ async function updateTogether(batch: Batch, receivers: readonly Receiver[], atte
   } catch (error) {
     if (!(error instanceof RowkeyError) || TEMPORARY.has(error.code)) throw error;
     if (receivers.length > 1) {
-      const middle = Math.ceil(receivers.length / 2);
-      await updateTogether(batch, receivers.slice(0, middle));
-      await updateTogether(batch, receivers.slice(middle));
+      const share = error instanceof PlanTooLarge ? error.share : 1 / 2;
+      const size = Math.min(receivers.length - 1, Math.max(1, Math.floor(receivers.length * share)));
+      for (let at = 0; at < receivers.length; at += size) await updateTogether(batch, receivers.slice(at, at + size));
     } else if (error.code === 'busy') waiting.push(error);
     else fail(error.message);
   }

@@ -53,7 +53,12 @@ export function costOfEntity(entity: Entity): EntityCost {
   const beside = Object.values(entity.indexes).filter(
     (index) => index.kind === 'intra-partition' && index.copies === 'everything',
   ).length;
-  const checked = Object.keys(entity.references).length + entity.denormalized.filter(({ fanOut }) => fanOut).length;
+  // A source that counts the entity is in its transaction already.
+  const copied = entity.denormalized.filter(
+    ({ fanOut, source, reference: { field, keyField } }) =>
+      fanOut && (field !== keyField || !entity.countedBy.some(({ target }) => target() === source)),
+  );
+  const checked = Object.keys(entity.references).length + copied.length;
   const parent = entity.childOf ? 1 : 0;
   const placeholder = entity.patterns.some((pattern) => pattern.hasPlaceholder?.(entity)) ? 1 : 0;
   const own = 1 + checked + parent + placeholder;

@@ -128,7 +128,7 @@ function readSibling({ storage }: Engine, entity: Entity, address: Address): Pro
   return siblingFormOf(entity)?.read(storage, address) ?? readRow(storage, address);
 }
 
-/** Reads the rows that a plan needs and the transaction does not include. */
+/** Reads the rows that a plan needs besides the sibling rows. */
 export async function readRelated(
   { storage }: Engine,
   entity: Entity,
@@ -137,7 +137,11 @@ export async function readRelated(
   const addresses = entity.patterns.flatMap(({ related }) =>
     actingOf(changes).flatMap((change) => [...(related?.(entity, change) ?? [])]),
   );
-  const once = new Map(addresses.map((address) => [relatedKey(address), address]));
+  const siblings = new Set(siblingRowsOf(entity, changes));
+  const isSibling = ({ table, partition, row }: Address) =>
+    siblings.has(row) && changes.some(({ address }) => address.table === table && address.partition === partition);
+  const apart = addresses.filter((address) => !isSibling(address));
+  const once = new Map(apart.map((address) => [relatedKey(address), address]));
   const rows = await pMap(once.values(), (address) => readRow(storage, address), { concurrency: READS_CONCURRENCY });
   return new Map(rows.flatMap((row) => (row ? [[relatedKey(row), row]] : [])));
 }
