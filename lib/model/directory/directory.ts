@@ -1,6 +1,5 @@
-import { departments } from './departments.ts';
 import { doorevents, doorminutes } from './door-events.ts';
-import { employees } from './employees.ts';
+import { departments, employees } from './employees.ts';
 import { expenses } from './expenses.ts';
 import { logins } from './logins.ts';
 import { messagehours, messageyears } from './messages.ts';

@@ -1,8 +1,10 @@
 import { z } from 'zod';
 import { defineEntity } from '../../define/define-entity.ts';
+import type { DeclaredEntity } from '../../define/entity.ts';
 import { indexEntity, interPartitionIndex, intraPartitionIndex } from '../../define/indexes.ts';
 import { email, employeeId, text } from './fields.ts';
 
+/** Each with the name and the budget code of its department, which the queue copies to all employees after a change. */
 export const employees = defineEntity('employees', {
   schema: z.object({
     department: text,
@@ -17,6 +19,8 @@ export const employees = defineEntity('employees', {
     nationalId: z.string().min(1).max(40).optional(),
     vacationHours: z.number().min(0).max(10_000).optional(),
     age: z.int32().min(0).max(150).optional(),
+    departmentName: z.string().optional(),
+    budgetCode: z.string().optional(),
   }),
   table: 'employees',
   key: { partition: '{department}', row: 'empid_{employeeId}' },
@@ -50,6 +54,14 @@ export const employees = defineEntity('employees', {
       holds: '{department}/{employeeId}',
     }),
   },
+  denormalized: [
+    {
+      source: (): DeclaredEntity => departments,
+      reference: { field: 'department', keyField: 'department' },
+      copies: { departmentName: ({ name }) => name, budgetCode: ({ budgetCode }) => budgetCode },
+      fanOut: true,
+    },
+  ],
   encrypted: ['nationalId'],
   attachments: {
     photo: { container: 'photos', maxBytes: 5_000_000, types: ['image/jpeg', 'image/png', 'image/webp'] },
@@ -67,4 +79,44 @@ export const employees = defineEntity('employees', {
       verifiedBy: { email_verified: [true], xms_edov: [true, 1, '1', 'true'] },
     },
   },
+});
+
+/** In the table and partition of its employees, so that the copies of its manager's name and email are always current. */
+export const departments = defineEntity('departments', {
+  schema: z.object({
+    department: z.string().min(1).max(200),
+    name: text.optional(),
+    budgetCode: z.string().max(40).optional(),
+    description: z.string().max(2_000).optional(),
+    managerId: employeeId.optional(),
+    managerName: z.string().optional(),
+    managerEmail: z.string().optional(),
+    employeeCount: z.int32().optional(),
+  }),
+  table: 'employees',
+  key: { partition: '{department}', row: 'department' },
+  denormalized: [
+    {
+      source: employees,
+      reference: { field: 'managerId', keyField: 'employeeId' },
+      copies: {
+        managerName: ({ firstName, lastName }) => `${firstName} ${lastName}`,
+        managerEmail: ({ email }) => email,
+      },
+    },
+  ],
+  counts: { employeeCount: employees },
+  indexes: {
+    // Without fields that change with an employee, because an index changes only with its own entity.
+    inOrder: interPartitionIndex({
+      table: 'departmentlist',
+      partition: 'all',
+      row: '{department}',
+      copies: ['name', 'budgetCode', 'description', 'managerId'],
+    }),
+  },
+  lookup: { index: 'inOrder' },
+  // Clients may cache it, too.
+  maxAge: 60,
+  access: { read: ['reader', 'hr'], write: ['hr'] },
 });

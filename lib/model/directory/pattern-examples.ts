@@ -142,6 +142,13 @@ export const patternExamples = {
       naive: '2: read, write; the copies, the unique rows and the department keep the old values',
       cost: '11: read, intent, transaction; list, unique rows (3 and 2), entity; intent',
     },
+    {
+      method: 'PATCH',
+      path: 'departments/Sales',
+      body: { name: 'Sales and service' },
+      naive: '2 for each employee, read and write; a crash leaves some with the old name',
+      cost: '7: read, intent, transaction; list, entity; message; the queue then copies the name to all employees',
+    },
   ],
   'Maintained counts': [
     {

@@ -35,6 +35,8 @@ const employees = DEPARTMENTS.flatMap((department, group) =>
 
 const departments = DEPARTMENTS.map((department) => ({
   department,
+  name: `${department} department`,
+  budgetCode: `${department.slice(0, 3).toUpperCase()}-2026`,
   description: `All of ${department}`,
   managerId: employees.find((employee) => employee.department === department)?.employeeId,
 }));
