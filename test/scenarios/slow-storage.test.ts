@@ -1,3 +1,4 @@
+import pMap from 'p-map';
 import { beforeAll, describe, expect, test } from 'vitest';
 import type { Timing } from '../../lib/engine/engine.ts';
 import { createEntity, patchEntity } from '../../lib/engine/write/entity-store.ts';
@@ -19,9 +20,6 @@ const HASTY: Timing = { commitWithinMs: 2_500, claimForMs: 18_000, hideIntentFor
 const TOO_LONG_MS = HASTY.commitWithinMs + 500;
 
 let world: World;
-beforeAll(async () => {
-  world = await openWorld(import.meta.url);
-});
 
 async function callsOf(act: (engine: World['engine']) => Promise<unknown>): Promise<number> {
   const counting = faultyHttpClient();
@@ -29,66 +27,91 @@ async function callsOf(act: (engine: World['engine']) => Promise<unknown>): Prom
   return counting.calls;
 }
 
+interface Outcome {
+  /** Undefined if the write succeeded. */
+  readonly error: unknown;
+  readonly milliseconds: number;
+}
+
+/** Writes with the `at`-th call delayed. */
+async function writeSlowly(
+  act: (engine: World['engine']) => Promise<unknown>,
+  at: number,
+  delayMs = TOO_LONG_MS,
+): Promise<Outcome> {
+  const since = performance.now();
+  const error = await act(world.engineThrough(slowHttpClient(at, delayMs), HASTY)).then(
+    () => undefined,
+    (failure: unknown) => failure,
+  );
+  return { error, milliseconds: performance.now() - since };
+}
+
+const WHAT = 'Write, each storage call: slower than the time limit';
+const create = (engine: World['engine']) => createEntity(engine, employees, somebody());
+const change = async (engine: World['engine']) => {
+  const { values } = await createEntity(world.engine, employees, somebody());
+  return patchEntity(engine, employees, values, { email: `x${values.email}`, lastName: 'Changed' });
+};
+
+const prevented = somebody();
+const late = somebody({ department: 'Slow' });
+const LATE_MS = 4 * HASTY.commitWithinMs;
+
+let anywhere: readonly Outcome[];
+let beforeTransaction: Outcome;
+let inTransaction: Outcome;
+
+/** All writes wait for the time limit and for hidden intents concurrently. */
+beforeAll(async () => {
+  world = await openWorld(import.meta.url);
+  const points = [];
+  for (const act of [create, change]) {
+    const calls = await callsOf(act);
+    expect(calls).toBeGreaterThanOrEqual(4);
+    points.push(...samplePoints(calls).map((at) => ({ act, at })));
+  }
+  [anywhere, beforeTransaction, inTransaction] = await Promise.all([
+    pMap(points, ({ act, at }) => writeSlowly(act, at), { concurrency: 8 }),
+    // The second call of a create claims the email; the fourth is its transaction, after the intent and two claims.
+    writeSlowly((engine) => createEntity(engine, employees, prevented), 2),
+    writeSlowly((engine) => createEntity(engine, employees, late), 4, LATE_MS),
+  ]);
+  await world.settleInTime();
+});
+
 describe('a storage call that takes longer than the time limit of the writer', () => {
   test('ends a write at any point before its intent is visible, and every index agrees', async () => {
-    const create = (engine: World['engine']) => createEntity(engine, employees, somebody());
-    const change = async (engine: World['engine']) => {
-      const { values } = await createEntity(world.engine, employees, somebody());
-      return patchEntity(engine, employees, values, { email: `x${values.email}`, lastName: 'Changed' });
+    const check = async ({ error, milliseconds }: Outcome) => {
+      if (error !== undefined) {
+        expect(error).toBeInstanceOf(RowkeyError);
+        expect(['busy', 'storage-unavailable']).toContain((error as RowkeyError).code);
+      }
+      // Starts with the intent; the read and the claims before it have their own limit.
+      expect(milliseconds).toBeLessThan(TOO_LONG_MS + HASTY.hideIntentForSeconds * 1_000);
     };
-    const what = 'Write, each storage call: slower than the time limit';
-    for (const act of [create, change]) {
-      const calls = await callsOf(act);
-      expect(calls).toBeGreaterThanOrEqual(4);
-      await countEach(
-        samplePoints(calls),
-        async (at) => {
-          const since = performance.now();
-          const error = await act(world.engineThrough(slowHttpClient(at, TOO_LONG_MS), HASTY)).catch(
-            (failure: unknown) => failure,
-          );
-          if (error instanceof Error) {
-            expect(error).toBeInstanceOf(RowkeyError);
-            expect(['busy', 'storage-unavailable']).toContain((error as RowkeyError).code);
-          }
-          // Starts with the intent; the read and the claims before it have their own limit.
-          expect(performance.now() - since).toBeLessThan(TOO_LONG_MS + HASTY.hideIntentForSeconds * 1_000);
-        },
-        { what, concurrency: 8 },
-      );
-    }
-    await world.settleInTime();
-    await countTried({ what, times: 0 }, () => expectIndexesToAgree(world.storage, employees));
+    expect(anywhere.length).toBeGreaterThan(0);
+    await countEach(anywhere, check, { what: WHAT });
+    await countTried({ what: WHAT, times: 0 }, () => expectIndexesToAgree(world.storage, employees));
   });
 
   test('before the transaction prevents the transaction', async () => {
-    const one = somebody();
-    // The second call of a create claims the email.
-    const slow = slowHttpClient(2, TOO_LONG_MS);
-    await expect(createEntity(world.engineThrough(slow, HASTY), employees, one)).rejects.toMatchObject({
-      code: 'storage-unavailable',
-    });
-    // The reconciler releases the other claim of the refused write, on the employee's number.
-    await world.settleInTime();
-    const { values } = await createEntity(world.engine, employees, { ...one, email: `other-${one.email}` });
+    expect(beforeTransaction.error).toMatchObject({ code: 'storage-unavailable' });
+    // The reconciler has released the other claim of the refused write, on the employee's number.
+    const other = { ...prevented, email: `other-${prevented.email}` };
+    const { values } = await createEntity(world.engine, employees, other);
     await world.settleInTime();
     expect(
-      (await expectIndexesToAgree(world.storage, employees)).find(({ employeeId }) => employeeId === one.employeeId),
+      (await expectIndexesToAgree(world.storage, employees)).find(
+        ({ employeeId }) => employeeId === prevented.employeeId,
+      ),
     ).toEqual(values);
   });
 
   test('is not awaited when it is the transaction', async () => {
-    // The fourth call of a create is its transaction, after the intent and two claims.
-    const one = somebody({ department: 'Slow' });
-    const lateMs = 4 * HASTY.commitWithinMs;
-    const slow = slowHttpClient(4, lateMs);
-    const since = performance.now();
-    await expect(createEntity(world.engineThrough(slow, HASTY), employees, one)).rejects.toMatchObject({
-      code: 'storage-unavailable',
-    });
-    expect(performance.now() - since).toBeLessThan(lateMs);
-    // The transaction arrives anyway, before its intent is visible.
-    await world.settleInTime();
-    expect(await expectIndexesToAgree(world.storage, employees)).toContainEqual(one);
+    expect(inTransaction.error).toMatchObject({ code: 'storage-unavailable' });
+    expect(inTransaction.milliseconds).toBeLessThan(LATE_MS);
+    // The transaction arrived anyway, before its intent was visible.
+    expect(await expectIndexesToAgree(world.storage, employees)).toContainEqual(late);
   });
 });

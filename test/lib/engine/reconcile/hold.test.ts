@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import type { Hold } from '../../../../lib/define/engine.ts';
 import { consumePoison } from '../../../../lib/engine/consume/consume.ts';
 import {
@@ -18,7 +18,6 @@ import { openStorage } from '../../../../lib/storage/storage.ts';
 import { employees } from '../../../fixtures/model.ts';
 import { testStorage } from '../../../storage.ts';
 
-const QUEUE = 'index-changes';
 const HIDDEN_SECONDS = 3;
 const timing = {
   commitWithinMs: 1_000,
@@ -27,37 +26,49 @@ const timing = {
   settleWithinMs: 2_000,
 };
 const engine = createEngine(openStorage({ connectionString: testStorage(import.meta.url) }), { timing });
-const queue = engine.storage.queue(QUEUE);
 const log = { warn: () => undefined, error: () => undefined };
 const work = { version: 1, intent: 'one', entity: 'employees', table: 'employees', items: [] };
 
-beforeAll(async () => {
-  await queue.createIfNotExists();
-  await createTable(engine.storage, POISON_TABLE);
-});
-beforeEach(() => queue.clearMessages());
+beforeAll(() => createTable(engine.storage, POISON_TABLE));
 
-/** Receives a message as a host does: hidden for ten minutes, whatever happens to the host. */
-async function receive(): Promise<Message | undefined> {
-  const { receivedMessageItems } = await queue.receiveMessages({ visibilityTimeout: 600 });
-  const [message] = receivedMessageItems;
-  if (!message) return undefined;
-  const { messageId: id, dequeueCount: attempts, insertedOn, messageText } = message;
-  return { queue: QUEUE, id, attempts, insertedAt: insertedOn.getTime(), body: JSON.parse(messageText) };
-}
+let counter = 0;
+/** Creates a queue for one test, so that tests wait for their hidden messages concurrently. */
+async function openQueue() {
+  counter += 1;
+  const name = `work-${counter}`;
+  const queue = engine.storage.queue(name);
+  await queue.create();
 
-/** Returns the next message, which must become visible within `seconds`, and the elapsed milliseconds. */
-async function receiveWithin(seconds: number): Promise<{ message: Message; after: number }> {
-  const since = Date.now();
-  for (;;) {
-    const message = await receive();
-    if (message) return { message, after: Date.now() - since };
-    if (Date.now() - since > seconds * 1_000) throw new Error('No message is visible.');
-    await sleep(50);
+  /** Receives a message as a host does: hidden for ten minutes, whatever happens to the host. */
+  async function receive(): Promise<Message | undefined> {
+    const { receivedMessageItems } = await queue.receiveMessages({ visibilityTimeout: 600 });
+    const [message] = receivedMessageItems;
+    if (!message) return undefined;
+    const { messageId: id, dequeueCount: attempts, insertedOn, messageText } = message;
+    return { queue: name, id, attempts, insertedAt: insertedOn.getTime(), body: JSON.parse(messageText) };
   }
+
+  /** Returns the next message, which must become visible within `seconds`, and the elapsed milliseconds. */
+  async function receiveWithin(seconds: number): Promise<{ message: Message; after: number }> {
+    const since = Date.now();
+    for (;;) {
+      const message = await receive();
+      if (message) return { message, after: Date.now() - since };
+      if (Date.now() - since > seconds * 1_000) throw new Error('No message is visible.');
+      await sleep(50);
+    }
+  }
+
+  return {
+    name,
+    queue,
+    receive,
+    receiveWithin,
+    send: (body: object) => sendWork(engine, name, body),
+    count: async () => (await queue.getProperties()).approximateMessagesCount,
+  };
 }
 
-const count = async () => (await queue.getProperties()).approximateMessagesCount;
 const poison = async () => (await listPoison(engine, { limit: 100 })).items;
 const fail = (error: Error) => async (take: () => Promise<Hold | undefined>) => {
   await take();
@@ -70,9 +81,10 @@ const bodyOf = ({ body }: Message) => {
   return rest;
 };
 
-describe('work held by an instance that died', () => {
+describe.concurrent('work held by an instance that died', () => {
   test('is visible again once its reminder is, and the held message is then dropped', async () => {
-    await sendWork(engine, QUEUE, work);
+    const { receiveWithin, send } = await openQueue();
+    await send(work);
     const { message } = await receiveWithin(1);
     expect(await holdWork(engine, message)).toBeDefined();
     const { message: again, after } = await receiveWithin(HIDDEN_SECONDS + 5);
@@ -87,13 +99,15 @@ describe('work held by an instance that died', () => {
   });
 
   test('is visible again even if the instance dies before the work starts', async () => {
-    await sendWork(engine, QUEUE, work);
+    const { receiveWithin, send } = await openQueue();
+    await send(work);
     await receiveWithin(1);
     const { message } = await receiveWithin(HIDDEN_SECONDS + 5);
     expect(bodyOf(message)).toMatchObject(work);
   });
 
   test('is recorded after the usual number of attempts if it kills every instance', async () => {
+    const { queue, receiveWithin } = await openQueue();
     await queue.sendMessage(JSON.stringify({ ...work, intent: 'deadly' }));
     for (let attempt = 1; attempt < MAX_ATTEMPTS; attempt += 1) {
       const { message } = await receiveWithin(HIDDEN_SECONDS + 5);
@@ -105,8 +119,9 @@ describe('work held by an instance that died', () => {
   });
 });
 
-test('an extended hold excludes other consumers for as long as the work takes', async () => {
-  await sendWork(engine, QUEUE, work);
+test.concurrent('an extended hold excludes other consumers for as long as the work takes', async () => {
+  const { receive, receiveWithin, send } = await openQueue();
+  await send(work);
   const { message } = await receiveWithin(1);
   const held = await holdWork(engine, message);
   for (const until = Date.now() + 2 * HIDDEN_SECONDS * 1_000; Date.now() < until; await sleep(100)) {
@@ -118,8 +133,9 @@ test('an extended hold excludes other consumers for as long as the work takes', 
   expect(await receive()).toBeUndefined();
 });
 
-test('a hold that another consumer took over is detected before the next write', async () => {
-  await sendWork(engine, QUEUE, work);
+test.concurrent('a hold that another consumer took over is detected before the next write', async () => {
+  const { receiveWithin, send } = await openQueue();
+  await send(work);
   const { message } = await receiveWithin(1);
   const stalled = await holdWork(engine, message);
   const { message: reminder } = await receiveWithin(HIDDEN_SECONDS + 5);
@@ -127,14 +143,28 @@ test('a hold that another consumer took over is detected before the next write',
   await expect(stalled?.keep()).rejects.toMatchObject({ code: 'busy' });
 });
 
+test.concurrent('a message that fails on its own is retried soon and recorded once after its last attempt', async () => {
+  const { receiveWithin, send } = await openQueue();
+  await send({ ...work, intent: 'broken' });
+  for (let attempt = 1; attempt < MAX_ATTEMPTS; attempt += 1) {
+    const { message } = await receiveWithin(10);
+    await handleMessage(engine, message, log, fail(new Error('It fails.')));
+  }
+  const { message } = await receiveWithin(10);
+  await handleMessage(engine, message, log, fail(new Error('It fails.')));
+  const found = (await poison()).filter(({ text }) => text.includes('broken'));
+  expect(found).toMatchObject([{ attempts: MAX_ATTEMPTS, text: JSON.stringify({ ...work, intent: 'broken' }) }]);
+});
+
 describe('a message that fails because storage is unavailable', () => {
   const outage = unavailable('Storage does not answer now.', undefined);
 
   test('is postponed without limit and without counting an attempt', async () => {
+    const { count, queue, receiveWithin, send } = await openQueue();
     let body: object = work;
     for (let wait = 1; wait <= 3 * MAX_ATTEMPTS; wait += 1) {
       await queue.clearMessages();
-      await sendWork(engine, QUEUE, body);
+      await send(body);
       const { message } = await receiveWithin(1);
       await handleMessage(engine, message, log, fail(outage));
       // The message itself is deleted; a copy and its reminder remain.
@@ -153,29 +183,18 @@ describe('a message that fails because storage is unavailable', () => {
   });
 
   test('is recorded after a day', async () => {
+    const { receiveWithin, send } = await openQueue();
     const since = Date.now() - 25 * 3_600_000;
-    await sendWork(engine, QUEUE, { ...work, history: { id: 'old', since, attempts: 0, waits: 300 } });
+    await send({ ...work, history: { id: 'old', since, attempts: 0, waits: 300 } });
     const { message } = await receiveWithin(1);
     await handleMessage(engine, message, log, fail(outage));
     expect((await poison()).filter(({ id }) => id.endsWith('_old'))).toHaveLength(1);
   });
 });
 
-test('a message that fails on its own is retried soon and recorded once after its last attempt', async () => {
-  await sendWork(engine, QUEUE, { ...work, intent: 'broken' });
-  for (let attempt = 1; attempt < MAX_ATTEMPTS; attempt += 1) {
-    const { message } = await receiveWithin(10);
-    await handleMessage(engine, message, log, fail(new Error('It fails.')));
-  }
-  const { message } = await receiveWithin(10);
-  await handleMessage(engine, message, log, fail(new Error('It fails.')));
-  const found = (await poison()).filter(({ text }) => text.includes('broken'));
-  expect(found).toMatchObject([{ attempts: MAX_ATTEMPTS, text: JSON.stringify({ ...work, intent: 'broken' }) }]);
-});
-
 describe('a message that the host moved to its poison queue', () => {
-  const moved = (body: unknown): Message => ({
-    queue: `${QUEUE}-poison`,
+  const moved = (name: string, body: unknown): Message => ({
+    queue: `${name}-poison`,
     id: `moved-${JSON.stringify(body).length}`,
     attempts: 1,
     insertedAt: Date.now(),
@@ -184,7 +203,8 @@ describe('a message that the host moved to its poison queue', () => {
   const consumer = { engine, entities: [employees], log };
 
   test('returns to its queue, because nothing shows that it can never succeed', async () => {
-    await consumePoison(consumer, moved({ ...work, intent: 'back' }));
+    const { name, receiveWithin } = await openQueue();
+    await consumePoison(consumer, moved(name, { ...work, intent: 'back' }));
     const { message } = await receiveWithin(1);
     expect(bodyOf(message)).toMatchObject({ ...work, intent: 'back', history: { attempts: 0, waits: 1 } });
     expect((await poison()).filter(({ text }) => text.includes('back'))).toEqual([]);
@@ -195,8 +215,9 @@ describe('a message that the host moved to its poison queue', () => {
     ['belongs to another deployment', { ...work, entity: 'others' }],
     ['is older than a day', { ...work, history: { id: 'aged', since: 1, attempts: 0, waits: 9 } }],
   ])('is recorded if it %s', async (_, body) => {
+    const { count, name } = await openQueue();
     const before = (await poison()).length;
-    await consumePoison(consumer, moved(body));
+    await consumePoison(consumer, moved(name, body));
     expect(await poison()).toHaveLength(before + 1);
     expect(await count()).toBe(0);
   });
