@@ -50,7 +50,8 @@ function formatExamples(
   { url, data, token }: { url: string; data: string; token: string },
 ) {
   const words = [`--role ${roles.join(',')}`];
-  if (claim) words.push(`--claim ${quote(`${claim.name}=${claim.value}`)}`);
+  if (claim?.name === 'email') words.push(`--email ${quote(claim.value)}`);
+  else if (claim) words.push(`--claim ${quote(`${claim.name}=${claim.value}`)}`);
   if (data !== DATA_FOLDER) words.push(`--data ${quote(data)}`);
   const fresh = `$(npm run -s token -- ${words.join(' ')})`;
   return `
@@ -65,7 +66,7 @@ ${requests.map((request) => formatCurl(request, { url, token: fresh })).join('\n
 }
 
 function formatCurl({ method, path, body }: ExampleRequest, { url, token }: { url: string; token: string }): string {
-  const words = ['curl -s', `-H "Authorization: Bearer ${token}"`];
+  const words = ["curl -s -w '\\n'", `-H "Authorization: Bearer ${token}"`];
   if (body) words.push("-H 'Content-Type: application/json'", `-d ${quote(JSON.stringify(body))}`);
   else if (method !== 'GET') words.push(`-X ${method}`);
   return [...words, quote(`${url}${path}`)].join(' ');
