@@ -1,9 +1,6 @@
-import randexp from 'randexp';
+import { createMatchingText } from './matching-text.ts';
 
 /** Examples of the values of a JSON Schema, for OpenAPI. */
-
-/** The package exports the class itself, and its types an object with the class. */
-const RandExp = randexp as unknown as typeof randexp.default;
 
 export type JsonSchema = Readonly<Record<string, unknown>>;
 
@@ -61,24 +58,13 @@ function createText({ format, pattern, minLength = 0, maxLength = Number.POSITIV
   const text =
     FORMAT_EXAMPLES[String(format)] ??
     (typeof pattern === 'string'
-      ? createMatch(pattern)
+      ? createMatchingText(pattern)
       : 'example'.padEnd(Number(minLength), '.').slice(0, Number(maxLength)));
   const isValid =
     text.length >= Number(minLength) &&
     text.length <= Number(maxLength) &&
     (typeof pattern !== 'string' || new RegExp(pattern, 'u').test(text));
   return isValid ? text : undefined;
-}
-
-/** A text that a pattern describes. It may not match a pattern that looks ahead. */
-function createMatch(pattern: string): string {
-  const generator = new RandExp(pattern);
-  let calls = -1;
-  generator.randInt = (from, to) => {
-    calls += 1;
-    return Math.min(from + (calls % 10), to);
-  };
-  return generator.gen();
 }
 
 function createNumber({ minimum, maximum, exclusiveMinimum, exclusiveMaximum, multipleOf = 1 }: JsonSchema) {

@@ -1,48 +1,21 @@
-import fc from 'fast-check';
 import { z } from 'zod';
 import type { Entity } from '../../lib/define/entity.ts';
 import { writableSchema } from '../../lib/define/validate/validation.ts';
 import type { Values } from '../../lib/define/values.ts';
+import { createExample } from '../../lib/http/openapi-examples.ts';
 
-/** The parts of JSON Schema that the generator reads. */
-const JsonSchema = z.object({
-  type: z.string().optional(),
-  const: z.unknown().optional(),
-  enum: z.array(z.unknown()).optional(),
-  default: z.unknown().optional(),
-  format: z.string().optional(),
-  pattern: z.string().optional(),
-  minLength: z.number().optional(),
-  maxLength: z.number().optional(),
-  minimum: z.number().optional(),
-  exclusiveMinimum: z.number().optional(),
+/** The parts of JSON Schema that decide which fields an example has. */
+const ObjectSchema = z.looseObject({
   get anyOf() {
-    return z.array(JsonSchema).optional();
+    return z.array(ObjectSchema).optional();
   },
   get oneOf() {
-    return z.array(JsonSchema).optional();
+    return z.array(ObjectSchema).optional();
   },
-  get allOf() {
-    return z.array(JsonSchema).optional();
-  },
-  get properties() {
-    return z.record(z.string(), JsonSchema).optional();
-  },
-  required: z.array(z.string()).optional(),
+  properties: z.record(z.string(), z.looseObject({})).optional(),
+  required: z.array(z.string()).default([]),
 });
-type JsonSchema = z.infer<typeof JsonSchema>;
-
-const BY_FORMAT: Readonly<Record<string, string>> = {
-  date: '2026-01-31',
-  'date-time': '2026-01-31T12:00:00Z',
-  time: '12:00:00',
-  email: 'ann@example.com',
-  uuid: '00000000-0000-4000-8000-000000000001',
-  ipv4: '192.0.2.1',
-  uri: 'https://example.com/',
-};
-/** A constant seed gives the same values at every start. */
-const SEED = 1;
+type ObjectSchema = z.infer<typeof ObjectSchema>;
 
 /**
  * Values that create one of these entities: required fields, key fields and the fields of indexes. Returns undefined if the
@@ -50,10 +23,9 @@ const SEED = 1;
  */
 export function makeExampleValues(entity: Entity): Values | undefined {
   const schema = entity.union ?? writableSchema(entity);
-  const described = JsonSchema.parse(z.toJSONSchema(schema, { io: 'input', unrepresentable: 'any' }));
-  const wanted = [...entity.keyFields, ...Object.values(entity.indexes).flatMap(({ uses }) => uses)];
-  const values = makeExample(described, wanted);
-  const parsed = schema.safeParse(values);
+  const described = ObjectSchema.parse(z.toJSONSchema(schema, { io: 'input', unrepresentable: 'any' }));
+  const wanted = new Set([...entity.keyFields, ...Object.values(entity.indexes).flatMap(({ uses }) => uses)]);
+  const parsed = schema.safeParse(createExample(keepFields(described, wanted)));
   return parsed.success ? z.record(z.string(), z.unknown()).parse(parsed.data) : undefined;
 }
 
@@ -64,31 +36,14 @@ export function addDerived({ derived }: Entity, values: Values): Values {
   };
 }
 
-function makeExample(schema: JsonSchema, wanted: readonly string[] = []): unknown {
-  const [first] = schema.anyOf ?? schema.oneOf ?? schema.allOf ?? [];
-  if (schema.const !== undefined) return schema.const;
-  if (schema.default !== undefined) return schema.default;
-  if (schema.enum) return schema.enum[0];
-  if (first) return makeExample(first, wanted);
-  if (schema.type === 'string') return makeExampleText(schema);
-  if (schema.type === 'boolean') return true;
-  if (schema.type === 'integer' || schema.type === 'number')
-    return Math.max(1, schema.minimum ?? 1, (schema.exclusiveMinimum ?? 0) + 1);
-  if (schema.type === 'array') return [];
-  const { properties = {}, required = [] } = schema;
-  const made = Object.entries(properties).filter(([field]) => required.includes(field) || wanted.includes(field));
-  return Object.fromEntries(made.map(([field, property]) => [field, makeExample(property)]));
-}
-
-function makeExampleText({
-  format = '',
-  pattern,
-  minLength = 0,
-  maxLength = Number.MAX_SAFE_INTEGER,
-}: JsonSchema): string {
-  const known = BY_FORMAT[format];
-  if (known !== undefined) return known;
-  if (pattern !== undefined)
-    return fc.sample(fc.stringMatching(new RegExp(pattern)), { seed: SEED, numRuns: 1 })[0] ?? '';
-  return 'example'.padEnd(minLength, '.').slice(0, maxLength);
+/** Leaves out the optional fields that are not wanted, such as a reference to an entity that does not exist. */
+function keepFields(schema: ObjectSchema, wanted: ReadonlySet<string>): ObjectSchema {
+  const { anyOf, oneOf, properties = {}, required } = schema;
+  const kept = Object.entries(properties).filter(([field]) => required.includes(field) || wanted.has(field));
+  return {
+    ...schema,
+    properties: Object.fromEntries(kept),
+    ...(anyOf ? { anyOf: anyOf.map((one) => keepFields(one, wanted)) } : {}),
+    ...(oneOf ? { oneOf: oneOf.map((one) => keepFields(one, wanted)) } : {}),
+  };
 }
