@@ -61,7 +61,7 @@ test('a change costs a storage transaction for what changes, and none for index 
     'no index: deleted': 1,
     'three entries with parts: another field': 2,
     'two unique values and a list: a copied field': 7,
-    'two unique values and a list: a unique value': 9,
+    'two unique values and a list: a unique value': 10,
     'two unique values and a list: the list': 13,
     'copied to its department': 3,
   });

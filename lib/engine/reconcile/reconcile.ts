@@ -27,12 +27,14 @@ import type { Intent } from './intent.ts';
  *                       -> read the entity again; changed: start over
  *   contested entries   read the row -> a live claim of another intent: leave the row -> only then read the entity
  *                       -> write under the row's ETag; conflict: read the row again; never create the row
+ *                       -> the intent's own claim was confirmed: read the entity again; changed: start over
  *   tombstone           deleted when every entry agrees
  *
  * A writer that has just committed reconciles its own intent, which is still hidden: its commit replaces the first read of the
  * entity, and its claim replaces the read of the row.
  *
- * The second read of the entity makes reordered intents safe. Contested entries alone do not need it.
+ * The second read of the entity makes reordered intents safe. Contested entries are safe without it, unless another reconciler
+ * may have left the row to the claim.
  */
 
 /** Of entities, and of the entries of each. */
@@ -112,16 +114,16 @@ async function reconcileEntity(
     const before = committed ?? toCommitted(await readSnapshot(work, address));
     const known = committed;
     const settled = await allEnded(named, async (indexEntry) => {
-      if (!contested.includes(indexEntry)) return settleOwn(work, { address, values: before.values, indexEntry });
-      await settleContested(work, address, indexEntry, known);
-      return true;
+      if (contested.includes(indexEntry)) return settleContested(work, address, indexEntry, known);
+      return (await settleOwn(work, { address, values: before.values, indexEntry })) ? 'settled' : 'conflict';
     });
-    if (settled.includes(false)) {
+    if (settled.includes('conflict')) {
       committed = undefined;
       continue;
     }
-    // Contested rows are judged by reads of their own, and only a deleted entity has a tombstone.
-    if (before.values && contested.length === named.length) return;
+    // Only a deleted entity has a tombstone.
+    const isJudged = contested.length === named.length && !settled.includes('claim confirmed');
+    if (before.values && isJudged) return;
     const after = await readSnapshot(work, address);
     const isExplained = committed !== undefined && isExplaining();
     committed = undefined;
@@ -175,22 +177,23 @@ async function settleOwn(
 
 /**
  * Settles a contested row: confirms or deletes it, never creates it. The row is read before the entity. The
- * claim of a writer that has committed since replaces both reads.
+ * claim of a writer that has committed since replaces both reads. A change of the entity between the two and the write leaves
+ * the row to the claim of this intent, so the entity is read again after 'claim confirmed'.
  */
 async function settleContested(
   work: Work,
   address: Address,
   indexEntry: IndexEntry,
   committed: Committed | undefined,
-): Promise<void> {
+): Promise<'settled' | 'claim confirmed'> {
   const { engine, entity, hold, written } = work;
   let claimed =
     committed && written?.claimed.find((row) => isSameEntry({ ...row, index: indexEntry.index }, indexEntry));
   for (;;) {
     // No claim can be in a table that does not exist, so a rejected write leaves nothing to settle.
     const row = claimed ?? (await unlessTableMissing(readRow(engine.storage, indexEntry), undefined));
-    if (!row || !isEntryOf(entity, address, row)) return;
-    if (hasLiveClaim(row, work, engine.now())) return;
+    if (!row || !isEntryOf(entity, address, row)) return 'settled';
+    if (hasLiveClaim(row, work, engine.now())) return 'settled';
     const read = claimed ? undefined : await readSnapshot(work, address);
     // An explanation has not committed, so there is nothing to read.
     const values = read && !(committed && isExplaining()) ? liveValues(read) : committed?.values;
@@ -198,13 +201,14 @@ async function settleContested(
     const isWanted = indexEntriesOf(entity, values).some((other) => isSameEntry(other, indexEntry));
     const where = { ...indexEntry, signal: await hold.keep() };
     if (!isWanted || !values) {
-      if (await tryAction(engine.storage, where, { kind: 'delete', row: indexEntry.row, etag: row.etag })) return;
+      if (await tryAction(engine.storage, where, { kind: 'delete', row: indexEntry.row, etag: row.etag }))
+        return 'settled';
       continue;
     }
     const properties = confirmedRow(entity, values, indexEntry);
-    if (isConfirmed(row) && !row.properties.Claim && sameCopy(entity, row, properties)) return;
+    if (isConfirmed(row) && !row.properties.Claim && sameCopy(entity, row, properties)) return 'settled';
     if (await tryAction(engine.storage, where, { kind: 'replace', row: indexEntry.row, properties, etag: row.etag }))
-      return;
+      return row.properties.Claim === work.intent ? 'claim confirmed' : 'settled';
   }
 }
 
