@@ -21,7 +21,7 @@ const CONCURRENCY = 8;
 export interface Rewrapped {
   readonly checked: number;
   readonly rewrapped: number;
-  /** Entities with a value that cannot be decrypted. */
+  /** Entities with a value that cannot be decrypted, or with a lost row. */
   readonly failed: number;
   readonly next: Position | undefined;
 }
@@ -30,7 +30,7 @@ export interface Rewrapped {
 export const rewrapEntities = inPattern(
   'encrypted properties',
   async (engine: Engine, entity: Entity, page: PageOptions): Promise<Rewrapped> => {
-    const { items, next } = await scanEntities(engine, entity, page);
+    const { items, next } = await scanEntities(engine, entity, { ...page, mayLackRows: true });
     // Fails here if the current key is unavailable, so that no entity is counted as failed.
     await engine.keys.currentKeyId();
     const outcomes = await pMap(items, (found) => rewrapOne(engine, entity, found), { concurrency: CONCURRENCY });
@@ -50,7 +50,7 @@ async function rewrapOne(engine: Engine, entity: Entity, found: Values): Promise
   };
   try {
     if (await isCurrent(found)) return 'left';
-    const upkeep = { isUpkeep: true, fields: entity.encrypted };
+    const upkeep = { isUpkeep: true, fields: entity.encrypted, isWhole: true };
     await changeEntity(engine, entity, pick(found, entity.keyFields), upkeep, async (current) => ({
       ...current,
       ...(await rewrapFields(engine, entity, current)),
@@ -59,7 +59,7 @@ async function rewrapOne(engine: Engine, entity: Entity, found: Values): Promise
   } catch (error) {
     const code = error instanceof RowkeyError ? error.code : undefined;
     if (code === 'not-found' || code === 'busy') return 'left';
-    if (code === 'wrong-setting' || error instanceof SealBroken) return 'failed';
+    if (code === 'wrong-setting' || code === 'needs-repair' || error instanceof SealBroken) return 'failed';
     throw error;
   }
 }

@@ -198,7 +198,8 @@ function readWanted(
   // A condition may use any field.
   const exact = index.when ? undefined : fieldsToRead(entity, index, wanted);
   const fields = exact ?? (wanted.select && withDefaultFields(entity, wanted.select));
-  return readLive(engine, entity, { ...address, select: exact && storedNames(entity, exact) }, { fields });
+  const select = exact && storedNames(entity, exact);
+  return readLive(engine, entity, { ...address, select }, { fields, isWhole: true });
 }
 
 /** Other fields may be needed to present the selected ones. */

@@ -514,6 +514,26 @@ describe('faults and concurrent writers', () => {
   });
 });
 
+describe('an entity that lost a row', () => {
+  test('is in no list without the fields of the row, and is neither archived nor moved', async () => {
+    const one = asset({ office: 'Partial', contract: 'Signed' });
+    await create(one);
+    await world.storage.table('assets').deleteEntity('Partial', rowOf(one, 'text').row);
+    const list = (select?: readonly string[]) => readEntities(world.engine, assets, one, { top: 10, select });
+    const lost = { code: 'needs-repair' };
+    await expect(list(['name', 'description'])).rejects.toMatchObject(lost);
+    await expect(scanEntities(world.engine, assets, { top: 1_000 })).rejects.toMatchObject(lost);
+    await expect(requestArchive(world.engine, assets, one)).rejects.toMatchObject(lost);
+    await expect(requestMove(world.engine, assets, one, { office: 'Elsewhere' })).rejects.toMatchObject(lost);
+    // What is stored elsewhere can be read.
+    expect((await list()).items).toEqual([without(one)]);
+    expect((await list(['name', 'contract'])).items).toMatchObject([{ name: one.name }]);
+    await deleteEntity(world.engine, assets, one);
+    await world.settle();
+    expect((await list(['description'])).items).toEqual([]);
+  });
+});
+
 describe('the consistency check', () => {
   test('finds and repairs further rows that are missing, stale or left over', async () => {
     const [lost, changed, moved] = [

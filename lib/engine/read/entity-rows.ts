@@ -94,32 +94,32 @@ async function readRowsOf(
 /** The rows of a page, each with its further rows. */
 type EntityRows = Omit<RowPage, 'rows'> & { readonly rows: readonly Row[] };
 
-/** Reads a range with the further rows that these fields need. `limit` is of entities. */
+/** Reads a range with the further rows that these fields need. `limit` is of entities. Throws `needs-repair` with `isWhole`. */
 export async function readEntityRange(
   engine: Engine,
   entity: Entity,
   range: RowRange & { readonly limit: number },
-  fields: readonly string[] | undefined,
+  { fields, isWhole }: EntityRowOptions,
 ): Promise<EntityRows> {
   if (!furtherRowFormOf(entity)) return readRange(engine.storage, range);
   const { storage } = engine;
   const read = (last?: Row) =>
     readRange(storage, withFurtherRows(entity, last ? { ...range, after: last.row, ...UNPAUSED } : range, fields));
-  return joinRange(engine, entity, { read, fields, limit: range.limit });
+  return joinRange(engine, entity, { read, fields, isWhole, limit: range.limit });
 }
 
-/** Reads rows of a whole table with the further rows that these fields need; without fields, with all. `limit` is of entities. */
+/** As `readEntityRange`, for a whole table. Without fields, with all further rows. */
 export async function scanEntityRows(
   engine: Engine,
   entity: Entity,
   scan: TableScan,
-  fields: readonly string[] = Object.keys(entity.columns),
+  { fields = Object.keys(entity.columns), isWhole }: EntityRowOptions,
 ): Promise<EntityRows> {
   if (!furtherRowFormOf(entity)) return scanTable(engine.storage, scan);
   const { storage } = engine;
   const read = (after?: Row) =>
     scanTable(storage, withFurtherRows(entity, after ? { ...scan, after, ...UNPAUSED } : scan, fields));
-  return joinRange(engine, entity, { read, fields, limit: scan.limit });
+  return joinRange(engine, entity, { read, fields, isWhole, limit: scan.limit });
 }
 
 /** The same query with further rows. The row of one more entity tells that the rows before it have all been read. */
@@ -136,15 +136,18 @@ function withFurtherRows<Query extends TableScan | (RowRange & { readonly limit:
 /** A read from another row than the caller's, which the caller could not resume. */
 const UNPAUSED = { mayPause: false, resume: undefined } as const;
 
-interface JoinedRange {
+interface JoinedRange extends EntityRowOptions {
   /** Reads the rows after this one; without it, from the beginning of the range. */
   read(after?: Row): Promise<EntityRows>;
-  readonly fields: readonly string[] | undefined;
   readonly limit: number;
 }
 
 /** Joins the rows of a range. An entity whose rows are not all in the range is read by itself. */
-async function joinRange(engine: Engine, entity: Entity, { read, fields, limit }: JoinedRange): Promise<EntityRows> {
+async function joinRange(
+  engine: Engine,
+  entity: Entity,
+  { read, fields, isWhole, limit }: JoinedRange,
+): Promise<EntityRows> {
   const groups = groupsToRead(entity, fields);
   const isOwn = ({ properties }: Row) => properties.EntityType === entity.name;
   let { rows, more, resume }: EntityRows = await read();
@@ -161,7 +164,8 @@ async function joinRange(engine: Engine, entity: Entity, { read, fields, limit }
   const isCut = isOver || (more && joined.length > 1 && joined.at(-1)?.lost.length !== 0);
   const readAlone = async ({ row, lost }: (typeof joined)[number]) => {
     if (lost.length === 0) return row;
-    const alone = await readJoinedRow(engine, entity, row, { fields: Object.keys(entity.columns) });
+    const needed = isOlder(entity, row) ? Object.keys(entity.columns) : fields;
+    const alone = await readJoinedRow(engine, entity, row, { fields: needed, isWhole });
     // An entity that is deleted meanwhile still has its place in the order of the page.
     return alone ?? { ...row, properties: {} };
   };

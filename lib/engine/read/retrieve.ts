@@ -40,6 +40,8 @@ export interface ScanOptions extends PageOptions {
   readonly select?: readonly string[] | undefined;
   /** Only entities that match. Storage reads every row of the range. */
   readonly where?: Filter | undefined;
+  /** True to read an entity that lost a further row without its fields, for a write. Otherwise the read throws `needs-repair`. */
+  readonly mayLackRows?: boolean | undefined;
 }
 
 export interface RangeOptions extends ScanOptions {
@@ -215,7 +217,7 @@ export async function readEntityRows(
           mayPause: true,
           resume: start.resume,
         },
-        options.isWhole ? Object.keys(entity.columns) : wanted,
+        { fields: options.isWhole ? Object.keys(entity.columns) : wanted, isWhole: !options.mayLackRows },
       );
   const page = withinPage(rows, rowLength);
   if (paused.resume !== undefined && page.length === rows.length)
@@ -263,7 +265,10 @@ export const scanEntities = inPattern(
     const { wanted, select, bound } = projectionOf(entity, options);
     const filter = { type: typeOf(entity), ...rowFilterOf(entity, options.where) };
     const scan = { table: entity.table, ...filter, after: from, limit: top, select, bound, ...pausing };
-    const { rows, more, resume } = await scanEntityRows(engine, entity, scan, wanted);
+    const { rows, more, resume } = await scanEntityRows(engine, entity, scan, {
+      fields: wanted,
+      isWhole: !options.mayLackRows,
+    });
     const { items, last, isCut } = toItems(entity, rows, more, { ...options, select: wanted });
     if (resume !== undefined && !isCut) return { items, next: toPausedPosition(after, { resume }) };
     return { items, next: last && { partition: last.partition, row: last.row } };

@@ -13,7 +13,7 @@ import { type Address, type Row, tryAction } from '../../storage/rows.ts';
 import { inPattern, traceContext } from '../../telemetry/span.ts';
 import type { Engine } from '../engine.ts';
 import { makeAndNote } from '../note-change.ts';
-import { readJoinedRow } from '../read/entity-rows.ts';
+import { type EntityRowOptions, readJoinedRow } from '../read/entity-rows.ts';
 import { holdFor, sendWork, UNHELD_MS } from '../reconcile/hold.ts';
 import { MESSAGE, MESSAGE_VERSION, TRANSFERS_QUEUE } from '../reconcile/intent.ts';
 import { EntityChanged } from '../write/conflict.ts';
@@ -98,7 +98,8 @@ async function requestTransfer(
   const earlier = id === undefined ? undefined : await findOperation(engine, named);
   if (earlier && earlier.status !== 'running') return operationId;
   const address = addressOf(entity, asked.key);
-  const source = await readLive(engine, entity, address);
+  const fields = Object.keys(entity.columns);
+  const source = await readLive(engine, entity, address, { fields, isWhole: true });
   // A running operation may be in progress. If its process died before sending the message, the message is sent now.
   if (!source && earlier) return operationId;
   if (!source) throw notFound(entity, asked.key);
@@ -187,7 +188,7 @@ async function transferEntity(work: Work): Promise<string | undefined> {
     await hold.keep();
     // In this order: if the source still exists, no duplicate of this message has opened the destination before.
     const reached = await readDestination(work);
-    const source = toSnapshot(entity, await readWholeRow(engine, entity, from));
+    const [source, lost] = await readSource(work);
     if (source.state === 'tombstone' && source.movedTo === transfer.operationId) {
       await openDestination(work);
       await tryAction(engine.storage, from, { kind: 'delete', row: from.row, etag: source.etag });
@@ -203,6 +204,7 @@ async function transferEntity(work: Work): Promise<string | undefined> {
     const { arrived, ours } = reached;
     if (source.system.MovingFrom) throw busy('The entity is being moved to this partition.');
     if (arrived.state === 'live' && !ours) return TAKEN;
+    refused ??= lost;
     if (refused !== undefined) {
       if (!ours) return refused;
       if (destination === entity) await handBack(move, source.values, { from, to });
@@ -256,8 +258,23 @@ async function readDestination({ engine, destination, transfer, to }: Work) {
   return { arrived, ours };
 }
 
-function readWholeRow(engine: Engine, entity: Entity, address: Address): Promise<Row | undefined> {
-  return readJoinedRow(engine, entity, address, { fields: Object.keys(entity.columns) });
+/** Reads the source, and why it cannot be transferred if a further row is lost: a copy would no longer show the loss. */
+async function readSource({ engine, entity, from }: Work): Promise<[Snapshot, string | undefined]> {
+  try {
+    return [toSnapshot(entity, await readWholeRow(engine, entity, from, { isWhole: true })), undefined];
+  } catch (error) {
+    if (!(error instanceof RowkeyError && error.code === 'needs-repair')) throw error;
+    return [toSnapshot(entity, await readWholeRow(engine, entity, from)), error.message];
+  }
+}
+
+function readWholeRow(
+  engine: Engine,
+  entity: Entity,
+  address: Address,
+  { isWhole }: Pick<EntityRowOptions, 'isWhole'> = {},
+): Promise<Row | undefined> {
+  return readJoinedRow(engine, entity, address, { fields: Object.keys(entity.columns), isWhole });
 }
 
 /** Returns false if another writer was faster; both rows must then be read again. */

@@ -48,7 +48,7 @@ export const deleteRange = inPattern(
         field: 'from',
         accepted: '"from", "to" or both, or all=true for every entity of the partition',
       });
-    const read = isOneRow(entity) ? { select: entity.keyFields } : { isWhole: true };
+    const read = isOneRow(entity) ? { select: entity.keyFields } : { isWhole: true, mayLackRows: true };
     const page = { from, to, after, top: MAX_ENTITIES, ...read };
     const { rows, next } = await readEntityRows(engine, entity, key, page);
     const failed: RowkeyError[] = [];
