@@ -1,10 +1,8 @@
 import { pipeline, type Readable } from 'node:stream';
 import { type Info, parse } from 'csv-parse';
+import { isEmptyCell, parseCell } from '../../lib/define/csv-value.ts';
 import type { Entity } from '../../lib/define/entity.ts';
 import type { Values } from '../../lib/define/values.ts';
-
-/** Number() also accepts hexadecimal, Infinity and spaces. */
-const DECIMAL = /^[+-]?(\d+(\.\d*)?|\.\d+)(e[+-]?\d+)?$/i;
 
 export interface ImportRow {
   /** The line in the file; the header is line 1. */
@@ -53,31 +51,10 @@ export async function* readCsv(
   }
 }
 
-function toValues(entity: Entity, record: Readonly<Record<string, string>>): Values {
-  const filled = Object.entries(record).filter(([field, text]) => !isEmpty(entity, field, text));
-  return Object.fromEntries(filled.map(([field, text]) => [field, toValue(entity, field, text)]));
-}
-
-/** Spaces are a valid text and not a number. */
-function isEmpty(entity: Entity, field: string, text: string): boolean {
-  const type = entity.columns[field];
-  const isNumber = type === 'Int32' || type === 'Int64' || type === 'Double';
-  return (isNumber ? text.trim() : text) === '';
-}
-
-/** Sends text that cannot be converted unchanged, so that the API reports the error. */
-function toValue(entity: Entity, field: string, text: string): unknown {
-  const type = entity.columns[field];
-  if (type === 'String') return text;
-  if (type === 'Boolean') return text === 'true' ? true : text === 'false' ? false : text;
-  if (type === 'Json') {
-    try {
-      return JSON.parse(text);
-    } catch {
-      return text;
-    }
-  }
-  const number = DECIMAL.test(text) ? Number(text) : Number.NaN;
-  // JSON.stringify writes Infinity, the result for a number that is too large, as null.
-  return Number.isFinite(number) ? number : text;
+function toValues({ columns }: Entity, record: Readonly<Record<string, string>>): Values {
+  const typed = Object.entries(record).flatMap(([field, text]) => {
+    const type = columns[field] ?? 'String';
+    return isEmptyCell(type, text) ? [] : [[field, parseCell(type, text)] as const];
+  });
+  return Object.fromEntries(typed);
 }

@@ -95,7 +95,7 @@ function upload(page: Page, stopsAt?: number) {
 
 test('an upload that is aborted stores nothing', async () => {
   const page = await open();
-  // The bytes do not arrive at once, as on a slow line.
+  // On a slow connection, the abort comes before the last byte.
   const { send } = await page
     .context()
     .newCDPSession(page)

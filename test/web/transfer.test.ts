@@ -14,7 +14,7 @@ async function read(entity: string, text: string): Promise<FileRow[]> {
   const described = model.entities.get(entity);
   if (!described) throw new Error(entity);
   const bytes = new TextEncoder().encode(text);
-  // A browser reads a file in pieces, and Node at once.
+  // A browser streams a file in pieces. Node returns it whole.
   const pieces = Array.from({ length: Math.ceil(bytes.length / PIECE_BYTES) }, (_, n) =>
     bytes.subarray(n * PIECE_BYTES, (n + 1) * PIECE_BYTES),
   );

@@ -1,3 +1,4 @@
+import { nextOf } from '../../../lib/client/transport.ts';
 import type { Api } from '../api/api.ts';
 import type { Entity, Values } from '../api/model.ts';
 import { type ListQuery, toWhere } from './list-query.ts';
@@ -56,6 +57,5 @@ async function scan(
   for (const [field, comparisons] of Object.entries(where))
     for (const [operator, value] of Object.entries(comparisons)) search.append(field, `${operator}:${value}`);
   const { text, headers } = await api.send({ method: 'GET', path: `/operations/scan/${name}?${search}`, signal });
-  const [, next] = /[?&]continuation=([^&>]*)/.exec(headers.get('link') ?? '') ?? [];
-  return { items: JSON.parse(text).items, next: next && decodeURIComponent(next) };
+  return { items: JSON.parse(text).items, next: nextOf(headers) };
 }

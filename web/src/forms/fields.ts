@@ -1,5 +1,5 @@
+import { parseDecimal } from '../../../lib/define/csv-value.ts';
 import { type Entity, type Roles, readableFields, type Values } from '../api/model.ts';
-import { parseDecimal } from './decimal.ts';
 import { findProblem } from './find-problem.ts';
 
 /** The fields of a form, from the described schema. */

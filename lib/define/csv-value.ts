@@ -1,0 +1,38 @@
+import type { ColumnType } from './entity.ts';
+
+/** Values of text: the cells of a CSV file and the inputs of a form. The command line and the console use it. */
+
+/** Number() also accepts hexadecimal, Infinity and spaces. */
+const DECIMAL = /^[+-]?(\d+(\.\d*)?|\.\d+)(e[+-]?\d+)?$/i;
+
+/** Returns the number of a decimal text. Undefined for other text, and for an integer that a number cannot hold exactly. */
+export function parseDecimal(text: string, isInteger: boolean): number | undefined {
+  const trimmed = text.trim();
+  if (!DECIMAL.test(trimmed)) return undefined;
+  const number = Number(trimmed);
+  if (isInteger && Number.isInteger(number) && !Number.isSafeInteger(number)) return undefined;
+  // JSON.stringify writes Infinity, the result for a number that is too large, as null.
+  return Number.isFinite(number) ? number : undefined;
+}
+
+/** True if a cell has no value. Spaces are a valid text and not a number. */
+export function isEmptyCell(type: ColumnType, text: string): boolean {
+  return (isNumber(type) ? text.trim() : text) === '';
+}
+
+/** Returns text that cannot be converted unchanged, so that the API reports the error. */
+export function parseCell(type: ColumnType, text: string): unknown {
+  if (type === 'Boolean') return text === 'true' ? true : text === 'false' ? false : text;
+  if (type === 'Json') {
+    try {
+      return JSON.parse(text);
+    } catch {
+      return text;
+    }
+  }
+  return isNumber(type) ? (parseDecimal(text, type !== 'Double') ?? text) : text;
+}
+
+function isNumber(type: ColumnType): boolean {
+  return type === 'Int32' || type === 'Int64' || type === 'Double';
+}
