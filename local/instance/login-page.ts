@@ -61,8 +61,8 @@ function formatForm(
     ([name, value = '']) => `<input type="hidden" name="${name}" value="${escapeHtml(value)}">`,
   );
   const choices = roles.map(
-    (role, index) =>
-      `<label><input type="checkbox" name="role" value="${escapeHtml(role)}"${index === 0 ? ' checked' : ''}> ${escapeHtml(role)}</label>`,
+    (role) =>
+      `<label><input type="checkbox" name="role" value="${escapeHtml(role)}" checked> ${escapeHtml(role)}</label>`,
   );
   return `<form method="post" action="/authorize">
 ${hidden.join('\n')}

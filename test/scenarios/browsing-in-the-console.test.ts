@@ -138,3 +138,55 @@ test('answers a rejected request with its problem', async () => {
   expect(await alert.textContent()).toContain('Validation failed');
   await lookAt(page, 'problem');
 });
+
+test('says that an entity has no such view', async () => {
+  const page = await open('#/entities/people/rowz', 'hr');
+  await page.getByText('people has no view “rowz”, or your roles do not see it.').waitFor();
+  expect(await page.getByLabel('country').count()).toBe(0);
+  await lookAt(page, 'unknown-view');
+  await page.getByRole('link', { name: 'Rows' }).click();
+  await page.getByLabel('country').waitFor();
+});
+
+test('reads on when the user asks, after several pages without a match', async () => {
+  const page = await open('', 'hr');
+  let emptyPages = 0;
+  // Storage returns a page without a match when it has looked through its share of a partition.
+  await page.route(
+    (url) => url.pathname === '/api/people/NZ',
+    async (route) => {
+      emptyPages += 1;
+      if (emptyPages > 5)
+        return route.continue({
+          url: route
+            .request()
+            .url()
+            .replace(/&continuation=[^&]*/, ''),
+        });
+      const link = `</api/people/NZ?continuation=page${emptyPages}>; rel="next"`;
+      return route.fulfill({ json: { items: [] }, headers: { link } });
+    },
+  );
+  await page.goto(
+    new URL('/console/#/entities/people/rows?key.country=NZ&where=personId%20ge%20002490', product.url).href,
+  );
+  await page.getByText('0 rows so far; the last pages had no match').waitFor();
+  expect(emptyPages).toBe(5);
+  await lookAt(page, 'read-on');
+  await page.getByRole('button', { name: 'Read on' }).click();
+  await page.getByText('10 rows').waitFor();
+});
+
+test('offers to load the page again when a part of it cannot be loaded', async () => {
+  const page = await open('', 'hr');
+  const isPart = (url: URL) => /transfer-tab/.test(url.pathname);
+  // A deployment has replaced the files of the page.
+  await page.route(isPart, (route) => route.fulfill({ status: 404, body: '' }));
+  await page.goto(new URL('/console/#/entities/people/transfer', product.url).href);
+  const reload = page.getByRole('button', { name: 'Reload the page' });
+  await reload.waitFor();
+  await lookAt(page, 'reload');
+  await page.unroute(isPart);
+  await reload.click();
+  await page.getByRole('heading', { name: 'Import' }).waitFor();
+});

@@ -135,6 +135,7 @@ test('creates a row, shows what its deletion would do, deletes it and undoes tha
   await page.getByRole('button', { name: 'Delete' }).click();
   const dialog = page.getByRole('dialog');
   await dialog.getByText(/1 storage transaction/).waitFor();
+  await dialog.getByText('The delete can be undone until this page is left.').waitFor();
   await lookAt(page, 'delete');
   await dialog.getByRole('button', { name: 'Delete' }).click();
   await page.getByText('Deleted.').waitFor();
@@ -142,6 +143,22 @@ test('creates a row, shows what its deletion would do, deletes it and undoes tha
   await page.getByRole('button', { name: 'Undo' }).click();
   await page.getByText('Clerk', { exact: true }).waitFor();
   expect((await hr('GET', '/api/people/NZ/42')).body).toMatchObject({ firstName: 'Ann', jobTitle: 'Clerk' });
+});
+
+test('says before a delete that a row with children cannot be restored, and offers no undo', async () => {
+  const review = { department: 'Sales', employeeId: id, year: 2025, rating: 4 };
+  expect((await hr('POST', '/api/reviews', { body: review })).status).toBe(201);
+  const page = await openRow();
+  await page.getByRole('button', { name: 'Delete' }).click();
+  const dialog = page.getByRole('dialog');
+  const reason = 'The delete cannot be undone: its children (reviews) are deleted with it.';
+  await dialog.getByText(reason).waitFor();
+  await dialog.getByText(/\d+ storage transactions?/).waitFor();
+  await lookAt(page, 'delete-with-children');
+  await dialog.getByRole('button', { name: 'Delete' }).click();
+  await page.getByRole('status').getByText(reason).waitFor();
+  expect(await page.getByRole('button', { name: 'Undo' }).count()).toBe(0);
+  expect((await hr('GET', `/api/reviews/Sales/${id}/2025`)).status).toBe(404);
 });
 
 test('moves a row after showing the steps, and archives it', async () => {

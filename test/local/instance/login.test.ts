@@ -54,7 +54,7 @@ const readKeys = async () => createLocalJWKSet(Object(await (await fetch(provide
 test('a person chooses roles and an address, and gets a token of that identity', async () => {
   const page = await show();
   const html = await page.text();
-  for (const role of ['reader', 'hr', 'a&#60;b&#62;&#34;']) expect(html).toContain(`value="${role}"`);
+  for (const role of ['reader', 'hr', 'a&#60;b&#62;&#34;']) expect(html).toContain(`value="${role}" checked`);
   expect(html).toContain('value="s&#34;1"');
   const policy = page.headers.get('content-security-policy');
   expect(policy).toMatch(/^default-src 'none'; style-src 'sha256-/);

@@ -3,12 +3,14 @@ import { useContext } from 'preact/hooks';
 import type { Api } from '../api/api.ts';
 import type { Entity, Model } from '../api/model.ts';
 import type { User } from '../sign-in/session.ts';
+import type { ImportRuns } from '../transfer/import-runs.ts';
 
 /** What every page may use. */
 export interface App {
   readonly api: Api;
   readonly model: Model;
   readonly user: User;
+  readonly imports: ImportRuns;
   signOut(): void;
 }
 

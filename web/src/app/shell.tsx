@@ -5,6 +5,7 @@ import { useApp } from './context.ts';
 import { CostBar } from './cost-bar.tsx';
 import { Navigation } from './navigation.tsx';
 import { matchAddress, useAddress } from './router.ts';
+import { RunningImports } from './running-imports.tsx';
 import { readTheme, storeTheme, THEMES } from './theme.ts';
 
 /** The frame of every page: header, navigation, page, and the cost of its requests. */
@@ -71,6 +72,7 @@ export function Shell() {
           </ErrorBoundary>
         </main>
       </div>
+      <RunningImports path={path} />
       <CostBar path={path} />
     </div>
   );

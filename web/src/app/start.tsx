@@ -5,6 +5,7 @@ import { type ConsoleConfig, loadConfig } from '../sign-in/config.ts';
 import { currentToken, finishSignIn } from '../sign-in/oidc.ts';
 import { readSession, storeSession, toUser } from '../sign-in/session.ts';
 import { SignInPage } from '../sign-in/sign-in-page.tsx';
+import { createImportRuns } from '../transfer/import-runs.ts';
 import { ErrorNotice, Loading } from '../ui/notice.tsx';
 import { type App, AppContext } from './context.ts';
 import { Shell } from './shell.tsx';
@@ -48,8 +49,10 @@ export function Start() {
 async function start(setState: (state: State) => void): Promise<void> {
   const config = await loadConfig();
   const finished = await finishSignIn(config).catch((reason: unknown) => ({ reason }));
+  const imports = createImportRuns();
   const signOut = (reason?: unknown) => {
     storeSession(undefined);
+    for (const { entity } of imports.list()) imports.cancel(entity, 'The session has ended.');
     setState({ kind: 'signed-out', config, reason });
   };
   if (finished && 'reason' in finished) return signOut(finished.reason);
@@ -64,6 +67,6 @@ async function start(setState: (state: State) => void): Promise<void> {
   };
   const api = createApi({ url: config.apiUrl, token });
   const { text } = await api.send({ method: 'GET', path: '/model' });
-  const app = { api, model: toModel(JSON.parse(text)), user: toUser(session), signOut: () => signOut() };
-  setState({ kind: 'signed-in', app });
+  const model = toModel(JSON.parse(text));
+  setState({ kind: 'signed-in', app: { api, model, user: toUser(session), imports, signOut: () => signOut() } });
 }

@@ -3,7 +3,7 @@ import { canWrite, type Entity, keyPath, type Values } from '../api/model.ts';
 import { useApp } from '../app/context.ts';
 import { type Address, navigate, toAddress } from '../app/router.ts';
 import { ErrorNotice, Notice } from '../ui/notice.tsx';
-import { CellValue } from '../ui/value.tsx';
+import { FieldCell } from '../ui/value.tsx';
 import { VirtualTable } from '../ui/virtual-table.tsx';
 import { type ListQuery, parseListQuery, toListAddress } from './list-query.ts';
 import { ReadForm } from './read-form.tsx';
@@ -57,7 +57,7 @@ export function BrowseTab({ entity, address }: { readonly entity: Entity; readon
             column === entity.key.fields.at(-1) ? (
               <RowLink entity={entity} row={row} />
             ) : (
-              <CellValue value={row[column]} />
+              <FieldCell entity={entity} field={column} value={row[column]} />
             )
           }
         />
@@ -69,7 +69,7 @@ export function BrowseTab({ entity, address }: { readonly entity: Entity; readon
       )}
       {rows.isComplete && count === 0 && <Notice kind="info">No row matches.</Notice>}
       {canWrite(entity, user) && (
-        <p>
+        <p class="actions">
           <a class="link-button" href={toAddress(['entities', entity.name, 'new'], query.given)}>
             New row
           </a>

@@ -3,6 +3,7 @@ import { useApp, useEntity } from '../app/context.ts';
 import type { PageProps } from '../app/page.ts';
 import { toAddress } from '../app/router.ts';
 import { entityTabs } from '../tabs.ts';
+import { Notice } from '../ui/notice.tsx';
 import { Tabs } from '../ui/tabs.tsx';
 
 /** For roles that write rows without reading them. */
@@ -22,7 +23,7 @@ export function EntityPage({ open, address }: PageProps) {
   const { user } = useApp();
   if (!entity) return <h1>The model has no entity “{open.entity}”</h1>;
   const tabs = entityTabs.filter(({ isVisible }) => isVisible(entity, user));
-  const tab = tabs.find(({ id }) => id === open.tab) ?? tabs[0];
+  const tab = open.tab === undefined ? tabs[0] : tabs.find(({ id }) => id === open.tab);
   const Content = tab?.component;
   return (
     <>
@@ -32,6 +33,11 @@ export function EntityPage({ open, address }: PageProps) {
         current={tab?.id}
         tabs={tabs.map(({ id, title }) => ({ id, title, address: toAddress(['entities', entity.name, id]) }))}
       />
+      {open.tab !== undefined && !tab && (
+        <Notice kind="info">
+          {entity.name} has no view “{open.tab}”, or your roles do not see it.
+        </Notice>
+      )}
       {!canRead(entity, user) && <WriteOnly entity={entity} />}
       {Content && <Content key={entity.name} entity={entity} address={address} />}
     </>

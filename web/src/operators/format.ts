@@ -1,6 +1,9 @@
 const SECOND = 1_000;
+const DAY = 86_400 * SECOND;
 const UNITS = [
-  ['day', 86_400 * SECOND],
+  ['year', 365 * DAY],
+  ['month', 30 * DAY],
+  ['day', DAY],
   ['hour', 3_600 * SECOND],
   ['minute', 60 * SECOND],
 ] as const;
@@ -25,6 +28,8 @@ export function plural(count: number, one: string, many = `${one}s`): string {
   return `${formatCount(count)} ${count === 1 ? one : many}`;
 }
 
+/** `$1.25`. Amounts below a cent are not rounded to nothing: `less than $0.01`. */
 export function formatDollars(dollars: number): string {
-  return dollars.toLocaleString('en', { style: 'currency', currency: 'USD', maximumSignificantDigits: 2 });
+  const format = (amount: number) => amount.toLocaleString('en', { style: 'currency', currency: 'USD' });
+  return dollars > 0 && dollars < 0.01 ? `less than ${format(0.01)}` : format(dollars);
 }

@@ -84,7 +84,7 @@ export function GrantsPage() {
                     {revoked.map(({ subject: of, revokedAt }) => (
                       <tr key={of}>
                         <td>{of}</td>
-                        <td>{formatAge(revokedAt)}</td>
+                        <td>{formatAge(revokedAt)} ago</td>
                         <td>
                           <button
                             type="button"

@@ -3,7 +3,7 @@ import { Notice } from '../ui/notice.tsx';
 import { ScrollRegion } from '../ui/scroll-region.tsx';
 import { useLoaded } from '../ui/use-loaded.ts';
 import { formatAge } from './format.ts';
-import { type Items, readIfAny } from './operations.ts';
+import { type Items, read } from './operations.ts';
 import { Content, PageHead } from './page-head.tsx';
 
 interface PeriodTable {
@@ -16,9 +16,11 @@ interface PeriodTable {
 
 /** The tables of periods: a whole table is deleted when its period is past retention. */
 export function PeriodsPage() {
-  const { api } = useApp();
+  const { api, model } = useApp();
+  // The route exists only in an app with periods.
+  const hasPeriods = [...model.entities.values()].some(({ period }) => period);
   const load = async (signal: AbortSignal) =>
-    (await readIfAny<Items<PeriodTable>>(api, 'period-tables', signal)) ?? { items: [] };
+    hasPeriods ? read<Items<PeriodTable>>(api, 'period-tables', signal) : { items: [] };
   const loaded = useLoaded(load, 'period-tables');
   return (
     <>
@@ -26,7 +28,9 @@ export function PeriodsPage() {
       <Content loaded={loaded} what="the tables">
         {({ items }) =>
           items.length === 0 ? (
-            <Notice kind="info">No entity of the model has a period.</Notice>
+            <Notice kind="info">
+              {hasPeriods ? 'No period has a table yet.' : 'No entity of the model has a period.'}
+            </Notice>
           ) : (
             <ScrollRegion label="Tables of periods">
               <table>

@@ -2,7 +2,7 @@ import { canRead, canWrite, type Entity, keyPath, type Values } from '../api/mod
 import { useApp } from '../app/context.ts';
 import { toAddress } from '../app/router.ts';
 import { ScrollRegion } from '../ui/scroll-region.tsx';
-import { CellValue } from '../ui/value.tsx';
+import { FieldCell } from '../ui/value.tsx';
 import { OnDemand } from './on-demand.tsx';
 
 /** The children of a row, read with it in one query. */
@@ -71,17 +71,18 @@ function ChildTable({ child, rows, parentKey }: ChildTableProps) {
             const path = keyPath(child, row);
             return (
               <tr key={path.join('/')}>
-                {columns.map((column, position) => (
-                  <td key={column}>
-                    {position === 0 ? (
-                      <a href={toAddress(['entities', child.name, 'rows', ...path])}>
-                        <CellValue value={row[column]} />
-                      </a>
-                    ) : (
-                      <CellValue value={row[column]} />
-                    )}
-                  </td>
-                ))}
+                {columns.map((column, position) => {
+                  const cell = <FieldCell entity={child} field={column} value={row[column]} />;
+                  return (
+                    <td key={column}>
+                      {position === 0 ? (
+                        <a href={toAddress(['entities', child.name, 'rows', ...path])}>{cell}</a>
+                      ) : (
+                        cell
+                      )}
+                    </td>
+                  );
+                })}
               </tr>
             );
           })}

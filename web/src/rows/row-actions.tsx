@@ -4,6 +4,7 @@ import { canWrite, type Entity, type Values } from '../api/model.ts';
 import { useApp } from '../app/context.ts';
 import { ActionDialog } from './action-dialog.tsx';
 import { MoveDialog } from './move-dialog.tsx';
+import { findUndoObstacle } from './undo-delete.ts';
 
 interface RowActionsProps {
   readonly entity: Entity;
@@ -22,6 +23,7 @@ export function RowActions({ entity, rowKey, stored, onEdit, onDeleted }: RowAct
   const client = api.entity(entity.name);
   const explain = api.explain(entity.name);
   const isWritable = canWrite(entity, user);
+  const obstacle = findUndoObstacle(entity, user, stored.values);
   return (
     <div class="actions">
       {onEdit && (
@@ -54,7 +56,13 @@ export function RowActions({ entity, rowKey, stored, onEdit, onDeleted }: RowAct
             onDeleted();
           }}
           onClose={close}
-        />
+        >
+          <p>
+            {obstacle === undefined
+              ? 'The delete can be undone until this page is left.'
+              : `The delete cannot be undone: ${obstacle}.`}
+          </p>
+        </ActionDialog>
       )}
       {open === 'archive' && (
         <ActionDialog

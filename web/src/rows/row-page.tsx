@@ -24,7 +24,7 @@ import { History } from './history.tsx';
 import { RowActions } from './row-actions.tsx';
 import { parseRowKey, partitionAddress } from './row-address.ts';
 import { StoragePlaces } from './storage-places.tsx';
-import { canUndoDelete } from './undo-delete.ts';
+import { findUndoObstacle } from './undo-delete.ts';
 import { UndoNotice } from './undo-notice.tsx';
 
 /** A row: its fields, files, children, history, where it is stored, and what can be done with it. */
@@ -157,6 +157,7 @@ interface DeletedProps {
 function Deleted({ entity, values, onRestored }: DeletedProps) {
   const { api, user } = useApp();
   const [error, setError] = useState<unknown>();
+  const obstacle = findUndoObstacle(entity, user, values);
   const restore = async () => {
     const own = Object.entries(values).filter(([field]) => {
       const described = entity.fields[field];
@@ -173,10 +174,12 @@ function Deleted({ entity, values, onRestored }: DeletedProps) {
     <>
       <Notice kind="good">
         Deleted.{' '}
-        {canUndoDelete(entity, user, values) && (
+        {obstacle === undefined ? (
           <button type="button" class="secondary outline" onClick={restore}>
             Undo
           </button>
+        ) : (
+          `The delete cannot be undone: ${obstacle}.`
         )}
       </Notice>
       <ErrorNotice error={error} />

@@ -3,7 +3,7 @@ import { type Entity, keyPath, readableFields, type Values } from '../api/model.
 import { useApp } from '../app/context.ts';
 import { type Address, navigate, toAddress } from '../app/router.ts';
 import { ErrorNotice } from '../ui/notice.tsx';
-import { CellValue } from '../ui/value.tsx';
+import { FieldCell } from '../ui/value.tsx';
 import { newestFirstLists } from './newest-first.ts';
 import { useTail } from './use-tail.ts';
 
@@ -114,7 +114,7 @@ function Tail({
                 <tr key={idOf(row)} class={isNew ? 'new' : ''}>
                   {columns.map((column) => (
                     <td key={column}>
-                      <CellValue value={row[column]} />
+                      <FieldCell entity={entity} field={column} value={row[column]} />
                     </td>
                   ))}
                 </tr>

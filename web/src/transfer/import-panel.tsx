@@ -1,51 +1,29 @@
-import { useEffect, useId, useRef, useState } from 'preact/hooks';
+import { useId, useState } from 'preact/hooks';
 import type { Entity } from '../api/model.ts';
 import { useApp } from '../app/context.ts';
+import { useImports } from '../app/use-imports.ts';
 import { DropZone } from '../ui/drop-zone.tsx';
 import { ErrorNotice, Notice } from '../ui/notice.tsx';
-import { type ImportMode, type ImportProgress, importRows, type RejectedRow } from './import-rows.ts';
+import { ScrollRegion } from '../ui/scroll-region.tsx';
+import { type ImportMode, importRows, type RejectedRow } from './import-rows.ts';
+import { type ImportRun, isRunning } from './import-runs.ts';
 import { readRows } from './read-rows.ts';
 import { saveFile, toNdjson } from './save-file.ts';
 
 const NDJSON = 'application/x-ndjson';
 const SHOWN_REASONS = 20;
 
-interface State {
-  readonly name: string;
-  readonly progress?: ImportProgress;
-  readonly error?: unknown;
-  readonly isDone?: boolean;
-}
-
 /** Imports rows from a file. */
 export function ImportPanel({ entity }: { readonly entity: Entity }) {
-  const { api } = useApp();
+  const { api, imports } = useApp();
   const id = useId();
   const [mode, setMode] = useState<ImportMode>('create');
-  const [state, setState] = useState<State>();
-  const controller = useRef<AbortController>(undefined);
-  useEffect(() => () => controller.current?.abort(new Error('The page was left.')), []);
-  const isRunning = state !== undefined && !state.isDone && state.error === undefined;
-  const start = async (file: File) => {
-    const { name } = file;
-    let progress: ImportProgress | undefined;
-    const running = new AbortController();
-    controller.current = running;
-    const { signal } = running;
-    setState({ name });
-    const onProgress = (next: ImportProgress) => {
-      progress = next;
-      setState({ name, progress: next });
-    };
-    try {
-      const done = await importRows(readRows(entity, file), {
-        ...{ client: api.entity(entity.name), entity, mode, signal, onProgress },
-      });
-      setState({ name, progress: done, isDone: true });
-    } catch (error) {
-      setState({ name, ...(progress ? { progress } : {}), error });
-    }
-  };
+  const run = useImports().find((each) => each.entity === entity.name);
+  const isBusy = run !== undefined && isRunning(run);
+  const start = (file: File) =>
+    imports.start(entity.name, file.name, (signal, onProgress) =>
+      importRows(readRows(entity, file), { client: api.entity(entity.name), entity, mode, signal, onProgress }),
+    );
   return (
     <section aria-label="Import">
       <h2>Import</h2>
@@ -58,7 +36,7 @@ export function ImportPanel({ entity }: { readonly entity: Entity }) {
           </label>
         ))}
       </fieldset>
-      {!isRunning && (
+      {!isBusy && (
         <DropZone
           label="CSV or NDJSON file"
           hint="A CSV file has a header with the names of fields."
@@ -66,11 +44,11 @@ export function ImportPanel({ entity }: { readonly entity: Entity }) {
           onFile={start}
         />
       )}
-      {state && (
+      {run && (
         <Result
           entity={entity}
-          state={state}
-          {...(isRunning ? { onCancel: () => controller.current?.abort(new Error('The import was canceled.')) } : {})}
+          run={run}
+          {...(isBusy ? { onCancel: () => imports.cancel(entity.name, 'The import was canceled.') } : {})}
         />
       )}
     </section>
@@ -79,11 +57,11 @@ export function ImportPanel({ entity }: { readonly entity: Entity }) {
 
 function Result({
   entity,
-  state: { name, progress, error, isDone },
+  run: { name, progress, error, isDone },
   onCancel,
 }: {
   readonly entity: Entity;
-  readonly state: State;
+  readonly run: ImportRun;
   readonly onCancel?: () => void;
 }) {
   const { read = 0, written = 0, unchanged = 0, rejected = [], share = 0 } = progress ?? {};
@@ -93,6 +71,7 @@ function Result({
     <>
       {onCancel && (
         <div class="actions">
+          <p class="muted">The import continues on other pages while this tab is open.</p>
           <progress aria-label={`Import of ${name}`} value={share} max={1} />
           <button type="button" class="secondary outline" onClick={onCancel}>
             Cancel
@@ -137,8 +116,7 @@ function Rejected({ entity, rejected }: { readonly entity: Entity; readonly reje
           Save the reasons
         </button>
       </div>
-      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by keyboard */}
-      <section class="scroll" aria-label="Rejected rows" tabIndex={0}>
+      <ScrollRegion label="Rejected rows">
         <table>
           <thead>
             <tr>
@@ -155,7 +133,7 @@ function Rejected({ entity, rejected }: { readonly entity: Entity; readonly reje
             ))}
           </tbody>
         </table>
-      </section>
+      </ScrollRegion>
     </>
   );
 }

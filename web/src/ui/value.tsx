@@ -1,4 +1,21 @@
+import type { Entity } from '../api/model.ts';
+import { formatBytes } from '../files/format-bytes.ts';
+import type { StoredFile } from '../files/stored-file.ts';
+
 const LONGEST_IN_CELL = 120;
+
+/** A field of a row as a table cell shows it. */
+export function FieldCell(props: { readonly entity: Entity; readonly field: string; readonly value: unknown }) {
+  const { entity, field, value } = props;
+  const isFile = Object.hasOwn(entity.attachments, field) && typeof value === 'object' && value !== null;
+  if (!isFile) return <CellValue value={value} />;
+  const { type, bytes } = value as StoredFile;
+  return (
+    <>
+      {type}, {formatBytes(bytes)}
+    </>
+  );
+}
 
 /** A value as a table cell shows it. */
 export function CellValue({ value }: { readonly value: unknown }) {
