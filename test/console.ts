@@ -2,7 +2,7 @@ import { mkdir, readFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import type { Page } from 'playwright-core';
+import type { Locator, Page, Request, Route } from 'playwright-core';
 import { afterAll, beforeEach, expect } from 'vitest';
 import type { LocalApp } from '../local/instance/deployed-app.ts';
 import { launchBrowser } from './browser.ts';
@@ -51,6 +51,40 @@ export async function useConsole(url: string, { app }: { readonly app?: LocalApp
       return page;
     },
   };
+}
+
+interface TestFile {
+  readonly name: string;
+  readonly mimeType: string;
+  readonly buffer: Buffer;
+}
+
+/** Drops a file, as a user drags it from another window. */
+export async function dropFile(target: Locator, { name, mimeType, buffer }: TestFile): Promise<void> {
+  const bytes = JSON.stringify([...buffer]);
+  const file = `new File([new Uint8Array(${bytes})], ${JSON.stringify(name)}, { type: '${mimeType}' })`;
+  const dataTransfer = await target
+    .page()
+    .evaluateHandle(`(() => { const data = new DataTransfer(); data.items.add(${file}); return data; })()`);
+  await target.dispatchEvent('dragover', { dataTransfer });
+  expect(await target.getAttribute('class')).toContain('over');
+  await target.dispatchEvent('drop', { dataTransfer });
+}
+
+/** Holds the first request that matches: `held` resolves when the page has sent it, and `release` lets it go on. */
+export async function holdFirst(page: Page, matches: (request: Request) => boolean) {
+  const held = Promise.withResolvers<void>();
+  const released = Promise.withResolvers<void>();
+  let first: Route | undefined;
+  await page.route('**', async (route) => {
+    if (first || !matches(route.request())) return route.fallback();
+    first = route;
+    held.resolve();
+    await released.promise;
+    // The page may have canceled the request meanwhile.
+    await route.fallback().catch(() => undefined);
+  });
+  return { held: held.promise, release: async () => released.resolve() };
 }
 
 /** Takes pictures of a page at both widths, light and dark, and checks its accessibility in each. */

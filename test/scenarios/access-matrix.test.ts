@@ -86,6 +86,7 @@ const SAMPLES: Readonly<Record<string, (n: number) => Values>> = {
   }),
   doorminutes: (n) => ({ department: `Zminutes${n}`, day: new Date().toISOString().slice(0, 10) }),
   messagehours: (n) => ({ employeeId: String(300_000 + n), day: '1931-05-06' }),
+  deskweekdays: (n) => ({ office: `Zoffice${n}`, desk: `zdesk${n}` }),
   messageyears: (n) => ({ employeeId: String(200_000 + n), year: 2026 }),
   people: (n) => ({
     kind: 'employee',

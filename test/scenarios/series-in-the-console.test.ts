@@ -1,78 +1,30 @@
-import { beforeAll, expect, test } from 'vitest';
-import { deployedApp } from '../../local/instance/deployed-app.ts';
+import { expect, test } from 'vitest';
 import { lookAt, useConsole } from '../console.ts';
-import { somebody } from '../world.ts';
+import { testCharts } from '../console-flows/charts.ts';
 
-/** Charts and logs of the example packs. The model decides which entities have them. */
+/** Charts and logs of the tests' model. */
 
-const { product, open } = await useConsole(import.meta.url, { app: deployedApp });
-const EMPLOYEE = '000123';
-let hr: ReturnType<typeof product.as>;
+const harness = await useConsole(import.meta.url);
+const { product, open } = harness;
 
-beforeAll(async () => {
-  hr = product.as('hr');
-  const body = somebody({ department: 'Sales', employeeId: EMPLOYEE });
-  expect((await hr('POST', '/api/employees', { body })).status).toBe(201);
-  for (const [day, counts] of [
-    ['2026-11-19', { 22: 4 }],
-    ['2026-11-20', { 8: 3, 9: 5 }],
-  ] as const)
-    expect((await hr('PATCH', `/api/messagehours/${EMPLOYEE}/${day}`, { body: { counts } })).status).toBe(204);
-});
+testCharts(harness);
 
-test('shows the counts of a span as a chart and as a table', async () => {
-  const page = await open(`#/entities/messagehours/chart?employeeId=${EMPLOYEE}&from=2026-11-19&to=2026-11-20`, 'hr');
-  await page.getByText('12 in 48 slots, most at 2026-11-20T09:00:00Z: 5').waitFor();
+test('shows the counts of a series whose keys do not follow each other in time', async () => {
+  const counts = { 1: 4, 5: 7 };
+  expect((await product.as('hr')('PATCH', '/api/deskweekdays/Oslo/D1', { body: { counts } })).status).toBe(204);
+  const page = await open('#/entities/deskweekdays', 'hr');
+  const field = (name: string) => page.getByRole('main').getByRole('textbox', { name });
+  expect(await field('from').count()).toBe(0);
+  await field('office').fill('Oslo');
+  await field('desk').fill('D1');
+  await page.getByRole('button', { name: 'Show' }).click();
+  await page.getByText('11 in 7 slots, most at 5: 7').waitFor();
   await page.locator('.chart canvas').waitFor();
-  await lookAt(page, 'chart');
+  await lookAt(page, 'chart-without-span');
   await page.getByText('Counts as a table').click();
-  const table = page.getByRole('region', { name: 'Counts of messagehours' });
-  expect(await table.getByRole('row').nth(1).textContent()).toBe('2026-11-19T00:00:00Z0');
-  await page.getByRole('button', { name: 'last 7 days' }).click();
-  await page.getByText(/in 16[89] slots/).waitFor();
-  expect(page.url()).toContain('from=');
-});
-
-test('shows days of a year', async () => {
-  const path = `/api/messageyears/${EMPLOYEE}/2026`;
-  expect((await hr('PATCH', path, { body: { counts: { 1: 7, 200: 9, 366: 1 } } })).status).toBe(204);
-  const page = await open(`#/entities/messageyears/chart?employeeId=${EMPLOYEE}&from=2026&to=2026`, 'hr');
-  await page.getByText(/^16 in 365 slots/).waitFor();
-  await page.locator('.chart canvas').waitFor();
-  await lookAt(page, 'chart-of-a-year');
-});
-
-test('says which bounds a chart accepts', async () => {
-  const page = await open(`#/entities/messagehours/chart?employeeId=${EMPLOYEE}&from=1900&to=2026`, 'hr');
-  await page.getByRole('alert').getByText('Validation failed').waitFor();
-});
-
-test('shows the newest rows of a log on top as they arrive, and pauses', async () => {
-  const add = async (amount: number, category: string) => {
-    const body = { employeeId: EMPLOYEE, amount, category };
-    expect((await hr('POST', '/api/expenses', { body })).status).toBe(201);
-  };
-  await add(10, 'Meals');
-  await add(20, 'Meals');
-  const page = await open('#/entities/expenses/live', 'hr');
-  await page.getByLabel('employeeId').fill(EMPLOYEE);
-  await page.getByRole('button', { name: 'Follow' }).click();
-  await page.getByText('2 rows, read every 3 seconds').waitFor();
-  await add(30, 'Travel');
-  await page.getByText('3 rows, read every 3 seconds').waitFor();
-  const rows = page.getByRole('region', { name: 'Newest rows of expenses' }).getByRole('row');
-  expect(await rows.nth(1).textContent()).toContain('Travel');
-  await lookAt(page, 'log');
-  await page.getByRole('button', { name: 'Pause' }).click();
-  await add(40, 'Travel');
-  await page.getByText('3 rows, paused').waitFor();
-  await page.getByRole('button', { name: 'Resume' }).click();
-  await page.getByText('4 rows, read every 3 seconds').waitFor();
-});
-
-test('shows charts and logs only of entities that have them, to roles that read them', async () => {
-  const page = await open('#/entities/departments', 'reader');
-  const tabs = page.getByRole('navigation', { name: 'Views of departments' }).getByRole('link');
-  expect(await tabs.allTextContents()).not.toContain('Chart');
-  expect(await tabs.allTextContents()).not.toContain('Live');
+  const table = page.getByRole('region', { name: 'Counts of deskweekdays' });
+  expect(await table.getByRole('row').nth(1).textContent()).toBe('14');
+  await field('desk').fill('D2');
+  await page.getByRole('button', { name: 'Show' }).click();
+  await page.getByText('Nothing was counted.').waitFor();
 });
