@@ -46,7 +46,7 @@ async function measureExample(product: Product, token: string, example: Example)
   if (status >= 400) throw new Error(`${example.method} ${example.path} returned ${status}: ${text}`);
   const shown = text.length > SHOWN ? `${text.slice(0, SHOWN)}…` : text;
   const answer = shown ? `${status} \`${shown.replaceAll('|', '\\|')}\`` : String(status);
-  return `| \`${example.method} /api/${example.path}\` | ${answer} | ${transactions} | ${example.cost} | ${example.naive ?? ''} |`;
+  return `| \`${example.method} /api/${example.path}\` | ${answer} | ${transactions} | ${example.cost} | ${example.naive} |`;
 }
 
 async function ask({ url }: Product, token: string, { method, path, body }: Example) {

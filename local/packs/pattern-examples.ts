@@ -9,8 +9,8 @@ const Example = z.object({
   body: z.record(z.string(), z.unknown()).optional(),
   /** The expected storage transactions, according to the guide. */
   cost: z.string(),
-  /** The storage transactions of the naive way, where there is one. */
-  naive: z.string().optional(),
+  /** The storage transactions of the naive way. */
+  naive: z.string(),
   role: z.literal('operator').optional(),
 });
 export type Example = z.infer<typeof Example>;

@@ -27,7 +27,7 @@ export const patternExamples = {
     {
       path: 'employees/by/hireDate/Sales?from=2012-06-01&to=2014',
       cost: '1',
-      naive: 'the partition is read and sorted',
+      naive: '1 per 1,000 employees of Sales: the partition is read and sorted',
     },
   ],
   'Inter-partition secondary index': [
@@ -125,7 +125,7 @@ export const patternExamples = {
     {
       path: 'employees/by/lastName/Sales?from=A&to=M&top=3',
       cost: '1, and 1 per member, concurrently',
-      naive: 'the partition is read and sorted',
+      naive: '1 per 1,000 employees of Sales: the partition is read and sorted',
     },
     {
       path: 'employees/by/lastNameCompanyWide/Jones',
@@ -140,14 +140,14 @@ export const patternExamples = {
       path: 'employees/Sales/000123',
       body: { phone: '555-0199' },
       naive: '2: read, write; the copies, the unique rows and the department keep the old values',
-      cost: '11: read, intent, transaction; list, unique rows (3 and 2), entity; intent',
+      cost: '7: read, intent, transaction; unique row (2), entity; intent',
     },
     {
       method: 'PATCH',
       path: 'departments/Sales',
       body: { name: 'Sales and service' },
       naive: '2 for each employee, read and write; a crash leaves some with the old name',
-      cost: '7: read, intent, transaction; list, entity; message; the queue then copies the name to all employees',
+      cost: '7: read, intent, transaction; copy in the list (2), entity; message; the queue then copies the name to all employees',
     },
   ],
   'Maintained counts': [
@@ -168,7 +168,13 @@ export const patternExamples = {
     { path: 'employees/Sales/000123?include=reviews', cost: '1', naive: '2: the employee, the reviews' },
     { path: 'reviews/Sales/000123/2024', cost: '1', naive: '1' },
   ],
-  'Log tail': [{ path: 'expenses/000123?top=10', cost: '1', naive: 'all expenses are read and sorted' }],
+  'Log tail': [
+    {
+      path: 'expenses/000123?top=10',
+      cost: '1',
+      naive: '1 per 1,000 expenses of the employee, which are all read and sorted',
+    },
+  ],
   'High volume delete': [
     {
       method: 'POST',
@@ -179,8 +185,8 @@ export const patternExamples = {
     },
     {
       path: 'operations/period-archives',
-      cost: '1 to list. Before a table of 100,000 rows is dropped, 100 reads and a few blocks of 4 MB store them in a blob',
-      naive: '100,000 point reads, or 100 reads and as many blobs; then 100,000 deletes',
+      cost: '1 to list; before a table of 100,000 rows is dropped by 1, at least 122: 100 queries, 20 for 10 blocks, 2 to verify',
+      naive: '200,000: a read and a delete of each row; 1,100 with pages of 1,000 and batches of 100 in one partition',
       role: 'operator',
     },
   ],
@@ -193,11 +199,11 @@ export const patternExamples = {
       cost: '2: read, write',
       naive: '2; a repeated request counts twice',
     },
-    { path: 'messagehours/000123/2026-11-20', cost: '1', naive: '24 rows of an hour each, or 1 range' },
+    { path: 'messagehours/000123/2026-11-20', cost: '1', naive: '24: a row for each hour; 1 as a range' },
     {
       path: 'messagehours/000123?from=2026-11-19T11&to=2026-11-20T10',
       cost: '1; a read of each day: 2',
-      naive: '48 rows of an hour each',
+      naive: '24: a row for each hour; 2 as ranges',
     },
   ],
   'Wide entities': [
@@ -206,9 +212,9 @@ export const patternExamples = {
       path: 'messageyears/000123/2024',
       body: { counts: everyDay },
       cost: '1',
-      naive: '366 rows: 4 transactions of 100',
+      naive: '4, with 366 rows in batches of 100',
     },
-    { path: 'messageyears/000123/2024', cost: '2, concurrently' },
+    { path: 'messageyears/000123/2024', cost: '2, concurrently', naive: '1: a range of 366 rows' },
   ],
   'Large entities': [
     {
@@ -216,40 +222,46 @@ export const patternExamples = {
       path: 'doorminutes/Sales/2026-11-20',
       body: { counts: everyMinute },
       cost: '3: the row, a blob, the row',
-      naive: '1,440 rows: 15 transactions of 100',
+      naive: '15, with 1,440 rows in batches of 100',
     },
-    { path: 'doorminutes/Sales/2026-11-20', cost: '2: the row, the blob' },
+    { path: 'doorminutes/Sales/2026-11-20', cost: '2: the row, the blob', naive: '2: a range of 1,440 rows' },
     {
       method: 'POST',
       path: 'doorminutes/Sales/2026-11-20/540/increments',
       body: { by: 1 },
       cost: '3: the row, the blob, the row',
+      naive: '2; a repeated request counts twice',
     },
-    { path: 'employees/Sales/000123/photo', cost: '2: the entity, the blob' },
+    {
+      path: 'employees/Sales/000123/photo',
+      cost: '2: the entity, the blob',
+      naive: '1; a photo above 64 KB does not fit into a property',
+    },
     {
       method: 'POST',
       path: 'employees/Sales/000123/photo/grants',
       cost: '2: revocation, the entity; the file then costs 1, without the app',
-      naive: 'the app reads and sends each photo',
+      naive: '2 for each download, through the app',
     },
     {
       method: 'POST',
       path: 'employees/Sales/000123/photo/uploads',
       body: { type: 'image/png', bytes: 90 },
       cost: '1: revocation; signing costs nothing',
-      naive: 'the app receives and stores each photo',
+      naive: '3: read, blob, write; all bytes go through the app',
     },
     {
       method: 'DELETE',
       path: 'employees/Sales/000123/photo',
-      cost: '12: read, intent, transaction; list, unique rows (3 and 2), entity; intent; blob',
+      cost: '8: read, intent, transaction; unique row (2), entity; intent; blob',
+      naive: '3: read, write, blob; copies keep a photo that is gone',
     },
     {
       method: 'POST',
       path: 'employees/Marketing/000224/move',
       body: { department: 'Finance' },
       cost: '4: read, record, reminder, message; storage then copies the photo with 1 call, without its bytes in the app',
-      naive: 'the app reads and writes all bytes of the photo',
+      naive: '5: read, insert, delete; the photo is read and written through the app',
     },
   ],
   'Property size ladder': [
@@ -258,21 +270,39 @@ export const patternExamples = {
       path: 'reviews/Sales/000123/2024',
       body: { comments: 'Well done. '.repeat(10_000) },
       cost: '2: read, transaction',
+      naive: 'rejected: a property has at most 64 KB',
     },
     {
       method: 'PATCH',
       path: 'reviews/Sales/000123/2023',
       body: { comments: 'Well done. '.repeat(40_000) },
       cost: '3: read, blob, transaction',
+      naive: 'rejected: a property has at most 64 KB',
     },
-    { path: 'reviews/Sales/000123/2023', cost: '2: the row, the blob', naive: 'a text above 64 KB is rejected' },
+    {
+      path: 'reviews/Sales/000123/2023',
+      cost: '2: the row, the blob',
+      naive: '1; but no text above 64 KB can be stored',
+    },
   ],
   'Encrypted properties': [
-    { path: 'employees/Sales?select=nationalId&top=1', cost: '1' },
-    { method: 'POST', path: 'operations/rewrap/formeremployees', cost: '1 per page', role: 'operator' },
+    { path: 'employees/Sales?select=nationalId&top=1', cost: '1', naive: '1, stored as plain text' },
+    {
+      method: 'POST',
+      path: 'operations/rewrap/formeremployees',
+      cost: '1 per page',
+      naive: '1 per page, and 1 for each entity, which is encrypted again',
+      role: 'operator',
+    },
   ],
-  'Heterogeneous types, inheritance': [{ path: 'people/UK?top=3', cost: '1' }],
-  'Append anti-pattern avoided': [{ path: 'doorevents/Sales/000123?top=5', cost: '1' }],
+  'Heterogeneous types, inheritance': [{ path: 'people/UK?top=3', cost: '1', naive: '2: a table for each kind' }],
+  'Append anti-pattern avoided': [
+    {
+      path: 'doorevents/Sales/000123?top=5',
+      cost: '1',
+      naive: '1 per 1,000 events of the hour, with time as the partition',
+    },
+  ],
   'Shared access signatures': [
     {
       method: 'POST',
@@ -286,15 +316,24 @@ export const patternExamples = {
       path: 'grants',
       body: { entity: 'expenses', scope: 'own', permissions: 'ra' },
       cost: '3: revocation, index, entity; using it costs 1, without the app',
+      naive: '1 request to the app for each expense',
     },
   ],
   Retrieving: [
-    { path: 'employees/Sales?from=000123&to=000125&select=employeeId,lastName', cost: '1' },
-    { path: 'employees/Sales?jobTitle=Sales%20Manager', cost: '1' },
+    {
+      path: 'employees/Sales?from=000123&to=000125&select=employeeId,lastName',
+      cost: '1',
+      naive: '3: one for each employee',
+    },
+    {
+      path: 'employees/Sales?jobTitle=Sales%20Manager',
+      cost: '1',
+      naive: '1 per 1,000 employees of Sales, all of which are sent',
+    },
     {
       path: 'employees/Sales?hireDate=ge:2012&hireDate=lt:2015&select=lastName,hireDate',
       cost: '1',
-      naive: 'all properties of all rows are sent',
+      naive: '1, with all properties of all rows',
     },
     {
       path: 'employees/Sales/000123?select=firstName,email',
@@ -314,6 +353,6 @@ export const patternExamples = {
       cost: '3: 1 for each read, in one request instead of 3',
       naive: '3 requests',
     },
-    { path: 'operations/scan/departments?top=2', cost: '1 per page', role: 'operator' },
+    { path: 'operations/scan/departments?top=2', cost: '1 per page', naive: '1 per page', role: 'operator' },
   ],
 };
