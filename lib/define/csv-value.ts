@@ -5,6 +5,12 @@ import type { ColumnType } from './entity.ts';
 /** Number() also accepts hexadecimal, Infinity and spaces. */
 const DECIMAL = /^[+-]?(\d+(\.\d*)?|\.\d+)(e[+-]?\d+)?$/i;
 
+/**
+ * A spreadsheet executes a cell that begins with one of these characters. The export puts an apostrophe before it, and another one
+ * before a text that has apostrophes already, so that an import reads each text back.
+ */
+export const FORMULA = /^'*[=+\-@\t\r]/;
+
 /** Returns the number of a decimal text. Undefined for other text, and for an integer that a number cannot hold exactly. */
 export function parseDecimal(text: string, isInteger: boolean): number | undefined {
   const trimmed = text.trim();
@@ -20,8 +26,9 @@ export function isEmptyCell(type: ColumnType, text: string): boolean {
   return (isNumber(type) ? text.trim() : text) === '';
 }
 
-/** Returns text that cannot be converted unchanged, so that the API reports the error. */
-export function parseCell(type: ColumnType, text: string): unknown {
+/** Returns the value of a cell. Text that cannot be converted stays unchanged, so that the API reports the error. */
+export function parseCell(type: ColumnType, cell: string): unknown {
+  const text = cell.startsWith("'") && FORMULA.test(cell) ? cell.slice(1) : cell;
   if (type === 'Boolean') return text === 'true' ? true : text === 'false' ? false : text;
   if (type === 'Json') {
     try {

@@ -109,7 +109,7 @@ export function defineUnion<
   const optional = Object.fromEntries(Object.entries(own).map(([field, type]) => [field, type.optional()]));
   // The table has columns for the fields of all kinds.
   const whole = schema.extend({ ...optional, kind: z.enum(Object.keys(kinds)) }) as unknown as z.ZodObject<Shape>;
-  const entity = defineEntity<
+  const define = defineEntity<
     Shape,
     Partition,
     Row,
@@ -129,21 +129,8 @@ export function defineUnion<
     never,
     Totals,
     Lookup
-  >(name, { ...declaration, schema: whole } as Declaration<Shape, Partition, Row, never, Indexes, Role> &
-    NamedParts<
-      keyof Shape & string,
-      never,
-      Attached,
-      Derived,
-      Counting,
-      Copied,
-      Parent,
-      Clock,
-      never,
-      never,
-      Totals,
-      Lookup
-    >);
+  >;
+  const entity = define(name, { ...declaration, schema: whole } as Parameters<typeof define>[1]);
   return frozenCopy({ ...entity, union: union as unknown as z.ZodType<KindOf<Shape, Of>> });
 }
 

@@ -1,6 +1,7 @@
 import { Readable } from 'node:stream';
 import { expect, test } from 'vitest';
 import { readCsv } from '../../../local/cli/csv-rows.ts';
+import { toCsv } from '../../../web/src/transfer/csv.ts';
 import { employees } from '../../fixtures/model.ts';
 
 const events = { onRow: () => undefined, onBad: () => undefined };
@@ -40,4 +41,13 @@ test.each(['constructor', 'toString', '__proto__'])('rejects a header with %s, w
   await expect(read(`employeeId,${name}`, '000001,x')).rejects.toThrow(
     `The header has columns that are not fields of employees: ${name}.`,
   );
+});
+
+test.each([
+  ...['=1+1', '+1', '-1', '@sum', '\tx', '\rx', "'=1+1", "''@x", "'", "'quoted'", "it's", "''"],
+  ...[' = 1', 'a,b', 'a "b"', 'a\nb', 'a\r\nb', ' a ', '\ufeffa', 'true', '007', '[1]', 'Ünïcode 🚲'],
+])('reads the text %j as the console exports it', async (firstName) => {
+  const values = { employeeId: '000001', firstName, age: -3 };
+  const file = `employeeId,firstName,age\r\n${toCsv(['employeeId', 'firstName', 'age'], [values])}`;
+  expect(await read(file)).toMatchObject([{ values }]);
 });

@@ -1,12 +1,11 @@
 import { isEmptyCell, parseCell } from '../../../lib/define/csv-value.ts';
 import type { Entity, Values } from '../api/model.ts';
-import { unescapeFormula } from './csv.ts';
 
 /** The values of the cells of a CSV row, by the types of the model. An empty cell has no value. */
 export function toTypedRow(entity: Entity, cells: Readonly<Record<string, string>>): Values {
   const typed = Object.entries(cells).flatMap(([field, text]) => {
     const type = entity.fields[field]?.type ?? 'String';
-    return isEmptyCell(type, text) ? [] : [[field, parseCell(type, unescapeFormula(text))] as const];
+    return isEmptyCell(type, text) ? [] : [[field, parseCell(type, text)] as const];
   });
   return Object.fromEntries(typed);
 }
