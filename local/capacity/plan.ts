@@ -21,7 +21,7 @@ export interface Assumptions {
   readonly writeCpu: number;
   /** The part of an instance's CPU that is planned for. */
   readonly utilization: number;
-  /** Gigabytes of an instance. */
+  /** Gigabytes of an instance, which decide its part of a core. */
   readonly memory: number;
 }
 
@@ -75,7 +75,9 @@ export function planCapacity(loads: readonly Load[], assumed: Assumptions, { tar
   const reads = sum(({ load }) => load.reads);
   const writes = sum(({ load }) => load.writes);
   const cpu = (reads * assumed.readCpu + writes * assumed.writeCpu) / 1_000;
-  const instances = Math.max(1, Math.ceil(cpu / assumed.utilization));
+  // A Node process runs on one core.
+  const cores = Math.min(1, assumed.memory / targets.gigabytesOfCore.value);
+  const instances = Math.max(1, Math.ceil(cpu / (assumed.utilization * cores)));
   const requests = {
     tables: sum(({ load, cost }) => load.reads * cost.read + load.writes * cost.tables),
     queues: sum(({ load, cost }) => load.writes * cost.queues),
@@ -121,7 +123,7 @@ export function planCapacity(loads: readonly Load[], assumed: Assumptions, { tar
     requests,
     gigabytes,
     accounts: Math.max(1, Math.ceil(all / targets.accountRequests.value)),
-    queues: Math.ceil(messages / targets.queueMessages.value),
+    queues: Math.max(1, Math.ceil(messages / targets.queueMessages.value)),
     instances,
     spreads,
     limits: limits.filter(({ used }) => used > 0).sort((one, other) => other.used / other.limit - one.used / one.limit),

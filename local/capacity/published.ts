@@ -16,6 +16,7 @@ const Published = z.strictObject({
     partitionEntities: Figure,
     queueMessages: Figure,
     instances: Figure,
+    gigabytesOfCore: Figure,
   }),
   prices: z.strictObject({
     tableGigabyte: Figure,

@@ -1,5 +1,5 @@
 import { readFile, writeFile } from 'node:fs/promises';
-import { Command, InvalidArgumentError } from 'commander';
+import { Command, InvalidArgumentError, Option } from 'commander';
 import type { Entity } from '../../lib/define/entity.ts';
 import { formatPlan, readMeasured } from '../capacity/format-plan.ts';
 import { planCapacity } from '../capacity/plan.ts';
@@ -34,7 +34,7 @@ const command = new Command()
   .option('--read-cpu <milliseconds>', 'CPU of a read', toNumber, 2.5)
   .option('--write-cpu <milliseconds>', 'CPU of a write', toNumber, 10)
   .option('--utilization <part>', 'the part of a CPU to plan for', toNumber, 0.6)
-  .option('--memory <gigabytes>', 'memory of an instance', toNumber, 2)
+  .addOption(new Option('--memory <gigabytes>', 'memory of an instance: 0.5, 2 or 4').argParser(toMemory).default(2))
   .option('--prices <file>', 'targets and prices in the form of local/capacity/published.yaml')
   .option('--write', `write the result into ${PAGE}`)
   .action(plan);
@@ -78,6 +78,12 @@ function toNumber(text: string): number {
   const value = Number(text);
   if (text.trim() !== '' && Number.isFinite(value) && value >= 0) return value;
   throw new InvalidArgumentError('A number from 0 is needed.');
+}
+
+/** The sizes of an instance in the Flex Consumption plan. */
+function toMemory(text: string): number {
+  if (['0.5', '2', '4'].includes(text)) return Number(text);
+  throw new InvalidArgumentError('0.5, 2 or 4 is needed.');
 }
 
 await run(command);

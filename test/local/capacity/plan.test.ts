@@ -72,6 +72,13 @@ test('adds up the loads of several entities, and what they cost', () => {
   expect(amounts.executions).toBeCloseTo(((1_100 * 730 * 3_600 - 250_000) / 1e6) * 0.4);
 });
 
+test('needs more instances if each has a part of a core, and always one queue', () => {
+  const load = { entity: small, count: 1, reads: 1_000, writes: 0 };
+  const instances = (memory: number) => planCapacity([load], { ...assumed, memory }, published).instances;
+  expect([0.5, 2, 4].map(instances)).toEqual([16, 4, 4]);
+  expect(planCapacity([{ ...load, reads: 0 }], assumed, published)).toMatchObject({ instances: 1, queues: 1 });
+});
+
 test('every published figure has a source and a date', () => {
   for (const figure of [...Object.values(published.targets), ...Object.values(published.prices)]) {
     expect(new URL(figure.source).protocol).toBe('https:');
