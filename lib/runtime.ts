@@ -12,7 +12,7 @@ import type { App } from './http/route.ts';
 import { createAuditLog } from './operations/audit-log.ts';
 import { guardModel } from './operations/model-guard.ts';
 import { resourcesOf } from './operations/resources.ts';
-import { DEFAULT_CONNECTION, type RowkeySettings, type UnusableSettings } from './settings.ts';
+import { checkConsoleSettings, DEFAULT_CONNECTION, type RowkeySettings, type UnusableSettings } from './settings.ts';
 import { describeMissing } from './storage/errors.ts';
 import { createLazyKeyRing } from './storage/lazy-key-ring.ts';
 import { findMissing, provision } from './storage/provision.ts';
@@ -89,7 +89,8 @@ export function createRuntime(
 
   /** Sends no request to storage or Key Vault: an outage is not an invalid setting. Throws `wrong-setting`. */
   async function checkSettings(): Promise<void> {
-    const { keys: keysAt } = requireSettings();
+    const { keys: keysAt, console: consoleSettings } = requireSettings();
+    if (consoleSettings) checkConsoleSettings(consoleSettings);
     storage();
     const secret = entities.find(({ encrypted }) => encrypted.length > 0);
     if (secret && !keysAt)

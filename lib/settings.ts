@@ -98,6 +98,19 @@ export interface RowkeySettings {
   readonly agreedModelChanges?: string | undefined;
 }
 
+const GivenConsole = z.strictObject({
+  clientId: Word,
+  issuer: SecureUrl.optional(),
+  scope: Word.optional(),
+  connectTo: z.array(SecureUrl).optional(),
+});
+
+/** Checks settings of the console that code gives. Throws `wrong-setting`. */
+export function checkConsoleSettings(settings: ConsoleSettings): void {
+  const { error } = GivenConsole.safeParse(settings);
+  if (error) throw new RowkeyError('wrong-setting', `Invalid settings: ${formatIssues(error, 'console')}.`);
+}
+
 /** Invalid settings. The app connects to nothing, and reports the reason when it starts. */
 export interface UnusableSettings {
   readonly refusal: RowkeyError;
@@ -120,8 +133,7 @@ export function fromEnvironment(
   const telemetry = readTelemetry(environment);
   const { data: settings, error } = Settings.safeParse(environment);
   if (error) {
-    const list = error.issues.map((issue) => `${issue.path.join('.')} ${messageOf(issue)}`).join('; ');
-    const message = `Invalid settings: ${list.replaceAll(DEFAULT_CONNECTION, connection)}.`;
+    const message = `Invalid settings: ${formatIssues(error).replaceAll(DEFAULT_CONNECTION, connection)}.`;
     return { refusal: new RowkeyError('wrong-setting', message), connection, telemetry };
   }
   const { TOKEN_ISSUER: issuer, TOKEN_AUDIENCE: audience, TOKEN_JWKS_URI: jwksUri } = settings;
@@ -168,6 +180,10 @@ function readTelemetry(environment: Environment): TelemetryOptions {
     clientId: read('AzureWebJobsStorage__clientId'),
     serviceName: read('WEBSITE_SITE_NAME'),
   };
+}
+
+function formatIssues({ issues }: z.ZodError, ...above: readonly string[]): string {
+  return issues.map((issue) => `${[...above, ...issue.path].join('.')} ${messageOf(issue)}`).join('; ');
 }
 
 function messageOf({ code, message, input }: z.core.$ZodIssue): string {

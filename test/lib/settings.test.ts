@@ -1,7 +1,9 @@
 import { readFile } from 'node:fs/promises';
 import { inspect } from 'node:util';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { createRowkey } from '../../lib/rowkey.ts';
 import { fromEnvironment, SETTING_NAMES } from '../../lib/settings.ts';
+import { model } from '../fixtures/model.ts';
 
 const local = {
   AzureWebJobsStorage: 'UseDevelopmentStorage=true',
@@ -166,4 +168,29 @@ describe('settings', () => {
     expect(refused).toMatchObject({ refusal: { code: 'wrong-setting', message: expect.stringContaining(why) } });
     expect(inspect(refused)).not.toContain(secret);
   });
+});
+
+test.each([
+  ['an empty client id', { clientId: '' }, 'console.clientId must not be empty'],
+  ['an issuer over HTTP', { clientId: 'c', issuer: 'http://a.example' }, 'console.issuer must use https'],
+  [
+    'an origin that is no URL',
+    { clientId: 'c', connectTo: ['https://a.example', 'b'] },
+    'console.connectTo.1 must be a',
+  ],
+  ['a setting with a typing error', { clientId: 'c', issuerUrl: 'https://a.example' }, 'console Unrecognized key'],
+])('code that gives the console %s gets an app that reports it', async (_, settings, reason) => {
+  const log = vi.spyOn(console, 'error').mockImplementation(() => undefined);
+  onTestFinished(() => log.mockRestore());
+  const auth = { issuer: 'https://a.example', audience: 'a', jwksUri: 'https://a.example/keys' };
+  const keys = { keyUri: 'https://v.vault.azure.net/keys/rowkey' };
+  const storage = {
+    tables: 'https://a.table.core.windows.net',
+    queues: 'https://a.queue.core.windows.net',
+    blobs: 'https://a.blob.core.windows.net',
+  };
+  const { runtime } = createRowkey({ model, storage, auth, keys, console: settings });
+  await runtime.start();
+  expect(() => runtime.consoleApp()).toThrow(`Invalid settings: ${reason}`);
+  expect(log.mock.calls).toEqual([[expect.stringContaining(reason)]]);
 });
