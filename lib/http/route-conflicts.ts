@@ -32,14 +32,18 @@ export interface Mounted {
   readonly routes: readonly Route[];
 }
 
+/** Says why an instance cannot have this path. */
+export function pathError(path: string): string | undefined {
+  if (INSTANCE_PATH.test(path) && !HOST_PREFIXES.some((word) => path.startsWith(word))) return undefined;
+  return `The path ${JSON.stringify(path)} is not accepted; a path is 1 to 60 lower-case letters, digits and hyphens, and begins with a letter and not with ${HOST_PREFIXES.join(' or ')}.`;
+}
+
 /** A sentence for each conflict of an instance with the others on its app. */
 export function mountErrors(added: Mounted, others: readonly Mounted[]): string[] {
   const { path, prefix } = added;
   const errors: string[] = [];
-  if (path !== '' && (!INSTANCE_PATH.test(path) || HOST_PREFIXES.some((word) => path.startsWith(word))))
-    errors.push(
-      `The path ${JSON.stringify(path)} is not accepted; a path is 1 to 60 lower-case letters, digits and hyphens, and begins with a letter and not with ${HOST_PREFIXES.join(' or ')}.`,
-    );
+  const error = path === '' ? undefined : pathError(path);
+  if (error !== undefined) errors.push(error);
   if (others.some((other) => other.prefix === prefix))
     errors.push(`The prefix "${prefix}" belongs to another instance on the app; each model needs a prefix of its own.`);
   if (others.some((other) => other.path === path))

@@ -1,6 +1,7 @@
 import { join } from 'node:path';
-import type { Command } from 'commander';
+import { type Command, InvalidArgumentError } from 'commander';
 import { rootOf } from '../../lib/http/route.ts';
+import { pathError } from '../../lib/http/route-conflicts.ts';
 import type { TargetOptions, TargetSource } from './target.ts';
 import { toRate, walkPages } from './walk-pages.ts';
 
@@ -10,8 +11,8 @@ interface OperatorOptions extends TargetOptions {
   readonly path?: string;
 }
 
-/** The `--path` of a command and its description. */
-const PATH_OPTION = ['--path <path>', 'the path of the instance below /api, if it has one'] as const;
+/** The `--path` of a command, its description and its parser. */
+const PATH_OPTION = ['--path <path>', 'the path of the instance below /api, if it has one', toInstancePath] as const;
 
 interface VerifyOptions extends OperatorOptions {
   readonly repair?: true;
@@ -67,4 +68,11 @@ export function createReindexCommand(source: TargetSource): Command {
     );
     if (found > repaired) process.exitCode = 1;
   }
+}
+
+/** The path is a part of an address and of the name of a bookmark. */
+function toInstancePath(path: string): string {
+  const error = pathError(path);
+  if (error === undefined) return path;
+  throw new InvalidArgumentError(error);
 }

@@ -53,6 +53,10 @@ describe('npm run verify and reindex', () => {
       // Three digits are more than one page.
       said: expect.stringMatching(/^\d{3,} rows checked: 0 do not agree/),
     });
+    expect(await run('verify', 'employees', '--path', '../employees')).toEqual({
+      code: 1,
+      said: expect.stringContaining('The path "../employees" is not accepted; a path is 1 to 60 lower-case letters'),
+    });
     expect(await run('verify', 'nothing')).toEqual({
       code: 1,
       said: expect.stringContaining('returned 404: there is no entity or index of this name to check.'),
