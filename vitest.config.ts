@@ -7,7 +7,9 @@ import { Slowest } from './test/slowest.ts';
 
 /** The files that visit or count points of faults. */
 const withPoints = () =>
-  globSync('test/**/*.test.ts').filter((file) => /\/(points|tried-faults)\.ts'/.test(readFileSync(file, 'utf8')));
+  globSync('test/**/*.test.ts').filter((file) =>
+    /\/(points|tried-faults|further-row-faults)\.ts'/.test(readFileSync(file, 'utf8')),
+  );
 
 export default defineConfig({
   test: {

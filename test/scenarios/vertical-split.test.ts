@@ -8,8 +8,7 @@ import type { Finding } from '../../lib/define/finding.ts';
 import { indexEntity, interPartitionIndex, intraPartitionIndex } from '../../lib/define/indexes.ts';
 import { addressOf } from '../../lib/define/keys/index-entries.ts';
 import { toSelection } from '../../lib/define/select.ts';
-import { pick, type Values } from '../../lib/define/values.ts';
-import type { Engine } from '../../lib/engine/engine.ts';
+import { omit, pick, type Values } from '../../lib/define/values.ts';
 import { readEntities, readEntity, readWithChildren, scanEntities } from '../../lib/engine/read/retrieve.ts';
 import { requestArchive, requestMove } from '../../lib/engine/transfer/transfer.ts';
 import { deleteRange } from '../../lib/engine/write/delete-range.ts';
@@ -22,7 +21,6 @@ import {
   replaceEntity,
 } from '../../lib/engine/write/entity-store.ts';
 import { toPlain } from '../../lib/engine/write/stored-values.ts';
-import { RowkeyError } from '../../lib/errors.ts';
 import { collectOrphans } from '../../lib/operations/collect-orphans.ts';
 import { rewrapEntities } from '../../lib/operations/rewrap.ts';
 import { verifyPage } from '../../lib/operations/verify.ts';
@@ -30,11 +28,16 @@ import { readByCopies, readByCopy, readByList } from '../../lib/pattern-helpers/
 import { measureCost } from '../../lib/storage/cost.ts';
 import { explain } from '../../lib/storage/explain.ts';
 import { rotateLocalKey } from '../../lib/storage/local-key-ring.ts';
-import { FAULTS, faultyHttpClient, interruptedHttpClient } from '../faulty-http-client.ts';
+import { faultyHttpClient, interruptedHttpClient } from '../faulty-http-client.ts';
 import { deploy } from '../fixtures/deploy.ts';
-import { samplePoints } from '../points.ts';
-import { countEach } from '../tried-faults.ts';
-import { expectIndexesToAgree, openWorld, QUICK, rowsOf, type World } from '../world.ts';
+import {
+  type FurtherRowSubject,
+  TRANSFERS,
+  testFaultsOfChanges,
+  tryFaultsOfTransfers,
+  tryTransfer,
+} from '../further-row-faults.ts';
+import { expectIndexesToAgree, openWorld, rowsOf, type World } from '../world.ts';
 
 /** An entity whose rarely read fields are in rows of their own. */
 
@@ -90,7 +93,6 @@ const { assets, parts } = deploy(declared, declaredParts);
 const { assets: unsplit } = deploy(defineEntity('assets', ofAssets));
 const former = assets.archive as Entity;
 const every = Object.keys(assets.columns);
-const CONCURRENCY = 8;
 
 let world: World;
 beforeAll(async () => {
@@ -121,6 +123,15 @@ async function stored(one: Values, group?: string, entity: Entity = assets) {
 }
 const verify = async (repair: boolean): Promise<readonly Finding[]> =>
   (await verifyPage(world.engine, assets, { top: 1_000, repair, patience: 10, maxTransactions: 100_000 })).findings;
+
+const subject: FurtherRowSubject = {
+  world: () => world,
+  what: 'Split entity',
+  newcomer: (name) => asset({ office: name, contract: 'Signed' }),
+  create,
+  whole,
+};
+const transferred = { entity: assets, archive: former, entities: [assets, parts], elsewhere: { office: 'There' } };
 
 describe('a read', () => {
   test('leaves the groups out, and returns one that is asked for, in one transaction each', async () => {
@@ -381,99 +392,38 @@ describe('a write', () => {
 });
 
 describe('groups go with their entity:', () => {
-  test.each(['archive', 'move'] as const)('an %s', async (operation) => {
-    const one = asset({ office: `From ${operation}`, contract: 'c'.repeat(300_000), secret: 'S' });
-    await create(one);
-    if (operation === 'archive') await requestArchive(world.engine, assets, pick(one, assets.keyFields));
-    else await requestMove(world.engine, assets, pick(one, assets.keyFields), { office: 'There' });
-    await world.settle();
-    const [entity, there] = operation === 'archive' ? [former, one] : [assets, { ...one, office: 'There' }];
-    expect(await whole(there, entity)).toEqual(there);
-    for (const group of [undefined, 'text', 'legal']) expect(await stored(one, group)).toBeUndefined();
-    await deleteEntity(world.engine, entity, there);
-    await world.settle();
-    for (const group of ['text', 'legal']) expect(await stored(there, group, entity)).toBeUndefined();
+  test.each(TRANSFERS)('an %s', (transfer) => {
+    const values = { office: `From ${transfer}`, contract: 'c'.repeat(300_000), secret: 'S' };
+    return tryTransfer(subject, transferred, transfer, asset(values));
   });
 });
 
 describe('faults and concurrent writers', () => {
-  const changes: Readonly<Record<string, (engine: Engine, one: Values) => Promise<unknown>>> = {
-    'a create': (engine, one) => createEntity(engine, assets, one),
-    'a patch of a field': (engine, one) => patchEntity(engine, assets, one, { price: 2 }),
-    'a patch of a group': (engine, one) => patchEntity(engine, assets, one, { description: 'Changed', price: 2 }),
-    'the end of a group': (engine, one) => patchEntity(engine, assets, one, { contract: null, price: 2 }),
-    'a replace': (engine, one) => replaceEntity(engine, assets, one, { ...one, ...replaced }),
-    'a delete': (engine, one) => deleteEntity(engine, assets, one),
-  };
   const replaced = { description: 'Replaced', contract: undefined, price: 3 };
-  const after: Readonly<Record<string, (one: Values) => Values | undefined>> = {
-    'a create': (one) => one,
-    'a patch of a field': (one) => ({ ...one, price: 2 }),
-    'a patch of a group': (one) => ({ ...one, description: 'Changed', price: 2 }),
-    'the end of a group': ({ contract: _, ...one }) => ({ ...one, price: 2 }),
-    'a replace': ({ contract: _, ...one }) => ({ ...one, description: 'Replaced', price: 3 }),
-    'a delete': () => undefined,
-  };
 
-  test.each(Object.keys(changes))('leave %s done completely or not at all', async (name) => {
-    const act = changes[name];
-    const expected = after[name];
-    if (!act || !expected) throw new Error(name);
-    const prepared = async () => {
-      const one = asset({ office: `Faults ${name}`, contract: 'Signed' });
-      if (name !== 'a create') await create(one);
-      return one;
-    };
-    const counting = faultyHttpClient();
-    await act(world.engineThrough(counting), await prepared());
-    const points = FAULTS.flatMap((fault) => samplePoints(counting.calls, 2).map((at) => ({ fault, at })));
-    await countEach(
-      points,
-      async ({ fault, at }) => {
-        const one = await prepared();
-        const timing = fault.startsWith('crash') ? QUICK : undefined;
-        const outcome = await act(world.engineThrough(faultyHttpClient(fault, at), timing), one).then(
-          () => 'done',
-          (error: unknown) => (error instanceof RowkeyError ? error.code : 'dead'),
-        );
-        const label = `${fault} at call ${at}`;
-        // An insert is sent once: if its row is not found afterwards, its outcome is unknown.
-        const isSentOnce = name === 'a create' && ['reset', 'server error'].includes(fault);
-        if (!fault.startsWith('crash'))
-          expect(isSentOnce ? ['done', 'storage-unavailable'] : ['done'], label).toContain(outcome);
-        const state = (await whole(one).catch(() => undefined)) ?? null;
-        const before = name === 'a create' ? null : one;
-        if (outcome === 'done') expect(state, label).toEqual(expected(one) ?? null);
-        else expect([before, expected(one) ?? null], label).toContainEqual(state);
-      },
-      { what: ({ fault }) => `Split entity, each storage call: ${fault}`, concurrency: CONCURRENCY },
-    );
+  testFaultsOfChanges(subject, {
+    'a create': { act: (engine, one) => createEntity(engine, assets, one), after: (one) => one },
+    'a patch of a field': {
+      act: (engine, one) => patchEntity(engine, assets, one, { price: 2 }),
+      after: (one) => ({ ...one, price: 2 }),
+    },
+    'a patch of a group': {
+      act: (engine, one) => patchEntity(engine, assets, one, { description: 'Changed', price: 2 }),
+      after: (one) => ({ ...one, description: 'Changed', price: 2 }),
+    },
+    'the end of a group': {
+      act: (engine, one) => patchEntity(engine, assets, one, { contract: null, price: 2 }),
+      after: (one) => ({ ...omit(one, ['contract']), price: 2 }),
+    },
+    'a replace': {
+      act: (engine, one) => replaceEntity(engine, assets, one, { ...one, ...replaced }),
+      after: (one) => omit({ ...one, ...replaced }, ['contract']),
+    },
+    'a delete': { act: (engine, one) => deleteEntity(engine, assets, one), after: () => undefined },
   });
 
-  test('of a move or an archive leave it in one place with its groups', async () => {
-    const { consumeTransfer } = await import('../../lib/engine/consume/consume.ts');
-    const log = { warn: () => undefined, error: () => undefined };
-    const run = async (operation: 'archive' | 'move', client: ReturnType<typeof faultyHttpClient>) => {
-      const one = asset({ office: `Run ${operation}`, contract: 'Signed' });
-      await create(one);
-      if (operation === 'archive') await requestArchive(world.engine, assets, pick(one, assets.keyFields));
-      else await requestMove(world.engine, assets, pick(one, assets.keyFields), { office: 'Reached' });
-      const message = await world.take('transfers', String(one.assetId));
-      const consumer = { engine: world.engineThrough(client, QUICK), entities: [assets, parts], log };
-      await consumeTransfer(consumer, message).catch(() => undefined);
-      await consumeTransfer({ ...consumer, engine: world.engine }, { ...message, attempts: 2 });
-      await world.settle();
-      const [entity, there] = operation === 'archive' ? [former, one] : [assets, { ...one, office: 'Reached' }];
-      expect(await whole(there, entity)).toEqual(there);
-      for (const group of [undefined, 'text', 'legal']) expect(await stored(one, group)).toBeUndefined();
-    };
-    for (const operation of ['archive', 'move'] as const) {
-      const counting = faultyHttpClient();
-      await run(operation, counting);
-      for (const fault of ['crash before', 'crash after', 'reply lost'] as const)
-        for (const at of samplePoints(counting.calls, 2)) await run(operation, faultyHttpClient(fault, at));
-    }
-  });
+  test('of a move or an archive leave it in one place with its groups', () =>
+    tryFaultsOfTransfers(subject, transferred));
 
   test('keep every change, and no reader sees a group of another state', async () => {
     const one = asset({ office: 'Raced', label: '0', description: '0' });

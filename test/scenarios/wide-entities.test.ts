@@ -6,10 +6,7 @@ import type { Entity } from '../../lib/define/entity.ts';
 import { compileFilter } from '../../lib/define/filter.ts';
 import type { Finding } from '../../lib/define/finding.ts';
 import { indexEntity, interPartitionIndex, intraPartitionIndex } from '../../lib/define/indexes.ts';
-import { addressOf } from '../../lib/define/keys/index-entries.ts';
 import { omit, pick, type Values } from '../../lib/define/values.ts';
-import { consumeTransfer } from '../../lib/engine/consume/consume.ts';
-import type { Engine } from '../../lib/engine/engine.ts';
 import type { Position } from '../../lib/engine/read/continuation.ts';
 import { readEntities, readEntity, readWithChildren, scanEntities } from '../../lib/engine/read/retrieve.ts';
 import { readOperation } from '../../lib/engine/transfer/operation.ts';
@@ -32,11 +29,17 @@ import { readByCopies, readByCopy, readByList } from '../../lib/pattern-helpers/
 import { measureCost } from '../../lib/storage/cost.ts';
 import { explain } from '../../lib/storage/explain.ts';
 import { rotateLocalKey } from '../../lib/storage/local-key-ring.ts';
-import { FAULTS, faultyHttpClient } from '../faulty-http-client.ts';
+import { faultyHttpClient } from '../faulty-http-client.ts';
 import { deploy } from '../fixtures/deploy.ts';
-import { samplePoints } from '../points.ts';
-import { countEach } from '../tried-faults.ts';
-import { expectIndexesToAgree, openWorld, QUICK, rowsOf, type World } from '../world.ts';
+import {
+  type FurtherRowSubject,
+  rowKeysOf as keysOf,
+  TRANSFERS,
+  testFaultsOfChanges,
+  tryFaultsOfTransfers,
+  tryTransfer,
+} from '../further-row-faults.ts';
+import { expectIndexesToAgree, openWorld, rowsOf, type World } from '../world.ts';
 
 /** An entity that does not fit into one row. */
 
@@ -98,7 +101,7 @@ const { plaintests: narrow } = deploy(
 );
 const former = tests.archive as Entity;
 const every = Object.keys(tests.columns);
-const CONCURRENCY = 8;
+
 /** A text of 60 kB in storage: sixteen fill a row. */
 const LONG = 'x'.repeat(30_000);
 
@@ -123,11 +126,7 @@ const read = (one: Values, entity: Entity = tests, select?: readonly string[]) =
 const whole = async (one: Values, entity: Entity = tests) =>
   toPlain(world.engine, entity, (await read(one, entity)).values);
 const costOf = (work: () => Promise<unknown>) => measureCost(async (cost) => work().then(() => cost.transactions));
-async function rowKeysOf(one: Values, entity: Entity = tests): Promise<string[]> {
-  const { partition, row } = addressOf(entity, one);
-  const rows = (await rowsOf(world.storage, entity.table)).filter(({ partitionKey }) => partitionKey === partition);
-  return rows.map(({ rowKey }) => String(rowKey)).filter((key) => key === row || key.startsWith(`${row}!-`));
-}
+const rowKeysOf = (one: Values, entity: Entity = tests) => keysOf(world, entity, one);
 const verify = async (repair: boolean): Promise<readonly Finding[]> => {
   const findings: Finding[] = [];
   for (
@@ -142,6 +141,14 @@ const verify = async (repair: boolean): Promise<readonly Finding[]> => {
   }
   return findings;
 };
+const subject: FurtherRowSubject = {
+  world: () => world,
+  what: 'Wide entity',
+  newcomer: (name) => tested({ plant: name, status: 'new', batch: name }),
+  create,
+  whole,
+};
+const transferred = { entity: tests, archive: former, entities: [tests, remarks], elsewhere: { plant: 'There' } };
 /** Repeats what meets too many other requests, as a caller would. */
 async function untilNotBusy<Result>(work: () => Promise<Result>): Promise<Result> {
   for (;;)
@@ -390,18 +397,9 @@ describe('a write', () => {
 });
 
 describe('all rows go with their entity:', () => {
-  test.each(['archive', 'move'] as const)('an %s', async (operation) => {
-    const one = tested({ plant: `From ${operation}`, ...numbered(40, LONG), secret: 'S', status: 'new', batch: 'B' });
-    await create(one);
-    if (operation === 'archive') await requestArchive(world.engine, tests, pick(one, tests.keyFields));
-    else await requestMove(world.engine, tests, pick(one, tests.keyFields), { plant: 'There' });
-    await world.settle();
-    const [entity, there] = operation === 'archive' ? [former, one] : [tests, { ...one, plant: 'There' }];
-    expect(await whole(there, entity)).toEqual(there);
-    expect(await rowKeysOf(one)).toEqual([]);
-    await deleteEntity(world.engine, entity, there);
-    await world.settle();
-    expect(await rowKeysOf(there, entity)).toEqual([]);
+  test.each(TRANSFERS)('an %s', (transfer) => {
+    const values = { plant: `From ${transfer}`, ...numbered(40, LONG), secret: 'S', status: 'new', batch: 'B' };
+    return tryTransfer(subject, transferred, transfer, tested(values));
   });
 });
 
@@ -453,80 +451,27 @@ describe('references', () => {
 
 describe('faults and concurrent writers', () => {
   const moved = { ...numbered(20, LONG, 700), m3: null, m470: 'changed' };
-  const changes: Readonly<Record<string, (engine: Engine, one: Values) => Promise<unknown>>> = {
-    'a create': (engine, one) => createEntity(engine, tests, one),
-    'a patch of one row': (engine, one) => patchEntity(engine, tests, one, { m1: 'changed' }),
-    'a patch of several rows, with a new one': (engine, one) => patchEntity(engine, tests, one, moved),
-    'a replace that needs fewer rows': (engine, one) => replaceEntity(engine, tests, one, replacing(one)),
-    'a delete': (engine, one) => deleteEntity(engine, tests, one),
-  };
   const replacing = (one: Values) => ({ ...pick(one, tests.keyFields), m1: 'alone', m470: 'kept' });
-  const after: Readonly<Record<string, (one: Values) => Values | undefined>> = {
-    'a create': (one) => one,
-    'a patch of one row': (one) => ({ ...one, m1: 'changed' }),
-    'a patch of several rows, with a new one': (one) => omit({ ...one, ...moved }, ['m3']),
-    'a replace that needs fewer rows': replacing,
-    'a delete': () => undefined,
-  };
 
-  test.each(Object.keys(changes))('leave %s done completely or not at all', async (name) => {
-    const act = changes[name];
-    const expected = after[name];
-    if (!act || !expected) throw new Error(name);
-    const prepared = async () => {
-      const one = tested({ plant: `Faults ${name}`, status: 'new', batch: name });
-      if (name !== 'a create') await create(one);
-      return one;
-    };
-    const counting = faultyHttpClient();
-    await act(world.engineThrough(counting), await prepared());
-    const points = FAULTS.flatMap((fault) => samplePoints(counting.calls, 2).map((at) => ({ fault, at })));
-    await countEach(
-      points,
-      async ({ fault, at }) => {
-        const one = await prepared();
-        const timing = fault.startsWith('crash') ? QUICK : undefined;
-        const outcome = await act(world.engineThrough(faultyHttpClient(fault, at), timing), one).then(
-          () => 'done',
-          (error: unknown) => (error instanceof RowkeyError ? error.code : 'dead'),
-        );
-        const label = `${fault} at call ${at}`;
-        // An insert is sent once: if its row is not found afterwards, its outcome is unknown.
-        const isSentOnce = name === 'a create' && ['reset', 'server error'].includes(fault);
-        if (!fault.startsWith('crash'))
-          expect(isSentOnce ? ['done', 'storage-unavailable'] : ['done'], label).toContain(outcome);
-        const state = (await whole(one).catch(() => undefined)) ?? null;
-        const before = name === 'a create' ? null : one;
-        if (outcome === 'done') expect(state, label).toEqual(expected(one) ?? null);
-        else expect([before, expected(one) ?? null], label).toContainEqual(state);
-      },
-      { what: ({ fault }) => `Wide entity, each storage call: ${fault}`, concurrency: CONCURRENCY },
-    );
+  testFaultsOfChanges(subject, {
+    'a create': { act: (engine, one) => createEntity(engine, tests, one), after: (one) => one },
+    'a patch of one row': {
+      act: (engine, one) => patchEntity(engine, tests, one, { m1: 'changed' }),
+      after: (one) => ({ ...one, m1: 'changed' }),
+    },
+    'a patch of several rows, with a new one': {
+      act: (engine, one) => patchEntity(engine, tests, one, moved),
+      after: (one) => omit({ ...one, ...moved }, ['m3']),
+    },
+    'a replace that needs fewer rows': {
+      act: (engine, one) => replaceEntity(engine, tests, one, replacing(one)),
+      after: replacing,
+    },
+    'a delete': { act: (engine, one) => deleteEntity(engine, tests, one), after: () => undefined },
   });
 
-  test('of a move or an archive leave it in one place with all its rows', async () => {
-    const log = { warn: () => undefined, error: () => undefined };
-    const run = async (operation: 'archive' | 'move', client: ReturnType<typeof faultyHttpClient>) => {
-      const one = tested({ plant: `Run ${operation}`, batch: 'Run' });
-      await create(one);
-      if (operation === 'archive') await requestArchive(world.engine, tests, pick(one, tests.keyFields));
-      else await requestMove(world.engine, tests, pick(one, tests.keyFields), { plant: 'Reached' });
-      const message = await world.take('transfers', String(one.testId));
-      const consumer = { engine: world.engineThrough(client, QUICK), entities: [tests, remarks], log };
-      await consumeTransfer(consumer, message).catch(() => undefined);
-      await consumeTransfer({ ...consumer, engine: world.engine }, { ...message, attempts: 2 });
-      await world.settle();
-      const [entity, there] = operation === 'archive' ? [former, one] : [tests, { ...one, plant: 'Reached' }];
-      expect(await whole(there, entity)).toEqual(there);
-      expect(await rowKeysOf(one)).toEqual([]);
-    };
-    for (const operation of ['archive', 'move'] as const) {
-      const counting = faultyHttpClient();
-      await run(operation, counting);
-      for (const fault of ['crash before', 'crash after', 'reply lost'] as const)
-        for (const at of samplePoints(counting.calls, 2)) await run(operation, faultyHttpClient(fault, at));
-    }
-  });
+  test('of a move or an archive leave it in one place with all its rows', () =>
+    tryFaultsOfTransfers(subject, transferred));
 
   test('keep every change, and no reader sees rows of two states', async () => {
     const one = tested({ plant: 'Raced', ...numbered(20, LONG, 700), status: '0', m480: '0' });
