@@ -1,0 +1,104 @@
+import { interPartitionIndex, intraPartitionIndex } from '../../../../lib/define/indexes.ts';
+import { withReferences } from '../../../fixtures/with-references.ts';
+import { access, entity, granted, handedIn, large, load, ofOne, owned, testRejections } from './declarations.ts';
+
+/** The validation of entities that clients read or write with a grant. */
+
+testRejections([
+  [
+    'a grant for an entity with a period',
+    () =>
+      load(
+        ...withReferences(
+          granted(owned(), { partition: '{city}_{id}', period: { per: 'day', field: 'day', keep: 3 } }),
+        ),
+      ),
+    /an entity with a period cannot be granted/,
+  ],
+  [
+    'a series with a blob that is granted',
+    () => {
+      const owner = owned();
+      return load(owner, large({ ...access, own: { through: owner, permissions: 'r' } }));
+    },
+    /access.own/,
+  ],
+  [
+    'a grant through an entity outside the model',
+    () => load(granted(owned(), { partition: '{city}_{id}' })),
+    /"claims" is granted through "things", which is not in the model; add "things"/,
+  ],
+  [
+    'an own index that is not declared',
+    () => load(entity('things', { access: { ...access, own: { claim: 'email', verifiedBy: {}, index: 'mail' } } })),
+    /access.own names the index "mail", which is not declared/,
+  ],
+  [
+    'an own index that is inherited from Object',
+    () =>
+      load(entity('things', { access: { ...access, own: { claim: 'email', verifiedBy: {}, index: 'constructor' } } })),
+    /"constructor", which is not declared/,
+  ],
+  [
+    'an own index that is not unique',
+    () =>
+      load(
+        entity('things', {
+          indexes: { email: intraPartitionIndex({ row: 'email_{email}' }) },
+          access: { ...access, own: { claim: 'email', verifiedBy: {}, index: 'email' } },
+        }),
+      ),
+    /"email", which may lead to several entities; it must be a unique index of one field/,
+  ],
+  [
+    'a grant of a partition that two entities can share',
+    () => load(...[owned()].flatMap((through) => [through, granted(through)])),
+    /Entity "claims": access.own grants the partition by id, which two of "things" may share, so one could open the other's; "things" needs a unique/,
+  ],
+  [
+    'a grant by a hash of a unique field',
+    () =>
+      load(
+        ...[
+          owned({
+            indexes: {
+              ...ofOne.indexes,
+              id: interPartitionIndex({ table: 'thingsbyid', partition: '{id#}', row: '{id}', unique: true }),
+            } as never,
+          }),
+        ].flatMap((through) => [through, granted(through, { partition: '{id#}', row: '{id}_{day}' })]),
+      ),
+    /which two of "things" may share/,
+  ],
+  [
+    'a grant by a field that is unique only for some entities',
+    () =>
+      load(
+        ...[
+          owned({
+            indexes: {
+              ...ofOne.indexes,
+              id: interPartitionIndex({
+                table: 'thingsbyid',
+                partition: '{id#}',
+                row: '{id}',
+                unique: true,
+                when: () => false,
+              }),
+            } as never,
+          }),
+        ].flatMap((through) => [through, granted(through)]),
+      ),
+    /which two of "things" may share/,
+  ],
+  [
+    'a table that clients write and that another entity uses',
+    () => load(...[owned()].flatMap((own) => [own, handedIn(own), entity('notes', { table: 'claims' })])),
+    /clients may write its table "claims" .*which "notes" uses too/,
+  ],
+  [
+    'a large field that clients write',
+    () => load(...[owned()].flatMap((own) => [own, handedIn(own, { large: ['large'] })])),
+    /clients may write it straight to storage .* keeps up large entities/,
+  ],
+]);

@@ -1,0 +1,206 @@
+import { z } from 'zod';
+import { defineSeries } from '../../../../lib/define/define-series.ts';
+import type { DeclaredEntity } from '../../../../lib/define/entity.ts';
+import { indexEntity, interPartitionIndex, intraPartitionIndex } from '../../../../lib/define/indexes.ts';
+import { access, byName, digits, entity, load, photo, shape, testRejections, text } from './declarations.ts';
+
+/** The validation of keys of entities, indexes and routes. */
+
+testRejections([
+  [
+    'an optional field in the key',
+    () => load(entity('things', { row: 'x_{name}' })),
+    /the key field "name" is optional, and an entity without it has no key; it must be required or have a default/,
+  ],
+  ['a list in the key', () => load(entity('things', { row: 'x_{tags[]}' })), /the key has a list in it/],
+  [
+    'a list in the key without conversion',
+    () => load(entity('things', { row: 'x_{tags}' })),
+    /the field "tags", which is neither a text nor a number/,
+  ],
+  [
+    'a Boolean in the key',
+    () => load(entity('things', { schema: z.object({ ...shape, isOn: z.boolean() }) as never, row: 'x_{isOn}' })),
+    /the field "isOn", which is neither a text nor a number/,
+  ],
+  [
+    'a text in the key with a width',
+    () => load(entity('things', { row: 'x_{id:6}' })),
+    /the field "id", which has a width and is not a whole number/,
+  ],
+  [
+    'a text in the key as an instant',
+    () => load(entity('things', { row: '{id~}' })),
+    /"id", of which \{…~\} needs an instant/,
+  ],
+  [
+    'a field that the schema does not have',
+    () => load(entity('things', { row: 'x_{town}' })),
+    /"town", which the schema does not have/,
+  ],
+  [
+    'a field that the key contains only as a hash',
+    () => load(entity('things', { row: 'x_{id#}' })),
+    /the key has the field "id" only as a hash/,
+  ],
+  [
+    'a thousand buckets',
+    () => load(entity('things', { partition: '{id%1000}', row: '{id}' })),
+    /in 1000 buckets; 1 to 256 are accepted/,
+  ],
+  [
+    'a slash between the fields of a key',
+    () => load(entity('things', { row: 'a/b_{id}' })),
+    /the row key has the character "\/" between its fields/,
+  ],
+  [
+    'an encrypted field in the key',
+    () => load(entity('things', { encrypted: ['id'] } as never)),
+    /the encrypted field "id" is in the key; keys are stored in plain text/,
+  ],
+  [
+    'a restricted field in the key',
+    () => load(entity('things', { access: { ...access, restricted: { id: ['hr'] } } })),
+    /the restricted field "id" is part of the key/,
+  ],
+  [
+    'a large field in the key',
+    () => load(entity('things', { large: ['id'] })),
+    /the large field "id" is in the key; a key is at most 512/,
+  ],
+  [
+    'a move that keeps the partition',
+    () => load(entity('things', { movable: ['id'] })),
+    /"id" is movable and is not in the partition key/,
+  ],
+  ['a key without a field', () => load(entity('things', { partition: 'all', row: 'one' })), /the key has no field/],
+  [
+    'a unique index by a hash alone',
+    () => load(entity('things', { indexes: { name: byName({ row: 'x' }) } })),
+    /is unique and has "name" only as a hash/,
+  ],
+  [
+    'a list index of a field that is not a list',
+    () =>
+      load(
+        entity('things', {
+          indexes: { tag: interPartitionIndex({ table: 'tags', partition: '{name[]}', row: '{city}_{id}' }) },
+        }),
+      ),
+    /"name", of which \{…\[\]\} needs a list of texts/,
+  ],
+  [
+    'two entities with the same key',
+    () => load(entity('cats', { row: '{id}' }), entity('dogs', { row: '{id}' })),
+    /Entity "dogs": its row \(\{city\} \/ \{id\}\) can have the same key as its row \(\{city\} \/ \{id\}\) of "cats" in the table "things"/,
+  ],
+  [
+    'a key that is a prefix of another key',
+    () =>
+      load(
+        entity('cats', { row: 'pet_{id}_{day}' }),
+        entity('dogs', { row: 'pet_{name}', schema: z.object(shape).required() as never }),
+      ),
+    /"dogs": its row .* can have the same key as its row .* of "cats"/,
+  ],
+  [
+    'a copy that can have the key of an entity',
+    () =>
+      load(
+        entity('cats', { row: 'cat_{id}' }),
+        entity('dogs', { row: 'dog_{id}', indexes: { name: intraPartitionIndex({ row: '{name}' }) } }),
+      ),
+    /the rows of its index "name" \(\{city\} \/ \{name\}\) can have the same key as its row/,
+  ],
+  [
+    'a list that can have the key of an entity',
+    () =>
+      load(
+        entity('cats', { row: 'cat_{id}' }),
+        entity('dogs', { row: 'dog_{id}', indexes: { name: indexEntity({ row: '{name}', holds: '{id}' }) } }),
+      ),
+    /the rows of its index "name"/,
+  ],
+  [
+    'two indexes with the same key',
+    () =>
+      load(
+        entity('things', {
+          indexes: { name: intraPartitionIndex({ row: 'x_{name}' }), email: intraPartitionIndex({ row: 'x_{email}' }) },
+        }),
+      ),
+    /the rows of its index "email".* can have the same key as the rows of its index "name"/,
+  ],
+  [
+    'a child that can have the key of a parent',
+    () =>
+      load(
+        ...[entity('areas', { row: 'a_{name}', schema: z.object(shape).required() as never })].flatMap((parent) => [
+          parent,
+          entity('parts', { row: 'a_{name}_{day}', schema: z.object(shape).required() as never, childOf: parent }),
+        ]),
+      ),
+    /"parts": its row .* can have the same key as its row .* of "areas"/,
+  ],
+  [
+    'an archive in the table of its own entity',
+    () => load(entity('pets', { archive: { table: 'things' } })),
+    /its archived row/,
+  ],
+  [
+    'a second row of a series that can have the key of a first row',
+    () =>
+      load(
+        defineSeries('hours', {
+          schema: z.object({ city: text, zone: text }),
+          table: 'hours',
+          key: { partition: '{city}', row: '{zone}' },
+          slots: { name: 'hour', first: 0, last: 23, perRow: 12 },
+          access,
+        }) as unknown as DeclaredEntity,
+      ),
+    /its further rows .* can have the same key as its row/,
+  ],
+  [
+    'an index in a table of another entity',
+    () => load(entity('cats'), entity('dogs', { table: 'dogs', indexes: { name: byName({ table: 'things' }) } })),
+    /its table "things", of an index, an archive or a pattern, is used by "cats"/,
+  ],
+  [
+    'a key that the route of an index hides',
+    () =>
+      load(
+        entity('things', {
+          partition: '{city}_{name}',
+          row: '{id}',
+          schema: z.object({ ...shape, id: text }).required() as never,
+          indexes: { name: byName() as never },
+        }),
+      ),
+    /GET \/api\/things\/by\/name\/\{name\} hides GET \/api\/things\/\{city\}\/\{name\}\/\{id\} where city is "by" and name is "name"; rename the index/,
+  ],
+  [
+    'a file that the route of an index hides',
+    () =>
+      load(
+        entity('things', {
+          schema: z.object({ ...shape, id: text }) as never,
+          attachments: { photo },
+          indexes: { name: byName() },
+        }),
+      ),
+    /hides GET \/api\/things\/\{city\}\/\{id\}\/photo where city is "by" and id is "name"/,
+  ],
+  [
+    'an upload id in the key',
+    () =>
+      load(
+        entity('things', {
+          schema: z.object({ ...shape, uploadId: digits }) as never,
+          row: '{uploadId}',
+          attachments: { photo },
+        }),
+      ),
+    /has the parameter "uploadid" twice/,
+  ],
+]);

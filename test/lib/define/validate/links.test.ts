@@ -1,0 +1,285 @@
+import { z } from 'zod';
+import type { DeclaredEntity } from '../../../../lib/define/entity.ts';
+import { intraPartitionIndex } from '../../../../lib/define/indexes.ts';
+import { withReferences } from '../../../fixtures/with-references.ts';
+import {
+  access,
+  copying,
+  entity,
+  handedIn,
+  load,
+  ofOne,
+  owned,
+  type Parts,
+  referring,
+  shape,
+  testRejections,
+  text,
+} from './declarations.ts';
+
+/** The validation of children, counts, copies and references. */
+
+testRejections([
+  [
+    'a child without its parent',
+    () => load(entity('parts', { row: 'things_{id}_{day}', childOf: entity('things') })),
+    /Entity "parts" is a child of "things", which is not in the model; add "things", or leave "parts" out/,
+  ],
+  [
+    'a count of an entity outside the model',
+    () =>
+      load(
+        entity('cities', {
+          schema: z.object({ ...shape, count: z.int32() }) as never,
+          row: 'city',
+          counts: { count: entity('things') } as never,
+        }),
+      ),
+    /Entity "cities" counts "things", which is not in the model/,
+  ],
+  [
+    'a copy of an entity outside the model',
+    () =>
+      load(
+        entity('cities', {
+          row: 'city',
+          denormalized: [
+            { source: entity('things'), reference: { field: 'name', keyField: 'id' }, copies: { email: () => '' } },
+          ],
+        }),
+      ),
+    /"cities" copies fields from "things", which is not in the model/,
+  ],
+  [
+    'a copy of an entity in another partition',
+    () =>
+      load(
+        ...withReferences(
+          entity('cities', {
+            partition: '{name}',
+            schema: z.object(shape).required() as never,
+            row: 'city',
+            denormalized: [
+              { source: entity('things'), reference: { field: 'name', keyField: 'id' }, copies: { email: () => '' } },
+            ],
+          }),
+        ),
+      ),
+    /which is in another table or partition/,
+  ],
+  [
+    'a reference to a field that is not in the key',
+    () =>
+      load(
+        ...withReferences(
+          entity('cities', {
+            row: 'city',
+            denormalized: [
+              {
+                source: entity('things'),
+                reference: { field: 'name', keyField: 'email' },
+                copies: { email: () => '' },
+              },
+            ],
+          }),
+        ),
+      ),
+    /by the reference name to email/,
+  ],
+  [
+    'a child with the name of a field of its parent',
+    () =>
+      load(
+        ...[entity('things', { schema: z.object({ ...shape, parts: text }) as never })].flatMap((parent) => [
+          parent,
+          entity('parts', { row: 'things_{id}_{day}', childOf: parent }),
+        ]),
+      ),
+    /has a field "parts", which a read with \?include=parts would replace/,
+  ],
+  [
+    'an index of a count',
+    () =>
+      load(
+        ...withReferences(
+          entity('cities', {
+            schema: z.object({ ...shape, count: z.int32() }) as never,
+            row: 'city',
+            counts: { count: entity('things') } as never,
+            indexes: { count: intraPartitionIndex({ row: 'count_{count:4}' }) as never },
+          }),
+        ),
+      ),
+    /the index "count" uses "count", which changes with another entity/,
+  ],
+  [
+    'a fan-out that nothing finds',
+    () => load(...copying({}, { reference: { field: 'name', keyField: 'id' } })),
+    /the denormalized fields copy from "things" \(fanOut\), and cannot find the entities of one source by one query: name, city must be the first fields/,
+  ],
+  [
+    'a fan-out without a key field of the source',
+    () => load(...copying({}, { reference: { field: 'year', keyField: 'id' } })),
+    /whose key field "id" needs the field "year" of the same type/,
+  ],
+  [
+    'a fan-out from an entity whose tables are dropped',
+    () =>
+      load(
+        ...copying(
+          { row: '{day}_{id}', table: 'days', period: { per: 'day', field: 'day', keep: 3 } },
+          { reference: { field: 'id', keyField: 'id' } },
+        ),
+      ),
+    /\(fanOut\), and "things" has a period/,
+  ],
+  [
+    'a fan-out to a required field',
+    () => load(...copying({}, { copies: { day: () => '' }, reference: { field: 'id', keyField: 'id' } })),
+    /\(fanOut\) to "day", which is required/,
+  ],
+  [
+    'a fan-out of one reference in two parts',
+    () => {
+      const [things, notes] = copying({}, { reference: { field: 'id', keyField: 'id' } });
+      const [link] = notes?.denormalized ?? [];
+      const denormalized = [link, { ...link, copies: { email: () => '' } }];
+      return load(things as DeclaredEntity, { ...notes, denormalized } as DeclaredEntity);
+    },
+    /\(fanOut\) by "id" twice; declare all copies of one reference together/,
+  ],
+  [
+    'a fan-out from an entity that clients write',
+    () => {
+      const own = owned();
+      const source = handedIn(own);
+      const link = { source, reference: { field: 'day', keyField: 'day' }, copies: { name: () => '' }, fanOut: true };
+      const notes = entity('notes', {
+        table: 'notes',
+        partition: '{city}_{id}',
+        row: '{day}',
+        denormalized: [link as never],
+      });
+      return load(own, source, notes);
+    },
+    /clients write "claims" straight to storage \(access.own\), where nothing updates copies/,
+  ],
+  [
+    'a reference that leads to no single entity',
+    () => load(...referring({}, { references: { name: { by: 'email', onDelete: 'report' } } })),
+    /the reference "name" to "things" leads to no single entity: "things" needs a unique inter-partition index of "email" alone/,
+  ],
+  [
+    'a reference through a unique index with a condition',
+    () => {
+      const email = ofOne.indexes.email;
+      const indexes = { email: { ...email, when: () => true } };
+      return load(...referring({ indexes } as Parts, { references: { name: { by: 'email', onDelete: 'report' } } }));
+    },
+    /leads to no single entity/,
+  ],
+  [
+    'a reference of another type',
+    () => load(...referring({}, { references: { year: { by: 'id', onDelete: 'report' } } })),
+    /the reference "year" to "things" is stored as Int32, and "id" of "things" as String/,
+  ],
+  [
+    'a reference by an unknown field',
+    () => load(...referring({}, { references: { name: { by: 'nick', onDelete: 'report' } } })),
+    /is stored as String, and "nick" of "things" is not declared/,
+  ],
+  [
+    'a reference that the schema does not have',
+    () => load(...referring({}, { references: { nick: { onDelete: 'report' } } })),
+    /references names the field "nick", which the schema does not have/,
+  ],
+  [
+    'a reference that tells writers what they may not read',
+    () =>
+      load(
+        ...referring({}, { references: { id: { onDelete: 'report' } }, access: { read: ['hr'], write: ['operator'] } }),
+      ),
+    /the reference "id" to "things" is checked at a write, which would tell operator what exists; roles that write "notes" must be able to read "id" of "things"/,
+  ],
+  [
+    'a reference by a field that writers may not read',
+    () =>
+      load(
+        ...referring(
+          { ...ofOne, access: { read: ['hr', 'reader'], write: ['hr'], restricted: { email: ['hr'] } } } as never,
+          { references: { email: { onDelete: 'report' } }, access: { read: ['hr'], write: ['hr', 'reader'] } },
+        ),
+      ),
+    /tell reader what exists; roles that write "notes" must be able to read "email" of "things"/,
+  ],
+  [
+    'a reference that tells deleters what they may not read',
+    () =>
+      load(
+        ...referring({ access: { read: ['hr'], write: ['hr', 'operator'] } } as Parts, {
+          references: { id: { onDelete: 'refuse' } },
+          row: '{id}',
+          access: { read: ['hr'], write: ['hr'] },
+        }),
+      ),
+    /refuses deletes, which would tell operator what exists; roles that write "things" must be able to read "id" of "notes"/,
+  ],
+  [
+    'a reference that nothing finds',
+    () => load(...referring({}, { references: { name: { by: 'id', onDelete: 'refuse' } } })),
+    /the reference "name" to "things" refuses deletes and cannot find who refers to an entity by one query: name, city must be the first fields/,
+  ],
+  [
+    'a reference that an index with an optional field finds',
+    () =>
+      load(
+        ...referring(
+          {},
+          {
+            references: { name: { by: 'id', onDelete: 'refuse' } },
+            indexes: { name: intraPartitionIndex({ row: 'name_{name}_{email}_{id}' }) },
+          },
+        ),
+      ),
+    /cannot find who refers/,
+  ],
+  [
+    'a reference with another onDelete',
+    () => load(...referring({}, { references: { name: { by: 'id', onDelete: 'cascade' } } })),
+    /has the onDelete "cascade"; refuse and report are accepted/,
+  ],
+  [
+    'a reference that is encrypted',
+    () => {
+      const restricted = { restricted: { name: ['hr'] } };
+      const references = { name: { by: 'id', onDelete: 'report' } };
+      return load(...referring({}, { references, encrypted: ['name'], access: { ...access, ...restricted } }));
+    },
+    /is encrypted, large or set by a pattern/,
+  ],
+  [
+    'a reference to an entity whose tables are dropped',
+    () =>
+      load(
+        ...referring(
+          { row: '{day}_{id}', table: 'days', period: { per: 'day', field: 'day', keep: 3 } },
+          { references: { id: { onDelete: 'report' } } },
+        ),
+      ),
+    /cannot be kept, because "things" has a period/,
+  ],
+  [
+    'a reference to a child that refuses deletes',
+    () => {
+      const parent = entity('parents', { row: 'p_{id}' });
+      const child = { row: 'p_{id}_{year:4}', childOf: parent };
+      return load(parent, ...referring(child, { references: { year: { onDelete: 'refuse' } } }));
+    },
+    /cannot refuse deletes, because a delete of "parents" deletes its children too/,
+  ],
+  [
+    'a reference to an entity that is not in the model',
+    () => load(...referring({}, { references: { name: { by: 'id', onDelete: 'report' } } }).slice(1)),
+    /Entity "notes" refers to "things", which is not in the model/,
+  ],
+]);

@@ -1,0 +1,143 @@
+import { z } from 'zod';
+import { resourcesOf } from '../../../../lib/operations/resources.ts';
+import { byName, entity, load, photo, type Rejected, series, shape, testRejections, text } from './declarations.ts';
+
+/** The validation of names of entities, tables, containers, indexes and fields. */
+
+testRejections([
+  ...resourcesOf([]).tables.map(
+    (table): Rejected => [
+      `a table named ${table}`,
+      () => load(entity('things', { table })),
+      new RegExp(`Entity "things": the table name "${table}" is reserved; every name but .* is accepted`),
+    ],
+  ),
+  [
+    'a table named operations',
+    () => load(entity('things', { table: 'operations' })),
+    /"things": the table name "operations" is reserved/,
+  ],
+  [
+    'a table whose name could be a day of the table "operations"',
+    () => load(entity('things', { table: 'operations20261120' })),
+    /"operations": a table for a day could have the name of the table "operations20261120" of "things"/,
+  ],
+  [
+    'a table name that the service reserves',
+    () => load(entity('things', { table: 'tables' })),
+    /the table name "tables" is reserved/,
+  ],
+  [
+    'an index in a reserved table',
+    () => load(entity('things', { indexes: { name: byName({ table: 'poison' }) } })),
+    /the table name "poison" is reserved/,
+  ],
+  [
+    'an archive in a reserved table',
+    () => load(entity('things', { archive: { table: 'system' } })),
+    /the table name "system" is reserved/,
+  ],
+  ...resourcesOf([]).containers.map(
+    (container): Rejected => [
+      `a container named ${container}`,
+      () => load(entity('things', { attachments: { photo: { ...photo, container } } })),
+      new RegExp(`the container "${container}" of the attachment "photo" is reserved, and its files would be deleted`),
+    ],
+  ),
+  [
+    'a container of the Functions host',
+    () => load(entity('things', { attachments: { photo: { ...photo, container: 'azure-webjobs-hosts' } } })),
+    /"azure-webjobs-hosts" of the attachment "photo" is reserved/,
+  ],
+  [
+    'an entity with the type name of a list',
+    () => load(entity('list')),
+    /Entity "list": the engine's own rows have this type/,
+  ],
+  [
+    'an entity with the type name of a tombstone',
+    () => load(entity('tombstone')),
+    /"tombstone": the engine's own rows/,
+  ],
+  ...['grants', 'health'].map(
+    (name): Rejected => [
+      `an entity named ${name}`,
+      () => load(entity(name)),
+      new RegExp(`Entity "${name}": the API itself has a route /api/${name};`),
+    ],
+  ),
+  [
+    'an entity whose name begins with admin',
+    () => load(entity('administrators')),
+    /"administrators": the Functions host reserves routes that begin with "admin"/,
+  ],
+  ['an entity whose name begins with runtime', () => load(entity('runtimes')), /begin with "runtime"/],
+  [
+    'an entity name with a hyphen',
+    () => load(entity('my-things', { row: '{id}' })),
+    /Entity "my-things": the name is not accepted; a name is 1 to 60/,
+  ],
+  [
+    'two entities with the same name',
+    () => load(entity('things'), entity('things', { table: 'others' })),
+    /Entity "things" is declared twice/,
+  ],
+  [
+    'an entity with the name of an archive',
+    () => load(entity('things', { archive: { table: 'former' } }), entity('former', { table: 'others' })),
+    /Entity "former" is declared twice, or is also an archive's table/,
+  ],
+  [
+    'a table name with capitals',
+    () => load(entity('things', { table: 'Things' })),
+    /the table name "Things" is not accepted; a table name is 3 to 55/,
+  ],
+  [
+    'a container name with an underscore',
+    () => load(entity('things', { attachments: { photo: { ...photo, container: 'my_photos' } } })),
+    /container name "my_photos", which is not accepted/,
+  ],
+  [
+    'a container name with two hyphens',
+    () => load(entity('things', { attachments: { photo: { ...photo, container: 'my--photos' } } })),
+    /"my--photos", which is not accepted/,
+  ],
+  [
+    'an index name that is not valid in a path',
+    () => load(entity('things', { indexes: { 'by/name': byName() } })),
+    /the index name "by\/name" is not accepted/,
+  ],
+  [
+    'a field name that the tables SDK reserves',
+    () => load(entity('things', { schema: z.object({ ...shape, timestamp: text }) as never })),
+    /the field name "timestamp" is reserved by the tables SDK/,
+  ],
+  [
+    'a field with a hyphen',
+    () => load(entity('things', { schema: z.object({ ...shape, 'first-name': text }) as never })),
+    /the field name "first-name" is not accepted/,
+  ],
+  ...Object.getOwnPropertyNames(Object.prototype).flatMap((name): Rejected[] => {
+    const sentence = (what: string) => new RegExp(`the ${what} name "${name}" is a member of every JavaScript object`);
+    const schema = z.object({ ...shape, [name]: text.optional() }) as never;
+    const attachments = { [name]: photo };
+    return [
+      [`an entity named ${name}`, () => load(entity(name, { row: '{id}' })), sentence('entity')],
+      [`an archive named ${name}`, () => load(entity('things', { archive: { table: name } })), sentence('archive')],
+      [`an index named ${name}`, () => load(entity('things', { indexes: { [name]: byName() } })), sentence('index')],
+      [`a field named ${name}`, () => load(entity('things', { schema })), sentence('field')],
+      [`an attachment named ${name}`, () => load(entity('things', { attachments })), sentence('field')],
+      [`slots named ${name}`, () => load(series({ name, first: 0, last: 4 })), sentence('slot')],
+    ];
+  }),
+  [
+    'two indexes whose names differ only in case',
+    () => load(entity('things', { indexes: { name: byName(), Name: byName() } })),
+    /Entity "things": the index name "Name" is not accepted/,
+  ],
+  [
+    'index names that differ only in the case of an inner letter',
+    () => load(entity('things', { indexes: { byName: byName(), byname: byName({ table: 'othernames' }) } })),
+    /another route has the function name "things-by-byname"/,
+  ],
+]);

@@ -1,0 +1,270 @@
+import { z } from 'zod';
+import { interPartitionIndex, intraPartitionIndex } from '../../../../lib/define/indexes.ts';
+import {
+  access,
+  allThings,
+  byName,
+  entity,
+  keeping,
+  load,
+  month,
+  type Parts,
+  photo,
+  type Rejected,
+  series,
+  spanning,
+  testRejections,
+  text,
+} from './declarations.ts';
+
+/** The validation of lookups, periods, files, versions and series. */
+
+testRejections([
+  ...Object.entries({
+    'of an index that is not declared': { indexes: {} },
+    'of an index with several partitions': { indexes: { all: allThings({ partition: '{city}' }) } },
+    'of a unique index': { indexes: { all: allThings({ unique: true }) } },
+    'of references': { indexes: { all: allThings({ copies: 'keys' }) } },
+    'of a sparse index': { indexes: { all: allThings({ when: () => true }) } },
+    'of an index beside the entity': { indexes: { all: intraPartitionIndex({ row: 'all_{id}' }) } },
+  }).map(
+    ([title, { indexes }]): Rejected => [
+      `a lookup ${title}`,
+      () => load(entity('things', { indexes, lookup: { index: 'all' } })),
+      /Entity "things": lookup reads the index "all", which is not a list of all entities; it must be an interPartitionIndex/,
+    ],
+  ),
+  [
+    'a lookup of an index that lacks entities',
+    () =>
+      load(entity('things', { indexes: { all: allThings({ row: '{name}_{city}_{id}' }) }, lookup: { index: 'all' } })),
+    /lookup reads the index "all", which lacks entities without "name"; every field of its row key must be required/,
+  ],
+  [
+    'a lookup with copies of a count',
+    () => {
+      const things = entity('things', { indexes: { all: allThings() }, lookup: { index: 'all' } } as Parts);
+      const schema = z.object({ city: text, many: z.int32().optional() });
+      const indexes = { all: interPartitionIndex({ table: 'townlist', partition: 'all', row: '{city}' }) };
+      const counts = { many: things };
+      return load(things, entity('towns', { schema, row: 'town', counts, indexes, lookup: { index: 'all' } } as never));
+    },
+    /"towns": lookup reads the index "all", whose copies have "many", which changes with another entity/,
+  ],
+  ...[0, 1.5, 3_601].map(
+    (maxAge): Rejected => [
+      `a lookup that is kept for ${maxAge} seconds`,
+      () => load(entity('things', { indexes: { all: allThings() }, lookup: { index: 'all', maxAge } })),
+      /lookup has the maxAge [\d.]+; it must be a whole number of seconds from 1 to 3600/,
+    ],
+  ),
+  [
+    'periods that are kept for -1 days',
+    () => load(entity('logins', { period: { per: 'day', field: 'day', keep: -1 }, row: '{day}_{id}' })),
+    /Entity "logins": period.keep is -1; it must be a whole number of days from 1/,
+  ],
+  [
+    'an archive of periods in a table',
+    () => {
+      const period = { per: 'day', field: 'day', keep: 3, archiveTo: 'table' as 'blob' } as const;
+      return load(entity('logins', { period, row: '{day}_{id}' }));
+    },
+    /Entity "logins": period.archiveTo is "table"; "blob" is accepted/,
+  ],
+  [
+    'an archive of periods with files',
+    () => {
+      const period = { per: 'day', field: 'day', keep: 3, archiveTo: 'blob' } as const;
+      return load(entity('logins', { period, attachments: { photo }, row: '{day}_{id}' }));
+    },
+    /period.archiveTo cannot be combined with the attachments photo/,
+  ],
+  [
+    'a file that may be kept for a negative time',
+    () => load(entity('things', { attachments: { photo: { ...photo, maxAge: -1 } } })),
+    /the attachment "photo" has maxAge -1; it must be a whole number of seconds from 0 to 31536000/,
+  ],
+  [
+    'a file that is public and restricted',
+    () => {
+      const restricted = { ...access, restricted: { photo: ['hr'] } };
+      return load(
+        entity('things', { attachments: { photo: { ...photo, public: true } }, access: restricted } as Parts),
+      );
+    },
+    /the attachment "photo" is public and restricted/,
+  ],
+  [
+    'periods that are kept for 0 days',
+    () => load(entity('logins', { period: { per: 'day', field: 'day', keep: 0 }, row: '{day}_{id}' })),
+    /period.keep is 0;/,
+  ],
+  [
+    'periods that are kept for half a day',
+    () => load(entity('logins', { period: { per: 'day', field: 'day', keep: 0.5 }, row: '{day}_{id}' })),
+    /period.keep is 0.5/,
+  ],
+  [
+    'a period of a field outside the key',
+    () => load(entity('logins', { period: { per: 'day', field: 'day', keep: 3 } })),
+    /period.field "day" is not in the key/,
+  ],
+  [
+    'a period of a field that is not an instant',
+    () => load(entity('logins', { period: { per: 'day', field: 'id', keep: 3 } })),
+    /period.field "id" is not an instant/,
+  ],
+  [
+    'a period by the week',
+    () => load(entity('logins', { period: { per: 'week' as 'day', field: 'day', keep: 3 }, row: '{day}_{id}' })),
+    /period.per is "week"; "day", "month", "year" are accepted/,
+  ],
+  [
+    'periods that are kept for 101 years',
+    () => load(entity('logins', { period: { per: 'year', field: 'day', keep: 101 }, row: '{day}_{id}' })),
+    /period.keep is 101; it must be a whole number of years from 1 to 100/,
+  ],
+  ...(['month', 'year'] as const).map(
+    (per): Rejected => [
+      `a table that is a ${per} of another entity`,
+      () =>
+        load(
+          entity('logins', { table: 'logins', period: { per, field: 'day', keep: 3 }, row: '{day}_{id}' }),
+          entity('things', { table: per === 'month' ? 'logins202611' : 'logins2026' }),
+        ),
+      new RegExp(`Entity "logins": a table for a ${per} could have the name of the table "logins2026`),
+    ],
+  ),
+  [
+    'periods of two entities whose tables could have one name',
+    () =>
+      load(
+        entity('logins', { table: 'logins', period: { per: 'day', field: 'day', keep: 3 }, row: '{day}_{id}' }),
+        entity('old', { table: 'logins2011', period: { per: 'year', field: 'day', keep: 3 }, row: '{day}_{id}' }),
+      ),
+    /a table for a day could have the name of the table "logins2011" of "old"/,
+  ],
+  [
+    'a table whose name is a day of another entity',
+    () =>
+      load(
+        entity('logins', { table: 'logins', period: { per: 'day', field: 'day', keep: 3 }, row: '{day}_{id}' }),
+        entity('things', { table: 'logins20261120' }),
+      ),
+    /Entity "logins": a table for a day could have the name of the table "logins20261120" of "things"/,
+  ],
+  [
+    'an index table whose name is a day of another entity',
+    () =>
+      load(
+        entity('logins', { table: 'logins', period: { per: 'day', field: 'day', keep: 3 }, row: '{day}_{id}' }),
+        entity('things', { indexes: { name: byName({ table: 'logins20261120' }) } }),
+      ),
+    /"logins": a table for a day could have the name of the table "logins20261120" of "things"/,
+  ],
+  [
+    'two entities whose periods share tables',
+    () =>
+      load(
+        ...['logins', 'logouts'].map((name) =>
+          entity(name, { table: 'logins', period: { per: 'day', field: 'day', keep: 3 }, row: `${name}_{day}_{id}` }),
+        ),
+      ),
+    /"logouts": a table for a day could have the name of the table "logins" of "logins"/,
+  ],
+  [
+    'a version without an upgrade from the previous one',
+    () => load(entity('things', { version: 3, upgrades: { 1: (values) => values } })),
+    /nothing upgrades version 2/,
+  ],
+  [
+    'an upgrade from a future version',
+    () => load(entity('things', { upgrades: { 1: (values) => values } })),
+    /a function for version 1, which is not before version 1/,
+  ],
+  ['a version 0', () => load(entity('things', { version: 0 })), /version is 0/],
+  ['a negative maxAge', () => load(entity('things', { maxAge: -1 })), /maxAge is -1/],
+  [
+    'files of zero bytes',
+    () => load(entity('things', { attachments: { photo: { ...photo, maxBytes: 0 } } })),
+    /maxBytes 0; it must be a whole number from 1/,
+  ],
+  [
+    'files that are larger than a request body',
+    () => load(entity('things', { attachments: { photo: { ...photo, maxBytes: 1e9 } } })),
+    /the largest body of the Functions host/,
+  ],
+  [
+    'files of a type that cannot be detected from their bytes',
+    () => load(entity('things', { attachments: { photo: { ...photo, types: ['text/csv'] } } })),
+    /accepts text\/csv, which cannot be told/,
+  ],
+  [
+    'slots that end before they begin',
+    () => load(series({ name: 'hour', first: 5, last: 4 })),
+    /Entity "hours": the slots run from 5 to 4; whole numbers from 0/,
+  ],
+  [
+    'slots with the name of a key field',
+    () => load(series({ name: 'id', first: 0, last: 4 })),
+    /has the parameter "id" twice/,
+  ],
+  [
+    'a span over a field that is not in the key',
+    () => load(spanning(24, 'day', z.iso.date(), 'day')),
+    /span.field "day" is not in the key/,
+  ],
+  ['a span over weeks', () => load(spanning(24, 'week')), /span.per is "week"; "day", "month", "year" are accepted/],
+  ['a span of 11 slots a day', () => load(spanning(11, 'day')), /11 slots do not divide a day, .*; 24 \(hours\)/],
+  ['a span of 13 slots a year', () => load(spanning(13, 'year', z.int32())), /13 slots do not divide a year/],
+  ['a span of 30 slots a month', () => load(spanning(30, 'month', month)), /30 slots do not divide a month/],
+  [
+    'a span of days over instants',
+    () => load(spanning(24, 'day', z.iso.datetime())),
+    /span.field "at" is not a day; its schema must accept values such as "2024-02-29"/,
+  ],
+  ['a span of days over any texts', () => load(spanning(24, 'day', text)), /span.field "at" is not a day/],
+  ['a span of days over years', () => load(spanning(24, 'day', z.int32())), /span.field "at" is not a day/],
+  [
+    'a series of more rows than a transaction changes',
+    () => series({ name: 'slot', first: 0, last: 9_999, perRow: 50 }),
+    /the slots would take 200 rows, and one transaction changes 100; a larger perRow, or slots.overflow "blob"/,
+  ],
+  [
+    'a series with rows and a blob',
+    () =>
+      series({ name: 'slot', first: 0, last: 9_999, perRow: 50 }, '{id}', {
+        slots: { name: 'slot', first: 0, last: 999, perRow: 50, overflow: 'blob' },
+      }),
+    /slots.perRow and slots.overflow exclude each other/,
+  ],
+  [
+    'a series that overflows into a row',
+    () =>
+      series({ name: 'slot', first: 0, last: 9 }, '{id}', {
+        slots: { name: 'slot', first: 0, last: 999, overflow: 'row' },
+      }),
+    /slots.overflow is "row"; "blob" is accepted/,
+  ],
+  [
+    'more slots than a blob has',
+    () =>
+      series({ name: 'slot', first: 0, last: 9 }, '{id}', {
+        slots: { name: 'slot', first: 0, last: 100_000, overflow: 'blob' },
+      }),
+    /the slots run from 0 to 100000; whole numbers from 0 to 99999/,
+  ],
+  [
+    'a series of years that keeps months',
+    () => load(keeping('month', z.int32().max(9999), { field: 'at', per: 'year' })),
+    /period.field "at" is not an instant/,
+  ],
+  [
+    'a series with a period that is archived',
+    () =>
+      series({ name: 'slot', first: 1, last: 12 }, '{id}', {
+        period: { per: 'day', field: 'id', keep: 1, archiveTo: 'blob' },
+      }),
+    /Entity "hours": period.archiveTo is not accepted for a series/,
+  ],
+]);
