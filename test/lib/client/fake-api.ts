@@ -1,3 +1,4 @@
+import { afterEach, beforeEach, vi } from 'vitest';
 import { type Call, type ClientOptions, createClient } from '../../../lib/client/index.ts';
 import { describeModel } from '../../../lib/http/routes/model-route.ts';
 import { model } from '../../fixtures/model.ts';
@@ -53,4 +54,34 @@ export function clientOf(script: readonly Scripted[], options: Partial<ClientOpt
     ...options,
   });
   return { client, sent, calls, left: () => rest.length };
+}
+
+export const KEY = { department: 'Sales', employeeId: '000123' };
+export const PERSON = { ...KEY, email: 'a@b.example', firstName: 'A', lastName: 'B' };
+const { department: _, employeeId: __, ...fields } = PERSON;
+export const FIELDS = fields;
+export const found = (etag = '"1"', over: object = {}) => json({ ...PERSON, ...over }, { etag });
+export const lost = () => new TypeError('fetch failed');
+
+/** Pauses end when the test says so. */
+export function usePausedTime(): void {
+  beforeEach(() => {
+    vi.useFakeTimers();
+  });
+  afterEach(() => {
+    vi.unstubAllGlobals();
+    vi.useRealTimers();
+  });
+}
+
+/** Lets all pauses end. */
+export async function through<Result>(work: Promise<Result>): Promise<Result> {
+  const settled = work.then(
+    (value) => ({ value }),
+    (error) => ({ error }),
+  );
+  await vi.runAllTimersAsync();
+  const result = await settled;
+  if ('error' in result) throw result.error;
+  return result.value;
 }
