@@ -1,6 +1,7 @@
 import type { Page } from 'playwright-core';
 import { afterAll, beforeEach, expect, test } from 'vitest';
 import { launchBrowser } from '../browser.ts';
+import { lookAt } from '../console.ts';
 import { useProduct } from '../product.ts';
 
 /** The page /docs renders the OpenAPI description, and sends requests with the token of the session. */
@@ -40,6 +41,27 @@ test('tries a route with the token of the session, and loads nothing from anothe
   await responded.filter({ hasText: '200' }).waitFor();
   expect(complaints).toEqual([]);
   expect(requested.filter((url) => !url.startsWith(product.url) && !url.startsWith('data:'))).toEqual([]);
+});
+
+test('is dark on a dark device, unless the console is set to light', async () => {
+  const { page } = await open();
+  const colors = () =>
+    page.evaluate<readonly string[]>(
+      "[getComputedStyle(document.documentElement).backgroundColor, getComputedStyle(document.querySelector('.info .title')).color]",
+    );
+  const title = page.locator('.info .title');
+  await title.waitFor();
+  const light = await colors();
+  await page.emulateMedia({ colorScheme: 'dark' });
+  await page.locator('html.dark-mode').waitFor();
+  const [background, text] = await colors();
+  expect([background, text]).toEqual(['rgb(28, 32, 34)', expect.not.stringContaining(light[1] ?? '')]);
+  await lookAt(page, 'docs', { isOurs: false });
+  await page.evaluate("localStorage.setItem('rowkey-theme', 'light')");
+  await page.emulateMedia({ colorScheme: 'dark' });
+  await page.reload();
+  await title.waitFor();
+  expect(await colors()).toEqual(light);
 });
 
 test('says where to sign in without a session', async () => {

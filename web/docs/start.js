@@ -1,5 +1,15 @@
 /* global SwaggerUIBundle */
 
+/** The renderer has dark colors under this class. The page follows the theme that was chosen in the console, or else the device. */
+const dark = matchMedia('(prefers-color-scheme: dark)');
+const followTheme = () => {
+  const chosen = localStorage.getItem('rowkey-theme');
+  const isDark = chosen === 'dark' || (chosen !== 'light' && dark.matches);
+  document.documentElement.classList.toggle('dark-mode', isDark);
+};
+followTheme();
+dark.addEventListener('change', followTheme);
+
 /** The session of the console in this tab; its token is sent to this origin only. */
 const { token } = JSON.parse(sessionStorage.getItem('rowkey-session') ?? '{}');
 
