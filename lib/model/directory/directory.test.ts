@@ -15,6 +15,10 @@ test('npm start loads the sample company once', async () => {
   const ask = await running.as('hr');
   const sales = await (await ask('GET', 'departments/Sales')).json();
   expect(sales).toMatchObject({ managerId: '000123', managerName: 'June Jones', employeeCount: 6 });
+  const june = (await (await ask('GET', 'employees/Sales/000123')).json()) as { birthDate: string; age: number };
+  const yearsSinceBirth = (Date.now() - Date.parse(june.birthDate)) / (365.2425 * 86_400_000);
+  // The calendar and the mean year differ by less than a week.
+  expect(Math.abs(yearsSinceBirth - 0.5 - june.age)).toBeLessThan(0.52);
   expect((await ask('GET', 'employees/Sales/000123/photo')).headers.get('content-type')).toBe('image/png');
   expect((await ask('DELETE', 'employees/Sales/000124')).status).toBe(204);
 

@@ -1,6 +1,6 @@
 import { addPeriods, periodOf, periodsBetween } from '../../define/keys/calendar.ts';
 
-/** A small company of invented people, the same at every first start. */
+/** A small company of invented people, the same at every first start, but for what depends on the day. */
 
 const FIRST_NAMES = ['June', 'Amir', 'Beatriz', 'Chen', 'Dagny', 'Emeka', 'Farah', 'Goran'];
 const LAST_NAMES = ['Jones', 'Okafor', 'Silva', 'Wang', 'Lindqvist', 'Jones', 'Haddad', 'Novak'];
@@ -28,7 +28,6 @@ const employees = DEPARTMENTS.flatMap((department, group) =>
       birthDate: `${1970 + index * 3}-1${group % 3}-0${1 + index}`,
       nationalId: `000-00-${String(number).padStart(4, '0')}`,
       vacationHours: 40 + index * 8,
-      age: 50 - index * 3,
     };
   }),
 );
@@ -56,7 +55,10 @@ interface SampleRequest {
 export function sampleRequests(now: number): readonly SampleRequest[][] {
   const post = (path: string, list: readonly object[]) => list.map((body) => ({ method: 'POST', path, body }) as const);
   return [
-    post('employees', employees),
+    post(
+      'employees',
+      employees.map((employee) => ({ ...employee, age: ageAt(employee.birthDate, now) })),
+    ),
     post('departments', departments),
     [...post('reviews', reviews()), ...post('logins', logins(now)), ...post('expenses', expenses(now))],
     [...post('doorevents', doorEvents(now)), ...messages(now), ...post('people', people())],
@@ -72,6 +74,13 @@ const some = employees.slice(0, 4).flatMap((employee) => [0, 1, 2, 3].map((day) 
 
 function id(kind: number, index: number): string {
   return `00000000-0000-4000-8000-${String(kind * 1000 + index).padStart(12, '0')}`;
+}
+
+/** The full years since a birth. */
+function ageAt(birthDate: string, now: number): number {
+  const today = periodOf('day', now);
+  const years = Number(today.slice(0, 4)) - Number(birthDate.slice(0, 4));
+  return today.slice(5) < birthDate.slice(5) ? years - 1 : years;
 }
 
 /** Nine o'clock in UTC, `day` days ago. */
