@@ -45,7 +45,7 @@ export function testFiles({ product, open }: ConsoleHarness): void {
     await files.getByLabel('Upload photo').setInputFiles({ name: 'a.gif', mimeType: 'image/gif', buffer: PNG });
     await files.getByText('got image/gif').waitFor();
     await files.getByLabel('Upload photo').setInputFiles(photo(Buffer.alloc(5_000_001)));
-    await files.getByText('at most 5 MB are accepted').waitFor();
+    await files.getByText('The file has 5,000,001 bytes; at most 5 MB are accepted.').waitFor();
     await lookAt(page, 'file-rejected');
     expect((await hr('GET', path)).body).not.toHaveProperty('photo');
   });

@@ -56,7 +56,11 @@ export function useUpload({ entity, rowKey, field, onDone }: UploadTarget) {
 /** Why the file would be rejected, if the browser can tell. */
 export function uploadError(file: File, { types, maxBytes }: AttachmentDescription): string | undefined {
   if (file.type && !types.includes(file.type)) return `The type must be ${types.join(', ')}; got ${file.type}.`;
-  if (file.size > maxBytes)
-    return `The file has ${formatBytes(file.size)}; at most ${formatBytes(maxBytes)} are accepted.`;
+  if (file.size > maxBytes) {
+    const size = formatBytes(file.size);
+    const most = formatBytes(maxBytes);
+    // A file that is a little too large must not read "5 MB; at most 5 MB".
+    return `The file has ${size === most ? `${file.size.toLocaleString('en')} bytes` : size}; at most ${most} are accepted.`;
+  }
   return undefined;
 }
