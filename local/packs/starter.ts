@@ -47,10 +47,14 @@ from the declaration. [docs](docs/README.md) has the rest.
 
 \`\`\`sh
 npm ci
-npm start            # everything on this machine; prints commands to try
+npm start            # everything on this machine; prints the address of the console and commands to try
 npm test             # lint, types and every test
 npm run infra-model  # after a change of the model: writes its tables to infra/model.json
 \`\`\`
+
+The [console](docs/console.md) shows and edits the data of every entity. Sign in to it with the role \`editor\`, which writes
+[${name}](lib/model/${name}.ts), or with \`reader\`, which only reads; \`operator\` has pages for running the app.
+[lib/model/model.ts](lib/model/model.ts) declares the roles.
 
 To add an entity, write a file like [${name}.ts](lib/model/${name}.ts) and add its line to [entities.ts](lib/model/entities.ts).
 
