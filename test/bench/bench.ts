@@ -19,7 +19,7 @@ interface Options {
   readonly compare: boolean;
 }
 
-const FULL: Effort = { rounds: 7, milliseconds: 1_000, callers: [1, 16, 64] };
+const FULL: Effort = { rounds: 5, milliseconds: 1_000, callers: [1, 16, 64] };
 const QUICK: Effort = { rounds: 5, milliseconds: 600, callers: [1, 16] };
 const GROWTH = 'growth';
 const PAGE = 'docs/benchmarks.md';

@@ -27,6 +27,9 @@ export interface Side {
   round(load: Load): Promise<Round>;
 }
 
+/** A side of plain code with the rows and the storage calls of the product. */
+export const SAME_WORK = 'plain, same work';
+
 /** `plain` is the baseline of every other side. */
 export type Sides = { readonly plain: Side } & Readonly<Record<string, Side>>;
 

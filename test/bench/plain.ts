@@ -10,7 +10,8 @@ import { QueueClient, QueueServiceClient } from '@azure/storage-queue';
 const INSECURE = { allowInsecureConnection: true };
 const HIDDEN_SECONDS = 120;
 export const PLAIN_QUEUE = 'plain';
-const PLAIN_BLOB = ['plain', 'audit'] as const;
+/** The blob of records. */
+export const PLAIN_BLOB = ['plain', 'audit'] as const;
 
 /** The rows of one new entity, in the order in which the product writes them. */
 export interface PlainCreate {
@@ -25,12 +26,16 @@ export interface PlainCreate {
 export interface PlainChange {
   readonly source: { readonly table: string; readonly partition: string; readonly row: string };
   readonly entry: { readonly table: string; readonly partition: string; readonly row: string };
+  /** A hidden copy of the message. With it, the plain code does every storage call of the product. */
+  readonly reminder?: { readonly id: string; readonly popReceipt: string };
 }
 
 export interface PlainCode {
   readRow(table: string, partition: string, row: string): Promise<object>;
   writeRow(table: string, row: TableEntity): Promise<unknown>;
   create(body: PlainCreate): Promise<void>;
+  /** Sends a change to the queue. */
+  announce(change: PlainChange, options: { readonly isReminded: boolean }): Promise<void>;
   /** Reads the entity and writes its index entry. Whoever calls receives and deletes the message. */
   reconcile(change: PlainChange): Promise<void>;
 }
@@ -66,10 +71,27 @@ export function createPlainCode(connectionString: string): PlainCode {
       await queue.deleteMessage(sent.messageId, sent.popReceipt);
       if (record) await log.appendBlock(record, Buffer.byteLength(record));
     },
-    async reconcile({ source, entry }) {
+    async announce(change, { isReminded }) {
+      if (!isReminded) return void (await queue.sendMessage(JSON.stringify(change)));
+      const hidden = await queue.sendMessage(JSON.stringify(change), { visibilityTimeout: HIDDEN_SECONDS });
+      const reminder = { id: hidden.messageId, popReceipt: hidden.popReceipt };
+      await queue.sendMessage(JSON.stringify({ ...change, reminder }));
+    },
+    async reconcile({ reminder, ...change }) {
+      const { source, entry } = change;
+      const text = JSON.stringify(change);
+      const held =
+        reminder && (await queue.updateMessage(reminder.id, reminder.popReceipt, text, HIDDEN_SECONDS)).popReceipt;
       const { etag: _, timestamp: __, ...entity } = await table(source.table).getEntity(source.partition, source.row);
       const keys = { partitionKey: entry.partition, rowKey: entry.row };
+      if (reminder)
+        await table(entry.table)
+          .getEntity(entry.partition, entry.row)
+          .catch(() => undefined);
       await table(entry.table).upsertEntity({ ...entity, ...keys }, 'Replace');
+      if (!reminder || held === undefined) return;
+      await table(source.table).getEntity(source.partition, source.row);
+      await queue.deleteMessage(reminder.id, held);
     },
   };
 }

@@ -3,7 +3,6 @@ import { once as eventOf } from 'node:events';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { QueueClient } from '@azure/storage-queue';
 import pMap from 'p-map';
 import { grantFor } from '../../lib/access/grant.ts';
 import { INDEX_CHANGES_QUEUE } from '../../lib/engine/reconcile/intent.ts';
@@ -12,8 +11,8 @@ import { openStorage } from '../../lib/storage/storage.ts';
 import { tableSasSigner } from '../../lib/storage/table-sas-signer.ts';
 import { employees, model } from '../fixtures/model.ts';
 import { leaveToQueue } from './leave-to-queue.ts';
-import { type Comparison, measureWork, repeat, type Side, toWork, waitUntil } from './measure.ts';
-import { createPlainCode, PLAIN_QUEUE, type PlainChange, plainSigner } from './plain.ts';
+import { type Comparison, measureWork, repeat, SAME_WORK, type Side, toWork, waitUntil } from './measure.ts';
+import { createPlainCode, PLAIN_QUEUE, plainSigner } from './plain.ts';
 import { isEmpty, type Measured, type Servers } from './servers.ts';
 
 /** Work that is not one request: grants, an import, and the queue function that makes indexes agree. */
@@ -42,16 +41,17 @@ const FIRST_ROWS = 1_000;
 const FIXTURES = new URL('../fixtures/serve-fixtures.mjs', import.meta.url).href;
 
 /**
- * `npm run import` of an entity without remote indexes, and a script that sends the same rows in transactions. A round lasts
- * from the first thousand rows to the end, without the start of the script.
+ * `npm run import` of an entity without remote indexes, and a script that sends the same rows in transactions. With the same work,
+ * the script also writes the product's properties and a record of each row. A round lasts from the first thousand rows to the
+ * end, without the start of the script.
  */
 export function importComparison({ folder, product, plain }: Servers, rows: number): Comparison {
   let files = 0;
-  const importWith = (script: string, server: Measured): Side => ({
+  const importWith = (script: string, server: Measured, options: readonly string[] = []): Side => ({
     async round() {
       const file = join(folder, `doorevents${files++}.csv`);
       await writeFile(file, doorEvents(rows, files));
-      const args = ['doorevents', file, '--url', server.url.replace(/\/api$/, '')];
+      const args = ['doorevents', file, '--url', server.url.replace(/\/api$/, ''), ...options];
       const took = await runScript(script, args, { ROWKEY_TOKEN: server.token ?? '', BENCH_STORAGE: server.storage });
       return toWork(took, rows - FIRST_ROWS);
     },
@@ -59,9 +59,10 @@ export function importComparison({ folder, product, plain }: Servers, rows: numb
   return {
     name: 'Import',
     callers: [1],
-    maxRounds: 5,
+    maxRounds: 3,
     prepare: async () => ({
       plain: importWith('plain-import.ts', plain),
+      [SAME_WORK]: importWith('plain-import.ts', plain, ['--same-work']),
       product: importWith('../../local/commands/import.ts', product),
     }),
   };
@@ -98,7 +99,7 @@ const ORDER_DATE = '2026-11-20';
 /**
  * The queue function. The host is suspended while the queue is filled; a round lasts from its continuation until the queue
  * is empty. The plain function reads the entity and writes its index entry, under the same host, which receives and
- * deletes the messages.
+ * deletes the messages. With the same work, it does every storage call of the product one after the other.
  */
 export function reconcileComparison({ queued, plainFunction }: Servers, messages: number): Comparison {
   const drain = (server: Measured, queue: string, fill: () => Promise<unknown>): Side => ({
@@ -118,9 +119,10 @@ export function reconcileComparison({ queued, plainFunction }: Servers, messages
   return {
     name: 'Reconcile from the queue',
     callers: [1],
-    maxRounds: 5,
+    maxRounds: 3,
     prepare: async () => ({
-      plain: drain(plainFunction, PLAIN_QUEUE, plainFill(plainFunction)),
+      plain: drain(plainFunction, PLAIN_QUEUE, plainFill(plainFunction, { isReminded: false })),
+      [SAME_WORK]: drain(plainFunction, PLAIN_QUEUE, plainFill(plainFunction, { isReminded: true })),
       product: drain(queued, INDEX_CHANGES_QUEUE, await productFill(queued)),
     }),
   };
@@ -135,18 +137,16 @@ async function productFill({ storage: connectionString }: Measured): Promise<() 
   return () => store.orders.create({ customerId: CUSTOMER, orderId: ++orderId, orderDate: ORDER_DATE });
 }
 
-function plainFill({ storage }: Measured): () => Promise<unknown> {
-  const queue = new QueueClient(storage, PLAIN_QUEUE);
+let plainOrders = 0;
+
+function plainFill({ storage }: Measured, options: { readonly isReminded: boolean }): () => Promise<unknown> {
   const code = createPlainCode(storage);
-  let orderId = 0;
   return async () => {
-    orderId += 1;
+    const orderId = ++plainOrders;
     const row = String(orderId).padStart(8, '0');
     await code.writeRow('plainrows', { partitionKey: CUSTOMER, rowKey: row, orderDate: ORDER_DATE, orderId });
-    const change: PlainChange = {
-      source: { table: 'plainrows', partition: CUSTOMER, row },
-      entry: { table: 'plainentries', partition: `${ORDER_DATE}_${orderId % 8}`, row: `${row}_${CUSTOMER}` },
-    };
-    await queue.sendMessage(JSON.stringify(change));
+    const source = { table: 'plainrows', partition: CUSTOMER, row };
+    const entry = { table: 'plainentries', partition: `${ORDER_DATE}_${orderId % 8}`, row: `${row}_${CUSTOMER}` };
+    await code.announce({ source, entry }, options);
   };
 }
