@@ -1,8 +1,6 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { HttpClient } from '@azure/core-rest-pipeline';
-import { createHttpHeaders } from '@azure/core-rest-pipeline';
 import { TableClient } from '@azure/data-tables';
 import { HttpRequest, InvocationContext } from '@azure/functions';
 import { toProperties } from '../../lib/define/codec/entity-codec.ts';
@@ -16,17 +14,14 @@ import { createLocalKeyRing, rotateLocalKey } from '../../lib/storage/local-key-
 import { readRow } from '../../lib/storage/rows.ts';
 import { openStorage } from '../../lib/storage/storage.ts';
 import { employees, model } from '../fixtures/model.ts';
+import { reportCpu, respondWithRow, toConnectionString } from './cpu-rounds.ts';
 
 /**
  * Prints the CPU time of a GET by key, layer by layer, as a ratio to the SDK's `getEntity` of the same row. Storage is a stub in
  * this process, so neither a network nor an emulator is measured. For a profile: `node --cpu-prof` with this file.
  */
 
-const ROUNDS = 7;
-const CALLS = Number(process.argv[2] ?? 3_000);
-const WARM_UP = 4_000;
-const KEY = Buffer.alloc(64).toString('base64');
-const CONNECTION = `DefaultEndpointsProtocol=http;AccountName=a;AccountKey=${KEY};BlobEndpoint=http://h/a;QueueEndpoint=http://h/a;TableEndpoint=http://h/a`;
+const CONNECTION = toConnectionString('http://h/a');
 const VALUES = {
   department: 'Sales',
   employeeId: '000001',
@@ -42,7 +37,7 @@ try {
   const keys = createLocalKeyRing(keyFile);
   const sealed = await seal({ keys }, employees, VALUES, { nationalId: '123' });
   const properties = toProperties(employees, { ...VALUES, ...sealed }, { WriteId: 'w', Incarnation: 'i' });
-  const httpClient = answerWith({ PartitionKey: 'Sales', RowKey: 'empid_000001', ...properties });
+  const httpClient = respondWithRow({ PartitionKey: 'Sales', RowKey: 'empid_000001', ...properties });
   const storage = openStorage({ connectionString: CONNECTION, httpClient });
   const engine = createEngine(storage, { keys });
   const plain = TableClient.fromConnectionString(CONNECTION, 'employees', {
@@ -53,7 +48,7 @@ try {
   if (!route) throw new Error('The entity has no route.');
   const handler = respondWith(() => appOf(engine), route);
   const row = { table: 'employees', partition: 'Sales', row: 'empid_000001' };
-  await report({
+  await reportCpu({
     'getEntity of the SDK': () => plain.getEntity(row.partition, row.row),
     readRow: () => readRow(storage, row),
     readEntity: () => readEntity(engine, employees, VALUES),
@@ -64,39 +59,6 @@ try {
   });
 } finally {
   await rm(folder, { recursive: true });
-}
-
-/** Rounds of all layers alternate, so that other work on this machine affects all. */
-async function report(layers: Readonly<Record<string, () => Promise<unknown>>>): Promise<void> {
-  const rounds = Object.entries(layers).map(([name, call]) => ({ name, call, figures: [] as number[] }));
-  for (const { call } of rounds) await repeat(call, WARM_UP);
-  for (let round = 0; round < ROUNDS; round += 1)
-    for (const { call, figures } of rounds) {
-      const since = process.cpuUsage();
-      await repeat(call, CALLS);
-      const { user, system } = process.cpuUsage(since);
-      figures.push((user + system) / CALLS);
-    }
-  const medianOf = (figures: readonly number[]) => figures.toSorted((one, other) => one - other)[ROUNDS >> 1] ?? 0;
-  const base = medianOf(rounds[0]?.figures ?? []);
-  for (const { name, figures } of rounds)
-    console.log(`${name.padEnd(22)} ${(medianOf(figures) / base).toFixed(2)} (${medianOf(figures).toFixed(0)} µs)`);
-}
-
-async function repeat(call: () => Promise<unknown>, times: number): Promise<void> {
-  for (let count = 0; count < times; count += 1) await call();
-}
-
-function answerWith(row: object): HttpClient {
-  const bodyAsText = JSON.stringify({ 'odata.etag': 'W/"1"', Timestamp: '2026-01-01T00:00:00Z', ...row });
-  return {
-    sendRequest: async (request) => ({
-      request,
-      status: 200,
-      headers: createHttpHeaders({ 'content-type': 'application/json;odata=minimalmetadata', etag: 'W/"1"' }),
-      bodyAsText,
-    }),
-  };
 }
 
 function appOf(engine: App['engine']): App {
