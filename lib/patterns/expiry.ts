@@ -1,4 +1,6 @@
-import { toValues } from '../define/codec/entity-codec.ts';
+import pMap from 'p-map';
+import { toSnapshot, toValues } from '../define/codec/entity-codec.ts';
+import { liveValues } from '../define/codec/snapshot.ts';
 import type { Engine } from '../define/engine.ts';
 import type { Entity } from '../define/entity.ts';
 import { addPeriods, periodOf } from '../define/keys/calendar.ts';
@@ -8,8 +10,9 @@ import type { Pattern } from '../define/pattern.ts';
 import type { IndexEntry, RemoteIndex } from '../define/remote-index.ts';
 import { fieldSchemas } from '../define/validate/field-schema.ts';
 import { pick } from '../define/values.ts';
+import { readJoinedRow } from '../engine/read/entity-rows.ts';
 import { repairEntries } from '../engine/reconcile/repair.ts';
-import { deleteEntity, readLive } from '../engine/write/entity-store.ts';
+import { deleteRows } from '../engine/write/entity-batch.ts';
 import { RowkeyError } from '../errors.ts';
 import { type Row, scanTable } from '../storage/rows.ts';
 import { inPattern } from '../telemetry/span.ts';
@@ -22,7 +25,8 @@ import { inPattern } from '../telemetry/span.ts';
  * does not, nor does upkeep by the engine: a write of a child, a new count, a new copy of another entity's fields, a repair,
  * a new wrapping of keys. An index in the table `{table}expiry` has an entry under that day, so the timer
  * reads only the entries of due days. The entry moves when the day changes; further changes on the same day cost nothing
- * more. The entity is deleted under the ETag with which its clock was read, so an entity that changes concurrently stays.
+ * more. The entities of a partition are deleted together, each under the ETag with which its clock was read, so an entity that changes
+ * concurrently stays.
  */
 export const expiry: Pattern<Entity> = {
   name: 'expiry',
@@ -62,6 +66,7 @@ const MAX_DAYS = 36_500;
 /** All changes of a day would otherwise go to one partition. */
 const BUCKETS = 16;
 const PAGE_ROWS = 100;
+const READS_CONCURRENCY = 16;
 
 function tableOf({ table }: Entity): string {
   return `${table}${INDEX}`;
@@ -116,11 +121,16 @@ export const expireEntities = inPattern(
         beforePartition: firstKept,
         limit: PAGE_ROWS,
       });
-      for (const row of rows) {
+      if (engine.now() >= until) return { deleted, failed };
+      const found = await pMap(rows, (row) => findDue(engine, entity, row), { concurrency: READS_CONCURRENCY });
+      failed += found.filter((due) => due === 'failed').length;
+      const due = found.filter((each): each is Row => typeof each === 'object');
+      for (const some of Map.groupBy(due, ({ partition }) => partition).values()) {
         if (engine.now() >= until) return { deleted, failed };
-        const outcome = await expireOne(engine, entity, row);
-        if (outcome === 'deleted') deleted += 1;
-        if (outcome === 'failed') failed += 1;
+        for (const outcome of await deleteRows(engine, entity, some, { ifUnchanged: true }))
+          if (!(outcome instanceof RowkeyError)) deleted += 1;
+          // Changed or deleted meanwhile: its own write settles the entry.
+          else if (!OVERTAKEN.has(outcome.code)) failed += 1;
       }
       after = rows.at(-1);
       if (!more || !after) return { deleted, failed };
@@ -128,28 +138,26 @@ export const expireEntities = inPattern(
   },
 );
 
-async function expireOne(
+const OVERTAKEN = new Set<string>(['etag-mismatch', 'not-found']);
+
+/** Returns the row of the entity of an entry that is due. Settles the entry if the entity has another one, or does not exist. */
+async function findDue(
   engine: Engine,
   entity: Entity,
   { table, partition, row, properties }: Row,
-): Promise<'deleted' | 'kept' | 'failed'> {
-  const key = pick(toValues(entity, properties), entity.keyFields);
-  const address = addressIfAny(entity, key);
+): Promise<Row | 'failed' | undefined> {
+  const address = addressIfAny(entity, pick(toValues(entity, properties), entity.keyFields));
   // The consistency check reports a row that no entity could have written.
-  if (!address) return 'kept';
+  if (!address) return undefined;
   const entry: IndexEntry = { index: INDEX, table, partition, row };
   try {
-    const found = await readLive(engine, entity, address);
-    const hasEntry = indexEntriesOf(entity, found?.values).some((each) => isSameEntry(each, entry));
-    if (!found || !hasEntry) {
-      await repairEntries(engine, entity, address, entry);
-      return 'kept';
-    }
-    await deleteEntity(engine, entity, key, { ifMatch: found.etag });
-    return 'deleted';
+    const found = await readJoinedRow(engine, entity, address, { fields: Object.keys(entity.columns) });
+    const values = liveValues(toSnapshot(entity, found));
+    if (values && indexEntriesOf(entity, values).some((each) => isSameEntry(each, entry))) return found;
+    await repairEntries(engine, entity, address, entry);
+    return undefined;
   } catch (error) {
     if (!(error instanceof RowkeyError) || error.code === 'storage-unavailable') throw error;
-    // Changed or deleted meanwhile: its own write settles the entry.
-    return error.code === 'etag-mismatch' || error.code === 'not-found' ? 'kept' : 'failed';
+    return 'failed';
   }
 }

@@ -92,14 +92,23 @@ export async function writeBatch(
   return actions.map((_, index) => outcomes.get(index) ?? { outcome: 'unchanged' });
 }
 
-/** Deletes the entities in these rows. Rows that are not entities are left. Returns and throws as `writeBatch` does. */
-export async function deleteRows(engine: Engine, entity: Entity, rows: readonly Row[]): Promise<BatchOutcome[]> {
+/**
+ * Deletes the entities in these rows. Rows that are not entities are left, and with `ifUnchanged` those that have changed since.
+ * Returns and throws as `writeBatch` does.
+ */
+export async function deleteRows(
+  engine: Engine,
+  entity: Entity,
+  rows: readonly Row[],
+  { ifUnchanged = false }: { readonly ifUnchanged?: boolean } = {},
+): Promise<BatchOutcome[]> {
   const outcomes = new Map<number, BatchOutcome>();
   const items = rows.flatMap((found, index): Item[] => {
     const values = entityIn(entity, found)?.values;
     if (!values) return [];
     const key = pick(values, entity.keyFields);
-    return [{ index, kind: 'delete', address: addressOf(entity, key), key, input: key, ifMatch: undefined, found }];
+    const ifMatch = ifUnchanged ? found.etag : undefined;
+    return [{ index, kind: 'delete', address: addressOf(entity, key), key, input: key, ifMatch, found }];
   });
   const partitions = Map.groupBy(items, ({ address: { table, partition } }) => JSON.stringify([table, partition]));
   await writeAll(engine, entity, partitions, outcomes);

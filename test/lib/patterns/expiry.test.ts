@@ -5,10 +5,17 @@ import type { Entity } from '../../../lib/define/entity.ts';
 import { indexEntity, interPartitionIndex, intraPartitionIndex } from '../../../lib/define/indexes.ts';
 import type { Values } from '../../../lib/define/values.ts';
 import { defineModel } from '../../../lib/define-model.ts';
+import { consumeIntent } from '../../../lib/engine/consume/consume.ts';
 import type { Engine } from '../../../lib/engine/engine.ts';
 import { readEntity } from '../../../lib/engine/read/retrieve.ts';
 import { requestArchive, requestMove } from '../../../lib/engine/transfer/transfer.ts';
-import { createEntity, deleteEntity, patchEntity, replaceEntity } from '../../../lib/engine/write/entity-store.ts';
+import {
+  createEntity,
+  deleteEntity,
+  patchEntity,
+  putEntity,
+  replaceEntity,
+} from '../../../lib/engine/write/entity-store.ts';
 import { rewrapEntities } from '../../../lib/operations/rewrap.ts';
 import { verifyPage } from '../../../lib/operations/verify.ts';
 import { expireEntities } from '../../../lib/patterns/expiry.ts';
@@ -80,17 +87,26 @@ const declaredClub = defineEntity('clubs', {
   expiry: { days: 2, clock: 'changedOn' },
   access: { read: ['staff'], write: ['staff'], restricted: { secret: ['staff'] } },
 });
-const { notes, remarks, leaders, players, clubs } = deploy(
+/** Nothing but its row. */
+const declaredMemo = defineEntity('memos', {
+  schema: z.object({ team: text, memoId: text, words: text.optional(), changedOn: z.iso.date() }),
+  table: 'memos',
+  key: { partition: '{team}', row: '{memoId}' },
+  expiry: { days: 2, clock: 'changedOn' },
+  access: { read: [], write: [] },
+});
+const { notes, remarks, leaders, players, clubs, memos } = deploy(
   declared,
   declaredChild,
   declaredLeader,
   declaredPlayer,
   declaredClub,
+  declaredMemo,
 );
 
 let world: World;
 beforeAll(async () => {
-  world = await openWorld(import.meta.url, [notes, remarks, leaders, players, clubs]);
+  world = await openWorld(import.meta.url, [notes, remarks, leaders, players, clubs, memos]);
 });
 
 /** An engine whose clock is this many days behind. */
@@ -234,7 +250,8 @@ describe('a run', () => {
   });
 
   test('stops at its time limit, and the next run continues', async () => {
-    const all = Array.from({ length: 3 }, () => note('Slow'));
+    // The limit is checked before each partition.
+    const all = Array.from({ length: 3 }, (_, index) => note(`Slow${index}`));
     for (const one of all) await createEntity(daysAgo(4), notes, one);
     expect(await expireEntities(world.engine, notes, { until: 0 })).toEqual({ deleted: 0, failed: 0 });
     let calls = 0;
@@ -252,6 +269,36 @@ describe('a run', () => {
     const runs = await Promise.all([expire(), expire()]);
     for (const one of all) await expectNothingLeft(one);
     expect(runs.reduce((sum, { deleted }) => sum + deleted, 0)).toBe(6);
+  });
+
+  test('deletes the entities of a partition together, unless they changed since', async () => {
+    const all = Array.from({ length: 20 }, (_, index) => ({ team: 'T', memoId: `m${index}` }));
+    for (const one of all) await createEntity(daysAgo(3), memos, one);
+    const run = (engine = world.engine) => expireEntities(engine, memos, { until: Number.POSITIVE_INFINITY });
+    const [changed = {}] = all;
+    // After the entities have been read.
+    const client = interruptedHttpClient(
+      1 + all.length,
+      () => patchEntity(world.engine, memos, changed, { words: 'w' }),
+      'after',
+    );
+    expect(await run(world.engineThrough(client))).toEqual({ deleted: all.length - 1, failed: 0 });
+    await world.settle();
+    expect((await readEntity(world.engine, memos, changed)).values).toMatchObject({ words: 'w', changedOn: dayOf(0) });
+    for (const one of all) await putEntity(daysAgo(3), memos, one, one);
+    const costs = await measureCost(async (cost) => {
+      expect(await run()).toEqual({ deleted: all.length, failed: 0 });
+      const timer = cost.transactions;
+      const message = await world.take('index-changes', 'memos');
+      const before = cost.transactions;
+      const log = { warn: () => undefined, error: () => undefined };
+      await consumeIntent({ engine: world.engine, entities: [memos], log }, message);
+      return { timer, queue: cost.transactions - before };
+    });
+    // One by one, each takes 9. The timer: entries, entities; intent, transaction, message. The queue: the entries and the tombstones.
+    expect(costs).toEqual({ timer: 1 + all.length + 3, queue: 5 * all.length + 2 });
+    await world.settle();
+    for (const table of ['memos', 'memosexpiry']) expect(await rowsOf(world.storage, table)).toEqual([]);
   });
 
   test('removes a stale entry and leaves the entity', async () => {
