@@ -295,9 +295,12 @@ describe('a run', () => {
       await consumeIntent({ engine: world.engine, entities: [memos], log }, message);
       return { timer, queue: cost.transactions - before };
     });
-    // One by one, each takes 9. The timer: entries, entities; intent, transaction, message. The queue: the entries and the tombstones.
+    // The timer: entries, entities; intent, transaction, message. The queue: the entries and the tombstones.
     expect(costs).toEqual({ timer: 1 + all.length + 3, queue: 5 * all.length + 2 });
     await world.settle();
+    await createEntity(daysAgo(3), memos, { team: 'Alone', memoId: 'm' });
+    // Entries, entity; intent, transaction; the entry and the tombstone; intent.
+    expect(await measureCost(async (cost) => run().then(() => cost.transactions))).toBe(9);
     for (const table of ['memos', 'memosexpiry']) expect(await rowsOf(world.storage, table)).toEqual([]);
   });
 
