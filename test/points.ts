@@ -29,3 +29,11 @@ export function samplePoints(calls: number, size = 3): number[] {
     .slice(0, size)
     .toSorted((one, other) => one - other);
 }
+
+/**
+ * The options of a property test that sends requests: a third of the runs, or all of them with POINTS=all. The seed of the run
+ * determines the cases.
+ */
+export function sampleRuns(runs: number): { readonly numRuns: number; readonly seed: number } {
+  return { numRuns: IS_EVERY_POINT ? runs : Math.ceil(runs / 3), seed: Number(inject('seed')) };
+}

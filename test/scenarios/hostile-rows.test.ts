@@ -3,6 +3,7 @@ import fc from 'fast-check';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { buildKey } from '../../lib/define/keys/key-template.ts';
 import { expenses } from '../fixtures/model.ts';
+import { sampleRuns } from '../points.ts';
 import { type Reply, useProduct } from '../product.ts';
 import { somebody } from '../world.ts';
 
@@ -213,7 +214,7 @@ describe('expense claims', () => {
         expect(await scan()).toEqual([]);
         expect(await verify()).toEqual([]);
       }),
-      { numRuns: 20 },
+      sampleRuns(20),
     );
   });
 
@@ -237,7 +238,7 @@ describe('expense claims', () => {
         expect(await hr('POST', '/api/expenses', { body: item })).toMatchObject({ status: 409 });
         expect((await hr('DELETE', pathOf(values))).status).toBe(204);
       }),
-      { numRuns: 30 },
+      sampleRuns(30),
     );
   });
 
@@ -305,7 +306,7 @@ describe.each([
         expect((await hr('DELETE', path)).status).toBe(204);
         expect((await hr('GET', path)).status).toBe(404);
       }),
-      { numRuns: 15 },
+      sampleRuns(15),
     );
   });
 
