@@ -2,6 +2,7 @@ import { writeFile } from 'node:fs/promises';
 import { createCommand, run } from '../../local/cli/command.ts';
 import { reportAlternatives } from './alternatives.ts';
 import { reportGrowth } from './growth-report.ts';
+import { besideComparison, lagComparison } from './lag.ts';
 import { type Comparison, compare, type Effort, type Result } from './measure.ts';
 import { formatEnvironment, formatPage } from './page.ts';
 import { findWorse, readRecorded, record } from './recorded.ts';
@@ -92,6 +93,7 @@ function listComparisons(servers: Servers, quick: boolean): Comparison[] {
     ...requestComparisons(servers),
     importComparison(servers, quick ? 5_000 : 10_000),
     reconcileComparison(servers, quick ? 300 : 500),
+    ...(quick ? [] : [lagComparison(servers), besideComparison(servers)]),
   ];
 }
 

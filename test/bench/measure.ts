@@ -122,7 +122,8 @@ export function toWork(took: number, operations: number, cpu?: number): Round {
   return { p50: each, p99: Number.NaN, perSecond: 1_000 / each, cpu: cpu && cpu / operations };
 }
 
-function toRound(latencies: readonly number[], { took, cpu }: { took: number; cpu: number | undefined }): Round {
+/** A round of operations with these latencies, in milliseconds. */
+export function toRound(latencies: readonly number[], { took, cpu }: { took: number; cpu: number | undefined }): Round {
   const sorted = latencies.toSorted((one, other) => one - other);
   const at = (part: number) => sorted[Math.floor((sorted.length - 1) * part)] ?? Number.NaN;
   const count = latencies.length;

@@ -53,6 +53,8 @@ Import and Reconcile again. Here the plain code also does what the product does 
 The function hides a reminder, reads the entry before it writes it, reads the entity again and deletes the reminder: 7 storage calls for a message instead of 3.
 
 ${formatTable(results, ['product', SAME_WORK])}
+- Index entry behind its write: the time from the entity's timestamp to that of its index entry, if the queue settles it. By default the writer does so before it
+  returns, and nothing is behind. *Callers* is the number of writes that begin in a second.
 
 ## The product to the same code as an Azure function
 

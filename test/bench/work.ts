@@ -93,7 +93,8 @@ async function runScript(script: string, args: readonly string[], env: Readonly<
   return performance.now() - since;
 }
 
-const CUSTOMER = 'BENCH';
+/** The orders of the sides that settle index entries through the queue. */
+export const CUSTOMER = 'BENCH';
 const ORDER_DATE = '2026-11-20';
 
 /**
@@ -128,25 +129,35 @@ export function reconcileComparison({ queued, plainFunction }: Servers, messages
   };
 }
 
-/** Creates an order, which has one index entry. */
-async function productFill({ storage: connectionString }: Measured): Promise<() => Promise<unknown>> {
+let productOrders = 0;
+
+/** Creates an order, which has one index entry. Returns its number. */
+export async function productFill({ storage: connectionString }: Measured): Promise<() => Promise<number>> {
   const auth = { issuer: 'https://issuer.example/', audience: 'rowkey', jwksUri: 'https://issuer.example/keys' };
   const { store } = leaveToQueue(createRowkey({ model, storage: { connectionString }, auth }));
-  await store.customers.create({ city: 'Bench', customerId: CUSTOMER, companyName: 'Bench' });
-  let orderId = 0;
-  return () => store.orders.create({ customerId: CUSTOMER, orderId: ++orderId, orderDate: ORDER_DATE });
+  await store.customers.put({ city: 'Bench', customerId: CUSTOMER }, { companyName: 'Bench' });
+  return async () => {
+    const orderId = ++productOrders;
+    await store.orders.create({ customerId: CUSTOMER, orderId, orderDate: ORDER_DATE });
+    return orderId;
+  };
 }
 
 let plainOrders = 0;
 
-function plainFill({ storage }: Measured, options: { readonly isReminded: boolean }): () => Promise<unknown> {
+export function plainFill({ storage }: Measured, options: { readonly isReminded: boolean }): () => Promise<number> {
   const code = createPlainCode(storage);
   return async () => {
     const orderId = ++plainOrders;
-    const row = String(orderId).padStart(8, '0');
+    const row = toRow(orderId);
     await code.writeRow('plainrows', { partitionKey: CUSTOMER, rowKey: row, orderDate: ORDER_DATE, orderId });
     const source = { table: 'plainrows', partition: CUSTOMER, row };
     const entry = { table: 'plainentries', partition: `${ORDER_DATE}_${orderId % 8}`, row: `${row}_${CUSTOMER}` };
     await code.announce({ source, entry }, options);
+    return orderId;
   };
+}
+
+export function toRow(orderId: number): string {
+  return String(orderId).padStart(8, '0');
 }
