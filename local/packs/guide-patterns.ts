@@ -226,7 +226,7 @@ export const GUIDE_PATTERNS: readonly GuidePattern[] = [
   {
     name: 'Retrieving',
     about:
-      'A range is read by its bounds. A filter reads the whole range. A projection (`select`) reads only the selected fields from storage, unless rows may have an older version or were written by clients. A page continues after the last row by a signed token. A table scan has a route of its own, for operators.',
+      'A range is read by its bounds. A filter reads the whole range. A projection (`select`) reads only the selected fields from storage, unless rows may have an older version or were written by clients. A page continues after the last row by an encrypted token. A table scan has a route of its own, for operators.',
     modules: ['lib/engine/read/retrieve.ts', 'lib/engine/read/continuation.ts'],
     tests: ['test/scenarios/retrieving.test.ts', 'test/lib/engine/read/continuation.test.ts'],
   },

@@ -82,6 +82,6 @@ ${chapter}
 
 ## Transactions of each pattern
 
-[Patterns](patterns.md) lists the transactions of every operation, measured in a run, with what a design without the pattern costs.
+[Patterns](patterns.md) lists the transactions of every operation, measured in a run, with the least that is possible and what a design without the pattern costs.
 `;
 }
