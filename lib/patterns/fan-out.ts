@@ -22,7 +22,7 @@ import { omit, pick, type Values } from '../define/values.ts';
 import { fieldsOf } from '../engine/reconcile/possible-entries.ts';
 import { EntityChanged } from '../engine/write/conflict.ts';
 import { commit } from '../engine/write/eventual-transaction.ts';
-import { PlanTooLarge } from '../engine/write/plan.ts';
+import { splitAfter } from '../engine/write/plan.ts';
 import { busy, RowkeyError } from '../errors.ts';
 import { copiesOf } from '../pattern-helpers/copied-fields.ts';
 import { type Address, type Row, readRange, readRow } from '../storage/rows.ts';
@@ -340,9 +340,7 @@ async function updateTogether(batch: Batch, receivers: readonly Receiver[], atte
   } catch (error) {
     if (!(error instanceof RowkeyError) || TEMPORARY.has(error.code)) throw error;
     if (receivers.length > 1) {
-      const share = error instanceof PlanTooLarge ? error.share : 1 / 2;
-      const size = Math.min(receivers.length - 1, Math.max(1, Math.floor(receivers.length * share)));
-      for (let at = 0; at < receivers.length; at += size) await updateTogether(batch, receivers.slice(at, at + size));
+      for (const part of splitAfter(error, receivers)) await updateTogether(batch, part);
     } else if (error.code === 'busy') waiting.push(error);
     else fail(error.message);
   }

@@ -26,7 +26,7 @@ import {
   unreadState,
 } from './entity-store.ts';
 import { commit } from './eventual-transaction.ts';
-import { PlanTooLarge } from './plan.ts';
+import { splitAfter } from './plan.ts';
 import { toStored } from './stored-values.ts';
 
 /**
@@ -266,9 +266,7 @@ async function writeTogether(batch: Batch, items: readonly Item[], attempt = 1):
     const outcome = asOutcome(error);
     if (!only || others.length === 0) return void (only && outcomes.set(only.index, outcome));
     // The first ones take effect first, as if each action were alone.
-    const share = error instanceof PlanTooLarge ? error.share : 1 / 2;
-    const size = Math.min(writable.length - 1, Math.max(1, Math.floor(writable.length * share)));
-    for (let at = 0; at < writable.length; at += size) await writeTogether(batch, writable.slice(at, at + size));
+    for (const part of splitAfter(error, writable)) await writeTogether(batch, part);
   }
 }
 

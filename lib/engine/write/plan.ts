@@ -40,6 +40,15 @@ export class PlanTooLarge extends RowkeyError {
   }
 }
 
+/** Splits two or more changes that failed together: into halves, or into parts that may fit into a transaction. */
+export function splitAfter<Change>(error: unknown, changes: readonly Change[]): Change[][] {
+  const share = error instanceof PlanTooLarge ? error.share : 1 / 2;
+  const size = Math.min(changes.length - 1, Math.max(1, Math.floor(changes.length * share)));
+  return Array.from({ length: Math.ceil(changes.length / size) }, (_, part) =>
+    changes.slice(part * size, (part + 1) * size),
+  );
+}
+
 export interface IntentItem {
   readonly partition: string;
   readonly row: string;
