@@ -56,7 +56,7 @@ export interface PlanDraft {
   /** Milliseconds. */
   readonly now: number;
   readonly siblings: Siblings;
-  /** Other rows than siblings, by `relatedKey`, read after the write began. A missing row is absent. */
+  /** The rows that are not siblings, by `relatedKey`, read after the write began. A missing row is absent. */
   readonly related: ReadonlyMap<string, Row>;
   /** The actions on the entities come first. A pattern appends its own actions. One transaction may change a row only once. */
   readonly actions: PlannedAction[];

@@ -93,8 +93,8 @@ export async function writeBatch(
 }
 
 /**
- * Deletes the entities in these rows. Rows that are not entities are left, and with `ifUnchanged` those that have changed since.
- * Returns and throws as `writeBatch` does.
+ * Deletes the entities in these rows, and skips rows that are not entities. With `ifUnchanged`, an entity that has changed since its
+ * row was read is not deleted. Returns and throws as `writeBatch` does.
  */
 export async function deleteRows(
   engine: Engine,
