@@ -1,5 +1,6 @@
 import pMap from 'p-map';
 import { toSnapshot, toValues } from '../define/codec/entity-codec.ts';
+import { furtherRowFormOf } from '../define/codec/further-rows.ts';
 import { liveValues } from '../define/codec/snapshot.ts';
 import type { Engine } from '../define/engine.ts';
 import type { Entity } from '../define/entity.ts';
@@ -66,6 +67,8 @@ const MAX_DAYS = 36_500;
 /** All changes of a day would otherwise go to one partition. */
 const BUCKETS = 16;
 const PAGE_ROWS = 100;
+/** Bounds memory use: an entity with further rows may have 3.5 MiB. */
+const WIDE_PAGE_ROWS = 8;
 const READS_CONCURRENCY = 16;
 
 function tableOf({ table }: Entity): string {
@@ -111,6 +114,7 @@ export const expireEntities = inPattern(
     // A change late on a day leaves `days` whole days.
     const firstKept = addPeriods('day', periodOf('day', engine.now()), -days);
     const table = tableOf(entity);
+    const limit = furtherRowFormOf(entity) ? WIDE_PAGE_ROWS : PAGE_ROWS;
     let deleted = 0;
     let failed = 0;
     let after: { partition: string; row: string } | undefined;
@@ -119,7 +123,7 @@ export const expireEntities = inPattern(
         table,
         after,
         beforePartition: firstKept,
-        limit: PAGE_ROWS,
+        limit,
       });
       if (engine.now() >= until) return { deleted, failed };
       const found = await pMap(rows, (row) => findDue(engine, entity, row), { concurrency: READS_CONCURRENCY });

@@ -1,3 +1,4 @@
+import type { HttpClient } from '@azure/core-rest-pipeline';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { defineEntity } from '../../../lib/define/define-entity.ts';
@@ -95,18 +96,28 @@ const declaredMemo = defineEntity('memos', {
   expiry: { days: 2, clock: 'changedOn' },
   access: { read: [], write: [] },
 });
-const { notes, remarks, leaders, players, clubs, memos } = deploy(
+/** Of several rows. */
+const declaredReport = defineEntity('reports', {
+  schema: z.object({ team: text, reportId: text, body: text, changedOn: z.iso.date() }),
+  table: 'reports',
+  key: { partition: '{team}', row: '{reportId}' },
+  split: { text: ['body'] },
+  expiry: { days: 2, clock: 'changedOn' },
+  access: { read: [], write: [] },
+});
+const { notes, remarks, leaders, players, clubs, memos, reports } = deploy(
   declared,
   declaredChild,
   declaredLeader,
   declaredPlayer,
   declaredClub,
   declaredMemo,
+  declaredReport,
 );
 
 let world: World;
 beforeAll(async () => {
-  world = await openWorld(import.meta.url, [notes, remarks, leaders, players, clubs, memos]);
+  world = await openWorld(import.meta.url, [notes, remarks, leaders, players, clubs, memos, reports]);
 });
 
 /** An engine whose clock is this many days behind. */
@@ -302,6 +313,27 @@ describe('a run', () => {
     // Entries, entity; intent, transaction; the entry and the tombstone; intent.
     expect(await measureCost(async (cost) => run().then(() => cost.transactions))).toBe(9);
     for (const table of ['memos', 'memosexpiry']) expect(await rowsOf(world.storage, table)).toEqual([]);
+  });
+
+  test('reads few entities of several rows before it deletes them, because they may be long', async () => {
+    const all = Array.from({ length: 20 }, (_, index) => ({ team: 'T', reportId: `r${index}`, body: 'b' }));
+    for (const one of all) await createEntity(daysAgo(3), reports, one);
+    let held = 0;
+    let most = 0;
+    const { sendRequest } = faultyHttpClient();
+    const client: HttpClient = {
+      sendRequest(request) {
+        if (request.url.includes('$batch')) held = 0;
+        else if (request.method === 'GET' && request.url.includes('/reports()')) most = Math.max(most, ++held);
+        return sendRequest(request);
+      },
+    };
+    const until = Number.POSITIVE_INFINITY;
+    const engine = world.engineThrough(client);
+    expect(await expireEntities(engine, reports, { until })).toEqual({ deleted: all.length, failed: 0 });
+    expect(most).toBe(8);
+    await world.settle();
+    for (const table of ['reports', 'reportsexpiry']) expect(await rowsOf(world.storage, table)).toEqual([]);
   });
 
   test('removes a stale entry and leaves the entity', async () => {
