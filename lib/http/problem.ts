@@ -172,8 +172,8 @@ export const FOR_OPERATORS: Partial<Record<ErrorCode, string>> = {
 
 /** `root` is the root of the instance whose page documents the problem. */
 export function toProblem({ code, message, details }: RowkeyError, root = rootOf('')): Problem {
-  const { retryAfter: _, detail = message, ...members } = details;
-  return { ...problemOf(root, code, FOR_OPERATORS[code] ?? detail), ...members };
+  const { retryAfter: _, detail = FOR_OPERATORS[code] ?? message, ...members } = details;
+  return { ...problemOf(root, code, detail), ...members };
 }
 
 /** For an error without a code. Its message is never shown. */

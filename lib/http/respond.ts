@@ -1,8 +1,9 @@
 import type { HttpRequest, HttpResponseInit, InvocationContext } from '@azure/functions';
-import { requireRole, requireWholeReader } from '../access/rule.ts';
+import { canReadWhole, requireRole, requireWholeReader } from '../access/rule.ts';
 import type { Caller } from '../access/token.ts';
 import { withArchives } from '../define/entity.ts';
 import { collectChanges } from '../engine/note-change.ts';
+import { FurtherRowLost } from '../engine/read/entity-rows.ts';
 import { RowkeyError } from '../errors.ts';
 import { type Cost, measureCost } from '../storage/cost.ts';
 import { explain } from '../storage/explain.ts';
@@ -161,8 +162,17 @@ async function explainRoute(handle: () => Promise<RouteResult>): Promise<RouteRe
 
 /** Retries a read whose blob is missing. A write is not retried: its row is not stale, so a missing blob is lost. */
 function handleWithRereads(route: Route, context: FirstContext): Promise<RouteResult> {
-  const handle = (isLastAttempt: boolean) => route.handle({ ...context, isLastAttempt });
+  const handle = (isLastAttempt: boolean) =>
+    route.handle({ ...context, isLastAttempt }).catch((error: unknown) => {
+      throw withLostKey(error, context.caller);
+    });
   return rereadIfBlobGone(`Route ${route.name}`, handle, { attempts: isRead(route) ? undefined : 1 });
+}
+
+/** A list fails for any of its entities, so its callers need the key of the one to repair. */
+function withLostKey(error: unknown, caller: Caller): unknown {
+  if (!(error instanceof FurtherRowLost) || !canReadWhole(error.entity, caller)) return error;
+  return new RowkeyError(error.code, error.message, { detail: error.detail }, error);
 }
 
 function isRead(route: Route): boolean {

@@ -65,6 +65,33 @@ describe('products over HTTP', () => {
     expect(unknown.body).toMatchObject({ status: 400, field: 'include', accepted: 'text' });
   });
 
+  test('name the one that lost its texts to callers who may read all of it, and not to the log', async () => {
+    const lost = { ...green, productId: 2, ...texts };
+    expect((await hr('POST', '/api/products', { body: lost })).status).toBe(201);
+    await product.storage.table('products').deleteEntity('00007', '00000002!-text');
+    const before = product.logged.length;
+    const keys = 'products with the partition key "00007" and the row key "00000002"';
+    const scan = '/api/operations/scan/products?select=description';
+    for (const [caller, target] of [
+      [hr, '/api/products/7?select=description'],
+      [product.as(['hr', 'operator']), scan],
+    ] as const) {
+      const { status, body } = await caller('GET', target);
+      expect({ status, code: body.code }).toEqual({ status: 503, code: 'needs-repair' });
+      expect(body.detail).toContain(keys);
+    }
+    const log = product.logged.slice(before).join('\n');
+    expect(log).toContain(
+      'A further row of an entity of products is lost: text. npm run verify -- <entity> finds its key.',
+    );
+    expect(log).not.toContain('the row key');
+    const { body } = await product.as(['hr', 'operator'])('POST', '/api/operations/verify/products');
+    expect(body.findings).toContainEqual(
+      expect.objectContaining({ kind: 'missing', of: 'text', partition: '00007', row: '00000002!-text' }),
+    );
+    expect((await hr('DELETE', '/api/products/7/2')).status).toBe(204);
+  });
+
   test('are deleted with their texts', async () => {
     const deleted = await hr('DELETE', path);
     expect([deleted.status, cost(deleted)]).toEqual([204, 6]);

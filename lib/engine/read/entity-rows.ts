@@ -1,4 +1,5 @@
 import pMap from 'p-map';
+import { commandLine } from '../../command-line.ts';
 import { storedVersion } from '../../define/codec/entity-codec.ts';
 import {
   formatListedRows,
@@ -32,6 +33,22 @@ const READ_ATTEMPTS = 20;
 const BACK_OFF_MS = 10;
 const LONGEST_BACK_OFF_MS = 250;
 const READS_CONCURRENCY = 16;
+
+/** The message, which is logged, has no key, because keys may be personal data. */
+export class FurtherRowLost extends RowkeyError {
+  readonly entity: Entity;
+  /** Names the entity by its keys, for callers who may read the whole entity. */
+  readonly detail: string;
+
+  constructor(entity: Entity, { partition, row }: Omit<Address, 'table'>, lost: readonly string[]) {
+    const what = `is lost: ${lost.join(', ')}.`;
+    const howToFind = `${commandLine('verify', '<entity>')} finds its key.`;
+    super('needs-repair', `A further row of an entity of ${entity.name} ${what} ${howToFind}`);
+    this.entity = entity;
+    const keys = `with the partition key ${JSON.stringify(partition)} and the row key ${JSON.stringify(row)}`;
+    this.detail = `A further row of the entity of ${entity.name} ${keys} ${what} The operator must repair it.`;
+  }
+}
 
 export interface EntityRowOptions {
   /** The fields that the caller needs; by default those of every read. */
@@ -69,11 +86,7 @@ export async function readJoinedRow(
       before = own.etag;
       continue;
     }
-    if (isWhole)
-      throw new RowkeyError(
-        'needs-repair',
-        `A further row of an entity of ${entity.name} is lost: ${lost.join(', ')}.`,
-      );
+    if (isWhole) throw new FurtherRowLost(entity, address, lost);
     const left = formatListedRows(omit(listedRows(row.properties), lost) as Readonly<Record<string, string>>);
     return { ...row, properties: { ...row.properties, FurtherRows: left } };
   }

@@ -1,11 +1,15 @@
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
+import { defineEntity } from '../../../lib/define/define-entity.ts';
 import type { ChangeRecord } from '../../../lib/engine/note-change.ts';
 import { noteChange } from '../../../lib/engine/note-change.ts';
+import { FurtherRowLost } from '../../../lib/engine/read/entity-rows.ts';
 import { RowkeyError } from '../../../lib/errors.ts';
+import { toProblem } from '../../../lib/http/problem.ts';
 import { respondWith } from '../../../lib/http/respond.ts';
 import type { App, Route } from '../../../lib/http/route.ts';
 import { BlobGone } from '../../../lib/pattern-helpers/text-blobs.ts';
+import { deploy } from '../../fixtures/deploy.ts';
 import { type TestRequest, testApp, testInvocation, testRequest, testRoute } from './request.ts';
 
 const app = testApp(import.meta.url);
@@ -69,6 +73,25 @@ describe('an error', () => {
     expect(status).toBe(503);
     expect(JSON.stringify(body)).not.toContain('s3cret');
     expect(logged).toEqual(['the table s3cret']);
+  });
+
+  test.each([
+    ['is named to a caller who may read the whole entity', {}, true],
+    ['is not named to a caller who may not read one of its fields', { restricted: { secret: ['hr'] } }, false],
+    ['is not named to a caller who may not read the entity', { read: ['hr'] }, false],
+  ])('the key of an entity that lost a row %s, and is not logged', async (_, access, isNamed) => {
+    const schema = z.object({ team: z.string(), id: z.string(), secret: z.string() });
+    const key = { partition: '{team}', row: '{id}' };
+    const read = { read: ['reader'], write: ['hr'] };
+    const things = defineEntity('things', { schema, table: 'things', key, access: { ...read, ...access } });
+    const { things: entity } = deploy(things);
+    const error = new FurtherRowLost(entity, { partition: 'blue', row: 's3cret' }, ['text']);
+    const { status, body, logged } = await ask(failing(error));
+    expect(status).toBe(503);
+    if (isNamed) expect(body.detail).toContain('the partition key "blue" and the row key "s3cret"');
+    else expect(body).toEqual(toProblem(new RowkeyError('needs-repair', 'Else.')));
+    expect(logged).toEqual([expect.stringContaining('A further row of an entity of things is lost: text.')]);
+    expect(logged.join()).not.toContain('s3cret');
   });
 
   test('without a code is a 500, whose message is neither sent nor logged', async () => {
