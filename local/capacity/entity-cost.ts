@@ -1,6 +1,7 @@
 import type { Entity } from '../../lib/define/entity.ts';
 import { remoteIndexesOf } from '../../lib/define/keys/index-entries.ts';
 import type { KeyTemplate } from '../../lib/define/keys/key-template.ts';
+import type { RemoteIndex } from '../../lib/define/remote-index.ts';
 
 /** What follows from a declaration for one entity: its rows, and the storage calls of a read and of a create. */
 export interface EntityCost {
@@ -28,8 +29,9 @@ export interface RowPlace {
 
 /** Two hexadecimal digits of a hash. */
 const HASHES = 256;
-/** Calls of a create to an entry: read and write it; a unique row is claimed and confirmed; a total is read with its contribution. */
-const ENTRY_CALLS = 2;
+/** Calls of a create to an entry: insert it; a list is read and written, and a unique row is claimed and confirmed; a total is read with its contribution. */
+const ENTRY_CALLS = 1;
+const SHARED_ENTRY_CALLS = 2;
 const TOTAL_CALLS = 3;
 /** The entity is read again after its entries are written, and the intent is sent and deleted. */
 const SETTLE_CALLS = 1;
@@ -39,14 +41,13 @@ const INTENT_CALLS = 2;
 export function costOfEntity(entity: Entity): EntityCost {
   const remote = remoteIndexesOf(entity).map((index): RowPlace => {
     const declared = entity.indexes[index.name];
-    const isTotal = Object.hasOwn(entity.totals, index.name);
     const isWhole = declared !== undefined && declared.kind !== 'index-entity' && declared.copies === 'everything';
     return {
-      what: `${isTotal ? 'totals' : 'index'} ${index.name}`,
+      what: `${index.shared ? 'totals' : 'index'} ${index.name}`,
       table: index.table,
       ...partitionsOf(index.partition),
       rows: 1,
-      calls: isTotal ? TOTAL_CALLS : ENTRY_CALLS,
+      calls: callsOf(index),
       isWhole,
     };
   });
@@ -79,6 +80,11 @@ export function costOfEntity(entity: Entity): EntityCost {
       ...remote,
     ],
   };
+}
+
+function callsOf({ shared, list, isContested }: RemoteIndex): number {
+  if (shared) return TOTAL_CALLS;
+  return list || isContested ? SHARED_ENTRY_CALLS : ENTRY_CALLS;
 }
 
 function partitionsOf({ parts }: KeyTemplate): Pick<RowPlace, 'partitions' | 'fields'> {

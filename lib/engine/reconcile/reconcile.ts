@@ -59,6 +59,8 @@ export interface Committed {
   readonly etag: string;
   /** Undefined for an entity that was deleted. */
   readonly values: Values | undefined;
+  /** True if nothing was stored under its key before, so that index entries are probably new too. */
+  readonly isNew?: boolean;
 }
 
 /** Reconciles the items of an intent. Throws if it must be retried. */
@@ -115,7 +117,7 @@ async function reconcileEntity(
     const known = committed;
     const settled = await allEnded(named, async (indexEntry) => {
       if (contested.includes(indexEntry)) return settleContested(work, address, indexEntry, known);
-      return (await settleOwn(work, { address, values: before.values, indexEntry })) ? 'settled' : 'conflict';
+      return (await settleOwn(work, { address, of: before, indexEntry })) ? 'settled' : 'conflict';
     });
     if (settled.includes('conflict')) {
       committed = undefined;
@@ -143,11 +145,11 @@ async function settleOwn(
   { engine, entity, hold }: Work,
   {
     address,
-    values,
+    of: { values, isNew = false },
     indexEntry,
   }: {
     readonly address: Address;
-    readonly values: Values | undefined;
+    readonly of: Committed;
     readonly indexEntry: IndexEntry;
   },
 ): Promise<boolean> {
@@ -157,21 +159,23 @@ async function settleOwn(
   const properties = isWanted && values ? remote?.properties?.(values) : undefined;
   const isOwn = (row: Row) => isEntryOf(entity, address, row);
   if (remote?.shared) return remote.shared.settle(engine.storage, indexEntry, { properties, isOwn, hold });
+  if (!properties) {
+    const row = await readRow(engine.storage, indexEntry);
+    if (!row || !isOwn(row)) return true;
+    const where = { ...indexEntry, signal: await hold.keep() };
+    return tryAction(engine.storage, where, { kind: 'delete', row: indexEntry.row, etag: row.etag });
+  }
+  const insert = async () => {
+    // The entity is read again after the insert, also if the insert took effect twice.
+    const where = { ...indexEntry, signal: await hold.keep(), isRepeatable: true };
+    return tryAction(engine.storage, where, { kind: 'insert', row: indexEntry.row, properties });
+  };
+  if (isNew && (await insert())) return true;
   const row = await readRow(engine.storage, indexEntry);
-  const where = { ...indexEntry, signal: await hold.keep() };
-  if (!properties)
-    return row && isOwn(row)
-      ? tryAction(engine.storage, where, { kind: 'delete', row: indexEntry.row, etag: row.etag })
-      : true;
-  // The entity is read again after the insert, also if the insert took effect twice.
-  if (!row)
-    return tryAction(
-      engine.storage,
-      { ...where, isRepeatable: true },
-      { kind: 'insert', row: indexEntry.row, properties },
-    );
+  if (!row) return insert();
   // The row is written even if it is right: a stalled reconciler may be about to delete it under its ETag, on behalf of a change
   // that another one has undone.
+  const where = { ...indexEntry, signal: await hold.keep() };
   return tryAction(engine.storage, where, { kind: 'replace', row: indexEntry.row, properties, etag: row.etag });
 }
 

@@ -157,9 +157,9 @@ function withoutItems(intent: SentMessage): SentMessage {
 
 function stateOf(changes: readonly Change[], done: readonly Stored[]): Written['entities'] {
   return new Map(
-    changes.map(({ address: { row }, after }, index) => {
+    changes.map(({ address: { row }, before, after }, index) => {
       const { etag = '', values } = done[index] ?? {};
-      return [row, { etag, values: after && values }];
+      return [row, { etag, values: after && values, isNew: before.state === 'absent' }];
     }),
   );
 }

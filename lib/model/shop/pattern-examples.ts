@@ -86,7 +86,7 @@ export const patternExamples = {
       method: 'POST',
       path: 'orders',
       body: { customerId: 'HARBR', orderId: 10_009, orderDate: '2026-11-21', placedAt: '2026-11-21T08:00:00.000Z' },
-      cost: '13: the customer; intent, transaction; the index entry (2), two totals (3 each), the order, intent; the index in the partition costs nothing',
+      cost: '12: the customer; intent, transaction; the index entry, two totals (3 each), the order, intent; the index in the partition costs nothing',
       naive: '4: the customer, the order, the index row, and 2 for each total, where concurrent writers lose changes',
     },
     {
