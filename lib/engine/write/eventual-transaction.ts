@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
-import pMap from 'p-map';
 import type { Change, Siblings } from '../../define/change.ts';
 import { toValues } from '../../define/codec/entity-codec.ts';
 import { isReference } from '../../define/codec/reference.ts';
@@ -9,41 +8,33 @@ import type { Entity } from '../../define/entity.ts';
 import type { Stored } from '../../define/values.ts';
 import { busy, RowkeyError, unavailable } from '../../errors.ts';
 import { StorageConflict } from '../../storage/errors.ts';
-import { deleteMessage, MAX_MESSAGE_BYTES, type SentMessage, sendMessage } from '../../storage/messages.ts';
-import { type Action, isConditional, type Row, submit } from '../../storage/rows.ts';
+import { deleteMessage, type SentMessage } from '../../storage/messages.ts';
+import { type Action, isConditional, submit } from '../../storage/rows.ts';
 import { recordReconcileLag } from '../../telemetry/metrics.ts';
-import { inPattern, traceContext } from '../../telemetry/span.ts';
+import { inPattern } from '../../telemetry/span.ts';
 import { backOff } from '../../time.ts';
 import type { Engine } from '../engine.ts';
 import { isUnknown, noteChange } from '../note-change.ts';
 import { isTableGone, withPeriodTable } from '../period-tables.ts';
-import { ENVELOPE_BYTES, holdFor, sendWorkOf, unlessUnavailable } from '../reconcile/hold.ts';
-import { INDEX_CHANGES_QUEUE, MESSAGE_VERSION } from '../reconcile/intent.ts';
+import { holdFor, sendWorkOf, unlessUnavailable } from '../reconcile/hold.ts';
 import { mayStillLand, type ReconcileOptions, reconcile, type Written } from '../reconcile/reconcile.ts';
 import { runExclusive } from '../run-exclusive.ts';
+import { type Announced, announce, claimAll, endIntent, requireAnnounced, Unannounced } from './announcement.ts';
 import { dropBlobs } from './blobs.ts';
 import {
   areUnchanged,
   conflictOf,
-  duplicateEntry,
   duplicateValue,
   type Fresh,
   isOwnWrite,
   planAgain,
   readChanged,
 } from './conflict.ts';
-import {
-  actingOf,
-  checkTransactionBytes,
-  type Plan,
-  PlanTooLarge,
-  planPartition,
-  siblingRowsOf,
-  type WriteMark,
-} from './plan.ts';
+import { actingOf, checkTransactionBytes, type Plan, planPartition, siblingRowsOf, type WriteMark } from './plan.ts';
 import {
   dropReplacedParts,
   dropStoredParts,
+  forgetSiblings,
   planFirst,
   readRelated,
   readSiblings,
@@ -51,7 +42,6 @@ import {
   replan,
   toStoredActions,
 } from './siblings.ts';
-import { type ClaimedRow, claim, releaseClaims } from './unique-claim.ts';
 
 /**
  * Eventually consistent transactions pattern, the writer's side. In this order:
@@ -63,11 +53,12 @@ import { type ClaimedRow, claim, releaseClaims } from './unique-claim.ts';
  * If the process dies, the intent becomes visible after its hiding time, and a queue function settles it. If the write is
  * rejected, the writer deletes the rows that it claimed and the intent. If a claimed row existed before, or changed, the work of
  * the intent is sent, so that the reconciler releases the claim. If the outcome is unknown, the intent stays hidden until its hiding time ends.
+ * If a conflict leads to a plan that the intent and the claims do not cover, the write ends them and starts over.
  */
 
-const CLAIMS_CONCURRENCY = 16;
 const BACK_OFF_MS = 25;
 const LONGEST_BACK_OFF_MS = 250;
+const MAX_ANNOUNCEMENTS = 8;
 
 export interface CommitOptions {
   /** Plans as if sibling rows that this process does not remember were absent. After a conflict they are read. */
@@ -87,44 +78,64 @@ export const commit = inPattern(
     engine: Engine,
     entity: Entity,
     changes: readonly Change[],
-    { abandoned, ...options }: CommitOptions = {},
+    { abandoned = new Set(), assumeNew = false }: CommitOptions = {},
   ): Promise<readonly Stored[]> => {
-    const [first] = changes;
-    if (!first) return [];
-    const { table, partition } = first.address;
-    const writeId = randomUUID();
-    const sentAt = engine.now();
-    const deadline = sentAt + engine.timing.commitWithinMs;
-    const mark = { writeId, now: sentAt, related: await readRelated(engine, entity, changes) };
-    const planned = await planFirst(engine, entity, changes, { mark, ...options });
-    for (const pattern of entity.patterns) await pattern.checkRelated?.(engine, entity, actingOf(changes));
-    const intent = await announce(engine, entity, table, planned.plan, writeId);
-    const common = { engine, entity, table, partition, writeId, mark, sentAt, deadline, intent, abandoned };
-    const write: Write = {
-      ...common,
-      ...planned,
-      changes,
-      missing: new Set(),
-      claimed: [],
-    };
-    const claimed = await claimAll(write);
-    const isShared = siblingRowsOf(entity, changes).length > 0;
-    const untilDone = () => submitUntilDone(write);
-    const done = await (isShared
-      ? runExclusive(engine.storage, JSON.stringify([table, partition]), untilDone)
-      : untilDone());
-    if (intent) {
-      const hold = holdFor(engine, sentAt + engine.timing.settleWithinMs - engine.now());
-      await settle(write, intent, planned.plan, { hold, written: { entities: stateOf(changes, done), claimed } });
+    for (let attempt = 1; attempt <= MAX_ANNOUNCEMENTS; attempt += 1) {
+      try {
+        return await commitAnnounced(engine, entity, changes, { abandoned, assumeNew: assumeNew && attempt === 1 });
+      } catch (error) {
+        if (!(error instanceof Unannounced)) throw error;
+      }
+      forgetSiblings(engine, entity, changes);
+      await backOff(attempt, BACK_OFF_MS, LONGEST_BACK_OFF_MS);
     }
-    await dropReplacedParts(engine, entity, write);
-    // Blobs of a failed commit are left to the orphan timer: the commit may have succeeded with a lost reply, and another writer may
-    // have continued from it.
-    for (const { before, after } of changes)
-      await dropBlobs(engine.storage, entity, { of: liveValues(before), but: after });
-    return done;
+    throw busy('Other requests keep changing the same rows.');
   },
 );
+
+/** Commits the changes under one intent. Throws `Unannounced`, with nothing changed, if they need another one. */
+async function commitAnnounced(
+  engine: Engine,
+  entity: Entity,
+  changes: readonly Change[],
+  { abandoned, assumeNew }: Required<CommitOptions>,
+): Promise<readonly Stored[]> {
+  const [first] = changes;
+  if (!first) return [];
+  const { table, partition } = first.address;
+  const writeId = randomUUID();
+  const sentAt = engine.now();
+  const deadline = sentAt + engine.timing.commitWithinMs;
+  const mark = { writeId, now: sentAt, related: await readRelated(engine, entity, changes) };
+  const planned = await planFirst(engine, entity, changes, { mark, assumeNew });
+  for (const pattern of entity.patterns) await pattern.checkRelated?.(engine, entity, actingOf(changes));
+  const intent = await announce(engine, entity, table, planned.plan, writeId);
+  const common = { engine, entity, table, partition, writeId, mark, sentAt, deadline, intent, abandoned };
+  const write: Write = {
+    ...common,
+    ...planned,
+    announced: planned.plan,
+    changes,
+    missing: new Set(),
+    claimed: [],
+  };
+  const claimed = await claimAll(write);
+  const isShared = siblingRowsOf(entity, changes).length > 0;
+  const untilDone = () => submitUntilDone(write);
+  const done = await (isShared
+    ? runExclusive(engine.storage, JSON.stringify([table, partition]), untilDone)
+    : untilDone());
+  if (intent) {
+    const hold = holdFor(engine, sentAt + engine.timing.settleWithinMs - engine.now());
+    await settle(write, intent, planned.plan, { hold, written: { entities: stateOf(changes, done), claimed } });
+  }
+  await dropReplacedParts(engine, entity, write);
+  // Blobs of a failed commit are left to the orphan timer: the commit may have succeeded with a lost reply, and another writer may
+  // have continued from it.
+  for (const { before, after } of changes)
+    await dropBlobs(engine.storage, entity, { of: liveValues(before), but: after });
+  return done;
+}
 
 /**
  * Reconciles the writer's own intent. The writer alone holds the intent while it is hidden. The caller waits, because a
@@ -165,23 +176,13 @@ function stateOf(changes: readonly Change[], done: readonly Stored[]): Written['
 }
 
 /** A running commit. */
-interface Write {
-  readonly engine: Engine;
-  readonly entity: Entity;
+interface Write extends Announced {
   readonly table: string;
   readonly partition: string;
-  readonly writeId: string;
   readonly mark: WriteMark;
-  /** Milliseconds: when the intent was sent, and the latest time to send the transaction. */
+  /** Milliseconds: when the intent was sent. */
   readonly sentAt: number;
-  readonly deadline: number;
-  readonly intent: SentMessage | undefined;
-  readonly abandoned: Set<string> | undefined;
-  claimed: readonly ClaimedRow[];
-  /** Planned from the state that was read last. */
-  changes: readonly Change[];
   siblings: Siblings;
-  plan: Plan;
   /** Rows whose delete failed because they are missing. Later plans omit these deletes. */
   readonly missing: Set<string>;
 }
@@ -189,6 +190,7 @@ interface Write {
 /** Submits the plan, and replans while sibling rows keep changing. */
 async function submitUntilDone(write: Write): Promise<readonly Stored[]> {
   Object.assign(write, replan(write.engine, write.entity, write.changes, write));
+  await requireAnnounced(write);
   for (let attempt = 1; ; attempt += 1) {
     const done = await submitOnce(write);
     if (done) return done;
@@ -283,77 +285,14 @@ async function handleConflict(
   } catch (error) {
     throw await endIntent(write, error);
   }
+  await requireAnnounced(write);
   return undefined;
-}
-
-/** Releases the claims of a write that certainly failed, and deletes its intent or sends its work. Returns `why`, to be thrown. */
-async function endIntent<Reason>({ engine, writeId, intent, claimed, abandoned }: Write, why: Reason): Promise<Reason> {
-  abandoned?.add(writeId);
-  // An intent that cannot be deleted now becomes visible later. The reason of the failure matters more to the caller.
-  const end = async (sent: SentMessage) =>
-    (await releaseClaims(engine, claimed)) ? deleteMessage(engine.storage, sent) : sendWorkOf(engine, sent);
-  if (intent) await unlessUnavailable(end(intent));
-  return why;
 }
 
 /** Notes the changes if their outcome is unknown. Returns `why`, to be thrown. */
 function noteUnknownOutcome<Reason>(write: Write, why: Reason): Reason {
   if (isUnknown(why)) noteChanges(write, undefined);
   return why;
-}
-
-async function announce(
-  engine: Engine,
-  entity: Entity,
-  table: string,
-  plan: Plan,
-  writeId: string,
-): Promise<SentMessage | undefined> {
-  const { items, fanOut } = plan;
-  if (items.length === 0 && fanOut.length === 0) return undefined;
-  const text = JSON.stringify({
-    version: MESSAGE_VERSION,
-    intent: writeId,
-    entity: entity.name,
-    table,
-    items,
-    ...(fanOut.length > 0 ? { fanOut: { sources: fanOut } } : {}),
-    ...traceContext(),
-  });
-  const limit = MAX_MESSAGE_BYTES - ENVELOPE_BYTES;
-  if (Buffer.byteLength(text) > limit)
-    throw new PlanTooLarge('The change affects more index entries than one message can list.', {
-      needed: Buffer.byteLength(text),
-      limit,
-    });
-  return sendMessage(engine.storage, INDEX_CHANGES_QUEUE, text, engine.timing.hideIntentForSeconds);
-}
-
-async function claimAll(write: Write): Promise<Row[]> {
-  const { engine, entity, plan, writeId, abandoned, deadline } = write;
-  // No reconciler would release a claim that lands after the intent became visible.
-  const signal = AbortSignal.timeout(Math.max(0, deadline - engine.now()));
-  const outcomes = await pMap(
-    plan.claims,
-    async ({ indexEntry, owner }) => ({
-      indexEntry,
-      outcome: await claim(engine, indexEntry, owner, { intent: writeId, abandoned, signal }),
-    }),
-    { concurrency: CLAIMS_CONCURRENCY },
-  );
-  const claimed = outcomes.map(({ outcome }) => outcome).filter((outcome) => typeof outcome === 'object');
-  write.claimed = claimed;
-  const another = outcomes.find(({ outcome }) => outcome === 'held-by-another');
-  if (another) throw await endIntent(write, duplicateEntry(entity, another.indexEntry));
-  if (outcomes.some(({ outcome }) => outcome === 'being-claimed')) {
-    // If an entity of the same key exists, the claim may be its own, and waiting would not help.
-    const fresh = await readChanged(engine, entity, write.changes);
-    throw await endIntent(
-      write,
-      conflictOf(entity, write.changes, fresh) ?? busy('Another request is writing the same entity.'),
-    );
-  }
-  return claimed;
 }
 
 function withoutDeletes(plan: Plan, rows: ReadonlySet<string>): Plan {

@@ -31,11 +31,15 @@ export function remember(
   { action, etag, before }: { action: Action; etag: string | undefined; before: Row | undefined },
 ): void {
   if (etag === undefined || action.kind === 'delete' || (action.kind === 'merge' && !before)) {
-    memoryOf(storage).delete(keyOf(address));
+    forget(storage, address);
     return;
   }
   const kept = action.kind === 'merge' ? before?.properties : {};
   memoryOf(storage).set(keyOf(address), { ...address, etag, properties: { ...kept, ...action.properties } });
+}
+
+export function forget(storage: Storage, address: Address): void {
+  memoryOf(storage).delete(keyOf(address));
 }
 
 function sizeOf({ properties }: Row): number {

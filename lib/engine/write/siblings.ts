@@ -6,7 +6,7 @@ import { RowkeyError } from '../../errors.ts';
 import { type Action, type Address, type Row, readRow } from '../../storage/rows.ts';
 import type { Engine } from '../engine.ts';
 import { actingOf, type Plan, PlanTooLarge, planPartition, siblingRowsOf, type WriteMark } from './plan.ts';
-import { recall, remember } from './sibling-memory.ts';
+import { forget, recall, remember } from './sibling-memory.ts';
 
 /** Provides the sibling rows of a plan, from memory or by reading them. */
 
@@ -93,6 +93,12 @@ export function rememberWritten(
     const written = 'properties' in action ? { ...action, properties } : action;
     remember(storage, address, { action: written, etag: etags.get(action.row), before: siblings.get(action.row) });
   }
+}
+
+/** The next plan of these changes reads their sibling rows. */
+export function forgetSiblings({ storage }: Engine, entity: Entity, changes: readonly Change[]): void {
+  for (const row of siblingRowsOf(entity, changes))
+    for (const { address } of changes) forget(storage, { ...address, row });
 }
 
 /** Reads sibling rows: all, only unknown ones, or none. Rows that are not read and not known count as absent. */

@@ -1,0 +1,117 @@
+import { isDeepStrictEqual } from 'node:util';
+import pMap from 'p-map';
+import type { Change } from '../../define/change.ts';
+import type { Entity } from '../../define/entity.ts';
+import { busy } from '../../errors.ts';
+import { deleteMessage, MAX_MESSAGE_BYTES, type SentMessage, sendMessage } from '../../storage/messages.ts';
+import type { Row } from '../../storage/rows.ts';
+import { traceContext } from '../../telemetry/span.ts';
+import type { Engine } from '../engine.ts';
+import { ENVELOPE_BYTES, sendWorkOf, unlessUnavailable } from '../reconcile/hold.ts';
+import { INDEX_CHANGES_QUEUE, MESSAGE_VERSION } from '../reconcile/intent.ts';
+import { conflictOf, duplicateEntry, readChanged } from './conflict.ts';
+import { type Plan, PlanTooLarge } from './plan.ts';
+import { type ClaimedRow, claim, releaseClaims } from './unique-claim.ts';
+
+/** What a write announces before its transaction: its intent, which names the rows of other partitions, and its claims of unique rows. */
+
+const CLAIMS_CONCURRENCY = 16;
+
+/** A write that has announced a plan. */
+export interface Announced {
+  readonly engine: Engine;
+  readonly entity: Entity;
+  readonly writeId: string;
+  readonly intent: SentMessage | undefined;
+  /** The plan of the intent and of the claims. */
+  readonly announced: Plan;
+  /** Earlier writes of the same caller that certainly failed. */
+  readonly abandoned: Set<string>;
+  /** Milliseconds: the latest time to send the transaction. */
+  readonly deadline: number;
+  claimed: readonly ClaimedRow[];
+  /** Planned from the state that was read last. */
+  changes: readonly Change[];
+  plan: Plan;
+}
+
+/** The rows of other partitions that a plan changes are not those that its intent names, or that the write has claimed. */
+export class Unannounced extends Error {
+  override readonly name = 'Unannounced';
+}
+
+/** Sends the intent of a plan, hidden. Undefined if the plan changes nothing in other partitions. */
+export async function announce(
+  engine: Engine,
+  entity: Entity,
+  table: string,
+  plan: Plan,
+  writeId: string,
+): Promise<SentMessage | undefined> {
+  const { items, fanOut } = plan;
+  if (items.length === 0 && fanOut.length === 0) return undefined;
+  const text = JSON.stringify({
+    version: MESSAGE_VERSION,
+    intent: writeId,
+    entity: entity.name,
+    table,
+    items,
+    ...(fanOut.length > 0 ? { fanOut: { sources: fanOut } } : {}),
+    ...traceContext(),
+  });
+  const limit = MAX_MESSAGE_BYTES - ENVELOPE_BYTES;
+  if (Buffer.byteLength(text) > limit)
+    throw new PlanTooLarge('The change affects more index entries than one message can list.', {
+      needed: Buffer.byteLength(text),
+      limit,
+    });
+  return sendMessage(engine.storage, INDEX_CHANGES_QUEUE, text, engine.timing.hideIntentForSeconds);
+}
+
+/** Claims the unique rows of a plan. Throws `duplicate-value`, `busy` or the conflict of the entity, after it has ended the intent. */
+export async function claimAll(write: Announced): Promise<Row[]> {
+  const { engine, entity, plan, writeId, abandoned, deadline } = write;
+  // No reconciler would release a claim that lands after the intent became visible.
+  const signal = AbortSignal.timeout(Math.max(0, deadline - engine.now()));
+  const outcomes = await pMap(
+    plan.claims,
+    async ({ indexEntry, owner }) => ({
+      indexEntry,
+      outcome: await claim(engine, indexEntry, owner, { intent: writeId, abandoned, signal }),
+    }),
+    { concurrency: CLAIMS_CONCURRENCY },
+  );
+  const claimed = outcomes.map(({ outcome }) => outcome).filter((outcome) => typeof outcome === 'object');
+  write.claimed = claimed;
+  const another = outcomes.find(({ outcome }) => outcome === 'held-by-another');
+  if (another) throw await endIntent(write, duplicateEntry(entity, another.indexEntry));
+  if (outcomes.some(({ outcome }) => outcome === 'being-claimed')) {
+    // If an entity of the same key exists, the claim may be its own, and waiting would not help.
+    const fresh = await readChanged(engine, entity, write.changes);
+    throw await endIntent(
+      write,
+      conflictOf(entity, write.changes, fresh) ?? busy('Another request is writing the same entity.'),
+    );
+  }
+  return claimed;
+}
+
+/** Throws `Unannounced` if the plan needs another intent or other claims than the write has. */
+export async function requireAnnounced(write: Announced): Promise<void> {
+  const outside = ({ items, claims, fanOut }: Plan) => ({ items, claims, fanOut });
+  if (!isDeepStrictEqual(outside(write.plan), outside(write.announced)))
+    throw await endIntent(write, new Unannounced());
+}
+
+/** Releases the claims of a write that certainly failed, and deletes its intent or sends its work. Returns `why`, to be thrown. */
+export async function endIntent<Reason>(
+  { engine, writeId, intent, claimed, abandoned }: Announced,
+  why: Reason,
+): Promise<Reason> {
+  abandoned.add(writeId);
+  // An intent that cannot be deleted now becomes visible later. The reason of the failure matters more to the caller.
+  const end = async (sent: SentMessage) =>
+    (await releaseClaims(engine, claimed)) ? deleteMessage(engine.storage, sent) : sendWorkOf(engine, sent);
+  if (intent) await unlessUnavailable(end(intent));
+  return why;
+}

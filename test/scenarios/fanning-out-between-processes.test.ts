@@ -1,0 +1,95 @@
+import { beforeAll, expect, test } from 'vitest';
+import { z } from 'zod';
+import { defineEntity } from '../../lib/define/define-entity.ts';
+import type { DeclaredEntity } from '../../lib/define/entity.ts';
+import { interPartitionIndex } from '../../lib/define/indexes.ts';
+import { consumeIntent } from '../../lib/engine/consume/consume.ts';
+import type { Engine } from '../../lib/engine/engine.ts';
+import { readEntity } from '../../lib/engine/read/retrieve.ts';
+import { createEntity, patchEntity } from '../../lib/engine/write/entity-store.ts';
+import { deploy } from '../fixtures/deploy.ts';
+import { httpClient } from '../known-messages.ts';
+import { expectIndexesToAgree, openWorld, type World } from '../world.ts';
+
+/**
+ * A member copies the name of its unit, whose row is beside it and is remembered by each process that wrote it. Indexes of the copied
+ * field follow, although the first plan of a write is made from a name that another process has changed.
+ */
+
+const name = z.string().min(1);
+const declaredMembers = defineEntity('members', {
+  schema: z.object({ unit: name, memberId: name, fullName: name, unitName: name.optional() }),
+  table: 'units',
+  key: { partition: '{unit}', row: 'member_{memberId}' },
+  indexes: {
+    badge: interPartitionIndex({ table: 'membersbyid', partition: '{memberId#}', row: '{memberId}', unique: true }),
+    unitName: interPartitionIndex({ table: 'membersbyunitname', partition: '{unitName}', row: '{unit}_{memberId}' }),
+  },
+  denormalized: [
+    {
+      source: (): DeclaredEntity => declaredUnits,
+      reference: { field: 'unit', keyField: 'unit' },
+      copies: { unitName: ({ name: copied }) => copied },
+      fanOut: true,
+    },
+  ],
+  access: { read: [], write: [] },
+});
+const declaredUnits = defineEntity('units', {
+  schema: z.object({
+    unit: name,
+    name,
+    leadId: name.optional(),
+    leadName: name.optional(),
+    memberCount: z.int32().optional(),
+  }),
+  table: 'units',
+  key: { partition: '{unit}', row: 'unit' },
+  denormalized: [
+    {
+      source: declaredMembers,
+      reference: { field: 'leadId', keyField: 'memberId' },
+      copies: { leadName: ({ fullName }) => fullName },
+    },
+  ],
+  counts: { memberCount: declaredMembers },
+  access: { read: [], write: [] },
+});
+const { units, members } = deploy(declaredUnits, declaredMembers);
+
+let world: World;
+let other: Engine;
+beforeAll(async () => {
+  world = await openWorld(import.meta.url, [units, members]);
+  other = world.engineThrough(httpClient);
+});
+
+const log = { warn: () => undefined, error: () => undefined };
+const nameOf = async (unit: string, memberId: string) =>
+  (await readEntity(world.engine, members, { unit, memberId })).values.unitName;
+
+test('a renamed unit reaches its members through a process that remembers the former name', async () => {
+  await createEntity(world.engine, units, { unit: 'u', name: 'Former' });
+  for (const memberId of ['1', '2', '3'])
+    await createEntity(world.engine, members, { unit: 'u', memberId, fullName: 'Ann' });
+  await patchEntity(world.engine, units, { unit: 'u' }, { leadId: '1' });
+  await world.settle();
+  await patchEntity(other, members, { unit: 'u', memberId: '1' }, { fullName: 'Lead' });
+  await patchEntity(world.engine, units, { unit: 'u' }, { name: 'New' });
+  const message = await world.take('index-changes', 'fanOut');
+  await consumeIntent({ engine: other, entities: [units, members], log }, message);
+  await world.settle();
+  expect(await nameOf('u', '2')).toBe('New');
+  await expectIndexesToAgree(world.storage, members);
+});
+
+test('a member is created with the new name by a process that remembers the former one', async () => {
+  await createEntity(world.engine, units, { unit: 'v', name: 'Former' });
+  await createEntity(other, members, { unit: 'v', memberId: '11', fullName: 'Ann' });
+  await patchEntity(world.engine, units, { unit: 'v' }, { name: 'New' });
+  await world.settle();
+  await createEntity(other, members, { unit: 'v', memberId: '12', fullName: 'Ben' });
+  await world.settle();
+  expect(await nameOf('v', '12')).toBe('New');
+  await expectIndexesToAgree(world.storage, members);
+});
