@@ -1,4 +1,4 @@
-import { createMatchingText } from './matching-text.ts';
+import { createMatchingText, matchesPattern } from './matching-text.ts';
 
 /** Examples of the values of a JSON Schema, for OpenAPI. */
 
@@ -61,9 +61,10 @@ function createText({ format, pattern, minLength = 0, maxLength = Number.POSITIV
       ? createMatchingText(pattern)
       : 'example'.padEnd(Number(minLength), '.').slice(0, Number(maxLength)));
   const isValid =
+    text !== undefined &&
     text.length >= Number(minLength) &&
     text.length <= Number(maxLength) &&
-    (typeof pattern !== 'string' || new RegExp(pattern, 'u').test(text));
+    (typeof pattern !== 'string' || matchesPattern(pattern, text));
   return isValid ? text : undefined;
 }
 

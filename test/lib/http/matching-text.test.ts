@@ -1,5 +1,5 @@
-import { expect, test } from 'vitest';
-import { createMatchingText } from '../../../lib/http/matching-text.ts';
+import { expect, test, vi } from 'vitest';
+import { createMatchingText, matchesPattern } from '../../../lib/http/matching-text.ts';
 
 test.each([
   [String.raw`^\d{6}$`, '123456'],
@@ -10,4 +10,35 @@ test.each([
 ])('makes a text that matches %s', (pattern, text) => {
   expect(createMatchingText(pattern)).toBe(text);
   expect(text).toMatch(new RegExp(pattern, 'u'));
+});
+
+test.each([
+  [String.raw`^\d{3}\-\d{4}$`, '', '123-4567'],
+  [String.raw`^\@x$`, '', '@x'],
+  [String.raw`^[\w\_]+$`, '', '1'],
+  [String.raw`^[\p{L}--[a-z]]{2}$`, 'v', 'AB'],
+  [String.raw`^[\p{L}\d]{11}$`, 'u', '1234567890A'],
+  [String.raw`^[\w&&\d]{11}$`, 'v', '12345678901'],
+])('makes a text that matches %s with the flags "%s"', (pattern, flags, text) => {
+  expect(createMatchingText(pattern)).toBe(text);
+  expect(text).toMatch(new RegExp(pattern, flags));
+});
+
+test.each(['(', '[b-a]', String.raw`((\d{1000}){1000}){1000}`, String.raw`^(?!1)\d$`])(
+  'makes no text for %s, which has none or none that is found',
+  (pattern) => {
+    expect(createMatchingText(pattern)).toBeUndefined();
+    expect(matchesPattern(pattern, '1')).toBe(false);
+  },
+);
+
+test('makes a text of many repetitions with one expression for each class', () => {
+  const compile = vi.spyOn(globalThis, 'RegExp');
+  expect(createMatchingText(String.raw`^\d{20000}$`)).toHaveLength(20_000);
+  expect(compile.mock.calls.length).toBeLessThan(10);
+  compile.mockRestore();
+});
+
+test('stops repetitions of the empty text', () => {
+  expect(createMatchingText('(?:(?:){1000000000}){1000000000}')).toBe('');
 });

@@ -1,6 +1,9 @@
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import formats from 'ajv-formats';
 import { describe, expect, test } from 'vitest';
+import { z } from 'zod';
+import { defineEntity } from '../../../lib/define/define-entity.ts';
+import { defineModel } from '../../../lib/define-model.ts';
 import { describeRoutes } from '../../../lib/http/openapi.ts';
 import { createRoutes } from '../../../lib/http/routes.ts';
 import { model as packs } from '../../../lib/model/model.ts';
@@ -77,6 +80,22 @@ describe('examples', () => {
       expect(example, operation).toBeTypeOf('object');
       expect(ajv.validate(schema, example), `${operation}: ${JSON.stringify(example)} ${ajv.errorsText()}`).toBe(true);
     }
+  });
+
+  test('are left out for a pattern that cannot be parsed, and match one with other flags', () => {
+    const things = defineEntity('things', {
+      schema: z.object({
+        thingId: z.string().regex(/^\d{3}-\d{4}$/),
+        letters: z.string().regex(/^[\p{L}--[a-z]]$/v),
+        other: z.string().meta({ pattern: '(' }).optional(),
+      }),
+      table: 'things',
+      key: { partition: '{thingId}', row: 'thing' },
+      access: { read: ['operator'], write: ['operator'] },
+    });
+    const roles = ['operator'];
+    const whole = describeRoutes(createRoutes(defineModel({ roles, operatorRole: 'operator', entities: [things] })));
+    expect(JSON.stringify(whole)).toContain('"examples":[{"thingId":"123-4567","letters":"A"}]');
   });
 
   test('are the values of a create, and of the key in a path', () => {

@@ -2,7 +2,7 @@ import { Validator } from '@cfworker/json-schema';
 
 /** What is wrong with a value, or undefined. The API checks again, with rules that a JSON Schema cannot express. */
 export function findProblem(schema: Readonly<Record<string, unknown>>, value: unknown): string | undefined {
-  const { errors } = new Validator(schema, '2020-12', false).validate(value);
+  const errors = findErrors(schema, value);
   // The last error is the innermost.
   const error = errors.at(-1);
   if (!error) return undefined;
@@ -11,6 +11,16 @@ export function findProblem(schema: Readonly<Record<string, unknown>>, value: un
   const place = isInside ? `${error.instanceLocation.slice(2)}: ` : '';
   const known = MESSAGES[error.keyword];
   return place + (known && !isInside ? known(limit) : lowerFirst(error.error.replace(/^Instance /, '')));
+}
+
+/** None for a schema with a pattern that is only valid without the flag `u`, with which the validator compiles each pattern. */
+function findErrors(schema: Readonly<Record<string, unknown>>, value: unknown) {
+  try {
+    return new Validator(schema, '2020-12', false).validate(value).errors;
+  } catch (error) {
+    if (error instanceof SyntaxError) return [];
+    throw error;
+  }
 }
 
 const MESSAGES: Readonly<Record<string, (limit: unknown) => string>> = {
