@@ -4,15 +4,23 @@ import { describeModel } from '../../lib/http/routes/model-route.ts';
 import { toModel } from '../../web/src/api/model.ts';
 import { countUnreadable, toCsv } from '../../web/src/transfer/csv.ts';
 import { type FileRow, readRows } from '../../web/src/transfer/read-rows.ts';
+import { jsonValues } from '../fixtures/json-values.ts';
 import { model as declared } from '../fixtures/model.ts';
 
 const model = toModel(describeModel(declared));
 const CHUNK_BYTES = 256 * 1_024;
 const PIECE_BYTES = 65_536;
 
+const employees = entityOf('employees');
+const logins = entityOf('logins');
+
+function entityOf(name: string) {
+  const entity = model.entities.get(name);
+  if (!entity) throw new Error(name);
+  return entity;
+}
+
 async function read(entity: string, text: string): Promise<FileRow[]> {
-  const described = model.entities.get(entity);
-  if (!described) throw new Error(entity);
   const bytes = new TextEncoder().encode(text);
   // A browser streams a file in pieces. Node returns it whole.
   const pieces = Array.from({ length: Math.ceil(bytes.length / PIECE_BYTES) }, (_, n) =>
@@ -20,7 +28,7 @@ async function read(entity: string, text: string): Promise<FileRow[]> {
   );
   const file = Object.assign(new File([bytes], 'rows.csv'), { stream: () => ReadableStream.from(pieces) }) as File;
   const found: FileRow[] = [];
-  for await (const { rows } of readRows(described, file)) found.push(...rows);
+  for await (const { rows } of readRows(entityOf(entity), file)) found.push(...rows);
   return found;
 }
 
@@ -73,6 +81,7 @@ describe('a CSV file of the export', () => {
   test('has no cell that a spreadsheet executes', () => {
     const { data } = Papa.parse<string[]>(
       toCsv(
+        employees,
         ['firstName'],
         TEXTS.map((firstName) => ({ firstName })),
       ),
@@ -82,6 +91,7 @@ describe('a CSV file of the export', () => {
 
   test('is read back by the import without a change', async () => {
     const text = toCsv(
+      employees,
       ['firstName', 'age'],
       TEXTS.map((firstName) => ({ firstName, age: -5 })),
     );
@@ -90,9 +100,20 @@ describe('a CSV file of the export', () => {
     expect(found.map(({ values }) => values)).toEqual(TEXTS.map((firstName) => ({ firstName, age: -5 })));
   });
 
+  test('has the type of each value of a Json column', async () => {
+    const values = jsonValues.map((address) => ({ address, succeeded: true }));
+    const found = await read('logins', `address,succeeded\r\n${toCsv(logins, ['address', 'succeeded'], values)}`);
+    expect(found.map((row) => row.values)).toEqual(values);
+  });
+
   test('counts the values that cannot be read', () => {
     expect(countUnreadable(['a', 'b'], [{ a: null, b: null }, { a: 1 }, { a: null, c: null }])).toBe(3);
   });
+});
+
+test('reads a cell of a Json column that is no JSON as text', async () => {
+  const found = await read('logins', "address\n192.0.2.1\n'=1\n[1\n");
+  expect(found.map(({ values }) => values?.address)).toEqual(['192.0.2.1', '=1', '[1']);
 });
 
 test('leaves numbers to the API that a number cannot hold, or that are not decimal', async () => {

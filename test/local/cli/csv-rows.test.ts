@@ -1,10 +1,21 @@
 import { Readable } from 'node:stream';
 import { expect, test } from 'vitest';
+import type { Entity } from '../../../lib/define/entity.ts';
+import { describeModel } from '../../../lib/http/routes/model-route.ts';
 import { readCsv } from '../../../local/cli/csv-rows.ts';
+import { toModel } from '../../../web/src/api/model.ts';
 import { toCsv } from '../../../web/src/transfer/csv.ts';
-import { employees } from '../../fixtures/model.ts';
+import { jsonValues } from '../../fixtures/json-values.ts';
+import { employees, logins, model } from '../../fixtures/model.ts';
 
 const events = { onRow: () => undefined, onBad: () => undefined };
+/** The entity as the console has it. */
+function described({ name }: Entity) {
+  const entity = toModel(describeModel(model)).entities.get(name);
+  if (!entity) throw new Error(name);
+  return entity;
+}
+
 const read = (...lines: string[]) => Array.fromAsync(readCsv(employees, Readable.from([lines.join('\n')]), events));
 
 test.each([
@@ -48,6 +59,18 @@ test.each([
   ...[' = 1', 'a,b', 'a "b"', 'a\nb', 'a\r\nb', ' a ', '\ufeffa', 'true', '007', '[1]', 'Ünïcode 🚲'],
 ])('reads the text %j as the console exports it', async (firstName) => {
   const values = { employeeId: '000001', firstName, age: -3 };
-  const file = `employeeId,firstName,age\r\n${toCsv(['employeeId', 'firstName', 'age'], [values])}`;
+  const file = `employeeId,firstName,age\r\n${toCsv(described(employees), ['employeeId', 'firstName', 'age'], [values])}`;
   expect(await read(file)).toMatchObject([{ values }]);
+});
+
+test.each(jsonValues)('reads the value %j of a Json column as the console exports it', async (address) => {
+  const values = { employeeId: '000001', address };
+  const file = `employeeId,address\r\n${toCsv(described(logins), ['employeeId', 'address'], [values])}`;
+  expect(await Array.fromAsync(readCsv(logins, Readable.from([file]), events))).toMatchObject([{ values }]);
+});
+
+test('reads a cell of a Json column that is no JSON as text', async () => {
+  const file = "address\n192.0.2.1\n'=1\n[1\n";
+  const rows = await Array.fromAsync(readCsv(logins, Readable.from([file]), events));
+  expect(rows.map(({ values }) => values.address)).toEqual(['192.0.2.1', '=1', '[1']);
 });

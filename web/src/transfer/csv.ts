@@ -1,11 +1,19 @@
 import Papa from 'papaparse';
 import { FORMULA } from '../../../lib/define/csv-value.ts';
-import type { Values } from '../api/model.ts';
+import type { Entity, Values } from '../api/model.ts';
 
-/** The lines of rows. Objects and lists are JSON, as the import reads them. */
-export function toCsv(columns: readonly string[], items: readonly Values[]): string {
-  const cell = (value: unknown) => (typeof value === 'object' && value !== null ? JSON.stringify(value) : value);
-  const rows = items.map((item) => columns.map((column) => cell(item[column])));
+/** The lines of rows. A Json column has JSON in each cell, so that the import distinguishes the text "1" from the number 1. */
+export function toCsv(
+  { fields }: Pick<Entity, 'fields'>,
+  columns: readonly string[],
+  items: readonly Values[],
+): string {
+  const toCell = (column: string, value: unknown) => {
+    if (value === undefined || value === null) return '';
+    const isText = typeof value === 'string' && fields[column]?.type === 'Json';
+    return isText || typeof value === 'object' ? JSON.stringify(value) : value;
+  };
+  const rows = items.map((item) => columns.map((column) => toCell(column, item[column])));
   return `${Papa.unparse(rows, { escapeFormulae: FORMULA })}\r\n`;
 }
 

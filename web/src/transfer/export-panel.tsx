@@ -48,7 +48,8 @@ export function ExportPanel({ entity }: { readonly entity: Entity }) {
         after = page.next;
         rows += page.items.length;
         unreadable += countUnreadable(columns, page.items);
-        if (page.items.length > 0) parts.push(format === 'csv' ? toCsv(columns, page.items) : toNdjson(page.items));
+        if (page.items.length > 0)
+          parts.push(format === 'csv' ? toCsv(entity, columns, page.items) : toNdjson(page.items));
         setState({ rows, unreadable });
       }
       saveFile(`${entity.name}.${format}`, parts, format === 'csv' ? 'text/csv' : 'application/x-ndjson');
