@@ -6,7 +6,7 @@ const EMPLOYEES = 250;
 
 const product = useProduct(import.meta.url, { app: deployedApp });
 
-test('a department of 250 employees is renamed, and each employee follows', async () => {
+test('renaming a department updates the copied fields of each of its 250 employees', async () => {
   const ask = product.as('hr');
   const key = '/api/departments/Support';
   const created = await ask('POST', '/api/departments', {

@@ -1,6 +1,6 @@
 import { addPeriods, periodOf, periodsBetween } from '../../define/keys/calendar.ts';
 
-/** A small company of invented people, the same at every first start, but for what depends on the day. */
+/** A small company of invented people. Each first start creates the same people; dates, ages and counts depend on the day. */
 
 const FIRST_NAMES = ['June', 'Amir', 'Beatriz', 'Chen', 'Dagny', 'Emeka', 'Farah', 'Goran'];
 const LAST_NAMES = ['Jones', 'Okafor', 'Silva', 'Wang', 'Lindqvist', 'Jones', 'Haddad', 'Novak'];

@@ -12,7 +12,7 @@ export interface ImportRun {
 
 type Work = (signal: AbortSignal, onProgress: (progress: ImportProgress) => void) => Promise<ImportProgress>;
 
-/** The imports of a session, the last one of each entity. They go on when their page is left, and end with the tab. */
+/** The imports of a session, the last one of each entity. An import continues when the user leaves its page, and ends when the user closes the tab. */
 export interface ImportRuns {
   list(): readonly ImportRun[];
   start(entity: string, name: string, work: Work): void;
