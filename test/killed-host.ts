@@ -30,6 +30,11 @@ export interface Operation {
   readonly act: (call: Call, one: Values) => Promise<Response>;
   /** The test fails if the operation makes only this many storage calls: the proxy would miss some. */
   readonly moreCallsThan: number;
+  /**
+   * Settles the queues after so many kills. A host handles the messages of earlier visits too, and a message that ends its process
+   * at every attempt is poison.
+   */
+  readonly settleAfter?: number;
 }
 
 export type Call = (method: string, path: string, body?: object | Uint8Array<ArrayBuffer>) => Promise<Response>;
@@ -150,29 +155,34 @@ export async function openKilledHost(url: string): Promise<KilledHost> {
     }
   }
 
+  async function settle(): Promise<void> {
+    // Only a dead host has lost its hold on the messages.
+    if (isLive()) host?.process.kill('SIGKILL');
+    while (isLive() || !proxy.isIdle) await sleep(POLL_MS);
+    await Promise.all(QUEUES.map((queue) => showMessages(world.storage.queue(queue))));
+    host = await start();
+    const until = Date.now() + SETTLE_WITHIN_MS;
+    for (let left = 1; left > 0; await sleep(250)) {
+      if (Date.now() > until) throw new Error('The queues do not become empty.');
+      left = 0;
+      for (const queue of QUEUES)
+        left += (await world.storage.queue(queue).getProperties()).approximateMessagesCount ?? 0;
+    }
+  }
+
   return {
     world,
     async visit(operation) {
       const { calls } = await run(operation);
       expect(calls).toBeGreaterThan(operation.moreCallsThan);
       const visited: Visited[] = [];
-      for (const at of samplePoints(calls)) visited.push(await run(operation, at));
+      for (const at of samplePoints(calls)) {
+        visited.push(await run(operation, at));
+        if (visited.length % (operation.settleAfter ?? Number.POSITIVE_INFINITY) === 0) await settle();
+      }
       return visited;
     },
-    async settle() {
-      // Only a dead host has lost its hold on the messages.
-      if (isLive()) host?.process.kill('SIGKILL');
-      while (isLive() || !proxy.isIdle) await sleep(POLL_MS);
-      await Promise.all(QUEUES.map((queue) => showMessages(world.storage.queue(queue))));
-      host = await start();
-      const until = Date.now() + SETTLE_WITHIN_MS;
-      for (let left = 1; left > 0; await sleep(250)) {
-        if (Date.now() > until) throw new Error('The queues do not become empty.');
-        left = 0;
-        for (const queue of QUEUES)
-          left += (await world.storage.queue(queue).getProperties()).approximateMessagesCount ?? 0;
-      }
-    },
+    settle,
     async stop() {
       await host?.stop();
       await identity.stop();

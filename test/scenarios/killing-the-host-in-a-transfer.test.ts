@@ -1,11 +1,15 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { Entity } from '../../lib/define/entity.ts';
+import { MAX_ATTEMPTS } from '../../lib/engine/consume/poison.ts';
 import { readEntity } from '../../lib/engine/read/retrieve.ts';
 import { createEntity } from '../../lib/engine/write/entity-store.ts';
 import { employees } from '../fixtures/model.ts';
 import { type KilledHost, openKilledHost, type Visited } from '../killed-host.ts';
 import { countEach, countTried } from '../tried-faults.ts';
 import { expectIndexesToAgree } from '../world.ts';
+
+/** The next settling kills the host once more, and the fifth kill is the last that a message survives. */
+const SETTLE_AFTER = MAX_ATTEMPTS - 2;
 
 /** The host is killed between any two storage calls of an archive, of a move, and of their follow-up work. */
 
@@ -19,11 +23,13 @@ test('an archive and a move are done completely or not at all, and the entity is
   const hire = (world: KilledHost['world'], one: object) => createEntity(world.engine, employees, one);
   const archives = await killed.visit({
     moreCallsThan: 15,
+    settleAfter: SETTLE_AFTER,
     prepare: hire,
     act: (call, one) => call('POST', `employees/${one.department}/${one.employeeId}/archive`),
   });
   const moves = await killed.visit({
     moreCallsThan: 15,
+    settleAfter: SETTLE_AFTER,
     prepare: hire,
     act: (call, one) =>
       call('POST', `employees/${one.department}/${one.employeeId}/move`, { department: `To${one.employeeId}` }),
