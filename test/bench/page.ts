@@ -55,6 +55,7 @@ The function hides a reminder, reads the entry before it writes it, reads the en
 ${formatTable(results, ['product', SAME_WORK])}
 - Index entry behind its write: the time from the entity's timestamp to that of its index entry, if the queue settles it. By default the writer does so before it
   returns, and nothing is behind. *Callers* is the number of writes that begin in a second.
+- GET beside settled writes: the emulator also serves these writes, each of which takes more storage calls of the product than of the plain code.
 
 ## The product to the same code as an Azure function
 
