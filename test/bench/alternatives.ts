@@ -57,7 +57,7 @@ export async function reportAlternatives(environment: string): Promise<void> {
       const { rounds } = await compare(task, { ...others, plain: product }, EFFORT);
       for (const name of Object.keys(ways))
         rows.push(
-          `| ${task} | ${name} | ${requests[name]} | ${name === 'product' ? '' : formatRatio(rounds[name] ?? [], rounds.plain ?? [], 'p50')} |`,
+          `| ${task} | ${name} | ${requests[name]} | ${name === 'product' ? '1' : formatRatio(rounds[name] ?? [], rounds.plain ?? [], 'p50')} |`,
         );
     }
     await dynamo.stop();

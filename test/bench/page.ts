@@ -46,6 +46,9 @@ ${formatTable(results, ['product', 'plain'])}
 - GET: one transaction on each side. The product verifies a token, checks roles, decodes, and presents the entity.
 - POST: an employee with three indexes in its partition, two unique values and a list in other partitions. Both sides make the same storage calls; the plain code makes them one after the other.
 - Import: \`npm run import\` through the API, to a loop of transactions of 100 rows. Reconcile: the queue function, to a function that reads the entity and writes the entry, without a reminder for the case that its process dies.
+- Index entry behind its write: the time from the entity's timestamp to that of its index entry, if the queue settles it. By default the writer does so before it
+  returns, and nothing is behind. *Callers* is the number of writes that begin in a second.
+- GET beside settled writes: the emulator also serves these writes, each of which takes more storage calls of the product than of the plain code.
 
 ## The product to plain code that does the same work
 
@@ -53,9 +56,6 @@ Import and Reconcile again. Here the plain code also does what the product does 
 The function hides a reminder, reads the entry before it writes it, reads the entity again and deletes the reminder: 7 storage calls for a message instead of 3.
 
 ${formatTable(results, ['product', SAME_WORK])}
-- Index entry behind its write: the time from the entity's timestamp to that of its index entry, if the queue settles it. By default the writer does so before it
-  returns, and nothing is behind. *Callers* is the number of writes that begin in a second.
-- GET beside settled writes: the emulator also serves these writes, each of which takes more storage calls of the product than of the plain code.
 
 ## The product to the same code as an Azure function
 
