@@ -59,23 +59,48 @@ export type NotedChange = Pick<
   readonly etag?: string | undefined;
 };
 
-const collections = new AsyncLocalStorage<{ readonly by: string; readonly changes: ChangeRecord[] }>();
+type Keep = (changes: readonly ChangeRecord[]) => Promise<void>;
+
+interface Collection {
+  readonly by: string;
+  readonly keep: Keep;
+  /** Noted, and not yet passed to `keep`. */
+  changes: ChangeRecord[];
+  early?: Promise<void> | undefined;
+}
+
+const collections = new AsyncLocalStorage<Collection>();
 
 /**
- * Runs `work` and passes the noted changes to `keep` before it returns or throws, also if `work` failed half way. An error of
- * `keep` replaces the result.
+ * Runs `work` and passes the noted changes to `keep`, which ends before this returns or throws, also if `work` failed half way. An
+ * error of `keep` replaces the result.
  */
-export async function collectChanges<Result>(
-  by: string,
-  work: () => Promise<Result>,
-  keep: (changes: readonly ChangeRecord[]) => Promise<void>,
-): Promise<Result> {
-  const changes: ChangeRecord[] = [];
+export async function collectChanges<Result>(by: string, work: () => Promise<Result>, keep: Keep): Promise<Result> {
+  const collection: Collection = { by, keep, changes: [] };
   try {
-    return await collections.run({ by, changes }, work);
+    return await collections.run(collection, work);
   } finally {
-    if (changes.length > 0) await keep(changes);
+    await Promise.all([collection.early, keepNoted(collection)]);
   }
+}
+
+/**
+ * Starts to keep what has been noted, so that the rest of the work does not wait for it. Only the first call has an effect: a
+ * request that commits many times has its other changes kept together at its end.
+ */
+export function keepEarly(): void {
+  const collection = collections.getStore();
+  if (!collection || collection.early) return;
+  collection.early = keepNoted(collection);
+  // Awaited at the end of the work.
+  collection.early?.catch(() => undefined);
+}
+
+function keepNoted(collection: Collection): Promise<void> | undefined {
+  const { changes, keep } = collection;
+  if (changes.length === 0) return undefined;
+  collection.changes = [];
+  return keep(changes);
 }
 
 /** Notes a change that was made or whose outcome is unknown. Does nothing outside `collectChanges`. */

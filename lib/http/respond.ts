@@ -146,7 +146,7 @@ async function handleAudited(route: Route, context: FirstContext, spent: Spent):
   const result = await collectChanges(context.caller.subject, handle, async (changes) => {
     const since = performance.now();
     await context.app.audit.append(changes).finally(() => {
-      spent.audit = performance.now() - since;
+      spent.audit = (spent.audit ?? 0) + performance.now() - since;
     });
   });
   result.onRecorded?.();

@@ -112,13 +112,13 @@ test('an explanation contains keys, actions and messages, and no values', async 
         { kind: 'insert', row: `lastname_${one.lastName}` },
       ],
     },
+    { write: 'blob', container: 'audit', does: 'append' },
     { write: 'rows', table: 'employeesbyemail', actions: [{ kind: 'replace', row: one.email, conditional: true }] },
     { write: 'rows', table: 'employeesbyid', actions: [{ kind: 'replace', conditional: true }] },
     { read: 'row', table: 'employeesbylastname' },
     { write: 'rows', table: 'employeesbylastname', actions: [{ kind: 'insert' }] },
     { read: 'row', table: 'employees', row: `empid_${one.employeeId}` },
     { write: 'message', queue: 'index-changes', does: 'delete' },
-    { write: 'blob', container: 'audit', does: 'append' },
   ]);
   expect((await hr('GET', `/api/employees/Named/${one.employeeId}`)).status).toBe(404);
   expect((await hr('DELETE', `/api/employees/Named/${one.employeeId}?explain=true`)).status).toBe(404);

@@ -14,7 +14,7 @@ import { recordReconcileLag } from '../../telemetry/metrics.ts';
 import { inPattern } from '../../telemetry/span.ts';
 import { backOff } from '../../time.ts';
 import type { Engine } from '../engine.ts';
-import { isUnknown, noteChange } from '../note-change.ts';
+import { isUnknown, keepEarly, noteChange } from '../note-change.ts';
 import { isTableGone, withPeriodTable } from '../period-tables.ts';
 import { holdFor, sendWorkOf, unlessUnavailable } from '../reconcile/hold.ts';
 import { mayStillLand, type ReconcileOptions, reconcile, type Written } from '../reconcile/reconcile.ts';
@@ -126,6 +126,8 @@ async function commitAnnounced(
     ? runExclusive(engine.storage, JSON.stringify([table, partition]), untilDone)
     : untilDone());
   if (intent) {
+    // The index entries cannot undo the commit, so its record is appended while they are written.
+    keepEarly();
     const hold = holdFor(engine, sentAt + engine.timing.settleWithinMs - engine.now());
     await settle(write, intent, planned.plan, { hold, written: { entities: stateOf(changes, done), claimed } });
   }

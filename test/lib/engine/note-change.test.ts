@@ -1,7 +1,7 @@
 import { createDefaultHttpClient, type HttpClient, RestError } from '@azure/core-rest-pipeline';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { createEngine, type Engine } from '../../../lib/engine/engine.ts';
-import { type ChangeRecord, collectChanges, noteChange } from '../../../lib/engine/note-change.ts';
+import { type ChangeRecord, collectChanges, keepEarly, noteChange } from '../../../lib/engine/note-change.ts';
 import { readEntity } from '../../../lib/engine/read/retrieve.ts';
 import { createEntity, patchEntity } from '../../../lib/engine/write/entity-store.ts';
 import { faultyHttpClient } from '../../faulty-http-client.ts';
@@ -50,6 +50,40 @@ describe('collectChanges', () => {
     const work = async () => noteChange(engineOf(), change);
     const keep = () => Promise.reject(new Error('not kept'));
     await expect(collectChanges('ann', work, keep)).rejects.toThrow('not kept');
+  });
+
+  test('keeps a change before the work ends, once, and fails if it cannot be stored', async () => {
+    const kept: string[][] = [];
+    const keep = async (changes: readonly ChangeRecord[]) => {
+      kept.push(changes.map(({ entity }) => entity));
+      if (kept.length === 1) throw new Error('not kept');
+    };
+    const work = async () => {
+      for (const entity of ['first', 'second', 'third']) {
+        noteChange(engineOf(), { ...change, entity });
+        keepEarly();
+        expect(kept).toEqual([['first']]);
+      }
+    };
+    await expect(collectChanges('ann', work, keep)).rejects.toThrow('not kept');
+    expect(kept).toEqual([['first'], ['second', 'third']]);
+  });
+
+  test('keeps a commit while its index entries are written', async () => {
+    const order: string[] = [];
+    const listening: HttpClient = {
+      async sendRequest(request) {
+        const response = await shared.sendRequest(request);
+        order.push(`${request.method} ${new URL(request.url).pathname.split('/')[2]}`);
+        return response;
+      },
+    };
+    const keep = async () => void order.push('keep');
+    await collectChanges('ann', () => createEntity(world.engineThrough(listening), employees, somebody()), keep);
+    const at = order.indexOf('keep');
+    expect(order.slice(0, at)).toContain('POST $batch');
+    expect(order.slice(at)).toEqual(expect.arrayContaining([expect.stringMatching(/^DELETE /)]));
+    expect(order.slice(at)).not.toContain('POST $batch');
   });
 });
 
