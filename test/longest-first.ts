@@ -5,6 +5,8 @@ const IS_EVERY_POINT = process.env.POINTS === 'all';
 /** The files that take longest on two cores. A run that starts one of them late ends late. */
 const LONGEST = IS_EVERY_POINT
   ? [
+      'init',
+      'access-matrix',
       'killing-the-host-in-a-transfer',
       'fanning-out',
       'overtaken-reconcilers',

@@ -15,19 +15,27 @@ const sampled = new Map<string, number>();
  */
 export function samplePoints(calls: number, size = 3): number[] {
   const all = Array.from({ length: calls }, (_, index) => index + 1);
-  if (IS_EVERY_POINT) return all;
   const test = expect.getState().currentTestName ?? '';
   const nth = (sampled.get(test) ?? 0) + 1;
   sampled.set(test, nth);
-  const rank = (at: number) =>
+  return sampleItems(all, [test, nth], size);
+}
+
+/**
+ * Returns all items, or a sample of `size` in their order. The seed of the run, `name` and the JSON of each item determine
+ * the sample.
+ */
+export function sampleItems<T>(items: readonly T[], name: unknown, size = 1): T[] {
+  if (IS_EVERY_POINT) return [...items];
+  const digest = (item: T) =>
     createHash('sha256')
-      .update(JSON.stringify([inject('seed'), test, nth, at]))
+      .update(JSON.stringify([inject('seed'), name, item].flat()))
       .digest('hex');
-  const ranks = new Map(all.map((at) => [at, rank(at)]));
-  return all
-    .toSorted((one, other) => ((ranks.get(one) ?? '') < (ranks.get(other) ?? '') ? -1 : 1))
-    .slice(0, size)
-    .toSorted((one, other) => one - other);
+  const ranks = new Map(items.map((item) => [item, digest(item)]));
+  const first = new Set(
+    items.toSorted((one, other) => ((ranks.get(one) ?? '') < (ranks.get(other) ?? '') ? -1 : 1)).slice(0, size),
+  );
+  return items.filter((item) => first.has(item));
 }
 
 /**

@@ -9,11 +9,14 @@ import { PERIOD_ARCHIVES_CONTAINER } from '../../lib/pattern-helpers/period-arch
 import { model } from '../fixtures/model.ts';
 import { SAMPLES } from '../fixtures/samples.ts';
 import { PATIENCE_MS } from '../patience.ts';
+import { sampleItems } from '../points.ts';
 import { useProduct } from '../product.ts';
 
 /**
  * Every role × route × entity over HTTP. The expectation follows from `access` in the declaration, the method and
  * path of the route, and the fields of the entity. No authorization code of the product is called.
+ *
+ * A usual run visits a sample: each role at one route of every kind, and each route with one role that it rejects.
  */
 
 const product = useProduct(import.meta.url);
@@ -28,8 +31,9 @@ interface Caller {
   readonly roles: readonly string[];
   readonly email?: string;
 }
+const NOBODY: Caller = { name: 'nobody', roles: [] };
 const CALLERS: readonly Caller[] = [
-  { name: 'nobody', roles: [] },
+  NOBODY,
   { name: 'a reader', roles: ['reader'] },
   { name: 'a reader with an own employee', roles: ['reader'], email: OWNER },
   { name: 'hr', roles: ['hr'] },
@@ -94,6 +98,42 @@ function expected({ route, parts, entity }: Target, caller: Caller, explain: boo
   const inRow = entity.indexes[parts[2] ?? '']?.row.fields ?? [];
   return may([...parts.slice(3).map((part) => part.slice(1, -1)), ...inRow].every((field) => visible.includes(field)));
 }
+
+/** The kind of a route: its name without the names of the model. An archive and a public attachment have kinds of their own. */
+function kindOf({ route, parts, entity }: Target): string {
+  if (!entity || parts[0] === 'operations') return route.name.replace(/^(operations-\w+)-.*$/, '$1');
+  const isArchive = entity.archive?.name === parts[0];
+  const isPublic = parts.some((part) => entity.attachments[part]?.public);
+  const rest = route.name
+    .slice(parts[0]?.length)
+    .replace(/^-(by|totals|file|put)-[^-]+/, '-$1')
+    .replace(/-\d+$/, '');
+  return `${route.method} ${isArchive ? 'archive' : ''}${isPublic ? 'public' : ''}${rest}`;
+}
+
+/** The routes that a run visits as each caller. */
+function sampleTargets(): ReadonlyMap<Caller, readonly Target[]> {
+  const byName = new Map(TARGETS.map((target) => [target.route.name, target]));
+  const kinds = Object.values(Object.groupBy(TARGETS, kindOf)).map((targets = []) =>
+    targets.map(({ route }) => route.name),
+  );
+  const rejected = [...byName].map(([name, target]) => {
+    const rejects = CALLERS.filter((caller) => expected(target, caller, false) !== 'open').map((caller) => caller.name);
+    // A caller without a role tests the token only.
+    const withRole = rejects.filter((caller) => caller !== NOBODY.name);
+    return { name, callers: new Set(sampleItems(withRole.length > 0 ? withRole : rejects, ['caller', name])) };
+  });
+  return new Map(
+    CALLERS.map((caller) => {
+      const names = new Set([
+        ...kinds.flatMap((kind) => sampleItems(kind, ['route', caller.name])),
+        ...rejected.filter(({ callers }) => callers.has(caller.name)).map(({ name }) => name),
+      ]);
+      return [caller, [...names].flatMap((name) => byName.get(name) ?? [])];
+    }),
+  );
+}
+const sampled = sampleTargets();
 
 interface Instance {
   readonly entity: Entity;
@@ -448,7 +488,9 @@ test('creates one of every entity, with all of its fields', () => {
 });
 
 describe.each(CALLERS)('$name', (caller) => {
-  test.each(TARGETS.map((target) => [`${target.route.method} /api/${target.route.path}`, target] as const))(
+  test.each(
+    (sampled.get(caller) ?? []).map((target) => [`${target.route.method} /api/${target.route.path}`, target] as const),
+  )(
     '%s',
     async (what, target) => {
       for (const explain of [true, false]) {
