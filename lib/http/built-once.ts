@@ -10,7 +10,7 @@ export function serveBuiltOnce(build: (root: string) => unknown): (context: Requ
   const kept = new Map<string, { readonly bytes: Uint8Array; readonly etag: string }>();
   return async (context) => {
     const { root } = context;
-    const known = kept.get(root) ?? toDocument(build(root));
+    const known = kept.get(root) ?? toDocument(await build(root));
     kept.set(root, known);
     const { bytes, etag } = known;
     const headers = { etag, 'cache-control': `public, max-age=${MAX_AGE_S}`, 'content-type': 'application/json' };

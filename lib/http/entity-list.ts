@@ -13,15 +13,25 @@ export const SELECT = 'Fields to return, separated by commas; large fields are r
 
 /** The success of a route that lists entities: whole, or without `select` the `copied` fields. */
 export function describeList(entity: Entity, copied?: readonly string[]): Route['success'] {
+  return {
+    status: 200,
+    description: 'A page of entities; the Link header names the next page, if there is one',
+    body: () => listOf(copied ? copySchema(entity, copied) : schemaWithGaps(entity)),
+    selected: () => listOf(partialSchema(entity, [])),
+    headers: ['Link'],
+  };
+}
+
+function copySchema(entity: Entity, copied: readonly string[]): z.ZodType {
   const { schema, access } = entity;
   // An optional field may have no value, and a restricted one is left out for some roles.
   const isCertain = (field: string) =>
     !Object.hasOwn(access.restricted ?? {}, field) && !schema.shape[field]?.safeParse(undefined).success;
-  const item = copied ? partialSchema(entity, copied.filter(isCertain)) : schemaWithGaps(entity);
-  const description = 'A page of entities; the Link header names the next page, if there is one';
-  const listOf = (one: z.ZodType) => z.object({ items: z.array(one) });
-  const selected = listOf(partialSchema(entity, []));
-  return { status: 200, description, body: listOf(item), selected, headers: ['Link'] };
+  return partialSchema(entity, copied.filter(isCertain));
+}
+
+function listOf(item: z.ZodType): z.ZodType {
+  return z.object({ items: z.array(item) });
 }
 
 /** Reads the fields to return; undefined without `select`. Throws `invalid-input`. */

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { Step } from '../storage/explain.ts';
+import { toJsonSchema } from './json-schema.ts';
 import { type Components, createComponents, refTo, shareResponses } from './openapi-components.ts';
 import { createExamples } from './openapi-examples.ts';
 import { PROBLEM_TYPE, PROBLEMS, Problem } from './problem.ts';
@@ -96,7 +97,7 @@ function describeOperation(route: Route, shared: Components) {
       ? {
           requestBody: {
             required: true,
-            ...json(shared.addSchema(`${name}-body`, toJsonSchema(requestBody, 'input'))),
+            ...json(shared.addSchema(`${name}-body`, toJsonSchema(requestBody(), 'input'))),
           },
         }
       : {}),
@@ -129,8 +130,8 @@ function describeResponses(route: Route, shared: Components) {
   const { name, success, cacheable, minimizable, others = {} } = route;
   const { status, description, body, selected, types = [], headers = [] } = success;
   const isOk = status === 200;
-  const described = body && shared.addSchema(name, toJsonSchema(body));
-  const part = selected && shared.addSchema(`${name}-selected`, { ...toJsonSchema(selected), description: SELECTED });
+  const described = body && shared.addSchema(name, toJsonSchema(body()));
+  const part = selected && shared.addSchema(`${name}-selected`, { ...toJsonSchema(selected()), description: SELECTED });
   const schemas = [...(described ? [described] : []), ...(part ? [part] : []), ...(isOk ? [EXPLANATION] : [])];
   const response = {
     description,
@@ -166,7 +167,10 @@ function describeResponses(route: Route, shared: Components) {
         }
       : {}),
     ...Object.fromEntries(
-      Object.entries(others).map(([other, { description, body }]) => [other, { description, ...json(describe(body)) }]),
+      Object.entries(others).map(([other, { description, body }]) => [
+        other,
+        { description, ...json(describe(body())) },
+      ]),
     ),
     default: refTo('responses', 'Problem'),
   };
@@ -277,23 +281,4 @@ function json(schema: unknown) {
 function describe(schema: z.ZodType) {
   const described = toJsonSchema(schema);
   return { ...described, ...createExamples(described) };
-}
-
-export function toJsonSchema(schema: z.ZodType, io: 'input' | 'output' = 'output') {
-  const { $schema: _, ...described } = z.toJSONSchema(schema, { io, unrepresentable: 'any', override: correctFormats });
-  return described;
-}
-
-/** Formats that say as much as the long patterns by which zod describes them. */
-const FORMATS = ['date', 'date-time', 'duration', 'email', 'idn-email', 'ipv4', 'ipv6', 'time', 'uri', 'uuid'];
-/** Values that a default generates anew for each entity. */
-const GENERATED = ['date-time', 'uuid'];
-
-function correctFormats({ jsonSchema }: { jsonSchema: z.core.JSONSchema.BaseSchema }): void {
-  // The format "email" allows only ASCII; RFC 6531 addresses have a format of their own.
-  if (jsonSchema.format === 'email' && jsonSchema.pattern === z.regexes.unicodeEmail.source)
-    jsonSchema.format = 'idn-email';
-  const { format = '' } = jsonSchema;
-  if (FORMATS.includes(format)) delete jsonSchema.pattern;
-  if (GENERATED.includes(format)) delete jsonSchema.default;
 }

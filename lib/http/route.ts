@@ -50,6 +50,9 @@ export interface RouteResult {
 
 export type ResponseHeader = 'Content-Location' | 'ETag' | 'Link' | 'Location';
 
+/** Builds a schema that only the description of the API reads, so that no cold start waits for it. */
+export type SchemaBuilder = () => z.ZodType;
+
 /** One method of one path. */
 export interface Route {
   /** The name of the function. The host tries functions in the order of their names. */
@@ -66,7 +69,7 @@ export interface Route {
   /** True if OpenAPI does not describe the route, because it rejects every request. */
   readonly isUndescribed?: true;
   readonly summary: string;
-  readonly requestBody?: z.ZodType;
+  readonly requestBody?: SchemaBuilder;
   /** The accepted media types of a body that is not JSON. */
   readonly requestTypes?: readonly string[];
   /** True for a POST that changes nothing. */
@@ -84,9 +87,9 @@ export interface Route {
   readonly success: {
     readonly status: number;
     readonly description: string;
-    readonly body?: z.ZodType;
+    readonly body?: SchemaBuilder;
     /** The body if the request selects fields. */
-    readonly selected?: z.ZodType;
+    readonly selected?: SchemaBuilder;
     /** The media types of a body that is not JSON. */
     readonly types?: readonly string[];
     /** Headers besides those of every response. */
@@ -97,7 +100,7 @@ export interface Route {
     readonly unread?: string;
   };
   /** Other responses whose body is not a problem. */
-  readonly others?: Readonly<Record<number, { readonly description: string; readonly body: z.ZodType }>>;
+  readonly others?: Readonly<Record<number, { readonly description: string; readonly body: SchemaBuilder }>>;
   /** The response while a setting is wrong, in place of a problem. */
   readonly whenMisconfigured?: RouteResult;
   readonly handle: (context: RequestContext) => Promise<RouteResult>;

@@ -3,7 +3,6 @@ import type { Model } from '../define/define-model.ts';
 import { type Entity, withArchives } from '../define/entity.ts';
 import { canVerify } from '../operations/verify.ts';
 import { serveBuiltOnce } from './built-once.ts';
-import { describeRoutes } from './openapi.ts';
 import type { OperatorRoute, Route } from './route.ts';
 import { routeErrors } from './route-conflicts.ts';
 import { attachmentRoutes } from './routes/attachment-routes.ts';
@@ -82,10 +81,14 @@ export function createRoutes(model: Omit<Model, 'entities'>): Route[] {
     success: {
       status: 200,
       description: 'OpenAPI 3.1',
-      body: z.looseObject({ openapi: z.string() }),
+      body: () => z.looseObject({ openapi: z.string() }),
       headers: ['ETag'],
     },
-    handle: serveBuiltOnce((root) => describeRoutes([...described, openapi], root)),
+    // Loaded at the first request, as no other route needs the description.
+    handle: serveBuiltOnce(async (root) => {
+      const { describeRoutes } = await import('./openapi.ts');
+      return describeRoutes([...described, openapi], root);
+    }),
   };
   const all = [...described, openapi];
   const errorsOf = (routes: readonly Route[]) =>

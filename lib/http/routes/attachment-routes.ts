@@ -130,7 +130,7 @@ function grantRoute(entity: Entity, field: string, declaration: AttachmentDeclar
     path: `${path}/grants`,
     roles: rolesToReadBy(entity, [field]),
     summary: `Get a signature to read the ${field} of an entity of ${entity.name} directly from storage`,
-    success: { status: 201, description: 'The address to GET the file from', body: ReadGrant },
+    success: { status: 201, description: 'The address to GET the file from', body: () => ReadGrant },
     handle: async (context) => {
       const { engine } = context.app;
       const attachment = readAddress(context);
@@ -186,7 +186,7 @@ function fileRoutes(entity: Entity, field: string, { maxBytes, types }: Attachme
       success: {
         status: 200,
         description: 'The media type, detected from the bytes, with length and hash',
-        body: Attachment,
+        body: () => Attachment,
         headers: ['ETag'],
         ...unread,
       },
@@ -227,11 +227,11 @@ function uploadRoutes(entity: Entity, field: string, { maxBytes, types }: Attach
       path: `${path}/uploads`,
       roles: writers,
       summary: `Get a signature to upload the ${field} directly to storage: for one blob, one media type and one size`,
-      requestBody: File,
+      requestBody: () => File,
       success: {
         status: 201,
         description: 'The address to PUT the file to; afterwards POST to the Location header',
-        body: Upload,
+        body: () => Upload,
         headers: ['Location'],
       },
       handle: async (context) => {
@@ -257,7 +257,7 @@ function uploadRoutes(entity: Entity, field: string, { maxBytes, types }: Attach
       success: {
         status: 200,
         description: 'The media type, detected from the bytes, with length and hash',
-        body: Attachment,
+        body: () => Attachment,
         headers: ['ETag'],
         ...unread,
       },

@@ -31,7 +31,7 @@ export const auditRoute: OperatorRoute = {
   success: {
     status: 200,
     description: 'A page of changes; the Link header names the next page, if there is one',
-    body: z.object({ items: z.array(VisibleChange) }),
+    body: () => z.object({ items: z.array(VisibleChange) }),
     headers: ['Link'],
   },
   handle: listChanges,

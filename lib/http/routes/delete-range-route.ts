@@ -45,7 +45,7 @@ export function deleteRangeRoutes(entity: Entity): Route[] {
         status: 200,
         description:
           'The number of deleted entities; repeat with the Link header, if there is one, to delete the others',
-        body: DeletedRange,
+        body: () => DeletedRange,
         headers: ['Link'],
       },
       handle: (context) => handle(entity, context),

@@ -37,8 +37,8 @@ export function entityReadRoutes(entity: Entity): Route[] {
     success: {
       status: 200,
       description: 'The entity, with the included children',
-      body: schemaWithChildren(entity),
-      selected: schemaWithChildren(entity, partialSchema(entity, [])),
+      body: () => schemaWithChildren(entity),
+      selected: () => schemaWithChildren(entity, partialSchema(entity, [])),
       headers: ['ETag'],
     },
     handle: (context) => getEntity(entity, context),

@@ -47,7 +47,6 @@ export function deleteRoute(entity: Entity): Route {
 export function entityWriteRoutes(entity: Entity): Route[] {
   const { name, access } = entity;
   const change = { path: toEntityTemplate(entity), roles: access.write, conditional: true } as const;
-  const body = creatableSchema(entity);
   const maxBodyBytes = entity.large.length > 0 || entity.wide ? MAX_LARGE_BODY_BYTES : undefined;
   return [
     {
@@ -57,12 +56,12 @@ export function entityWriteRoutes(entity: Entity): Route[] {
       path: name,
       roles: access.write,
       summary: `Create an entity of ${name}`,
-      requestBody: body,
+      requestBody: () => creatableSchema(entity),
       maxBodyBytes,
       success: {
         status: 201,
         description: 'Created',
-        body: writerSchema(entity),
+        body: () => writerSchema(entity),
         headers: ['ETag', 'Location'],
       },
       handle: async (context) => {
@@ -76,12 +75,12 @@ export function entityWriteRoutes(entity: Entity): Route[] {
       name: `${name}-replace`,
       method: 'PUT',
       summary: `Replace an entity of ${name}, or create it under this key`,
-      requestBody: body,
+      requestBody: () => creatableSchema(entity),
       maxBodyBytes,
       success: {
         status: 200,
         description: 'Replaced',
-        body: writerSchema(entity),
+        body: () => writerSchema(entity),
         headers: ['ETag'],
         created: 'Created',
       },
@@ -99,8 +98,8 @@ export function entityWriteRoutes(entity: Entity): Route[] {
       minimizable: true,
       summary: `Change fields of an entity of ${name}; null removes a field`,
       maxBodyBytes,
-      requestBody: patchSchema(entity),
-      success: { status: 200, description: 'Changed', body: writerSchema(entity), headers: ['ETag'] },
+      requestBody: () => patchSchema(entity),
+      success: { status: 200, description: 'Changed', body: () => writerSchema(entity), headers: ['ETag'] },
       handle: async (context) => {
         const patch = await readBody(entity, context);
         const { engine } = context.app;
@@ -119,13 +118,14 @@ export function entityWriteRoutes(entity: Entity): Route[] {
       path: `${name}/batch`,
       roles: access.write,
       summary: `Create, put, patch or delete up to ${MAX_BATCH} entities of ${name}`,
-      requestBody: batchSchema({
-        whole: body,
-        patch: patchSchema(entity),
-        key: entity.schema.pick(maskOf(entity.keyFields)),
-      }),
+      requestBody: () =>
+        batchSchema({
+          whole: creatableSchema(entity),
+          patch: patchSchema(entity),
+          key: entity.schema.pick(maskOf(entity.keyFields)),
+        }),
       maxBodyBytes,
-      success: { status: 200, description: 'A status for each action, in the same order', body: BatchResult },
+      success: { status: 200, description: 'A status for each action, in the same order', body: () => BatchResult },
       handle: (context) => batch(entity, context),
     },
   ];

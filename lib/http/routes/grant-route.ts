@@ -41,8 +41,8 @@ export function grantRoute(entities: readonly Entity[]): Route {
       ),
     ],
     summary: "Get a shared access signature for the caller's own rows",
-    requestBody: GrantRequest,
-    success: { status: 201, description: 'The grant', body: Grant },
+    requestBody: () => GrantRequest,
+    success: { status: 201, description: 'The grant', body: () => Grant },
     handle: (context) => issueGrant(granting, context),
   };
 }

@@ -33,8 +33,8 @@ export const healthRoute: Route = {
   path: 'health',
   roles: undefined,
   summary: 'Check that the app runs, storage responds, its tables exist, and the model matches what is stored',
-  success: { status: 200, description: 'Healthy', body: Health },
-  others: { 503: { description: 'Degraded; the body says why', body: Health } },
+  success: { status: 200, description: 'Healthy', body: () => Health },
+  others: { 503: { description: 'Degraded; the body says why', body: () => Health } },
   whenMisconfigured: { status: 503, body: MISCONFIGURED, headers: { 'cache-control': 'no-store' } },
   handle: checkHealth,
 };

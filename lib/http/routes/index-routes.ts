@@ -117,8 +117,8 @@ function entityRoute(entity: Entity, [indexName, index]: NamedIndex, fields: rea
     success: {
       status: 200,
       description: 'The entity; the Content-Location header is its path',
-      body: readableSchema(entity),
-      selected: partialSchema(entity, []),
+      body: () => readableSchema(entity),
+      selected: () => partialSchema(entity, []),
       headers: ['Content-Location'],
     },
     handle: async (context) => {

@@ -11,7 +11,7 @@ import { groupFields, periodFields, type Total, toIndex } from '../../define/tot
 import { isOptional } from '../../define/validate/field-schema.ts';
 import { lookupMaxAge } from '../../pattern-helpers/read-lookup.ts';
 import { serveBuiltOnce } from '../built-once.ts';
-import { toJsonSchema } from '../openapi.ts';
+import { toJsonSchema } from '../json-schema.ts';
 import type { Route } from '../route.ts';
 
 const Template = z.object({
@@ -140,7 +140,7 @@ export function modelRoute(model: Omit<Model, 'entities'>): Route {
     roles: undefined,
     summary: 'Get the model: entities with their keys, fields, indexes, files and roles',
     cacheable: true,
-    success: { status: 200, description: 'The model', body: ModelDescription, headers: ['ETag'] },
+    success: { status: 200, description: 'The model', body: () => ModelDescription, headers: ['ETag'] },
     handle: serveBuiltOnce(() => describeModel(model)),
   };
 }

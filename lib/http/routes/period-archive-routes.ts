@@ -34,7 +34,7 @@ export const periodArchiveRoutes: readonly OperatorRoute[] = [
     method: 'GET',
     path: PATH,
     summary: 'List the archives of periods past retention',
-    success: { status: 200, description: 'The archives by name', body: z.object({ items: z.array(Archive) }) },
+    success: { status: 200, description: 'The archives by name', body: () => z.object({ items: z.array(Archive) }) },
     handle: async ({ app }) => {
       const archives = await listPeriodArchives(app.engine.storage);
       return { status: 200, body: { items: archives.map(presentArchive) } };
@@ -45,8 +45,8 @@ export const periodArchiveRoutes: readonly OperatorRoute[] = [
     method: 'POST',
     path: `${PATH}/grants`,
     summary: 'Get a link to download an archive from storage; requires a role that may read the whole entity',
-    requestBody: Named,
-    success: { status: 201, description: 'The link', body: Link },
+    requestBody: () => Named,
+    success: { status: 201, description: 'The link', body: () => Link },
     handle: grantArchive,
   },
 ];

@@ -23,7 +23,7 @@ export const poisonRoutes: readonly OperatorRoute[] = [
     success: {
       status: 200,
       description: 'A page of messages; the Link header names the next page, if there is one',
-      body: z.object({ items: z.array(VisiblePoison) }),
+      body: () => z.object({ items: z.array(VisiblePoison) }),
       headers: ['Link'],
     },
     handle: listMessages,
@@ -33,7 +33,7 @@ export const poisonRoutes: readonly OperatorRoute[] = [
     method: 'POST',
     path: `${PATH}/{id}/replay`,
     summary: 'Send a message to its queue again and remove it from the list',
-    success: { status: 202, description: 'Sent', body: Poison.pick({ id: true, queue: true }) },
+    success: { status: 202, description: 'Sent', body: () => Poison.pick({ id: true, queue: true }) },
     handle: async ({ app, params }) => {
       const { id, queue } = await replayPoison(app.engine, params.id ?? '');
       return { status: 202, body: { id, queue } };
@@ -46,11 +46,11 @@ export const poisonRoutes: readonly OperatorRoute[] = [
     query: PAGE_QUERY,
     summary:
       'Send a page of messages to their queues again, filtered by queue or by text of the reason, and remove them from the list',
-    requestBody: PoisonFilter,
+    requestBody: () => PoisonFilter,
     success: {
       status: 202,
       description: 'The ids of the messages sent; the Link header names the next page, if there is one',
-      body: z.object({ replayed: z.array(z.string()) }),
+      body: () => z.object({ replayed: z.array(z.string()) }),
       headers: ['Link'],
     },
     handle: async (context) => {

@@ -102,11 +102,11 @@ export function queryRoute(entities: readonly Entity[]): Route {
     roles: [...new Set(entities.flatMap(({ access }) => access.read))],
     isRead: true,
     summary: 'Read several entities and lists in one request',
-    requestBody: Query,
+    requestBody: () => Query,
     success: {
       status: 200,
       description: 'A result for each read, by its name; a read that fails has a problem',
-      body: z.object({ reads: z.record(z.string(), Result) }),
+      body: () => z.object({ reads: z.record(z.string(), Result) }),
     },
     handle: async (context) => ({ status: 200, body: { reads: await runReads(entities, context) } }),
   };

@@ -16,8 +16,8 @@ export const revocationRoutes: readonly OperatorRoute[] = [
     method: 'POST',
     path: 'operations/grants/revoke',
     summary: 'Stop issuing grants to an identity; its existing grants expire within 15 minutes',
-    requestBody: Identity,
-    success: { status: 200, description: 'Revoked', body: Revoked },
+    requestBody: () => Identity,
+    success: { status: 200, description: 'Revoked', body: () => Revoked },
     handle: async (context) => {
       const { subject } = parse(Identity, await context.json());
       const grantsEndAt = new Date(await revokeGrants(context.app.engine, subject)).toISOString();
@@ -29,7 +29,7 @@ export const revocationRoutes: readonly OperatorRoute[] = [
     method: 'POST',
     path: 'operations/grants/restore',
     summary: 'Issue grants to an identity again',
-    requestBody: Identity,
+    requestBody: () => Identity,
     success: { status: 204, description: 'Restored' },
     handle: async (context) => {
       await restoreGrants(context.app.engine, parse(Identity, await context.json()).subject);

@@ -19,7 +19,7 @@ export function rewrapRoute(entity: Entity): OperatorRoute {
       status: 200,
       description:
         'How many entities were read, rewrapped, and could not be decrypted; the Link header names the next page',
-      body: Rewrapped,
+      body: () => Rewrapped,
       headers: ['Link'],
     },
     handle: async (context) => {

@@ -22,7 +22,6 @@ export function seriesRoutes(entity: Entity): Route[] {
   const { name, access } = entity;
   const slot = slotsOf(entity).name;
   const path = `${name}/${toPathTemplate(entity.keyFields)}`;
-  const body = entity.schema.extend({ counts: z.array(z.int()) });
   return [
     {
       name: `${name}-get`,
@@ -31,7 +30,12 @@ export function seriesRoutes(entity: Entity): Route[] {
       roles: access.read,
       summary: `Get all counts of an entity of ${name}, by ${slot}`,
       cacheable: true,
-      success: { status: 200, description: `A count for each ${slot}`, body, headers: ['ETag'] },
+      success: {
+        status: 200,
+        description: `A count for each ${slot}`,
+        body: () => entity.schema.extend({ counts: z.array(z.int()) }),
+        headers: ['ETag'],
+      },
       handle: async (context) => getCounts(entity, context),
     },
     {
@@ -41,7 +45,7 @@ export function seriesRoutes(entity: Entity): Route[] {
       roles: access.write,
       conditional: true,
       summary: `Set several counts, by ${slot}`,
-      requestBody: Counts,
+      requestBody: () => Counts,
       success: { status: 204, description: 'All counts are set' },
       handle: async (context) => {
         const { counts } = parse(Counts, await context.json());
@@ -69,7 +73,7 @@ export function seriesRoutes(entity: Entity): Route[] {
       roles: access.write,
       conditional: true,
       summary: `Set the count of one ${slot}`,
-      requestBody: Count,
+      requestBody: () => Count,
       success: { status: 204, description: 'Set' },
       handle: async (context) => {
         const { count } = parse(Count, await context.json());
@@ -83,11 +87,11 @@ export function seriesRoutes(entity: Entity): Route[] {
       path: `${path}/{${slot}}/increments`,
       roles: access.write,
       summary: `Add to the count of one ${slot}; concurrent increments all count`,
-      requestBody: Increment,
+      requestBody: () => Increment,
       success: {
         status: 200,
         description: 'The new count',
-        body: Count,
+        body: () => Count,
         ...(hasWriteOnlyRoles(entity) ? { unread: 'Added; the roles of the caller may not read the count' } : {}),
       },
       handle: async (context) => {
@@ -120,7 +124,7 @@ function spanRoute(entity: Entity): Route {
       to: `The last ${slot}, included; a prefix is its end`,
     },
     summary: `Get the counts of ${name} from one instant to another, by ${slot}`,
-    success: { status: 200, description: `A count for each ${slot}, in the order of time`, body: Points },
+    success: { status: 200, description: `A count for each ${slot}, in the order of time`, body: () => Points },
     handle: async ({ app, params, query }) => {
       const key = validateTexts(entity, params, fields);
       const bounds = { from: query.get('from') ?? '', to: query.get('to') ?? '' };

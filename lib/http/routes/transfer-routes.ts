@@ -29,11 +29,11 @@ function operationRoutes(entity: Entity, operation: 'archive' | 'move'): Route[]
         operation === 'archive'
           ? `Archive an entity of ${entity.name}`
           : `Move an entity of ${entity.name} to another ${entity.movable.join(', ')}`,
-      ...(operation === 'move' ? { requestBody: moveSchema(entity) } : {}),
+      ...(operation === 'move' ? { requestBody: () => moveSchema(entity) } : {}),
       success: {
         status: 202,
         description: 'Accepted; the Location header leads to the status',
-        body: Status.pick({ operationId: true, operation: true, status: true }),
+        body: () => Status.pick({ operationId: true, operation: true, status: true }),
         headers: ['Location'],
       },
       handle: (context) => requestTransfer(entity, operation, context),
@@ -46,7 +46,7 @@ function operationRoutes(entity: Entity, operation: 'archive' | 'move'): Route[]
       path: `${path}/{operationId}`,
       roles: entity.access.write,
       summary: `Get the status of ${operation === 'archive' ? 'an archive' : 'a move'} operation`,
-      success: { status: 200, description: 'The status', body: Status },
+      success: { status: 200, description: 'The status', body: () => Status },
       handle: (context) => getStatus(entity, operation, context),
     },
   ];

@@ -26,7 +26,7 @@ export function verifyRoutes(entity: Entity): OperatorRoute[] {
       success: {
         status: 200,
         description: 'The result',
-        body: VerifyRun.extend({ findings: z.array(VisibleFinding) }),
+        body: () => VerifyRun.extend({ findings: z.array(VisibleFinding) }),
       },
       handle: async ({ app, caller }) => {
         const run = await readVerifyRun(app.engine, entity);
@@ -43,7 +43,7 @@ export function verifyRoutes(entity: Entity): OperatorRoute[] {
       success: {
         status: 200,
         description: 'The findings; the Link header names the next page, if there is one',
-        body: Findings,
+        body: () => Findings,
         headers: ['Link'],
       },
       handle: (context) => verify(entity, context, path),
@@ -59,7 +59,7 @@ export function verifyRoutes(entity: Entity): OperatorRoute[] {
         success: {
           status: 200,
           description: 'The missing entries; the Link header names the next page, if there is one',
-          body: Findings,
+          body: () => Findings,
           headers: ['Link'],
         },
         handle: (context) => build(entity, context, { path: where, index }),
@@ -74,7 +74,7 @@ export function verifyRoutes(entity: Entity): OperatorRoute[] {
       success: {
         status: 200,
         description: 'The deleted entries; the Link header names the next page, if there is one',
-        body: Findings,
+        body: () => Findings,
         headers: ['Link'],
       },
       handle: (context) => cleanUp(entity, context, context.params.index ?? ''),

@@ -189,7 +189,7 @@ test('decodes an encoded slash in a parameter of the path, and nothing else', as
 describe('a body', () => {
   const echo: Partial<Route> = {
     method: 'POST',
-    requestBody: z.unknown(),
+    requestBody: () => z.unknown(),
     handle: async ({ json, bytes }) => ({ status: 200, body: [await json(), (await bytes()).byteLength] }),
   };
   const post = (body: string, headers: Record<string, string> = {}) =>
