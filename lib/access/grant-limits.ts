@@ -1,9 +1,10 @@
 import { createHash } from 'node:crypto';
-import { RateLimiterMemory, RateLimiterRes } from 'rate-limiter-flexible';
+import type { RateLimiterMemory } from 'rate-limiter-flexible';
 import type { Engine } from '../engine/engine.ts';
 import { makeAndNote } from '../engine/note-change.ts';
 import { SYSTEM_TABLE } from '../engine/read/continuation.ts';
 import { RowkeyError } from '../errors.ts';
+import { loadOnce } from '../load-once.ts';
 import { type Address, readRange, readRow, submit, tryAction } from '../storage/rows.ts';
 import type { Storage } from '../storage/storage.ts';
 import { isoInstant } from '../time.ts';
@@ -24,7 +25,11 @@ const REVOKED = 'revoked-grants';
 
 const limiters = new WeakMap<Storage, RateLimiterMemory>();
 
-function limiterOf(storage: Storage): RateLimiterMemory {
+/** The package loads a limiter for each database it knows, so no cold start waits for it. */
+const loadLimiters = loadOnce(() => import('rate-limiter-flexible'));
+
+async function limiterOf(storage: Storage): Promise<RateLimiterMemory> {
+  const { RateLimiterMemory } = await loadLimiters();
   const limiter = limiters.get(storage) ?? new RateLimiterMemory({ points: GRANTS_PER_MINUTE, duration: 60 });
   limiters.set(storage, limiter);
   return limiter;
@@ -42,8 +47,10 @@ export async function admitGrant(engine: Engine, subject: string): Promise<numbe
 
 /** Counts one more request of the identity for a grant. Throws `too-many-requests`. */
 export async function limitGrants({ storage }: Pick<Engine, 'storage'>, subject: string): Promise<void> {
+  const { RateLimiterRes } = await loadLimiters();
+  const limiter = await limiterOf(storage);
   try {
-    await limiterOf(storage).consume(subject);
+    await limiter.consume(subject);
   } catch (error) {
     if (!(error instanceof RateLimiterRes)) throw error;
     const retryAfter = Math.ceil(error.msBeforeNext / 1_000);
