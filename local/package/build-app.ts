@@ -32,13 +32,14 @@ export async function buildApp({ entry = ENTRY, folder }: BuildOptions): Promise
       if (level === 'warn') throw new Error(message);
     },
   });
-  // Not minified: it would not load faster, and stack traces would lose names and lines.
   const { output } = await bundle.write({
     dir: folder,
     entryFileNames: '[name].js',
     // What is imported only when it is used has a file of its own, which a cold start does not read.
     chunkFileNames: `${CHUNKS}/[name].js`,
     format: 'esm',
+    // The engine parses fewer characters at a cold start. Names stay as they are, for stack traces.
+    minify: { compress: true, mangle: false, codegen: { removeWhitespace: true } },
     sourcemap: true,
     // The map loads faster without the sources, to which it refers by path.
     sourcemapExcludeSources: true,
