@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { keptFields } from '../../define/codec/kept-fields.ts';
 import type { Model } from '../../define/define-model.ts';
-import { type Entity, isWrittenByClients, type Slots, withArchives } from '../../define/entity.ts';
+import { type Entity, isWrittenByClients, type Period, type Slots, withArchives } from '../../define/entity.ts';
 import type { Index } from '../../define/indexes.ts';
 import { CALENDAR_UNITS } from '../../define/keys/calendar.ts';
 import { isUnique } from '../../define/keys/index-entries.ts';
@@ -101,7 +101,14 @@ const EntityDescription = z.object({
   archive: z.string().optional().describe('The name of the archive'),
   archiveOf: z.string().optional().describe('Set for an archive, which can only be read and deleted'),
   movable: z.array(z.string()).describe('The fields that a move may change'),
-  period: z.object({ per: z.string(), field: z.string(), keep: z.int() }).optional(),
+  period: z
+    .object({
+      per: z.string(),
+      field: z.string(),
+      keep: z.int(),
+      archiveTo: z.literal('blob').optional().describe('Where tables past retention go before they are deleted'),
+    })
+    .optional(),
   expiry: z.object({ days: z.int(), clock: z.string() }).optional(),
   counts: z.record(z.string(), z.string()).describe('The counted entity, by the field with the count'),
   lookup: z
@@ -180,7 +187,7 @@ function describeEntity(entity: Entity): ModelDescription['entities'][string] {
     ),
     ...(archive ? { archive: archive.name } : {}),
     movable: [...entity.movable],
-    ...(period ? { period: { per: period.per, field: period.field, keep: period.keep } } : {}),
+    ...(period ? { period: describePeriod(period) } : {}),
     ...(expiry ? { expiry: { days: expiry.days, clock: expiry.clock } } : {}),
     counts: Object.fromEntries(Object.entries(entity.counts).map(([field, { name }]) => [field, name])),
     ...(entity.lookup ? { lookup: { index: entity.lookup.index, maxAge: lookupMaxAge(entity) } } : {}),
@@ -226,6 +233,10 @@ function describeFields(entity: Entity): ModelDescription['entities'][string]['f
       ];
     }),
   );
+}
+
+function describePeriod({ per, field, keep, archiveTo }: Period): ModelDescription['entities'][string]['period'] {
+  return { per, field, keep, ...(archiveTo ? { archiveTo } : {}) };
 }
 
 function describeIndex(entity: Entity, index: Index): ModelDescription['entities'][string]['indexes'][string] {

@@ -79,7 +79,9 @@ export interface EntityDescription {
   readonly archive?: string | undefined;
   readonly archiveOf?: string | undefined;
   readonly movable: readonly string[];
-  readonly period?: { readonly per: string; readonly field: string; readonly keep: number } | undefined;
+  readonly period?:
+    | { readonly per: string; readonly field: string; readonly keep: number; readonly archiveTo?: 'blob' | undefined }
+    | undefined;
   readonly expiry?: { readonly days: number; readonly clock: string } | undefined;
   readonly counts: Readonly<Record<string, string>>;
   readonly version: number;

@@ -22,10 +22,10 @@ function page(
   return { pattern: `operators/${pattern}`, title, component, isVisible, ...(isLink ? { group } : {}) };
 }
 
-/** True if the app has the routes of grants. */
+/** True if the app has the routes of grants, which archives of periods use, too. */
 function hasGrants({ entities }: Model): boolean {
   return [...entities.values()].some(
-    ({ access, attachments, period }) => access.own || Object.keys(attachments).length > 0 || period,
+    ({ access, attachments, period }) => access.own || Object.keys(attachments).length > 0 || period?.archiveTo,
   );
 }
 
