@@ -11,7 +11,7 @@ import { type Product, useProduct } from './product.ts';
 /** Git ignores it. Every run writes the pictures of all pages again. */
 const SCREENSHOTS = fileURLToPath(new URL('../artefacts/console', import.meta.url));
 const AXE = createRequire(import.meta.url).resolve('axe-core/axe.min.js');
-const WIDTHS = { desktop: 1280, phone: 390 };
+const WIDTHS = { desktop: 1280, phone: 375 };
 
 export interface ConsoleHarness {
   readonly product: Product;
@@ -51,6 +51,19 @@ export async function useConsole(url: string, { app }: { readonly app?: LocalApp
       return page;
     },
   };
+}
+
+/** Records the texts that the pages draw on a canvas, such as those of the axes of a chart. Call it before the page is loaded. */
+export async function recordDrawnTexts(page: Page): Promise<() => Promise<string[]>> {
+  await page.addInitScript(`{
+    const draw = CanvasRenderingContext2D.prototype.fillText;
+    globalThis.drawnTexts = [];
+    CanvasRenderingContext2D.prototype.fillText = function (text, ...rest) {
+      drawnTexts.push(String(text));
+      return draw.call(this, text, ...rest);
+    };
+  }`);
+  return () => page.evaluate('drawnTexts');
 }
 
 interface TestFile {

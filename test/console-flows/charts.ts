@@ -1,5 +1,5 @@
 import { beforeAll, expect, test } from 'vitest';
-import { type ConsoleHarness, lookAt } from '../console.ts';
+import { type ConsoleHarness, lookAt, recordDrawnTexts } from '../console.ts';
 import type { Client } from '../product.ts';
 import { somebody } from '../world.ts';
 
@@ -22,9 +22,12 @@ export function testCharts({ product, open }: ConsoleHarness): void {
 
   test('shows the counts of a span as a chart and as a table', async () => {
     const page = await open(`#/entities/messagehours/chart?employeeId=${EMPLOYEE}&from=2026-11-19&to=2026-11-20`, 'hr');
+    const drawnTexts = await recordDrawnTexts(page);
+    await page.reload();
     await page.getByText('12 in 48 slots, most at 2026-11-20T09:00:00Z: 5').waitFor();
     await page.locator('.chart canvas').waitFor();
     await lookAt(page, 'chart');
+    expect(await drawnTexts()).toEqual(expect.arrayContaining(['2026-11-19', '11-20', '12:00']));
     await page.getByText('Counts as a table').click();
     const table = page.getByRole('region', { name: 'Counts of messagehours' });
     expect(await table.getByRole('row').nth(1).textContent()).toBe('2026-11-19T00:00:00Z0');

@@ -46,6 +46,7 @@ export function testFiles({ product, open }: ConsoleHarness): void {
     await files.getByText('got image/gif').waitFor();
     await files.getByLabel('Upload photo').setInputFiles(photo(Buffer.alloc(5_000_001)));
     await files.getByText('The file has 5,000,001 bytes; at most 5 MB are accepted.').waitFor();
+    await files.getByText('The file was not uploaded').waitFor();
     await lookAt(page, 'file-rejected');
     expect((await hr('GET', path)).body).not.toHaveProperty('photo');
   });
@@ -64,6 +65,39 @@ export function testFiles({ product, open }: ConsoleHarness): void {
     await page.goto(new URL('/console/#/entities/employees/rows?key.department=Sales', product.url).href);
     const row = page.getByRole('row').filter({ hasText: employeeId });
     await row.getByRole('cell', { name: `image/png, ${PNG.length} bytes` }).waitFor();
+  });
+
+  test('shows an SVG file without its scripts, and saves it as a file that no browser executes', async () => {
+    const { page, files } = await openRow();
+    const script = 'document.title = globalThis.parent.document.title = "executed"';
+    const svg = `<svg xmlns="http://www.w3.org/2000/svg" width="40" height="30" onload='${script}'><rect width="40" height="30" fill="teal"/><script>${script}</script></svg>`;
+    const type = 'image/svg+xml';
+    await page.route(/\/api\/employees\/Sales\/\w+$/, async (route) => {
+      const response = await route.fetch();
+      return route.fulfill({ response, json: { ...(await response.json()), photo: { type, bytes: svg.length } } });
+    });
+    await page.route(/\/api\/employees\/Sales\/\w+\/photo/, (route) =>
+      route.fulfill({ contentType: type, headers: { etag: '"1"' }, body: svg }),
+    );
+    // The policy lets no script read a blob URL.
+    await page.addInitScript(`{
+      const create = URL.createObjectURL;
+      globalThis.blobTypes = {};
+      URL.createObjectURL = (blob) => {
+        const url = create(blob);
+        blobTypes[url] = blob.type;
+        return url;
+      };
+    }`);
+    await page.reload();
+    const image = files.getByRole('img', { name: /photo/ });
+    await image.waitFor();
+    const width = () => image.evaluate((element) => (element as unknown as { naturalWidth: number }).naturalWidth);
+    await expect.poll(width).toBe(40);
+    await lookAt(page, 'file-svg');
+    expect(await page.title()).not.toContain('executed');
+    const saved = await files.getByRole('link', { name: 'Save the file' }).getAttribute('href');
+    expect(await page.evaluate(`blobTypes[${JSON.stringify(saved)}]`)).toBe('application/octet-stream');
   });
 
   test('cancels an upload, stores nothing, and uploads the same file again', async () => {

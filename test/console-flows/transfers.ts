@@ -41,7 +41,7 @@ export function testTransfers({ product, open }: ConsoleHarness): void {
     });
     const rejected = await saved(page, 'Save the rejected rows');
     await inputOf(page).setInputFiles(file('rejected.ndjson', rejected.replace('"old"', '31')));
-    await page.getByText('rejected.ndjson: 1 rows read, 1 written, 0 unchanged, 0 rejected.').waitFor();
+    await page.getByText('rejected.ndjson: 1 row read, 1 written, 0 unchanged, 0 rejected.').waitFor();
     expect((await hr('GET', '/api/employees/Import/900107')).body.age).toBe(31);
   });
 
@@ -53,10 +53,10 @@ export function testTransfers({ product, open }: ConsoleHarness): void {
     await page.getByText('people.ndjson: 2 rows read, 1 written, 0 unchanged, 1 rejected.').waitFor();
     await page.getByText('The line is not a JSON object.').waitFor();
     await inputOf(page).setInputFiles(file('again.ndjson', line({ firstName: 'B' })));
-    await page.getByText('again.ndjson: 1 rows read, 0 written, 0 unchanged, 1 rejected.').waitFor();
+    await page.getByText('again.ndjson: 1 row read, 0 written, 0 unchanged, 1 rejected.').waitFor();
     await page.getByRole('radio', { name: 'are replaced' }).check();
     await inputOf(page).setInputFiles(file('replace.ndjson', line({ firstName: 'B' })));
-    await page.getByText('replace.ndjson: 1 rows read, 1 written, 0 unchanged, 0 rejected.').waitFor();
+    await page.getByText('replace.ndjson: 1 row read, 1 written, 0 unchanged, 0 rejected.').waitFor();
     expect((await hr('GET', '/api/people/NO/p1')).body.firstName).toBe('B');
     await inputOf(page).setInputFiles(file('wrong.csv', 'country,colour\nNO,red\n'));
     await page.getByText('The header has columns that are not fields of people: colour.').waitFor();

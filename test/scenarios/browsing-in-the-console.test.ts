@@ -28,6 +28,74 @@ test('shows the entities that the roles of the user see', async () => {
   await lookAt(page, 'overview');
 });
 
+test('keeps the header, the whole navigation and the costs in view, and scrolls only a page that is too long', async () => {
+  const page = await open('', ['hr', 'operator']);
+  await page.setViewportSize({ width: 1280, height: 500 });
+  await page.goto(new URL('/console/#/operators/periods', product.url).href);
+  await page.getByRole('heading', { name: 'Period tables' }).waitFor();
+  const navigation = page.getByRole('navigation', { name: 'Pages' });
+  const last = navigation.getByRole('link').last();
+  await last.scrollIntoViewIfNeeded();
+  expect(await page.evaluate('document.documentElement.scrollHeight - innerHeight')).toBe(0);
+  const [link, costs] = [await last.boundingBox(), await page.getByText('This page:').boundingBox()];
+  expect((link?.y ?? 0) + (link?.height ?? 0)).toBeLessThanOrEqual(costs?.y ?? 0);
+  await page.goto(new URL('/console/#/', product.url).href);
+  await page.getByRole('heading', { level: 1, name: 'Entities' }).waitFor();
+  await page.evaluate('scrollTo(0, document.documentElement.scrollHeight)');
+  expect((await page.getByRole('banner').boundingBox())?.y).toBe(0);
+});
+
+test('names the page in the title of its tab', async () => {
+  const page = await open('#/entities/employees/rows/Sales/000101', 'hr');
+  const seesTitle = (title: string) => expect.poll(() => page.title()).toBe(`${title} · Rowkey console`);
+  await seesTitle('Sales / 000101 · employees');
+  for (const [hash, title] of [
+    ['#/entities/employees', 'employees'],
+    ['#/entities/employees/new', 'New row · employees'],
+    ['#/', 'Overview'],
+  ] as const) {
+    await page.goto(new URL(`/console/${hash}`, product.url).href);
+    await seesTitle(title);
+  }
+});
+
+test('says what to do on a page that has read nothing', async () => {
+  const page = await open('#/entities/employees', 'reader');
+  await page.getByText('Fill in department to list rows, or choose another way to read.').waitFor();
+  await page.goto(new URL('/console/#/entities/departments', product.url).href);
+  await page.getByText('Fill in department to open a row.').waitFor();
+});
+
+test.each([375, 1280])('shades the edges beyond which a table goes on, at %d pixels', async (width) => {
+  const page = await open('#/entities/employees/rows?key.department=Sales', 'hr');
+  await page.setViewportSize({ width, height: 800 });
+  const region = page.getByRole('region', { name: 'Rows of employees' });
+  await region.waitFor();
+  const shades = () =>
+    region.evaluate((element) => {
+      const { getComputedStyle } = globalThis as unknown as {
+        getComputedStyle(element: unknown, pseudo: string): { readonly opacity: string };
+      };
+      return ['::before', '::after'].map((side) => getComputedStyle(element.parentElement, side).opacity);
+    });
+  const scrollTo = (left: number) =>
+    region.evaluate((element, to) => {
+      element.scrollLeft = to;
+    }, left);
+  await expect.poll(shades).toEqual(['0', '1']);
+  await lookAt(page, `shade-of-${width}`);
+  await page.setViewportSize({ width, height: 800 });
+  // A few pixels that are hidden count, too.
+  await scrollTo(5);
+  await expect.poll(shades).toEqual(['1', '1']);
+  await scrollTo(100_000);
+  await expect.poll(shades).toEqual(['1', '0']);
+  await page.getByText('Columns').click();
+  await page.getByRole('checkbox', { name: 'age' }).check();
+  await page.getByRole('button', { name: 'Read' }).click();
+  await expect.poll(shades).toEqual(['0', '0']);
+});
+
 test('lists a partition, and finds a row by an index, by keyboard alone', async () => {
   const page = await open('#/entities/employees', 'reader');
   await page.getByLabel('department').focus();
@@ -185,6 +253,7 @@ test('offers to load the page again when a part of it cannot be loaded', async (
   await page.goto(new URL('/console/#/entities/people/transfer', product.url).href);
   const reload = page.getByRole('button', { name: 'Reload the page' });
   await reload.waitFor();
+  await page.getByText('This part of the console could not be loaded.').waitFor();
   await lookAt(page, 'reload');
   await page.unroute(isPart);
   await reload.click();

@@ -161,6 +161,36 @@ test('says before a delete that a row with children cannot be restored, and offe
   expect((await hr('GET', `/api/reviews/Sales/${id}/2025`)).status).toBe(404);
 });
 
+test('deletes a row whose children changed while its dialog was open only when asked again', async () => {
+  const page = await openRow();
+  await page.getByRole('button', { name: 'Delete' }).click();
+  const dialog = page.getByRole('dialog');
+  const deletesReview = dialog.getByText(`${id}_2024`);
+  await dialog.getByText(/\d+ storage transactions?/).waitFor();
+  expect(await deletesReview.count()).toBe(0);
+  const review = { department: 'Sales', employeeId: id, year: 2024, rating: 4 };
+  expect((await hr('POST', '/api/reviews', { body: review })).status).toBe(201);
+  await hr('PATCH', path, { body: { jobTitle: 'Director' } });
+  await dialog.getByRole('button', { name: 'Delete' }).click();
+  const failure = dialog.getByText('Delete failed');
+  await failure.waitFor();
+  await dialog.getByText('The row or its children changed since the page read them.').waitFor();
+  // It is in view, below steps that are longer than the dialog.
+  const [{ y = 0 } = {}, { y: cancel = 0 } = {}] = [
+    (await failure.boundingBox()) ?? undefined,
+    (await dialog.getByRole('button', { name: 'Cancel' }).boundingBox()) ?? undefined,
+  ];
+  expect(y > 0 && y < cancel && cancel < 800, `${y} ${cancel}`).toBe(true);
+  expect((await hr('GET', path)).status).toBe(200);
+  // Behind the dialog is what is stored now, and the dialog says what the delete would do to it.
+  await page.getByText('Director').waitFor();
+  await deletesReview.first().waitFor();
+  await lookAt(page, 'delete-of-a-changed-row');
+  await dialog.getByRole('button', { name: 'Delete' }).click();
+  await page.getByText('Deleted.').waitFor();
+  expect((await hr('GET', path)).status).toBe(404);
+});
+
 test('moves a row after showing the steps, and archives it', async () => {
   const page = await openRow();
   await page.getByRole('button', { name: 'Move' }).click();

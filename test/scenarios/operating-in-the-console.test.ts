@@ -129,7 +129,7 @@ describe('an operator', () => {
     await page.getByRole('link', { name: 'Usage and cost' }).click();
     await page.getByRole('cell', { name: 'eventual transaction' }).first().waitFor();
     await page
-      .getByText(/^(less than )?\$\d/)
+      .getByText(/^(< )?\$\d/)
       .first()
       .waitFor();
   });
@@ -177,18 +177,30 @@ test('every page is accessible, fits, and gets no response with an error', async
   }
 });
 
-test('asks for no route that an app without periods and grants lacks', async () => {
+/** Opens the console of an app whose entities have neither own rows nor files, and these periods. */
+async function openWithout(period: object | undefined): Promise<Page> {
   const page = await harness.open('', everything);
   await page.route('**/api/model', async (route) => {
     const model = await (await route.fetch()).json();
     for (const entity of Object.values<Record<string, unknown>>(model.entities))
-      Object.assign(entity, {
-        period: undefined,
-        attachments: {},
-        access: { ...(entity.access as object), own: undefined },
-      });
+      Object.assign(entity, { period, attachments: {}, access: { ...(entity.access as object), own: undefined } });
     await route.fulfill({ json: model });
   });
+  return page;
+}
+
+test.each([
+  ['keeps its tables', {}, 0],
+  ['archives its tables', { archiveTo: 'blob' }, 1],
+])('shows grants of an app that %s past retention only if it has their routes', async (_, archive, links) => {
+  const page = await openWithout({ per: 'day', field: 'at', keep: 30, ...archive });
+  await page.reload();
+  await page.getByRole('link', { name: 'Period tables' }).waitFor();
+  expect(await page.getByRole('link', { name: 'Grants' }).count()).toBe(links);
+});
+
+test('asks for no route that an app without periods and grants lacks', async () => {
+  const page = await openWithout(undefined);
   const requested: string[] = [];
   page.on('request', (request) => requested.push(request.url()));
   await page.reload();

@@ -10,7 +10,7 @@ export const pages: readonly Page[] = [
   { pattern: '', title: 'Overview', component: HomePage },
   { pattern: 'entities/:entity/rows/*', title: 'Row', component: RowPage },
   { pattern: 'entities/:entity/new', title: 'New row', component: CreatePage },
-  { pattern: 'entities/:entity', title: 'Entity', component: EntityPage },
-  { pattern: 'entities/:entity/:tab', title: 'Entity', component: EntityPage },
+  { pattern: 'entities/:entity', title: '', component: EntityPage },
+  { pattern: 'entities/:entity/:tab', title: '', component: EntityPage },
   ...operatorPages,
 ];

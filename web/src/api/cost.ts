@@ -1,3 +1,5 @@
+import { formatCount, plural } from '../ui/format.ts';
+
 /** What one request cost. */
 export interface Cost {
   readonly method: string;
@@ -66,7 +68,6 @@ export function createMeter(root: string) {
 /** `2 requests, 5 transactions, 12 ms`. */
 export function formatCosts(costs: readonly Cost[]): string {
   const sum = (field: 'transactions' | 'milliseconds') => costs.reduce((total, cost) => total + cost[field], 0);
-  const requests = costs.length === 1 ? '' : `${costs.length} requests, `;
-  const transactions = sum('transactions');
-  return `${requests}${transactions} ${transactions === 1 ? 'transaction' : 'transactions'}, ${sum('milliseconds')} ms`;
+  const requests = costs.length === 1 ? '' : `${formatCount(costs.length)} requests, `;
+  return `${requests}${plural(sum('transactions'), 'transaction')}, ${formatCount(sum('milliseconds'))} ms`;
 }

@@ -56,6 +56,10 @@ export function canReadWhole(entity: Entity, caller: Roles): boolean {
   return canRead(entity, caller) && readableFields(entity, caller).length >= Object.keys(entity.fields).length;
 }
 
+export function isNumeric({ fields }: Entity, field: string): boolean {
+  return ['integer', 'number'].includes(String(fields[field]?.schema.type));
+}
+
 /** True if the entities of a partition can be listed: more than one may share a partition key. */
 export function hasRange({ key, series }: Entity): boolean {
   return series === undefined && key.partition.fields.length < key.fields.length;

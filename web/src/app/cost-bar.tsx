@@ -1,6 +1,7 @@
 import { useEffect, useState } from 'preact/hooks';
 import { type Cost, formatCosts } from '../api/cost.ts';
-import { ScrollRegion } from '../ui/scroll-region.tsx';
+import { formatCount } from '../ui/format.ts';
+import { Table } from '../ui/table.tsx';
 import { useApp } from './context.ts';
 
 const MOST_SHOWN = 100;
@@ -18,33 +19,23 @@ export function CostBar({ path }: { readonly path: string }) {
     <footer class="costs">
       <details>
         <summary>This page: {costs.length === 0 ? 'no requests' : formatCosts(costs)}</summary>
-        <ScrollRegion label="Requests of this page">
-          <table>
-            <thead>
-              <tr>
-                <th scope="col">Request</th>
-                <th scope="col">Status</th>
-                <th scope="col">Transactions</th>
-                <th scope="col">Time</th>
-              </tr>
-            </thead>
-            <tbody>
-              {costs.slice(-MOST_SHOWN).map((cost, position) => (
-                // biome-ignore lint/suspicious/noArrayIndexKey: the list only grows
-                <tr key={position}>
-                  <td>
-                    <code>
-                      {cost.method} {decode(cost.path)}
-                    </code>
-                  </td>
-                  <td>{cost.status || 'none'}</td>
-                  <td>{cost.transactions}</td>
-                  <td>{cost.milliseconds} ms</td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        </ScrollRegion>
+        <Table
+          label="Requests of this page"
+          items={costs.slice(-MOST_SHOWN)}
+          columns={[
+            {
+              title: 'Request',
+              cell: ({ method, path: requested }) => (
+                <code>
+                  {method} {decode(requested)}
+                </code>
+              ),
+            },
+            { title: 'Status', isNumber: true, cell: ({ status }) => status || 'none' },
+            { title: 'Transactions', isNumber: true, cell: ({ transactions }) => formatCount(transactions) },
+            { title: 'Time', isNumber: true, cell: ({ milliseconds }) => `${formatCount(milliseconds)} ms` },
+          ]}
+        />
       </details>
     </footer>
   );

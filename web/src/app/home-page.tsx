@@ -1,4 +1,5 @@
 import { canRead, canWrite, type Entity } from '../api/model.ts';
+import { waysToRead } from '../entities/ways.ts';
 import { useApp } from './context.ts';
 import { toAddress } from './router.ts';
 
@@ -9,6 +10,11 @@ export function HomePage() {
   return (
     <>
       <h1>Entities</h1>
+      {entities.length > 0 && (
+        <p class="muted">
+          What the app stores, with the fields of each key. Open an entity to find, change, import or export its rows.
+        </p>
+      )}
       {entities.length === 0 && (
         <p>None of your roles ({user.roles.join(', ') || 'you have none'}) may read or write an entity of this app.</p>
       )}
@@ -20,10 +26,30 @@ export function HomePage() {
               <code>{entity.key.fields.join(' / ')}</code>
               <small>{describe(entity).join(' · ')}</small>
             </a>
+            <Finders entity={entity} />
           </li>
         ))}
       </ul>
     </>
+  );
+}
+
+/** Links to find one row by an index. */
+function Finders({ entity }: { readonly entity: Entity }) {
+  const { model, user } = useApp();
+  const ways = canRead(entity, user) ? waysToRead(entity, model, user) : [];
+  const finders = ways.filter(({ kind, isOne }) => kind === 'index' && isOne);
+  if (finders.length === 0) return null;
+  return (
+    <small class="finders">
+      Find one by{' '}
+      {finders.map(({ id }, position) => (
+        <span key={id}>
+          {position > 0 && ', '}
+          <a href={toAddress(['entities', entity.name, 'rows'], { by: id })}>{id}</a>
+        </span>
+      ))}
+    </small>
   );
 }
 

@@ -15,6 +15,7 @@ export interface PageProps {
 export interface Page {
   /** `operators/queues`; `:name` matches any segment, and `*` at the end all others. */
   readonly pattern: string;
+  /** Of the tab of the browser. Of a page about an entity, the part before the entity's name. */
   readonly title: string;
   readonly component: ComponentType<PageProps>;
   /** The group of the navigation, for a page without open segments. Absent: no link. */

@@ -25,12 +25,13 @@ export function Shell() {
   useEffect(() => {
     setOpen(false);
     // A screen reader continues at the new page, not at the link that led to it.
-    if (!isFirst.current) main.current?.focus();
+    // A page that asks for a value has the focus in its field.
+    if (!isFirst.current && !main.current?.contains(document.activeElement)) main.current?.focus();
     isFirst.current = false;
   }, [path]);
 
   const { component: Content, title } = found?.page ?? { component: NotFound, title: 'Not found' };
-  const name = address.segments[1] ?? title;
+  const name = titleOf(title, found?.open ?? {}, address.segments);
   useEffect(() => {
     document.title = `${name} · Rowkey console`;
   }, [name]);
@@ -76,6 +77,13 @@ export function Shell() {
       <CostBar path={path} />
     </div>
   );
+}
+
+/** The title of a tab of the browser, with what distinguishes it from other tabs first: `Sales / 000123 · employees`. */
+function titleOf(title: string, { entity }: Readonly<Record<string, string>>, segments: readonly string[]): string {
+  if (entity === undefined) return title;
+  const key = segments[2] === 'rows' ? segments.slice(3) : [];
+  return [key.length > 0 ? key.join(' / ') : title, entity].filter(Boolean).join(' · ');
 }
 
 function ThemeChoice() {

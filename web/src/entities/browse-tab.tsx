@@ -1,9 +1,10 @@
 import { formatCosts } from '../api/cost.ts';
-import { canWrite, type Entity, keyPath, type Values } from '../api/model.ts';
+import { canWrite, type Entity, keyPath } from '../api/model.ts';
 import { useApp } from '../app/context.ts';
 import { type Address, navigate, toAddress } from '../app/router.ts';
+import { isAmount, RowCell } from '../rows/row-table.tsx';
+import { plural } from '../ui/format.ts';
 import { ErrorNotice, Notice } from '../ui/notice.tsx';
-import { FieldCell } from '../ui/value.tsx';
 import { VirtualTable } from '../ui/virtual-table.tsx';
 import { type ListQuery, parseListQuery, toListAddress } from './list-query.ts';
 import { ReadForm } from './read-form.tsx';
@@ -35,7 +36,7 @@ export function BrowseTab({ entity, address }: { readonly entity: Entity; readon
       <ErrorNotice error={rows.error} />
       {readPage && !(rows.error !== undefined && count === 0) && (
         <p class="summary" role="status" aria-busy={rows.isLoading}>
-          {count.toLocaleString('en')} {count === 1 ? 'row' : 'rows'}
+          {plural(count, 'row')}
           {rows.isComplete || rows.error !== undefined
             ? ''
             : rows.isLoading
@@ -53,13 +54,8 @@ export function BrowseTab({ entity, address }: { readonly entity: Entity; readon
           items={rows.items}
           isComplete={rows.isComplete}
           more={rows.more}
-          cell={(row, column) =>
-            column === entity.key.fields.at(-1) ? (
-              <RowLink entity={entity} row={row} />
-            ) : (
-              <FieldCell entity={entity} field={column} value={row[column]} />
-            )
-          }
+          cell={(row, field) => <RowCell entity={entity} row={row} field={field} />}
+          isNumber={(field) => isAmount(entity, field)}
         />
       )}
       {rows.isWaiting && rows.error === undefined && (
@@ -68,6 +64,7 @@ export function BrowseTab({ entity, address }: { readonly entity: Entity; readon
         </button>
       )}
       {rows.isComplete && count === 0 && <Notice kind="info">No row matches.</Notice>}
+      {!readPage && <p class="muted">{howToStart(way)}</p>}
       {canWrite(entity, user) && (
         <p class="actions">
           <a class="link-button" href={toAddress(['entities', entity.name, 'new'], query.given)}>
@@ -87,11 +84,11 @@ function addressOf(entity: Entity, ways: readonly Way[], query: ListQuery): stri
     : toListAddress(entity.name, query);
 }
 
-function RowLink({ entity, row }: { readonly entity: Entity; readonly row: Values }) {
-  const path = keyPath(entity, row);
-  return (
-    <a href={toAddress(['entities', entity.name, 'rows', ...path])} aria-label={path.join(' / ')}>
-      {path.at(-1)}
-    </a>
-  );
+/** What to do on a page that has read nothing yet. */
+function howToStart({ kind, fields, ranges }: Way): string {
+  const required = fields.filter((field) => ranges.every((range) => range.fields.includes(field)));
+  const given = (kind === 'key' ? fields : required).join(', ');
+  return kind === 'key'
+    ? `Fill in ${given} to open a row.`
+    : `Fill in ${given} to list rows, or choose another way to read.`;
 }

@@ -1,4 +1,4 @@
-import { useState } from 'preact/hooks';
+import { useEffect, useRef, useState } from 'preact/hooks';
 import type { Entity } from '../api/model.ts';
 import { FilterRows } from './filter-rows.tsx';
 import type { ListQuery } from './list-query.ts';
@@ -16,6 +16,12 @@ interface ReadFormProps {
 /** What to read: the way, its values, bounds, filters and columns. */
 export function ReadForm({ entity, ways, query, onRead, action }: ReadFormProps) {
   const [draft, setDraft] = useState(query);
+  const form = useRef<HTMLFormElement>(null);
+  // An address that names a way without its values comes from a link to find a row.
+  const isAsking = query.by !== '' && Object.keys(query.given).length === 0;
+  useEffect(() => {
+    if (isAsking) form.current?.querySelector<HTMLElement>('input[required]')?.focus();
+  }, [isAsking]);
   const way = ways.find(({ id }) => id === draft.by) ?? ways[0];
   if (!way) return null;
   const read = findRead(way, draft.given);
@@ -27,6 +33,7 @@ export function ReadForm({ entity, ways, query, onRead, action }: ReadFormProps)
   return (
     <form
       class="read"
+      ref={form}
       onSubmit={(event) => {
         event.preventDefault();
         onRead({

@@ -1,11 +1,12 @@
 import { useState } from 'preact/hooks';
 import { formatCosts } from '../api/cost.ts';
-import { type Entity, type Roles, readableFields } from '../api/model.ts';
+import { type Entity, isNumeric, type Roles, readableFields } from '../api/model.ts';
 import type { TotalDescription } from '../api/model-description.ts';
 import { useApp } from '../app/context.ts';
 import { type Address, navigate, toAddress } from '../app/router.ts';
+import { formatCount } from '../ui/format.ts';
 import { ErrorNotice, Loading } from '../ui/notice.tsx';
-import { ScrollRegion } from '../ui/scroll-region.tsx';
+import { Table } from '../ui/table.tsx';
 import { useLoaded } from '../ui/use-loaded.ts';
 import { CellValue } from '../ui/value.tsx';
 
@@ -142,42 +143,23 @@ function Groups({ entity, name, total, path }: GroupsProps) {
         {result.result.length} {result.result.length === 1 ? 'group' : 'groups'}{' '}
         <small>· {formatCosts(result.costs)}</small>
       </p>
-      <ScrollRegion label={`Totals ${name}`}>
-        <table>
-          <thead>
-            <tr>
-              {total.fields.map((field) => (
-                <th key={field} scope="col">
-                  {field}
-                </th>
-              ))}
-              <th scope="col">count</th>
-              {parts.map(({ kind, field }) => (
-                <th key={kind + field} scope="col">
-                  {kind} of {field}
-                </th>
-              ))}
-            </tr>
-          </thead>
-          <tbody>
-            {result.result.map((group) => (
-              <tr key={JSON.stringify(group.group)}>
-                {total.fields.map((field) => (
-                  <td key={field}>
-                    <CellValue value={group.group[field]} />
-                  </td>
-                ))}
-                <td>{group.count}</td>
-                {parts.map(({ kind, field }) => (
-                  <td key={kind + field}>
-                    <CellValue value={group[kind]?.[field]} />
-                  </td>
-                ))}
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </ScrollRegion>
+      <Table
+        label={`Totals ${name}`}
+        items={result.result}
+        keyOf={({ group }) => JSON.stringify(group)}
+        columns={[
+          ...total.fields.map((field) => ({
+            title: field,
+            cell: ({ group }: Group) => <CellValue value={group[field]} />,
+          })),
+          { title: 'count', isNumber: true, cell: ({ count }: Group) => formatCount(count) },
+          ...parts.map(({ kind, field }) => ({
+            title: `${kind} of ${field}`,
+            isNumber: isNumeric(entity, field),
+            cell: (group: Group) => <CellValue value={group[kind]?.[field]} />,
+          })),
+        ]}
+      />
     </>
   );
 }

@@ -76,7 +76,7 @@ export function FilePanel({ entity, rowKey, field, attachment, stored, isWritabl
       {isDeleting && (
         <Dialog title={`Delete ${field}`} onClose={() => setDeleting(false)}>
           <p>The file is deleted. This cannot be undone.</p>
-          <button type="button" onClick={remove}>
+          <button type="button" class="danger" onClick={remove}>
             Delete the file
           </button>
         </Dialog>
@@ -89,7 +89,7 @@ function UploadState({ upload }: { readonly upload: ReturnType<typeof useUpload>
   const id = useRef(`upload-${Math.random().toString(36).slice(2)}`).current;
   const { state } = upload;
   if (!state) return null;
-  if (state.error !== undefined) return <ErrorNotice error={state.error} />;
+  if (state.error !== undefined) return <ErrorNotice error={state.error} title="The file was not uploaded" />;
   if (state.way)
     return <Notice kind="good">Uploaded {state.way === 'storage' ? 'directly to storage' : 'through the API'}.</Notice>;
   return (

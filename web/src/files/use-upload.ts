@@ -2,6 +2,7 @@ import { useEffect, useRef, useState } from 'preact/hooks';
 import type { Values } from '../api/model.ts';
 import type { AttachmentDescription } from '../api/model-description.ts';
 import { useApp } from '../app/context.ts';
+import { formatCount } from '../ui/format.ts';
 import { formatBytes } from './format-bytes.ts';
 
 interface Sending {
@@ -60,7 +61,7 @@ export function uploadError(file: File, { types, maxBytes }: AttachmentDescripti
     const size = formatBytes(file.size);
     const most = formatBytes(maxBytes);
     // A file that is a little too large must not read "5 MB; at most 5 MB".
-    return `The file has ${size === most ? `${file.size.toLocaleString('en')} bytes` : size}; at most ${most} are accepted.`;
+    return `The file has ${size === most ? `${formatCount(file.size)} bytes` : size}; at most ${most} are accepted.`;
   }
   return undefined;
 }

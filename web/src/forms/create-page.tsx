@@ -2,6 +2,7 @@ import { canRead, canWrite, keyPath } from '../api/model.ts';
 import { useApp, useEntity } from '../app/context.ts';
 import type { PageProps } from '../app/page.ts';
 import { navigate, toAddress } from '../app/router.ts';
+import { Breadcrumb } from '../ui/breadcrumb.tsx';
 import { Notice } from '../ui/notice.tsx';
 import { formFields } from './fields.ts';
 import { RowForm } from './row-form.tsx';
@@ -14,6 +15,7 @@ export function CreatePage({ open, address }: PageProps) {
   const { name } = entity;
   return (
     <>
+      <Breadcrumb ancestors={[{ title: name, address: toAddress(['entities', name]) }]} />
       <h1>New row of {name}</h1>
       <RowForm
         fields={formFields(entity, user, 'create')}

@@ -1,10 +1,11 @@
 import { useApp } from '../app/context.ts';
 import type { PageProps } from '../app/page.ts';
 import { toAddress } from '../app/router.ts';
+import { Breadcrumb } from '../ui/breadcrumb.tsx';
+import { formatInstant, plural } from '../ui/format.ts';
 import { ErrorNotice } from '../ui/notice.tsx';
 import { useLoaded } from '../ui/use-loaded.ts';
 import { FindingsTable } from './findings-table.tsx';
-import { formatInstant, plural } from './format.ts';
 import { type Items, read } from './operations.ts';
 import { type Finding, useWalk } from './use-walk.ts';
 import { WalkProgress } from './walk-progress.tsx';
@@ -41,9 +42,7 @@ export function CheckPage({ open: { entity = '' } }: PageProps) {
   const run = weekly.result?.run;
   return (
     <>
-      <p>
-        <a href={toAddress(['operators', 'checks'])}>All entities</a>
-      </p>
+      <Breadcrumb ancestors={[{ title: 'Consistency', address: toAddress(['operators', 'checks']) }]} />
       <h1>Consistency of {entity}</h1>
       <div class="actions">
         <button type="button" disabled={walk.isRunning} onClick={() => walk.start(path)}>

@@ -1,8 +1,8 @@
 import { useApp } from '../app/context.ts';
 import { toAddress } from '../app/router.ts';
-import { ScrollRegion } from '../ui/scroll-region.tsx';
+import { formatCount, formatInstant } from '../ui/format.ts';
+import { Table } from '../ui/table.tsx';
 import { useLoaded } from '../ui/use-loaded.ts';
-import { formatCount, formatInstant } from './format.ts';
 import { type Items, read } from './operations.ts';
 import { Content, PageHead } from './page-head.tsx';
 
@@ -27,36 +27,34 @@ export function ChecksPage() {
       </p>
       <Content loaded={loaded} what="the checks">
         {({ items }) => (
-          <ScrollRegion label="Checks by entity">
-            <table>
-              <thead>
-                <tr>
-                  <th scope="col">Entity</th>
-                  <th scope="col">Last weekly check</th>
-                  <th scope="col" class="number">
-                    Rows compared
-                  </th>
-                  <th scope="col" class="number">
-                    Findings
-                  </th>
-                </tr>
-              </thead>
-              <tbody>
-                {items.map(({ entity, startedAt, finishedAt, checked, found }) => (
-                  <tr key={entity}>
-                    <th scope="row">
-                      <a href={toAddress(['operators', 'checks', entity])}>{entity}</a>
-                    </th>
-                    <td class="nowrap">
-                      {finishedAt ? formatInstant(finishedAt) : startedAt ? 'in progress' : 'not yet'}
-                    </td>
-                    <td class="number">{checked === undefined ? '' : formatCount(checked)}</td>
-                    <td class={found ? 'number found' : 'number'}>{found === undefined ? '' : formatCount(found)}</td>
-                  </tr>
-                ))}
-              </tbody>
-            </table>
-          </ScrollRegion>
+          <Table
+            label="Checks by entity"
+            items={items}
+            keyOf={({ entity }) => entity}
+            columns={[
+              {
+                title: 'Entity',
+                isHeader: true,
+                cell: ({ entity }) => <a href={toAddress(['operators', 'checks', entity])}>{entity}</a>,
+              },
+              {
+                title: 'Last weekly check',
+                cell: ({ startedAt, finishedAt }) =>
+                  finishedAt ? formatInstant(finishedAt) : startedAt ? 'in progress' : 'not yet',
+              },
+              {
+                title: 'Rows compared',
+                isNumber: true,
+                cell: ({ checked }) => (checked === undefined ? '–' : formatCount(checked)),
+              },
+              {
+                title: 'Findings',
+                isNumber: true,
+                cell: ({ found }) =>
+                  found ? <span class="found">{formatCount(found)}</span> : found === undefined ? '–' : '0',
+              },
+            ]}
+          />
         )}
       </Content>
     </>

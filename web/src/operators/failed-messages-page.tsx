@@ -1,8 +1,8 @@
 import { useState } from 'preact/hooks';
 import { useApp } from '../app/context.ts';
+import { plural } from '../ui/format.ts';
 import { ErrorNotice, Notice } from '../ui/notice.tsx';
 import { useLoaded } from '../ui/use-loaded.ts';
-import { plural } from './format.ts';
 import { type FailedMessage, MessageCard } from './message-card.tsx';
 import { call, type Items, walk } from './operations.ts';
 import { Content, PageHead } from './page-head.tsx';

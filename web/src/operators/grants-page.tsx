@@ -1,9 +1,9 @@
 import { useState } from 'preact/hooks';
 import { useApp } from '../app/context.ts';
+import { formatAge, formatCount, formatInstant } from '../ui/format.ts';
 import { ErrorNotice, Notice } from '../ui/notice.tsx';
-import { ScrollRegion } from '../ui/scroll-region.tsx';
+import { Table } from '../ui/table.tsx';
 import { useLoaded } from '../ui/use-loaded.ts';
-import { formatAge, formatCount, formatInstant } from './format.ts';
 import { call, type Items, read, walk } from './operations.ts';
 import { Content, PageHead } from './page-head.tsx';
 import type { Usage } from './usage-page.tsx';
@@ -71,36 +71,29 @@ export function GrantsPage() {
             <h2>Revoked</h2>
             {revoked.length === 0 && <p class="muted">No grants are revoked.</p>}
             {revoked.length > 0 && (
-              <ScrollRegion label="Identities without grants">
-                <table>
-                  <thead>
-                    <tr>
-                      <th scope="col">Subject</th>
-                      <th scope="col">Since</th>
-                      <th scope="col">Action</th>
-                    </tr>
-                  </thead>
-                  <tbody>
-                    {revoked.map(({ subject: of, revokedAt }) => (
-                      <tr key={of}>
-                        <td>{of}</td>
-                        <td>{formatAge(revokedAt)} ago</td>
-                        <td>
-                          <button
-                            type="button"
-                            class="secondary outline"
-                            disabled={action.isBusy}
-                            aria-label={`Restore the grants of ${of}`}
-                            onClick={() => change('restore', of)}
-                          >
-                            Restore
-                          </button>
-                        </td>
-                      </tr>
-                    ))}
-                  </tbody>
-                </table>
-              </ScrollRegion>
+              <Table
+                label="Identities without grants"
+                items={revoked}
+                keyOf={({ subject: of }) => of}
+                columns={[
+                  { title: 'Subject', isHeader: true, cell: ({ subject: of }) => of },
+                  { title: 'Since', cell: ({ revokedAt }) => `${formatAge(revokedAt)} ago` },
+                  {
+                    title: 'Action',
+                    cell: ({ subject: of }) => (
+                      <button
+                        type="button"
+                        class="secondary outline"
+                        disabled={action.isBusy}
+                        aria-label={`Restore the grants of ${of}`}
+                        onClick={() => change('restore', of)}
+                      >
+                        Restore
+                      </button>
+                    ),
+                  },
+                ]}
+              />
             )}
             <h2>Issued</h2>
             <p>

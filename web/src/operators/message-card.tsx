@@ -1,4 +1,4 @@
-import { formatAge, formatInstant, plural } from './format.ts';
+import { formatAge, formatInstant, plural } from '../ui/format.ts';
 
 export interface FailedMessage {
   readonly id: string;

@@ -1,8 +1,8 @@
 import { useApp } from '../app/context.ts';
+import { formatAge } from '../ui/format.ts';
 import { Notice } from '../ui/notice.tsx';
-import { ScrollRegion } from '../ui/scroll-region.tsx';
+import { Table } from '../ui/table.tsx';
 import { useLoaded } from '../ui/use-loaded.ts';
-import { formatAge } from './format.ts';
 import { type Items, read } from './operations.ts';
 import { Content, PageHead } from './page-head.tsx';
 
@@ -32,32 +32,24 @@ export function PeriodsPage() {
               {hasPeriods ? 'No period has a table yet.' : 'No entity of the model has a period.'}
             </Notice>
           ) : (
-            <ScrollRegion label="Tables of periods">
-              <table>
-                <thead>
-                  <tr>
-                    <th scope="col">Entity</th>
-                    <th scope="col">Period</th>
-                    <th scope="col">Table</th>
-                    <th scope="col">Age</th>
-                    <th scope="col">State</th>
-                  </tr>
-                </thead>
-                <tbody>
-                  {items.map(({ entity, table, period, from, isDue }) => (
-                    <tr key={table}>
-                      <td>{entity}</td>
-                      <td class="nowrap">{period}</td>
-                      <td>
-                        <code>{table}</code>
-                      </td>
-                      <td>{Date.parse(from) > Date.now() ? 'begins later' : formatAge(from)}</td>
-                      <td>{isDue ? 'past retention: deleted at the next run of the timer' : 'kept'}</td>
-                    </tr>
-                  ))}
-                </tbody>
-              </table>
-            </ScrollRegion>
+            <Table
+              label="Tables of periods"
+              items={items}
+              keyOf={({ table }) => table}
+              columns={[
+                { title: 'Entity', cell: ({ entity }) => entity },
+                { title: 'Period', cell: ({ period }) => period },
+                { title: 'Table', cell: ({ table }) => <code>{table}</code> },
+                {
+                  title: 'Age',
+                  cell: ({ from }) => (Date.parse(from) > Date.now() ? 'begins later' : formatAge(from)),
+                },
+                {
+                  title: 'State',
+                  cell: ({ isDue }) => (isDue ? 'past retention: deleted at the next run of the timer' : 'kept'),
+                },
+              ]}
+            />
           )
         }
       </Content>

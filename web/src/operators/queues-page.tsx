@@ -1,7 +1,7 @@
 import { useApp } from '../app/context.ts';
 import { toAddress } from '../app/router.ts';
+import { formatAge, formatCount } from '../ui/format.ts';
 import { useLoaded } from '../ui/use-loaded.ts';
-import { formatAge, formatCount } from './format.ts';
 import { type Items, read } from './operations.ts';
 import { Content, PageHead } from './page-head.tsx';
 

@@ -1,7 +1,7 @@
 import { useApp } from '../app/context.ts';
-import { ScrollRegion } from '../ui/scroll-region.tsx';
+import { formatCount, formatDollars, formatInstant } from '../ui/format.ts';
+import { Table } from '../ui/table.tsx';
 import { useLoaded } from '../ui/use-loaded.ts';
-import { formatCount, formatDollars, formatInstant } from './format.ts';
 import { read } from './operations.ts';
 import { Content, PageHead } from './page-head.tsx';
 
@@ -42,42 +42,27 @@ export function UsagePage() {
               Since {formatInstant(since)}, counted by the process of the app that responded. With several instances, or
               after a restart, it is a part of the day. The estimate uses list prices of US regions.
             </p>
-            <ScrollRegion label="Transactions by pattern">
-              <table>
-                <thead>
-                  <tr>
-                    <th scope="col">Pattern</th>
-                    <th scope="col">Operation</th>
-                    <th scope="col" class="number">
-                      Transactions
-                    </th>
-                    <th scope="col">Share</th>
-                    <th scope="col" class="number">
-                      Cost
-                    </th>
-                  </tr>
-                </thead>
-                <tbody>
-                  {patterns.map((one) => (
-                    <tr key={`${one.pattern} ${one.operation}`}>
-                      <td>{one.pattern === 'none' ? 'no pattern' : one.pattern}</td>
-                      <td>
-                        <code>{one.operation}</code>
-                      </td>
-                      <td class="number">{formatCount(one.transactions)}</td>
-                      <td>
-                        <meter
-                          value={one.transactions}
-                          max={transactions}
-                          aria-label={`Share of ${one.pattern}, ${one.operation}`}
-                        />
-                      </td>
-                      <td class="number">{formatDollars(one.dollars)}</td>
-                    </tr>
-                  ))}
-                </tbody>
-              </table>
-            </ScrollRegion>
+            <Table
+              label="Transactions by pattern"
+              items={patterns}
+              keyOf={({ pattern, operation }) => `${pattern} ${operation}`}
+              columns={[
+                { title: 'Pattern', cell: ({ pattern }) => (pattern === 'none' ? 'no pattern' : pattern) },
+                { title: 'Operation', cell: ({ operation }) => <code>{operation}</code> },
+                { title: 'Transactions', isNumber: true, cell: (one) => formatCount(one.transactions) },
+                {
+                  title: 'Share',
+                  cell: (one) => (
+                    <meter
+                      value={one.transactions}
+                      max={transactions}
+                      aria-label={`Share of ${one.pattern}, ${one.operation}`}
+                    />
+                  ),
+                },
+                { title: 'Cost', isNumber: true, cell: (one) => formatDollars(one.dollars) },
+              ]}
+            />
           </>
         )}
       </Content>

@@ -1,5 +1,5 @@
+import { plural } from '../ui/format.ts';
 import { ErrorNotice, Notice } from '../ui/notice.tsx';
-import { plural } from './format.ts';
 import type { WalkState } from './use-walk.ts';
 
 /** How far a check, a repair or a build is. The number of rows is not known before the end. */

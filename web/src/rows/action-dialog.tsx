@@ -13,6 +13,8 @@ interface ActionDialogProps {
   readonly entity: Entity;
   readonly title: string;
   readonly confirm: string;
+  /** True if what is lost may not come back. */
+  readonly isDangerous?: boolean;
   /** Absent until what to do is known. */
   readonly explain: ((signal: AbortSignal) => Promise<Explanation>) | undefined;
   /** Names what is explained. */
@@ -26,7 +28,7 @@ interface ActionDialogProps {
 
 /** Shows what an action would read, write and send before it is confirmed. */
 export function ActionDialog(props: ActionDialogProps) {
-  const { entity, title, confirm, explain, id = '', act, done, onClose, children } = props;
+  const { entity, title, confirm, isDangerous = false, explain, id = '', act, done, onClose, children } = props;
   const { user, model } = useApp();
   const [state, setState] = useState<'asking' | 'busy' | 'done'>('asking');
   const [error, setError] = useState<unknown>();
@@ -58,9 +60,15 @@ export function ActionDialog(props: ActionDialogProps) {
       {!canReadWhole(entity, user) && (
         <p class="muted">Only roles that read every field of {entity.name} see what the action would do.</p>
       )}
-      <ErrorNotice error={error} />
       <footer class="actions">
-        <button type="button" disabled={!explain || state === 'busy'} aria-busy={state === 'busy'} onClick={go}>
+        <ErrorNotice error={error} title={`${confirm} failed`} />
+        <button
+          type="button"
+          class={isDangerous ? 'danger' : ''}
+          disabled={!explain || state === 'busy'}
+          aria-busy={state === 'busy'}
+          onClick={go}
+        >
           {confirm}
         </button>
         <button type="button" class="secondary outline" onClick={onClose}>

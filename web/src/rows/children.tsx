@@ -1,9 +1,8 @@
-import { canRead, canWrite, type Entity, keyPath, type Values } from '../api/model.ts';
+import { canRead, canWrite, type Entity, type Values } from '../api/model.ts';
 import { useApp } from '../app/context.ts';
 import { toAddress } from '../app/router.ts';
-import { ScrollRegion } from '../ui/scroll-region.tsx';
-import { FieldCell } from '../ui/value.tsx';
 import { OnDemand } from './on-demand.tsx';
+import { RowTable } from './row-table.tsx';
 
 /** The children of a row, read with it in one query. */
 export function Children({ entity, rowKey }: { readonly entity: Entity; readonly rowKey: Values }) {
@@ -53,41 +52,6 @@ interface ChildTableProps {
 function ChildTable({ child, rows, parentKey }: ChildTableProps) {
   if (rows.length === 0) return <p>None.</p>;
   const present = new Set(rows.flatMap((row) => Object.keys(row)));
-  const columns = Object.keys(child.fields).filter((field) => present.has(field) && !parentKey.includes(field));
-  return (
-    <ScrollRegion label={`Children of ${child.name}`}>
-      <table>
-        <thead>
-          <tr>
-            {columns.map((column) => (
-              <th key={column} scope="col">
-                {column}
-              </th>
-            ))}
-          </tr>
-        </thead>
-        <tbody>
-          {rows.map((row) => {
-            const path = keyPath(child, row);
-            return (
-              <tr key={path.join('/')}>
-                {columns.map((column, position) => {
-                  const cell = <FieldCell entity={child} field={column} value={row[column]} />;
-                  return (
-                    <td key={column}>
-                      {position === 0 ? (
-                        <a href={toAddress(['entities', child.name, 'rows', ...path])}>{cell}</a>
-                      ) : (
-                        cell
-                      )}
-                    </td>
-                  );
-                })}
-              </tr>
-            );
-          })}
-        </tbody>
-      </table>
-    </ScrollRegion>
-  );
+  const fields = Object.keys(child.fields).filter((field) => present.has(field) && !parentKey.includes(field));
+  return <RowTable entity={child} label={`Children of ${child.name}`} fields={fields} rows={rows} />;
 }

@@ -2,7 +2,8 @@ import { useState } from 'preact/hooks';
 import type { Api } from '../api/api.ts';
 import type { Entity, Values } from '../api/model.ts';
 import { useApp } from '../app/context.ts';
-import { ScrollRegion } from '../ui/scroll-region.tsx';
+import { formatInstant } from '../ui/format.ts';
+import { Table } from '../ui/table.tsx';
 import { OnDemand } from './on-demand.tsx';
 
 const SPANS = { 'the last hour': 3_600_000, 'the last day': 86_400_000, 'the last 31 days': 31 * 86_400_000 } as const;
@@ -48,30 +49,17 @@ export function History({ entity, rowKey }: { readonly entity: Entity; readonly 
 
 function ChangeTable({ changes }: { readonly changes: readonly Change[] }) {
   return (
-    <ScrollRegion label="Changes, newest first">
-      <table>
-        <thead>
-          <tr>
-            <th scope="col">When</th>
-            <th scope="col">Who</th>
-            <th scope="col">What</th>
-            <th scope="col">Fields</th>
-          </tr>
-        </thead>
-        <tbody>
-          {changes.map(({ id, at, by, operation, fields }) => (
-            <tr key={id}>
-              <td>
-                <time dateTime={at}>{new Date(at).toLocaleString()}</time>
-              </td>
-              <td>{by}</td>
-              <td>{operation}</td>
-              <td>{fields?.join(', ')}</td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </ScrollRegion>
+    <Table
+      label="Changes, newest first"
+      items={changes}
+      keyOf={({ id }) => id}
+      columns={[
+        { title: 'When', cell: ({ at }) => <time dateTime={at}>{formatInstant(at)}</time> },
+        { title: 'Who', cell: ({ by }) => by },
+        { title: 'What', cell: ({ operation }) => operation },
+        { title: 'Fields', cell: ({ fields }) => fields?.join(', ') },
+      ]}
+    />
   );
 }
 

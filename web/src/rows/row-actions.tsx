@@ -1,4 +1,5 @@
 import { useState } from 'preact/hooks';
+import { RowkeyClientError } from '../../../lib/client/index.ts';
 import type { Stored } from '../api/entity-client.ts';
 import { canWrite, type Entity, type Values } from '../api/model.ts';
 import { useApp } from '../app/context.ts';
@@ -13,10 +14,12 @@ interface RowActionsProps {
   /** Absent if the row cannot be changed. */
   readonly onEdit?: () => void;
   readonly onDeleted: () => void;
+  /** Reads the row again. */
+  readonly reload: () => void;
 }
 
 /** What can be done with a row. Each action shows first what it would read, write and send. */
-export function RowActions({ entity, rowKey, stored, onEdit, onDeleted }: RowActionsProps) {
+export function RowActions({ entity, rowKey, stored, onEdit, onDeleted, reload }: RowActionsProps) {
   const { api, user } = useApp();
   const [open, setOpen] = useState<'delete' | 'archive' | 'move'>();
   const close = () => setOpen(undefined);
@@ -24,6 +27,18 @@ export function RowActions({ entity, rowKey, stored, onEdit, onDeleted }: RowAct
   const explain = api.explain(entity.name);
   const isWritable = canWrite(entity, user);
   const obstacle = findUndoObstacle(entity, user, stored.values);
+  const remove = async () => {
+    try {
+      await client.delete(rowKey, { ifMatch: stored.etag });
+    } catch (error) {
+      if (!(error instanceof RowkeyClientError) || error.code !== 'etag-mismatch') throw error;
+      // The next attempt has the ETag of the row that is then shown.
+      reload();
+      throw new Error('The row or its children changed since the page read them. Check them, then delete again.');
+    }
+    close();
+    onDeleted();
+  };
   return (
     <div class="actions">
       {onEdit && (
@@ -49,12 +64,10 @@ export function RowActions({ entity, rowKey, stored, onEdit, onDeleted }: RowAct
           entity={entity}
           title="Delete the row"
           confirm="Delete"
+          isDangerous
+          id={stored.etag}
           explain={(signal) => explain.delete(rowKey, { signal })}
-          act={async () => {
-            await client.delete(rowKey, { ifMatch: stored.etag });
-            close();
-            onDeleted();
-          }}
+          act={remove}
           onClose={close}
         >
           <p>

@@ -1,15 +1,20 @@
-import type { Entity, Values } from '../api/model.ts';
+import { type Entity, isNumeric, keyPath, type Values } from '../api/model.ts';
 import { toAddress } from '../app/router.ts';
 
 /** The key of the row that an address names, or undefined if it has another number of fields. */
-export function parseRowKey({ key, fields }: Entity, path: readonly string[]): Values | undefined {
+export function parseRowKey(entity: Entity, path: readonly string[]): Values | undefined {
+  const { key } = entity;
   if (path.length !== key.fields.length) return undefined;
   const pairs = key.fields.map((field, position) => {
     const text = path[position] ?? '';
-    const isNumber = ['integer', 'number'].includes(String(fields[field]?.schema.type));
-    return [field, isNumber && text !== '' ? Number(text) : text] as const;
+    return [field, isNumeric(entity, field) && text !== '' ? Number(text) : text] as const;
   });
   return Object.fromEntries(pairs);
+}
+
+/** The page of a row. */
+export function rowAddress(entity: Entity, values: Values): string {
+  return toAddress(['entities', entity.name, 'rows', ...keyPath(entity, values)]);
 }
 
 /** The list of the row's partition. */

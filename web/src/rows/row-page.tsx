@@ -15,6 +15,7 @@ import { useApp, useEntity } from '../app/context.ts';
 import type { PageProps } from '../app/page.ts';
 import { toAddress } from '../app/router.ts';
 import { rowSections } from '../tabs.ts';
+import { Breadcrumb } from '../ui/breadcrumb.tsx';
 import { ErrorNotice, Loading, Notice } from '../ui/notice.tsx';
 import { useLoaded } from '../ui/use-loaded.ts';
 import { Children } from './children.tsx';
@@ -36,17 +37,19 @@ export function RowPage({ open, address }: PageProps) {
   if (!entity || !rowKey) return <h1>The address names no row</h1>;
   return (
     <>
-      <nav aria-label="Breadcrumb" class="breadcrumb">
-        <a href={toAddress(['entities', entity.name])}>{entity.name}</a>
-        {hasRange(entity) && (
-          <>
-            {' › '}
-            <a href={partitionAddress(entity, rowKey)}>
-              {entity.key.partition.fields.map((field) => String(rowKey[field])).join(' / ')}
-            </a>
-          </>
-        )}
-      </nav>
+      <Breadcrumb
+        ancestors={[
+          { title: entity.name, address: toAddress(['entities', entity.name]) },
+          ...(hasRange(entity)
+            ? [
+                {
+                  title: entity.key.partition.fields.map((field) => String(rowKey[field])).join(' / '),
+                  address: partitionAddress(entity, rowKey),
+                },
+              ]
+            : []),
+        ]}
+      />
       <h1>{path.join(' / ')}</h1>
       {canRead(entity, user) ? (
         <Row
@@ -108,6 +111,7 @@ function Row({ entity, rowKey, isNew }: { readonly entity: Entity; readonly rowK
               stored={stored}
               {...(canWrite(entity, user) ? { onEdit: () => setEditing(true) } : {})}
               onDeleted={() => setDeleted(stored.values)}
+              reload={reload}
             />
           )}
           <FieldList entity={entity} values={stored.values} />

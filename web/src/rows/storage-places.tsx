@@ -1,7 +1,7 @@
 import type { Explanation } from '../api/entity-client.ts';
 import { canDelete, canReadWhole, type Entity, type Values } from '../api/model.ts';
 import { useApp } from '../app/context.ts';
-import { ScrollRegion } from '../ui/scroll-region.tsx';
+import { Table } from '../ui/table.tsx';
 import { OnDemand } from './on-demand.tsx';
 import { findPlaces, type Place } from './places.ts';
 
@@ -32,34 +32,17 @@ function PlaceTable({ places, entity }: { readonly places: readonly Place[]; rea
   const unique = Object.entries(entity.indexes).filter(([, index]) => index.unique);
   return (
     <>
-      <ScrollRegion label="Rows and index entries">
-        <table>
-          <thead>
-            <tr>
-              <th scope="col">What</th>
-              <th scope="col">Table or container</th>
-              <th scope="col">Partition key</th>
-              <th scope="col">Row key</th>
-            </tr>
-          </thead>
-          <tbody>
-            {places.map(({ what, table, partition, row }) => (
-              <tr key={JSON.stringify([table, partition, row])}>
-                <td>{what}</td>
-                <td>
-                  <code>{table}</code>
-                </td>
-                <td>
-                  <code>{partition}</code>
-                </td>
-                <td>
-                  <code>{row}</code>
-                </td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </ScrollRegion>
+      <Table
+        label="Rows and index entries"
+        items={places}
+        keyOf={({ table, partition, row }) => JSON.stringify([table, partition, row])}
+        columns={[
+          { title: 'What', cell: ({ what }) => what },
+          { title: 'Table or container', cell: ({ table }) => <code>{table}</code> },
+          { title: 'Partition key', cell: ({ partition }) => partition && <code>{partition}</code> },
+          { title: 'Row key', cell: ({ row }) => <code>{row}</code> },
+        ]}
+      />
       {unique.length > 0 && (
         <p class="muted">
           <small>

@@ -3,6 +3,7 @@ import { formatCosts } from '../api/cost.ts';
 import type { Entity } from '../api/model.ts';
 import { useApp } from '../app/context.ts';
 import { type Address, navigate, toAddress } from '../app/router.ts';
+import { formatCount, plural } from '../ui/format.ts';
 import { lazy } from '../ui/lazy.tsx';
 import { ErrorNotice, Loading, Notice } from '../ui/notice.tsx';
 import { useLoaded } from '../ui/use-loaded.ts';
@@ -149,8 +150,8 @@ function Figure({
       <Chart {...data} isTime={entity.series?.span !== undefined} />
       <figcaption>
         <p class="summary" role="status">
-          {sum.toLocaleString('en')} in {points.length.toLocaleString('en')} {points.length === 1 ? 'slot' : 'slots'}
-          {sum > 0 && `, most at ${most.name}: ${most.count.toLocaleString('en')}`}
+          {formatCount(sum)} in {plural(points.length, 'slot')}
+          {sum > 0 && `, most at ${most.name}: ${formatCount(most.count)}`}
           <small> · {cost}</small>
         </p>
       </figcaption>
@@ -162,7 +163,8 @@ function Figure({
           items={points}
           isComplete
           more={() => {}}
-          cell={(point, column) => (column === 'count' ? point.count : point.name)}
+          isNumber={(column) => column === 'count'}
+          cell={(point, column) => (column === 'count' ? formatCount(point.count) : point.name)}
         />
       </details>
     </figure>

@@ -11,6 +11,22 @@ export interface ChartProps {
 
 const HEIGHT_PX = 280;
 const UTC = 'Etc/UTC';
+/** Counts and numbers of slots are whole. */
+const WHOLE_STEPS = Array.from({ length: 12 }, (_, power) => [1, 2, 5].map((digit) => digit * 10 ** power)).flat();
+const HOUR_S = 3_600;
+const DAY_S = 24 * HOUR_S;
+const MONTH_S = 28 * DAY_S;
+const YEAR_S = 365 * DAY_S;
+/**
+ * Per distance of two ticks: their text, and the texts below it where a year or a day begins. uPlot's own texts have 12 hours and
+ * months before days. https://github.com/leeoniya/uPlot/blob/master/docs/README.md#axis--grid-opts
+ */
+const TIME_TEXTS = [
+  [YEAR_S, '{YYYY}', null, null, null, null, null, null, 1],
+  [MONTH_S, '{MMM}', '\n{YYYY}', null, null, null, null, null, 1],
+  [DAY_S, '{MM}-{DD}', '\n{YYYY}', null, null, null, null, null, 1],
+  [1, '{HH}:{mm}', '\n{YYYY}-{MM}-{DD}', null, '\n{MM}-{DD}', null, null, null, 1],
+];
 
 /** Counts as bars. A screen reader reads the text and the table beside it. */
 export function Chart({ xs, counts, isTime }: ChartProps) {
@@ -20,6 +36,8 @@ export function Chart({ xs, counts, isTime }: ChartProps) {
     if (!element) return;
     const color = () => getComputedStyle(element).color;
     const accent = () => getComputedStyle(element).getPropertyValue('--pico-primary');
+    // Half of a bar at both ends is otherwise outside.
+    const half = ((xs[1] ?? 0) - (xs[0] ?? 0) || 1) / 2;
     const axis = { stroke: color, grid: { stroke: () => getComputedStyle(element).getPropertyValue('--line') } };
     const { bars } = uPlot.paths;
     const plot = new uPlot(
@@ -27,10 +45,16 @@ export function Chart({ xs, counts, isTime }: ChartProps) {
         width: element.clientWidth,
         height: HEIGHT_PX,
         tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1_000), UTC),
-        scales: { x: { time: isTime }, y: { range: (_, __, max) => [0, Math.max(1, max * 1.05)] } },
-        axes: [axis, { ...axis, size: 60 }],
+        scales: {
+          x: { time: isTime, range: (_, min, max) => [min - half, max + half] },
+          y: { range: (_, __, max) => [0, Math.max(1, max * 1.05)] },
+        },
+        axes: [
+          isTime ? { ...axis, values: TIME_TEXTS } : { ...axis, incrs: WHOLE_STEPS },
+          { ...axis, size: 60, incrs: WHOLE_STEPS },
+        ],
         series: [
-          { label: isTime ? 'UTC' : 'Slot' },
+          { label: isTime ? 'UTC' : 'Slot', ...(isTime ? { value: '{YYYY}-{MM}-{DD} {HH}:{mm}' } : {}) },
           {
             label: 'Count',
             stroke: accent,

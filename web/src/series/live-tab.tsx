@@ -2,8 +2,9 @@ import { useState } from 'preact/hooks';
 import { type Entity, keyPath, readableFields, type Values } from '../api/model.ts';
 import { useApp } from '../app/context.ts';
 import { type Address, navigate, toAddress } from '../app/router.ts';
+import { RowTable } from '../rows/row-table.tsx';
+import { plural } from '../ui/format.ts';
 import { ErrorNotice } from '../ui/notice.tsx';
-import { FieldCell } from '../ui/value.tsx';
 import { newestFirstLists } from './newest-first.ts';
 import { useTail } from './use-tail.ts';
 
@@ -81,7 +82,8 @@ function Tail({
   const readPage = async (signal: AbortSignal, top: number) =>
     (await list?.list(api, values).page({ top, signal }))?.items ?? [];
   const { rows, error, reads, isMissing } = useTail({ readPage, idOf, isPaused });
-  const columns = readableFields(entity, user).filter((field) => !entity.fields[field]?.large);
+  const newRows = new Set(rows.flatMap(({ row, isNew }) => (isNew ? [row] : [])));
+  const fields = readableFields(entity, user).filter((field) => !entity.fields[field]?.large);
   return (
     <>
       <div class="actions">
@@ -91,37 +93,19 @@ function Tail({
       </div>
       <ErrorNotice error={error} />
       <p class="summary">
-        {rows.length.toLocaleString('en')} {rows.length === 1 ? 'row' : 'rows'}
+        {plural(rows.length, 'row')}
         {isPaused ? ', paused' : ', read every 3 seconds'}
-        <small> · {reads.toLocaleString('en')} transactions</small>
+        <small> · {plural(reads, 'transaction')}</small>
         {isMissing && ' · More rows came between two reads than a page has: see the tab Rows.'}
       </p>
       {rows.length > 0 && (
-        // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by keyboard
-        <section class="scroll rows" aria-label={`Newest rows of ${entity.name}`} tabIndex={0}>
-          <table>
-            <thead>
-              <tr>
-                {columns.map((column) => (
-                  <th key={column} scope="col">
-                    {column}
-                  </th>
-                ))}
-              </tr>
-            </thead>
-            <tbody aria-live="polite">
-              {rows.map(({ row, isNew }) => (
-                <tr key={idOf(row)} class={isNew ? 'new' : ''}>
-                  {columns.map((column) => (
-                    <td key={column}>
-                      <FieldCell entity={entity} field={column} value={row[column]} />
-                    </td>
-                  ))}
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        </section>
+        <RowTable
+          entity={entity}
+          label={`Newest rows of ${entity.name}`}
+          fields={fields}
+          rows={rows.map(({ row }) => row)}
+          isNew={(row) => newRows.has(row)}
+        />
       )}
     </>
   );

@@ -6,6 +6,7 @@ import { parseListQuery } from '../entities/list-query.ts';
 import { ReadForm } from '../entities/read-form.tsx';
 import { createPageReader } from '../entities/read-page.ts';
 import { waysToRead } from '../entities/ways.ts';
+import { plural } from '../ui/format.ts';
 import { ErrorNotice, Notice } from '../ui/notice.tsx';
 import { countUnreadable, toCsv } from './csv.ts';
 import { saveFile, toNdjson } from './save-file.ts';
@@ -83,7 +84,7 @@ export function ExportPanel({ entity }: { readonly entity: Entity }) {
       {isRunning && (
         <div class="actions">
           <span role="status" aria-busy="true">
-            {state.rows.toLocaleString('en')} rows read
+            {plural(state.rows, 'row')} read
           </span>
           <button
             type="button"
@@ -95,11 +96,11 @@ export function ExportPanel({ entity }: { readonly entity: Entity }) {
         </div>
       )}
       <ErrorNotice error={state?.error} />
-      {state?.isDone && <Notice kind="good">{state.rows.toLocaleString('en')} rows exported.</Notice>}
+      {state?.isDone && <Notice kind="good">{plural(state.rows, 'row')} exported.</Notice>}
       {state?.isDone && state.unreadable > 0 && (
         <Notice kind="bad">
-          {state.unreadable.toLocaleString('en')} values cannot be read and are empty in the file. An import of the file
-          that replaces rows would remove them.
+          {plural(state.unreadable, 'value')} cannot be read and will be empty in the file. An import of the file that
+          replaces rows would remove them.
         </Notice>
       )}
     </section>

@@ -3,8 +3,9 @@ import type { Entity } from '../api/model.ts';
 import { useApp } from '../app/context.ts';
 import { useImports } from '../app/use-imports.ts';
 import { DropZone } from '../ui/drop-zone.tsx';
+import { formatCount, plural } from '../ui/format.ts';
 import { ErrorNotice, Notice } from '../ui/notice.tsx';
-import { ScrollRegion } from '../ui/scroll-region.tsx';
+import { Table } from '../ui/table.tsx';
 import { type ImportMode, importRows, type RejectedRow } from './import-rows.ts';
 import { type ImportRun, isRunning } from './import-runs.ts';
 import { readRows } from './read-rows.ts';
@@ -65,8 +66,7 @@ function Result({
   readonly onCancel?: () => void;
 }) {
   const { read = 0, written = 0, unchanged = 0, rejected = [], share = 0 } = progress ?? {};
-  const number = (count: number) => count.toLocaleString('en');
-  const summary = `${number(read)} rows read, ${number(written)} written, ${number(unchanged)} unchanged, ${number(rejected.length)} rejected`;
+  const summary = `${plural(read, 'row')} read, ${formatCount(written)} written, ${formatCount(unchanged)} unchanged, ${formatCount(rejected.length)} rejected`;
   return (
     <>
       {onCancel && (
@@ -116,24 +116,20 @@ function Rejected({ entity, rejected }: { readonly entity: Entity; readonly reje
           Save the reasons
         </button>
       </div>
-      <ScrollRegion label="Rejected rows">
-        <table>
-          <thead>
-            <tr>
-              <th scope="col">Line</th>
-              <th scope="col">Reason</th>
-            </tr>
-          </thead>
-          <tbody>
-            {reasons.slice(0, SHOWN_REASONS).map(({ line, reason }) => (
-              <tr key={line}>
-                <td>{line}</td>
-                <td>{reason}</td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </ScrollRegion>
+      <Table
+        label="Rejected rows"
+        items={reasons.slice(0, SHOWN_REASONS)}
+        columns={[
+          { title: 'Line', isNumber: true, cell: ({ line }) => line },
+          { title: 'Reason', cell: ({ reason }) => reason },
+        ]}
+      />
+      {reasons.length > SHOWN_REASONS && (
+        <p class="muted">
+          {plural(reasons.length - SHOWN_REASONS, 'more row was', 'more rows were')} rejected. The files have all of
+          them.
+        </p>
+      )}
     </>
   );
 }

@@ -28,8 +28,8 @@ export function plural(count: number, one: string, many = `${one}s`): string {
   return `${formatCount(count)} ${count === 1 ? one : many}`;
 }
 
-/** `$1.25`. Amounts below a cent are not rounded to nothing: `less than $0.01`. */
+/** `$1.25`. Amounts below a cent are not rounded to nothing: `< $0.01`. */
 export function formatDollars(dollars: number): string {
   const format = (amount: number) => amount.toLocaleString('en', { style: 'currency', currency: 'USD' });
-  return dollars > 0 && dollars < 0.01 ? `less than ${format(0.01)}` : format(dollars);
+  return dollars > 0 && dollars < 0.01 ? `< ${format(0.01)}` : format(dollars);
 }

@@ -1,6 +1,6 @@
 import type { ComponentType } from 'preact';
 import { loadOnce } from './load-once.ts';
-import { ErrorNotice, Loading } from './notice.tsx';
+import { Loading, Notice } from './notice.tsx';
 import { useLoaded } from './use-loaded.ts';
 
 /**
@@ -18,7 +18,10 @@ export function lazy<Props extends object>(
     if (error !== undefined)
       return (
         <>
-          <ErrorNotice error={error} />
+          <Notice kind="bad">
+            <strong>This part of the console could not be loaded.</strong>
+            <p>The app was updated since you opened the page, or the connection failed.</p>
+          </Notice>
           <button type="button" class="secondary outline" onClick={() => location.reload()}>
             Reload the page
           </button>

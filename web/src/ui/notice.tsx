@@ -17,13 +17,19 @@ export function Notice({
 }
 
 /** Says what failed, with the invalid fields of the request. Shows nothing without an error. */
-export function ErrorNotice({ error }: { readonly error: unknown }) {
+export function ErrorNotice({
+  error,
+  title = 'The request failed',
+}: {
+  readonly error: unknown;
+  readonly title?: string;
+}) {
   if (error === undefined || error === null) return null;
   const problem = error instanceof RowkeyClientError ? error.problem : undefined;
   const errors = problem?.errors ?? [];
   return (
     <Notice kind="bad">
-      <strong>{problem?.title ?? 'The request failed'}</strong>
+      <strong>{problem?.title ?? title}</strong>
       <p>{error instanceof Error ? error.message : String(error)}</p>
       {errors.length > 1 && (
         <ul>

@@ -1,6 +1,7 @@
 import { elementScroll, observeElementOffset, observeElementRect, Virtualizer } from '@tanstack/virtual-core';
 import type { ComponentChildren } from 'preact';
 import { useEffect, useLayoutEffect, useReducer, useRef } from 'preact/hooks';
+import { ScrollRegion } from './scroll-region.tsx';
 
 interface VirtualTableProps<Item> {
   readonly label: string;
@@ -10,6 +11,7 @@ interface VirtualTableProps<Item> {
   /** Called near the end of the items. */
   readonly more: () => void;
   readonly cell: (item: Item, column: string) => ComponentChildren;
+  readonly isNumber: (column: string) => boolean;
 }
 
 const ROW_PX = 34;
@@ -20,7 +22,15 @@ const AHEAD = 50;
  * A table of any length, of which only the visible rows are in the page. Rows keep their number for a screen reader, and the
  * region scrolls by keyboard.
  */
-export function VirtualTable<Item>({ label, columns, items, isComplete, more, cell }: VirtualTableProps<Item>) {
+export function VirtualTable<Item>({
+  label,
+  columns,
+  items,
+  isComplete,
+  more,
+  cell,
+  isNumber,
+}: VirtualTableProps<Item>) {
   const region = useRef<HTMLElement>(null);
   const virtual = useVirtualRows(region, items.length);
   const rows = virtual.getVirtualItems();
@@ -28,16 +38,16 @@ export function VirtualTable<Item>({ label, columns, items, isComplete, more, ce
   useEffect(() => {
     if (!isComplete && last >= items.length - AHEAD) more();
   }, [isComplete, last, items.length, more]);
+  const classOf = (column: string) => (isNumber(column) ? 'number' : undefined);
   const before = rows[0]?.start ?? 0;
   const after = virtual.getTotalSize() - (rows.at(-1)?.end ?? 0);
   return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by keyboard
-    <section class="scroll rows" aria-label={label} tabIndex={0} ref={region}>
+    <ScrollRegion label={label} class="rows" region={region}>
       <table aria-rowcount={isComplete ? items.length + 1 : -1}>
         <thead>
           <tr aria-rowindex={1}>
             {columns.map((column) => (
-              <th key={column} scope="col">
+              <th key={column} scope="col" class={classOf(column)}>
                 {column}
               </th>
             ))}
@@ -51,7 +61,9 @@ export function VirtualTable<Item>({ label, columns, items, isComplete, more, ce
               item !== undefined && (
                 <tr key={index} aria-rowindex={index + 2} style={{ height: `${ROW_PX}px` }}>
                   {columns.map((column) => (
-                    <td key={column}>{cell(item, column)}</td>
+                    <td key={column} class={classOf(column)}>
+                      {cell(item, column)}
+                    </td>
                   ))}
                 </tr>
               )
@@ -60,7 +72,7 @@ export function VirtualTable<Item>({ label, columns, items, isComplete, more, ce
           <Space height={after} />
         </tbody>
       </table>
-    </section>
+    </ScrollRegion>
   );
 }
 

@@ -1,0 +1,60 @@
+import type { ComponentChildren } from 'preact';
+import { ScrollRegion } from './scroll-region.tsx';
+
+export interface Column<Item> {
+  readonly title: string;
+  /** Numbers are aligned by their last digit. */
+  readonly isNumber?: boolean;
+  /** True if the cell names its row. */
+  readonly isHeader?: boolean;
+  readonly cell: (item: Item) => ComponentChildren;
+}
+
+interface TableProps<Item> {
+  readonly label: string;
+  readonly columns: readonly Column<Item>[];
+  readonly items: readonly Item[];
+  /** Names an item among the others. By default, its position. */
+  readonly keyOf?: (item: Item) => string;
+  /** True for an item to highlight. */
+  readonly isNew?: (item: Item) => boolean;
+  /** For a table whose rows arrive while it is shown. */
+  readonly isLive?: boolean;
+}
+
+/** A table that scrolls sideways if it is too wide. For thousands of items, use VirtualTable. */
+export function Table<Item>({ label, columns, items, keyOf, isNew, isLive = false }: TableProps<Item>) {
+  const classOf = ({ isNumber }: Column<Item>) => (isNumber ? 'number' : undefined);
+  return (
+    <ScrollRegion label={label} {...(isLive ? { class: 'rows' } : {})}>
+      <table>
+        <thead>
+          <tr>
+            {columns.map((column) => (
+              <th key={column.title} scope="col" class={classOf(column)}>
+                {column.title}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody aria-live={isLive ? 'polite' : undefined}>
+          {items.map((item, position) => (
+            <tr key={keyOf?.(item) ?? position} class={isNew?.(item) ? 'new' : undefined}>
+              {columns.map((column) =>
+                column.isHeader ? (
+                  <th key={column.title} scope="row">
+                    {column.cell(item)}
+                  </th>
+                ) : (
+                  <td key={column.title} class={classOf(column)}>
+                    {column.cell(item)}
+                  </td>
+                ),
+              )}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </ScrollRegion>
+  );
+}
