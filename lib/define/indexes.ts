@@ -4,6 +4,9 @@ import type { IndexTypes, Typed } from './typed.ts';
 /** The fields that a copy contains besides the key of its entity. */
 export type Copies<Field extends string> = 'everything' | 'keys' | readonly Field[];
 
+/** Who writes the index entries of a change: its writer, before it returns, or the queue function afterwards. */
+export type Settle = 'inline' | 'queue';
+
 /** The location of an index outside the partition of its entities. */
 export interface Remote {
   readonly table: string;
@@ -33,6 +36,7 @@ export interface InterPartitionIndex<Field extends string = string> {
   readonly remote: Remote;
   readonly row: KeyTemplate;
   readonly unique: boolean;
+  readonly settle: Settle;
   readonly when: Condition | undefined;
   readonly copies: Copies<string>;
   readonly uses: readonly Field[];
@@ -48,6 +52,8 @@ export interface IndexEntity<Field extends string = string> {
   readonly row: KeyTemplate;
   /** The text that the list stores for each entity: enough to find it. */
   readonly holds: KeyTemplate;
+  /** Of a list in another partition. */
+  readonly settle: Settle;
   readonly when: Condition | undefined;
   readonly uses: readonly Field[];
 }
@@ -101,6 +107,8 @@ interface InterPartitionOptions extends IntraPartitionOptions {
   readonly table: string;
   readonly partition: string;
   readonly unique?: boolean;
+  /** By default `inline`. The entries of a unique index are always written by the writer. */
+  readonly settle?: Settle;
 }
 
 /** Declares a copy in another partition: see `InterPartitionIndex`. Throws a plain error on an invalid template. */
@@ -120,6 +128,7 @@ export function interPartitionIndex<const Options extends InterPartitionOptions>
     remote: { table: options.table, partition },
     row,
     unique: options.unique ?? false,
+    settle: options.settle ?? 'inline',
     when: options.when,
     copies,
     uses,
@@ -127,8 +136,8 @@ export function interPartitionIndex<const Options extends InterPartitionOptions>
 }
 
 type IndexEntityOptions = { readonly row: string; readonly holds: string; readonly when?: Condition } & (
-  | { readonly table: string; readonly partition: string }
-  | { readonly table?: never; readonly partition?: never }
+  | { readonly table: string; readonly partition: string; readonly settle?: Settle }
+  | { readonly table?: never; readonly partition?: never; readonly settle?: never }
 );
 type PartitionFields<Options> = Options extends { readonly partition: infer Partition extends string }
   ? FieldsOf<Partition>
@@ -143,7 +152,8 @@ export function indexEntity<const Options extends IndexEntityOptions>(
   const remote =
     options.table === undefined ? undefined : { table: options.table, partition: compileTemplate(options.partition) };
   const fields = [...row.fields, ...holds.fields, ...(remote?.partition.fields ?? [])];
-  return { kind: 'index-entity', remote, row, holds, when: options.when, uses: usedFields(fields, 'keys') };
+  const { when, settle = 'inline' } = options;
+  return { kind: 'index-entity', remote, row, holds, settle, when, uses: usedFields(fields, 'keys') };
 }
 
 /** The literal types of the templates are lost in a list of names, so the type is asserted. */

@@ -16,6 +16,8 @@ export interface RemoteIndex {
   readonly row: KeyTemplate;
   /** A contested row is claimed before the entity group transaction and confirmed after it. */
   readonly isContested: boolean;
+  /** The writer leaves the entries to the queue function. */
+  readonly isLeftToQueue?: boolean;
   /** The values from which the keys are built, once for each entry that such an entity has. */
   selections(values: Values): readonly Values[];
   /** The properties of an entry's row, unless the row is a list. */

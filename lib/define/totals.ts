@@ -81,7 +81,16 @@ export function total<const Options extends TotalOptions>(
 
 /** The totals as an index whose rows are the totals, for what reads and validates both. */
 export function toIndex({ table, partition, totalRow: row, when, uses }: Total): InterPartitionIndex {
-  return { kind: 'inter-partition', remote: { table, partition }, row, unique: false, when, copies: 'keys', uses };
+  return {
+    kind: 'inter-partition',
+    remote: { table, partition },
+    row,
+    unique: false,
+    settle: 'inline',
+    when,
+    copies: 'keys',
+    uses,
+  };
 }
 
 /** The fields of the group: those of the key without the ones that only choose a bucket. */

@@ -159,6 +159,7 @@ function toRemoteIndex(name: string, index: IndexEntity, remote: NonNullable<Ind
     ...remote,
     row: index.row,
     isContested: false,
+    isLeftToQueue: index.settle === 'queue',
     selections: (values) => selectIndexed(index, values),
     list: {
       member: index.holds,

@@ -29,6 +29,8 @@ export const interPartitionIndexes: Pattern<Entity> = {
         yield `the index "${name}" is not unique and lacks ${missing} in its key; it must contain every key field, so that entities with one value get rows of their own.`;
       if (index.unique && hashed)
         yield `the index "${name}" is unique and has "${hashed}" only as a hash, so two values could be taken for one; the field must be in its key as it is, too.`;
+      if (index.unique && index.settle !== 'inline')
+        yield `the index "${name}" is unique and has settle "${index.settle}"; the writer confirms its own claim, so settle must be "inline".`;
     }
   },
 
@@ -45,12 +47,13 @@ export const interPartitionIndexes: Pattern<Entity> = {
 const indexesOf = (entity: Entity) => indexesOfKind(entity, 'inter-partition');
 
 function toRemoteIndex(entity: Entity, name: string, index: InterPartitionIndex): RemoteIndex {
-  const { remote, row, unique, copies } = index;
+  const { remote, row, unique, copies, settle } = index;
   return {
     name,
     ...remote,
     row,
     isContested: unique,
+    isLeftToQueue: settle === 'queue',
     selections: (values) => selectIndexed(index, values),
     properties: (values) => copyProperties(entity, values, copies),
   };

@@ -28,7 +28,7 @@ import type { Intent } from './intent.ts';
  *   contested entries   read the row -> a live claim of another intent: leave the row -> only then read the entity
  *                       -> write under the row's ETag; conflict: read the row again; never create the row
  *                       -> the intent's own claim was confirmed: read the entity again; changed: start over
- *   tombstone           deleted when every entry agrees
+ *   tombstone           deleted when every entry agrees, by the last message that names entries
  *
  * A writer that has just committed reconciles its own intent, which is still hidden: its commit replaces the first read of the
  * entity, and its claim replaces the read of the row.
@@ -45,6 +45,8 @@ export interface ReconcileOptions {
   readonly hold: Hold;
   /** The writer's own commit, if a writer reconciles its own intent. */
   readonly written?: Written | undefined;
+  /** Rows of entities that have entries in another message, which deletes their tombstones. */
+  readonly leftRows?: ReadonlySet<string>;
 }
 
 /** A committed entity group transaction, which replaces the reconciler's first reads. */
@@ -70,9 +72,9 @@ export const reconcile = inPattern(
     engine: Engine,
     entity: Entity,
     { intent, table, items }: Pick<Intent, 'intent' | 'table'> & { readonly items: Plan['items'] },
-    { hold, written }: ReconcileOptions,
+    options: ReconcileOptions,
   ): Promise<void> => {
-    const work: Work = { engine, entity, intent, hold, written };
+    const work: Work = { engine, entity, intent, ...options };
     await allEnded(items, (item) => reconcileEntity(work, { ...item, table }, item.indexEntries));
   },
 );
@@ -132,7 +134,7 @@ async function reconcileEntity(
     if (toCommitted(after).etag !== before.etag && !isExplained) continue;
     // A move deletes its own tombstone.
     const isDeleted = isExplained ? before.values === undefined : after.state === 'tombstone' && !after.movedTo;
-    if (isDeleted) {
+    if (isDeleted && !work.leftRows?.has(row)) {
       const where = { ...address, signal: await hold.keep() };
       await tryAction(engine.storage, where, { kind: 'delete', row, etag: before.etag });
     }

@@ -5,6 +5,8 @@ import { toValues } from '../../define/codec/entity-codec.ts';
 import { isReference } from '../../define/codec/reference.ts';
 import { liveValues } from '../../define/codec/snapshot.ts';
 import type { Entity } from '../../define/entity.ts';
+import { remoteIndexOf } from '../../define/keys/index-entries.ts';
+import type { IndexEntry } from '../../define/remote-index.ts';
 import type { Stored } from '../../define/values.ts';
 import { busy, RowkeyError, unavailable } from '../../errors.ts';
 import { StorageConflict } from '../../storage/errors.ts';
@@ -49,7 +51,8 @@ import {
  *   plan -> send the intent, hidden -> claim unique rows -> entity group transaction
  *        -> settle every index entry that the intent names (reconcile.ts) -> delete the intent
  *
- * If there are many entries, or settling fails, the work is sent to the queue (hold.ts) instead of the last two steps.
+ * If there are many entries, or settling fails, the work is sent to the queue (hold.ts) instead of the last two steps. Entries of an
+ * index that is declared so are sent to the queue after the others are settled.
  * If the process dies, the intent becomes visible after its hiding time, and a queue function settles it. If the write is
  * rejected, the writer deletes the rows that it claimed and the intent. If a claimed row existed before, or changed, the work of
  * the intent is sent, so that the reconciler releases the claim. If the outcome is unknown, the intent stays hidden until its hiding time ends.
@@ -149,13 +152,15 @@ async function settle(
   { items, fanOut }: Plan,
   options: ReconcileOptions,
 ): Promise<void> {
-  const entries = items.reduce((sum, { indexEntries }) => sum + Math.max(1, indexEntries.length), 0);
+  const { inline, queued } = divide(entity, items);
+  const entries = inline.reduce((sum, { indexEntries }) => sum + Math.max(1, indexEntries.length), 0);
   try {
     if (entries > engine.settleInline) return await unlessUnavailable(sendWorkOf(engine, intent));
-    await reconcile(engine, entity, { intent: writeId, table, items }, options);
+    const leftRows = new Set(queued.map(({ row }) => row));
+    await reconcile(engine, entity, { intent: writeId, table, items: inline }, { ...options, leftRows });
     recordReconcileLag(engine.now() - sentAt);
-    // The intent stays hidden as the reminder of the fan-out.
-    if (fanOut.length > 0) await sendWorkOf(engine, withoutItems(intent));
+    // The intent stays hidden as the reminder of the work that is left.
+    if (queued.length + fanOut.length > 0) await sendWorkOf(engine, withItems(intent, queued));
     else await deleteMessage(engine.storage, intent);
   } catch (error) {
     // A write without a reply may still land, so the intent stays hidden until that is impossible.
@@ -164,8 +169,20 @@ async function settle(
   }
 }
 
-function withoutItems(intent: SentMessage): SentMessage {
-  return { ...intent, text: JSON.stringify({ ...JSON.parse(intent.text), items: [] }) };
+/** The items with the entries that the writer settles, and those with the entries that it leaves to the queue. */
+function divide(entity: Entity, items: Plan['items']): Readonly<Record<'inline' | 'queued', Plan['items']>> {
+  const isLeft = (indexEntry: IndexEntry) => remoteIndexOf(entity, indexEntry)?.isLeftToQueue ?? false;
+  const queued = items
+    .map((item) => ({ ...item, indexEntries: item.indexEntries.filter(isLeft) }))
+    .filter(({ indexEntries }) => indexEntries.length > 0);
+  const inline = items
+    .map((item) => ({ ...item, indexEntries: item.indexEntries.filter((indexEntry) => !isLeft(indexEntry)) }))
+    .filter(({ row, indexEntries }) => indexEntries.length > 0 || queued.every((other) => other.row !== row));
+  return { inline, queued };
+}
+
+function withItems(intent: SentMessage, items: Plan['items']): SentMessage {
+  return { ...intent, text: JSON.stringify({ ...JSON.parse(intent.text), items }) };
 }
 
 function stateOf(changes: readonly Change[], done: readonly Stored[]): Written['entities'] {

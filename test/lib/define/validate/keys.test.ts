@@ -80,6 +80,11 @@ testRejections([
     /is unique and has "name" only as a hash/,
   ],
   [
+    'a unique index that is left to the queue',
+    () => load(entity('things', { indexes: { name: byName({ settle: 'queue' }) } })),
+    /the index "name" is unique and has settle "queue"; the writer confirms its own claim/,
+  ],
+  [
     'a list index of a field that is not a list',
     () =>
       load(

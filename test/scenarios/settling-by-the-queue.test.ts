@@ -1,0 +1,126 @@
+import type { HttpClient } from '@azure/core-rest-pipeline';
+import { beforeAll, expect, test } from 'vitest';
+import { z } from 'zod';
+import { defineEntity } from '../../lib/define/define-entity.ts';
+import { indexEntity, interPartitionIndex } from '../../lib/define/indexes.ts';
+import { indexEntriesOf } from '../../lib/define/keys/index-entries.ts';
+import type { Values } from '../../lib/define/values.ts';
+import { createEntity, deleteEntity, patchEntity } from '../../lib/engine/write/entity-store.ts';
+import { measureCost } from '../../lib/storage/cost.ts';
+import { readRow } from '../../lib/storage/rows.ts';
+import { FAULTS, faultyHttpClient } from '../faulty-http-client.ts';
+import { deploy } from '../fixtures/deploy.ts';
+import { samplePoints } from '../points.ts';
+import { countEach } from '../tried-faults.ts';
+import { expectIndexesToAgree, openWorld, QUICK, type World } from '../world.ts';
+
+/** A ticket has a unique number and a list that its writer settles, and a copy and a list that are left to the queue. */
+
+const name = z.string().min(1);
+const { tickets } = deploy(
+  defineEntity('tickets', {
+    schema: z.object({ team: name, ticketId: name, number: name, owner: name, state: name, topic: name }),
+    table: 'tickets',
+    key: { partition: '{team}', row: '{ticketId}' },
+    indexes: {
+      number: interPartitionIndex({ table: 'ticketsbynumber', partition: '{number}', row: '{number}', unique: true }),
+      owner: interPartitionIndex({ table: 'ticketsbyowner', partition: '{owner}', row: '{team}_{ticketId}' }),
+      state: interPartitionIndex({
+        table: 'ticketsbystate',
+        partition: '{state}',
+        row: '{team}_{ticketId}',
+        settle: 'queue',
+      }),
+      topic: indexEntity({
+        table: 'ticketsbytopic',
+        partition: '{topic}',
+        row: 'topic',
+        holds: '{team}_{ticketId}',
+        settle: 'queue',
+      }),
+    },
+    access: { read: [], write: [] },
+  }),
+);
+const INLINE = ['number', 'owner'];
+
+let world: World;
+beforeAll(async () => {
+  world = await openWorld(import.meta.url, [tickets]);
+});
+
+let counter = 0;
+function ticket() {
+  counter += 1;
+  const ticketId = `T${counter}`;
+  return { team: 'Red', ticketId, number: `N${counter}`, owner: 'ann', state: 'open', topic: `topic${counter % 3}` };
+}
+const changed = ({ number }: Values) => ({ number: `${number}b`, owner: 'bob', state: 'closed', topic: 'topic9' });
+
+/** The indexes that have the row of the ticket's entry. */
+async function indexesWith(one: Values): Promise<string[]> {
+  const entries = indexEntriesOf(tickets, one);
+  const rows = await Promise.all(entries.map((entry) => readRow(world.storage, entry)));
+  return entries.filter((_, at) => rows[at]).map(({ index }) => index);
+}
+
+test('the writer leaves the entries of the declared indexes to the queue', async () => {
+  const one = { ...ticket(), topic: 'alone' };
+  const transactions = await measureCost(async (cost) => {
+    await createEntity(world.engine, tickets, one);
+    return cost.transactions;
+  });
+  // The intent, the claim, the ticket, the confirmation, an entry, the second read, and the message of the rest.
+  expect(transactions).toBe(7);
+  expect(await indexesWith(one)).toEqual(INLINE);
+  await world.settle();
+  expect(await indexesWith(one)).toEqual([...INLINE, 'state', 'topic']);
+  await expectIndexesToAgree(world.storage, tickets);
+});
+
+test('a delete keeps its tombstone until the queue has removed the rest', async () => {
+  const one = { ...ticket(), topic: 'deleted' };
+  await createEntity(world.engine, tickets, one);
+  await world.settle();
+  await deleteEntity(world.engine, tickets, one);
+  const address = { table: 'tickets', partition: 'Red', row: String(one.ticketId) };
+  expect((await readRow(world.storage, address))?.properties).toMatchObject({ EntityType: 'tombstone' });
+  expect(await indexesWith(one)).toEqual(['state', 'topic']);
+  await world.settle();
+  expect(await readRow(world.storage, address)).toBeUndefined();
+  await expectIndexesToAgree(world.storage, tickets);
+});
+
+const OPERATIONS = {
+  create: { isThere: false, act: createEntity },
+  patch: {
+    isThere: true,
+    act: (engine: World['engine'], entity: typeof tickets, one: Values) =>
+      patchEntity(engine, entity, one, changed(one)),
+  },
+  delete: { isThere: true, act: deleteEntity },
+} as const;
+
+test.each(Object.entries(OPERATIONS))(
+  'every index agrees after any fault at any call of a %s',
+  async (_, { isThere, act }) => {
+    const run = async (client: HttpClient, timing?: typeof QUICK) => {
+      const one = ticket();
+      if (isThere) await createEntity(world.engine, tickets, one);
+      await act(world.engineThrough(client, timing), tickets, one).catch(() => undefined);
+    };
+    const counting = faultyHttpClient();
+    await run(counting);
+    expect(counting.calls).toBeGreaterThan(6);
+    const points = FAULTS.flatMap((fault) => samplePoints(counting.calls, 2).map((at) => ({ fault, at })));
+    await countEach(
+      points,
+      async ({ fault, at }) => {
+        await run(faultyHttpClient(fault, at), fault.startsWith('crash') ? QUICK : undefined);
+      },
+      { what: ({ fault }) => `Write that leaves entries to the queue, each storage call: ${fault}`, concurrency: 8 },
+    );
+    await world.settle();
+    await expectIndexesToAgree(world.storage, tickets);
+  },
+);
