@@ -1,4 +1,5 @@
 import { readdir, rm } from 'node:fs/promises';
+import http from 'node:http';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { type Plugin, rolldown } from 'rolldown';
@@ -26,7 +27,7 @@ export async function buildApp({ entry = ENTRY, folder }: BuildOptions): Promise
     platform: 'node',
     // The worker provides it at run time.
     external: ['@azure/functions-core'],
-    plugins: [everyFunction],
+    plugins: [everyFunction, httpByRequire],
     onLog(level, { message }) {
       // An unresolved import would stay in the bundle and fail in Azure, where no package is installed.
       if (level === 'warn') throw new Error(message);
@@ -62,5 +63,28 @@ const everyFunction: Plugin = {
     if (id !== ENTRY) return null;
     const files = (await readdir(FUNCTIONS)).filter((file) => file.endsWith('.ts')).toSorted();
     return files.map((file) => `import ${JSON.stringify(join(FUNCTIONS, file))};`).join('\n');
+  },
+};
+
+const HTTP = '\0http-by-require';
+
+/**
+ * Replaces imports of `node:http` by a `require`. An import reads every export, of which `WebSocket` loads the whole of undici,
+ * so that a cold start would wait for it and keep its memory.
+ */
+const httpByRequire: Plugin = {
+  name: HTTP,
+  resolveId: (source, _importer, { kind }) =>
+    kind === 'import-statement' && /^(node:)?http$/.test(source) ? HTTP : null,
+  load(id) {
+    if (id !== HTTP) return null;
+    // An export with a getter is one that Node loads when it is used.
+    const names = Object.entries(Object.getOwnPropertyDescriptors(http)).flatMap(([name, { get }]) =>
+      get ? [] : [name],
+    );
+    return `import { createRequire } from 'node:module';
+const http = createRequire(import.meta.url)('node:http');
+export default http;
+export const { ${names.join(', ')} } = http;`;
   },
 };

@@ -15,4 +15,9 @@ const milliseconds = performance.now() - start;
 const { user, system } = process.cpuUsage(cpu);
 const megabytes = process.memoryUsage.rss() / 1_000_000;
 const functions = core.sealFunctions().map(({ metadata }) => metadata.name);
-process.stdout.write(JSON.stringify({ milliseconds, cpuMilliseconds: (user + system) / 1_000, megabytes, functions }));
+// Undocumented, and the only list of the modules of Node that are loaded.
+const loaded: unknown = Reflect.get(process, 'moduleLoadList');
+const builtins = (Array.isArray(loaded) ? loaded : []).map((name) => String(name).replace('NativeModule ', ''));
+process.stdout.write(
+  JSON.stringify({ milliseconds, cpuMilliseconds: (user + system) / 1_000, megabytes, functions, builtins }),
+);

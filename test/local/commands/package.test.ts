@@ -39,6 +39,8 @@ const LOADED_WHEN_USED = [
   '@azure/msal-node',
   '@azure/monitor-opentelemetry-exporter',
   '@azure/keyvault-keys',
+  '@eslint-community/regexpp',
+  'rate-limiter-flexible',
 ];
 
 test('the chunks are without maps, and have what a cold start does not need', () => {
@@ -58,6 +60,12 @@ test('the package registers every function of the sources without installed depe
   ]);
   expect(packaged.functions.length).toBeGreaterThan(sources.length);
   expect(packaged.functions).toEqual(unbundled.functions);
+});
+
+test('the app loads neither undici nor HTTP/2 of Node before its first request', async () => {
+  const { builtins } = await measureLoad([join(folder, 'dist', 'app.js')]);
+  expect(builtins).toContain('http');
+  expect(builtins.filter((name) => /^http2$|undici\/undici/.test(name))).toEqual([]);
 });
 
 test('the package bundles only functions/ and lib/, and no development dependency', () => {
