@@ -40,17 +40,14 @@ export const MAX_LISTED_VALUES = 100;
 const INT32_LIMIT = 2 ** 31;
 
 /** The reason why a field cannot be compared, or undefined. `available` are the fields of a partial copy. */
-export function reasonNotToFilter(
-  entity: Entity,
-  field: string,
-  available: readonly string[] = Object.keys(entity.columns),
-): string | undefined {
+export function reasonNotToFilter(entity: Entity, field: string, available?: readonly string[]): string | undefined {
   if (entity.encrypted.includes(field)) return 'is encrypted, so storage cannot compare it';
   if (columnFormOf(entity, field)) return 'is not stored as one property, so storage cannot compare it';
   if (groupsToRead(entity, [field]).length > 0)
     return 'is in a further row of the entity, so storage cannot compare it';
   if (entity.columns[field] === 'Json') return 'is stored as JSON, which storage cannot compare';
-  return available.includes(field) ? undefined : 'is not in the copies of the index';
+  const isAvailable = available?.includes(field) ?? Object.hasOwn(entity.columns, field);
+  return isAvailable ? undefined : 'is not in the copies of the index';
 }
 
 /**

@@ -28,36 +28,36 @@ export interface ExampleRequest {
 export function makeExampleRequests(model: Model, samples: readonly SampleRequest[]): Examples | undefined {
   // A child needs an existing parent.
   const storable = model.list.filter(({ series, childOf }) => !series && !childOf);
+  const routes = new Map(createRoutes(model).map((route) => [route.name, route]));
   for (const { method, path, body } of samples) {
     const entity = storable.find(({ name }) => method === 'POST' && name === path);
-    if (entity && !(body instanceof Uint8Array)) return makeExamples(model, entity, body, { isStored: true });
+    if (entity && !(body instanceof Uint8Array)) return makeExamples(routes, entity, body, { isStored: true });
   }
   const all = storable.flatMap((entity) => {
     const values = makeExampleValues(entity);
-    return values ? [makeExamples(model, entity, values, { isStored: false })] : [];
+    return values ? [makeExamples(routes, entity, values, { isStored: false })] : [];
   });
   const most = Math.max(...all.map(({ requests }) => requests.length));
   return all.find(({ requests }) => requests.length === most);
 }
 
 function makeExamples(
-  model: Model,
+  routes: ReadonlyMap<string, Route>,
   entity: Entity,
   values: Values,
   { isStored }: { readonly isStored: boolean },
 ): Examples {
   const all = addDerived(entity, values);
-  const named = new Map(createRoutes(model).map((route) => [route.name, route]));
   const steps: { route: Route; body?: object }[] = [];
   const add = (name: string, body?: object) => {
-    const route = named.get(name);
+    const route = routes.get(name);
     if (route) steps.push({ route, ...(body === undefined ? {} : { body }) });
   };
   if (!isStored) add(`${entity.name}-create`, values);
   add(`${entity.name}-get`);
   add(`${entity.name}-range`);
   const index = Object.entries(entity.indexes).find(
-    ([name, { when }]) => when?.(all) !== false && fillPath(named.get(`${entity.name}-by-${name}`), all) !== undefined,
+    ([name, { when }]) => when?.(all) !== false && fillPath(routes.get(`${entity.name}-by-${name}`), all) !== undefined,
   );
   if (index) add(`${entity.name}-by-${index[0]}`);
   const claim = findOwnClaim(entity, all);
