@@ -17,7 +17,7 @@ export default defineConfig({
     globalSetup: ['test/global-setup.ts'],
     reporters: ['default', new Slowest()],
     // Many tests wait for the emulator, for processes that they start, and for time limits.
-    maxWorkers: Math.max(4, availableParallelism()),
+    maxWorkers: Math.max(6, availableParallelism()),
     sequence: { sequencer: LongestFirst },
     // For what hangs, and not for what is slow: beside much other work there are tests that take four minutes.
     testTimeout: 600_000,

@@ -1,16 +1,17 @@
 import { Agent, request } from 'node:http';
 import fc from 'fast-check';
 import pMap from 'p-map';
-import { expect, test } from 'vitest';
+import { expect, inject, test } from 'vitest';
 import { PROBLEM_TYPE } from '../../lib/http/problem.ts';
 import { type Attack, attacksOn, SECRET, SEEN, WHO } from '../attack.ts';
 import { model } from '../fixtures/model.ts';
 import { type OpenApi, openapiChecker, withoutReferences } from '../openapi.ts';
+import { IS_EVERY_POINT } from '../points.ts';
 import { eventually, useProduct } from '../product.ts';
 
 /** ATTACK_REQUESTS=20000 for an attack; ATTACK_SEED repeats the requests of a run. */
-const REQUESTS = Number(process.env.ATTACK_REQUESTS ?? 1_500);
-const SEED = Number(process.env.ATTACK_SEED ?? Date.now() % 2 ** 31);
+const REQUESTS = Number(process.env.ATTACK_REQUESTS ?? (IS_EVERY_POINT ? 1_500 : 500));
+const SEED = Number(process.env.ATTACK_SEED ?? inject('seed'));
 const CONCURRENCY = 8;
 /** The maximum duration of a request on a busy machine. */
 const ANSWER_WITHIN_MS = 60_000;

@@ -9,6 +9,7 @@ import { toProblem } from '../../lib/http/problem.ts';
 import { readByCopy } from '../../lib/pattern-helpers/read-through-index.ts';
 import { dropTable } from '../../lib/storage/provision.ts';
 import { deploy } from '../fixtures/deploy.ts';
+import { sampleRuns } from '../points.ts';
 import { putAll } from '../put-all.ts';
 import { expectIndexesToAgree, openWorld, rowsOf, type World } from '../world.ts';
 
@@ -124,7 +125,7 @@ describe('a unique value in the partition that another entity has', () => {
           new Map([...holders].map(([one, held]) => [`badge_${held}`, `member_${one}`])),
         );
       }),
-      { numRuns: 40 },
+      sampleRuns(40),
     );
   });
 });

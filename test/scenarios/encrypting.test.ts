@@ -12,6 +12,7 @@ import { readByCopy } from '../../lib/pattern-helpers/read-through-index.ts';
 import { open, seal } from '../../lib/patterns/encrypted-properties.ts';
 import { createLocalKeyRing, rotateLocalKey } from '../../lib/storage/local-key-ring.ts';
 import { departments, employees } from '../fixtures/model.ts';
+import { sampleRuns } from '../points.ts';
 import { putAll } from '../put-all.ts';
 import { expectIndexesToAgree, openWorld, rowsOf, somebody, type World } from '../world.ts';
 
@@ -81,7 +82,7 @@ describe('an encrypted property', () => {
         const changed = { sealed: ['v1', keyId, wrapped, nonce, flipped.toString('base64url')].join('.') };
         await expect(open(world.engine, employees, key, { field: 'nationalId', sealed: changed })).rejects.toThrow();
       }),
-      { numRuns: 30 },
+      sampleRuns(30),
     );
   });
 

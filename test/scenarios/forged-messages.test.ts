@@ -12,6 +12,7 @@ import { createEntity, deleteEntity } from '../../lib/engine/write/entity-store.
 import { resourcesOf } from '../../lib/operations/resources.ts';
 import type { Address } from '../../lib/storage/rows.ts';
 import { customers, departments, employees, model, movies, orders, reviews } from '../fixtures/model.ts';
+import { sampleRuns } from '../points.ts';
 import { openWorld, rowsOf, somebody, type World } from '../world.ts';
 
 /**
@@ -116,7 +117,7 @@ test('a forged intent changes no row of a consistent store', async () => {
       await consumeIntent(consumerOf(world), messageOf('index-changes', intent));
       expect(await everything()).toEqual(before);
     }),
-    { numRuns: 150 },
+    sampleRuns(150),
   );
 });
 
@@ -190,6 +191,6 @@ test('a forged archive or move changes neither data nor records of operations', 
       await consumeTransfer(consumerOf(world), messageOf('transfers', forged));
       expect(await everything()).toEqual(before);
     }),
-    { numRuns: 150 },
+    sampleRuns(150),
   );
 });

@@ -5,6 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { gunzipSync, gzipSync } from 'node:zlib';
 import { describe, expect, onTestFinished, test } from 'vitest';
+import { sampleItems } from '../points.ts';
 import { runCommand, type StartProcess, startCommand, useStartProcess } from '../start-process.ts';
 
 const PNG = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==';
@@ -237,7 +238,7 @@ async function tokenOf(running: StartProcess): Promise<string> {
 describe('npm run export', () => {
   test('writes a file that npm run import loads into an empty instance without a difference', async () => {
     const { folder, process: full } = started;
-    const empty = await startCommand(join(folder, 'restored'));
+    const empty = await startCommand(join(folder, 'restored'), ['--empty']);
     try {
       const ask = await full.as('hr');
       for (const [path, body] of EVERYTHING) {
@@ -248,7 +249,8 @@ describe('npm run export', () => {
       const bytes = new Uint8Array(Buffer.from(PNG, 'base64'));
       const put = await fetch(`${full.url}/api/employees/Sales/000123/photo`, { ...photo, body: bytes });
       expect(put.ok).toBe(true);
-      for (const entity of ['employees', 'departments', 'reviews', 'customers', 'orders', 'movies', 'people']) {
+      const others = [['departments'], ['reviews'], ['customers', 'orders'], ['movies'], ['people']];
+      for (const entity of ['employees', ...sampleItems(others, 'exported', 2).flat()]) {
         const [first, second] = [join(folder, `${entity}.ndjson.gz`), join(folder, `${entity}-again.ndjson.gz`)];
         const exported = await full.run('export', entity, first);
         expect(exported).toMatchObject({ code: 0, said: expect.stringMatching(/^Exported [1-9]\d* /) });

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import fc from 'fast-check';
 import { beforeAll, describe, expect, test } from 'vitest';
+import { sampleRuns } from '../points.ts';
 import { useProduct } from '../product.ts';
 import { somebody } from '../world.ts';
 
@@ -70,7 +71,7 @@ test.each(PATHS)('GET %s returns the selected fields alone, for the same number 
       expect(valuesOf(body)).toEqual(Object.fromEntries(full.filter(([field]) => select.includes(field))));
       expect(headers.get('content-location')).toBe(whole.headers.get('content-location'));
     }),
-    { numRuns: 8 },
+    sampleRuns(8),
   );
   const [steps, selecting] = [await stepsOf(target), await stepsOf(`${target}?select=age`)];
   expect(selecting).toHaveLength(steps.length);

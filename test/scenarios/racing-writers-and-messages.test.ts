@@ -15,7 +15,7 @@ import { countTried } from '../tried-faults.ts';
 import { expectIndexesToAgree, openWorld, QUICK, rowsOf, type World } from '../world.ts';
 
 /** The total number; SCHEDULES=100000 for a soak. */
-const SCHEDULES = Number(process.env.SCHEDULES ?? (IS_EVERY_POINT ? 5_000 : 300));
+const SCHEDULES = Number(process.env.SCHEDULES ?? (IS_EVERY_POINT ? 5_000 : 150));
 /** Schedules that run concurrently on keys of their own and are checked together. */
 const CONCURRENCY = 100;
 const PROCESSES = 3;

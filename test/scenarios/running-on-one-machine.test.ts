@@ -81,7 +81,7 @@ describe('npm start', () => {
 
   test('makes one ready of two that start concurrently on the same data', async () => {
     const twice = join(started.folder, 'twice');
-    const both = [1, 2].map(() => runCommand('start', ['--port', '0', '--data', twice]));
+    const both = [1, 2].map(() => runCommand('start', ['--port', '0', '--empty', '--data', twice]));
     expect(await Promise.race(both)).toEqual({
       code: 1,
       said: expect.stringMatching(/^An instance runs on .* already, [^\n]*\.\n$/),
@@ -137,7 +137,7 @@ describe('npm start', () => {
       [['--cors', `https://app.contoso.com,${origin}`], origin],
       [[], null],
     ] as const) {
-      const running = await startCommand(data, words);
+      const running = await startCommand(data, ['--empty', ...words]);
       const { tables, blobs } = JSON.parse(await readFile(join(data, 'instance.json'), 'utf8'));
       const all = [`${running.url}/api/health`, `${tables}/employees`, `${blobs}/photos`];
       expect(await Promise.all(all.map(allowed))).toEqual([expected, expected, expected]);
@@ -147,7 +147,7 @@ describe('npm start', () => {
 
   test('leaves no process running when it is killed', async () => {
     const other = join(started.folder, 'killed');
-    const victim = await startCommand(other);
+    const victim = await startCommand(other, ['--empty']);
     const { tables } = JSON.parse(await readFile(join(other, 'instance.json'), 'utf8'));
     victim.child.kill('SIGKILL');
     const gone = (url: string) =>
@@ -197,7 +197,7 @@ describe('npm start', () => {
 
   test('ends with exit code 1 after a refused change of the model, until AGREED_MODEL_CHANGES names it', async () => {
     const data = join(started.folder, 'changed');
-    const running = await startCommand(data);
+    const running = await startCommand(data, ['--empty']);
     const connection = await running.run('secret', 'storage');
     const system = openStorage({ connectionString: connection.said.trim() }).table('system');
     const { Shape } = await system.getEntity<{ Shape: string }>('model', 'employees');
@@ -209,14 +209,14 @@ describe('npm start', () => {
     const [, word = ''] = /set AGREED_MODEL_CHANGES to ([0-9a-f]{12})/.exec(said) ?? [];
     vi.stubEnv('AGREED_MODEL_CHANGES', word);
     onTestFinished(() => void vi.unstubAllEnvs());
-    await (await startCommand(data)).end();
+    await (await startCommand(data, ['--empty'])).end();
     vi.unstubAllEnvs();
-    await (await startCommand(data)).end();
+    await (await startCommand(data, ['--empty'])).end();
   });
 
   test('ends when its data folder is deleted, and reports that data may be lost', async () => {
     const data = join(started.folder, 'gone');
-    const orphaned = await startCommand(data);
+    const orphaned = await startCommand(data, ['--empty']);
     const ask = await orphaned.as('hr');
     // The emulator may write while it ends.
     await rm(data, { recursive: true, maxRetries: 10 });

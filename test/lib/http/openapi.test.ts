@@ -75,7 +75,11 @@ describe('examples', () => {
       ),
     );
     expect(schemas.length).toBeGreaterThan(150);
-    for (const [operation, schema] of schemas) {
+    // Many operations share a body, and each compilation takes milliseconds.
+    const unique = new Map(
+      schemas.map(([operation, schema]) => [JSON.stringify(schema), [operation, schema] as const]),
+    );
+    for (const [operation, schema] of unique.values()) {
       const [example] = schema.examples ?? [];
       expect(example, operation).toBeTypeOf('object');
       expect(ajv.validate(schema, example), `${operation}: ${JSON.stringify(example)} ${ajv.errorsText()}`).toBe(true);

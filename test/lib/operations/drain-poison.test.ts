@@ -10,6 +10,7 @@ import { measureCost } from '../../../lib/storage/cost.ts';
 import { createTable } from '../../../lib/storage/provision.ts';
 import { openStorage, type Storage } from '../../../lib/storage/storage.ts';
 import { employees } from '../../fixtures/model.ts';
+import { sampleRuns } from '../../points.ts';
 import { testStorage } from '../../storage.ts';
 
 const QUEUE = `${INDEX_CHANGES_QUEUE}-poison`;
@@ -110,7 +111,7 @@ test('records the exact text of any message', async () => {
       expect(await left()).toBe(0);
       for (const { id } of items) await dropPoison(createEngine(storage), id);
     }),
-    { numRuns: 10 },
+    sampleRuns(10),
   );
 });
 

@@ -18,7 +18,7 @@ import { provision } from '../../../lib/storage/provision.ts';
 import { openStorage } from '../../../lib/storage/storage.ts';
 import { DAY_MS } from '../../../lib/time.ts';
 import { FAULTS, faultyHttpClient, interruptedHttpClient } from '../../faulty-http-client.ts';
-import { samplePoints } from '../../points.ts';
+import { samplePoints, sampleRuns } from '../../points.ts';
 import { testStorage } from '../../storage.ts';
 import { rowsOf } from '../../world.ts';
 
@@ -145,7 +145,7 @@ describe('a series with more slots than its row holds', () => {
         const { named, stored } = await blobsOf(key);
         expect(stored).toEqual(named === undefined ? [] : [named]);
       }),
-      { numRuns: 25 },
+      sampleRuns(25),
     );
   });
 

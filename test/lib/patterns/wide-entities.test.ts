@@ -18,6 +18,7 @@ import { dropTable, provision } from '../../../lib/storage/provision.ts';
 import type { Properties, Row } from '../../../lib/storage/rows.ts';
 import { openStorage } from '../../../lib/storage/storage.ts';
 import { deploy } from '../../fixtures/deploy.ts';
+import { sampleRuns } from '../../points.ts';
 import { testStorage } from '../../storage.ts';
 
 const access = { read: ['reader'], write: ['hr'] } as const;
@@ -159,7 +160,7 @@ describe('a wide entity', () => {
           expect(entity.rows.size).toBeLessThanOrEqual(30);
         }
       }),
-      { numRuns: 40 },
+      sampleRuns(40),
     );
   });
 });

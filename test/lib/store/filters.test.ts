@@ -8,6 +8,7 @@ import { defineModel } from '../../../lib/define-model.ts';
 import { createRowkey } from '../../../lib/rowkey.ts';
 import { openStorage } from '../../../lib/storage/storage.ts';
 import type { Listing, Where } from '../../../lib/store/store-types.ts';
+import { sampleRuns } from '../../points.ts';
 import { testStorage } from '../../storage.ts';
 
 /** Filters on every kind of read and every type of property, compared with the same in memory. */
@@ -182,7 +183,7 @@ async function expectFiltered(
       const expected = among.filter((one) => isMatch(one, where)).map(({ id }) => id);
       expect((await idsOf(read(where as MemberWhere))).sort()).toEqual(expected);
     }),
-    { numRuns: 40 },
+    sampleRuns(40),
   );
 }
 

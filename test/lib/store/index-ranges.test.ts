@@ -5,6 +5,7 @@ import { defineEntity } from '../../../lib/define/define-entity.ts';
 import { indexEntity, interPartitionIndex, intraPartitionIndex } from '../../../lib/define/indexes.ts';
 import { defineModel } from '../../../lib/define-model.ts';
 import { createRowkey } from '../../../lib/rowkey.ts';
+import { sampleRuns } from '../../points.ts';
 import { testStorage } from '../../storage.ts';
 
 /** Ranges over every kind of index, compared with a filter and a sort in memory. */
@@ -129,7 +130,7 @@ function boundsOf<Value>(value: fc.Arbitrary<Value>): fc.Arbitrary<Bounds<Value>
 const textBounds = (value: fc.Arbitrary<string>) => fc.oneof(boundsOf(value), fc.record({ prefix: value }));
 const date = day.chain((at) => fc.constantFrom(at.slice(0, 10), at.slice(0, 7), at.slice(0, 9)));
 /** As many as a minute allows on a busy machine. */
-const RUNS = { numRuns: 25 };
+const RUNS = sampleRuns(25);
 
 describe('a range over an index returns what a filter and a sort in memory return', () => {
   test('of copies in the partition, by date', async () => {

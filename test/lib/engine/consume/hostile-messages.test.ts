@@ -19,6 +19,7 @@ import { Transfer } from '../../../../lib/engine/transfer/transfer.ts';
 import { createTable } from '../../../../lib/storage/provision.ts';
 import { openStorage } from '../../../../lib/storage/storage.ts';
 import { employees } from '../../../fixtures/model.ts';
+import { sampleRuns } from '../../../points.ts';
 import { testStorage } from '../../../storage.ts';
 
 const engine = createEngine(openStorage({ connectionString: testStorage(import.meta.url) }));
@@ -118,7 +119,7 @@ describe('a body with 20,000 levels of nesting', () => {
         const head = JSON.stringify({ [name]: 0 }).replace('0}', '');
         expect(jsonText(deep) === head.repeat(DEPTH) + JSON.stringify(value) + '}'.repeat(DEPTH)).toBe(true);
       }),
-      { numRuns: 20 },
+      sampleRuns(20),
     );
   });
 });

@@ -23,7 +23,7 @@ import { RowkeyError } from '../../../../lib/errors.ts';
 import { measureCost } from '../../../../lib/storage/cost.ts';
 import { faultyHttpClient, interruptedHttpClient } from '../../../faulty-http-client.ts';
 import { deploy } from '../../../fixtures/deploy.ts';
-import { samplePoints } from '../../../points.ts';
+import { samplePoints, sampleRuns } from '../../../points.ts';
 import { expectIndexesToAgree, openWorld, QUICK, rowsOf, type World } from '../../../world.ts';
 
 const access = { read: ['hr'], write: ['hr'] };
@@ -292,7 +292,7 @@ test.each([
             );
         expect(await stateOf(together)).toEqual(await stateOf(apart));
       }),
-      { numRuns: 40 },
+      sampleRuns(40),
     );
     await world.settle();
     await expectIndexesToAgree(world.storage, entity);
