@@ -41,8 +41,6 @@ export const MAX_TRANSACTION_BYTES = 4 * 1_048_576;
 const ACTION_BYTES = 1_000;
 const PROPERTY_BYTES = 40;
 const PAGE_SIZE = 1_000;
-/** The SDK's names for keys, ETag and time stamp. A stored property with such a name would hide them. */
-const SYSTEM = new Set(['partitionKey', 'rowKey', 'etag', 'timestamp', 'odata.metadata']);
 /** A row of a page as the service sent it; the SDK's names differ in case. */
 type SentRow = Readonly<Record<'PartitionKey' | 'RowKey' | 'odata.etag', string>>;
 
@@ -337,13 +335,15 @@ function toTransactionAction(partition: string, action: Action): TransactionActi
 }
 
 /** Takes keys and ETag as the service sent them: a client may have stored a property named `rowKey` or `etag`. */
-function toRow(table: string, entity: object, sent: SentRow | undefined): Row {
+function toRow(table: string, entity: Properties, sent: SentRow | undefined): Row {
   const { PartitionKey: partition = '', RowKey: row = '', 'odata.etag': etag = '' } = sent ?? {};
   return { table, partition, row, etag, properties: toRowProperties(entity) };
 }
 
-function toRowProperties(entity: object): Properties {
-  return Object.fromEntries(Object.entries(entity).filter(([name]) => !SYSTEM.has(name)));
+/** Leaves out the SDK's names for keys, ETag and time stamp. A stored property with such a name would hide them. */
+function toRowProperties(entity: Properties): Properties {
+  const { partitionKey: _, rowKey: __, etag: ___, timestamp: ____, 'odata.metadata': _____, ...properties } = entity;
+  return properties;
 }
 
 /** Describes an action without the values of its properties. */

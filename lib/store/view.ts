@@ -47,7 +47,8 @@ function open(
   values: Values,
   onFailure: (field: string) => null,
 ): Promise<Values> {
-  return toPlain(engine, entity, omit(values, hiddenOf(entity)), (field, error) => {
+  const hidden = hiddenOf(entity);
+  return toPlain(engine, entity, hidden.length === 0 ? values : omit(values, hidden), (field, error) => {
     if (error instanceof BlobGone && !isLastAttempt) throw error;
     return onFailure(field);
   });

@@ -1,3 +1,5 @@
+import { DAY_MS } from '../time.ts';
+
 /**
  * What this process has used of storage since the day began, in UTC, or since the process started. Operators see it without
  * Application Insights; only Application Insights knows the sum of all processes and earlier days.
@@ -18,20 +20,21 @@ export interface Usage {
 /** Separates the two parts of a key; no pattern and no method has it. */
 const SEPARATOR = '\n';
 
-let day = dayOf(Date.now());
 let since = Date.now();
+let day = dayOf(since);
 const transactions = new Map<string, number>();
 const grants = new Map<string, number>();
 
-function dayOf(instant: number): string {
-  return new Date(instant).toISOString().slice(0, 10);
+/** Days since 1970, in UTC. */
+function dayOf(instant: number): number {
+  return Math.floor(instant / DAY_MS);
 }
 
 function startDay(now = Date.now()): void {
   const today = dayOf(now);
   if (day === today) return;
   day = today;
-  since = Date.parse(today);
+  since = today * DAY_MS;
   transactions.clear();
   grants.clear();
 }

@@ -1,6 +1,7 @@
 import { RowkeyError } from '../../errors.ts';
 import type { Properties, Row } from '../../storage/rows.ts';
 import { type ColumnType, type Entity, isWrittenByClients } from '../entity.ts';
+import { onceFor } from '../once-for.ts';
 import type { ColumnForm } from '../pattern.ts';
 import { hasValue, pick, type Values } from '../values.ts';
 import { furtherRowFormOf } from './further-rows.ts';
@@ -89,12 +90,16 @@ export function toValues(entity: Entity, properties: Properties): Values {
 /** The same for properties that the current version has stored. */
 export function currentValues(entity: Entity, properties: Properties): Values {
   const values: Record<string, unknown> = {};
-  for (const [field, type] of Object.entries(entity.columns)) {
-    const value = fieldOf(entity, field, type, properties);
+  for (const { field, type, form } of storedFields(entity)) {
+    const value = form ? form.decode(entity, field, properties) : decodeProperty(type, properties[field]);
     if (value !== undefined) values[field] = value;
   }
   return values;
 }
+
+const storedFields = onceFor((entity: Entity) =>
+  Object.entries(entity.columns).map(([field, type]) => ({ field, type, form: columnFormOf(entity, field) })),
+);
 
 /** The version of the declaration that the row was stored with, or the current version if the row has no valid one. */
 export function storedVersion(entity: Entity, { EntityVersion }: Properties): number {
@@ -103,9 +108,11 @@ export function storedVersion(entity: Entity, { EntityVersion }: Properties): nu
 }
 
 function fieldOf(entity: Entity, field: string, type: ColumnType, properties: Properties): unknown {
-  const columns = columnFormOf(entity, field);
-  if (columns) return columns.decode(entity, field, properties);
-  const stored = properties[field];
+  const form = columnFormOf(entity, field);
+  return form ? form.decode(entity, field, properties) : decodeProperty(type, properties[field]);
+}
+
+function decodeProperty(type: ColumnType, stored: unknown): unknown {
   return stored === undefined || stored === null ? undefined : fromProperty(type, stored);
 }
 

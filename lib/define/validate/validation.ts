@@ -144,7 +144,9 @@ export function compileOnce<Schema extends z.ZodType>(
   const schemas = compiled.get(entity) ?? new LRUCache<string, z.ZodType>({ max: MAX_COMPILED });
   compiled.set(entity, schemas);
   const id = JSON.stringify([form, ...fields]);
-  const schema = (schemas.get(id) as Schema | undefined) ?? build();
+  const known = schemas.get(id) as Schema | undefined;
+  if (known) return known;
+  const schema = build();
   schemas.set(id, schema);
   return schema;
 }

@@ -193,8 +193,8 @@ export async function readEntityRows(
   const { from, to, top, after, where } = options;
   const partition = buildKey(entity.partition, key);
   const bounds = keyRange(entity.row, { from, to });
-  const { wanted, select, bound } = projectionOf(entity, options);
-  const common = { partition, select, limit: top, bound };
+  const { wanted, read, select } = projectionOf(entity, options);
+  const common = { partition, select, limit: top, bound: readBound([entity], read) };
   const start = { row: startOf(after), resume: after?.resume };
   const { rows, more, ...paused } = entity.period
     ? await readPeriods(engine, entity, {
@@ -248,7 +248,7 @@ function projectionOf(entity: Entity, { select, where = [] }: Pick<ScanOptions, 
   // An upgrade, and the check of a row that a client wrote, need the whole row.
   const isWhole = entity.version > 1 || isWrittenByClients(entity);
   const read = wanted && !isWhole ? [...new Set([...wanted, ...where.map(({ field }) => field)])] : undefined;
-  return { wanted, select: read && storedNames(entity, read), bound: readBound([entity], read) };
+  return { wanted, read, select: read && storedNames(entity, read) };
 }
 
 /** A table scan: reads every row of the table. Nothing else calls this implicitly. */
@@ -262,7 +262,8 @@ export const scanEntities = inPattern(
       );
     const from = after?.partition === undefined ? undefined : { partition: after.partition, row: after.row };
     const pausing = { mayPause: true, resume: after?.resume };
-    const { wanted, select, bound } = projectionOf(entity, options);
+    const { wanted, read, select } = projectionOf(entity, options);
+    const bound = readBound([entity], read);
     const filter = { type: typeOf(entity), ...rowFilterOf(entity, options.where) };
     const scan = { table: entity.table, ...filter, after: from, limit: top, select, bound, ...pausing };
     const { rows, more, resume } = await scanEntityRows(engine, entity, scan, {

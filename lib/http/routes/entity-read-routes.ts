@@ -2,6 +2,7 @@ import { hiddenFields, requireReader } from '../../access/rule.ts';
 import type { Entity } from '../../define/entity.ts';
 import type { Filter } from '../../define/filter.ts';
 import { onceFor } from '../../define/once-for.ts';
+import type { Selection } from '../../define/select.ts';
 import { partialSchema, schemaWithChildren, validateTexts } from '../../define/validate/validation.ts';
 import { readEntity } from '../../engine/read/retrieve.ts';
 import { openSelected, readOne, readRangePage } from '../../store/read.ts';
@@ -87,10 +88,9 @@ type Filters = Readonly<Record<string, FilterParameter>>;
 async function getEntity(entity: Entity, context: RequestContext): Promise<RouteResult> {
   const { app, caller, query } = context;
   const key = readKey(entity, context);
-  const { kinds, groups } = readInclude(entity, context);
-  const selection = readSelection(entity, query, { kinds, groups });
+  // Most requests have no query, of which nothing has to be read.
+  const { kinds, selection, where } = query.size === 0 ? WHOLE : readGetQuery(entity, context);
   const select = selection[entity.name];
-  const where = readChildFilters(entity, kinds, context);
   if (kinds.length === 0) {
     const stored = await readEntity(app.engine, entity, key, { select });
     // Table storage ignores If-None-Match, so the row is read and compared here.
@@ -100,6 +100,21 @@ async function getEntity(entity: Entity, context: RequestContext): Promise<Route
   }
   const { etag, values } = await readOne(toView(context), entity, key, { kinds, select: selection, where });
   return { status: 200, headers: { etag: toViewEtag(etag, hiddenFields(entity, caller), select) }, body: values };
+}
+
+interface GetQuery {
+  readonly kinds: readonly Entity[];
+  readonly selection: Selection;
+  /** The filter of each included child, by the name of the child. */
+  readonly where: Readonly<Record<string, Filter>>;
+}
+
+const WHOLE: GetQuery = { kinds: [], selection: {}, where: {} };
+
+function readGetQuery(entity: Entity, context: RequestContext): GetQuery {
+  const { kinds, groups } = readInclude(entity, context);
+  const selection = readSelection(entity, context.query, { kinds, groups });
+  return { kinds, selection, where: readChildFilters(entity, kinds, context) };
 }
 
 /** The children and groups to include. Throws `invalid-input`, and `forbidden` if the caller may not read one of the children. */
