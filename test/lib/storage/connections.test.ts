@@ -1,11 +1,19 @@
-import { createServer, get } from 'node:http';
+import { createServer, get, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createConnections } from '../../../lib/storage/connections.ts';
 
+/** As many reconcilers and requests as a busy process has. */
+const CONCURRENT = 64;
 let connections = 0;
+const waiting: ServerResponse[] = [];
 const server = createServer({ keepAliveTimeout: 0 }, (request, response) => {
+  if (request.url === '/together') {
+    waiting.push(response);
+    if (waiting.length === CONCURRENT) for (const each of waiting) each.end();
+    return;
+  }
   setTimeout(() => response.end('done'), request.url === '/slow' ? 600 : 0);
 });
 server.on('connection', () => {
@@ -37,4 +45,10 @@ test('keeps a connection, waits for a slow response, and closes a connection tha
   await call('/');
   expect(connections).toBe(2);
   expect(connectionsOf('https://127.0.0.1')).not.toBe(agent);
+});
+
+test('lets no call wait for the connection of another call', async () => {
+  // The server responds to none of them before it has received all.
+  const statuses = await Promise.all(Array.from({ length: CONCURRENT }, () => call('/together')));
+  expect(new Set(statuses)).toEqual(new Set([200]));
 });
