@@ -48,12 +48,14 @@ ${formatTable(results, ['product', 'plain'])}
 - Import: \`npm run import\` through the API, to a loop of transactions of 100 rows. Reconcile: the queue function, to a function that reads the entity and writes the entry, without a reminder for the case that its process dies.
 - Index entry behind its write: the time from the entity's timestamp to that of its index entry, if the queue settles it. By default the writer does so before it
   returns, and nothing is behind. *Callers* is the number of writes that begin in a second.
-- GET beside settled writes: the emulator also serves these writes, each of which takes more storage calls of the product than of the plain code.
+- GET beside settled writes: the emulator also serves these writes, each of which takes more storage calls of the product than of the plain code. The emulator handles one call
+  after the other, so reads wait for writes there. The plain code of [the same work](#the-product-to-plain-code-that-does-the-same-work) waits for the same writes.
 
 ## The product to plain code that does the same work
 
-Import and Reconcile again. Here the plain code also does what the product does for its promises: the import writes the four properties that the product adds to a row, and appends a record of each row to a blob.
-The function hides a reminder, reads the entry before it writes it, reads the entity again and deletes the reminder: 7 storage calls for a message instead of 3.
+Import, Reconcile and GET beside settled writes again. Here the plain code also does what the product does for its promises: the import writes the four properties that the product adds to a row, and appends a record of each row to a blob.
+The function hides a reminder, reads the entry before it writes it, reads the entity again and deletes the reminder: 7 storage calls for a message instead of 3. Beside settled writes, the plain function reads while the product settles its
+writes on the same emulator.
 
 ${formatTable(results, ['product', SAME_WORK])}
 
