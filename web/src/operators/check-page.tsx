@@ -51,11 +51,6 @@ export function CheckPage({ open: { entity = '' } }: PageProps) {
         <button type="button" class="secondary" disabled={walk.isRunning} onClick={repair}>
           Check and repair
         </button>
-        {walk.isRunning && (
-          <button type="button" class="secondary outline" onClick={walk.stop}>
-            Stop
-          </button>
-        )}
       </div>
       <WalkProgress walk={walk} verb="compared" />
       <FindingsTable findings={walk.findings} label="Findings of this check" />

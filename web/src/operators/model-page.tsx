@@ -89,11 +89,6 @@ function Task({ entity, index, kind, onEnd }: TaskProps) {
         >
           {isBuild ? 'Build' : 'Clean up'}
         </button>
-        {walk.isRunning && (
-          <button type="button" class="secondary outline" onClick={walk.stop}>
-            Stop
-          </button>
-        )}
       </div>
       <WalkProgress walk={walk} verb="read" />
     </li>

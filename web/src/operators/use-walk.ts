@@ -18,16 +18,21 @@ interface Findings {
   readonly findings: readonly Finding[];
 }
 
-export interface WalkState extends Findings {
+interface WalkState extends Findings {
   readonly isRunning: boolean;
   readonly isFinished: boolean;
   readonly error: unknown;
 }
 
+export interface Walk extends WalkState {
+  readonly start: (path: string) => void;
+  readonly stop: () => void;
+}
+
 const NOTHING: WalkState = { isRunning: false, isFinished: false, error: undefined, checked: 0, findings: [] };
 
 /** A consistency check, a repair or an index build, page by page. Leaving the page stops it after the page in progress. */
-export function useWalk(onEnd: () => void = () => undefined) {
+export function useWalk(onEnd: () => void = () => undefined): Walk {
   const { api } = useApp();
   const [state, setState] = useState(NOTHING);
   const controller = useRef<AbortController | undefined>(undefined);

@@ -1,9 +1,9 @@
 import { plural } from '../ui/format.ts';
 import { ErrorNotice, Notice } from '../ui/notice.tsx';
-import type { WalkState } from './use-walk.ts';
+import type { Walk } from './use-walk.ts';
 
 /** How far a check, a repair or a build is. The number of rows is not known before the end. */
-export function WalkProgress({ walk, verb }: { readonly walk: WalkState; readonly verb: string }) {
+export function WalkProgress({ walk, verb }: { readonly walk: Walk; readonly verb: string }) {
   const { isRunning, isFinished, checked, findings, error } = walk;
   const repaired = findings.filter((finding) => finding.repaired).length;
   const done = `${plural(checked, 'row')} ${verb}: ${plural(findings.length, 'finding')}${repaired > 0 ? `, ${repaired} repaired` : ''}.`;
@@ -11,9 +11,12 @@ export function WalkProgress({ walk, verb }: { readonly walk: WalkState; readonl
     <>
       <ErrorNotice error={error} />
       {isRunning && (
-        <div class="walk" role="status">
+        <div class="walk">
           <progress aria-label="In progress" />
-          <p>{done}</p>
+          <p role="status">{done}</p>
+          <button type="button" class="secondary outline" onClick={walk.stop}>
+            Stop
+          </button>
         </div>
       )}
       {!isRunning && (isFinished || checked > 0) && (
