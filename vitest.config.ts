@@ -5,15 +5,15 @@ import { LongestFirst } from './test/longest-first.ts';
 import { PATIENCE_MS } from './test/patience.ts';
 import { Slowest } from './test/slowest.ts';
 
-/** The files that visit or count points of faults. */
+const TESTS = ['test/**/*.test.ts', 'lib/model/**/*.test.ts'];
+
+/** The files that take samples or count faults. */
 const withPoints = () =>
-  globSync('test/**/*.test.ts').filter((file) =>
-    /\/(points|tried-faults|further-row-faults)\.ts'/.test(readFileSync(file, 'utf8')),
-  );
+  globSync(TESTS).filter((file) => /\/(points|tried-faults|further-row-faults)\.ts'/.test(readFileSync(file, 'utf8')));
 
 export default defineConfig({
   test: {
-    include: process.env.POINTS === 'all' ? withPoints() : ['test/**/*.test.ts', 'lib/model/**/*.test.ts'],
+    include: process.env.POINTS === 'all' ? withPoints() : TESTS,
     globalSetup: ['test/global-setup.ts'],
     reporters: ['default', new Slowest()],
     // Many tests wait for the emulator, for processes that they start, and for time limits.

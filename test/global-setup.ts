@@ -15,7 +15,7 @@ declare module 'vitest' {
     storage: Record<string, string>;
     /** The temporary folder of the run, which the teardown deletes. */
     folder: string;
-    /** Determines the samples of points (points.ts). */
+    /** Determines the samples (points.ts). */
     seed: string;
   }
 }
@@ -40,14 +40,17 @@ export default async function setup(project: TestProject) {
   project.provide('folder', folder);
   const seed = process.env.TEST_SEED ?? String(randomInt(1_000_000));
   project.provide('seed', seed);
+  const printSeed = () =>
+    process.env.POINTS === 'all' || console.log(`\nSamples of cases: repeat them with TEST_SEED=${seed}.`);
+  // Also at the start, for a run that is interrupted.
+  printSeed();
   project.provide(
     'storage',
     Object.fromEntries(files.map((file, index) => [file, azurite.connectionString(`test${index}`)])),
   );
   return async () => {
     await azurite.stop();
-    if (process.env.POINTS !== 'all')
-      console.log(`\nFaults at a sample of points: repeat the sample with TEST_SEED=${seed}.`);
+    printSeed();
     reportTried(folder);
     await rm(folder, { recursive: true, force: true });
   };

@@ -3,6 +3,7 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, test, vi } from 'vitest';
 import { PATIENCE_MS } from '../../../test/patience.ts';
+import { IS_EVERY_POINT } from '../../../test/points.ts';
 import { shell, useStartProcess } from '../../../test/start-process.ts';
 
 const started = useStartProcess({ deployed: true });
@@ -38,7 +39,7 @@ test('npm start loads the sample shop', async () => {
   );
 });
 
-test.skipIf(!existsSync('../shared/data/northwind-orders.csv'))(
+test.skipIf(!IS_EVERY_POINT || !existsSync('../shared/data/northwind-orders.csv'))(
   'npm run import loads Northwind (needs ../shared/data/northwind-*.csv)',
   async () => {
     const data = '../shared/data/northwind';
