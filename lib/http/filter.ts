@@ -31,7 +31,7 @@ export function filterParameters(
   return Object.fromEntries(
     fields.map(([field, schema]) => {
       const refused = reasonNotToFilter(entity, field, available);
-      return [`${prefix}${field}`, refused ? { refused } : { schema, pattern: `^(${OPERATORS.join('|')}):` }];
+      return [`${prefix}${field}`, refused ? { refused } : { schema }];
     }),
   );
 }

@@ -20,11 +20,12 @@ const FORMAT_EXAMPLES: Readonly<Record<string, string>> = {
 
 /** A valid value, the same for the same schema. Undefined if none is found, which takes a rule that only code can check. */
 export function createExample(schema: JsonSchema): unknown {
-  const { examples, default: fallback, enum: choices, anyOf, oneOf, type } = schema;
+  const { examples, default: fallback, enum: choices, allOf, anyOf, oneOf, type } = schema;
   if (Array.isArray(examples)) return examples[0];
   if (fallback !== undefined) return fallback;
   if ('const' in schema) return schema.const;
   if (Array.isArray(choices)) return choices[0];
+  if (Array.isArray(allOf)) return createWhole(allOf);
   for (const alternative of [anyOf, oneOf].flat() as (JsonSchema | undefined)[]) {
     const example = alternative && createExample(alternative);
     if (example !== undefined) return example;
@@ -52,6 +53,13 @@ export function createExample(schema: JsonSchema): unknown {
 export function createExamples(schema: JsonSchema): { readonly examples?: readonly unknown[] } {
   const example = createExample(schema);
   return example === undefined ? {} : { examples: [example] };
+}
+
+/** The fields of all parts. Undefined for parts that are no objects, as a value of one part may not match another. */
+function createWhole(parts: readonly JsonSchema[]): unknown {
+  const examples = parts.map(createExample);
+  const areObjects = parts.every(({ type }) => type === 'object') && !examples.includes(undefined);
+  return areObjects ? Object.assign({}, ...examples) : undefined;
 }
 
 function createText({ format, pattern, minLength = 0, maxLength = Number.POSITIVE_INFINITY }: JsonSchema) {

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { OPERATORS } from '../define/filter.ts';
 import { Step } from '../storage/explain.ts';
 import { toJsonSchema } from './json-schema.ts';
 import { type Components, createComponents, refTo, shareResponses } from './openapi-components.ts';
@@ -45,6 +46,7 @@ export function describeRoutes(routes: readonly Route[], root = rootOf('')) {
       schemas: {
         Problem: describe(Problem),
         Explanation: describe(Explanation),
+        Comparison: { type: 'string', pattern: `^(${OPERATORS.join('|')}):`, examples: ['ne:VALUE'] },
         ...shared.schemas,
       },
       responses: {
@@ -117,9 +119,7 @@ function pathExample({ entity, path }: Route, field: string) {
 function describeFilter([field, { refused, ...filter }]: readonly [string, FilterParameter]) {
   if (!('schema' in filter)) return [];
   const { default: _, ...value } = toJsonSchema(filter.schema);
-  const description = 'A filter, see `info`';
-  const items = { anyOf: [value, { type: 'string', pattern: filter.pattern }] };
-  return [{ name: field, in: 'query', description, schema: { type: 'array', items } }];
+  return [{ name: field, in: 'query', schema: { type: 'array', items: { anyOf: [value, COMPARISON] } } }];
 }
 
 /** The description of a body with selected fields. */
@@ -220,6 +220,7 @@ function describeHeaders(names: readonly ResponseHeader[], required: boolean) {
 }
 
 const EXPLANATION = refTo('schemas', 'Explanation');
+const COMPARISON = refTo('schemas', 'Comparison');
 
 const CONDITIONS = [
   {

@@ -110,7 +110,7 @@ export interface Route {
 
 /** A field that a query can compare, or the reason why it cannot. */
 export type FilterParameter =
-  | { readonly schema: z.ZodType; readonly pattern: string; readonly refused?: undefined }
+  | { readonly schema: z.ZodType; readonly refused?: undefined }
   | { readonly refused: string };
 
 /** `{department}/{employeeId}` */

@@ -4,8 +4,11 @@ import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { defineEntity } from '../../../lib/define/define-entity.ts';
 import { defineModel } from '../../../lib/define-model.ts';
+import { toJsonSchema } from '../../../lib/http/json-schema.ts';
 import { describeRoutes } from '../../../lib/http/openapi.ts';
+import { createExample } from '../../../lib/http/openapi-examples.ts';
 import { createRoutes } from '../../../lib/http/routes.ts';
+import { directory } from '../../../lib/model/directory/directory.ts';
 import { model as packs } from '../../../lib/model/model.ts';
 import { model } from '../../fixtures/model.ts';
 import { type Exchange, type OpenApi, openapiChecker, withoutReferences } from '../../openapi.ts';
@@ -35,6 +38,34 @@ test('describes conditions for the operations that support them, and for no othe
   const reading = ['employees-get', 'employees-file-photo-get', 'messagehours-get'];
   expect(taking('If-Match')).toEqual(heeding);
   expect(taking('If-None-Match')).toEqual([...heeding, ...reading].sort());
+});
+
+const onePack = defineModel({
+  roles: ['reader', 'hr', 'operator'],
+  operatorRole: 'operator',
+  entities: [...directory],
+});
+
+/** Bytes of the description for each operation. */
+test.each([
+  ['the example packs', describeRoutes(createRoutes(packs)), 1_610],
+  ['one of the packs', describeRoutes(createRoutes(onePack)), 1_705],
+] as const)('takes a bounded number of bytes for each operation of %s', (_, described, most) => {
+  const count = Object.values<object>(described.paths).flatMap((path) => Object.keys(path)).length;
+  expect(JSON.stringify(described).length / count).toBeLessThan(most);
+});
+
+test.each([
+  ['of the tests', model],
+  ['of the example packs', packs],
+] as const)('has only patterns that clients can compile with the flag u, in the model %s', (_, { list, ...rest }) => {
+  const patterns = new Set<string>();
+  JSON.stringify(describeRoutes(createRoutes({ list, ...rest })), (name, value: unknown) => {
+    if (name === 'pattern' && typeof value === 'string') patterns.add(value);
+    return value;
+  });
+  expect(patterns.size).toBeGreaterThan(3);
+  for (const pattern of patterns) expect(() => new RegExp(pattern, 'u'), pattern).not.toThrow();
 });
 
 test('has each schema and parameter once, under the name of its entity', () => {
@@ -84,6 +115,15 @@ describe('examples', () => {
       expect(example, operation).toBeTypeOf('object');
       expect(ajv.validate(schema, example), `${operation}: ${JSON.stringify(example)} ${ajv.errorsText()}`).toBe(true);
     }
+  });
+
+  test('have the fields of every part of an intersection', () => {
+    const lengths = z.looseObject({ length: z.int() });
+    const schema = toJsonSchema(z.intersection(lengths, z.looseObject({ width: z.int() })));
+    const example = createExample(schema);
+    expect(example).toEqual({ length: 1, width: 1 });
+    expect(ajv.validate(schema, example)).toBe(true);
+    expect(createExample({ allOf: [{ type: 'string' }, { minLength: 9 }] })).toBeUndefined();
   });
 
   test('are left out for a pattern that cannot be parsed, and match one with other flags', () => {
