@@ -39,6 +39,8 @@ export const Intent = z.object({
   entity: z.string().min(1),
   table: z.string().min(1),
   items: z.array(z.strictObject({ partition: z.string(), row: z.string(), indexEntries: z.array(IndexEntry) })),
+  /** True if nothing was stored under the keys of the items, so that their index entries are probably new too. A hint. */
+  isNew: z.boolean().optional().catch(undefined),
   /** Entities on which others depend, and how far those are updated. */
   fanOut: FanOut.optional(),
 });

@@ -71,10 +71,15 @@ export const reconcile = inPattern(
   async (
     engine: Engine,
     entity: Entity,
-    { intent, table, items }: Pick<Intent, 'intent' | 'table'> & { readonly items: Plan['items'] },
+    {
+      intent,
+      table,
+      items,
+      isNew = false,
+    }: Pick<Intent, 'intent' | 'table' | 'isNew'> & { readonly items: Plan['items'] },
     options: ReconcileOptions,
   ): Promise<void> => {
-    const work: Work = { engine, entity, intent, ...options };
+    const work: Work = { engine, entity, intent, isNew, ...options };
     await allEnded(items, (item) => reconcileEntity(work, { ...item, table }, item.indexEntries));
   },
 );
@@ -101,6 +106,8 @@ interface Work extends ReconcileOptions {
   readonly engine: Engine;
   readonly entity: Entity;
   readonly intent: string;
+  /** True if no index entry probably exists. */
+  readonly isNew: boolean;
 }
 
 async function reconcileEntity(
@@ -113,9 +120,9 @@ async function reconcileEntity(
   // Contested index entries only: if the entity changed while another entry was written, no message would name that entry any more.
   const contested = named.filter((indexEntry) => isContested(entity, indexEntry));
   let committed = work.written?.entities.get(row);
-  for (;;) {
+  for (let { isNew } = work; ; isNew = false) {
     // A commit replaces the first read, because every write below comes after it.
-    const before = committed ?? toCommitted(await readSnapshot(work, address));
+    const before = committed ?? { ...toCommitted(await readSnapshot(work, address)), isNew };
     const known = committed;
     const settled = await allEnded(named, async (indexEntry) => {
       if (contested.includes(indexEntry)) return settleContested(work, address, indexEntry, known);

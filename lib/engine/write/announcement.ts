@@ -48,7 +48,7 @@ export async function announce(
   plan: Plan,
   writeId: string,
 ): Promise<SentMessage | undefined> {
-  const { items, fanOut } = plan;
+  const { items, isNew, fanOut } = plan;
   if (items.length === 0 && fanOut.length === 0) return undefined;
   const text = JSON.stringify({
     version: MESSAGE_VERSION,
@@ -56,6 +56,7 @@ export async function announce(
     entity: entity.name,
     table,
     items,
+    ...(isNew ? { isNew } : {}),
     ...(fanOut.length > 0 ? { fanOut: { sources: fanOut } } : {}),
     ...traceContext(),
   });

@@ -59,6 +59,8 @@ export interface Plan {
   readonly actions: readonly PlannedAction[];
   /** The items of the intent: the entities whose remote index entries or tombstones the reconciler must settle. */
   readonly items: readonly IntentItem[];
+  /** True if nothing was stored under the keys of the entities. */
+  readonly isNew: boolean;
   /** Entities on which others of any partition depend and whose change must reach them. */
   readonly fanOut: readonly Pick<Address, 'partition' | 'row'>[];
   /** Contested rows to claim before the transaction. */
@@ -117,6 +119,7 @@ export function planPartition(entity: Entity, given: readonly Change[], siblings
     actions,
     further: new Map(planned.map(({ change, rows }) => [change.address.row, rows.properties])),
     items: changes.flatMap((change) => intentItem(entity, change) ?? []),
+    isNew: changes.every(({ before }) => before.state === 'absent'),
     fanOut: changes
       .filter((change) => entity.patterns.some((pattern) => pattern.mustFanOut?.(entity, change)))
       .map(({ address: { partition, row } }) => ({ partition, row })),
