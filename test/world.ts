@@ -117,8 +117,9 @@ export async function openWorld(url: string, more: readonly Entity[] = [], prefi
       });
       handled += receivedMessageItems.length;
       await Promise.all(
-        receivedMessageItems.map(async ({ messageId: id, popReceipt, messageText, insertedOn }) => {
-          const attempt = (attempts.get(id) ?? 0) + 1;
+        receivedMessageItems.map(async ({ messageId: id, popReceipt, messageText, insertedOn, dequeueCount }) => {
+          // At least the second one, if a test has received the message.
+          const attempt = Math.max((attempts.get(id) ?? 0) + 1, Math.min(dequeueCount, 2));
           attempts.set(id, attempt);
           const message = { queue, id, attempts: attempt, insertedAt: insertedOn.getTime(), body: parsed(messageText) };
           const isDone = await consume(consumer, message).then(

@@ -1,3 +1,4 @@
+import type { QueueClient } from '@azure/storage-queue';
 import { storageCall, unlessRefused } from './errors.ts';
 import { recordIfExplaining } from './explain.ts';
 import type { Storage } from './storage.ts';
@@ -8,6 +9,9 @@ export interface SentMessage {
   readonly id: string;
   readonly popReceipt: string;
   readonly text: string;
+  /** Milliseconds by the clock of storage: when the message was sent, and until when it is hidden. Undefined if another process sent it. */
+  readonly sentAt?: number;
+  readonly hiddenUntil?: number | undefined;
 }
 
 /** A received message, which becomes visible again unless it is deleted. */
@@ -25,15 +29,36 @@ const GONE = ['missing', 'changed'] as const;
 /** Messages travel in XML, which cannot contain these characters; JSON.stringify does not escape them: https://www.w3.org/TR/xml/#charsets */
 const NOT_XML = /[\ufffe\uffff]/g;
 
-/** Sends plain JSON (host.json says `messageEncoding: none`), hidden for `hiddenFor` seconds. */
-export async function sendMessage(storage: Storage, queue: string, body: unknown, hiddenFor = 0): Promise<SentMessage> {
+/** Sends plain JSON (host.json says `messageEncoding: none`), hidden for `hiddenFor` seconds. After a lost reply it may be sent twice. */
+export function sendMessage(storage: Storage, queue: string, body: unknown, hiddenFor = 0): Promise<SentMessage> {
+  return send(storage.queue(queue), { queue, body, hiddenFor });
+}
+
+/** As `sendMessage`, but never sends a message twice. Throws `storage-unavailable` if the outcome is unknown. */
+export function sendMessageOnce(
+  storage: Storage,
+  queue: string,
+  body: unknown,
+  hiddenFor: number,
+): Promise<SentMessage> {
+  return send(storage.queueSentOnce(queue), { queue, body, hiddenFor });
+}
+
+async function send(
+  client: QueueClient,
+  { queue, body, hiddenFor }: { readonly queue: string; readonly body: unknown; readonly hiddenFor: number },
+): Promise<SentMessage> {
   const text = toText(body);
   if (recordIfExplaining(() => ({ write: 'message', queue, does: 'send' })))
     return { queue, id: '', popReceipt: '', text };
   const options = { visibilityTimeout: hiddenFor, messageTimeToLive: NEVER_EXPIRES };
-  const client = storage.queue(queue);
-  const sent = await storageCall(client.sendMessage(text, options), client.name);
-  return { queue, id: sent.messageId, popReceipt: sent.popReceipt, text };
+  const {
+    messageId: id,
+    popReceipt,
+    insertedOn,
+    nextVisibleOn,
+  } = await storageCall(client.sendMessage(text, options), client.name);
+  return { queue, id, popReceipt, text, sentAt: insertedOn.getTime(), hiddenUntil: nextVisibleOn.getTime() };
 }
 
 /**
@@ -48,7 +73,9 @@ export async function hideMessage(
   const { queue, id, popReceipt } = message;
   const text = toText(message.text);
   const hidden = await unlessRefused(GONE, storage.queue(queue).updateMessage(id, popReceipt, text, seconds), queue);
-  return hidden && { ...message, popReceipt: hidden.popReceipt ?? popReceipt };
+  return (
+    hidden && { ...message, popReceipt: hidden.popReceipt ?? popReceipt, hiddenUntil: hidden.nextVisibleOn?.getTime() }
+  );
 }
 
 /** Receives up to `limit` messages (at most 32), oldest first, and hides them for `hiddenFor` seconds. */

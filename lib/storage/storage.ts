@@ -24,6 +24,8 @@ export interface Storage {
   /** The same, but the client repeats a request only if storage has certainly not executed it. */
   tableSentOnce(name: string): TableClient;
   queue(name: string): QueueClient;
+  /** The same, but the client never repeats a request. */
+  queueSentOnce(name: string): QueueClient;
   container(name: string): ContainerClient;
   readonly tables: TableServiceClient;
   readonly queues: QueueServiceClient;
@@ -64,13 +66,14 @@ export function openStorage(options: StorageOptions, prefix = ''): Storage {
   const boundedClient = boundWrites(clientOf('table'));
   const tableClient = insecure ? withAsciiJson(boundedClient) : boundedClient;
   const tableOptions = { httpClient: tableClient, retryOptions, allowInsecureConnection: insecure };
-  const otherOptions = (service: 'queue' | 'blob') => ({
+  const otherOptions = (service: 'queue' | 'blob', maxTries = RETRIES + 1) => ({
     httpClient: toLegacyHttpClient(clientOf(service)),
-    retryOptions: { ...retryOptions, maxTries: RETRIES + 1 },
+    retryOptions: { ...retryOptions, maxTries },
   });
   const tableClients = new Map<string, TableClient>();
   const clientsSentOnce = new Map<string, TableClient>();
   const queueClients = new Map<string, QueueClient>();
+  const queuesSentOnce = new Map<string, QueueClient>();
 
   const clients =
     'connectionString' in options
@@ -84,6 +87,8 @@ export function openStorage(options: StorageOptions, prefix = ''): Storage {
       remember(clientsSentOnce, prefixTable(prefix, name), (table) => withoutRetries(clients.openTable(table))),
     queue: (name) =>
       remember(queueClients, prefixWithHyphen(prefix, name), (queue) => clients.queues.getQueueClient(queue)),
+    queueSentOnce: (name) =>
+      remember(queuesSentOnce, prefixWithHyphen(prefix, name), (queue) => clients.queuesSentOnce.getQueueClient(queue)),
     container: (name) => clients.blobs.getContainerClient(prefixWithHyphen(prefix, name)),
   };
 }
@@ -145,7 +150,7 @@ export function openUsableStorage(
   }
 }
 
-type OtherOptions = (service: 'queue' | 'blob') => object;
+type OtherOptions = (service: 'queue' | 'blob', maxTries?: number) => object;
 
 function byConnectionString(connectionString: string, tableOptions: object, otherOptions: OtherOptions) {
   return {
@@ -154,6 +159,7 @@ function byConnectionString(connectionString: string, tableOptions: object, othe
     openTable: (name: string) => TableClient.fromConnectionString(connectionString, name, tableOptions),
     tables: TableServiceClient.fromConnectionString(connectionString, tableOptions),
     queues: QueueServiceClient.fromConnectionString(connectionString, otherOptions('queue')),
+    queuesSentOnce: QueueServiceClient.fromConnectionString(connectionString, otherOptions('queue', 1)),
     blobs: BlobServiceClient.fromConnectionString(connectionString, otherOptions('blob')),
   };
 }
@@ -170,6 +176,7 @@ function byIdentity(
     openTable: (name: string) => new TableClient(uris.tables, name, credential, tableOptions),
     tables: new TableServiceClient(uris.tables, credential, tableOptions),
     queues: new QueueServiceClient(uris.queues, credential, otherOptions('queue')),
+    queuesSentOnce: new QueueServiceClient(uris.queues, credential, otherOptions('queue', 1)),
     blobs: new BlobServiceClient(uris.blobs, credential, otherOptions('blob')),
   };
 }

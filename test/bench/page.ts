@@ -54,7 +54,7 @@ ${formatTable(results, ['product', 'plain'])}
 ## The product to plain code that does the same work
 
 Import, Reconcile and GET beside settled writes again. Here the plain code also does what the product does for its promises: the import writes the four properties that the product adds to a row, and appends a record of each row to a blob.
-The function hides a reminder, reads the entry before it writes it, reads the entity again and deletes the reminder: 7 storage calls for a message instead of 3. Beside settled writes, the plain function reads while the product settles its
+The function reads the entity again and deletes a reminder: 5 storage calls for a message instead of 3. Beside settled writes, the plain function reads while the product settles its
 writes on the same emulator.
 
 ${formatTable(results, ['product', SAME_WORK])}

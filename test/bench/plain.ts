@@ -77,21 +77,13 @@ export function createPlainCode(connectionString: string): PlainCode {
       const reminder = { id: hidden.messageId, popReceipt: hidden.popReceipt };
       await queue.sendMessage(JSON.stringify({ ...change, reminder }));
     },
-    async reconcile({ reminder, ...change }) {
-      const { source, entry } = change;
-      const text = JSON.stringify(change);
-      const held =
-        reminder && (await queue.updateMessage(reminder.id, reminder.popReceipt, text, HIDDEN_SECONDS)).popReceipt;
+    async reconcile({ reminder, source, entry }) {
       const { etag: _, timestamp: __, ...entity } = await table(source.table).getEntity(source.partition, source.row);
       const keys = { partitionKey: entry.partition, rowKey: entry.row };
-      if (reminder)
-        await table(entry.table)
-          .getEntity(entry.partition, entry.row)
-          .catch(() => undefined);
       await table(entry.table).upsertEntity({ ...entity, ...keys }, 'Replace');
-      if (!reminder || held === undefined) return;
+      if (!reminder) return;
       await table(source.table).getEntity(source.partition, source.row);
-      await queue.deleteMessage(reminder.id, held);
+      await queue.deleteMessage(reminder.id, reminder.popReceipt);
     },
   };
 }

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { Hold } from '../../define/engine.ts';
 import { busy, RowkeyError } from '../../errors.ts';
-import { deleteMessage, hideMessage, type SentMessage, sendMessage } from '../../storage/messages.ts';
+import { deleteMessage, hideMessage, type SentMessage, sendMessage, sendMessageOnce } from '../../storage/messages.ts';
 import { MINUTE_MS } from '../../time.ts';
 import type { Engine } from '../engine.ts';
 
@@ -10,10 +10,14 @@ import type { Engine } from '../engine.ts';
  * instance dies. So every piece of work has a second message, its reminder, which is hidden for a minute at a time:
  *
  *   sender     send the message hidden (the reminder) -> send it again, visible, with the receipt of the reminder
- *   function   hide the reminder for another minute; conflict -> another holder has the work, so do nothing
+ *   function   first delivery within seconds: work, because nobody else can have the work while its reminder is hidden
+ *              otherwise hide the reminder for another minute; conflict -> another holder has the work, so do nothing
  *              (a message without a reminder, such as the reminder itself: send a hidden copy first)
  *              -> work; hide the reminder again from time to time -> delete the reminder -> the host deletes the message
  *   failed     write the delay and the number of attempts into the reminder, and send a new message for it
+ *
+ * The visible message is sent once: without a reply it is not sent again, because both could be a first delivery. The work then waits
+ * for its reminder.
  *
  * If a process dies, the reminder becomes visible within a minute. The message that the process held returns after ten
  * minutes, finds no reminder, and is deleted. Each holder writes under a message of its own: two live
@@ -39,7 +43,12 @@ const History = z.object({
 export type History = z.infer<typeof History>;
 
 /** The SDK puts the id in the path of its requests, where `..` means the queue itself. */
-const Receipt = z.object({ id: z.string().regex(/^[\w-]{1,64}$/), popReceipt: z.string().min(1).max(256) });
+const Receipt = z.object({
+  id: z.string().regex(/^[\w-]{1,64}$/),
+  popReceipt: z.string().min(1).max(256),
+  /** Milliseconds by the clock of storage. Absent in messages of earlier releases, which may be sent twice. */
+  hiddenUntil: z.int().min(0).max(LAST_INSTANT).optional(),
+});
 /** Top-level fields of a message body that belong to this module. */
 const Envelope = z.object({
   reminder: Receipt.optional().catch(undefined),
@@ -77,13 +86,16 @@ export async function sendWork(
   await unlessUnavailable(sendWorkOf(engine, reminder, { delaySeconds }));
 }
 
-/** Sends the work of a hidden message, which stays hidden as its reminder. */
+/** Sends the work of a hidden message, which stays hidden as its reminder. Throws `storage-unavailable` if the work may have to wait for it. */
 export async function sendWorkOf(
   { storage }: Engine,
-  { queue, id, popReceipt, text }: SentMessage,
+  { queue, id, popReceipt, text, sentAt, hiddenUntil }: SentMessage,
   { delaySeconds = 0 }: { readonly delaySeconds?: number } = {},
 ): Promise<void> {
-  await sendMessage(storage, queue, { ...JSON.parse(text), reminder: { id, popReceipt } }, delaySeconds);
+  // The reminder may be received without having been rewritten. Both messages then name the same poison record.
+  const history = sentAt === undefined ? {} : { history: { id, since: sentAt, attempts: 0, waits: 0 } };
+  const reminder = { id, popReceipt, hiddenUntil };
+  await sendMessageOnce(storage, queue, { ...history, ...JSON.parse(text), reminder }, delaySeconds);
 }
 
 /** The parts of a received message that a hold needs. */
@@ -129,10 +141,15 @@ export async function holdWork(engine: Engine, message: ReceivedMessage): Promis
   const { body, history } = unwrap(message);
   const receipt = Envelope.safeParse(message.body).data?.reminder;
   const text = JSON.stringify({ ...(body as object), history });
+  const renewAfterMs = timing.settleWithinMs * RENEW_AFTER;
   let hiddenAt = now();
-  let reminder: SentMessage | undefined = receipt
-    ? await hideMessage(storage, { queue, ...receipt, text }, timing.hideIntentForSeconds)
-    : await sendMessage(storage, queue, text, timing.hideIntentForSeconds);
+  let reminder: SentMessage | undefined;
+  const sentHiddenAt = Number(receipt?.hiddenUntil) - timing.hideIntentForSeconds * 1_000;
+  if (receipt && message.attempts === 1 && Math.abs(hiddenAt - sentHiddenAt) < renewAfterMs) {
+    hiddenAt = Math.min(hiddenAt, sentHiddenAt);
+    reminder = { queue, ...receipt, text };
+  } else if (receipt) reminder = await hideMessage(storage, { queue, ...receipt, text }, timing.hideIntentForSeconds);
+  else reminder = await sendMessage(storage, queue, text, timing.hideIntentForSeconds);
   if (!reminder) return undefined;
   let renewal: Promise<void> | undefined;
 
@@ -145,7 +162,7 @@ export async function holdWork(engine: Engine, message: ReceivedMessage): Promis
 
   return {
     async keep() {
-      if (now() >= hiddenAt + timing.settleWithinMs * RENEW_AFTER) {
+      if (now() >= hiddenAt + renewAfterMs) {
         renewal ??= renew().finally(() => {
           renewal = undefined;
         });
