@@ -23,7 +23,7 @@ try {
   const role = deployedApp.model.roles;
   const sign = (email?: string) => signToken({ folder, issuer, audience, role, ...(email ? { email } : {}) });
   await loadSamples({ folder, url, token: await sign() });
-  const page = await browser.newPage({ viewport: { width: 1280, height: 900 }, deviceScaleFactor: 1 });
+  const page = await browser.newPage({ viewport: { width: 1440, height: 1_080 }, deviceScaleFactor: 1 });
   const session = { token: await sign('jonesj@contoso.com'), expiresAt: Date.now() + 3_600_000 };
   await page.addInitScript((text) => sessionStorage.setItem('rowkey-session', text), JSON.stringify(session));
   await page.goto(new URL(PAGE, url).href);

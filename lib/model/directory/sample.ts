@@ -43,7 +43,9 @@ const departments = DEPARTMENTS.map((department) => ({
 const CATEGORIES = ['Travel', 'Meals', 'Hotel', 'Training'];
 const DOORS = ['Main entrance', 'Garage', 'Archive'];
 /** One pixel. */
-const PHOTO = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==';
+/** A drawing of 128 pixels square. */
+const PHOTO =
+  'iVBORw0KGgoAAAANSUhEUgAAAIAAAACAAgMAAAC+UIlYAAAADFBMVEXZ5PIvb5/wyajYrIghqXP8AAABGElEQVR42u3USw6CMBAGYErSDQtd9RKeokfogonX4Sguzay8gafwHp5ADIoi0pkfARNjOtt+mUehk2UpUqSYGzlzBc51sWnAHiTQUhR3sBMBtwEqyDWKB9hpM2hzMIMmEMg7UOk9Sl1CsOnAfhpgBmN8H+SvoEpgOviFr7nAPzn/XcCnN/914wUCVxBcYnAN4kUKVzFc5tmqAQcFrC/Mx7MG6rquExgBTkRbBRi6hRcBtSGduwco4+eWnhHUAlIR+woCSBBLYfrAyyNIgxDpNcw78HqFYQ0ivYYZAi/fUuyu3BCUoIV+EyYG/CfAxkDQe+x3CQGRPoaJAz8e2DgI44GLg3I8IAJzzgZGAn4xYCUQ/go4CTSf8wrqGJoe6VPb/QAAAABJRU5ErkJggg==';
 
 interface SampleRequest {
   readonly method: 'POST' | 'PATCH' | 'PUT';

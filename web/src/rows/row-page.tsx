@@ -114,24 +114,32 @@ function Row({ entity, rowKey, isNew }: { readonly entity: Entity; readonly rowK
               reload={reload}
             />
           )}
-          <FieldList entity={entity} values={stored.values} />
-          <p class="summary" aria-busy={isLoading}>
-            <small>
-              {formatCosts(result.costs)} · ETag <code>{stored.etag}</code>
-            </small>
-          </p>
         </>
       )}
-      {rowSections
-        .filter(({ isVisible }) => isVisible(entity, user))
-        .map(({ id, title, component: Section }) => (
-          <section key={id} aria-label={title}>
-            <Section {...sectionProps} />
-          </section>
-        ))}
-      <Children entity={entity} rowKey={rowKey} />
-      <StoragePlaces entity={entity} rowKey={rowKey} values={stored.values} />
-      {isOperator(model, user) && canReadWhole(entity, user) && <History entity={entity} rowKey={rowKey} />}
+      <div class={isEditing ? '' : 'row-columns'}>
+        {!isEditing && (
+          <div>
+            <FieldList entity={entity} values={stored.values} />
+            <p class="summary" aria-busy={isLoading}>
+              <small>
+                {formatCosts(result.costs)} · ETag <code>{stored.etag}</code>
+              </small>
+            </p>
+          </div>
+        )}
+        <div>
+          {rowSections
+            .filter(({ isVisible }) => isVisible(entity, user))
+            .map(({ id, title, component: Section }) => (
+              <section key={id} aria-label={title}>
+                <Section {...sectionProps} />
+              </section>
+            ))}
+          <Children entity={entity} rowKey={rowKey} />
+          <StoragePlaces entity={entity} rowKey={rowKey} values={stored.values} />
+          {isOperator(model, user) && canReadWhole(entity, user) && <History entity={entity} rowKey={rowKey} />}
+        </div>
+      </div>
     </>
   );
 }
