@@ -36,6 +36,10 @@ const TOTAL_CALLS = 3;
 /** The entity is read again after its entries are written, and the intent is sent and deleted. */
 const SETTLE_CALLS = 1;
 const INTENT_CALLS = 2;
+/** The queue function reads the entity before and after it writes the entries that are left to it. */
+const QUEUED_SETTLE_CALLS = 2;
+/** Its message is sent, received and deleted; the intent stays as the reminder until then. */
+const QUEUED_WORK_CALLS = 3;
 
 /** Counts the calls as the write of lib/engine/write makes them, for an entity with a value in every field. */
 export function costOfEntity(entity: Entity): EntityCost {
@@ -64,10 +68,12 @@ export function costOfEntity(entity: Entity): EntityCost {
   const placeholder = entity.patterns.some((pattern) => pattern.hasPlaceholder?.(entity)) ? 1 : 0;
   const own = 1 + checked + parent + placeholder;
   const entries = remote.reduce((sum, { calls }) => sum + calls, 0);
+  const left = remoteIndexesOf(entity).filter(({ isLeftToQueue }) => isLeftToQueue).length;
+  const settling = (left < remote.length ? SETTLE_CALLS : 0) + (left > 0 ? QUEUED_SETTLE_CALLS : 0);
   return {
     read: 1,
-    tables: own + entries + (remote.length > 0 ? SETTLE_CALLS : 0),
-    queues: remote.length > 0 ? INTENT_CALLS : 0,
+    tables: own + entries + settling,
+    queues: (remote.length > 0 ? INTENT_CALLS : 0) + (left > 0 ? QUEUED_WORK_CALLS : 0),
     rows: [
       {
         what: 'entities',

@@ -5,12 +5,16 @@ import { defineEntity } from '../../lib/define/define-entity.ts';
 import { indexEntity, interPartitionIndex } from '../../lib/define/indexes.ts';
 import { indexEntriesOf } from '../../lib/define/keys/index-entries.ts';
 import type { Values } from '../../lib/define/values.ts';
+import { consumeIntent } from '../../lib/engine/consume/consume.ts';
+import { INDEX_CHANGES_QUEUE } from '../../lib/engine/reconcile/intent.ts';
 import { createEntity, deleteEntity, patchEntity } from '../../lib/engine/write/entity-store.ts';
 import { measureCost } from '../../lib/storage/cost.ts';
 import { readRow } from '../../lib/storage/rows.ts';
+import { costOfEntity } from '../../local/capacity/entity-cost.ts';
 import { FAULTS, faultyHttpClient } from '../faulty-http-client.ts';
 import { deploy } from '../fixtures/deploy.ts';
 import { samplePoints } from '../points.ts';
+import { receiveMessage } from '../receive-message.ts';
 import { countEach } from '../tried-faults.ts';
 import { expectIndexesToAgree, openWorld, QUICK, type World } from '../world.ts';
 
@@ -64,16 +68,25 @@ async function indexesWith(one: Values): Promise<string[]> {
   return entries.filter((_, at) => rows[at]).map(({ index }) => index);
 }
 
-test('the writer leaves the entries of the declared indexes to the queue', async () => {
-  const one = { ...ticket(), topic: 'alone' };
-  const transactions = await measureCost(async (cost) => {
-    await createEntity(world.engine, tickets, one);
+const costOf = (call: () => Promise<unknown>) =>
+  measureCost(async (cost) => {
+    await call();
     return cost.transactions;
   });
+
+test('the writer leaves the entries of the declared indexes to the queue', async () => {
+  const one = { ...ticket(), topic: 'alone' };
   // The intent, the claim, the ticket, the confirmation, an entry, the second read, and the message of the rest.
-  expect(transactions).toBe(7);
+  const written = await costOf(() => createEntity(world.engine, tickets, one));
+  expect(written).toBe(7);
   expect(await indexesWith(one)).toEqual(INLINE);
-  await world.settle();
+  const { message, receipt } = await receiveMessage(world.storage, INDEX_CHANGES_QUEUE);
+  const log = { warn: () => undefined, error: () => undefined };
+  const settled = await costOf(() => consumeIntent({ engine: world.engine, entities: [tickets], log }, message));
+  await world.storage.queue(INDEX_CHANGES_QUEUE).deleteMessage(message.id, receipt);
+  // The host has received and deleted the message.
+  const { tables, queues } = costOfEntity(tickets);
+  expect(written + settled + 2).toBe(tables + queues);
   expect(await indexesWith(one)).toEqual([...INLINE, 'state', 'topic']);
   await expectIndexesToAgree(world.storage, tickets);
 });

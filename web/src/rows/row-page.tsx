@@ -103,18 +103,16 @@ function Row({ entity, rowKey, isNew }: { readonly entity: Entity; readonly rowK
           }}
         />
       ) : (
-        <>
-          {canDelete(entity, user) && (
-            <RowActions
-              entity={entity}
-              rowKey={rowKey}
-              stored={stored}
-              {...(canWrite(entity, user) ? { onEdit: () => setEditing(true) } : {})}
-              onDeleted={() => setDeleted(stored.values)}
-              reload={reload}
-            />
-          )}
-        </>
+        canDelete(entity, user) && (
+          <RowActions
+            entity={entity}
+            rowKey={rowKey}
+            stored={stored}
+            {...(canWrite(entity, user) ? { onEdit: () => setEditing(true) } : {})}
+            onDeleted={() => setDeleted(stored.values)}
+            reload={reload}
+          />
+        )
       )}
       <div class={isEditing ? '' : 'row-columns'}>
         {!isEditing && (

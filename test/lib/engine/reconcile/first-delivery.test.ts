@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { consumeIntent } from '../../../../lib/engine/consume/consume.ts';
 import type { Message } from '../../../../lib/engine/consume/poison.ts';
@@ -9,6 +8,7 @@ import { measureCost } from '../../../../lib/storage/cost.ts';
 import { type Fault, faultyHttpClient } from '../../../faulty-http-client.ts';
 import { customers, orders } from '../../../fixtures/model.ts';
 import { samplePoints } from '../../../points.ts';
+import { receiveMessage } from '../../../receive-message.ts';
 import { countTried } from '../../../tried-faults.ts';
 import { expectIndexesToAgree, openWorld, type World } from '../../../world.ts';
 
@@ -24,21 +24,8 @@ beforeEach(async () => {
   await world.storage.queue(QUEUE).clearMessages();
 });
 
-/** Receives the next message, as a host does. */
+const receiveWithReceipt = () => receiveMessage(world.storage, QUEUE);
 const receive = async () => (await receiveWithReceipt()).message;
-
-async function receiveWithReceipt(): Promise<{ message: Message; receipt: string }> {
-  for (;;) {
-    const { receivedMessageItems } = await world.storage.queue(QUEUE).receiveMessages({ visibilityTimeout: 600 });
-    const [message] = receivedMessageItems;
-    if (message) {
-      const { messageId: id, popReceipt: receipt, dequeueCount: attempts, insertedOn, messageText } = message;
-      const insertedAt = insertedOn.getTime();
-      return { receipt, message: { queue: QUEUE, id, attempts, insertedAt, body: JSON.parse(messageText) } };
-    }
-    await sleep(50);
-  }
-}
 
 const countMessages = async () => (await world.storage.queue(QUEUE).getProperties()).approximateMessagesCount;
 const costOf = (call: () => Promise<unknown>) =>
