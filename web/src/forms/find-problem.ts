@@ -1,4 +1,7 @@
-import { Validator } from '@cfworker/json-schema';
+import { format, Validator } from '@cfworker/json-schema';
+
+// The validator ignores formats that it does not know. This is the pattern of the API for addresses that may contain more than ASCII.
+format['idn-email'] = (text) => /^[^\s@"]{1,64}@[^\s@]{1,255}$/u.test(text);
 
 /** What is wrong with a value, or undefined. The API checks again, with rules that a JSON Schema cannot express. */
 export function findProblem(schema: Readonly<Record<string, unknown>>, value: unknown): string | undefined {
@@ -42,6 +45,7 @@ const FORMATS: Readonly<Record<string, string>> = {
   date: 'must be a date, such as 2026-11-20',
   'date-time': 'must be an instant, such as 2026-11-20T09:00:00Z',
   email: 'must be an email address',
+  'idn-email': 'must be an email address',
   uuid: 'must be a UUID',
 };
 
