@@ -1,6 +1,6 @@
-import type { Page } from 'playwright-core';
+import type { Page, Request } from 'playwright-core';
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { lookAt, useConsole } from '../console.ts';
+import { holdFirst, lookAt, useConsole } from '../console.ts';
 import { eventually } from '../product.ts';
 import { rowsOf, somebody } from '../world.ts';
 
@@ -101,6 +101,24 @@ describe('an operator', () => {
     await page.getByText('1 finding, 1 repaired.').waitFor();
     await page.getByRole('button', { name: 'Check now' }).click();
     await page.getByText('0 findings.').waitFor();
+  });
+
+  test('sees the cost of a check at no other page', async () => {
+    const page = await open('checks/employees');
+    const isCheck = (request: Request) => request.method() === 'POST' && request.url().includes('/verify/employees');
+    const check = await holdFirst(page, isCheck);
+    const ended = page.waitForEvent('requestfinished', isCheck);
+    await page.getByRole('button', { name: 'Check now' }).click();
+    await check.held;
+    await page.getByRole('link', { name: 'Queues', exact: true }).click();
+    await page.getByText('This page:').click();
+    const requests = page.getByRole('region', { name: 'Requests of this page' }).locator('tbody tr');
+    await requests.filter({ hasText: 'GET /operations/queues' }).waitFor();
+    await check.release();
+    await ended;
+    await page.getByRole('button', { name: 'Refresh' }).click();
+    await expect.poll(() => requests.count()).toBeGreaterThan(1);
+    expect(await requests.filter({ hasText: 'verify' }).count()).toBe(0);
   });
 
   test('builds an index that a change of the model left to build', async () => {

@@ -17,7 +17,7 @@ export interface Api {
   send(request: Request): Promise<Reply>;
   /** Runs calls that get the signal, and returns their result with what they cost. */
   measure<Result>(work: (signal: AbortSignal) => Promise<Result>, outer?: AbortSignal): Promise<Measured<Result>>;
-  /** Calls `listener` after each request. Returns how to stop. */
+  /** Calls `listener` after each request that is sent from now on. Returns how to stop. */
   onCost(listener: (cost: Cost) => void): () => void;
 }
 

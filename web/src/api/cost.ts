@@ -28,6 +28,7 @@ export function createMeter(root: string) {
   const measuredFetch: typeof fetch = async (input, init) => {
     const since = performance.now();
     const url = String(input);
+    const present = [...listeners];
     let status = 0;
     let transactions = 0;
     try {
@@ -41,7 +42,7 @@ export function createMeter(root: string) {
       const milliseconds = Math.round(performance.now() - since);
       const cost = { method: init?.method ?? 'GET', path, status, transactions, milliseconds };
       if (init?.signal) sinks.get(init.signal)?.push(cost);
-      for (const listener of listeners) listener(cost);
+      for (const listener of present) if (listeners.has(listener)) listener(cost);
     }
   };
 
@@ -58,6 +59,7 @@ export function createMeter(root: string) {
       sinks.set(combined, costs);
       return { result: await work(combined), costs };
     },
+    /** Requests already sent are not reported: another page asked for them. */
     onCost(listener: (cost: Cost) => void): () => void {
       listeners.add(listener);
       return () => void listeners.delete(listener);

@@ -1,4 +1,4 @@
-import { useEffect, useState } from 'preact/hooks';
+import { useLayoutEffect, useState } from 'preact/hooks';
 import { type Cost, formatCosts } from '../api/cost.ts';
 import { formatCount } from '../ui/format.ts';
 import { Table } from '../ui/table.tsx';
@@ -10,8 +10,9 @@ const MOST_SHOWN = 100;
 export function CostBar({ path }: { readonly path: string }) {
   const { api } = useApp();
   const [costs, setCosts] = useState<readonly Cost[]>([]);
+  // A layout effect runs before the effects in which the new page sends its first requests.
   // biome-ignore lint/correctness/useExhaustiveDependencies: a new page starts at zero
-  useEffect(() => {
+  useLayoutEffect(() => {
     setCosts([]);
     return api.onCost((cost) => setCosts((last) => [...last, cost]));
   }, [api, path]);
