@@ -61,7 +61,15 @@ describe('the spans of a chart', () => {
     expect(titles('year', 365)).toEqual(['last year', 'last 5 years']);
   });
 
-  test('end now', () => {
-    expect(boundsOf({ title: '', days: 7 }, NOW)).toEqual({ from: '2026-11-15T12:00Z', to: '2026-11-22T12:00Z' });
+  test.each([
+    ['hours', 'day', 24, 7, '2026-11-15T13:00Z'],
+    ['minutes', 'day', 1_440, 1, '2026-11-21T12:01Z'],
+    ['seconds', 'day', 43_200, 1, '2026-11-21T12:01Z'],
+    ['days of a month', 'month', 31, 30, '2026-10-24T12:00Z'],
+    ['days of a year', 'year', 366, 365, '2025-11-23T12:00Z'],
+    ['months', 'year', 12, 365, '2025-12-01T00:00Z'],
+  ])('end now, and begin in the slot after their length ago: %s', (_, per, last, days, from) => {
+    const series = { name: 'slot', first: 1, last, span: { field: 'day', per } };
+    expect(boundsOf({ title: '', days }, series, NOW)).toEqual({ from, to: '2026-11-22T12:00Z' });
   });
 });

@@ -3,7 +3,7 @@ import { formatCosts } from '../api/cost.ts';
 import type { Entity } from '../api/model.ts';
 import { useApp } from '../app/context.ts';
 import { type Address, navigate, toAddress } from '../app/router.ts';
-import { formatCount, plural } from '../ui/format.ts';
+import { formatCount, formatInstant, plural } from '../ui/format.ts';
 import { lazy } from '../ui/lazy.tsx';
 import { ErrorNotice, Loading, Notice } from '../ui/notice.tsx';
 import { useLoaded } from '../ui/use-loaded.ts';
@@ -52,7 +52,7 @@ function ChartForm({
   const { series, name } = entity;
   const spans = series?.span ? spansOf(series) : [];
   const [first] = spans;
-  const [draft, setDraft] = useState<Given>(() => ({ ...(first ? boundsOf(first) : {}), ...given }));
+  const [draft, setDraft] = useState<Given>(() => ({ ...(series && first ? boundsOf(first, series) : {}), ...given }));
   const change = (part: Given) => setDraft({ ...draft, ...part });
   const show = (values: Given) => navigate(toAddress(['entities', name, 'chart'], values));
   const inputs = series?.span ? [...fields, 'from', 'to'] : fields;
@@ -90,7 +90,7 @@ function ChartForm({
               type="button"
               class="secondary outline"
               onClick={({ currentTarget }) => {
-                const next = { ...draft, ...boundsOf(span) };
+                const next = { ...draft, ...(series && boundsOf(span, series)) };
                 setDraft(next);
                 if (currentTarget.form?.reportValidity()) show(next);
               }}
@@ -118,7 +118,7 @@ function Counts({ entity, given, fields }: CountsProps) {
     const client = api.entity(entity.name);
     if (entity.series?.span) {
       const points = await client.span(key, { from, to }, { signal });
-      return points.map(({ at, count }) => ({ x: Date.parse(at) / 1_000, name: at, count }));
+      return points.map(({ at, count }) => ({ x: Date.parse(at) / 1_000, name: formatInstant(at), count }));
     }
     const first = entity.series?.first ?? 0;
     const found = await client.get(key, { signal });

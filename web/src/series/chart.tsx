@@ -54,7 +54,7 @@ export function Chart({ xs, counts, isTime }: ChartProps) {
           { ...axis, size: 60, incrs: WHOLE_STEPS },
         ],
         series: [
-          { label: isTime ? 'UTC' : 'Slot', ...(isTime ? { value: '{YYYY}-{MM}-{DD} {HH}:{mm}' } : {}) },
+          { label: isTime ? 'Time' : 'Slot', ...(isTime ? { value: '{YYYY}-{MM}-{DD} {HH}:{mm}:{ss} UTC' } : {}) },
           {
             label: 'Count',
             stroke: accent,

@@ -9,7 +9,11 @@ export interface Span {
 
 const MAX_ROWS = 400;
 const MAX_COUNTS = 90_000;
+const MINUTE_MS = 60_000;
 const DAY_MS = 86_400_000;
+const MONTHS_OF_YEAR = 12;
+/** The slots of a key divide the longest period. */
+const LONGEST_DAYS: Readonly<Record<string, number>> = { day: 1, month: 31, year: 366 };
 const DAYS: Readonly<Record<string, number>> = { day: 1, month: 30, year: 365 };
 const SPANS: readonly Span[] = [
   { title: 'last 24 hours', days: 1 },
@@ -29,8 +33,21 @@ export function spansOf({ first, last, span }: SeriesDescription): readonly Span
   });
 }
 
-/** The bounds of a span that ends now, in UTC. */
-export function boundsOf({ days }: Span, now = Date.now()): { readonly from: string; readonly to: string } {
+/** The bounds of a span that ends now, in UTC. The API includes both slots, so the first one is a slot later than the span is long. */
+export function boundsOf(
+  { days }: Span,
+  series: SeriesDescription,
+  now = Date.now(),
+): { readonly from: string; readonly to: string } {
   const text = (time: number) => `${new Date(time).toISOString().slice(0, 16)}Z`;
-  return { from: text(now - days * DAY_MS), to: text(now) };
+  return { from: text(nextSlot(series, now - days * DAY_MS)), to: text(now) };
+}
+
+/** An instant in the next slot, or in the next minute if the slots are shorter, because the bounds are minutes. */
+function nextSlot({ first, last, span }: SeriesDescription, time: number): number {
+  const per = span?.per ?? 'day';
+  const slots = last - first + 1;
+  const date = new Date(time);
+  if (per === 'year' && slots === MONTHS_OF_YEAR) return Date.UTC(date.getUTCFullYear(), date.getUTCMonth() + 1);
+  return time + Math.max(MINUTE_MS, ((LONGEST_DAYS[per] ?? 1) * DAY_MS) / slots);
 }
