@@ -107,7 +107,7 @@ interface InterPartitionOptions extends IntraPartitionOptions {
   readonly table: string;
   readonly partition: string;
   readonly unique?: boolean;
-  /** By default `inline`. The entries of a unique index are always written by the writer. */
+  /** By default `inline`. `queue` is rejected for a unique index. */
   readonly settle?: Settle;
 }
 

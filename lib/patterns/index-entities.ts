@@ -19,7 +19,7 @@ import {
 import { buildKey, parseKey } from '../define/keys/key-template.ts';
 import type { Pattern } from '../define/pattern.ts';
 import type { RemoteIndex } from '../define/remote-index.ts';
-import { eachErrors } from '../define/validate/index-errors.ts';
+import { eachErrors, settleErrors } from '../define/validate/index-errors.ts';
 import type { Values } from '../define/values.ts';
 import { readValues, repairEntries, repairSibling } from '../engine/reconcile/repair.ts';
 import { settleMember } from '../pattern-helpers/list-upkeep.ts';
@@ -49,6 +49,7 @@ export const indexEntities: Pattern<Entity> = {
   *validate(entity) {
     for (const [name, index] of indexesOf(entity)) {
       yield* eachErrors(name, index);
+      yield* settleErrors(name, index);
       const { readable } = index.holds;
       const missing = entity.keyFields.filter((field) => !readable.includes(field)).join(', ');
       if (index.remote && missing !== '')

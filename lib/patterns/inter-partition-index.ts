@@ -10,6 +10,7 @@ import {
 } from '../define/keys/index-entries.ts';
 import type { Pattern } from '../define/pattern.ts';
 import type { RemoteIndex } from '../define/remote-index.ts';
+import { settleErrors } from '../define/validate/index-errors.ts';
 
 /**
  * Inter-partition secondary index pattern: a copy of the entity in another partition or table, kept by the engine's eventual
@@ -22,6 +23,7 @@ export const interPartitionIndexes: Pattern<Entity> = {
 
   *validate(entity) {
     for (const [name, index] of indexesOf(entity)) {
+      yield* settleErrors(name, index);
       const readable = [...index.remote.partition.readable, ...index.row.readable];
       const missing = entity.keyFields.filter((field) => !readable.includes(field)).join(', ');
       const hashed = indexKeyFields(index).find((field) => !readable.includes(field));

@@ -23,6 +23,8 @@ export const lookup: Pattern<Entity> = {
       yield `lookup reads the index "${name}", which is not a list of all entities; it must be an interPartitionIndex of copies with a partition key without fields, and neither unique nor with a condition (when).`;
       return;
     }
+    if (index.settle !== 'inline')
+      yield `lookup reads the index "${name}", which has settle "${index.settle}"; a process keeps what it has read, so settle must be "inline".`;
     const optional = index.row.fields.find((field) => isOptional(schema, field));
     if (optional !== undefined)
       yield `lookup reads the index "${name}", which lacks entities without "${optional}"; every field of its row key must be required.`;

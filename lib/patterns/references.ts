@@ -115,7 +115,10 @@ function* validationErrors(entity: Entity): Generator<string> {
     if (to.childOf)
       yield `${what} cannot refuse deletes, because a delete of "${to.childOf.name}" deletes its children too; onDelete: 'report' is accepted.`;
     const fields = referringFields(reference);
-    if (!lookupBy(entity, fields))
+    const lookup = lookupBy(entity, fields);
+    if (lookup?.isLeftToQueue)
+      yield `${what} refuses deletes and finds who refers to an entity by the index "${lookup.index}" alone, which may be behind; its settle must be "inline", or onDelete must be 'report'.`;
+    if (!lookup)
       yield `${what} refuses deletes and cannot find who refers to an entity by one query: ${fields.join(', ')} must be the first fields of its key, or of an index of copies without a condition whose other fields are required; or onDelete must be 'report'.`;
   }
 }

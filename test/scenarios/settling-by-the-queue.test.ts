@@ -48,9 +48,29 @@ const { tickets } = deploy(
 );
 const INLINE = ['number', 'owner'];
 
+/** A badge refers to its owner, whom two indexes find; only the second one is never behind. */
+const declaredOwners = defineEntity('owners', {
+  schema: z.object({ owner: name }),
+  table: 'owners',
+  key: { partition: '{owner}', row: '{owner}' },
+  access: { read: ['hr'], write: ['hr'] },
+});
+const declaredBadges = defineEntity('badges', {
+  schema: z.object({ badgeId: name, owner: name }),
+  table: 'badges',
+  key: { partition: '{badgeId}', row: '{badgeId}' },
+  indexes: {
+    late: interPartitionIndex({ table: 'badgeslate', partition: '{owner}', row: '{badgeId}', settle: 'queue' }),
+    owner: interPartitionIndex({ table: 'badgesbyowner', partition: '{owner}', row: '{badgeId}', copies: 'keys' }),
+  },
+  references: { owner: { to: declaredOwners, onDelete: 'refuse' } },
+  access: { read: ['hr'], write: ['hr'] },
+});
+const { owners, badges } = deploy(declaredOwners, declaredBadges);
+
 let world: World;
 beforeAll(async () => {
-  world = await openWorld(import.meta.url, [tickets]);
+  world = await openWorld(import.meta.url, [tickets, owners, badges]);
 });
 
 let counter = 0;
@@ -102,6 +122,12 @@ test('a delete keeps its tombstone until the queue has removed the rest', async 
   await world.settle();
   expect(await readRow(world.storage, address)).toBeUndefined();
   await expectIndexesToAgree(world.storage, tickets);
+});
+
+test('a delete is refused by an index that the writer settles, although another one is behind', async () => {
+  await createEntity(world.engine, owners, { owner: 'ann' });
+  await createEntity(world.engine, badges, { badgeId: 'B1', owner: 'ann' });
+  await expect(deleteEntity(world.engine, owners, { owner: 'ann' })).rejects.toMatchObject({ code: 'referenced' });
 });
 
 const OPERATIONS = {

@@ -8,6 +8,8 @@ export interface Lookup {
   readonly index: string | undefined;
   /** True for an index that changes after the transaction of its entity. */
   readonly isRemote: boolean;
+  /** True for an index whose entries the queue function writes after the writer has returned. */
+  readonly isLeftToQueue: boolean;
   readonly table: string;
   readonly partition: KeyTemplate;
   readonly row: KeyTemplate;
@@ -15,11 +17,11 @@ export interface Lookup {
 
 /**
  * The best way to find all entities with given values of `fields` by one range query: by the entity's own key, by an index in
- * its partition, or by one in another partition. Undefined if none has the fields first in its keys, or has every entity.
+ * its partition, or by one in another partition, if possible one that its writer settles. Undefined if none has the fields first in its keys, or has every entity.
  */
 export function lookupBy(entity: Entity, fields: readonly string[]): Lookup | undefined {
   const { table, partition, row, indexes } = entity;
-  const own: Lookup = { index: undefined, isRemote: false, table, partition, row };
+  const own: Lookup = { index: undefined, isRemote: false, isLeftToQueue: false, table, partition, row };
   // A list names entities of several values, and a condition leaves entities out.
   const copies = Object.entries(indexes).flatMap(([index, declared]): Lookup[] =>
     declared.kind === 'index-entity' || declared.when
@@ -28,13 +30,15 @@ export function lookupBy(entity: Entity, fields: readonly string[]): Lookup | un
           {
             index,
             isRemote: declared.remote !== undefined,
+            isLeftToQueue: declared.kind === 'inter-partition' && declared.settle === 'queue',
             ...(declared.remote ?? { table, partition }),
             row: declared.row,
           },
         ],
   );
-  const [beside, remote] = [copies.filter(({ isRemote }) => !isRemote), copies.filter(({ isRemote }) => isRemote)];
-  return [own, ...beside, ...remote].find((lookup) => hasFirst(entity, lookup, fields));
+  const delay = ({ isRemote, isLeftToQueue }: Lookup) => Number(isRemote) + Number(isLeftToQueue);
+  const fastest = copies.toSorted((one, other) => delay(one) - delay(other));
+  return [own, ...fastest].find((lookup) => hasFirst(entity, lookup, fields));
 }
 
 function hasFirst({ schema, derived, keyFields }: Entity, { partition, row }: Lookup, fields: readonly string[]) {

@@ -1,5 +1,5 @@
 import type { Entity } from '../entity.ts';
-import type { Index } from '../indexes.ts';
+import type { Index, IndexEntity, InterPartitionIndex } from '../indexes.ts';
 import { indexKeyFields } from '../keys/index-entries.ts';
 
 /** The keys that contain a field: the entity's own and those of its indexes. */
@@ -21,6 +21,11 @@ export function* staleIndexErrors({ indexes, totals }: Entity, fields: readonly 
     for (const field of uses)
       if (fields.includes(field))
         yield `the ${what} "${field}", which changes with another entity and would leave them stale; fields that this entity's own writes set are accepted.`;
+}
+
+export function* settleErrors(name: string, { settle }: InterPartitionIndex | IndexEntity): Generator<string> {
+  if (!['inline', 'queue'].includes(settle))
+    yield `the index "${name}" has settle "${settle}"; inline and queue are accepted.`;
 }
 
 /** Only remote copies may have an entry for each element of a list. */

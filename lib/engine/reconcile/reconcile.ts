@@ -28,7 +28,7 @@ import type { Intent } from './intent.ts';
  *   contested entries   read the row -> a live claim of another intent: leave the row -> only then read the entity
  *                       -> write under the row's ETag; conflict: read the row again; never create the row
  *                       -> the intent's own claim was confirmed: read the entity again; changed: start over
- *   tombstone           deleted when every entry agrees, by the last message that names entries
+ *   tombstone           deleted when every named entry agrees, unless the writer has left entries to the queue
  *
  * A writer that has just committed reconciles its own intent, which is still hidden: its commit replaces the first read of the
  * entity, and its claim replaces the read of the row.
@@ -45,7 +45,7 @@ export interface ReconcileOptions {
   readonly hold: Hold;
   /** The writer's own commit, if a writer reconciles its own intent. */
   readonly written?: Written | undefined;
-  /** Rows of entities that have entries in another message, which deletes their tombstones. */
+  /** Rows of entities whose writer sends another message for other entries. That message deletes their tombstones. */
   readonly leftRows?: ReadonlySet<string>;
 }
 

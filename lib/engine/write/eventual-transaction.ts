@@ -51,8 +51,8 @@ import {
  *   plan -> send the intent, hidden -> claim unique rows -> entity group transaction
  *        -> settle every index entry that the intent names (reconcile.ts) -> delete the intent
  *
- * If there are many entries, or settling fails, the work is sent to the queue (hold.ts) instead of the last two steps. Entries of an
- * index that is declared so are sent to the queue after the others are settled.
+ * If there are many entries, or settling fails, the work is sent to the queue (hold.ts) instead of the last two steps. Entries of
+ * indexes with settle 'queue' are sent to the queue after the others are settled.
  * If the process dies, the intent becomes visible after its hiding time, and a queue function settles it. If the write is
  * rejected, the writer deletes the rows that it claimed and the intent. If a claimed row existed before, or changed, the work of
  * the intent is sent, so that the reconciler releases the claim. If the outcome is unknown, the intent stays hidden until its hiding time ends.
@@ -158,7 +158,7 @@ async function settle(
     if (entries > engine.settleInline) return await unlessUnavailable(sendWorkOf(engine, intent));
     const leftRows = new Set(queued.map(({ row }) => row));
     await reconcile(engine, entity, { intent: writeId, table, items: inline }, { ...options, leftRows });
-    recordReconcileLag(engine.now() - sentAt);
+    if (queued.length === 0) recordReconcileLag(engine.now() - sentAt);
     // The intent stays hidden as the reminder of the work that is left.
     if (queued.length + fanOut.length > 0) await sendWorkOf(engine, withItems(intent, queued));
     else await deleteMessage(engine.storage, intent);

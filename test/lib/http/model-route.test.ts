@@ -60,7 +60,7 @@ test('describes keys, fields, indexes, files and owners', () => {
     last: 23,
     span: { field: 'day', per: 'day' },
   });
-  expect(logins?.period).toEqual({ per: 'day', field: 'at', keep: 60 });
+  expect(logins?.period).toEqual({ per: 'day', field: 'at', keep: 60, archiveTo: 'blob' });
   expect(departments).toMatchObject({ maxAge: 60, counts: { employeeCount: 'employees' } });
   expect(departments?.fields.employeeCount).toMatchObject({ kept: true });
   expect(described.entities.orders?.references).toEqual({ customerId: 'customers' });

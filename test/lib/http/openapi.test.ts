@@ -8,7 +8,6 @@ import { toJsonSchema } from '../../../lib/http/json-schema.ts';
 import { describeRoutes } from '../../../lib/http/openapi.ts';
 import { createExample } from '../../../lib/http/openapi-examples.ts';
 import { createRoutes } from '../../../lib/http/routes.ts';
-import { directory } from '../../../lib/model/directory/directory.ts';
 import { model as packs } from '../../../lib/model/model.ts';
 import { model } from '../../fixtures/model.ts';
 import { type Exchange, type OpenApi, openapiChecker, withoutReferences } from '../../openapi.ts';
@@ -38,21 +37,6 @@ test('describes conditions for the operations that support them, and for no othe
   const reading = ['employees-get', 'employees-file-photo-get', 'messagehours-get'];
   expect(taking('If-Match')).toEqual(heeding);
   expect(taking('If-None-Match')).toEqual([...heeding, ...reading].sort());
-});
-
-const onePack = defineModel({
-  roles: ['reader', 'hr', 'operator'],
-  operatorRole: 'operator',
-  entities: [...directory],
-});
-
-/** Bytes of the description for each operation. */
-test.each([
-  ['the example packs', describeRoutes(createRoutes(packs)), 1_610],
-  ['one of the packs', describeRoutes(createRoutes(onePack)), 1_705],
-] as const)('takes a bounded number of bytes for each operation of %s', (_, described, most) => {
-  const count = Object.values<object>(described.paths).flatMap((path) => Object.keys(path)).length;
-  expect(JSON.stringify(described).length / count).toBeLessThan(most);
 });
 
 test.each([

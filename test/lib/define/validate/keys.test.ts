@@ -80,6 +80,11 @@ testRejections([
     /is unique and has "name" only as a hash/,
   ],
   [
+    'an index with an unknown settle',
+    () => load(entity('things', { indexes: { name: byName({ settle: 'later' as never }) } })),
+    /the index "name" has settle "later"; inline and queue are accepted/,
+  ],
+  [
     'a unique index that is left to the queue',
     () => load(entity('things', { indexes: { name: byName({ settle: 'queue' }) } })),
     /the index "name" is unique and has settle "queue"; the writer confirms its own claim/,

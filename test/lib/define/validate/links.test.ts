@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { DeclaredEntity } from '../../../../lib/define/entity.ts';
-import { intraPartitionIndex } from '../../../../lib/define/indexes.ts';
+import { interPartitionIndex, intraPartitionIndex } from '../../../../lib/define/indexes.ts';
 import { withReferences } from '../../../fixtures/with-references.ts';
 import {
   access,
@@ -228,6 +228,22 @@ testRejections([
     'a reference that nothing finds',
     () => load(...referring({}, { references: { name: { by: 'id', onDelete: 'refuse' } } })),
     /the reference "name" to "things" refuses deletes and cannot find who refers to an entity by one query: name, city must be the first fields/,
+  ],
+  [
+    'a reference that only an index left to the queue finds',
+    () =>
+      load(
+        ...referring(
+          {},
+          {
+            references: { name: { by: 'id', onDelete: 'refuse' } },
+            indexes: {
+              name: interPartitionIndex({ table: 'bynames', partition: '{name}', row: '{city}_{id}', settle: 'queue' }),
+            },
+          },
+        ),
+      ),
+    /finds who refers to an entity by the index "name" alone, which may be behind; its settle must be "inline"/,
   ],
   [
     'a reference that an index with an optional field finds',

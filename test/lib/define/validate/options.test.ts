@@ -35,6 +35,11 @@ testRejections([
     ],
   ),
   [
+    'a lookup of an index that is left to the queue',
+    () => load(entity('things', { indexes: { all: allThings({ settle: 'queue' }) }, lookup: { index: 'all' } })),
+    /lookup reads the index "all", which has settle "queue"; a process keeps what it has read, so settle must be "inline"/,
+  ],
+  [
     'a lookup of an index that lacks entities',
     () =>
       load(entity('things', { indexes: { all: allThings({ row: '{name}_{city}_{id}' }) }, lookup: { index: 'all' } })),
