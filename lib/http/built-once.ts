@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { loadOnce } from '../load-once.ts';
 import type { RequestContext, RouteResult } from './route.ts';
 import { isNotModified } from './view-etag.ts';
 
@@ -7,12 +8,14 @@ const MAX_AGE_S = 300;
 
 /** Creates the handler of a public document that follows from the model alone: built at its first request, and kept with its ETag. */
 export function serveBuiltOnce(build: (root: string) => unknown): (context: RequestContext) => Promise<RouteResult> {
-  const kept = new Map<string, { readonly bytes: Uint8Array; readonly etag: string }>();
+  const documents = new Map<string, () => Promise<ReturnType<typeof toDocument>>>();
+  const documentOf = (root: string) => {
+    const read = documents.get(root) ?? loadOnce(async () => toDocument(await build(root)));
+    documents.set(root, read);
+    return read();
+  };
   return async (context) => {
-    const { root } = context;
-    const known = kept.get(root) ?? toDocument(await build(root));
-    kept.set(root, known);
-    const { bytes, etag } = known;
+    const { bytes, etag } = await documentOf(context.root);
     const headers = { etag, 'cache-control': `public, max-age=${MAX_AGE_S}`, 'content-type': 'application/json' };
     return isNotModified(context, etag) ? { status: 304, headers } : { status: 200, headers, bytes };
   };
