@@ -19,7 +19,8 @@ export const GrantRequest = z.strictObject({
   permissions: z
     .string()
     .regex(/^[raud]{1,4}$/, 'some of r (read), a (add), u (update) and d (delete) are needed')
-    .default('r'),
+    .default('r')
+    .describe('Some of r (read), a (add), u (update) and d (delete); r by default'),
   renew: z
     .boolean()
     .optional()

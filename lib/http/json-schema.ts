@@ -1,21 +1,20 @@
 import { z } from 'zod';
 
-/** The JSON Schema of a zod schema, in the dialect of OpenAPI 3.1. */
+/** The JSON Schema of a zod schema, in the dialect of OpenAPI 3.1, without defaults. */
 export function toJsonSchema(schema: z.ZodType, io: 'input' | 'output' = 'output') {
-  const { $schema: _, ...described } = z.toJSONSchema(schema, { io, unrepresentable: 'any', override: correctFormats });
+  const { $schema: _, ...described } = z.toJSONSchema(schema, { io, unrepresentable: 'any', override: correct });
   return described;
 }
 
 /** Formats that say as much as the long patterns by which zod describes them. */
 const FORMATS = ['date', 'date-time', 'duration', 'email', 'idn-email', 'ipv4', 'ipv6', 'time', 'uri', 'uuid'];
-/** Values that a default generates anew for each entity. */
-const GENERATED = ['date-time', 'uuid'];
 
-function correctFormats({ jsonSchema }: { jsonSchema: z.core.JSONSchema.BaseSchema }): void {
+function correct({ jsonSchema }: { jsonSchema: z.core.JSONSchema.BaseSchema }): void {
   // The format "email" allows only ASCII; RFC 6531 addresses have a format of their own.
   if (jsonSchema.format === 'email' && jsonSchema.pattern === z.regexes.unicodeEmail.source)
     jsonSchema.format = 'idn-email';
   const { format = '' } = jsonSchema;
   if (FORMATS.includes(format)) delete jsonSchema.pattern;
-  if (GENERATED.includes(format)) delete jsonSchema.default;
+  // Zod does not tell a constant from a computed value, such as the current hour, which is wrong an hour later.
+  delete jsonSchema.default;
 }

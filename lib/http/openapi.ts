@@ -118,8 +118,8 @@ function pathExample({ entity, path }: Route, field: string) {
 /** An array without `explode: false` is a parameter that may be repeated. */
 function describeFilter([field, { refused, ...filter }]: readonly [string, FilterParameter]) {
   if (!('schema' in filter)) return [];
-  const { default: _, ...value } = toJsonSchema(filter.schema);
-  return [{ name: field, in: 'query', schema: { type: 'array', items: { anyOf: [value, COMPARISON] } } }];
+  const items = { anyOf: [toJsonSchema(filter.schema), COMPARISON] };
+  return [{ name: field, in: 'query', schema: { type: 'array', items } }];
 }
 
 /** The description of a body with selected fields. */

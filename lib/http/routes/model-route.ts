@@ -211,14 +211,12 @@ function describeAccess(entity: Entity): ModelDescription['entities'][string]['a
 }
 
 function describeFields(entity: Entity): ModelDescription['entities'][string]['fields'] {
-  // A default may be computed, such as the current instant, so no value is shown.
   const { properties = {}, required = [] } = toJsonSchema(entity.schema, 'input');
   const kept = keptFields(entity);
   // A field of a split has another row, so it is read on demand like a large text.
   const apart = [...entity.large, ...Object.values(entity.split).flat()];
   return Object.fromEntries(
     Object.entries(entity.columns).map(([field, type]) => {
-      const { default: value, ...schema } = Object(properties[field]);
       const restricted = entity.access.restricted?.[field];
       const optional = isOptional(entity.schema, field);
       return [
@@ -228,7 +226,7 @@ function describeFields(entity: Entity): ModelDescription['entities'][string]['f
           ...{ encrypted: entity.encrypted.includes(field), large: apart.includes(field) },
           ...{ derived: Object.hasOwn(entity.derived, field), kept: kept.includes(field) },
           ...(restricted ? { restricted: [...restricted] } : {}),
-          schema,
+          schema: Object(properties[field]),
         },
       ];
     }),

@@ -158,6 +158,35 @@ test('does not describe a generated value as a default', () => {
   expect(openapi.components.schemas.LoginsCreateBody.properties.at).toEqual({ type: 'string', format: 'date-time' });
 });
 
+test('describes a model with computed defaults with the same text at any time', () => {
+  let hour = 10;
+  const computed = () => String(hour++);
+  const things = defineEntity('things', {
+    schema: z.object({
+      thingId: z.string(),
+      hour: z
+        .string()
+        .regex(/^\d{2}$/)
+        .default(computed),
+      note: z.object({ hour: z.string().default(computed) }).optional(),
+      before: z
+        .string()
+        .regex(/^\d{2}$/)
+        .prefault(computed),
+    }),
+    table: 'things',
+    key: { partition: '{thingId}', row: '{hour}' },
+    access: { read: ['operator'], write: ['operator'] },
+  });
+  const model = defineModel({ roles: ['operator'], operatorRole: 'operator', entities: [things] });
+  const [first, again] = [describeRoutes(createRoutes(model)), describeRoutes(createRoutes(model))];
+  expect(JSON.stringify(again)).toBe(JSON.stringify(first));
+  const { properties, required, examples } = Object(first.components.schemas).ThingsCreateBody;
+  expect(properties.hour).toEqual({ type: 'string', pattern: '^\\d{2}$' });
+  expect(required).toEqual(['thingId']);
+  expect(examples[0].hour).toMatch(/^\d{2}$/);
+});
+
 describe('the description and a response', () => {
   const { disagreement } = openapiChecker(openapi);
   const problem = {
