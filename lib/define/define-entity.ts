@@ -14,7 +14,7 @@ import type { Index } from './indexes.ts';
 import { compileTemplate, type FieldsOf } from './keys/key-template.ts';
 import type { Total } from './totals.ts';
 import type { Typed } from './typed.ts';
-import { type FieldSchema, fieldSchemas } from './validate/field-schema.ts';
+import { type FieldSchema, fieldSchemas, schemaError } from './validate/field-schema.ts';
 import { validationErrors } from './validate/validate-entity.ts';
 import { omit, type Values } from './values.ts';
 import { withoutPrototype } from './without-prototype.ts';
@@ -248,6 +248,8 @@ function compile<
   declaration: Declaration<Shape, Partition, Row, Encrypted, Indexes, Role>,
 ): DeclaredEntity<Shape, Name, FieldsOf<Partition> | FieldsOf<Row>, Indexes, Role> {
   const { table, key, archive, access, attachments = {}, denormalized = [] } = declaration;
+  const error = schemaError('the schema', declaration.schema);
+  if (error) throw new Error(error);
   for (const field of Object.keys(attachments))
     if (Object.hasOwn(declaration.schema.shape, field))
       throw new Error(`the attachment "${field}" has the name of a field of the schema; it needs a name of its own.`);

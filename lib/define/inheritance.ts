@@ -5,6 +5,7 @@ import type { DeclaredEntity } from './entity.ts';
 import { frozenCopy } from './frozen-copy.ts';
 import type { FieldsOf } from './keys/key-template.ts';
 import type { Typed } from './typed.ts';
+import { schemaError } from './validate/field-schema.ts';
 
 /**
  * Inheritance pattern: several kinds of entities in one table, distinguished by the field `kind`. They share the key and
@@ -93,6 +94,9 @@ export function defineUnion<
     readonly apart: never;
     readonly lookup: Lookup;
   }> {
+  const ofKinds = Object.entries(kinds).map(([kind, type]) => schemaError(`the kind "${kind}"`, type));
+  const error = [schemaError('the schema', schema), ...ofKinds].find((each) => each !== undefined);
+  if (error) throw new Error(`Entity "${name}": ${error}`);
   const own: Record<string, z.ZodType> = {};
   for (const [kind, { shape }] of Object.entries(kinds))
     for (const [field, type] of Object.entries<z.ZodType>(shape)) {

@@ -35,6 +35,18 @@ const Property = z.object({
   anyOf: z.array(z.object({ type: z.string().optional().catch(undefined) })).optional(),
 });
 
+/**
+ * The error of a schema whose fields cannot be validated one by one. A partial update, a key and a selection validate some
+ * fields only, which a rule of the whole object does not allow.
+ */
+export function schemaError(what: string, schema: z.ZodType): string | undefined {
+  if (!(schema instanceof z.ZodObject))
+    return `${what} is not an object with fields; z.object({…}) is accepted, without readonly, optional, default or transform.`;
+  if (schema._zod.def.checks?.length)
+    return `${what} has a rule of the whole object (refine, superRefine, check); accepted are rules of single fields.`;
+  return undefined;
+}
+
 /** The fields by name. Throws a plain error for a type without a JSON Schema, such as a date or a transform. */
 export function fieldSchemas(schema: z.ZodObject): Readonly<Record<string, FieldSchema>> {
   const known = cache.get(schema);
@@ -55,10 +67,11 @@ function jsonSchemaOf(schema: z.ZodObject) {
     // Zod does not say which field has the type.
     const field = Object.entries(schema.shape).find(([, type]) => !hasJsonSchema(z.object({ type })))?.[0];
     const reason = error instanceof Error ? error.message : String(error);
-    throw new Error(
-      `the field "${field}" has a type that JSON does not have: ${reason}; a day is z.iso.date(), an instant z.iso.datetime().`,
-      { cause: error },
-    );
+    const sentence =
+      field === undefined
+        ? `the fields have no JSON Schema together: ${reason} Each meta({ id }) must be of one schema.`
+        : `the field "${field}" has a type that JSON does not have: ${reason}; a day is z.iso.date(), an instant z.iso.datetime().`;
+    throw new Error(sentence, { cause: error });
   }
 }
 
