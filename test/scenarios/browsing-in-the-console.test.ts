@@ -216,6 +216,22 @@ test('says that an entity has no such view', async () => {
   await page.getByLabel('country').waitFor();
 });
 
+test.each([
+  ['people/rowz', 'people', 'people has no view “rowz”, or your roles do not see it.', 'people'],
+  ['nothing/rows', 'Entity not found', 'The model has no entity “nothing”.', 'the overview'],
+  ['nothing/new', 'Entity not found', 'The model has no entity “nothing”.', 'the overview'],
+  ['nothing/rows/a', 'Entity not found', 'The model has no entity “nothing”.', 'the overview'],
+  ['people/rows/a', 'Row not found', 'The address needs a value of each key field: country / personId.', 'people'],
+  ['messagehours/new', 'Form not found', 'messagehours is a data series, whose counts have no form.', 'messagehours'],
+])('says what is wrong with the address %s, and links to what exists', async (path, heading, reason, target) => {
+  const page = await open(`#/entities/${path}`, 'hr');
+  await page.getByRole('heading', { level: 1, name: heading, exact: true }).waitFor();
+  await page.getByRole('main').getByText(reason).waitFor();
+  await page.getByRole('link', { name: `Back to ${target}` }).click();
+  const found = target === 'the overview' ? 'Entities' : target;
+  await page.getByRole('heading', { level: 1, name: found, exact: true }).waitFor();
+});
+
 test('reads on when the user asks, after several pages without a match', async () => {
   const page = await open('', 'hr');
   let emptyPages = 0;

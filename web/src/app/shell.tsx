@@ -4,6 +4,7 @@ import { ErrorBoundary } from '../ui/error-boundary.tsx';
 import { useApp } from './context.ts';
 import { CostBar } from './cost-bar.tsx';
 import { Navigation } from './navigation.tsx';
+import { NotFound } from './not-found.tsx';
 import { matchAddress, useAddress } from './router.ts';
 import { RunningImports } from './running-imports.tsx';
 import { readTheme, storeTheme, THEMES } from './theme.ts';
@@ -30,7 +31,7 @@ export function Shell() {
     isFirst.current = false;
   }, [path]);
 
-  const { component: Content, title } = found?.page ?? { component: NotFound, title: 'Not found' };
+  const { component: Content, title } = found?.page ?? { component: PageNotFound, title: 'Not found' };
   const name = titleOf(title, found?.open ?? {}, address.segments);
   useEffect(() => {
     document.title = `${name} · Rowkey console`;
@@ -108,13 +109,6 @@ function ThemeChoice() {
   );
 }
 
-function NotFound() {
-  return (
-    <>
-      <h1>Page not found</h1>
-      <p>
-        The console has no such page, or your roles do not see it. <a href="#/">Back to the overview</a>
-      </p>
-    </>
-  );
+function PageNotFound() {
+  return <NotFound what="Page">The console has no such page, or your roles do not see it.</NotFound>;
 }

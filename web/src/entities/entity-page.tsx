@@ -1,5 +1,6 @@
 import { canRead, canWrite, type Entity } from '../api/model.ts';
 import { useApp, useEntity } from '../app/context.ts';
+import { EntityNotFound } from '../app/not-found.tsx';
 import type { PageProps } from '../app/page.ts';
 import { toAddress } from '../app/router.ts';
 import { entityTabs } from '../tabs.ts';
@@ -21,7 +22,7 @@ function WriteOnly({ entity }: { readonly entity: Entity }) {
 export function EntityPage({ open, address }: PageProps) {
   const entity = useEntity(open.entity ?? '');
   const { user } = useApp();
-  if (!entity) return <h1>The model has no entity “{open.entity}”</h1>;
+  if (!entity) return <EntityNotFound name={open.entity} />;
   const tabs = entityTabs.filter(({ isVisible }) => isVisible(entity, user));
   const tab = open.tab === undefined ? tabs[0] : tabs.find(({ id }) => id === open.tab);
   const Content = tab?.component;
@@ -35,7 +36,8 @@ export function EntityPage({ open, address }: PageProps) {
       />
       {open.tab !== undefined && !tab && (
         <Notice kind="info">
-          {entity.name} has no view “{open.tab}”, or your roles do not see it.
+          {entity.name} has no view “{open.tab}”, or your roles do not see it.{' '}
+          <a href={toAddress(['entities', entity.name])}>Back to {entity.name}</a>
         </Notice>
       )}
       {!canRead(entity, user) && <WriteOnly entity={entity} />}

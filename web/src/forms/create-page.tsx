@@ -1,5 +1,6 @@
 import { canRead, canWrite, keyPath } from '../api/model.ts';
 import { useApp, useEntity } from '../app/context.ts';
+import { EntityNotFound, NotFound } from '../app/not-found.tsx';
 import type { PageProps } from '../app/page.ts';
 import { navigate, toAddress } from '../app/router.ts';
 import { Breadcrumb } from '../ui/breadcrumb.tsx';
@@ -11,8 +12,14 @@ import { RowForm } from './row-form.tsx';
 export function CreatePage({ open, address }: PageProps) {
   const { api, user } = useApp();
   const entity = useEntity(open.entity ?? '');
-  if (!entity || entity.series || !canWrite(entity, user)) return <h1>No form for “{open.entity}”</h1>;
+  if (!entity) return <EntityNotFound name={open.entity} />;
   const { name } = entity;
+  if (entity.series || !canWrite(entity, user))
+    return (
+      <NotFound what="Form" back={{ title: name, address: toAddress(['entities', name]) }}>
+        {entity.series ? `${name} is a data series, whose counts have no form.` : `Your roles may not write ${name}.`}
+      </NotFound>
+    );
   return (
     <>
       <Breadcrumb ancestors={[{ title: name, address: toAddress(['entities', name]) }]} />

@@ -12,6 +12,7 @@ import {
   type Values,
 } from '../api/model.ts';
 import { useApp, useEntity } from '../app/context.ts';
+import { EntityNotFound, NotFound } from '../app/not-found.tsx';
 import type { PageProps } from '../app/page.ts';
 import { toAddress } from '../app/router.ts';
 import { rowSections } from '../tabs.ts';
@@ -34,7 +35,13 @@ export function RowPage({ open, address }: PageProps) {
   const path = address.segments.slice(3);
   const rowKey = entity && parseRowKey(entity, path);
   const { user } = useApp();
-  if (!entity || !rowKey) return <h1>The address names no row</h1>;
+  if (!entity) return <EntityNotFound name={open.entity} />;
+  if (!rowKey)
+    return (
+      <NotFound what="Row" back={{ title: entity.name, address: toAddress(['entities', entity.name]) }}>
+        The address needs a value of each key field: {entity.key.fields.join(' / ')}.
+      </NotFound>
+    );
   return (
     <>
       <Breadcrumb
