@@ -145,7 +145,7 @@ describe('an operator', () => {
       .first()
       .waitFor();
     await page.getByRole('link', { name: 'Usage and cost' }).click();
-    await page.getByRole('cell', { name: 'eventual transaction' }).first().waitFor();
+    await page.getByRole('rowheader', { name: 'eventual transaction' }).first().waitFor();
     await page
       .getByText(/^(< )?\$\d/)
       .first()
@@ -163,6 +163,23 @@ describe('an operator', () => {
     await page.getByRole('button', { name: 'Restore the grants of ann@contoso.com' }).click();
     await page.getByText('ann@contoso.com may get grants again.').waitFor();
   });
+});
+
+test.each([
+  ['usage', 'Transactions by pattern', ['Transactions', 'Cost']],
+  ['periods', 'Tables of periods', ['State']],
+  ['grants', 'Identities without grants', ['Action']],
+])('a phone shows the columns of the page %s that matter without scrolling', async (path, label, columns) => {
+  const body = { subject: '0b4dbfd3-9b0f-4f5e-8f38-6f2f3f1f7d11' };
+  expect((await operator('POST', '/api/operations/grants/revoke', { body })).status).toBeLessThan(300);
+  const page = await open(path);
+  await page.setViewportSize({ width: 375, height: 800 });
+  const table = page.getByRole('region', { name: label });
+  for (const name of columns) {
+    const box = await table.getByRole('columnheader', { name, exact: true }).boundingBox();
+    expect((box?.x ?? 0) + (box?.width ?? Number.NaN), name).toBeLessThanOrEqual(375);
+  }
+  await lookAt(page, `operators-${path}`);
 });
 
 test('other roles see no pages of operators', async () => {

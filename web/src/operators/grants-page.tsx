@@ -77,7 +77,6 @@ export function GrantsPage() {
                 keyOf={({ subject: of }) => of}
                 columns={[
                   { title: 'Subject', isHeader: true, cell: ({ subject: of }) => of },
-                  { title: 'Since', cell: ({ revokedAt }) => `${formatAge(revokedAt)} ago` },
                   {
                     title: 'Action',
                     cell: ({ subject: of }) => (
@@ -92,6 +91,7 @@ export function GrantsPage() {
                       </button>
                     ),
                   },
+                  { title: 'Since', cell: ({ revokedAt }) => `${formatAge(revokedAt)} ago` },
                 ]}
               />
             )}

@@ -38,16 +38,16 @@ export function PeriodsPage() {
               keyOf={({ table }) => table}
               columns={[
                 { title: 'Entity', cell: ({ entity }) => entity },
-                { title: 'Period', cell: ({ period }) => period },
-                { title: 'Table', cell: ({ table }) => <code>{table}</code> },
-                {
-                  title: 'Age',
-                  cell: ({ from }) => (Date.parse(from) > Date.now() ? 'begins later' : formatAge(from)),
-                },
                 {
                   title: 'State',
                   cell: ({ isDue }) => (isDue ? 'past retention: deleted at the next run of the timer' : 'kept'),
                 },
+                { title: 'Period', cell: ({ period }) => period },
+                {
+                  title: 'Age',
+                  cell: ({ from }) => (Date.parse(from) > Date.now() ? 'begins later' : formatAge(from)),
+                },
+                { title: 'Table', cell: ({ table }) => <code>{table}</code> },
               ]}
             />
           )

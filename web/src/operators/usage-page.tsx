@@ -47,9 +47,14 @@ export function UsagePage() {
               items={patterns}
               keyOf={({ pattern, operation }) => `${pattern} ${operation}`}
               columns={[
-                { title: 'Pattern', cell: ({ pattern }) => (pattern === 'none' ? 'no pattern' : pattern) },
-                { title: 'Operation', cell: ({ operation }) => <code>{operation}</code> },
+                {
+                  title: 'Pattern',
+                  isHeader: true,
+                  cell: ({ pattern }) => (pattern === 'none' ? 'no pattern' : pattern),
+                },
                 { title: 'Transactions', isNumber: true, cell: (one) => formatCount(one.transactions) },
+                { title: 'Cost', isNumber: true, cell: (one) => formatDollars(one.dollars) },
+                { title: 'Operation', cell: ({ operation }) => <code>{operation}</code> },
                 {
                   title: 'Share',
                   cell: (one) => (
@@ -60,7 +65,6 @@ export function UsagePage() {
                     />
                   ),
                 },
-                { title: 'Cost', isNumber: true, cell: (one) => formatDollars(one.dollars) },
               ]}
             />
           </>
