@@ -220,5 +220,5 @@ function toResponse({ status, body, bytes, headers }: RouteResult, spent: Spent)
 
 function formatTiming({ cost: { transactions, milliseconds }, audit }: Spent): string {
   const storage = `storage;dur=${milliseconds.toFixed(1)};desc="${transactions} transaction${transactions === 1 ? '' : 's'}"`;
-  return audit === undefined ? storage : `${storage}, audit;dur=${audit.toFixed(1)};desc="1 append, shared"`;
+  return audit === undefined ? storage : `${storage}, audit;dur=${audit.toFixed(1)};desc="appends, shared"`;
 }

@@ -277,7 +277,7 @@ describe('the audit log', () => {
     const { status, headers } = await send();
     expect(status).toBe(204);
     expect(calls).toEqual(['catch up', 'handle', 'append delete by ann']);
-    expect(headers.get('server-timing')).toMatch(/, audit;dur=\d+\.\d;desc="1 append, shared"$/);
+    expect(headers.get('server-timing')).toMatch(/, audit;dur=\d+\.\d;desc="appends, shared"$/);
   });
 
   test('makes the request fail when the change cannot be recorded', async () => {
