@@ -1,4 +1,4 @@
-import { defaultRetryPolicy, type HttpClient, retryPolicy } from '@azure/core-rest-pipeline';
+import { createEmptyPipeline, defaultRetryPolicy, type HttpClient, retryPolicy } from '@azure/core-rest-pipeline';
 import { TableClient, TableServiceClient } from '@azure/data-tables';
 import type { TokenCredential } from '@azure/identity';
 import { BlobServiceClient, type ContainerClient } from '@azure/storage-blob';
@@ -24,7 +24,7 @@ export interface Storage {
   /** The same, but the client repeats a request only if storage has certainly not executed it. */
   tableSentOnce(name: string): TableClient;
   queue(name: string): QueueClient;
-  /** The same, but the client never repeats a request. */
+  /** As `tableSentOnce`. */
   queueSentOnce(name: string): QueueClient;
   container(name: string): ContainerClient;
   readonly tables: TableServiceClient;
@@ -57,28 +57,35 @@ const LAST_RETRY_MS = 2_000;
  * Opens an account by connection string (the emulator) or with a managed identity (Azure), for the app whose resources have
  * the prefix.
  */
-export function openStorage(options: StorageOptions, prefix = ''): Storage {
-  const insecure = 'connectionString' in options && INSECURE.test(options.connectionString);
-  const httpClient = countingHttpClient('httpClient' in options ? options.httpClient : undefined, insecure);
+export function openStorage(account: StorageOptions, prefix = ''): Storage {
+  const insecure = 'connectionString' in account && INSECURE.test(account.connectionString);
+  const httpClient = countingHttpClient('httpClient' in account ? account.httpClient : undefined, insecure);
   const retryOptions = { maxRetries: RETRIES, retryDelayInMs: FIRST_RETRY_MS, maxRetryDelayInMs: LAST_RETRY_MS };
   const clientOf = (service: 'table' | 'queue' | 'blob'): HttpClient =>
     noteUnanswered(throttledAsBusy(tracingHttpClient(httpClient, service, () => clients[`${service}s`].url)));
   const boundedClient = boundWrites(clientOf('table'));
   const tableClient = insecure ? withAsciiJson(boundedClient) : boundedClient;
   const tableOptions = { httpClient: tableClient, retryOptions, allowInsecureConnection: insecure };
-  const otherOptions = (service: 'queue' | 'blob', maxTries = RETRIES + 1) => ({
-    httpClient: toLegacyHttpClient(clientOf(service)),
+  const queueClient = clientOf('queue');
+  const otherOptions = (client: HttpClient, maxTries = RETRIES + 1) => ({
+    httpClient: toLegacyHttpClient(client),
     retryOptions: { ...retryOptions, maxTries },
   });
+  const options = {
+    table: tableOptions,
+    queue: otherOptions(queueClient),
+    queueSentOnce: otherOptions(repeatUnlessExecuted(queueClient), 1),
+    blob: otherOptions(clientOf('blob')),
+  };
   const tableClients = new Map<string, TableClient>();
   const clientsSentOnce = new Map<string, TableClient>();
   const queueClients = new Map<string, QueueClient>();
   const queuesSentOnce = new Map<string, QueueClient>();
 
   const clients =
-    'connectionString' in options
-      ? byConnectionString(options.connectionString, tableOptions, otherOptions)
-      : byIdentity(options, tableOptions, otherOptions);
+    'connectionString' in account
+      ? byConnectionString(account.connectionString, options)
+      : byIdentity(account, options);
   return {
     ...clients,
     prefix,
@@ -93,8 +100,8 @@ export function openStorage(options: StorageOptions, prefix = ''): Storage {
   };
 }
 
-/** Lets a client repeat only requests that were not sent, or that storage rejected with 503 (Server Busy), which has executed nothing. */
-function withoutRetries(client: TableClient): TableClient {
+/** Repeats only requests that were not sent, or that storage rejected with 503 (Server Busy), which has executed nothing. */
+function retryUnlessExecuted() {
   const unlessExecuted: Parameters<typeof retryPolicy>[0][number] = {
     name: 'unlessExecuted',
     retry: ({ retryCount, response, responseError }) =>
@@ -102,9 +109,20 @@ function withoutRetries(client: TableClient): TableClient {
         ? { retryAfterInMs: Math.min(FIRST_RETRY_MS * 2 ** retryCount, LAST_RETRY_MS) }
         : { skipStrategy: true },
   };
+  return retryPolicy([unlessExecuted], { maxRetries: RETRIES });
+}
+
+function withoutRetries(client: TableClient): TableClient {
   client.pipeline.removePolicy({ name: defaultRetryPolicy().name });
-  client.pipeline.addPolicy(retryPolicy([unlessExecuted], { maxRetries: RETRIES }), { phase: 'Retry' });
+  client.pipeline.addPolicy(retryUnlessExecuted(), { phase: 'Retry' });
   return client;
+}
+
+/** For the queue SDK, whose own retries can only be turned off. */
+function repeatUnlessExecuted(inner: HttpClient): HttpClient {
+  const pipeline = createEmptyPipeline();
+  pipeline.addPolicy(retryUnlessExecuted());
+  return { sendRequest: (request) => pipeline.sendRequest(inner, request) };
 }
 
 /**
@@ -150,34 +168,31 @@ export function openUsableStorage(
   }
 }
 
-type OtherOptions = (service: 'queue' | 'blob', maxTries?: number) => object;
+/** The options of the clients, by service. */
+type ClientOptions = Readonly<Record<'table' | 'queue' | 'queueSentOnce' | 'blob', object>>;
 
-function byConnectionString(connectionString: string, tableOptions: object, otherOptions: OtherOptions) {
+function byConnectionString(connectionString: string, options: ClientOptions) {
   return {
     connectionString,
     credential: undefined,
-    openTable: (name: string) => TableClient.fromConnectionString(connectionString, name, tableOptions),
-    tables: TableServiceClient.fromConnectionString(connectionString, tableOptions),
-    queues: QueueServiceClient.fromConnectionString(connectionString, otherOptions('queue')),
-    queuesSentOnce: QueueServiceClient.fromConnectionString(connectionString, otherOptions('queue', 1)),
-    blobs: BlobServiceClient.fromConnectionString(connectionString, otherOptions('blob')),
+    openTable: (name: string) => TableClient.fromConnectionString(connectionString, name, options.table),
+    tables: TableServiceClient.fromConnectionString(connectionString, options.table),
+    queues: QueueServiceClient.fromConnectionString(connectionString, options.queue),
+    queuesSentOnce: QueueServiceClient.fromConnectionString(connectionString, options.queueSentOnce),
+    blobs: BlobServiceClient.fromConnectionString(connectionString, options.blob),
   };
 }
 
-function byIdentity(
-  uris: Exclude<StorageOptions, { connectionString: string }>,
-  tableOptions: object,
-  otherOptions: OtherOptions,
-) {
+function byIdentity(uris: Exclude<StorageOptions, { connectionString: string }>, options: ClientOptions) {
   const credential = managedIdentity(uris.clientId);
   return {
     connectionString: undefined,
     credential,
-    openTable: (name: string) => new TableClient(uris.tables, name, credential, tableOptions),
-    tables: new TableServiceClient(uris.tables, credential, tableOptions),
-    queues: new QueueServiceClient(uris.queues, credential, otherOptions('queue')),
-    queuesSentOnce: new QueueServiceClient(uris.queues, credential, otherOptions('queue', 1)),
-    blobs: new BlobServiceClient(uris.blobs, credential, otherOptions('blob')),
+    openTable: (name: string) => new TableClient(uris.tables, name, credential, options.table),
+    tables: new TableServiceClient(uris.tables, credential, options.table),
+    queues: new QueueServiceClient(uris.queues, credential, options.queue),
+    queuesSentOnce: new QueueServiceClient(uris.queues, credential, options.queueSentOnce),
+    blobs: new BlobServiceClient(uris.blobs, credential, options.blob),
   };
 }
 

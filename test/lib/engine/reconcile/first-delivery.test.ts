@@ -72,6 +72,15 @@ test('stops before its next write when another message has taken over', async ()
   await expect(stalled?.keep()).rejects.toMatchObject({ code: 'busy' });
 });
 
+test.each(['refused', 'throttled'] as const)(
+  'is sent again if storage was busy, which has executed nothing: %s',
+  async (fault) => {
+    await sendWork(world.engineThrough(faultyHttpClient(fault, 2)), QUEUE, work);
+    // The work and its reminder.
+    expect(await countMessages()).toBe(2);
+  },
+);
+
 test('exists once if the reply to its message is lost', async () => {
   const client = faultyHttpClient('reply lost', 2);
   await sendWork(world.engineThrough(client), QUEUE, work);
