@@ -43,6 +43,8 @@ export const QUICK: Timing = {
   hideIntentForSeconds: 5,
   settleWithinMs: 4_000,
 };
+/** As `PATIENT`, but the holds of queue functions need no renewal on a machine of any speed. */
+export const LONG_HOLDS: Timing = { ...PATIENT, hideIntentForSeconds: 600, settleWithinMs: 500_000 };
 /** Longer than an intent is hidden, also with the timing of production. */
 const SETTLE_WITHIN_MS = 180_000;
 const POLL_MS = 20;
@@ -187,8 +189,11 @@ export async function openWorld(url: string, more: readonly Entity[] = [], prefi
       });
     }
   }
-  const engineThrough = (httpClient: HttpClient, timing = PATIENT) =>
-    createEngine(openStorage({ connectionString, httpClient }, prefix), { timing, keys });
+  const engineThrough = (httpClient: HttpClient, timing = PATIENT) => {
+    // A process that has had a response of storage before.
+    const { latestTime } = storage;
+    return createEngine({ ...openStorage({ connectionString, httpClient }, prefix), latestTime }, { timing, keys });
+  };
   return {
     storage,
     engine: createEngine(storage, { timing: PATIENT, keys }),

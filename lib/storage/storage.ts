@@ -10,6 +10,7 @@ import { isUnsent, noteUnanswered } from './errors.ts';
 import { toLegacyHttpClient } from './legacy-http-client.ts';
 import { managedIdentity } from './managed-identity.ts';
 import { prefixTable, prefixWithHyphen } from './resource-names.ts';
+import { createServiceClock } from './service-clock.ts';
 import { tracingHttpClient } from './trace-calls.ts';
 
 /**
@@ -27,6 +28,8 @@ export interface Storage {
   /** As `tableSentOnce`. */
   queueSentOnce(name: string): QueueClient;
   container(name: string): ContainerClient;
+  /** The latest time, in milliseconds, that the clock of the queues can show now. Undefined before their first response. */
+  latestTime(): number | undefined;
   readonly tables: TableServiceClient;
   readonly queues: QueueServiceClient;
   readonly blobs: BlobServiceClient;
@@ -66,7 +69,8 @@ export function openStorage(account: StorageOptions, prefix = ''): Storage {
   const boundedClient = boundWrites(clientOf('table'));
   const tableClient = insecure ? withAsciiJson(boundedClient) : boundedClient;
   const tableOptions = { httpClient: tableClient, retryOptions, allowInsecureConnection: insecure };
-  const queueClient = clientOf('queue');
+  const clock = createServiceClock();
+  const queueClient = clock.observe(clientOf('queue'));
   const otherOptions = (client: HttpClient, maxTries = RETRIES + 1) => ({
     httpClient: toLegacyHttpClient(client),
     retryOptions: { ...retryOptions, maxTries },
@@ -97,6 +101,7 @@ export function openStorage(account: StorageOptions, prefix = ''): Storage {
     queueSentOnce: (name) =>
       remember(queuesSentOnce, prefixWithHyphen(prefix, name), (queue) => clients.queuesSentOnce.getQueueClient(queue)),
     container: (name) => clients.blobs.getContainerClient(prefixWithHyphen(prefix, name)),
+    latestTime: clock.latestTime,
   };
 }
 

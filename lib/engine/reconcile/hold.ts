@@ -10,14 +10,15 @@ import type { Engine } from '../engine.ts';
  * instance dies. So every piece of work has a second message, its reminder, which is hidden for a minute at a time:
  *
  *   sender     send the message hidden (the reminder) -> send it again, visible, with the receipt of the reminder
- *   function   first delivery within seconds: work, because nobody else can have the work while its reminder is hidden
+ *   function   first delivery within seconds by the clock of storage: work, because nobody else can have the work while its
+ *              reminder is hidden
  *              otherwise hide the reminder for another minute; conflict -> another holder has the work, so do nothing
  *              (a message without a reminder, such as the reminder itself: send a hidden copy first)
  *              -> work; hide the reminder again from time to time -> delete the reminder -> the host deletes the message
  *   failed     write the delay and the number of attempts into the reminder, and send a new message for it
  *
- * The visible message is sent once: without a reply it is not sent again, because both could be a first delivery. The work then waits
- * for its reminder.
+ * The visible message is sent once: after a lost reply it is not sent again, because both could be a first delivery. The work then
+ * waits for its reminder.
  *
  * If a process dies, the reminder becomes visible within a minute. The message that the process held returns after ten
  * minutes, finds no reminder, and is deleted. Each holder writes under a message of its own: two live
@@ -134,6 +135,18 @@ export interface HeldWork extends Hold {
   putOff(history: History, delaySeconds: number): Promise<boolean>;
 }
 
+/**
+ * Returns how many milliseconds of a reminder's time have passed at most, by the clock of storage. The time is counted back from
+ * its end, so a sender with another timing does no harm. Undefined if storage's clock is unknown, or if the reminder is hidden
+ * for longer than this engine hides one.
+ */
+function timePassed({ storage, timing }: Engine, receipt: z.infer<typeof Receipt> | undefined): number | undefined {
+  const latest = storage.latestTime();
+  if (latest === undefined || receipt?.hiddenUntil === undefined) return undefined;
+  const milliseconds = latest + timing.hideIntentForSeconds * 1_000 - receipt.hiddenUntil;
+  return milliseconds < 0 ? undefined : milliseconds;
+}
+
 /** Takes the hold on the work of a message. Undefined if another message has the work or the work is done. Throws `storage-unavailable`. */
 export async function holdWork(engine: Engine, message: ReceivedMessage): Promise<HeldWork | undefined> {
   const { storage, now, timing } = engine;
@@ -144,9 +157,9 @@ export async function holdWork(engine: Engine, message: ReceivedMessage): Promis
   const renewAfterMs = timing.settleWithinMs * RENEW_AFTER;
   let hiddenAt = now();
   let reminder: SentMessage | undefined;
-  const sentHiddenAt = Number(receipt?.hiddenUntil) - timing.hideIntentForSeconds * 1_000;
-  if (receipt && message.attempts === 1 && Math.abs(hiddenAt - sentHiddenAt) < renewAfterMs) {
-    hiddenAt = Math.min(hiddenAt, sentHiddenAt);
+  const passed = message.attempts === 1 ? timePassed(engine, receipt) : undefined;
+  if (receipt && passed !== undefined && passed < renewAfterMs) {
+    hiddenAt -= passed;
     reminder = { queue, ...receipt, text };
   } else if (receipt) reminder = await hideMessage(storage, { queue, ...receipt, text }, timing.hideIntentForSeconds);
   else reminder = await sendMessage(storage, queue, text, timing.hideIntentForSeconds);

@@ -1,6 +1,7 @@
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { consumeIntent } from '../../../../lib/engine/consume/consume.ts';
 import type { Message } from '../../../../lib/engine/consume/poison.ts';
+import type { Engine } from '../../../../lib/engine/engine.ts';
 import { holdWork, sendWork } from '../../../../lib/engine/reconcile/hold.ts';
 import { INDEX_CHANGES_QUEUE as QUEUE } from '../../../../lib/engine/reconcile/intent.ts';
 import { createEntity, patchEntity } from '../../../../lib/engine/write/entity-store.ts';
@@ -10,15 +11,17 @@ import { customers, orders } from '../../../fixtures/model.ts';
 import { samplePoints } from '../../../points.ts';
 import { receiveMessage } from '../../../receive-message.ts';
 import { countTried } from '../../../tried-faults.ts';
-import { expectIndexesToAgree, openWorld, type World } from '../../../world.ts';
+import { expectIndexesToAgree, LONG_HOLDS, openWorld, QUICK, type World } from '../../../world.ts';
 
 /** Work that a function receives within seconds, for the first time. */
 
 const work = { version: 1, intent: 'one', entity: 'customers', table: 'customers', items: [] };
 
 let world: World;
+let engine: Engine;
 beforeAll(async () => {
   world = await openWorld(import.meta.url);
+  engine = { ...world.engine, timing: LONG_HOLDS };
 });
 beforeEach(async () => {
   await world.storage.queue(QUEUE).clearMessages();
@@ -33,42 +36,56 @@ const costOf = (call: () => Promise<unknown>) =>
     await call();
     return cost.transactions;
   });
-const laterBy = (milliseconds: number) => ({ ...world.engine, now: () => Date.now() + milliseconds });
 
-test('needs no call for its hold', async () => {
-  await sendWork(world.engine, QUEUE, work);
-  const message = await receive();
-  expect(await costOf(() => holdWork(world.engine, message))).toBe(0);
+test('needs no call for its hold, whatever the clock of its function shows', async () => {
+  for (const wrongBy of [0, -7_200_000, 7_200_000]) {
+    await sendWork(engine, QUEUE, work);
+    const message = await receive();
+    const wrong = { ...engine, now: () => Date.now() + wrongBy };
+    expect(await costOf(() => holdWork(wrong, message))).toBe(0);
+  }
 });
 
 describe('asks storage for the hold', () => {
-  const withoutTime = ({ body, ...message }: Message): Message => {
-    const { reminder, ...rest } = body as { reminder: { id: string; popReceipt: string } };
-    return { ...message, body: { ...rest, reminder: { id: reminder.id, popReceipt: reminder.popReceipt } } };
+  const ofReminder = (change: (until: number) => number | undefined) => (message: Message) => {
+    const { reminder, ...body } = message.body as { reminder: { hiddenUntil: number } };
+    return { ...message, body: { ...body, reminder: { ...reminder, hiddenUntil: change(reminder.hiddenUntil) } } };
   };
-  test.each<[string, number, (message: Message) => Message]>([
-    ['that is delivered again', 0, (message) => ({ ...message, attempts: 2 })],
-    ['that waited for most of a minute', 50_000, (message) => message],
-    ['by a clock that is behind', -50_000, (message) => message],
-    ['of an earlier release', 0, withoutTime],
-  ])('for work %s', async (_, milliseconds, change) => {
-    await sendWork(world.engine, QUEUE, work);
+  const same = (message: Message) => message;
+  const whenUnknown = () => ({ ...engine, storage: { ...engine.storage, latestTime: () => undefined } });
+  test.each<[string, (message: Message) => Message, () => Engine]>([
+    ['that is delivered again', (message) => ({ ...message, attempts: 2 }), () => engine],
+    ['that waited for most of the time', ofReminder((until) => until - 500_000), () => engine],
+    ['whose sender hides reminders for longer', ofReminder((until) => until + 500_000), () => engine],
+    ['of an earlier release', ofReminder(() => undefined), () => engine],
+    ['if the clock of storage is unknown', same, whenUnknown],
+  ])('for work %s', async (_, change, open) => {
+    await sendWork(engine, QUEUE, work);
     const message = change(await receive());
-    const engine = laterBy(milliseconds);
-    const cost = costOf(async () => expect(await holdWork(engine, message)).toBeDefined());
+    const cost = costOf(async () => expect(await holdWork(open(), message)).toBeDefined());
     expect(await cost).toBe(1);
-    expect(await holdWork(engine, message)).toBeUndefined();
+    expect(await holdWork(open(), message)).toBeUndefined();
+  });
+
+  test('in a function whose clock is as far behind as the work has waited', async () => {
+    const quick = { ...world.engine, timing: QUICK };
+    await sendWork(quick, QUEUE, work);
+    const sentAt = Date.now();
+    const message = await receive();
+    // The reminder, which another function then holds.
+    await receive();
+    expect(await holdWork({ ...quick, now: () => sentAt }, message)).toBeUndefined();
   });
 });
 
 test('stops before its next write when another message has taken over', async () => {
-  await sendWork(world.engine, QUEUE, work);
+  await sendWork(engine, QUEUE, work);
   const message = await receive();
   let ahead = 0;
-  const stalled = await holdWork({ ...world.engine, now: () => Date.now() + ahead }, message);
+  const stalled = await holdWork({ ...engine, now: () => Date.now() + ahead }, message);
   expect((await stalled?.keep())?.aborted).toBe(false);
-  expect(await holdWork(world.engine, { ...message, attempts: 2 })).toBeDefined();
-  ahead = 20_000;
+  expect(await holdWork(engine, { ...message, attempts: 2 })).toBeDefined();
+  ahead = 250_000;
   await expect(stalled?.keep()).rejects.toMatchObject({ code: 'busy' });
 });
 
@@ -98,17 +115,17 @@ test('has the poison record of its reminder', async () => {
 });
 
 test('settles the index entry of a new entity in four calls, and of a changed one in five', async () => {
-  const engine = { ...world.engine, settleInline: 0 };
-  const consumer = { engine, entities: [orders], log: { warn: () => undefined, error: () => undefined } };
+  const queued = { ...engine, settleInline: 0 };
+  const consumer = { engine: queued, entities: [orders], log: { warn: () => undefined, error: () => undefined } };
   const settle = async () => {
     const message = await receive();
     return costOf(() => consumeIntent(consumer, message));
   };
   await createEntity(world.engine, customers, { city: 'Bern', customerId: 'N1', companyName: 'A' });
   const key = { customerId: 'N1', orderId: 1 };
-  await createEntity(engine, orders, { ...key, orderDate: '2026-11-20' });
+  await createEntity(queued, orders, { ...key, orderDate: '2026-11-20' });
   const created = await settle();
-  await patchEntity(engine, orders, key, { freight: 2 });
+  await patchEntity(queued, orders, key, { freight: 2 });
   const changed = await settle();
   // The entity before and after, the entry, the reminder; for a changed one, the entry before.
   expect({ created, changed }).toEqual({ created: 4, changed: 5 });
@@ -117,19 +134,18 @@ test('settles the index entry of a new entity in four calls, and of a changed on
 
 test('leaves no difference if its function fails or dies at any call', async () => {
   await createEntity(world.engine, customers, { city: 'Bern', customerId: 'F1', companyName: 'A' });
-  const queued = { ...world.engine, settleInline: 0 };
+  const queued = { ...engine, settleInline: 0 };
   let orderId = 0;
   const run = async (fault?: Fault, at?: number) => {
     orderId += 1;
     await createEntity(queued, orders, { customerId: 'F1', orderId, orderDate: '2026-11-20' });
     const { receipt, message } = await receiveWithReceipt();
     const client = faultyHttpClient(fault, at);
-    // The moment of the sending, on a machine of any speed.
-    const { hiddenUntil } = (message.body as { reminder: { hiddenUntil: number } }).reminder;
-    const sentAt = hiddenUntil - world.engine.timing.hideIntentForSeconds * 1_000;
-    const engine = { ...world.engineThrough(client), now: () => sentAt + 1_000 };
     const log = { warn: () => undefined, error: () => undefined };
-    const isDone = await consumeIntent({ engine, entities: [orders], log }, message).then(
+    const isDone = await consumeIntent(
+      { engine: world.engineThrough(client, LONG_HOLDS), entities: [orders], log },
+      message,
+    ).then(
       () => true,
       () => false,
     );

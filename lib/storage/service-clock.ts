@@ -1,0 +1,30 @@
+import type { HttpClient } from '@azure/core-rest-pipeline';
+
+/** `Date` headers have whole seconds, rounded down. */
+const RESOLUTION_MS = 1_000;
+
+/** The clock of a service, known from the `Date` of its responses. */
+export interface ServiceClock {
+  /** Returns a client that learns from each response. */
+  observe(inner: HttpClient): HttpClient;
+  /** The latest time, in milliseconds, that the clock can show now. Undefined before the first response. */
+  latestTime(): number | undefined;
+}
+
+/** Creates a clock that needs a local one only for the time since the last request, so a wrong local time does no harm. */
+export function createServiceClock(now: () => number = Date.now): ServiceClock {
+  let aheadBy: number | undefined;
+  return {
+    observe: (inner) => ({
+      async sendRequest(request) {
+        const sentAt = now();
+        const response = await inner.sendRequest(request);
+        const date = Date.parse(response.headers.get('date') ?? '');
+        // The service read its clock after the request was sent.
+        if (!Number.isNaN(date)) aheadBy = date + RESOLUTION_MS - sentAt;
+        return response;
+      },
+    }),
+    latestTime: () => (aheadBy === undefined ? undefined : now() + aheadBy),
+  };
+}

@@ -1,0 +1,39 @@
+import { createHttpHeaders, createPipelineRequest } from '@azure/core-rest-pipeline';
+import { expect, test } from 'vitest';
+import { createServiceClock } from '../../../lib/storage/service-clock.ts';
+
+test('is never behind the service, although local time is wrong and headers have whole seconds', async () => {
+  const local = { now: 1_000 };
+  const service = { now: Date.parse('2026-11-22T10:00:00.900Z') };
+  const pass = (milliseconds: number) => {
+    local.now += milliseconds;
+    service.now += milliseconds;
+  };
+  const clock = createServiceClock(() => local.now);
+  const client = clock.observe({
+    async sendRequest(request) {
+      pass(300);
+      const headers = createHttpHeaders({ date: new Date(service.now).toUTCString() });
+      pass(200);
+      return { request, status: 200, headers };
+    },
+  });
+  expect(clock.latestTime()).toBeUndefined();
+  await client.sendRequest(createPipelineRequest({ url: 'https://a.example' }));
+  pass(60_000);
+  const ahead = Number(clock.latestTime()) - service.now;
+  expect(ahead).toBeGreaterThanOrEqual(0);
+  // The resolution of the header and the time of the request.
+  expect(ahead).toBeLessThanOrEqual(1_500);
+});
+
+test('keeps what it knows after a response without a date', async () => {
+  const clock = createServiceClock(() => 0);
+  const answer = (headers: Record<string, string>) =>
+    clock
+      .observe({ sendRequest: async (request) => ({ request, status: 503, headers: createHttpHeaders(headers) }) })
+      .sendRequest(createPipelineRequest({ url: 'https://a.example' }));
+  await answer({ date: 'Thu, 01 Jan 1970 00:00:05 GMT' });
+  await answer({});
+  expect(clock.latestTime()).toBe(6_000);
+});
