@@ -27,6 +27,7 @@ import { guardModel, markBuilt } from '../../lib/operations/model-guard.ts';
 import { verifyPage } from '../../lib/operations/verify.ts';
 import { measureCost } from '../../lib/storage/cost.ts';
 import { submit } from '../../lib/storage/rows.ts';
+import { countHolds } from '../count-holds.ts';
 import { type Fault, faultyHttpClient, interruptedHttpClient } from '../faulty-http-client.ts';
 import { deploy } from '../fixtures/deploy.ts';
 import { httpClient } from '../known-messages.ts';
@@ -718,11 +719,13 @@ describe('random schedules', () => {
   );
   const schedule = fc.array(fc.array(step, { minLength: 2, maxLength: 4 }), { minLength: 2, maxLength: 3 });
   let run = 0;
+  const holds = countHolds();
 
   test('of writers, with messages twice, late and out of order, end with exact copies', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(schedule, { minLength: 20, maxLength: 20 }), async (all) => {
-        const processes = [0, 1, 2].map(() => world.engineThrough(httpClient, QUICK));
+        const engine = world.engineThrough(httpClient);
+        const processes = [engine, { ...engine, settleInline: 0 }, { ...engine, settleInline: 0 }];
         const delivering = new AbortController();
         const delivery = deliver(delivering.signal);
         await pMap(all, (writers) => race(writers, run++, processes), { concurrency: 20 });
@@ -736,6 +739,8 @@ describe('random schedules', () => {
       }),
       { numRuns: ROUNDS, endOnFailure: true },
     );
+    expect(holds.counts.hidden).toBeGreaterThan(0);
+    expect(holds.counts.immediate).toBeGreaterThan(0);
   });
 
   type Step = typeof step extends fc.Arbitrary<infer Value> ? Value : never;
@@ -770,18 +775,23 @@ describe('random schedules', () => {
 
   async function deliver(signal: AbortSignal): Promise<void> {
     const client = world.storage.queue('index-changes');
+    const engine = world.engineThrough(holds.client);
     for (let turn = 0; !signal.aborted; turn += 1) {
       await sleep(5);
       const { receivedMessageItems } = await client.receiveMessages({ numberOfMessages: 16, visibilityTimeout: 1 });
       await Promise.all(
-        receivedMessageItems.reverse().map(async ({ messageId, messageText, popReceipt }, at) => {
+        receivedMessageItems.reverse().map(async ({ messageId, messageText, popReceipt, dequeueCount }, at) => {
           if ((turn + at) % 3 === 0) return;
           const body = JSON.parse(messageText);
+          const message = { queue: 'index-changes', id: messageId, insertedAt: Date.now(), body };
+          let attempts = dequeueCount - 1;
           const once = () =>
-            consume({ queue: 'index-changes', id: messageId, attempts: 1, insertedAt: Date.now(), body }).then(
-              () => true,
-              () => false,
-            );
+            holds
+              .count(() => consume({ ...message, attempts: ++attempts }, engine))
+              .then(
+                () => true,
+                () => false,
+              );
           const done = (turn + at) % 3 === 1 ? await Promise.all([once(), once()]) : [await once()];
           if (done.every(Boolean)) await client.deleteMessage(messageId, popReceipt).catch(() => undefined);
         }),

@@ -11,7 +11,7 @@ import { FAULTS, type Fault, type FaultyHttpClient, faultyHttpClient } from '../
 import { departments, employees, model } from '../fixtures/model.ts';
 import { samplePoints } from '../points.ts';
 import { countEach, countTried } from '../tried-faults.ts';
-import { expectIndexesToAgree, openWorld, QUICK, somebody, type World } from '../world.ts';
+import { expectIndexesToAgree, LONG_HOLDS, openWorld, QUICK, somebody, type World } from '../world.ts';
 
 const CONCURRENCY = 12;
 
@@ -132,22 +132,29 @@ describe('a consumer that dies at any call', () => {
   /** Returns every message of a queue without deleting it. */
   async function messagesOf(queue: string) {
     const client = world.storage.queue(queue);
-    const found: { id: string; receipt: string; text: string }[] = [];
+    const found: { id: string; receipt: string; text: string; attempts: number }[] = [];
     for (;;) {
       const { receivedMessageItems } = await client.receiveMessages({ numberOfMessages: 32, visibilityTimeout: 600 });
       if (receivedMessageItems.length === 0) break;
-      for (const { messageId: id, popReceipt: receipt, messageText: text } of receivedMessageItems)
-        found.push({ id, receipt, text });
+      for (const {
+        messageId: id,
+        popReceipt: receipt,
+        messageText: text,
+        dequeueCount: attempts,
+      } of receivedMessageItems)
+        found.push({ id, receipt, text, attempts });
     }
     await pMap(found, ({ id, receipt, text }) => client.updateMessage(id, receipt, text, 0), {
       concurrency: CONCURRENCY,
     });
-    return found.map(({ id, text }) => {
-      const message = { queue, id, attempts: 1, insertedAt: Date.now(), body: JSON.parse(text) };
+    return found.map(({ id, text, attempts }) => {
+      const message = { queue, id, attempts, insertedAt: Date.now(), body: JSON.parse(text) };
       return { message, text };
     });
   }
 
+  const sender = () => ({ ...world.engine, timing: LONG_HOLDS });
+  const queued = () => ({ ...sender(), settleInline: 0 });
   const changed = (one: Values) => ({ ...one, lastName: 'Other', email: `y${one.email}` });
   const moved = (one: Values) => ({ ...one, department: `To${one.department}` });
   const gone = () => undefined;
@@ -155,20 +162,14 @@ describe('a consumer that dies at any call', () => {
   test.each<
     [string, string, typeof consumeIntent, (one: Values) => Promise<unknown>, (one: Values) => Values | undefined]
   >([
-    [
-      'Intent',
-      'index-changes',
-      consumeIntent,
-      (one) => replaceEntity(world.queued, employees, one, changed(one)),
-      changed,
-    ],
-    ['Intent of a delete', 'index-changes', consumeIntent, (one) => deleteEntity(world.queued, employees, one), gone],
-    ['Archive message', 'transfers', consumeTransfer, (one) => requestArchive(world.engine, employees, one), gone],
+    ['Intent', 'index-changes', consumeIntent, (one) => replaceEntity(queued(), employees, one, changed(one)), changed],
+    ['Intent of a delete', 'index-changes', consumeIntent, (one) => deleteEntity(queued(), employees, one), gone],
+    ['Archive message', 'transfers', consumeTransfer, (one) => requestArchive(sender(), employees, one), gone],
     [
       'Move message',
       'transfers',
       consumeTransfer,
-      (one) => requestMove(world.engine, employees, one, { department: moved(one).department }),
+      (one) => requestMove(sender(), employees, one, { department: moved(one).department }),
       gone,
     ],
   ])('%s: the next consumer finishes the work', async (name, queue, consume, act, after) => {
@@ -183,7 +184,7 @@ describe('a consumer that dies at any call', () => {
         async ({ client, one }) => {
           const found = messages.find(({ text }) => text.includes(String(one.employeeId)));
           if (!found) throw new Error(`No message about ${one.employeeId}.`);
-          await consume(consumerOf(world.engineThrough(client, QUICK)), found.message).catch(() => undefined);
+          await consume(consumerOf(world.engineThrough(client, LONG_HOLDS)), found.message).catch(() => undefined);
         },
         { concurrency: CONCURRENCY },
       );
