@@ -62,7 +62,7 @@ export function catchProblems(
 
 export interface Spent {
   readonly cost: Cost;
-  /** Milliseconds of waiting for the audit log, if there was something to record. */
+  /** Milliseconds of appending to the audit log, partly beside other storage calls, if there was something to record. */
   audit?: number;
 }
 

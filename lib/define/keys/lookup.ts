@@ -17,7 +17,8 @@ export interface Lookup {
 
 /**
  * The best way to find all entities with given values of `fields` by one range query: by the entity's own key, by an index in
- * its partition, or by one in another partition, if possible one that its writer settles. Undefined if none has the fields first in its keys, or has every entity.
+ * its partition, or by one in another partition, if possible one that its writer settles. Undefined if none has the fields first in
+ * its keys, or has every entity.
  */
 export function lookupBy(entity: Entity, fields: readonly string[]): Lookup | undefined {
   const { table, partition, row, indexes } = entity;

@@ -106,7 +106,7 @@ interface Work extends ReconcileOptions {
   readonly engine: Engine;
   readonly entity: Entity;
   readonly intent: string;
-  /** True if no index entry probably exists. */
+  /** True if the index entries are probably new. */
   readonly isNew: boolean;
 }
 

@@ -15,7 +15,7 @@ export interface PageProps {
 export interface Page {
   /** `operators/queues`; `:name` matches any segment, and `*` at the end all others. */
   readonly pattern: string;
-  /** Of the tab of the browser. Of a page about an entity, the part before the entity's name. */
+  /** The title of the browser tab. The name of an entity follows on a page about one. */
   readonly title: string;
   readonly component: ComponentType<PageProps>;
   /** The group of the navigation, for a page without open segments. Absent: no link. */
