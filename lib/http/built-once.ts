@@ -1,27 +1,63 @@
 import { createHash } from 'node:crypto';
+import { promisify } from 'node:util';
+import { brotliCompress, constants, gzip } from 'node:zlib';
 import { loadOnce } from '../load-once.ts';
+import { parseEncodings } from './encodings.ts';
 import type { RequestContext, RouteResult } from './route.ts';
 import { isNotModified } from './view-etag.ts';
 
 /** A deployment changes what follows from the model, and a client reads it once per start. */
 const MAX_AGE_S = 300;
 
-/** Creates the handler of a public document that follows from the model alone: built at its first request, and kept with its ETag. */
-export function serveBuiltOnce(build: (root: string) => unknown): (context: RequestContext) => Promise<RouteResult> {
-  const documents = new Map<string, () => Promise<ReturnType<typeof toDocument>>>();
-  const documentOf = (root: string) => {
-    const read = documents.get(root) ?? loadOnce(async () => toDocument(await build(root)));
-    documents.set(root, read);
+type Encode = (bytes: Uint8Array) => Promise<Uint8Array>;
+
+/** The smallest first. A higher quality of Brotli takes seconds for the description of a large model. */
+const ENCODINGS: Readonly<Record<string, Encode>> = {
+  br: (bytes) => promisify(brotliCompress)(bytes, { params: { [constants.BROTLI_PARAM_QUALITY]: 5 } }),
+  gzip: (bytes) => promisify(gzip)(bytes),
+};
+
+export interface BuiltOnceOptions {
+  /** Builds the document for the root of an instance, or one part of the document. */
+  readonly build: (root: string, part: string) => unknown;
+  /** The part that a request asks for; the whole is the part with the empty name. Accepts known parts only, as each is kept. */
+  readonly readPart?: (context: RequestContext) => string;
+}
+
+/**
+ * Creates the handler of a public document that follows from the model alone: built and compressed at its first request, and
+ * kept with its ETag. The platform compresses no response.
+ */
+export function serveBuiltOnce({ build, readPart = () => '' }: BuiltOnceOptions) {
+  const representations = new Map<string, () => Promise<Representation>>();
+  const keep = (key: readonly string[], create: () => Promise<Uint8Array>) => {
+    const id = JSON.stringify(key);
+    const read = representations.get(id) ?? loadOnce(async () => toRepresentation(await create()));
+    representations.set(id, read);
     return read();
   };
-  return async (context) => {
-    const { bytes, etag } = await documentOf(context.root);
-    const headers = { etag, 'cache-control': `public, max-age=${MAX_AGE_S}`, 'content-type': 'application/json' };
-    return isNotModified(context, etag) ? { status: 304, headers } : { status: 200, headers, bytes };
+  return async (context: RequestContext): Promise<RouteResult> => {
+    const { root } = context;
+    const part = readPart(context);
+    const plain = () =>
+      keep([root, part], async () => new TextEncoder().encode(JSON.stringify(await build(root, part))));
+    const accepted = parseEncodings(context.header('accept-encoding'));
+    const [encoding, encode] = Object.entries(ENCODINGS).find(([name]) => accepted.includes(name)) ?? [];
+    const { bytes, etag } = await (encoding && encode
+      ? keep([root, part, encoding], async () => encode((await plain()).bytes))
+      : plain());
+    const headers = { etag, 'cache-control': `public, max-age=${MAX_AGE_S}`, vary: 'Accept-Encoding' };
+    if (isNotModified(context, etag)) return { status: 304, headers };
+    const coding = encoding ? { 'content-encoding': encoding } : {};
+    return { status: 200, headers: { ...headers, 'content-type': 'application/json', ...coding }, bytes };
   };
 }
 
-function toDocument(value: unknown) {
-  const bytes = new TextEncoder().encode(JSON.stringify(value));
+interface Representation {
+  readonly bytes: Uint8Array;
+  readonly etag: string;
+}
+
+function toRepresentation(bytes: Uint8Array): Representation {
   return { bytes, etag: `"${createHash('sha256').update(bytes).digest('base64url').slice(0, 22)}"` };
 }

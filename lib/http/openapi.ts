@@ -5,7 +5,7 @@ import { toJsonSchema } from './json-schema.ts';
 import { type Components, createComponents, refTo, shareResponses } from './openapi-components.ts';
 import { createExamples } from './openapi-examples.ts';
 import { PROBLEM_TYPE, PROBLEMS, Problem } from './problem.ts';
-import { type FilterParameter, type ResponseHeader, type Route, rootOf } from './route.ts';
+import { type FilterParameter, type ResponseHeader, type Route, rootOf, tagOf } from './route.ts';
 
 /** The response to `explain=true`, on every route. */
 const Explanation = z.object({ steps: z.array(Step), transactions: z.int() });
@@ -64,7 +64,7 @@ export function describeRoutes(routes: readonly Route[], root = rootOf('')) {
 }
 
 function describeOperation(route: Route, shared: Components) {
-  const { name, path, roles, query = {}, filters = {}, summary, requestBody, requestTypes, entity } = route;
+  const { name, path, roles, query = {}, filters = {}, summary, requestBody, requestTypes } = route;
   const inPath = [...path.matchAll(/\{(\w+)\}/g)].map(([, field]) => ({
     name: String(field),
     in: 'path',
@@ -89,7 +89,7 @@ function describeOperation(route: Route, shared: Components) {
   ];
   return {
     operationId: name,
-    tags: [entity?.name ?? 'operations'],
+    tags: [tagOf(route)],
     summary,
     // Alternatives: one of the roles is enough.
     security: roles?.map((role) => ({ token: [role] })) ?? [],

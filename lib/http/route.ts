@@ -113,6 +113,11 @@ export type FilterParameter =
   | { readonly schema: z.ZodType; readonly refused?: undefined }
   | { readonly refused: string };
 
+/** The tag of a route in OpenAPI. */
+export function tagOf({ entity }: Pick<Route, 'entity'>): string {
+  return entity?.name ?? 'operations';
+}
+
 /** `{department}/{employeeId}` */
 export function toPathTemplate(fields: readonly string[]): string {
   return fields.map((field) => `{${field}}`).join('/');

@@ -3,7 +3,8 @@ import type { Model } from '../define/define-model.ts';
 import { type Entity, withArchives } from '../define/entity.ts';
 import { canVerify } from '../operations/verify.ts';
 import { serveBuiltOnce } from './built-once.ts';
-import type { OperatorRoute, Route } from './route.ts';
+import { queryError } from './query.ts';
+import { type OperatorRoute, type Route, tagOf } from './route.ts';
 import { routeErrors } from './route-conflicts.ts';
 import { attachmentRoutes } from './routes/attachment-routes.ts';
 import { auditRoute } from './routes/audit-route.ts';
@@ -77,6 +78,7 @@ export function createRoutes(model: Omit<Model, 'entities'>): Route[] {
     path: 'openapi.json',
     roles: undefined,
     summary: 'Get this description of the API',
+    query: { [TAG]: 'Describes only the operations with this tag: the name of an entity, or operations' },
     cacheable: true,
     success: {
       status: 200,
@@ -85,9 +87,12 @@ export function createRoutes(model: Omit<Model, 'entities'>): Route[] {
       headers: ['ETag'],
     },
     // Loaded at the first request, as no other route needs the description.
-    handle: serveBuiltOnce(async (root) => {
-      const { describeRoutes } = await import('./openapi.ts');
-      return describeRoutes([...described, openapi], root);
+    handle: serveBuiltOnce({
+      readPart: ({ query }) => readTag(query, all),
+      build: async (root, tag) => {
+        const { describeRoutes } = await import('./openapi.ts');
+        return describeRoutes(tag === '' ? all : all.filter((route) => tagOf(route) === tag), root);
+      },
     }),
   };
   const all = [...described, openapi];
@@ -101,6 +106,16 @@ export function createRoutes(model: Omit<Model, 'entities'>): Route[] {
   const incomplete = (entity: Entity) => [...incompleteIndexRoutes(entity), ...incompleteTotalRoutes(entity)];
   const rejecting = single.flatMap(withEntity(incomplete)).filter(isFree);
   return [...all, ...rejecting];
+}
+
+const TAG = 'tag';
+
+/** The tag of some routes, or an empty text for all of them. Throws `invalid-input`. */
+function readTag(query: URLSearchParams, routes: readonly Route[]): string {
+  const tag = query.get(TAG) ?? '';
+  const tags = [...new Set(routes.filter(({ isUndescribed }) => !isUndescribed).map(tagOf))];
+  if (tag !== '' && !tags.includes(tag)) throw queryError(TAG, 'names no tag', tags.join(', '));
+  return tag;
 }
 
 function issuesGrants({ access, attachments, period }: Entity): boolean {

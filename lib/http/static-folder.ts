@@ -4,6 +4,7 @@ import { extname, join, relative, sep } from 'node:path';
 import type { HttpRequest, HttpResponseInit } from '@azure/functions';
 import { isNamed } from '../define/conditions.ts';
 import { loadOnce } from '../load-once.ts';
+import { parseEncodings } from './encodings.ts';
 
 const TYPES: Readonly<Record<string, string>> = {
   '.html': 'text/html; charset=utf-8',
@@ -50,7 +51,7 @@ export function createStaticFolder(folder: string): StaticFolder {
     async respond(path, request) {
       const files = await list();
       if (!files.has(path)) return undefined;
-      const accepted = parseEncodings(request.headers.get('accept-encoding') ?? '');
+      const accepted = parseEncodings(request.headers.get('accept-encoding'));
       const [encoding, ending = ''] =
         COPIES.find(([name, copy]) => accepted.includes(name) && files.has(`${path}${copy}`)) ?? [];
       const { bytes, etag } = await read(`${path}${ending}`);
@@ -79,15 +80,4 @@ async function listFiles(folder: string): Promise<ReadonlySet<string>> {
 async function readContent(file: string): Promise<Content> {
   const bytes = await readFile(file);
   return { bytes, etag: `"${createHash('sha256').update(bytes).digest('base64url').slice(0, 22)}"` };
-}
-
-/** The encodings of an `Accept-Encoding` header, without those of quality 0. */
-function parseEncodings(header: string): string[] {
-  const offers = header.split(',').map((offer) =>
-    offer
-      .trim()
-      .toLowerCase()
-      .split(/\s*;\s*/),
-  );
-  return offers.filter(([, quality = 'q=1']) => Number(quality.replace(/^q=/, '')) > 0).map(([name = '']) => name);
 }

@@ -148,7 +148,7 @@ export function modelRoute(model: Omit<Model, 'entities'>): Route {
     summary: 'Get the model: entities with their keys, fields, indexes, files and roles',
     cacheable: true,
     success: { status: 200, description: 'The model', body: () => ModelDescription, headers: ['ETag'] },
-    handle: serveBuiltOnce(() => describeModel(model)),
+    handle: serveBuiltOnce({ build: () => describeModel(model) }),
   };
 }
 
