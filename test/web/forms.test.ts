@@ -1,11 +1,16 @@
+import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { z } from 'zod';
+import { toJsonSchema } from '../../lib/http/json-schema.ts';
 import { describeModel } from '../../lib/http/routes/model-route.ts';
 import { toModel } from '../../web/src/api/model.ts';
 import type { ModelDescription } from '../../web/src/api/model-description.ts';
 import {
+  findInput,
   findProblems,
   formFields,
   parseField,
+  toFieldText,
   toPatch,
   toTexts,
   toUndo,
@@ -101,4 +106,63 @@ test('a change sends the changed fields only, null for a removed one, and can be
   expect(toUndo(patch, before)).toEqual({ jobTitle: 'Clerk', phone: '555', vacationHours: null });
   expect(toValues(fields, texts)).toMatchObject({ jobTitle: 'Buyer', age: 44, vacationHours: 8 });
   expect(toValues(fields, texts)).not.toHaveProperty('phone');
+});
+
+describe('a form accepts every value that the API accepts:', () => {
+  const URLS = ['http://a/b c', 'HTTP://Ä.example/?q=%', 'mailto:a@b.example', 'http://[::1]:8080/', 'urn:x', 'a:'];
+  /** By kind of a field: its type, and values that its own pattern does not generate. */
+  const KINDS: Readonly<Record<string, readonly [z.ZodType, fc.Arbitrary<unknown>?]>> = {
+    email: [z.email()],
+    'email of HTML': [z.email({ pattern: z.regexes.html5Email })],
+    'email of RFC 5322': [z.email({ pattern: z.regexes.rfc5322Email })],
+    'email of any script': [z.email({ pattern: z.regexes.unicodeEmail })],
+    UUID: [z.uuid()],
+    GUID: [z.guid()],
+    URL: [z.url(), fc.oneof(fc.webUrl({ withQueryParameters: true, withFragments: true }), fc.constantFrom(...URLS))],
+    'web address': [z.httpUrl(), fc.webUrl()],
+    hostname: [z.hostname(), fc.oneof(fc.domain(), fc.constantFrom('A.example.', 'localhost'))],
+    emoji: [z.emoji(), fc.constantFrom('👍', '👩‍👩‍👧')],
+    Base64: [z.base64(), fc.base64String()],
+    base64url: [z.base64url(), fc.uint8Array().map((bytes) => Buffer.from(bytes).toString('base64url'))],
+    hex: [z.hex()],
+    JWT: [z.jwt(), fc.constant('eyJhbGciOiJIUzI1NiJ9.e30.c2ln')],
+    nanoid: [z.nanoid()],
+    ULID: [z.ulid()],
+    IPv4: [z.ipv4(), fc.ipV4()],
+    IPv6: [z.ipv6(), fc.ipV6()],
+    'IP address': [z.union([z.ipv4(), z.ipv6()]), fc.oneof(fc.ipV4(), fc.ipV6())],
+    'IPv4 range': [z.cidrv4()],
+    MAC: [z.mac()],
+    'phone number': [z.e164()],
+    date: [z.iso.date()],
+    time: [z.iso.time()],
+    'time of a precision': [z.iso.time({ precision: 3 })],
+    instant: [z.iso.datetime()],
+    'instant to the minute': [z.iso.datetime({ precision: -1 })],
+    'instant with an offset': [z.iso.datetime({ offset: true })],
+    'local instant': [z.iso.datetime({ local: true })],
+    duration: [z.iso.duration(), fc.constantFrom('P3W', 'P1Y2D', 'PT1H30S', 'P1DT0.5S', 'PT1,5S', 'P1Y2M3DT4H5M6S')],
+    'lower case': [z.string().lowercase(), fc.string()],
+    prefix: [z.string().startsWith('a'), fc.string().map((text) => `a${text}`)],
+    template: [z.templateLiteral(['a', z.number()])],
+    text: [z.string().min(1).max(5), fc.string({ unit: 'grapheme' })],
+    'whole number': [z.int(), fc.maxSafeInteger()],
+    number: [z.number().min(-1e9).max(1e9), fc.double({ noNaN: true }).filter((value) => !Object.is(value, -0))],
+    step: [z.number().multipleOf(0.01), fc.integer({ min: 0, max: 1e6 }).map((cents) => cents / 100)],
+    'list of tags': [z.array(z.string()).max(3), fc.array(fc.string())],
+    record: [z.record(z.string(), z.number()), fc.dictionary(fc.string(), fc.integer())],
+    tuple: [z.tuple([z.string(), z.boolean()]), fc.tuple(fc.string(), fc.boolean())],
+  };
+
+  test.each(Object.entries(KINDS))('%s', (_, [type, values]) => {
+    const schema = toJsonSchema(type);
+    const field = { name: 'value', input: findInput(schema, ''), isRequired: true, note: '', choices: [], schema };
+    const generated = values ?? fc.stringMatching(type._zod.pattern ?? expect.unreachable());
+    const accepted = generated.filter((value) => value !== '' && type.safeParse(value).success);
+    fc.assert(
+      fc.property(accepted, (value) => {
+        expect(parseField(field, toFieldText(field, value))).toEqual({ value });
+      }),
+    );
+  });
 });

@@ -45,7 +45,7 @@ export function formFields(entity: Entity, user: Roles, purpose: 'create' | 'cha
   });
 }
 
-function findInput({ type, format, maxLength }: Schema, stored: string): FormField['input'] {
+export function findInput({ type, format, maxLength }: Schema, stored: string): FormField['input'] {
   if (type === 'integer' || type === 'number') return 'number';
   if (type !== 'string') return stored === 'Json' || type !== undefined ? 'json' : 'text';
   if (format === 'date') return 'date';

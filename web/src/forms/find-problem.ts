@@ -1,7 +1,15 @@
 import { format, Validator } from '@cfworker/json-schema';
 
-// The validator ignores formats that it does not know. This is the pattern of the API for addresses that may contain more than ASCII.
-format['idn-email'] = (text) => /^[^\s@"]{1,64}@[^\s@]{1,255}$/u.test(text);
+// The validator rejects some values that the API accepts, and a user could not save them. The API checks the rest.
+const isEmail = (text: string) => /^(?:[^\s@"]+|".+")@[^\s@]+$/u.test(text);
+Object.assign(format, {
+  email: isEmail,
+  'idn-email': isEmail,
+  uri: (text: string) => URL.canParse(text),
+  duration: (text: string) => /^P[\dYMWDTHS.,]+$/.test(text),
+  // The schema has a pattern besides.
+  hostname: () => true,
+});
 
 /** What is wrong with a value, or undefined. The API checks again, with rules that a JSON Schema cannot express. */
 export function findProblem(schema: Readonly<Record<string, unknown>>, value: unknown): string | undefined {
@@ -44,8 +52,10 @@ const MESSAGES: Readonly<Record<string, (limit: unknown) => string>> = {
 const FORMATS: Readonly<Record<string, string>> = {
   date: 'must be a date, such as 2026-11-20',
   'date-time': 'must be an instant, such as 2026-11-20T09:00:00Z',
+  duration: 'must be a duration, such as PT1H30M',
   email: 'must be an email address',
   'idn-email': 'must be an email address',
+  uri: 'must be a URL, such as https://example.com',
   uuid: 'must be a UUID',
 };
 
