@@ -145,6 +145,8 @@ export function testTransfers({ product, open }: ConsoleHarness): void {
     await dialog.dismiss();
     await release();
     await page.getByText('The import of people.ndjson').waitFor({ state: 'detached' });
+    // The import belongs to the page where it began.
+    await page.getByText('This page: no requests').waitFor();
     await page.getByRole('link', { name: 'people', exact: true }).first().click();
     await page.getByRole('link', { name: 'Import and export' }).click();
     await page.getByText('people.ndjson: 5 rows read, 5 written, 0 unchanged, 0 rejected.').waitFor();

@@ -3,18 +3,32 @@ import { type Cost, createMeter } from '../../web/src/api/cost.ts';
 
 afterEach(() => void vi.unstubAllGlobals());
 
-test('reports a request to those who listened when it was sent', async () => {
-  const responded = Promise.withResolvers<Response>();
-  vi.stubGlobal('fetch', () => responded.promise);
-  const meter = createMeter('https://app.example/api');
-  const reported: Record<string, Cost[]> = { stopped: [], listening: [], later: [] };
-  const listen = (name: string) => meter.onCost((cost) => reported[name]?.push(cost));
-  const stop = listen('stopped');
-  listen('listening');
-  const sent = meter.fetch('https://app.example/api/model');
-  stop();
-  listen('later');
-  responded.resolve(new Response(null, { headers: { 'server-timing': 'storage;desc="3 transactions"' } }));
-  await sent;
-  expect(reported).toMatchObject({ stopped: [], listening: [{ path: '/model', transactions: 3 }], later: [] });
+test('reports a request to the page that was open when its work began', async () => {
+  const responses: (() => void)[] = [];
+  const headers = { 'server-timing': 'storage;desc="3 transactions"' };
+  vi.stubGlobal('fetch', () => {
+    const { promise, resolve } = Promise.withResolvers<Response>();
+    responses.push(() => resolve(new Response(null, { headers })));
+    return promise;
+  });
+  const root = 'https://app.example/api';
+  const meter = createMeter(root);
+  const reported: Record<string, Cost[]> = { import: [], queues: [] };
+  const open = (page: string) => meter.onCost(page, (cost) => reported[page]?.push(cost));
+  open('import');
+  const { promise: isLeft, resolve: leave } = Promise.withResolvers<void>();
+  const work = meter.measure(async (signal) => {
+    await isLeft;
+    await meter.fetch(`${root}/batch`, { signal });
+  });
+  const sent = meter.fetch(`${root}/model`);
+  open('queues');
+  leave();
+  const other = meter.fetch(`${root}/queues`);
+  await vi.waitFor(() => expect(responses).toHaveLength(3));
+  for (const respond of responses) respond();
+  await Promise.all([sent, other]);
+  expect((await work).costs).toMatchObject([{ path: '/batch', transactions: 3 }]);
+  const pathsOf = (page: string) => reported[page]?.map(({ path }) => path).toSorted();
+  expect([pathsOf('import'), pathsOf('queues')]).toEqual([['/batch', '/model'], ['/queues']]);
 });

@@ -15,10 +15,10 @@ export interface Api {
   explain(name: string): Explained;
   /** Any other route, such as those of operators: `send({ method: 'GET', path: '/operations/audit?…' })`. */
   send(request: Request): Promise<Reply>;
-  /** Runs calls that get the signal, and returns their result with what they cost. */
+  /** Runs calls that get the signal, and returns their result with what they cost. They belong to the page that is open now. */
   measure<Result>(work: (signal: AbortSignal) => Promise<Result>, outer?: AbortSignal): Promise<Measured<Result>>;
-  /** Calls `listener` after each request that is sent from now on. Returns how to stop. */
-  onCost(listener: (cost: Cost) => void): () => void;
+  /** Opens a page: calls `listener` after each of its requests. Returns how to stop. */
+  onCost(page: string, listener: (cost: Cost) => void): () => void;
 }
 
 export function createApi({ url, token }: { readonly url: string; readonly token: TokenSource }): Api {

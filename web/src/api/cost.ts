@@ -17,18 +17,25 @@ export interface Measured<Result> {
   readonly costs: readonly Cost[];
 }
 
+interface Work {
+  readonly costs: Cost[];
+  readonly page: string;
+}
+
 /**
- * Measures requests by the signal that they carry, so that concurrent calls have separate costs. A call that passes another
- * signal is reported to the listeners only.
+ * Measures requests by the signal that they carry, so that concurrent calls have separate costs. A request belongs to the page
+ * that was open when it was sent; a request of measured work, to the page that was open when the work began.
  */
 export function createMeter(root: string) {
-  const sinks = new WeakMap<AbortSignal, Cost[]>();
-  const listeners = new Set<(cost: Cost) => void>();
+  const works = new WeakMap<AbortSignal, Work>();
+  const listeners = new Map<(cost: Cost) => void, string>();
+  let open = '';
 
   const measuredFetch: typeof fetch = async (input, init) => {
     const since = performance.now();
     const url = String(input);
-    const present = [...listeners];
+    const work = init?.signal ? works.get(init.signal) : undefined;
+    const page = work?.page ?? open;
     let status = 0;
     let transactions = 0;
     try {
@@ -41,8 +48,8 @@ export function createMeter(root: string) {
       const path = url.startsWith(root) ? url.slice(root.length) : url.replace(/\?.*/, '');
       const milliseconds = Math.round(performance.now() - since);
       const cost = { method: init?.method ?? 'GET', path, status, transactions, milliseconds };
-      if (init?.signal) sinks.get(init.signal)?.push(cost);
-      for (const listener of present) if (listeners.has(listener)) listener(cost);
+      work?.costs.push(cost);
+      for (const [listener, of] of listeners) if (of === page) listener(cost);
     }
   };
 
@@ -56,20 +63,24 @@ export function createMeter(root: string) {
       const { signal } = new AbortController();
       const combined = outer ? AbortSignal.any([signal, outer]) : signal;
       const costs: Cost[] = [];
-      sinks.set(combined, costs);
+      works.set(combined, { costs, page: open });
       return { result: await work(combined), costs };
     },
-    /** Requests already sent are not reported: another page asked for them. */
-    onCost(listener: (cost: Cost) => void): () => void {
-      listeners.add(listener);
+    onCost(page: string, listener: (cost: Cost) => void): () => void {
+      open = page;
+      listeners.set(listener, page);
       return () => void listeners.delete(listener);
     },
   };
 }
 
+export function sumTransactions(costs: readonly Cost[]): number {
+  return costs.reduce((sum, { transactions }) => sum + transactions, 0);
+}
+
 /** `2 requests, 5 transactions, 12 ms`. */
 export function formatCosts(costs: readonly Cost[]): string {
-  const sum = (field: 'transactions' | 'milliseconds') => costs.reduce((total, cost) => total + cost[field], 0);
+  const milliseconds = costs.reduce((sum, cost) => sum + cost.milliseconds, 0);
   const requests = costs.length === 1 ? '' : `${formatCount(costs.length)} requests, `;
-  return `${requests}${plural(sum('transactions'), 'transaction')}, ${formatCount(sum('milliseconds'))} ms`;
+  return `${requests}${plural(sumTransactions(costs), 'transaction')}, ${formatCount(milliseconds)} ms`;
 }

@@ -11,10 +11,9 @@ export function CostBar({ path }: { readonly path: string }) {
   const { api } = useApp();
   const [costs, setCosts] = useState<readonly Cost[]>([]);
   // A layout effect runs before the effects in which the new page sends its first requests.
-  // biome-ignore lint/correctness/useExhaustiveDependencies: a new page starts at zero
   useLayoutEffect(() => {
     setCosts([]);
-    return api.onCost((cost) => setCosts((last) => [...last, cost]));
+    return api.onCost(path, (cost) => setCosts((last) => [...last, cost]));
   }, [api, path]);
   return (
     <footer class="costs">

@@ -1,4 +1,5 @@
 import { useId, useState } from 'preact/hooks';
+import { formatCosts } from '../api/cost.ts';
 import type { Entity } from '../api/model.ts';
 import { useApp } from '../app/context.ts';
 import { useImports } from '../app/use-imports.ts';
@@ -23,7 +24,17 @@ export function ImportPanel({ entity }: { readonly entity: Entity }) {
   const isBusy = run !== undefined && isRunning(run);
   const start = (file: File) =>
     imports.start(entity.name, file.name, (signal, onProgress) =>
-      importRows(readRows(entity, file), { client: api.entity(entity.name), entity, mode, signal, onProgress }),
+      api.measure(
+        (measured) =>
+          importRows(readRows(entity, file), {
+            client: api.entity(entity.name),
+            entity,
+            mode,
+            signal: measured,
+            onProgress,
+          }),
+        signal,
+      ),
     );
   return (
     <section aria-label="Import">
@@ -58,7 +69,7 @@ export function ImportPanel({ entity }: { readonly entity: Entity }) {
 
 function Result({
   entity,
-  run: { name, progress, error, isDone },
+  run: { name, progress, error, isDone, costs = [] },
   onCancel,
 }: {
   readonly entity: Entity;
@@ -81,7 +92,10 @@ function Result({
       <ErrorNotice error={error} />
       {isDone ? (
         <Notice kind={rejected.length > 0 ? 'info' : 'good'}>
-          {name}: {summary}.
+          <span>
+            {name}: {summary}.
+          </span>{' '}
+          <small>{formatCosts(costs)}</small>
         </Notice>
       ) : (
         <p class="summary" role="status">

@@ -1,3 +1,4 @@
+import type { Cost, Measured } from '../api/cost.ts';
 import type { ImportProgress } from './import-rows.ts';
 
 /** An import since its start. */
@@ -8,9 +9,11 @@ export interface ImportRun {
   readonly progress?: ImportProgress;
   readonly error?: unknown;
   readonly isDone?: boolean;
+  /** Of its requests, once it is done. */
+  readonly costs?: readonly Cost[];
 }
 
-type Work = (signal: AbortSignal, onProgress: (progress: ImportProgress) => void) => Promise<ImportProgress>;
+type Work = (signal: AbortSignal, onProgress: (progress: ImportProgress) => void) => Promise<Measured<ImportProgress>>;
 
 /** The imports of a session, the last one of each entity. An import continues when the user leaves its page, and ends when the user closes the tab. */
 export interface ImportRuns {
@@ -50,7 +53,7 @@ export function createImportRuns(): ImportRuns {
       };
       change({});
       work(controller.signal, (progress) => change({ progress })).then(
-        (progress) => change({ progress, isDone: true }),
+        ({ result, costs }) => change({ progress: result, costs, isDone: true }),
         (error: unknown) => change({ error }),
       );
     },
