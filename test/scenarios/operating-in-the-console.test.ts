@@ -24,7 +24,6 @@ beforeEach(() => {
 
 async function open(path: string, roles: readonly string[] = everything): Promise<Page> {
   const page = await harness.open(`#/operators/${path}`, roles);
-  page.on('dialog', (dialog) => dialog.accept());
   page.on('response', (response) => {
     if (response.status() >= 400) rejected.push(`${response.status()} ${response.url()}`);
   });
@@ -70,8 +69,20 @@ describe('an operator', () => {
         return cards.count();
       })
       .toBe(2);
-    await cards.first().getByRole('button', { name: 'Delete' }).click();
+    const remove = cards.first().getByRole('button', { name: 'Delete' });
+    await remove.press('Enter');
+    const dialog = page.getByRole('dialog', { name: 'Delete the message' });
+    await dialog.getByText('This cannot be undone.').waitFor();
+    await lookAt(page, 'operators-delete-message');
+    await page.keyboard.press('Escape');
+    await dialog.waitFor({ state: 'detached' });
+    expect(await remove.evaluate((button) => button === button.ownerDocument.activeElement)).toBe(true);
+    await remove.press('Enter');
+    const [cost = ''] = /\d+(?= storage transactions)/.exec(await dialog.innerText()) ?? [];
+    const deleted = page.waitForResponse((response) => response.request().method() === 'DELETE');
+    await dialog.getByRole('button', { name: 'Delete', exact: true }).press('Enter');
     await page.getByText('The message was deleted.').waitFor();
+    expect((await deleted).headers()['server-timing']).toContain(`"${cost} transactions`);
     await expect.poll(() => cards.count()).toBe(1);
     await page.getByRole('button', { name: 'Replay all that match' }).click();
     await page.getByText('1 message was sent again.').waitFor();
@@ -97,7 +108,11 @@ describe('an operator', () => {
     await page.getByRole('button', { name: 'Check now' }).click();
     await page.getByRole('alert').filter({ hasText: '1 finding.' }).waitFor();
     await page.getByRole('cell', { name: 'missing' }).waitFor();
-    await page.getByRole('button', { name: 'Check and repair' }).click();
+    const dialog = page.getByRole('dialog', { name: 'Check and repair employees' });
+    await page.getByRole('button', { name: 'Check and repair' }).press('Enter');
+    await dialog.getByText(/compared \d+ rows? with \d+ storage transactions and left 1 finding/).waitFor();
+    await lookAt(page, 'operators-repair');
+    await dialog.getByRole('button', { name: 'Check and repair' }).press('Enter');
     await page.getByText('1 finding, 1 repaired.').waitFor();
     await page.getByRole('button', { name: 'Check now' }).click();
     await page.getByText('0 findings.').waitFor();
@@ -187,6 +202,17 @@ test('other roles see no pages of operators', async () => {
   await page.getByRole('heading', { level: 1 }).waitFor();
   expect(await page.getByRole('link', { name: 'Failed messages' }).count()).toBe(0);
   expect(await page.getByRole('heading', { name: 'transfers' }).count()).toBe(0);
+});
+
+test.each([
+  ['checks/nothing', 'Check not found', 'The model has no entity “nothing”.', 'Consistency'],
+  ['checks/doorevents', 'Check not found', 'No check compares the rows of doorevents.', 'Consistency'],
+  ['nothing', 'Page not found', 'The console has no such page', 'the overview'],
+])('says what is wrong with the address %s', async (path, heading, reason, target) => {
+  const page = await open(path);
+  await page.getByRole('heading', { level: 1, name: heading, exact: true }).waitFor();
+  await page.getByRole('main').getByText(reason).waitFor();
+  await page.getByRole('link', { name: `Back to ${target}` }).waitFor();
 });
 
 const PAGES = {

@@ -2,7 +2,7 @@ import { useRef, useState } from 'preact/hooks';
 import type { Entity, Values } from '../api/model.ts';
 import type { AttachmentDescription } from '../api/model-description.ts';
 import { useApp } from '../app/context.ts';
-import { Dialog } from '../ui/dialog.tsx';
+import { ConfirmDialog } from '../ui/confirm-dialog.tsx';
 import { DropZone } from '../ui/drop-zone.tsx';
 import { ErrorNotice, Notice } from '../ui/notice.tsx';
 import { formatBytes } from './format-bytes.ts';
@@ -23,7 +23,6 @@ interface FilePanelProps {
 export function FilePanel({ entity, rowKey, field, attachment, stored, isWritable, reload }: FilePanelProps) {
   const { api } = useApp();
   const [isDeleting, setDeleting] = useState(false);
-  const [error, setError] = useState<unknown>();
   const upload = useUpload({ entity: entity.name, rowKey, field, onDone: reload });
   const file = () => {
     const found = api.entity(entity.name).files[field];
@@ -31,13 +30,8 @@ export function FilePanel({ entity, rowKey, field, attachment, stored, isWritabl
     return found;
   };
   const remove = async () => {
-    setDeleting(false);
-    try {
-      await file().delete(rowKey);
-      reload();
-    } catch (failed) {
-      setError(failed);
-    }
+    await file().delete(rowKey);
+    reload();
   };
   return (
     <article class="file">
@@ -53,7 +47,6 @@ export function FilePanel({ entity, rowKey, field, attachment, stored, isWritabl
       ) : (
         <p class="muted">No file.</p>
       )}
-      <ErrorNotice error={error} />
       {upload.state && <UploadState upload={upload} />}
       {isWritable && !upload.isSending && (
         <>
@@ -61,10 +54,7 @@ export function FilePanel({ entity, rowKey, field, attachment, stored, isWritabl
             label={stored ? `Replace ${field}` : `Upload ${field}`}
             hint={`${attachment.types.join(', ')}; at most ${formatBytes(attachment.maxBytes)}. Goes directly to storage.`}
             accept={attachment.types.join(',')}
-            onFile={(chosen) => {
-              setError(undefined);
-              upload.start(chosen, uploadError(chosen, attachment));
-            }}
+            onFile={(chosen) => upload.start(chosen, uploadError(chosen, attachment))}
           />
           {stored && (
             <button type="button" class="secondary outline" onClick={() => setDeleting(true)}>
@@ -74,12 +64,15 @@ export function FilePanel({ entity, rowKey, field, attachment, stored, isWritabl
         </>
       )}
       {isDeleting && (
-        <Dialog title={`Delete ${field}`} onClose={() => setDeleting(false)}>
+        <ConfirmDialog
+          title={`Delete ${field}`}
+          confirm="Delete the file"
+          isDangerous
+          act={remove}
+          onClose={() => setDeleting(false)}
+        >
           <p>The file is deleted. This cannot be undone.</p>
-          <button type="button" class="danger" onClick={remove}>
-            Delete the file
-          </button>
-        </Dialog>
+        </ConfirmDialog>
       )}
     </article>
   );

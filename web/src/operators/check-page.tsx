@@ -1,13 +1,16 @@
+import { useState } from 'preact/hooks';
 import { useApp } from '../app/context.ts';
+import { NotFound } from '../app/not-found.tsx';
 import type { PageProps } from '../app/page.ts';
 import { toAddress } from '../app/router.ts';
 import { Breadcrumb } from '../ui/breadcrumb.tsx';
+import { ConfirmDialog } from '../ui/confirm-dialog.tsx';
 import { formatInstant, plural } from '../ui/format.ts';
 import { ErrorNotice } from '../ui/notice.tsx';
 import { useLoaded } from '../ui/use-loaded.ts';
 import { FindingsTable } from './findings-table.tsx';
 import { type Items, read } from './operations.ts';
-import { type Finding, useWalk } from './use-walk.ts';
+import { type Finding, useWalk, type Walk } from './use-walk.ts';
 import { WalkProgress } from './walk-progress.tsx';
 
 interface Run {
@@ -26,20 +29,25 @@ interface ListedRun {
 
 /** The consistency check of an entity: the report of the week, a check now, and the repair. */
 export function CheckPage({ open: { entity = '' } }: PageProps) {
-  const { api } = useApp();
+  const { api, model } = useApp();
   const path = `verify/${encodeURIComponent(entity)}`;
   const weekly = useLoaded(async (signal) => {
     const { items } = await read<Items<ListedRun>>(api, 'verify', signal);
     // A report that does not exist would be an error in the console of the browser.
-    const isStarted = items.some((each) => each.entity === entity && each.startedAt !== undefined);
-    return { run: isStarted ? await read<Run>(api, path, signal) : undefined };
+    const listed = items.find((each) => each.entity === entity);
+    return { isListed: listed !== undefined, run: listed?.startedAt ? await read<Run>(api, path, signal) : undefined };
   }, path);
   const walk = useWalk();
-  const repair = () => {
-    if (confirm(`Repair ${entity}? Index entries, copies, lists and counts are made to agree with their entities.`))
-      walk.start(`${path}?repair=true`);
-  };
+  const [isAsking, setAsking] = useState(false);
   const run = weekly.result?.run;
+  if (!model.entities.has(entity) || weekly.result?.isListed === false)
+    return (
+      <NotFound what="Check" back={{ title: 'Consistency', address: toAddress(['operators', 'checks']) }}>
+        {model.entities.has(entity)
+          ? `No check compares the rows of ${entity}.`
+          : `The model has no entity “${entity}”.`}
+      </NotFound>
+    );
   return (
     <>
       <Breadcrumb ancestors={[{ title: 'Consistency', address: toAddress(['operators', 'checks']) }]} />
@@ -48,10 +56,20 @@ export function CheckPage({ open: { entity = '' } }: PageProps) {
         <button type="button" disabled={walk.isRunning} onClick={() => walk.start(path)}>
           Check now
         </button>
-        <button type="button" class="secondary" disabled={walk.isRunning} onClick={repair}>
+        <button type="button" class="secondary" disabled={walk.isRunning} onClick={() => setAsking(true)}>
           Check and repair
         </button>
       </div>
+      {isAsking && (
+        <ConfirmDialog
+          title={`Check and repair ${entity}`}
+          confirm="Check and repair"
+          act={() => walk.start(`${path}?repair=true`)}
+          onClose={() => setAsking(false)}
+        >
+          <RepairForecast entity={entity} walk={walk} run={run} />
+        </ConfirmDialog>
+      )}
       <WalkProgress walk={walk} verb="compared" />
       <FindingsTable findings={walk.findings} label="Findings of this check" />
       <h2>Last weekly check</h2>
@@ -71,6 +89,42 @@ export function CheckPage({ open: { entity = '' } }: PageProps) {
           {weekly.isLoading ? 'Loading…' : weekly.error === undefined ? 'No weekly check has run yet.' : ''}
         </p>
       )}
+    </>
+  );
+}
+
+interface ForecastProps {
+  readonly entity: string;
+  readonly walk: Walk;
+  readonly run: Run | undefined;
+}
+
+/** What a repair would do and cost, as far as a check has told. */
+function RepairForecast({ entity, walk, run }: ForecastProps) {
+  const { isFinished, checked, findings, transactions } = walk;
+  const left = findings.filter(({ repaired }) => !repaired).length;
+  return (
+    <>
+      <p>
+        Reads every row of {entity} as a check does, and makes index entries, copies, lists and counts agree with the
+        rows. Other callers can go on writing.
+      </p>
+      <p>
+        {isFinished ? (
+          <>
+            The check on this page compared {plural(checked, 'row')} with{' '}
+            <strong>{plural(transactions, 'storage transaction')}</strong> and left {plural(left, 'finding')}. A repair
+            takes as many, and a few more for each finding.
+          </>
+        ) : run?.finishedAt ? (
+          <>
+            The last weekly check compared {plural(run.checked, 'row')} with {plural(run.found, 'finding')}. Check now
+            to see how many storage transactions that takes; a repair takes a few more for each finding.
+          </>
+        ) : (
+          <>Check now first to see what there is to repair, and how many storage transactions that takes.</>
+        )}
+      </p>
     </>
   );
 }

@@ -42,11 +42,10 @@ export function FailedMessagesPage() {
       for (const id of ids) await call(api, 'POST', `poison/${encodeURIComponent(id)}/replay`);
       return `${plural(ids.length, 'message was', 'messages were')} sent again.`;
     });
-  const drop = (id: string) =>
-    act(async () => {
-      await call(api, 'DELETE', `poison/${encodeURIComponent(id)}`);
-      return 'The message was deleted.';
-    });
+  const drop = async (id: string) => {
+    await call(api, 'DELETE', `poison/${encodeURIComponent(id)}`);
+    act(async () => 'The message was deleted.');
+  };
   const replayAll = () =>
     act(async () => {
       let count = 0;

@@ -1,3 +1,5 @@
+import { useState } from 'preact/hooks';
+import { ConfirmDialog } from '../ui/confirm-dialog.tsx';
 import { formatAge, formatInstant, plural } from '../ui/format.ts';
 
 export interface FailedMessage {
@@ -17,14 +19,12 @@ export interface MessageCardProps {
   readonly isChosen: boolean;
   readonly onChoose: (isChosen: boolean) => void;
   readonly onReplay: () => void;
-  readonly onDrop: () => void;
+  readonly onDrop: () => Promise<void>;
 }
 
 export function MessageCard({ message, isBusy, isChosen, onChoose, onReplay, onDrop }: MessageCardProps) {
   const { id, queue, reason, attempts, insertedAt, recordedAt, text } = message;
-  const ask = () => {
-    if (confirm('Delete this message? Its change is then not made by the queue.')) onDrop();
-  };
+  const [isAsking, setAsking] = useState(false);
   return (
     <li class="card">
       <div class="message-head">
@@ -56,10 +56,27 @@ export function MessageCard({ message, isBusy, isChosen, onChoose, onReplay, onD
         <button type="button" disabled={isBusy} onClick={onReplay}>
           Replay
         </button>
-        <button type="button" class="secondary outline" disabled={isBusy} onClick={ask}>
+        <button type="button" class="secondary outline" disabled={isBusy} onClick={() => setAsking(true)}>
           Delete
         </button>
       </div>
+      {isAsking && (
+        <ConfirmDialog
+          title="Delete the message"
+          confirm="Delete"
+          isDangerous
+          act={onDrop}
+          onClose={() => setAsking(false)}
+        >
+          <p>
+            The message is deleted from the list and from nowhere else. Its work is then not done: an index, a list or
+            an archive may stay stale until a check repairs the entity. This cannot be undone.
+          </p>
+          <p>
+            <strong>2 storage transactions</strong>
+          </p>
+        </ConfirmDialog>
+      )}
     </li>
   );
 }

@@ -1,4 +1,5 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
+import { sumTransactions } from '../api/cost.ts';
 import { useApp } from '../app/context.ts';
 import { walk } from './operations.ts';
 
@@ -19,6 +20,8 @@ interface Findings {
 }
 
 interface WalkState extends Findings {
+  /** Storage transactions, once it has ended. */
+  readonly transactions: number;
   readonly isRunning: boolean;
   readonly isFinished: boolean;
   readonly error: unknown;
@@ -29,7 +32,14 @@ export interface Walk extends WalkState {
   readonly stop: () => void;
 }
 
-const NOTHING: WalkState = { isRunning: false, isFinished: false, error: undefined, checked: 0, findings: [] };
+const NOTHING: WalkState = {
+  isRunning: false,
+  isFinished: false,
+  error: undefined,
+  checked: 0,
+  findings: [],
+  transactions: 0,
+};
 
 /** A consistency check, a repair or an index build, page by page. Leaving the page stops it after the page in progress. */
 export function useWalk(onEnd: () => void = () => undefined): Walk {
@@ -52,8 +62,8 @@ export function useWalk(onEnd: () => void = () => undefined): Walk {
     };
     const end = (ended: Partial<WalkState>) => setState((last) => ({ ...last, ...ended, isRunning: false }));
     try {
-      await walk<Findings>(api, { path, signal: new AbortController().signal, onPage });
-      end({ isFinished: !stopping.signal.aborted });
+      const { costs } = await api.measure((signal) => walk<Findings>(api, { path, signal, onPage }));
+      end({ isFinished: !stopping.signal.aborted, transactions: sumTransactions(costs) });
     } catch (error) {
       end({ error });
     }

@@ -4,7 +4,7 @@ import type { Walk } from './use-walk.ts';
 
 /** How far a check, a repair or a build is. The number of rows is not known before the end. */
 export function WalkProgress({ walk, verb }: { readonly walk: Walk; readonly verb: string }) {
-  const { isRunning, isFinished, checked, findings, error } = walk;
+  const { isRunning, isFinished, checked, findings, transactions, error } = walk;
   const repaired = findings.filter((finding) => finding.repaired).length;
   const done = `${plural(checked, 'row')} ${verb}: ${plural(findings.length, 'finding')}${repaired > 0 ? `, ${repaired} repaired` : ''}.`;
   return (
@@ -22,7 +22,7 @@ export function WalkProgress({ walk, verb }: { readonly walk: Walk; readonly ver
       {!isRunning && (isFinished || checked > 0) && (
         <Notice kind={findings.length > repaired ? 'bad' : 'good'}>
           {isFinished ? '' : 'Stopped. '}
-          {done}
+          {done} {transactions > 0 && <small>{plural(transactions, 'transaction')}</small>}
         </Notice>
       )}
     </>

@@ -4,6 +4,7 @@ import type { Explanation } from '../api/entity-client.ts';
 import { canReadWhole, type Entity, keyPath, type Values } from '../api/model.ts';
 import { useApp } from '../app/context.ts';
 import { toAddress } from '../app/router.ts';
+import { ConfirmDialog } from '../ui/confirm-dialog.tsx';
 import { Dialog } from '../ui/dialog.tsx';
 import { ErrorNotice, Loading, Notice } from '../ui/notice.tsx';
 import { StepList } from '../ui/step-list.tsx';
@@ -30,21 +31,9 @@ interface ActionDialogProps {
 export function ActionDialog(props: ActionDialogProps) {
   const { entity, title, confirm, isDangerous = false, explain, id = '', act, done, onClose, children } = props;
   const { user, model } = useApp();
-  const [state, setState] = useState<'asking' | 'busy' | 'done'>('asking');
-  const [error, setError] = useState<unknown>();
-  const go = () => {
-    setState('busy');
-    setError(undefined);
-    act().then(
-      () => setState('done'),
-      (failed: unknown) => {
-        setError(failed);
-        setState('asking');
-      },
-    );
-  };
+  const [isDone, setDone] = useState(false);
   const target = done && model.entities.get(done.entity);
-  if (state === 'done' && done)
+  if (isDone && done)
     return (
       <Dialog title={title} onClose={onClose}>
         <Notice kind="good">{done.text}</Notice>
@@ -54,28 +43,21 @@ export function ActionDialog(props: ActionDialogProps) {
       </Dialog>
     );
   return (
-    <Dialog title={title} onClose={onClose}>
+    <ConfirmDialog
+      title={title}
+      confirm={confirm}
+      isDangerous={isDangerous}
+      isReady={explain !== undefined}
+      act={act}
+      onDone={() => setDone(true)}
+      onClose={onClose}
+    >
       {children}
       {explain && canReadWhole(entity, user) && <Explained key={id} explain={explain} id={id} />}
       {!canReadWhole(entity, user) && (
         <p class="muted">Only roles that read every field of {entity.name} see what the action would do.</p>
       )}
-      <footer class="actions">
-        <ErrorNotice error={error} title={`${confirm} failed`} />
-        <button
-          type="button"
-          class={isDangerous ? 'danger' : ''}
-          disabled={!explain || state === 'busy'}
-          aria-busy={state === 'busy'}
-          onClick={go}
-        >
-          {confirm}
-        </button>
-        <button type="button" class="secondary outline" onClick={onClose}>
-          Cancel
-        </button>
-      </footer>
-    </Dialog>
+    </ConfirmDialog>
   );
 }
 
