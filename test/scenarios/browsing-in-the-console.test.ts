@@ -66,35 +66,46 @@ test('says what to do on a page that has read nothing', async () => {
   await page.getByText('Fill in department to open a row.').waitFor();
 });
 
-test.each([375, 1280])('shades the edges beyond which a table goes on, at %d pixels', async (width) => {
-  const page = await open('#/entities/employees/rows?key.department=Sales', 'hr');
-  await page.setViewportSize({ width, height: 800 });
-  const region = page.getByRole('region', { name: 'Rows of employees' });
-  await region.waitFor();
-  const shades = () =>
-    region.evaluate((element) => {
-      const { getComputedStyle } = globalThis as unknown as {
-        getComputedStyle(element: unknown, pseudo: string): { readonly opacity: string };
-      };
-      return ['::before', '::after'].map((side) => getComputedStyle(element.parentElement, side).opacity);
-    });
-  const scrollTo = (left: number) =>
-    region.evaluate((element, to) => {
-      element.scrollLeft = to;
-    }, left);
-  await expect.poll(shades).toEqual(['0', '1']);
-  await lookAt(page, `shade-of-${width}`);
-  await page.setViewportSize({ width, height: 800 });
-  // A few pixels that are hidden count, too.
-  await scrollTo(5);
-  await expect.poll(shades).toEqual(['1', '1']);
-  await scrollTo(100_000);
-  await expect.poll(shades).toEqual(['1', '0']);
-  await page.getByText('Columns').click();
-  await page.getByRole('checkbox', { name: 'age' }).check();
-  await page.getByRole('button', { name: 'Read' }).click();
-  await expect.poll(shades).toEqual(['0', '0']);
-});
+test.each([375, 1280])(
+  'shades the edges beyond which a table goes on, and keeps in view what a row is, at %d pixels',
+  async (width) => {
+    const page = await open('#/entities/employees/rows?key.department=Sales', 'hr');
+    await page.setViewportSize({ width, height: 800 });
+    const region = page.getByRole('region', { name: 'Rows of employees' });
+    await region.waitFor();
+    const shades = () =>
+      region.evaluate((element) => {
+        const { getComputedStyle } = globalThis as unknown as {
+          getComputedStyle(element: unknown, pseudo: string): { readonly opacity: string };
+        };
+        return ['::before', '::after'].map((side) => getComputedStyle(element.parentElement, side).opacity);
+      });
+    const scrollTo = (left: number) =>
+      region.evaluate((element, to) => {
+        element.scrollLeft = to;
+      }, left);
+    await expect.poll(shades).toEqual(['0', '1']);
+    await lookAt(page, `shade-of-${width}`);
+    await page.setViewportSize({ width, height: 800 });
+    // A few pixels that are hidden count, too.
+    await scrollTo(5);
+    await expect.poll(shades).toEqual(['1', '1']);
+    await scrollTo(100_000);
+    await expect.poll(shades).toEqual(['1', '0']);
+    // What a row is remains visible.
+    const [table, row] = [
+      await region.boundingBox(),
+      await page.getByRole('link', { name: 'Sales / 000101' }).boundingBox(),
+    ];
+    expect(row?.x).toBeGreaterThanOrEqual(table?.x ?? Number.NaN);
+    await lookAt(page, `scrolled-${width}`);
+    await page.setViewportSize({ width, height: 800 });
+    await page.getByText('Columns').click();
+    await page.getByRole('checkbox', { name: 'age' }).check();
+    await page.getByRole('button', { name: 'Read' }).click();
+    await expect.poll(shades).toEqual(['0', '0']);
+  },
+);
 
 test('lists a partition, and finds a row by an index, by keyboard alone', async () => {
   const page = await open('#/entities/employees', 'reader');

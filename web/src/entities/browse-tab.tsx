@@ -51,6 +51,7 @@ export function BrowseTab({ entity, address }: { readonly entity: Entity; readon
         <VirtualTable
           label={`Rows of ${entity.name}`}
           columns={columns}
+          name={entity.key.fields.at(-1)}
           items={rows.items}
           isComplete={rows.isComplete}
           more={rows.more}

@@ -34,6 +34,7 @@ export function RowTable({ entity, label, fields, rows, isNew }: RowTableProps) 
   const columns = fields.map(
     (field): Column<Values> => ({
       title: field,
+      isName: field === entity.key.fields.at(-1),
       isNumber: isAmount(entity, field),
       cell: (row) => <RowCell entity={entity} row={row} field={field} />,
     }),

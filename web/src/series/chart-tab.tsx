@@ -160,6 +160,7 @@ function Figure({
         <VirtualTable
           label={`Counts of ${entity.name}`}
           columns={[slot, 'count']}
+          name={slot}
           items={points}
           isComplete
           more={() => {}}

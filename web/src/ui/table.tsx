@@ -5,8 +5,10 @@ export interface Column<Item> {
   readonly title: string;
   /** Numbers are aligned by their last digit. */
   readonly isNumber?: boolean;
-  /** True if the cell names its row. */
+  /** True if the cell is a heading, which names its row. */
   readonly isHeader?: boolean;
+  /** True if the cell names its row. Default: that of the heading, or else the first one. */
+  readonly isName?: boolean;
   readonly cell: (item: Item) => ComponentChildren;
 }
 
@@ -22,9 +24,15 @@ interface TableProps<Item> {
   readonly isLive?: boolean;
 }
 
+/** The column that names a row stays in view when the others scroll sideways. */
+export function toCellClass(isNumber = false, isName = false): string | undefined {
+  return [isNumber ? 'number' : '', isName ? 'name' : ''].filter(Boolean).join(' ') || undefined;
+}
+
 /** A table that scrolls sideways if it is too wide. For thousands of items, use VirtualTable. */
 export function Table<Item>({ label, columns, items, keyOf, isNew, isLive = false }: TableProps<Item>) {
-  const classOf = ({ isNumber }: Column<Item>) => (isNumber ? 'number' : undefined);
+  const name = columns.find(({ isHeader, isName }) => isHeader || isName) ?? columns[0];
+  const classOf = (column: Column<Item>) => toCellClass(column.isNumber, column === name);
   return (
     <ScrollRegion label={label} {...(isLive ? { class: 'rows' } : {})}>
       <table>
@@ -42,7 +50,7 @@ export function Table<Item>({ label, columns, items, keyOf, isNew, isLive = fals
             <tr key={keyOf?.(item) ?? position} class={isNew?.(item) ? 'new' : undefined}>
               {columns.map((column) =>
                 column.isHeader ? (
-                  <th key={column.title} scope="row">
+                  <th key={column.title} scope="row" class={classOf(column)}>
                     {column.cell(item)}
                   </th>
                 ) : (

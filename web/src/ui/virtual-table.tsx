@@ -2,6 +2,7 @@ import { elementScroll, observeElementOffset, observeElementRect, Virtualizer } 
 import type { ComponentChildren } from 'preact';
 import { useEffect, useLayoutEffect, useReducer, useRef } from 'preact/hooks';
 import { ScrollRegion } from './scroll-region.tsx';
+import { toCellClass } from './table.tsx';
 
 interface VirtualTableProps<Item> {
   readonly label: string;
@@ -12,6 +13,8 @@ interface VirtualTableProps<Item> {
   readonly more: () => void;
   readonly cell: (item: Item, column: string) => ComponentChildren;
   readonly isNumber: (column: string) => boolean;
+  /** The column that names a row. */
+  readonly name: string | undefined;
 }
 
 const ROW_PX = 34;
@@ -30,6 +33,7 @@ export function VirtualTable<Item>({
   more,
   cell,
   isNumber,
+  name,
 }: VirtualTableProps<Item>) {
   const region = useRef<HTMLElement>(null);
   const virtual = useVirtualRows(region, items.length);
@@ -38,7 +42,7 @@ export function VirtualTable<Item>({
   useEffect(() => {
     if (!isComplete && last >= items.length - AHEAD) more();
   }, [isComplete, last, items.length, more]);
-  const classOf = (column: string) => (isNumber(column) ? 'number' : undefined);
+  const classOf = (column: string) => toCellClass(isNumber(column), column === name);
   const before = rows[0]?.start ?? 0;
   const after = virtual.getTotalSize() - (rows.at(-1)?.end ?? 0);
   return (
