@@ -1,7 +1,6 @@
 import { z } from 'zod';
 import type { Model } from '../define/define-model.ts';
 import { type Entity, withArchives } from '../define/entity.ts';
-import { canVerify } from '../operations/verify.ts';
 import { serveBuiltOnce } from './built-once.ts';
 import { queryError } from './query.ts';
 import { type OperatorRoute, type Route, tagOf } from './route.ts';
@@ -57,7 +56,7 @@ export function createRoutes(model: Omit<Model, 'entities'>): Route[] {
     ...withArchives(single)
       .filter(({ encrypted }) => encrypted.length > 0)
       .flatMap(withEntity((entity) => [rewrapRoute(entity)])),
-    ...entities.filter(canVerify).flatMap(withEntity(verifyRoutes)),
+    ...entities.filter(({ period }) => !period).flatMap(withEntity(verifyRoutes)),
   ];
   const operationRoutes: Route[] = [
     ...operatorRoutes.map((route) => ({ ...route, roles: [operatorRole] })),

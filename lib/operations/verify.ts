@@ -64,7 +64,7 @@ const PATIENCE_MS = 2_500;
 /** A repair fails if a concurrent writer was faster; the row is then checked again. */
 const REPAIR_ATTEMPTS = 5;
 
-/** True if the entity may become inconsistent or clients write it. Tables of periods are not checked. */
+/** True if the entity may become inconsistent or clients write it, so that it needs a weekly check. Tables of periods are not checked. */
 export function canVerify(entity: Entity): boolean {
   if (entity.patterns.some(({ tables }) => tables)) return false;
   const isVerified = (pattern: Pattern<Entity>) =>

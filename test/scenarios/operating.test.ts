@@ -266,3 +266,20 @@ test('an archive of a period is listed, downloaded by a link, and accepted by an
   expect(body.results).toMatchObject([{ status: 201 }]);
   expect((await hr('GET', `/api/logins/${employeeId}`)).body.items).toEqual([login]);
 });
+
+test('an entity without indexes can be checked, and cleaned up after its last index', async () => {
+  const person = {
+    kind: 'employee',
+    country: 'NO',
+    personId: 'e-9',
+    firstName: 'Bo',
+    lastName: 'Li',
+    jobTitle: 'Cook',
+  };
+  expect((await hr('POST', '/api/people', { body: person })).status).toBe(201);
+  const { status, body } = await operator('POST', '/api/operations/verify/people');
+  expect({ status, body }).toEqual({ status: 200, body: { checked: 1, findings: [] } });
+  const detailOf = async (...request: Parameters<Client>) => (await operator(...request)).body.detail;
+  expect(await detailOf('GET', '/api/operations/verify/people')).toContain('no other row or blob depends on its rows');
+  expect(await detailOf('POST', '/api/operations/clean-up/people/last')).toContain('Former index "last" of people');
+});

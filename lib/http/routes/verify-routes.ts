@@ -7,7 +7,7 @@ import { omit } from '../../define/values.ts';
 import { RowkeyError } from '../../errors.ts';
 import { cleanUpIndex } from '../../operations/index-clean-up.ts';
 import { markBuilt } from '../../operations/model-guard.ts';
-import { type VerifyPage, VerifyPosition, verifyPage } from '../../operations/verify.ts';
+import { canVerify, type VerifyPage, VerifyPosition, verifyPage } from '../../operations/verify.ts';
 import { readVerifyRun, VerifyRun } from '../../operations/verify-run.ts';
 import { PAGE_QUERY, readPageQuery, toNextLink } from '../paging.ts';
 import { readBoolean } from '../query.ts';
@@ -30,7 +30,13 @@ export function verifyRoutes(entity: Entity): OperatorRoute[] {
       },
       handle: async ({ app, caller }) => {
         const run = await readVerifyRun(app.engine, entity);
-        if (!run) throw new RowkeyError('not-found', `No weekly consistency check of ${name} has run yet.`);
+        if (!run)
+          throw new RowkeyError(
+            'not-found',
+            canVerify(entity)
+              ? `No weekly consistency check of ${name} has run yet.`
+              : `No weekly consistency check of ${name} runs, because no other row or blob depends on its rows.`,
+          );
         return { status: 200, body: { ...run, findings: hideKeys(entity, caller, run.findings) } };
       },
     },
