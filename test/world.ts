@@ -28,10 +28,10 @@ import { testStorage } from './storage.ts';
 
 /** The proportions of production, with enough time for a writer on a busy machine to succeed. */
 const PATIENT: Timing = {
-  commitWithinMs: 10_000,
-  claimForMs: 13_000,
-  hideIntentForSeconds: 15,
-  settleWithinMs: 12_000,
+  commitWithinMs: 30_000,
+  claimForMs: 40_000,
+  hideIntentForSeconds: 45,
+  settleWithinMs: 36_000,
 };
 /**
  * Short limits, for a process that dies or whose outcome does not matter. Its intent becomes visible after five
