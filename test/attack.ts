@@ -173,15 +173,22 @@ function objectOf(schema: JsonSchema, context: Context): fc.Arbitrary<unknown> {
     properties = {},
     required = [],
     additionalProperties,
+    maxProperties,
   } = schema as {
     properties?: Record<string, JsonSchema>;
     required?: string[];
     additionalProperties?: JsonSchema | boolean;
+    maxProperties?: number;
   };
   const fields = Object.fromEntries(
     Object.entries(properties).map(([name, one]) => [name, valuesOf(one, context, name)]),
   );
-  const known = fc.record(fields, { requiredKeys: required });
+  const known =
+    maxProperties === undefined
+      ? fc.record(fields, { requiredKeys: required })
+      : fc
+          .subarray(Object.keys(fields), { minLength: 1, maxLength: maxProperties })
+          .chain((names) => fc.record(Object.fromEntries(names.map((name) => [name, fields[name] ?? fc.string()]))));
   if (typeof additionalProperties !== 'object') return known;
   const more = fc.dictionary(fc.nat(24).map(String), valuesOf(additionalProperties, context), { maxKeys: 4 });
   return fc.tuple(known, more).map(([one, other]) => ({ ...one, ...other }));
@@ -200,8 +207,8 @@ function poolsOf(operations: readonly { operation: Operation }[], options: Attac
   for (const { operation } of operations) {
     const schema = operation.requestBody?.content['application/json']?.schema;
     const answer = operation.responses['200'];
-    const shown = answer?.content?.['application/json']?.schema?.anyOf;
-    for (const one of [schema, ...((shown ?? []) as JsonSchema[])])
+    const shown = answer?.content?.['application/json']?.schema;
+    for (const one of [schema, shown, ...((shown?.anyOf ?? []) as JsonSchema[])])
       for (const [name, field] of Object.entries((one?.properties ?? {}) as Record<string, JsonSchema>))
         schemas.set(name, schemas.get(name) ?? field);
   }

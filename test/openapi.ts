@@ -1,6 +1,6 @@
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
 import formats from 'ajv-formats';
-import { SELECTED } from '../lib/http/openapi.ts';
+import { SELECTED } from '../lib/http/openapi-components.ts';
 
 /** The parts of the OpenAPI description that the tests read, without references. */
 export interface OpenApi {
@@ -49,15 +49,33 @@ export interface OpenApiChecker {
   disagreement(exchange: Exchange): string | undefined;
 }
 
-/** The description with each reference replaced by what it refers to. */
+/** The description with each reference replaced by what it refers to, and with all parameters and roles in each operation. */
 export function withoutReferences<Described extends object>(openapi: Described): Described {
   const expand = (value: unknown): unknown => {
     if (typeof value !== 'object' || value === null) return value;
     if (Array.isArray(value)) return value.map(expand);
-    if ('$ref' in value) return expand(targetOf(openapi, String(value.$ref)));
+    if ('$ref' in value) {
+      const { $ref, ...beside } = value;
+      return { ...Object(expand(targetOf(openapi, String($ref)))), ...beside };
+    }
     return Object.fromEntries(Object.entries(value).map(([name, part]) => [name, expand(part)]));
   };
-  return expand(openapi) as Described;
+  const { paths, security, ...rest } = expand(openapi) as Unexpanded;
+  const expanded = Object.entries(paths).map(([path, { parameters = [], ...methods }]) => {
+    const operations = Object.entries(methods).map(([method, operation]) => [
+      method,
+      { security, ...operation, parameters: [...parameters, ...(operation.parameters ?? [])] },
+    ]);
+    return [path, Object.fromEntries(operations)];
+  });
+  return { ...rest, paths: Object.fromEntries(expanded) } as Described;
+}
+
+interface Unexpanded {
+  readonly paths: Readonly<
+    Record<string, Readonly<Record<string, Partial<Operation>>> & { readonly parameters?: readonly Parameter[] }>
+  >;
+  readonly security: Operation['security'];
 }
 
 function targetOf(openapi: object, reference: string): unknown {
@@ -72,13 +90,14 @@ function targetOf(openapi: object, reference: string): unknown {
 /** Compares responses with the description: status, required headers, media type, and the body with its schema. */
 export function openapiChecker(described: OpenApi): OpenApiChecker {
   const openapi = withoutReferences(described);
+  const whole = withoutSelections(openapi);
   const ajv = new Ajv2020({ strict: false, allErrors: true });
   formats.default(ajv);
   // A header is validated against its pattern, too.
   ajv.addFormat('idn-email', true);
   ajv.addSchema(openapi, 'api');
+  ajv.addSchema(whole, 'whole');
   const validators = new Map<string, ValidateFunction>();
-  const wholes = new Map<string, ValidateFunction>();
   const operations = Object.entries(openapi.paths).flatMap(([template, methods]) =>
     Object.entries(methods).map(([method, operation]) => ({
       method,
@@ -89,29 +108,21 @@ export function openapiChecker(described: OpenApi): OpenApiChecker {
   );
 
   function validatorAt(pointer: string): ValidateFunction {
-    const found = validators.get(pointer) ?? ajv.compile({ $ref: `api#${pointer}` });
+    const found = validators.get(pointer) ?? ajv.compile({ $ref: pointer });
     validators.set(pointer, found);
     return found;
   }
 
-  /** Without the alternatives of a selection, which any object with some of the fields matches. */
-  function validatorOfWhole(pointer: string, { anyOf }: JsonSchema): ValidateFunction {
-    if (!Array.isArray(anyOf)) return validatorAt(pointer);
-    const found =
-      wholes.get(pointer) ??
-      ajv.compile({
-        anyOf: anyOf
-          .filter(({ description }) => description !== SELECTED)
-          .map((one) => {
-            return { $ref: `api#${pointer}/anyOf/${anyOf.indexOf(one)}` };
-          }),
-      });
-    wholes.set(pointer, found);
-    return found;
+  function whyInvalid(pointer: string, text: string): string | undefined {
+    const validate = validatorAt(pointer);
+    return validate(JSON.parse(text)) ? undefined : ajv.errorsText(validate.errors, { dataVar: 'body' });
   }
 
   function whyNot(template: string, method: string, operation: Operation, exchange: Exchange): string | undefined {
     const { status, headers, text } = exchange;
+    if (status === 200 && new URLSearchParams(/\?.*/s.exec(exchange.path)?.[0]).get('explain') === 'true')
+      return whyInvalid('api#/components/schemas/Explanation', text);
+    if (status === 401 && !headers.has('www-authenticate')) return 'the header WWW-Authenticate is missing';
     const key = String(status) in operation.responses ? String(status) : 'default';
     const response = operation.responses[key];
     if (!response) return `${operation.operationId} describes no status ${status}`;
@@ -128,10 +139,7 @@ export function openapiChecker(described: OpenApi): OpenApiChecker {
     if (!content.schema) return undefined;
     const where = ['', 'paths', template, method, 'responses', key, 'content', type, 'schema'];
     const pointer = where.map(escapePointer).join('/');
-    const validate = exchange.path.includes('select=')
-      ? validatorAt(pointer)
-      : validatorOfWhole(pointer, content.schema);
-    return validate(JSON.parse(text)) ? undefined : ajv.errorsText(validate.errors, { dataVar: 'body' });
+    return whyInvalid(`${exchange.path.includes('select=') ? 'api' : 'whole'}#${pointer}`, text);
   }
 
   const meantBy = ({ method: asked, path }: Pick<Exchange, 'method' | 'path'>) =>
@@ -149,6 +157,13 @@ export function openapiChecker(described: OpenApi): OpenApiChecker {
       return `${exchange.method} ${exchange.path.slice(0, 200)} ${exchange.status}: ${reasons.join(' | ')}`;
     },
   };
+}
+
+/** Without the alternatives for selected fields, which any object with some of the fields matches. */
+function withoutSelections<Value>(value: Value): Value {
+  if (typeof value !== 'object' || value === null) return value;
+  if (Array.isArray(value)) return value.filter((one) => one?.description !== SELECTED).map(withoutSelections) as Value;
+  return Object.fromEntries(Object.entries(value).map(([name, part]) => [name, withoutSelections(part)])) as Value;
 }
 
 function patternOf(template: string): RegExp {

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { Entity } from '../define/entity.ts';
 import { type Selection, toSelection } from '../define/select.ts';
-import { partialSchema, schemaWithGaps } from '../define/validate/validation.ts';
+import { partialSchema, readableSchema } from '../define/validate/validation.ts';
 import type { Page } from '../engine/read/retrieve.ts';
 import { toNextLink } from './paging.ts';
 import { readList } from './query.ts';
@@ -15,8 +15,8 @@ export const SELECT = 'Fields to return, separated by commas; large fields are r
 export function describeList(entity: Entity, copied?: readonly string[]): Route['success'] {
   return {
     status: 200,
-    description: 'A page of entities; the Link header names the next page, if there is one',
-    body: () => listOf(copied ? copySchema(entity, copied) : schemaWithGaps(entity)),
+    description: 'A page of entities',
+    body: () => listOf(copied ? copySchema(entity, copied) : readableSchema(entity)),
     selected: () => listOf(partialSchema(entity, [])),
     headers: ['Link'],
   };

@@ -9,12 +9,22 @@ export function toJsonSchema(schema: z.ZodType, io: 'input' | 'output' = 'output
 /** Formats that say as much as the long patterns by which zod describes them. */
 const FORMATS = ['date', 'date-time', 'duration', 'email', 'idn-email', 'ipv4', 'ipv6', 'time', 'uri', 'uuid'];
 
-function correct({ jsonSchema }: { jsonSchema: z.core.JSONSchema.BaseSchema }): void {
+interface Described {
+  readonly zodSchema: z.core.$ZodTypes;
+  readonly jsonSchema: z.core.JSONSchema.BaseSchema;
+}
+
+function correct({ zodSchema, jsonSchema }: Described): void {
+  // Frozen in this process, but not for callers.
+  if (zodSchema._zod.def.type === 'readonly') delete jsonSchema.readOnly;
   // The format "email" allows only ASCII; RFC 6531 addresses have a format of their own.
   if (jsonSchema.format === 'email' && jsonSchema.pattern === z.regexes.unicodeEmail.source)
     jsonSchema.format = 'idn-email';
   const { format = '' } = jsonSchema;
   if (FORMATS.includes(format)) delete jsonSchema.pattern;
+  // The bounds of the integers that JavaScript represents exactly, which every integer of zod has.
+  if (jsonSchema.minimum === Number.MIN_SAFE_INTEGER) delete jsonSchema.minimum;
+  if (jsonSchema.maximum === Number.MAX_SAFE_INTEGER) delete jsonSchema.maximum;
   // Zod does not tell a constant from a computed value, such as the current hour, which is wrong an hour later.
   delete jsonSchema.default;
 }

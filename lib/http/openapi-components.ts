@@ -6,7 +6,7 @@ export interface Ref {
   readonly $ref: string;
 }
 
-type Schema = Readonly<Record<string, unknown>>;
+export type Schema = Readonly<Record<string, unknown>>;
 
 interface Parameter {
   readonly name: string;
@@ -16,77 +16,129 @@ interface Parameter {
 export interface Components {
   /** Returns a reference to the parameter. */
   addParameter(parameter: Parameter): Ref;
-  /** Returns a reference to the schema with an example, in which lists of objects are references too; a short schema in place. */
-  addSchema(operation: string, schema: Schema): Ref | Schema;
+  /** Returns the schema with references to its objects, or a reference to it if it is an object. A short object stays in place. */
+  addSchema(operation: string, schema: Schema): Schema;
   readonly parameters: Readonly<Record<string, unknown>>;
   readonly schemas: Readonly<Record<string, unknown>>;
 }
 
+/** The description of a body with selected fields. */
+export const SELECTED = 'With select';
+
 /** A shorter schema costs less in place than by reference. */
-const SHORTEST_SHARED = 120;
+const SHORTEST_SHARED = 200;
 
 export function createComponents(): Components {
   const parameters = createSection('parameters');
   const schemas = createSection('schemas');
-  const addSchema = (name: string, schema: Schema): Ref | Schema => {
-    const parts = { ...schema, ...shareParts(name, schema) };
-    const described = { ...parts, ...createExamples(schema) };
-    return JSON.stringify(parts).length < SHORTEST_SHARED ? described : schemas.add(name, described);
-  };
-  /** The properties of a page or a batch, with the schemas of its entities as references. */
-  const shareParts = (name: string, { properties, items }: Schema): Schema => {
-    if (isSchema(items)) {
-      const { anyOf } = items;
-      if (items.type === 'object') return { items: addSchema(`${name}Item`, items) };
-      return Array.isArray(anyOf) ? { items: { anyOf: anyOf.map((action) => shareEntity(name, action)) } } : {};
-    }
-    if (!isSchema(properties)) return {};
-    const shared = Object.entries(properties).map(([field, value]) =>
-      isSchema(value) && value.type === 'array' ? [field, { ...value, ...shareParts(name, value) }] : [field, value],
-    );
-    return { properties: Object.fromEntries(shared) };
-  };
-  /** An action of a batch, with the schema of its entity as a reference. */
-  const shareEntity = (name: string, action: Schema): Schema => {
-    const shared = Object.entries(Object(action.properties)).map(([field, value]) => {
-      const isEntity = isSchema(value) && (value.type === 'object' || value.oneOf !== undefined);
-      return [field, isEntity ? addSchema(`${name}-${field}`, value) : value];
-    });
-    return { ...action, properties: Object.fromEntries(shared) };
+
+  const share = (name: string, whole: Schema, needsExample: boolean): Schema => {
+    // The name of a component is its title, and a description may differ where the component is used.
+    const { title, description, ...schema } = whole;
+    const hasExample = needsExample && description !== SELECTED && hasOwnExample(schema);
+    const leavesExample = needsExample && description !== SELECTED && !hasExample;
+    const parts = mapParts(schema, (part, one) => share(joinName(name, part, one), one, leavesExample));
+    const described = description ? { description } : {};
+    const examples = hasExample ? createExamples(schema) : {};
+    if (!isSchema(schema.properties) || JSON.stringify(parts).length < SHORTEST_SHARED)
+      return { ...(title ? { title } : {}), ...described, ...parts, ...examples };
+    const ref = schemas.add(typeof title === 'string' ? title : name, parts);
+    schemas.extend(ref, examples);
+    return { ...ref, ...described };
   };
   return {
     addParameter: (parameter) => parameters.add(parameter.name, parameter),
-    addSchema: (operation, schema) => addSchema(toTypeName(operation), schema),
+    addSchema: (operation, schema) => share(operation.replace(/-get$/, ''), schema, true),
     parameters: parameters.all,
     schemas: schemas.all,
   };
 }
 
-type Operations = Readonly<
-  Record<string, Readonly<Record<string, { readonly operationId: string; readonly responses: object }>>>
->;
+/** The schema with each schema in it mapped. */
+function mapParts(schema: Schema, map: (part: string, schema: Schema) => Schema): Schema {
+  const mapped = Object.entries(schema).map(([keyword, value]) => {
+    if (keyword === 'properties' && isSchema(value))
+      return [keyword, Object.fromEntries(Object.entries(value).map(([name, one]) => [name, map(name, Object(one))]))];
+    if (['anyOf', 'oneOf', 'allOf'].includes(keyword) && Array.isArray(value))
+      return [keyword, value.map((one, index) => map(String(index + 1), one))];
+    const isPart = ['items', 'additionalProperties'].includes(keyword) && isSchema(value);
+    return [keyword, isPart ? map('item', value) : value];
+  });
+  return Object.fromEntries(mapped);
+}
 
-/** The paths with references to the responses that several operations have. */
-export function shareResponses(paths: Operations) {
-  const times = new Map<string, number>();
-  const operations = Object.values(paths).flatMap((path) => Object.values(path));
-  for (const response of operations.flatMap(({ responses }) => Object.values(responses))) {
-    const text = JSON.stringify(response);
-    times.set(text, (times.get(text) ?? 0) + 1);
-  }
-  const { all, add } = createSection('responses');
-  const share = (operation: (typeof operations)[number]) => {
-    const responses = Object.entries(operation.responses).map(([status, response]) => {
-      const isShared = !('$ref' in response) && Number(times.get(JSON.stringify(response))) > 1;
-      return [status, isShared ? add(`${toTypeName(operation.operationId)}-${status}`, response) : response];
-    });
-    return { ...operation, responses: Object.fromEntries(responses) };
+/** The name of a part: an alternative has the name of its kind, or that of the whole. */
+function joinName(name: string, part: string, { properties, description }: Schema): string {
+  if (description === SELECTED) return `${name}-part`;
+  const [kind] = Object.values(Object(properties)).flatMap((one) => Object(one).const ?? []);
+  return /^\d+$/.test(part) ? [name, ...(typeof kind === 'string' ? [kind] : [])].join('-') : `${name}-${part}`;
+}
+
+/** The example of a list is that of its items, and the example of an action that of its entity. */
+function hasOwnExample({ properties, required = [], maxProperties }: Schema): boolean {
+  const isList = (field: string) => {
+    const { items, additionalProperties } = Object(Object(properties)[field]);
+    return [items, additionalProperties].some((one) => isSchema(one) && isEntity(one));
   };
-  const shared = Object.entries(paths).map(([path, methods]) => [
-    path,
-    Object.fromEntries(Object.entries(methods).map(([method, operation]) => [method, share(operation)])),
-  ]);
-  return { paths: Object.fromEntries(shared), responses: all };
+  return isSchema(properties) && maxProperties === undefined && !(required as readonly string[]).some(isList);
+}
+
+function isEntity({ properties, anyOf }: Schema): boolean {
+  return (
+    properties !== undefined || (Array.isArray(anyOf) && anyOf.some(({ description }) => description === SELECTED))
+  );
+}
+
+interface Operation {
+  readonly parameters: readonly Ref[];
+  readonly responses: Readonly<Record<string, object>>;
+}
+
+type Methods = Readonly<Record<string, Operation>>;
+
+/** The paths with the parameters that all of their operations have. */
+export function shareParameters(paths: Readonly<Record<string, Methods>>) {
+  const shared = Object.entries(paths).map(([path, methods]) => {
+    const all = Object.values(methods).map(({ parameters }) => parameters.map(({ $ref }) => $ref));
+    const common = (all[0] ?? []).filter((ref) => all.every((refs) => refs.includes(ref)));
+    const withOwn = Object.entries(methods).map(([method, { parameters, ...operation }]) => {
+      const own = parameters.filter(({ $ref }) => !common.includes($ref));
+      return [method, { ...operation, ...(own.length > 0 ? { parameters: own } : {}) }];
+    });
+    const parameters = common.map(($ref) => ({ $ref }));
+    return [path, { ...(common.length > 0 ? { parameters } : {}), ...Object.fromEntries(withOwn) }];
+  });
+  return Object.fromEntries(shared);
+}
+
+/** The operations with references to the responses that several of them have. */
+export function shareResponses<Paths extends Readonly<Record<string, Methods>>>(paths: Paths) {
+  const times = new Map<string, number>();
+  for (const methods of Object.values(paths))
+    for (const { responses } of Object.values(methods))
+      for (const response of Object.values(responses)) {
+        const text = JSON.stringify(response);
+        times.set(text, (times.get(text) ?? 0) + 1);
+      }
+  const { all, add } = createSection('responses');
+  const share = (responses: Operation['responses']) =>
+    mapValues(responses, (response) =>
+      '$ref' in response || Number(times.get(JSON.stringify(response))) < 2
+        ? response
+        : add(nameResponse(response), response),
+    );
+  const shared = mapValues(paths, (methods) =>
+    mapValues(methods, (operation) => ({ ...operation, responses: share(operation.responses) })),
+  );
+  return { paths: shared as Paths, responses: all };
+}
+
+/** The name of the schema, or the first words of the description. */
+function nameResponse(response: object): string {
+  const [, schema] = /"#\/components\/schemas\/(\w+)"/.exec(JSON.stringify(response)) ?? [];
+  const { description = '' } = response as { readonly description?: string };
+  const [words = ''] = description.split(/[^\w ]/);
+  return schema ?? words.trim().replaceAll(' ', '-').toLowerCase();
 }
 
 export function refTo(section: string, name: string): Ref {
@@ -103,20 +155,31 @@ function createSection(section: string) {
       const text = JSON.stringify(part);
       let name = names.get(text);
       if (name === undefined) {
-        name = wanted;
-        for (let number = 2; Object.hasOwn(all, name); number += 1) name = `${wanted}${number}`;
+        const first = section === 'parameters' ? wanted : toTypeName(wanted);
+        name = first;
+        for (let number = 2; Object.hasOwn(all, name); number += 1) name = `${first}${number}`;
         names.set(text, name);
-        all[name] = part;
+        all[name] = { ...part };
       }
       return refTo(section, name);
+    },
+    /** Adds keywords to a part, which is found without them. */
+    extend({ $ref }: Ref, keywords: object) {
+      Object.assign(Object(all[$ref.slice(refTo(section, '').$ref.length)]), keywords);
     },
   };
 }
 
-/** `employees-get` is `Employees`, `employees-by-email` is `EmployeesByEmail`. */
-function toTypeName(operation: string): string {
-  const words = operation.replace(/-get$/, '').split('-');
-  return words.map((word) => word.charAt(0).toUpperCase() + word.slice(1)).join('');
+/** `employees-by-email` is `EmployeesByEmail`. A name of a component has letters, digits and `_`. */
+function toTypeName(words: string): string {
+  return words
+    .split(/\W+/)
+    .map((word) => word.charAt(0).toUpperCase() + word.slice(1))
+    .join('');
+}
+
+function mapValues<Value, Mapped>(values: Readonly<Record<string, Value>>, map: (value: Value) => Mapped) {
+  return Object.fromEntries(Object.entries(values).map(([key, value]) => [key, map(value)]));
 }
 
 function isSchema(value: unknown): value is Schema {

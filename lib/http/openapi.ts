@@ -1,8 +1,15 @@
 import { z } from 'zod';
-import { OPERATORS } from '../define/filter.ts';
 import { Step } from '../storage/explain.ts';
 import { toJsonSchema } from './json-schema.ts';
-import { type Components, createComponents, refTo, shareResponses } from './openapi-components.ts';
+import {
+  type Components,
+  createComponents,
+  refTo,
+  type Schema,
+  SELECTED,
+  shareParameters,
+  shareResponses,
+} from './openapi-components.ts';
 import { createExamples } from './openapi-examples.ts';
 import { PROBLEM_TYPE, PROBLEMS, Problem } from './problem.ts';
 import { type FilterParameter, type ResponseHeader, type Route, rootOf, tagOf } from './route.ts';
@@ -11,59 +18,82 @@ import { type FilterParameter, type ResponseHeader, type Route, rootOf, tagOf } 
 const Explanation = z.object({ steps: z.array(Step), transactions: z.int() });
 
 /** What many operations have in common, so that none of them repeats the text. */
-const CONVENTIONS = `Generated from the model.
+const CONVENTIONS = `Generated from the model. \`?tag=\` with the name of an entity describes only its operations.
 
-One of the roles in the \`security\` of an operation is enough.
+One of the roles in \`security\` is enough. An operation without \`security\` accepts the roles of the whole description, and \`[]\` needs no token.
 
-A filter has the name of a field. Only entities with its value are returned, or for which the comparison holds, such as \`ge:VALUE\`; \`in:VALUE,VALUE\` is a list of values, and \`eq:VALUE\` equality with a value that begins with an operator. A repeated filter must hold each time.`;
+A filter has the name of a field. Only entities with its value are returned, or for which the comparison holds, such as \`ge:VALUE\`; \`in:VALUE,VALUE\` is a list of values, and \`eq:VALUE\` equality with a value that begins with an operator. A repeated filter must hold each time.
 
-/** The OpenAPI 3.1 description of the routes. Schemas and parameters that operations share are components. */
+\`explain=true\` returns the schema \`Explanation\` with the status 200, in place of the described response.`;
+
+/** The OpenAPI 3.1 description of the routes. Schemas, parameters and responses that operations share are components. */
 export function describeRoutes(routes: readonly Route[], root = rootOf('')) {
+  const described = routes.filter(({ isUndescribed }) => !isUndescribed);
   const shared = createComponents();
+  const security = findUsualRoles(described);
+  shared.addSchema('problem', toJsonSchema(Problem));
+  shared.addSchema('explanation', toJsonSchema(Explanation));
   const paths: Record<string, Record<string, ReturnType<typeof describeOperation>>> = {};
-  for (const route of routes) {
-    if (route.isUndescribed) continue;
+  for (const route of described) {
     const path = `${root}/${route.path}`;
-    paths[path] = { ...paths[path], [route.method.toLowerCase()]: describeOperation(route, shared) };
+    const operation = describeOperation(route, shared, security);
+    paths[path] = { ...paths[path], [route.method.toLowerCase()]: operation };
   }
   const { paths: sharing, responses } = shareResponses(paths);
-  const explained = { description: 'The explanation, with explain=true', ...json(EXPLANATION) };
+  const parameters = JSON.stringify(shared.parameters);
   return {
     openapi: '3.1.0',
     info: { title: 'Rowkey', version: '1', description: CONVENTIONS },
     servers: [{ url: '/' }],
-    security: [{ token: [] }],
-    paths: sharing,
+    security: toSecurity(security),
+    tags: [...new Set(described.map(tagOf))].map((name) => ({ name })),
+    paths: shareParameters(sharing),
     components: {
       securitySchemes: { token: { type: 'http', scheme: 'bearer', bearerFormat: 'JWT' } },
       headers: Object.fromEntries(
-        Object.entries(HEADERS).flatMap(([name, description]) => [
-          [name, { description, required: true, schema: { type: 'string' } }],
-          [`${name}-if-executed`, { description, required: false, schema: { type: 'string' } }],
+        Object.entries(HEADERS).map(([name, description]) => [
+          name,
+          { description, required: name !== 'Link', schema: { type: 'string' } },
         ]),
       ),
       parameters: shared.parameters,
       schemas: {
-        Problem: describe(Problem),
-        Explanation: describe(Explanation),
-        Comparison: { type: 'string', pattern: `^(${OPERATORS.join('|')}):`, examples: ['ne:VALUE'] },
+        ...Object.fromEntries(
+          Object.entries(FILTERS).filter(([name]) => parameters.includes(`"${refTo('schemas', name).$ref}"`)),
+        ),
         ...shared.schemas,
       },
       responses: {
         ...responses,
         ...Object.fromEntries(STATUSES.map(describeProblem)),
-        Problem: problem('Problem details'),
-        explained,
+        Problem: problem(describeOtherProblems(), PROBLEM_HEADERS),
         'not-modified': {
           description: 'Not modified: If-None-Match names the current ETag',
-          headers: describeHeaders(['ETag'], true),
+          headers: describeHeaders(['ETag']),
         },
       },
     },
   };
 }
 
-function describeOperation(route: Route, shared: Components) {
+/** The roles that most routes accept, so that they are described once. */
+function findUsualRoles(routes: readonly Route[]): readonly string[] {
+  const times = new Map<string, { readonly roles: readonly string[]; count: number }>();
+  for (const { roles } of routes) {
+    if (!roles) continue;
+    const id = JSON.stringify(roles);
+    const { count } = times.get(id) ?? { count: 0 };
+    times.set(id, { roles, count: count + 1 });
+  }
+  return [...times.values()].toSorted((one, other) => other.count - one.count)[0]?.roles ?? [];
+}
+
+/** Alternatives: one of the roles is enough. */
+function toSecurity(roles: readonly string[] = []) {
+  return roles.map((role) => ({ token: [role] }));
+}
+
+function describeOperation(route: Route, shared: Components, usualRoles: readonly string[]) {
   const { name, path, roles, query = {}, filters = {}, summary, requestBody, requestTypes } = route;
   const inPath = [...path.matchAll(/\{(\w+)\}/g)].map(([, field]) => ({
     name: String(field),
@@ -82,17 +112,17 @@ function describeOperation(route: Route, shared: Components) {
     ...inQuery,
     ...Object.entries(filters).flatMap(describeFilter),
     ...(roles ? [EXPLAIN] : []),
-    ...(route.conditional ? CONDITIONS : []),
+    ...(route.conditional ? [IF_MATCH] : []),
+    ...(route.conditional || route.cacheable ? [IF_NONE_MATCH] : []),
     ...(route.minimizable ? [PREFER] : []),
-    ...(route.cacheable ? [IF_CHANGED] : []),
     ...(route.repeatable ? [REPEAT] : []),
   ];
+  const isUsual = JSON.stringify(roles) === JSON.stringify(usualRoles);
   return {
     operationId: name,
     tags: [tagOf(route)],
     summary,
-    // Alternatives: one of the roles is enough.
-    security: roles?.map((role) => ({ token: [role] })) ?? [],
+    ...(isUsual ? {} : { security: toSecurity(roles) }),
     parameters: parameters.map((parameter) => shared.addParameter(parameter)),
     ...(requestTypes ? { requestBody: { required: true, content: describeBinary(requestTypes) } } : {}),
     ...(requestBody
@@ -115,89 +145,89 @@ function pathExample({ entity, path }: Route, field: string) {
   return examples.length > 0 ? { examples: examples.map(String) } : {};
 }
 
-/** An array without `explode: false` is a parameter that may be repeated. */
 function describeFilter([field, { refused, ...filter }]: readonly [string, FilterParameter]) {
   if (!('schema' in filter)) return [];
-  const items = { anyOf: [toJsonSchema(filter.schema), COMPARISON] };
-  return [{ name: field, in: 'query', schema: { type: 'array', items } }];
+  const { type } = toJsonSchema(filter.schema);
+  const name = type === 'number' || type === 'integer' ? 'NumberFilter' : 'Filter';
+  return [{ name: field, in: 'query', schema: refTo('schemas', name) }];
 }
 
-/** The description of a body with selected fields. */
-export const SELECTED = 'With select';
+/** The forms of a filter. An array without `explode: false` is a parameter that may be repeated. */
+const FILTERS: Readonly<Record<string, unknown>> = {
+  Filter: describeComparisons('string'),
+  NumberFilter: describeComparisons(['number', 'string']),
+};
 
-/** The success, the explanation, and problems by status. */
+function describeComparisons(type: string | readonly string[]) {
+  const description = 'Values or comparisons';
+  return { description, type: 'array', items: { type } };
+}
+
+/** The success, and problems by status. */
 function describeResponses(route: Route, shared: Components) {
   const { name, success, cacheable, minimizable, others = {} } = route;
   const { status, description, body, selected, types = [], headers = [] } = success;
-  const isOk = status === 200;
-  const described = body && shared.addSchema(name, toJsonSchema(body()));
-  const part = selected && shared.addSchema(`${name}-selected`, { ...toJsonSchema(selected()), description: SELECTED });
-  const schemas = [...(described ? [described] : []), ...(part ? [part] : []), ...(isOk ? [EXPLANATION] : [])];
+  const whole = body && toJsonSchema(body());
+  const schema = whole && shared.addSchema(name, selected ? orSelected(whole, toJsonSchema(selected())) : whole);
   const response = {
     description,
-    // An explanation has the status 200 too, but none of these headers.
-    ...(headers.length > 0 ? { headers: describeHeaders(headers, !isOk && !headers.includes('Link')) } : {}),
-    ...(schemas.length > 0
-      ? {
-          content: {
-            ...describeBinary(types),
-            ...json(schemas.length > 1 ? { anyOf: schemas } : schemas[0]).content,
-          },
-        }
+    ...(headers.length > 0 ? { headers: describeHeaders(headers) } : {}),
+    ...(schema || types.length > 0
+      ? { content: { ...describeBinary(types), ...(schema ? json(schema).content : {}) } }
       : {}),
   };
-  const created = described &&
+  const created = schema &&
     success.created && {
       description: success.created,
-      headers: describeHeaders([...headers, 'Location'], true),
-      ...json(described),
+      headers: describeHeaders([...headers, 'Location']),
+      ...json(schema),
     };
   return {
-    ...Object.fromEntries(problemStatuses(route).map((each) => [each, refTo('responses', String(each))])),
-    200: refTo('responses', 'explained'),
     [status]: response,
     ...(created ? { 201: created } : {}),
     ...(minimizable
-      ? { 204: { description: 'Done, with Prefer: return=minimal', headers: describeHeaders(['ETag'], true) } }
+      ? { 204: { description: 'Done, with Prefer: return=minimal', headers: describeHeaders(['ETag']) } }
       : {}),
     ...(success.unread ? { 204: { description: success.unread } } : {}),
-    ...(cacheable
-      ? {
-          304: refTo('responses', 'not-modified'),
-        }
-      : {}),
+    ...(cacheable ? { 304: refTo('responses', 'not-modified') } : {}),
+    ...Object.fromEntries(problemStatuses(route).map((each) => [each, refTo('responses', String(each))])),
     ...Object.fromEntries(
       Object.entries(others).map(([other, { description, body }]) => [
         other,
-        { description, ...json(describe(body())) },
+        { description, ...json(shared.addSchema(`${name}-${other}`, toJsonSchema(body()))) },
       ]),
     ),
     default: refTo('responses', 'Problem'),
   };
 }
 
-/** The statuses that callers of a route distinguish. `default` describes the others, such as those of a wrong body. */
-function problemStatuses({ path, roles, requestBody, requestTypes, conditional }: Route): number[] {
-  const hasBody = requestBody !== undefined || requestTypes !== undefined;
-  return [
-    400,
-    ...(roles ? [401, 403] : []),
-    ...(path.includes('{') ? [404] : []),
-    ...(hasBody ? [409] : []),
-    ...(conditional ? [412] : []),
-    503,
-  ];
+/** Either schema; for lists, a list of either schema. */
+function orSelected(whole: Schema, selected: Schema): Schema {
+  const [list, part] = [whole, selected].map(({ properties }) => Object(properties).items);
+  if (list?.items && part?.items)
+    return {
+      ...whole,
+      properties: { ...Object(whole.properties), items: { ...list, items: orSelected(list.items, part.items) } },
+    };
+  if (JSON.stringify(whole) === JSON.stringify(selected)) return whole;
+  return { anyOf: [whole, { ...selected, description: SELECTED }] };
 }
 
-const STATUSES = [400, 401, 403, 404, 409, 412, 503];
+/** The statuses that callers of a route distinguish. Any route may have the others, such as those of a wrong token. */
+function problemStatuses({ path, requestBody, requestTypes, conditional, success }: Route): number[] {
+  const hasBody = requestBody !== undefined || requestTypes !== undefined;
+  const isList = success.headers?.includes('Link') === true;
+  return [...(path.includes('{') && !isList ? [404] : []), ...(hasBody ? [409] : []), ...(conditional ? [412] : [])];
+}
 
-const PROBLEM_HEADERS: Readonly<Record<number, Readonly<Record<string, unknown>>>> = {
-  401: { 'WWW-Authenticate': { required: true, schema: { type: 'string' } } },
-  503: {
-    'Retry-After': {
-      description: 'Seconds; absent if an operator must act',
-      schema: { type: 'integer', minimum: 1 },
-    },
+const STATUSES = [404, 409, 412];
+
+/** Present with the status 401, and 503 if a retry may succeed. */
+const PROBLEM_HEADERS = {
+  'WWW-Authenticate': { description: 'With 401', schema: { type: 'string' } },
+  'Retry-After': {
+    description: 'Seconds, with 429 and 503; absent if an operator must act',
+    schema: { type: 'integer', minimum: 1 },
   },
 };
 
@@ -205,7 +235,18 @@ const PROBLEM_HEADERS: Readonly<Record<number, Readonly<Record<string, unknown>>
 function describeProblem(status: number) {
   const kinds = Object.entries(PROBLEMS).filter(([, kind]) => kind.status === status);
   const description = kinds.map(([code, { when }]) => `\`${code}\`: ${when}`).join('\n\n');
-  return [status, problem(description, PROBLEM_HEADERS[status])] as const;
+  return [status, problem(description)] as const;
+}
+
+/** The codes of the other problems by status. */
+function describeOtherProblems(): string {
+  const others = Object.entries(PROBLEMS).filter(([, { status }]) => !STATUSES.includes(status));
+  const statuses = [...new Set(others.map(([, { status }]) => status))].toSorted((one, other) => one - other);
+  const lines = statuses.map((status) => {
+    const codes = others.filter(([, kind]) => kind.status === status).map(([code]) => `\`${code}\``);
+    return `- ${status}: ${codes.join(', ')}`;
+  });
+  return `Another problem:\n\n${lines.join('\n')}`;
 }
 
 const HEADERS: Readonly<Record<ResponseHeader, string>> = {
@@ -215,32 +256,23 @@ const HEADERS: Readonly<Record<ResponseHeader, string>> = {
   Location: 'The path of the created entity, or of the started operation',
 };
 
-function describeHeaders(names: readonly ResponseHeader[], required: boolean) {
-  return Object.fromEntries(names.map((name) => [name, refTo('headers', required ? name : `${name}-if-executed`)]));
+function describeHeaders(names: readonly ResponseHeader[]) {
+  return Object.fromEntries(names.map((name) => [name, refTo('headers', name)]));
 }
 
-const EXPLANATION = refTo('schemas', 'Explanation');
-const COMPARISON = refTo('schemas', 'Comparison');
+const IF_MATCH = {
+  name: 'If-Match',
+  in: 'header',
+  description: 'ETags: the change is made only if one of them is current; * accepts any',
+  schema: { type: 'string' },
+};
 
-const CONDITIONS = [
-  {
-    name: 'If-Match',
-    in: 'header',
-    description: 'ETags: the change is made only if one of them is current; * accepts any',
-    schema: { type: 'string' },
-  },
-  {
-    name: 'If-None-Match',
-    in: 'header',
-    description: 'ETags: the change is made only if none of them is current; * requires that nothing exists',
-    schema: { type: 'string' },
-  },
-];
-
-const IF_CHANGED = {
+/** The same for reads and writes, so that the operations of a path share it. */
+const IF_NONE_MATCH = {
   name: 'If-None-Match',
   in: 'header',
-  description: "ETags of the caller's copies: the response is 304 if one of them is current",
+  description:
+    'ETags: GET returns 304 if one of them is current, and a change is made only if none of them is; * requires that nothing exists',
   schema: { type: 'string' },
 };
 
@@ -261,7 +293,7 @@ const REPEAT = {
 const EXPLAIN = {
   name: 'explain',
   in: 'query',
-  description: 'true returns the reads and writes of the request without executing the writes',
+  description: 'true returns the reads and writes of the request as an Explanation, without executing the writes',
   schema: { type: 'boolean' },
 };
 
@@ -277,9 +309,4 @@ function problem(description: string, headers?: Readonly<Record<string, unknown>
 
 function json(schema: unknown) {
   return { content: { 'application/json': { schema } } };
-}
-
-function describe(schema: z.ZodType) {
-  const described = toJsonSchema(schema);
-  return { ...described, ...createExamples(described) };
 }

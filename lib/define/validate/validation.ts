@@ -6,34 +6,40 @@ import { decidedFields, referenceFields } from '../codec/kept-fields.ts';
 import type { Entity } from '../entity.ts';
 import { pick, type Values } from '../values.ts';
 
-/** The schema of an entity, of any kind, as callers read it. Not every read includes the fields that are apart. */
-export function readableSchema(entity: Entity): z.ZodType {
+/** The schema of an entity, of any kind. Not every read includes the fields that are apart. */
+function wholeSchema(entity: Entity): z.ZodType {
   const apart = apartFields(entity);
   return entity.union ?? (apart.length === 0 ? entity.schema : entity.schema.partial(maskOf(apart)));
 }
 
-/** The same for lists and for responses to writes, in which an unreadable field is null. */
-export function schemaWithGaps(entity: Entity): z.ZodType {
+/** The same as callers read it: an unreadable field may be null in lists and in responses to writes. */
+function schemaWithGaps(entity: Entity): z.ZodType {
   const remote = referenceFields(entity);
-  if (remote.length === 0) return readableSchema(entity);
-  const readable = readableSchema(entity);
+  if (remote.length === 0) return wholeSchema(entity);
+  const readable = wholeSchema(entity);
   const whole = readable instanceof z.ZodObject ? readable : entity.schema;
   const fields = Object.entries(whole.shape as z.ZodRawShape).filter(([field]) => remote.includes(field));
   return whole.extend(Object.fromEntries(fields.map(([field, type]) => [field, z.nullable(type)])));
 }
 
-/** The same for a partial copy or for selected fields. Only the `certain` fields are always present. */
-export function partialSchema(entity: Entity, certain: readonly string[]): z.ZodType {
-  const gaps = schemaWithGaps(entity);
-  const whole = gaps instanceof z.ZodObject ? gaps : entity.schema;
-  return whole.partial().required(maskOf(certain));
+/** An entity as every route returns it: the children are present if a request includes them. */
+export function readableSchema(entity: Entity): z.ZodType {
+  const whole = schemaWithGaps(entity);
+  if (entity.children.length === 0 || !(whole instanceof z.ZodObject)) return whole;
+  const lists = entity.children.map((child) => [
+    child.name,
+    z.array(toPartial(child, schemaWithGaps(child))).optional(),
+  ]);
+  return whole.extend(Object.fromEntries(lists));
 }
 
-/** An entity, whole or in part, with its included children, of which `select` may omit any field. */
-export function schemaWithChildren(entity: Entity, whole = readableSchema(entity)): z.ZodType {
-  if (entity.children.length === 0 || !(whole instanceof z.ZodObject)) return whole;
-  const lists = entity.children.map((child) => [child.name, z.array(partialSchema(child, [])).optional()]);
-  return whole.extend(Object.fromEntries(lists));
+/** The same for a partial copy or for selected fields. Only the `certain` fields are always present. */
+export function partialSchema(entity: Entity, certain: readonly string[]): z.ZodType {
+  return toPartial(entity, readableSchema(entity), certain);
+}
+
+function toPartial(entity: Entity, whole: z.ZodType, certain: readonly string[] = []): z.ZodObject {
+  return (whole instanceof z.ZodObject ? whole : entity.schema).partial().required(maskOf(certain));
 }
 
 /** The fields that callers may write: without derived fields and without those in `without`. */

@@ -30,7 +30,7 @@ export const auditRoute: OperatorRoute = {
     'List the changes made through this API: who, what and when; with the keys of entities that the caller may read, without values',
   success: {
     status: 200,
-    description: 'A page of changes; the Link header names the next page, if there is one',
+    description: 'A page of changes',
     body: () => z.object({ items: z.array(VisibleChange) }),
     headers: ['Link'],
   },

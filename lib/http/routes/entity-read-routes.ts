@@ -3,7 +3,7 @@ import type { Entity } from '../../define/entity.ts';
 import type { Filter } from '../../define/filter.ts';
 import { onceFor } from '../../define/once-for.ts';
 import type { Selection } from '../../define/select.ts';
-import { partialSchema, schemaWithChildren, validateTexts } from '../../define/validate/validation.ts';
+import { partialSchema, readableSchema, validateTexts } from '../../define/validate/validation.ts';
 import { readEntity } from '../../engine/read/retrieve.ts';
 import { openSelected, readOne, readRangePage } from '../../store/read.ts';
 import { readKey, toEntityTemplate } from '../entity-key.ts';
@@ -38,8 +38,8 @@ export function entityReadRoutes(entity: Entity): Route[] {
     success: {
       status: 200,
       description: 'The entity, with the included children',
-      body: () => schemaWithChildren(entity),
-      selected: () => schemaWithChildren(entity, partialSchema(entity, [])),
+      body: () => readableSchema(entity),
+      selected: () => partialSchema(entity, []),
       headers: ['ETag'],
     },
     handle: (context) => getEntity(entity, context),

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { canRead, checkMentions, hasWriteOnlyRoles, hiddenFields } from '../../access/rule.ts';
 import type { Entity } from '../../define/entity.ts';
-import { creatableSchema, maskOf, parse, schemaWithGaps, writableSchema } from '../../define/validate/validation.ts';
+import { creatableSchema, maskOf, parse, readableSchema, writableSchema } from '../../define/validate/validation.ts';
 import type { Stored } from '../../define/values.ts';
 import { createOnce } from '../../engine/write/create-once.ts';
 import {
@@ -79,7 +79,7 @@ export function entityWriteRoutes(entity: Entity): Route[] {
       maxBodyBytes,
       success: {
         status: 200,
-        description: 'Replaced',
+        description: 'The stored entity',
         body: () => writerSchema(entity),
         headers: ['ETag'],
         created: 'Created',
@@ -99,7 +99,12 @@ export function entityWriteRoutes(entity: Entity): Route[] {
       summary: `Change fields of an entity of ${name}; null removes a field`,
       maxBodyBytes,
       requestBody: () => patchSchema(entity),
-      success: { status: 200, description: 'Changed', body: () => writerSchema(entity), headers: ['ETag'] },
+      success: {
+        status: 200,
+        description: 'The stored entity',
+        body: () => writerSchema(entity),
+        headers: ['ETag'],
+      },
       handle: async (context) => {
         const patch = await readBody(entity, context);
         const { engine } = context.app;
@@ -118,12 +123,7 @@ export function entityWriteRoutes(entity: Entity): Route[] {
       path: `${name}/batch`,
       roles: access.write,
       summary: `Create, put, patch or delete up to ${MAX_BATCH} entities of ${name}`,
-      requestBody: () =>
-        batchSchema({
-          whole: creatableSchema(entity),
-          patch: patchSchema(entity),
-          key: entity.schema.pick(maskOf(entity.keyFields)),
-        }),
+      requestBody: () => describedBatch(entity),
       maxBodyBytes,
       success: { status: 200, description: 'A status for each action, in the same order', body: () => BatchResult },
       handle: (context) => batch(entity, context),
@@ -159,7 +159,7 @@ async function presentStored(
 
 /** A caller who may not read the entity gets only its key. */
 function writerSchema(entity: Entity): z.ZodType {
-  const whole = schemaWithGaps(entity);
+  const whole = readableSchema(entity);
   return hasWriteOnlyRoles(entity) ? z.union([whole, entity.schema.pick(maskOf(entity.keyFields))]) : whole;
 }
 
@@ -167,23 +167,9 @@ function patchSchema(entity: Entity): z.ZodType {
   return writableSchema(entity, entity.encrypted).partial();
 }
 
-interface ActionSchemas {
-  readonly whole: z.ZodType;
-  readonly patch: z.ZodType;
-  readonly key: z.ZodType;
-}
+const ifMatch = z.string().max(MAX_CONDITION_LENGTH).optional();
 
-function batchSchema({ whole, patch, key }: ActionSchemas) {
-  const ifMatch = z.string().max(MAX_CONDITION_LENGTH).optional();
-  const action = z.union(
-    [
-      z.strictObject({ create: whole }),
-      z.strictObject({ put: whole, ifMatch }),
-      z.strictObject({ patch, ifMatch }),
-      z.strictObject({ delete: key, ifMatch }),
-    ],
-    { error: ACTION_FORM },
-  );
+function batchSchema<Action extends z.ZodType>(action: Action) {
   return z.strictObject({
     actions: z.array(action).min(1).max(MAX_BATCH),
     /** All actions in one transaction, or none. */
@@ -192,7 +178,33 @@ function batchSchema({ whole, patch, key }: ActionSchemas) {
 }
 
 /** The engine validates each entity, so that an invalid one does not fail the others. */
-const ANY_BATCH = batchSchema({ whole: z.unknown(), patch: z.unknown(), key: z.unknown() });
+const ANY_BATCH = batchSchema(
+  z.union(
+    [
+      z.strictObject({ create: z.unknown() }),
+      z.strictObject({ put: z.unknown(), ifMatch }),
+      z.strictObject({ patch: z.unknown(), ifMatch }),
+      z.strictObject({ delete: z.unknown(), ifMatch }),
+    ],
+    { error: ACTION_FORM },
+  ),
+);
+
+/** One form for all actions, of which generators make one type. */
+function describedBatch(entity: Entity) {
+  const whole = creatableSchema(entity).optional();
+  const key = entity.schema.pick(maskOf(entity.keyFields)).meta({ title: `${entity.name}-key` });
+  const action = z
+    .strictObject({
+      create: whole,
+      put: whole,
+      patch: patchSchema(entity).optional(),
+      delete: key.optional(),
+      ifMatch,
+    })
+    .meta({ title: `${entity.name}-action`, description: ACTION_FORM, minProperties: 1, maxProperties: 2 });
+  return batchSchema(action);
+}
 
 const BatchResult = z.object({
   results: z.array(z.object({ status: z.int(), etag: z.string().optional(), problem: Problem.optional() })),

@@ -122,7 +122,7 @@ export const revocationListRoute: OperatorRoute = {
   summary: 'List the identities to which no grants are issued',
   success: {
     status: 200,
-    description: 'A page of identities; the Link header names the next page, if there is one',
+    description: 'A page of identities',
     body: () => z.object({ items: z.array(Revocation) }),
     headers: ['Link'],
   },

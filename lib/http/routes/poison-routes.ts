@@ -22,7 +22,7 @@ export const poisonRoutes: readonly OperatorRoute[] = [
     summary: 'List messages that could not be handled, newest first',
     success: {
       status: 200,
-      description: 'A page of messages; the Link header names the next page, if there is one',
+      description: 'A page of messages',
       body: () => z.object({ items: z.array(VisiblePoison) }),
       headers: ['Link'],
     },
@@ -49,7 +49,7 @@ export const poisonRoutes: readonly OperatorRoute[] = [
     requestBody: () => PoisonFilter,
     success: {
       status: 202,
-      description: 'The ids of the messages sent; the Link header names the next page, if there is one',
+      description: 'The ids of the messages sent',
       body: () => z.object({ replayed: z.array(z.string()) }),
       headers: ['Link'],
     },

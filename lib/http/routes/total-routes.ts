@@ -82,7 +82,7 @@ function rangeRoute(entity: Entity, name: string, declared: Total, fields: reado
     summary: `List the totals of ${entity.name}${fields.length > 0 ? ` with this ${fields.join(', ')}` : ''}`,
     success: {
       status: 200,
-      description: 'A page of totals; the Link header names the next page, if there is one',
+      description: 'A page of totals',
       body: () => z.object({ items: z.array(totalSchema(entity, declared)) }),
       headers: ['Link'],
     },

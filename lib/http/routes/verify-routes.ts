@@ -48,7 +48,7 @@ export function verifyRoutes(entity: Entity): OperatorRoute[] {
       summary: `Compare a page of ${name} with its index entries, copies, lists, counts and blobs`,
       success: {
         status: 200,
-        description: 'The findings; the Link header names the next page, if there is one',
+        description: 'The findings',
         body: () => Findings,
         headers: ['Link'],
       },
@@ -64,7 +64,7 @@ export function verifyRoutes(entity: Entity): OperatorRoute[] {
         summary: `Build the index ${index} for a page of ${name}`,
         success: {
           status: 200,
-          description: 'The missing entries; the Link header names the next page, if there is one',
+          description: 'The missing entries',
           body: () => Findings,
           headers: ['Link'],
         },
@@ -79,7 +79,7 @@ export function verifyRoutes(entity: Entity): OperatorRoute[] {
       summary: `Delete a page of entries of an index that ${name} no longer declares`,
       success: {
         status: 200,
-        description: 'The deleted entries; the Link header names the next page, if there is one',
+        description: 'The deleted entries',
         body: () => Findings,
         headers: ['Link'],
       },

@@ -7,19 +7,22 @@ import { defineModel } from '../../../lib/define-model.ts';
 import { toJsonSchema } from '../../../lib/http/json-schema.ts';
 import { describeRoutes } from '../../../lib/http/openapi.ts';
 import { createExample } from '../../../lib/http/openapi-examples.ts';
+import { PROBLEMS } from '../../../lib/http/problem.ts';
 import { createRoutes } from '../../../lib/http/routes.ts';
 import { model as packs } from '../../../lib/model/model.ts';
 import { model } from '../../fixtures/model.ts';
-import { type Exchange, type OpenApi, openapiChecker, withoutReferences } from '../../openapi.ts';
-
-interface Operation {
-  readonly operationId: string;
-  readonly parameters: readonly { readonly name: string }[];
-}
+import {
+  type Exchange,
+  type JsonSchema,
+  type OpenApi,
+  type Operation,
+  openapiChecker,
+  withoutReferences,
+} from '../../openapi.ts';
 
 const openapi = JSON.parse(JSON.stringify(describeRoutes(createRoutes(model))));
 const { paths }: OpenApi = withoutReferences(openapi);
-const operations = Object.values(paths).flatMap((path) => Object.values(path) as Operation[]);
+const operations = Object.values(paths).flatMap((path) => Object.values(path));
 
 function taking(header: string): string[] {
   return operations
@@ -52,20 +55,38 @@ test.each([
   for (const pattern of patterns) expect(() => new RegExp(pattern, 'u'), pattern).not.toThrow();
 });
 
-test('has each schema and parameter once, under the name of its entity', () => {
-  const { schemas, parameters } = openapi.components;
-  for (const section of [schemas, parameters]) {
-    const texts = Object.values(section).map((part) => JSON.stringify(part));
+test('has each schema, parameter and response once, under the name of its entity', () => {
+  const { schemas, parameters, responses } = openapi.components;
+  for (const section of [schemas, parameters, responses]) {
+    const texts = Object.values<object>(section).map((part) => JSON.stringify({ ...part, examples: undefined }));
     expect(new Set(texts).size).toBe(texts.length);
   }
-  const { get, put } = openapi.paths['/api/departments/{department}'];
+  const { get, put, parameters: ofPath } = openapi.paths['/api/departments/{department}'];
   const described = { $ref: '#/components/schemas/Departments' };
-  expect(get.responses[200].content['application/json'].schema.anyOf[0]).toEqual(described);
-  expect(JSON.stringify(openapi.components.responses)).toContain(JSON.stringify({ schema: described }));
+  const selected = { $ref: '#/components/schemas/DepartmentsPart', description: 'With select' };
+  expect(get.responses[200].content['application/json'].schema.anyOf).toEqual([described, selected]);
+  expect(put.responses[200].$ref).toMatch(/^#\/components\/responses\/Departments/);
   expect(put.responses[201].$ref).toMatch(/^#\/components\/responses\/Departments/);
+  expect(JSON.stringify(responses)).toContain(JSON.stringify({ schema: described }));
   expect(schemas.Departments.properties).toHaveProperty('department');
+  expect(schemas.Departments.required).toEqual(['department']);
+  expect(schemas.DepartmentsPart).not.toHaveProperty('required');
   expect(put.requestBody.content['application/json'].schema.$ref).toBe('#/components/schemas/DepartmentsCreateBody');
   expect(get.tags).toEqual(['departments']);
+  const named = (name: string) => ({ $ref: `#/components/parameters/${name}` });
+  expect(ofPath).toEqual(['department', 'explain', 'If-None-Match'].map(named));
+  expect(put.parameters).toEqual([named('If-Match')]);
+});
+
+test('describes the roles of an operation, or those that most operations accept', () => {
+  const usual = openapi.security;
+  expect(usual.length).toBeGreaterThan(0);
+  const all = Object.values<object>(openapi.paths).flatMap((methods) => Object.values(methods));
+  expect(all.filter(({ security }) => JSON.stringify(security) === JSON.stringify(usual))).toEqual([]);
+  const roles = (path: string, method: string) => paths[path]?.[method]?.security.flatMap(({ token }) => token);
+  expect(roles('/api/employees/{department}/{employeeId}', 'get')).toEqual(['reader', 'hr']);
+  expect(roles('/api/employees/{department}/{employeeId}', 'put')).toEqual(['hr']);
+  expect(roles('/api/health', 'get')).toEqual([]);
 });
 
 describe('examples', () => {
@@ -76,29 +97,22 @@ describe('examples', () => {
   test.each([
     ['of the tests', model],
     ['of the example packs', packs],
-  ] as const)('of every body and schema are valid, in the model %s', (_, { list, ...rest }) => {
-    const whole: OpenApi = withoutReferences(describeRoutes(createRoutes({ list, ...rest })) as never);
-    const schemas = Object.values(whole.paths).flatMap((path) =>
-      Object.values(path).flatMap(({ operationId, requestBody, responses }) =>
-        [requestBody, ...Object.values(responses)].flatMap((part) => {
-          const schema = part?.content?.['application/json']?.schema;
-          const { anyOf } = Object(schema);
-          return (Array.isArray(anyOf) && !schema?.examples ? anyOf : schema ? [schema] : []).map(
-            (one) => [operationId, one] as const,
-          );
-        }),
-      ),
+  ] as const)('of every schema are valid, and every body has one, in the model %s', (_, { list, ...rest }) => {
+    const described = describeRoutes(createRoutes({ list, ...rest }));
+    const { components, paths: all } = withoutReferences(JSON.parse(JSON.stringify(described)));
+    const examples = Object.entries<JsonSchema>(components.schemas).flatMap(([name, { examples, ...schema }]) =>
+      ((examples as unknown[] | undefined) ?? []).map((example) => [name, schema, example] as const),
     );
-    expect(schemas.length).toBeGreaterThan(150);
-    // Many operations share a body, and each compilation takes milliseconds.
-    const unique = new Map(
-      schemas.map(([operation, schema]) => [JSON.stringify(schema), [operation, schema] as const]),
-    );
-    for (const [operation, schema] of unique.values()) {
-      const [example] = schema.examples ?? [];
-      expect(example, operation).toBeTypeOf('object');
-      expect(ajv.validate(schema, example), `${operation}: ${JSON.stringify(example)} ${ajv.errorsText()}`).toBe(true);
+    expect(examples.length).toBeGreaterThan(75);
+    for (const [name, schema, example] of examples) {
+      expect(example, name).toBeTypeOf('object');
+      expect(ajv.validate(schema, example), `${name}: ${JSON.stringify(example)} ${ajv.errorsText()}`).toBe(true);
     }
+    for (const operation of Object.values<Record<string, Operation>>(all).flatMap((methods) => Object.values(methods)))
+      for (const body of [operation.requestBody, operation.responses[200], operation.responses[201]]) {
+        const schema = body?.content?.['application/json']?.schema;
+        if (schema) expect(JSON.stringify(schema), operation.operationId).toContain('"examples"');
+      }
   });
 
   test('have the fields of every part of an intersection', () => {
@@ -137,21 +151,17 @@ describe('examples', () => {
   });
 });
 
-test('describes the problems of an operation by status', () => {
-  const { put } = openapi.paths['/api/departments/{department}'];
-  expect(Object.keys(put.responses)).toEqual([
-    '200',
-    '201',
-    '400',
-    '401',
-    '403',
-    '404',
-    '409',
-    '412',
-    '503',
-    'default',
-  ]);
-  expect(openapi.components.responses[412].description).toContain('etag-mismatch');
+test('describes the problems that callers of an operation distinguish by status, and the others together', () => {
+  const { get, put } = openapi.paths['/api/departments/{department}'];
+  expect(Object.keys(put.responses)).toEqual(['200', '201', '404', '409', '412', 'default']);
+  expect(Object.keys(get.responses)).toEqual(['200', '304', '404', 'default']);
+  const { responses } = openapi.components;
+  expect(responses[412].description).toContain('etag-mismatch');
+  expect(responses.Problem.description).toContain('- 401: `unauthenticated`\n- 403: `forbidden`\n');
+  const codes = [404, 409, 412, 'Problem'].flatMap((name) =>
+    [...responses[name].description.matchAll(/`([\w-]+)`/g)].map(([, code]) => code),
+  );
+  expect(codes.sort()).toEqual(Object.keys(PROBLEMS).sort());
 });
 
 test('does not describe a generated value as a default', () => {
@@ -201,7 +211,7 @@ describe('the description and a response', () => {
       method: over.method ?? 'GET',
       path: over.path ?? '/api/departments/Sales',
       status: over.status ?? 200,
-      headers: new Headers({ 'content-type': over.type ?? 'application/json', ...over.headers }),
+      headers: new Headers({ 'content-type': over.type ?? 'application/json', ...(over.headers ?? { etag: '"1"' }) }),
       text: over.text ?? JSON.stringify(over.body),
     });
   const film = { genre: 'Drama', title: 'Alien', year: 1979, filmId: '1', cast: ['A'] };
@@ -209,7 +219,10 @@ describe('the description and a response', () => {
   test.each([
     ['an entity', { body: { department: 'Sales' } }],
     ['an explanation', { path: '/api/departments/Sales?explain=true', body: { steps: [], transactions: 0 } }],
-    ['an explanation of a create', { method: 'POST', path: '/api/people', body: { steps: [], transactions: 0 } }],
+    [
+      'an explanation of a create',
+      { method: 'POST', path: '/api/people?explain=true', body: { steps: [], transactions: 0 } },
+    ],
     ['a part copy', { path: '/api/movies/by/actor/A', body: { items: [film] } }],
     ['a selection', { path: '/api/movies/Drama?select=title', body: { items: [{ title: 'Alien' }] } }],
     [
@@ -238,10 +251,10 @@ describe('the description and a response', () => {
       { path: '/api/health', status: 503, body: { status: 'well' } },
       'allowed values',
     ],
-    ['a 304 without an ETag', { status: 304, text: '' }, 'ETag'],
+    ['a 304 without an ETag', { status: 304, text: '', headers: {} }, 'ETag'],
     ['a 304 with a body', { status: 304, body: {}, headers: { etag: '"1"' } }, 'a body'],
     ['a 401 without WWW-Authenticate', { status: 401, type: 'application/problem+json', body: problem }, 'WWW-Auth'],
-    ['a create without ETag', { method: 'POST', path: '/api/movies', status: 201, body: film }, 'ETag'],
+    ['a create without ETag', { method: 'POST', path: '/api/movies', status: 201, body: film, headers: {} }, 'ETag'],
   ])('disagree: %s', (_, over, why) => {
     expect(answer(over)).toContain(why);
   });
