@@ -1,7 +1,7 @@
 import pMap from 'p-map';
 import type { Entity } from '../define/entity.ts';
 import type { Finding, Suspicion } from '../define/finding.ts';
-import { isRowOf, remoteIndexesOf } from '../define/keys/index-entries.ts';
+import { isCopy, isRowOf, remoteIndexesOf } from '../define/keys/index-entries.ts';
 import { parseKey } from '../define/keys/key-template.ts';
 import { patternsOf } from '../define/link-entities.ts';
 import type { RemoteIndex } from '../define/remote-index.ts';
@@ -12,7 +12,7 @@ import { siblingFormOf } from '../engine/write/siblings.ts';
 import { RowkeyError } from '../errors.ts';
 import { patterns } from '../patterns/patterns.ts';
 import { dropTable } from '../storage/provision.ts';
-import { type Row, scanTable, tryAction } from '../storage/rows.ts';
+import { MAX_TRANSACTION_ACTIONS, type Row, scanTable, tryAction, trySubmit } from '../storage/rows.ts';
 import { inPattern } from '../telemetry/span.ts';
 import { markCleanedUp, readFormerIndex } from './model-guard.ts';
 import { resourcesOf } from './resources.ts';
@@ -21,10 +21,12 @@ import { checkLeftOver } from './verify-index-rows.ts';
 
 /**
  * Deletes the rows of an index that is no longer declared. If the index had its own table, the table is dropped in one
- * operation. Otherwise its rows are deleted one by one, like those of an index whose condition never holds.
+ * operation. Otherwise its copies are deleted in transactions, and its other rows one by one, like those of an index whose condition
+ * never holds.
  */
 
-const ROWS_CONCURRENCY = 8;
+/** Of rows that are checked one by one, and of partitions whose copies are deleted. */
+const CONCURRENCY = 8;
 
 export interface CleanUpOptions {
   /** All declared entities: their tables are kept. */
@@ -68,18 +70,21 @@ export const cleanUpIndex = inPattern(
     const isShared = (row: Row) => form?.has(row) ?? false;
     // The consistency check handles rows that a declared index may own. A list row does not name its entity.
     const mayOwn = (row: Row) => (isShared(row) ? entities : [entity]);
-    const suspicionsOf = async (row: Row) => {
-      if (mayOwn(row).some((one) => isRowOfAny(one, row))) return [];
-      return isShared(row) ? wholeRow(engine, without, row) : checkLeftOver(engine, without, row);
-    };
+    const isOwned = (row: Row) => mayOwn(row).some((one) => isRowOfAny(one, row));
+    const suspicionsOf = (row: Row) =>
+      isShared(row) ? wholeRow(engine, without, row) : checkLeftOver(engine, without, row);
     const findings: Finding[] = [];
     const isOver = limitTransactions(maxTransactions);
     let checked = 0;
     while (checked < rows.length && !(checked > 0 && isOver())) {
-      const some = rows.slice(checked, checked + ROWS_CONCURRENCY);
-      for (const { repair, ...found } of (await pMap(some, suspicionsOf, { concurrency: ROWS_CONCURRENCY })).flat())
+      const some = takeRows(rows.slice(checked), (row) => !isOwned(row), without);
+      checked += some.taken;
+      const { deleted, refused } = await deleteCopies(engine, some.copies);
+      for (const { row, of } of deleted)
+        findings.push({ kind: 'orphaned', of, table, partition: row.partition, row: row.row, repaired: true });
+      const others = [...some.others, ...refused];
+      for (const { repair, ...found } of (await pMap(others, suspicionsOf, { concurrency: CONCURRENCY })).flat())
         findings.push({ ...found, repaired: repair !== undefined && (await repair()) });
-      checked += some.length;
     }
     const left = position.left + findings.filter(({ repaired }) => !repaired).length;
     const last = more || checked < rows.length ? rows[checked - 1] : undefined;
@@ -95,6 +100,64 @@ function isRowOfAny(entity: Entity, row: Row): boolean {
     table === row.table && parseKey(template, row.row) !== undefined;
   const totals = Object.values(entity.totals).map(toIndex);
   return isOfIndex || remoteIndexesOf(entity).some(isOf) || totals.some((total) => isRowOf(entity, total, row));
+}
+
+interface Copy {
+  readonly row: Row;
+  /** The name of the index. */
+  readonly of: string;
+}
+
+/** Takes the rows of the next transactions, and those that are checked one by one. `taken` counts the rows of other indexes too. */
+function takeRows(rows: readonly Row[], isLeftOver: (row: Row) => boolean, former: Entity) {
+  const copies: Copy[] = [];
+  const others: Row[] = [];
+  const partitions = new Set<string>();
+  let taken = 0;
+  for (const row of rows) {
+    if (isLeftOver(row)) {
+      if (copies.length === MAX_TRANSACTION_ACTIONS || others.length === CONCURRENCY) break;
+      const of = indexOfCopy(former, row);
+      if (of === undefined) others.push(row);
+      else if (partitions.size === CONCURRENCY && !partitions.has(row.partition)) break;
+      else {
+        copies.push({ row, of });
+        partitions.add(row.partition);
+      }
+    }
+    taken += 1;
+  }
+  return { copies, others, taken };
+}
+
+/** The former index of which a row is a copy that belongs to no other row. Undefined for a claim, a contribution or a list. */
+function indexOfCopy(former: Entity, row: Row): string | undefined {
+  const { EntityType, Claim } = row.properties;
+  if (EntityType !== former.name || !isCopy(row) || Claim) return undefined;
+  const names = Object.entries(former.indexes).filter(([, index]) => isRowOf(former, index, row));
+  return names[0]?.[0];
+}
+
+/**
+ * Deletes copies: one transaction for each partition. Its deletes are unconditional, but no declared index writes these rows any
+ * more. Returns the rows of the transactions that were refused because another process has deleted a row.
+ */
+async function deleteCopies({ storage }: Engine, copies: readonly Copy[]) {
+  const deleted: Copy[] = [];
+  const refused: Row[] = [];
+  await pMap(
+    Map.groupBy(copies, ({ row }) => row.partition).values(),
+    async (some) => {
+      const [first] = some;
+      if (!first) return;
+      const { table, partition } = first.row;
+      const actions = some.map(({ row: { row, etag } }) => ({ kind: 'delete', row, etag }) as const);
+      if (await trySubmit(storage, { table, partition, actions, isRepeatable: true })) deleted.push(...some);
+      else refused.push(...some.map(({ row }) => row));
+    },
+    { concurrency: CONCURRENCY },
+  );
+  return { deleted, refused };
 }
 
 /** A list of a former index is deleted as a whole, with the blob that may have its members. */

@@ -9,7 +9,9 @@ import type { VerifyPosition } from '../../../lib/operations/verify.ts';
 import { measureCost } from '../../../lib/storage/cost.ts';
 import { explain } from '../../../lib/storage/explain.ts';
 import { createTable, listTables } from '../../../lib/storage/provision.ts';
-import { tryAction } from '../../../lib/storage/rows.ts';
+import { submit } from '../../../lib/storage/rows.ts';
+import type { Storage } from '../../../lib/storage/storage.ts';
+import { interruptedHttpClient } from '../../faulty-http-client.ts';
 import { deploy } from '../../fixtures/deploy.ts';
 import { openWorld, rowsOf, type World } from '../../world.ts';
 
@@ -97,33 +99,70 @@ describe('the clean-up of a removed index', () => {
   });
 });
 
-test('ends a page that takes too many transactions, and continues in the next one', async () => {
-  const declared = { ...declaration, table: 'many' } as const;
-  const copy = interPartitionIndex({ table: 'many', partition: 'of_{c}', row: 'copy_{a}_{b}' });
-  const { many: then } = deploy(defineEntity('many', { ...declared, indexes: { copy } }));
-  const { many: now } = deploy(defineEntity('many', declared));
-  const { engine, storage } = await openWorld(import.meta.url, [then]);
-  await guardModel(engine, [then], undefined);
-  for (let b = 10; b < 50; b += 1) {
-    const properties = { EntityType: 'many', SourcePartition: 'one', SourceRow: `b_${b}`, a: 'one', b: String(b) };
-    await tryAction(
-      storage,
-      { table: 'many', partition: 'of_x' },
-      { kind: 'insert', row: `copy_one_${b}`, properties },
-    );
+describe('the clean-up of many rows', () => {
+  const table = 'many';
+  const copy = interPartitionIndex({ table, partition: 'of_{c}', row: 'copy_{a}_{b}' });
+  const { many: then } = deploy(defineEntity('many', { ...declaration, table, indexes: { copy } }));
+  const { many: now } = deploy(defineEntity('many', { ...declaration, table }));
+
+  /** Removes the index, which has these numbers of copies in its partitions. */
+  async function removeIndex(counts: Readonly<Record<string, number>>, more = {}): Promise<World> {
+    const own = await openWorld(import.meta.url, [then]);
+    await guardModel(own.engine, [then], undefined);
+    for (const [partition, count] of Object.entries(counts)) await storeCopies(own.storage, partition, count, more);
+    await guardModel(own.engine, [now], undefined);
+    return own;
   }
-  await guardModel(engine, [now], undefined);
-  const pages: { cost: number; checked: number }[] = [];
-  for (let position: VerifyPosition | undefined, isFirst = true; position || isFirst; isFirst = false) {
-    const { page, cost } = await measureCost(async (spent) => {
-      const options = { entities: [now], position, top: 100, maxTransactions: 30 };
-      return { page: await cleanUpIndex(engine, now, 'copy', options), cost: spent.transactions };
+
+  async function storeCopies(storage: Storage, partition: string, count: number, more: object) {
+    const actions = Array.from({ length: count }, (_, index) => {
+      const b = String(index).padStart(4, '0');
+      const properties = { EntityType: 'many', SourcePartition: 'one', SourceRow: `b_${b}`, a: 'one', b, ...more };
+      return { kind: 'insert', row: `copy_one_${b}`, properties } as const;
     });
-    pages.push({ cost, checked: page.checked });
-    position = page.next;
+    for (let at = 0; at < count; at += 100)
+      await submit(storage, { table, partition, actions: actions.slice(at, at + 100) });
   }
-  expect(pages.reduce((sum, { checked }) => sum + checked, 0)).toBe(40);
-  // Eight rows run concurrently, and each takes some reads and a delete.
-  expect(Math.max(...pages.map(({ cost }) => cost))).toBeLessThan(30 + 8 * 8);
-  expect(await rowsOf(storage, 'many')).toEqual([]);
+
+  /** Cleans up all pages. */
+  async function cleanUpPages({ engine }: World, maxTransactions?: number) {
+    const pages: { cost: number; checked: number; repaired: number }[] = [];
+    for (let position: VerifyPosition | undefined, isFirst = true; position || isFirst; isFirst = false) {
+      const { page, cost } = await measureCost(async (spent) => {
+        const options = { entities: [now], position, top: 1_000, ...(maxTransactions ? { maxTransactions } : {}) };
+        return { page: await cleanUpIndex(engine, now, 'copy', options), cost: spent.transactions };
+      });
+      pages.push({ cost, checked: page.checked, repaired: page.findings.filter(({ repaired }) => repaired).length });
+      position = page.next;
+    }
+    return pages;
+  }
+
+  test('deletes a hundred copies of a partition in a transaction', async () => {
+    const own = await removeIndex({ of_x: 250, of_y: 3 });
+    // The shape, a scan of 64 rows a call, the transactions (of_x takes 100, 100 and 50), the shape again and its change.
+    expect(await cleanUpPages(own)).toEqual([{ cost: 1 + 4 + 4 + 2, checked: 253, repaired: 253 }]);
+    expect(await rowsOf(own.storage, table)).toEqual([]);
+  });
+
+  test('deletes the others if another process has deleted a copy', async () => {
+    const own = await removeIndex({ of_z: 20 });
+    const interrupt = () => own.storage.table(table).deleteEntity('of_z', 'copy_one_0007');
+    // The shape, the scan, the transaction.
+    const client = interruptedHttpClient(3, interrupt, 'before');
+    const [page] = await cleanUpPages({ ...own, engine: own.engineThrough(client) });
+    expect(page).toMatchObject({ checked: 20, repaired: 19 });
+    expect(await rowsOf(own.storage, table)).toEqual([]);
+  });
+
+  test('ends a page that takes too many transactions, and continues in the next one', async () => {
+    // Rows with a claim are checked one by one.
+    const own = await removeIndex({ of_x: 40 }, { Claim: 'ended', ClaimExpires: '2020-01-01T00:00:00Z' });
+    const pages = await cleanUpPages(own, 30);
+    expect(pages.reduce((sum, { checked }) => sum + checked, 0)).toBe(40);
+    // Eight rows run concurrently, and each takes some reads and a delete.
+    expect(Math.max(...pages.map(({ cost }) => cost))).toBeLessThan(30 + 8 * 8);
+    expect(pages.length).toBeGreaterThan(1);
+    expect(await rowsOf(own.storage, table)).toEqual([]);
+  });
 });
