@@ -1,6 +1,6 @@
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { consumeIntent } from '../../../../lib/engine/consume/consume.ts';
-import type { Message } from '../../../../lib/engine/consume/poison.ts';
+import { dropPoison, handleMessage, listPoison, type Message } from '../../../../lib/engine/consume/poison.ts';
 import type { Engine } from '../../../../lib/engine/engine.ts';
 import { holdWork, sendWork } from '../../../../lib/engine/reconcile/hold.ts';
 import { INDEX_CHANGES_QUEUE as QUEUE } from '../../../../lib/engine/reconcile/intent.ts';
@@ -8,6 +8,7 @@ import { createEntity, patchEntity } from '../../../../lib/engine/write/entity-s
 import { measureCost } from '../../../../lib/storage/cost.ts';
 import { type Fault, faultyHttpClient } from '../../../faulty-http-client.ts';
 import { customers, orders } from '../../../fixtures/model.ts';
+import { showMessages } from '../../../known-messages.ts';
 import { samplePoints } from '../../../points.ts';
 import { receiveMessage } from '../../../receive-message.ts';
 import { countTried } from '../../../tried-faults.ts';
@@ -29,6 +30,9 @@ beforeEach(async () => {
 
 const receiveWithReceipt = () => receiveMessage(world.storage, QUEUE);
 const receive = async () => (await receiveWithReceipt()).message;
+
+/** The engine of a process that has had no response of Queue storage. */
+const whenUnknown = () => ({ ...engine, storage: { ...engine.storage, latestTime: () => undefined } });
 
 const countMessages = async () => (await world.storage.queue(QUEUE).getProperties()).approximateMessagesCount;
 const costOf = (call: () => Promise<unknown>) =>
@@ -52,7 +56,6 @@ describe('asks storage for the hold', () => {
     return { ...message, body: { ...body, reminder: { ...reminder, hiddenUntil: change(reminder.hiddenUntil) } } };
   };
   const same = (message: Message) => message;
-  const whenUnknown = () => ({ ...engine, storage: { ...engine.storage, latestTime: () => undefined } });
   test.each<[string, (message: Message) => Message, () => Engine]>([
     ['that is delivered again', (message) => ({ ...message, attempts: 2 }), () => engine],
     ['that waited for most of the time', ofReminder((until) => until - 500_000), () => engine],
@@ -112,6 +115,40 @@ test('has the poison record of its reminder', async () => {
   const { reminder, history } = body as { reminder: { id: string }; history: { id: string; since: number } };
   expect(history.id).toBe(reminder.id);
   expect(history.since).toBeLessThanOrEqual(Date.now());
+});
+
+describe('work that kills its process at every attempt', () => {
+  test.each<[string, number, () => Engine]>([
+    ['sixth', 6, whenUnknown],
+    ['seventh, because the first attempt made no call for its hold', 7, () => engine],
+  ])('is recorded without a further attempt at the delivery that is the %s', async (_, last, open) => {
+    const deadly = { ...work, intent: `deadly ${last}` };
+    await sendWork(engine, QUEUE, deadly);
+    let started = 0;
+    for (let delivery = 1; delivery <= last; delivery += 1) {
+      // The host of a dead process shows its message after ten minutes: only the reminder continues the work.
+      if (delivery > 1) await showMessages(world.storage.queue(QUEUE));
+      const { receipt, message } = await receiveWithReceipt();
+      await world.storage.queue(QUEUE).deleteMessage(message.id, receipt);
+      const log = { warn: () => undefined, error: () => undefined };
+      const recorded = await new Promise<boolean>((resolve, reject) => {
+        const work = async (take: () => Promise<unknown>) => {
+          expect(await take()).toBeDefined();
+          started += 1;
+          resolve(false);
+          await new Promise(() => undefined);
+        };
+        handleMessage(open(), message, log, work).then(() => resolve(true), reject);
+      });
+      expect({ delivery, recorded }).toEqual({ delivery, recorded: delivery === last });
+    }
+    expect(started).toBe(last - 1);
+    const { items } = await listPoison(world.engine, { limit: 100 });
+    const [record, ...others] = items.filter(({ text }) => text === JSON.stringify(deadly));
+    expect(record).toMatchObject({ reason: 'The process stopped at every attempt to handle the message.' });
+    expect(others).toEqual([]);
+    await dropPoison(world.engine, record?.id ?? '');
+  });
 });
 
 test('settles the index entry of a new entity in four calls, and of a changed one in five', async () => {
