@@ -36,6 +36,28 @@ export function testCharts({ product, open }: ConsoleHarness): void {
     expect(page.url()).toContain('from=');
   });
 
+  test('begins with the newest counts, however old they are', async () => {
+    const employeeId = '000124';
+    const day = new Date(Date.now() - 20 * 86_400_000).toISOString().slice(0, 10);
+    const path = `/api/messagehours/${employeeId}/${day}`;
+    expect((await hr('PATCH', path, { body: { counts: { 8: 3, 9: 5 } } })).status).toBe(204);
+    const page = await open('#/entities/messagehours', 'hr');
+    await page.getByRole('textbox', { name: 'employeeId' }).fill(employeeId);
+    await page.getByRole('button', { name: 'Show' }).click();
+    await page.getByText(`8 in 24 slots, most at ${day} 09:00:00 UTC: 5`).waitFor();
+    await page.getByRole('button', { name: 'last 7 days' }).click();
+    await page.getByText('0 in 168 slots').waitFor();
+    await page.locator('.chart canvas').waitFor();
+    await lookAt(page, 'chart-of-nothing');
+    await page.getByRole('link', { name: 'Show the newest counts' }).click();
+    await page.getByText('8 in 24 slots').waitFor();
+    await page.getByRole('textbox', { name: 'employeeId' }).fill('000125');
+    await page.getByRole('textbox', { name: 'from' }).fill('');
+    await page.getByRole('textbox', { name: 'to' }).fill('');
+    await page.getByRole('button', { name: 'Show' }).click();
+    await page.getByText('Nothing was counted in the last year.').waitFor();
+  });
+
   test('shows days of a year', async () => {
     const path = `/api/messageyears/${EMPLOYEE}/2026`;
     expect((await hr('PATCH', path, { body: { counts: { 1: 7, 200: 9, 366: 1 } } })).status).toBe(204);

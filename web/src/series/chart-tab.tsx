@@ -31,13 +31,44 @@ export function ChartTab({ entity, address }: TabProps) {
   const { series } = entity;
   const fields = entity.key.fields.filter((field) => field !== series?.span?.field);
   const given = Object.fromEntries(address.query);
-  const isComplete = fields.every((field) => given[field]) && (!series?.span || (given.from && given.to));
+  const isComplete = fields.every((field) => given[field]);
+  const hasBounds = !series?.span || (given.from && given.to);
   return (
     <>
       <ChartForm key={address.query.toString()} entity={entity} fields={fields} given={given} />
-      {isComplete && <Counts entity={entity} given={given} fields={fields} />}
+      {isComplete && hasBounds && <Counts entity={entity} given={given} fields={fields} />}
+      {isComplete && !hasBounds && <Newest entity={entity} given={given} fields={fields} />}
     </>
   );
+}
+
+/** Leads to the span that ends with the newest count, or with now if that is in it. */
+function Newest({ entity: { name, series }, given, fields }: CountsProps) {
+  const { api } = useApp();
+  const spans = series ? spansOf(series) : [];
+  const [shortest] = spans;
+  const { result, error } = useLoaded(
+    async (signal) => {
+      if (!series || !shortest) return;
+      for (const span of spans) {
+        const points = await api.entity(name).span(pickKey(given, fields), boundsOf(span, series), { signal });
+        const newest = points.findLast(({ count }) => count > 0);
+        if (!newest) continue;
+        const bounds = boundsOf(shortest, series, ...(span === shortest ? [] : [Date.parse(newest.at)]));
+        if (!signal.aborted)
+          navigate(toAddress(['entities', name, 'chart'], { ...given, ...bounds }), { replace: true });
+        return;
+      }
+      return `Nothing was counted in the ${spans.at(-1)?.title}.`;
+    },
+    JSON.stringify([name, given]),
+  );
+  if (error !== undefined) return <ErrorNotice error={error} />;
+  return result === undefined ? <Loading what="the newest counts" /> : <Notice kind="info">{result}</Notice>;
+}
+
+function pickKey(given: Given, fields: readonly string[]): Given {
+  return Object.fromEntries(fields.map((field) => [field, given[field] ?? '']));
 }
 
 function ChartForm({
@@ -51,8 +82,8 @@ function ChartForm({
 }) {
   const { series, name } = entity;
   const spans = series?.span ? spansOf(series) : [];
-  const [first] = spans;
-  const [draft, setDraft] = useState<Given>(() => ({ ...(series && first ? boundsOf(first, series) : {}), ...given }));
+  const [draft, setDraft] = useState(given);
+  const isBound = (field: string) => field === 'from' || field === 'to';
   const change = (part: Given) => setDraft({ ...draft, ...part });
   const show = (values: Given) => navigate(toAddress(['entities', name, 'chart'], values));
   const inputs = series?.span ? [...fields, 'from', 'to'] : fields;
@@ -68,10 +99,11 @@ function ChartForm({
         {inputs.map((field) => (
           <label key={field}>
             {field}
-            {field === 'from' || field === 'to' ? ' (UTC)' : ''}
+            {isBound(field) ? ' (UTC)' : ''}
             <input
               value={draft[field] ?? ''}
-              required
+              required={!isBound(field) || Boolean(draft.from || draft.to)}
+              placeholder={isBound(field) ? 'newest' : ''}
               autocomplete="off"
               onInput={({ currentTarget }) => change({ [field]: currentTarget.value })}
             />
@@ -112,7 +144,7 @@ interface CountsProps {
 
 function Counts({ entity, given, fields }: CountsProps) {
   const { api } = useApp();
-  const key = Object.fromEntries(fields.map((field) => [field, given[field]]));
+  const key = pickKey(given, fields);
   const { from = '', to = '' } = given;
   const read = async (signal: AbortSignal): Promise<readonly Point[]> => {
     const client = api.entity(entity.name);
@@ -129,17 +161,21 @@ function Counts({ entity, given, fields }: CountsProps) {
   if (error !== undefined) return <ErrorNotice error={error} />;
   if (!result) return <Loading what="the counts" />;
   if (result.result.length === 0) return <Notice kind="info">Nothing was counted.</Notice>;
-  return <Figure entity={entity} points={result.result} cost={formatCosts(result.costs)} />;
+  const newest = entity.series?.span && toAddress(['entities', entity.name, 'chart'], key);
+  return <Figure entity={entity} points={result.result} cost={formatCosts(result.costs)} newest={newest} />;
 }
 
 function Figure({
   entity,
   points,
   cost,
+  newest,
 }: {
   readonly entity: Entity;
   readonly points: readonly Point[];
   readonly cost: string;
+  /** The address of the chart that ends with the newest count. */
+  readonly newest: string | undefined;
 }) {
   const data = useMemo(() => ({ xs: points.map(({ x }) => x), counts: points.map(({ count }) => count) }), [points]);
   const sum = data.counts.reduce((total, count) => total + count, 0);
@@ -152,6 +188,11 @@ function Figure({
         <p class="summary" role="status">
           {formatCount(sum)} in {plural(points.length, 'slot')}
           {sum > 0 && `, most at ${most.name}: ${formatCount(most.count)}`}
+          {sum === 0 && newest && (
+            <>
+              . <a href={newest}>Show the newest counts</a>
+            </>
+          )}
           <small> · {cost}</small>
         </p>
       </figcaption>
