@@ -59,11 +59,20 @@ test('names the page in the title of its tab', async () => {
   }
 });
 
+test('shows an operator rows without a value to fill in, and leads every user to the routes of the API', async () => {
+  const page = await open('#/entities/employees', ['operator', 'hr']);
+  await page.getByRole('link', { name: 'Show the first rows of the table' }).click();
+  await page.getByText('3 rows · 1 transaction').waitFor();
+  await page.getByRole('link', { name: 'Routes to try out' }).click();
+  await page.waitForURL('**/docs');
+});
+
 test('says what to do on a page that has read nothing', async () => {
   const page = await open('#/entities/employees', 'reader');
   await page.getByText('Fill in department to list rows, or choose another way to read.').waitFor();
   await page.goto(new URL('/console/#/entities/departments', product.url).href);
   await page.getByText('Fill in department to open a row.').waitFor();
+  expect(await page.getByText('Show the first rows').count()).toBe(0);
 });
 
 test.each([375, 1280])(
@@ -122,6 +131,10 @@ test('lists a partition, and finds a row by an index, by keyboard alone', async 
   await page.getByRole('link', { name: 'Sales / 000101' }).press('Enter');
   await page.getByRole('heading', { name: 'Sales / 000101' }).waitFor();
   await page.getByText('Buyer').waitFor();
+  await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
+  await page.getByRole('button', { name: 'Copy as JSON' }).press('Enter');
+  await page.getByText('Copied.').waitFor();
+  expect(JSON.parse(await page.evaluate('navigator.clipboard.readText()'))).toMatchObject({ jobTitle: 'Buyer' });
   // The role may not read it, so it does not reach the page.
   expect(await page.content()).not.toContain('nationalId');
   await lookAt(page, 'row-of-reader');

@@ -48,6 +48,12 @@ export function Navigation({ isOpen, current }: { readonly isOpen: boolean; read
           </ul>
         </section>
       ))}
+      <h2>API</h2>
+      <ul>
+        <li>
+          <a href="/docs">Routes to try out</a>
+        </li>
+      </ul>
     </nav>
   );
 }

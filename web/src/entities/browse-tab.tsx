@@ -18,6 +18,7 @@ export function BrowseTab({ entity, address }: { readonly entity: Entity; readon
   const ways = waysToRead(entity, model, user);
   const query = parseListQuery(address.query);
   const way = ways.find(({ id }) => id === query.by) ?? ways[0];
+  const scan = ways.find(({ kind }) => kind === 'scan');
   const readPage = way && createPageReader(api, entity, way, query);
   const rows = useRows(api, toListAddress(entity.name, query), readPage);
   if (!way) return null;
@@ -65,7 +66,19 @@ export function BrowseTab({ entity, address }: { readonly entity: Entity; readon
         </button>
       )}
       {rows.isComplete && count === 0 && <Notice kind="info">No row matches.</Notice>}
-      {!readPage && <p class="muted">{howToStart(way)}</p>}
+      {!readPage && (
+        <p class="muted">
+          {howToStart(way)}
+          {scan && (
+            <>
+              {' '}
+              <a href={toListAddress(entity.name, { ...query, by: scan.id, given: {} })}>
+                Show the first rows of the table
+              </a>
+            </>
+          )}
+        </p>
+      )}
       {canWrite(entity, user) && (
         <p class="actions">
           <a class="link-button" href={toAddress(['entities', entity.name, 'new'], query.given)}>

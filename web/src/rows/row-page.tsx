@@ -17,6 +17,7 @@ import type { PageProps } from '../app/page.ts';
 import { toAddress } from '../app/router.ts';
 import { rowSections } from '../tabs.ts';
 import { Breadcrumb } from '../ui/breadcrumb.tsx';
+import { CopyButton } from '../ui/copy-button.tsx';
 import { ErrorNotice, Loading, Notice } from '../ui/notice.tsx';
 import { useLoaded } from '../ui/use-loaded.ts';
 import { Children } from './children.tsx';
@@ -130,6 +131,7 @@ function Row({ entity, rowKey, isNew }: { readonly entity: Entity; readonly rowK
                 {formatCosts(result.costs)} · ETag <code>{stored.etag}</code>
               </small>
             </p>
+            <CopyButton text={JSON.stringify(stored.values, null, 2)}>Copy as JSON</CopyButton>
           </div>
         )}
         <div>
