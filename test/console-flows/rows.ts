@@ -1,0 +1,129 @@
+import type { Page } from 'playwright-core';
+import { beforeEach, expect, test } from 'vitest';
+import { type ConsoleHarness, lookAt } from '../console.ts';
+import { type Client, eventually } from '../product.ts';
+import { somebody } from '../world.ts';
+
+const ROLES = ['hr', 'operator'];
+const field = (page: Page, name: string) => page.getByRole('textbox', { name, exact: true });
+
+/** Forms and actions of a model with employees, who can be moved and archived, and people. Each test has a new employee in the department Sales. */
+export function testRows({ product, open }: ConsoleHarness) {
+  const hr: Client = (...request) => product.as('hr')(...request);
+  const employee = { id: '', path: '' };
+  const openRow = () => open(`#/entities/employees/rows/Sales/${employee.id}`, ROLES);
+
+  beforeEach(async () => {
+    const body = somebody({ department: 'Sales', jobTitle: 'Clerk', phone: '555' });
+    employee.id = body.employeeId;
+    employee.path = `/api/employees/Sales/${body.employeeId}`;
+    expect((await hr('POST', '/api/employees', { body })).status).toBe(201);
+  });
+
+  test('validates a form as one types, and sends nothing that is invalid', async () => {
+    const page = await openRow();
+    await page.getByRole('button', { name: 'Edit' }).click();
+    await field(page, 'age').fill('old');
+    await page.getByText('must be a number').waitFor();
+    await field(page, 'age').fill('151');
+    await page.getByText('must be at most 150').waitFor();
+    await page.getByLabel('firstName').fill('');
+    await page.getByText('is required').waitFor();
+    await lookAt(page, 'form-with-problems');
+    await page.getByRole('button', { name: 'Save' }).click();
+    expect(await page.getByLabel('firstName').evaluate((input) => input === input.ownerDocument.activeElement)).toBe(
+      true,
+    );
+    expect((await hr('GET', employee.path)).body.firstName).toBe('Ann');
+  });
+
+  test('saves a change under its ETag, and undoes it', async () => {
+    const page = await openRow();
+    await page.getByRole('button', { name: 'Edit' }).click();
+    await page.getByLabel('jobTitle').fill('Sales Manager');
+    await page.getByRole('button', { name: 'Show what saving would do' }).click();
+    await page.getByText(/\d+ storage transactions/).waitFor();
+    await lookAt(page, 'form-explained');
+    await page.getByRole('button', { name: 'Save' }).click();
+    await page.getByText('Saved jobTitle').waitFor();
+    expect((await hr('GET', employee.path)).body.jobTitle).toBe('Sales Manager');
+    await lookAt(page, 'saved');
+    await page.getByRole('button', { name: 'Undo' }).click();
+    await page.getByText('Clerk', { exact: true }).waitFor();
+    expect((await hr('GET', employee.path)).body).toMatchObject({ jobTitle: 'Clerk', phone: '555' });
+  });
+
+  test('shows both changes of a conflict side by side, and saves the choice', async () => {
+    const page = await openRow();
+    await page.getByRole('button', { name: 'Edit' }).click();
+    await page.getByLabel('jobTitle').fill('Buyer');
+    await page.getByLabel('phone').fill('556');
+    await hr('PATCH', employee.path, { body: { jobTitle: 'Director', age: 44 } });
+    await page.getByRole('button', { name: 'Save' }).click();
+    const conflict = page.getByRole('region', { name: 'Conflict', exact: true });
+    await conflict.waitFor();
+    const rowOf = (name: string) => conflict.getByRole('row', { name }).getByRole('cell').allTextContents();
+    expect(await rowOf('jobTitle')).toEqual(['Clerk', 'Buyer', 'Director']);
+    expect(await rowOf('age')).toEqual(['–', 'not changed', '44']);
+    await lookAt(page, 'conflict');
+    await conflict.getByRole('radio', { name: 'Buyer' }).check();
+    await conflict.getByRole('button', { name: 'Save my choice' }).click();
+    await page.getByText(/Saved (jobTitle, phone|phone, jobTitle)/).waitFor();
+    expect((await hr('GET', employee.path)).body).toMatchObject({ jobTitle: 'Buyer', phone: '556', age: 44 });
+  });
+
+  test('creates a row, shows what its deletion would do, deletes it and undoes that', async () => {
+    const page = await open('#/entities/people/new?country=NZ', 'hr');
+    await field(page, 'personId key').fill('42');
+    await page.getByLabel('firstName').fill('Ann');
+    await page.getByLabel('kind').selectOption('employee');
+    await page.getByLabel('jobTitle').fill('Clerk');
+    await lookAt(page, 'new-row');
+    await page.getByRole('button', { name: 'Create' }).click();
+    await page.getByText('Created.').waitFor();
+    await page.getByRole('button', { name: 'Delete' }).click();
+    const dialog = page.getByRole('dialog');
+    await dialog.getByText(/1 storage transaction/).waitFor();
+    await dialog.getByText('The delete can be undone until this page is left.').waitFor();
+    await lookAt(page, 'delete');
+    await dialog.getByRole('button', { name: 'Delete' }).click();
+    await page.getByText('Deleted.').waitFor();
+    expect((await hr('GET', '/api/people/NZ/42')).status).toBe(404);
+    await page.getByRole('button', { name: 'Undo' }).click();
+    await page.getByText('Clerk', { exact: true }).waitFor();
+    expect((await hr('GET', '/api/people/NZ/42')).body).toMatchObject({ firstName: 'Ann', jobTitle: 'Clerk' });
+  });
+
+  test('moves a row after showing the steps, and archives it', async () => {
+    const page = await openRow();
+    await page.getByRole('button', { name: 'Move' }).click();
+    const dialog = page.getByRole('dialog');
+    await dialog.getByLabel('New department').fill('Marketing');
+    await dialog.getByRole('button', { name: 'Show what it would do' }).click();
+    await dialog.getByText(/\d+ storage transactions?/).waitFor();
+    await lookAt(page, 'move');
+    await dialog.getByRole('button', { name: 'Move', exact: true }).click();
+    await dialog.getByRole('link', { name: 'Open the row' }).click();
+    await page.getByRole('heading', { name: `Marketing / ${employee.id}` }).waitFor();
+    await page.getByRole('button', { name: 'Archive' }).click();
+    await page
+      .getByRole('dialog')
+      .getByText(/\d+ storage transactions?/)
+      .waitFor();
+    await page.getByRole('dialog').getByRole('button', { name: 'Archive' }).click();
+    await page.getByRole('link', { name: 'Open the row' }).click();
+    await page.getByRole('heading', { name: `Marketing / ${employee.id}` }).waitFor();
+    expect(page.url()).toContain('formeremployees');
+    const archived = `/api/formeremployees/Marketing/${employee.id}`;
+    expect(
+      (
+        await eventually(
+          () => hr('GET', archived),
+          ({ status }) => status === 200,
+        )
+      ).status,
+    ).toBe(200);
+  });
+
+  return { hr, employee, openRow };
+}
