@@ -18,6 +18,7 @@ import { OWN_ENTITIES } from './operations/resources.ts';
 import { canVerify } from './operations/verify.ts';
 import { continueVerifyRun } from './operations/verify-run.ts';
 import { patterns } from './patterns/patterns.ts';
+import { withReadyResponse } from './ready-response.ts';
 import type { Rowkey } from './rowkey.ts';
 import type { Runtime } from './runtime.ts';
 import { prefixWithHyphen } from './storage/resource-names.ts';
@@ -107,7 +108,7 @@ function registerRoutes(
       methods: [route.method, 'HEAD'],
       route: below(route.path),
       authLevel,
-      handler: handlers.forRoute(route),
+      handler: withReadyResponse(handlers.forRoute(route)),
     });
   app.http(otherRequestsName(path), {
     methods: ANY_METHOD,

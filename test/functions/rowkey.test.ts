@@ -5,6 +5,7 @@ import { ROOT_REQUESTS } from '../../lib/register-functions.ts';
 
 const registered = vi.hoisted(() => new Map<string, HttpFunctionOptions>());
 vi.mock('@azure/functions', () => ({
+  HttpResponse: class {},
   app: {
     http: (name: string, options: HttpFunctionOptions) => registered.set(name, options),
     storageQueue: () => undefined,
