@@ -6,6 +6,7 @@ import { frozenCopy } from './frozen-copy.ts';
 import type { FieldsOf } from './keys/key-template.ts';
 import type { Typed } from './typed.ts';
 import { schemaError } from './validate/field-schema.ts';
+import { schemaMetadata } from './validate/schema-metadata.ts';
 
 /**
  * Inheritance pattern: several kinds of entities in one table, distinguished by the field `kind`. They share the key and
@@ -139,5 +140,5 @@ export function defineUnion<
 }
 
 function jsonOf(type: z.ZodType): unknown {
-  return z.toJSONSchema(type, { unrepresentable: 'any' });
+  return z.toJSONSchema(type, { unrepresentable: 'any', metadata: schemaMetadata });
 }

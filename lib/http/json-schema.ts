@@ -1,8 +1,10 @@
 import { z } from 'zod';
+import { schemaMetadata } from '../define/validate/schema-metadata.ts';
 
 /** The JSON Schema of a zod schema, in the dialect of OpenAPI 3.1, without defaults. */
 export function toJsonSchema(schema: z.ZodType, io: 'input' | 'output' = 'output') {
-  const { $schema: _, ...described } = z.toJSONSchema(schema, { io, unrepresentable: 'any', override: correct });
+  const options = { io, unrepresentable: 'any', metadata: schemaMetadata, override: correct } as const;
+  const { $schema: _, ...described } = z.toJSONSchema(schema, options);
   return described;
 }
 

@@ -34,7 +34,7 @@ export function createComponents(): Components {
 
   const share = (name: string, whole: Schema, needsExample: boolean): Schema => {
     // The name of a component is its title, and a description may differ where the component is used.
-    const { title, description, ...schema } = whole;
+    const { title, description, ...schema } = whole.$defs ? addDefinitions(name, whole) : whole;
     const hasExample = needsExample && description !== SELECTED && hasOwnExample(schema);
     const leavesExample = needsExample && description !== SELECTED && !hasExample;
     const parts = mapParts(schema, (part, one) => share(joinName(name, part, one), one, leavesExample));
@@ -45,6 +45,18 @@ export function createComponents(): Components {
     const ref = schemas.add(typeof title === 'string' ? title : name, parts);
     schemas.extend(ref, examples);
     return { ...ref, ...described };
+  };
+  /** Adds the schemas that contain themselves. */
+  const addDefinitions = (name: string, { $defs, ...schema }: Schema): Schema => {
+    const definitions = Object.entries<Schema>(Object($defs));
+    const named = new Map(definitions.map(([id]) => [id, schemas.reserve(`${name}-${id}`)]));
+    const withNames = (value: Schema): Schema =>
+      JSON.parse(JSON.stringify(value), (keyword, each) => {
+        const [, id = ''] = keyword === '$ref' ? (/^#\/\$defs\/(.*)$/.exec(each) ?? []) : [];
+        return named.get(id)?.$ref ?? each;
+      });
+    for (const [id, definition] of definitions) schemas.extend(Object(named.get(id)), withNames(definition));
+    return withNames(schema);
   };
   return {
     addParameter: (parameter) => parameters.add(parameter.name, parameter),
@@ -148,20 +160,24 @@ export function refTo(section: string, name: string): Ref {
 /** Equal parts have one name: that of the first operation that has the part. */
 function createSection(section: string) {
   const all: Record<string, unknown> = {};
-  const names = new Map<string, string>();
+  const refs = new Map<string, Ref>();
+  const create = (wanted: string, part: object): Ref => {
+    let name = wanted;
+    for (let number = 2; Object.hasOwn(all, name); number += 1) name = `${wanted}${number}`;
+    all[name] = { ...part };
+    return refTo(section, name);
+  };
   return {
     all,
     add(wanted: string, part: object): Ref {
       const text = JSON.stringify(part);
-      let name = names.get(text);
-      if (name === undefined) {
-        const first = section === 'parameters' ? wanted : toTypeName(wanted);
-        name = first;
-        for (let number = 2; Object.hasOwn(all, name); number += 1) name = `${first}${number}`;
-        names.set(text, name);
-        all[name] = { ...part };
-      }
-      return refTo(section, name);
+      const ref = refs.get(text) ?? create(section === 'parameters' ? wanted : toTypeName(wanted), part);
+      refs.set(text, ref);
+      return ref;
+    },
+    /** Returns a reference to a part whose keywords are added later. */
+    reserve(wanted: string): Ref {
+      return create(toTypeName(wanted), {});
     },
     /** Adds keywords to a part, which is found without them. */
     extend({ $ref }: Ref, keywords: object) {
@@ -170,10 +186,10 @@ function createSection(section: string) {
   };
 }
 
-/** `employees-by-email` is `EmployeesByEmail`. A name of a component has letters, digits and `_`. */
+/** `employees-by-email` is `EmployeesByEmail`. Names of components have letters and digits. */
 function toTypeName(words: string): string {
   return words
-    .split(/\W+/)
+    .split(/[\W_]+/)
     .map((word) => word.charAt(0).toUpperCase() + word.slice(1))
     .join('');
 }

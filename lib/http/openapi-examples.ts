@@ -20,6 +20,8 @@ const FORMAT_EXAMPLES: Readonly<Record<string, string>> = {
 
 /** A valid value, the same for the same schema. Undefined if none is found, which takes a rule that only code can check. */
 export function createExample(schema: JsonSchema): unknown {
+  // A schema that contains itself.
+  if ('$ref' in schema) return undefined;
   const { examples, default: fallback, enum: choices, allOf, anyOf, oneOf, type } = schema;
   if (Array.isArray(examples)) return examples[0];
   if (fallback !== undefined) return fallback;

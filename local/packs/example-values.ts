@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import type { Entity } from '../../lib/define/entity.ts';
+import { schemaMetadata } from '../../lib/define/validate/schema-metadata.ts';
 import { writableSchema } from '../../lib/define/validate/validation.ts';
 import type { Values } from '../../lib/define/values.ts';
 import { createExample } from '../../lib/http/openapi-examples.ts';
@@ -23,7 +24,8 @@ type ObjectSchema = z.infer<typeof ObjectSchema>;
  */
 export function makeExampleValues(entity: Entity): Values | undefined {
   const schema = entity.union ?? writableSchema(entity);
-  const described = ObjectSchema.parse(z.toJSONSchema(schema, { io: 'input', unrepresentable: 'any' }));
+  const options = { io: 'input', unrepresentable: 'any', metadata: schemaMetadata } as const;
+  const described = ObjectSchema.parse(z.toJSONSchema(schema, options));
   const wanted = new Set([...entity.keyFields, ...Object.values(entity.indexes).flatMap(({ uses }) => uses)]);
   const parsed = schema.safeParse(createExample(keepFields(described, wanted)));
   return parsed.success ? z.record(z.string(), z.unknown()).parse(parsed.data) : undefined;

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { withoutPrototype } from '../without-prototype.ts';
+import { schemaMetadata } from './schema-metadata.ts';
 
 /** The JSON Schema of a field, as far as the validation of a model needs it. */
 export interface FieldSchema {
@@ -62,22 +63,19 @@ export function fieldSchemas(schema: z.ZodObject): Readonly<Record<string, Field
 
 function jsonSchemaOf(schema: z.ZodObject) {
   try {
-    return z.toJSONSchema(schema, { io: 'output' });
+    return z.toJSONSchema(schema, { io: 'output', metadata: schemaMetadata });
   } catch (error) {
     // Zod does not say which field has the type.
     const field = Object.entries(schema.shape).find(([, type]) => !hasJsonSchema(z.object({ type })))?.[0];
     const reason = error instanceof Error ? error.message : String(error);
-    const sentence =
-      field === undefined
-        ? `the fields have no JSON Schema together: ${reason} Each meta({ id }) must be of one schema.`
-        : `the field "${field}" has a type that JSON does not have: ${reason}; a day is z.iso.date(), an instant z.iso.datetime().`;
+    const sentence = `the field "${field}" has a type that JSON does not have: ${reason}; a day is z.iso.date(), an instant z.iso.datetime().`;
     throw new Error(sentence, { cause: error });
   }
 }
 
 function hasJsonSchema(schema: z.ZodObject): boolean {
   try {
-    z.toJSONSchema(schema, { io: 'output' });
+    z.toJSONSchema(schema, { io: 'output', metadata: schemaMetadata });
     return true;
   } catch {
     return false;

@@ -50,6 +50,7 @@ const IndexDescription = z.object({
   sparse: z.boolean().describe('Only some entities are in the index'),
   copies: z.union([z.enum(['everything', 'keys']), z.array(z.string())]),
   partition: Template.optional().describe("Absent if the index is in the entity's partition"),
+  settle: z.enum(['inline', 'queue']).optional().describe('Who writes its entries in another partition'),
   row: Template,
 });
 
@@ -247,7 +248,7 @@ function describeIndex(entity: Entity, index: Index): ModelDescription['entities
     unique: isUnique(index),
     sparse: index.when !== undefined,
     copies: typeof copies === 'string' ? copies : [...copies],
-    ...(index.remote ? { partition: describe(index.remote.partition) } : {}),
+    ...(index.remote ? { partition: describe(index.remote.partition), settle: index.settle } : {}),
     row: describe(index.row),
   };
 }

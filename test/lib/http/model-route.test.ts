@@ -41,7 +41,7 @@ test('describes keys, fields, indexes, files and owners', () => {
       nationalId: { encrypted: true, restricted: ['hr'] },
     },
     indexes: {
-      emailCompanyWide: { of: 'one', unique: true, fields: ['email'] },
+      emailCompanyWide: { of: 'one', unique: true, fields: ['email'], settle: 'inline' },
       lastName: { of: 'many', fields: ['department', 'lastName'] },
       hireDate: { ranges: [{ fields: ['department'], bounded: 'hireDate', order: 'ascending' }, expect.anything()] },
       managers: { sparse: true },

@@ -42,16 +42,39 @@ test('describes conditions for the operations that support them, and for no othe
   expect(taking('If-None-Match')).toEqual([...heeding, ...reading].sort());
 });
 
+function patternsOf(described: object): Set<string> {
+  const patterns = new Set<string>();
+  JSON.stringify(described, (name, value: unknown) => {
+    if (name === 'pattern' && typeof value === 'string') patterns.add(value);
+    return value;
+  });
+  return patterns;
+}
+
 test.each([
   ['of the tests', model],
   ['of the example packs', packs],
 ] as const)('has only patterns that clients can compile with the flag u, in the model %s', (_, { list, ...rest }) => {
-  const patterns = new Set<string>();
-  JSON.stringify(describeRoutes(createRoutes({ list, ...rest })), (name, value: unknown) => {
-    if (name === 'pattern' && typeof value === 'string') patterns.add(value);
-    return value;
-  });
+  const patterns = patternsOf(describeRoutes(createRoutes({ list, ...rest })));
   expect(patterns.size).toBeGreaterThan(3);
+  for (const pattern of patterns) expect(() => new RegExp(pattern, 'u'), pattern).not.toThrow();
+});
+
+test('describes every format of zod by patterns that clients can compile with the flag u', () => {
+  const { date, time, datetime, duration } = z.iso;
+  const formats = [
+    ...[date(), time(), time({ precision: 0 }), datetime({ local: true, offset: true }), duration()],
+    ...[z.email(), z.uuid(), z.url(), z.ipv4(), z.ipv6(), z.cidrv4(), z.cidrv6(), z.base64(), z.base64url(), z.hex()],
+    ...[z.emoji(), z.nanoid(), z.cuid2(), z.ulid(), z.ksuid(), z.e164(), z.hostname(), z.mac(), z.string().lowercase()],
+  ];
+  const fields = formats.map((format, index) => [`field${index}`, format]);
+  const access = { read: ['operator'], write: ['operator'] };
+  const schema = z.object({ thingId: z.string(), at: time(), ...Object.fromEntries(fields) });
+  const key = { partition: '{thingId}', row: '{at}' } as const;
+  const things = defineEntity('things', { schema, table: 'things', key, access });
+  const model = defineModel({ roles: ['operator'], operatorRole: 'operator', entities: [things] });
+  const patterns = patternsOf(describeRoutes(createRoutes(model)));
+  expect(patterns.size).toBeGreaterThan(10);
   for (const pattern of patterns) expect(() => new RegExp(pattern, 'u'), pattern).not.toThrow();
 });
 

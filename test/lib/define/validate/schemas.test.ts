@@ -1,5 +1,6 @@
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
+import { defineEntity } from '../../../../lib/define/define-entity.ts';
 import { defineUnion } from '../../../../lib/define/inheritance.ts';
 import { defineModel } from '../../../../lib/define-model.ts';
 import { describeRoutes } from '../../../../lib/http/openapi.ts';
@@ -73,14 +74,6 @@ testRejections([
     /^Entity "things": the kind "tool" is not an object with fields/,
   ],
   [
-    'two fields whose different schemas have the same id',
-    () => {
-      const named = () => z.string().meta({ id: 'Name' });
-      return withSchema(whole.extend({ first: named(), last: named() }));
-    },
-    /^Entity "things": the fields have no JSON Schema together: Duplicate schema id "Name" .*\. Each meta\(\{ id \}\) must be of one schema\.$/,
-  ],
-  [
     'a field of a type that JSON does not have',
     () => withSchema(whole.extend({ born: z.date() })),
     /the field "born" has a type that JSON does not have: .*; a day is z\.iso\.date\(\)/,
@@ -100,4 +93,47 @@ test.each(
     const model = defineModel({ roles: ['hr'], operatorRole: 'hr', entities: [declared] });
     expect(Object.keys(describeRoutes(createRoutes(model)).paths).length).toBeGreaterThan(3);
   }
+});
+
+describe('an id of a schema', () => {
+  const named = whole.extend({
+    code: z.string().max(40).meta({ id: 'Name' }),
+    place: z.object({ street: text, town: text }).meta({ id: 'Place' }).optional(),
+  });
+  const key = { partition: '{city}', row: '{id}' } as const;
+  const parent = defineEntity('things', { schema: named, table: 'things', key, access });
+
+  test('leaves a text a text', () => {
+    expect(parent.columns).toMatchObject({ code: 'String', place: 'Json' });
+  });
+
+  test('may be that of another schema of a parent or child, which both are described', () => {
+    const part = defineEntity('parts', {
+      schema: whole.extend({ partId: text, code: z.int32().meta({ id: 'Name' }), note: text.meta({ id: 'Place' }) }),
+      table: 'things',
+      key: { partition: '{city}', row: '{id}_part_{partId}' },
+      childOf: parent,
+      access,
+    });
+    const model = defineModel({ roles: ['hr'], operatorRole: 'hr', entities: [parent, part] });
+    const { Things, Parts } = Object(describeRoutes(createRoutes(model)).components.schemas);
+    expect(Things.properties.code).toEqual({ title: 'Name', type: 'string', maxLength: 40 });
+    expect(Parts.properties.code).toMatchObject({ title: 'Name', type: 'integer' });
+  });
+});
+
+test('describes a field that contains itself by a component', () => {
+  const tree = z.object({
+    label: z.string(),
+    get branches() {
+      return z.array(tree).optional();
+    },
+  });
+  const entities = [withSchema(whole.extend({ tree: tree.optional() }))];
+  const described = describeRoutes(createRoutes(defineModel({ roles: ['hr'], operatorRole: 'hr', entities })));
+  const document = JSON.stringify(described);
+  const refs = [...document.matchAll(/"\$ref":"#\/components\/schemas\/([\w-]+)"/g)].map(([, name]) => String(name));
+  expect(refs).toContain('ThingsSchema0');
+  expect(refs.filter((name) => !Object.hasOwn(described.components.schemas, name))).toEqual([]);
+  expect(document).not.toContain('$defs');
 });
