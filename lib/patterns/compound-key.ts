@@ -8,9 +8,10 @@ import { addressOf } from '../define/keys/index-entries.ts';
 import { buildKey, prefixOfChildren, rangeOfPrefix } from '../define/keys/key-template.ts';
 import type { Pattern } from '../define/pattern.ts';
 import type { Values } from '../define/values.ts';
+import { PlanTooLarge } from '../engine/write/plan.ts';
 import { toPlaced } from '../engine/write/stored-values.ts';
 import { busy, RowkeyError } from '../errors.ts';
-import { type Action, type Address, type Row, readRange } from '../storage/rows.ts';
+import { type Action, type Address, MAX_TRANSACTION_ACTIONS, type Row, readRange } from '../storage/rows.ts';
 
 /**
  * Compound key pattern: `empid_000123` and `empid_000123_2012` are stored side by side, so that one range query reads an
@@ -69,6 +70,8 @@ export const compoundKey: Pattern<Entity> = {
 };
 
 const CHILDREN_CONCURRENCY = 8;
+/** One row of the transaction is that of the parent. */
+const MAX_CHILDREN = MAX_TRANSACTION_ACTIONS - 1;
 
 /** Reads the rows of the children of an entity: one range query. */
 async function readChildren({ storage }: Engine, entity: Entity, { table, partition, row }: Address): Promise<Row[]> {
@@ -141,10 +144,22 @@ function planChildren(entity: Entity, { address, after, carried }: Change, sibli
   const own = [...siblings.values()].filter(isOwn).map(({ row }) => row);
   const dropped = after ? (carried?.drop ?? []) : own;
   const kept = new Set(put.map(({ row }) => row));
-  return [
+  const actions = [
     ...put.map(({ row, properties }) => ({ kind: 'upsert', row, properties }) as const),
     ...dropped.filter((row) => !kept.has(row)).map((row) => ({ kind: 'delete', row }) as const),
   ];
+  if (actions.length > MAX_CHILDREN) {
+    const kinds = entity.children.map(({ name }) => name).join(' and ');
+    throw new PlanTooLarge(
+      `An entity of ${entity.name} is deleted, archived or moved in one transaction with its children; it has ${actions.length}, and at most ${MAX_CHILDREN} are possible.`,
+      {
+        needed: actions.length,
+        limit: MAX_CHILDREN,
+        accepted: `at most ${MAX_CHILDREN} children; delete ranges of ${kinds} first`,
+      },
+    );
+  }
+  return actions;
 }
 
 function findChildKind(entity: Entity, { properties }: Row): Entity | undefined {

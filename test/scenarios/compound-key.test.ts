@@ -7,13 +7,16 @@ import type { Values } from '../../lib/define/values.ts';
 import { consumeIntent } from '../../lib/engine/consume/consume.ts';
 import type { Engine } from '../../lib/engine/engine.ts';
 import { readEntity, readWithChildren } from '../../lib/engine/read/retrieve.ts';
+import { readOperation } from '../../lib/engine/transfer/operation.ts';
 import { requestArchive, requestMove, runTransfer, type Transfer } from '../../lib/engine/transfer/transfer.ts';
+import { deleteRange } from '../../lib/engine/write/delete-range.ts';
 import { createEntity, deleteEntity, patchEntity } from '../../lib/engine/write/entity-store.ts';
 import { measureCost } from '../../lib/storage/cost.ts';
 import { interruptedHttpClient } from '../faulty-http-client.ts';
 import { deploy } from '../fixtures/deploy.ts';
 import { employees, reviews } from '../fixtures/model.ts';
 import { samplePoints } from '../points.ts';
+import { putAll } from '../put-all.ts';
 import { expectIndexesToAgree, openWorld, rowsOf, somebody, type World } from '../world.ts';
 
 const former = employees.archive as Entity;
@@ -219,5 +222,41 @@ describe('a project and its tasks', () => {
     await world.settle();
     expect((await rows('projects')).filter((row) => /old/.test(String(row)))).toEqual([]);
     expect(await withTasks(projects.archive as Entity, 'old_rail')).toEqual(project('old_rail'));
+  });
+});
+
+describe('a project with more tasks than a transaction has rows', () => {
+  const project = { area: 'large', projectId: 'p1' };
+  const tasksOf = (count: number) =>
+    Array.from({ length: count }, (_, task) => ({ ...project, task: `t${String(task).padStart(3, '0')}` }));
+  const limit = 'it has 120, and at most 99 are possible';
+
+  test('is not deleted or archived, and the response says what to do', async () => {
+    await createEntity(engine, projects, project);
+    await putAll(engine, tasks, tasksOf(120));
+    await expect(deleteEntity(engine, projects, project)).rejects.toMatchObject({
+      code: 'too-large',
+      message: expect.stringContaining(limit),
+      details: { accepted: 'at most 99 children; delete ranges of tasks first' },
+    });
+    const operationId = await requestArchive(engine, projects, project);
+    await world.settle();
+    const operation = { entity: 'projects', operation: 'archive', operationId } as const;
+    expect(await readOperation(engine, operation)).toMatchObject({
+      status: 'failed',
+      reason: expect.stringContaining(limit),
+    });
+    const { values } = await readWithChildren(engine, projects, project, [tasks]);
+    expect(values.tasks).toHaveLength(120);
+  });
+
+  test('is deleted after a range of its tasks', async () => {
+    const range = { from: project.projectId, to: project.projectId };
+    expect(await deleteRange(engine, tasks, project, range)).toMatchObject({ deleted: 120, failed: [] });
+    await deleteEntity(engine, projects, project);
+    await world.settle();
+    expect((await rowsOf(world.storage, 'projects')).filter(({ partitionKey }) => partitionKey === 'large')).toEqual(
+      [],
+    );
   });
 });

@@ -34,8 +34,15 @@ export class PlanTooLarge extends RowkeyError {
   /** The share of the changes that may fit. */
   readonly share: number;
 
-  constructor(message: string, { needed, limit }: { readonly needed: number; readonly limit: number }) {
-    super('too-large', message, { accepted: 'fewer or shorter entities or index entries at once' });
+  constructor(
+    message: string,
+    {
+      needed,
+      limit,
+      accepted = 'fewer or shorter entities or index entries at once',
+    }: { readonly needed: number; readonly limit: number; readonly accepted?: string },
+  ) {
+    super('too-large', message, { accepted });
     this.share = limit / needed;
   }
 }
