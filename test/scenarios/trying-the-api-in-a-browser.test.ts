@@ -77,6 +77,14 @@ test('is dark on a dark device, unless the console is set to light', async () =>
   expect(await colors()).toEqual(light);
 });
 
+test('shows the routes of one entity', async () => {
+  const { page, complaints } = await open();
+  await page.goto(`${product.url}/docs?tag=employees`);
+  await page.locator('.opblock-tag', { hasText: 'employees' }).waitFor();
+  expect(await page.locator('.opblock-tag').count()).toBe(1);
+  expect(complaints).toEqual([]);
+});
+
 test('says where to sign in without a session', async () => {
   const { page } = await open();
   const link = page.getByRole('status').getByRole('link', { name: 'the console' });

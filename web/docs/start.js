@@ -18,8 +18,11 @@ const link = Object.assign(document.createElement('a'), { href: '/console', text
 if (token) note.append('“Try it out” sends the token of your session in ', link, '.');
 else note.append('Sign in to ', link, ' in this tab, and return, to try requests with your token.');
 
+/** `/docs?tag=employees` shows the routes of one entity. */
+const tag = new URLSearchParams(location.search).get('tag');
+
 const ui = SwaggerUIBundle({
-  url: '/api/openapi.json',
+  url: tag ? `/api/openapi.json?${new URLSearchParams({ tag })}` : '/api/openapi.json',
   domNode: document.querySelector('#docs'),
   deepLinking: true,
   docExpansion: 'none',
