@@ -71,7 +71,7 @@ export function testOperating({ product, open: openPage }: ConsoleHarness) {
     const dialog = page.getByRole('dialog', { name: 'Delete the message' });
     await dialog.getByText('This cannot be undone.').waitFor();
     await lookAt(page, 'operators-delete-message');
-    await page.keyboard.press('Escape');
+    await dialog.getByRole('button', { name: 'Cancel' }).press('Enter');
     await dialog.waitFor({ state: 'detached' });
     expect(await remove.evaluate((button) => button === button.ownerDocument.activeElement)).toBe(true);
     await remove.press('Enter');
