@@ -171,6 +171,7 @@ test.each([
   ['nothing/new', 'Entity not found', 'The model has no entity “nothing”.', 'the overview'],
   ['nothing/rows/a', 'Entity not found', 'The model has no entity “nothing”.', 'the overview'],
   ['people/rows/a', 'Row not found', 'The address needs a value of each key field: country / personId.', 'people'],
+  ['messagehours/rows/1/2', 'Row not found', 'messagehours is a data series, whose counts are shown', 'messagehours'],
   ['messagehours/new', 'Form not found', 'messagehours is a data series, whose counts have no form.', 'messagehours'],
 ])('says what is wrong with the address %s, and links to what exists', async (path, heading, reason, target) => {
   const page = await open(`#/entities/${path}`, 'hr');

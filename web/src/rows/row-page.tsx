@@ -43,6 +43,12 @@ export function RowPage({ open, address }: PageProps) {
         The address needs a value of each key field: {entity.key.fields.join(' / ')}.
       </NotFound>
     );
+  if (entity.series)
+    return (
+      <NotFound what="Row" back={{ title: entity.name, address: toAddress(['entities', entity.name]) }}>
+        {entity.name} is a data series, whose counts are shown as a chart.
+      </NotFound>
+    );
   return (
     <>
       <Breadcrumb
