@@ -15,6 +15,9 @@ export default defineConfig({
   test: {
     include: process.env.POINTS === 'all' ? withPoints() : TESTS,
     globalSetup: ['test/global-setup.ts'],
+    // A process for each file would load the SDKs 250 times.
+    isolate: false,
+    setupFiles: ['test/separate-files.ts'],
     reporters: ['default', new Slowest()],
     // Many tests wait for the emulator, for processes that they start, and for time limits.
     maxWorkers: Math.max(6, availableParallelism()),
