@@ -9,7 +9,9 @@ const TESTS = ['test/**/*.test.ts', 'lib/model/**/*.test.ts'];
 
 /** The files that take samples or count faults. */
 const withPoints = () =>
-  globSync(TESTS).filter((file) => /\/(points|tried-faults|further-row-faults)\.ts'/.test(readFileSync(file, 'utf8')));
+  globSync(TESTS).filter((file) =>
+    /\/(points|tried-faults|further-row-faults|console)\.ts'/.test(readFileSync(file, 'utf8')),
+  );
 
 export default defineConfig({
   test: {

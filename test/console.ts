@@ -6,9 +6,10 @@ import type { Locator, Page, Request, Route } from 'playwright-core';
 import { afterAll, beforeEach, expect } from 'vitest';
 import type { LocalApp } from '../local/instance/deployed-app.ts';
 import { launchBrowser } from './browser.ts';
+import { sampleItems } from './points.ts';
 import { type Product, useProduct } from './product.ts';
 
-/** Git ignores it. Every run writes the pictures of all pages again. */
+/** Git ignores it. A run writes the pictures that it takes again. */
 const SCREENSHOTS = fileURLToPath(new URL('../artefacts/console', import.meta.url));
 const AXE = createRequire(import.meta.url).resolve('axe-core/axe.min.js');
 const WIDTHS = { desktop: 1280, phone: 375 };
@@ -100,13 +101,16 @@ export async function holdFirst(page: Page, matches: (request: Request) => boole
   return { held: held.promise, release: async () => released.resolve() };
 }
 
-/** Takes pictures of a page at both widths, light and dark, and checks in each that it fits and its accessibility, but for some rules of axe. */
+/**
+ * Checks that a page fits at both widths. Takes pictures of it at both widths, light and dark, and checks its accessibility in each,
+ * but for some rules of axe. A usual run takes two of the four pictures.
+ */
 export async function lookAt(page: Page, name: string, { except = [] as readonly string[] } = {}): Promise<void> {
   await mkdir(SCREENSHOTS, { recursive: true });
   const violations: string[] = [];
   for (const [device, width] of Object.entries(WIDTHS)) {
     await page.setViewportSize({ width, height: 800 });
-    for (const colorScheme of ['light', 'dark'] as const) {
+    for (const colorScheme of sampleItems(['light', 'dark'] as const, [name, device])) {
       await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' });
       await page.screenshot({ path: join(SCREENSHOTS, `${name}-${device}-${colorScheme}.png`) });
       const found = await findViolations(page, except);

@@ -46,7 +46,7 @@ export function testFaultsOfChanges(subject: FurtherRowSubject, changes: Readonl
     };
     const counting = faultyHttpClient();
     await act(world().engineThrough(counting), await prepare());
-    const points = FAULTS.flatMap((fault) => samplePoints(counting.calls, 2).map((at) => ({ fault, at })));
+    const points = FAULTS.flatMap((fault) => samplePoints(counting.calls, 1).map((at) => ({ fault, at })));
     await countEach(
       points,
       async ({ fault, at }) => {

@@ -184,7 +184,7 @@ describe('reviews are transferred and deleted with their employee:', () => {
         return { client, one, done };
       };
       const { client } = await run(0);
-      const runs = await pMap(samplePoints(client.calls, 6), run, { concurrency: CONCURRENCY });
+      const runs = await pMap(samplePoints(client.calls, 3), run, { concurrency: CONCURRENCY });
       await world.settle();
       for (const { one, done } of runs) {
         const values = await withReviews(destination, arrived(one));

@@ -326,7 +326,7 @@ describe('a write that refers to an entity and a delete of it', () => {
           if (at > 0) outcomes.push([own, other].toSorted().join(' and '));
           return client.calls;
         };
-        for (const at of samplePoints(await play(0), 6)) await play(at);
+        for (const at of samplePoints(await play(0), 3)) await play(at);
       }
     return outcomes;
   }

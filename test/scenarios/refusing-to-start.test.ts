@@ -1,6 +1,4 @@
 import { execFile } from 'node:child_process';
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
@@ -8,7 +6,6 @@ import { promisify } from 'node:util';
 import { expect, inject, onTestFinished, test, vi } from 'vitest';
 import { openStorage } from '../../lib/storage/storage.ts';
 import { startFunctionsHost } from '../../local/instance/functions-host.ts';
-import { startProduct } from '../../local/instance/start-product.ts';
 import { deployedApp as testApp } from '../fixtures/deployed-app.ts';
 import { PATIENCE_MS } from '../patience.ts';
 import { testStorage } from '../storage.ts';
@@ -109,39 +106,3 @@ test('does not start the host without the storage setting, and names it', async 
   expect({ code, stderr }).toEqual({ code: 1, stderr: expect.stringContaining('AzureWebJobsStorage') });
   expect(stderr).not.toContain('s3cret');
 });
-
-test('rejects a model change that makes stored data unreachable until an operator agrees', async () => {
-  const connectionString = testStorage(import.meta.url);
-  const data = await mkdtemp(join(tmpdir(), 'rowkey-refused-'));
-  onTestFinished(async () => {
-    vi.unstubAllEnvs();
-    await rm(data, { recursive: true, force: true });
-  });
-  const logged: string[] = [];
-  const start = () =>
-    startProduct({
-      app: testApp,
-      port: 0,
-      data,
-      func: UNDER_FUNC,
-      storage: { connectionString },
-      log: (line) => logged.push(line),
-    });
-  await (await start()).stop();
-
-  const system = openStorage({ connectionString }).table('system');
-  const row = { partitionKey: 'model', rowKey: 'employees' };
-  const { Shape } = await system.getEntity<{ Shape: string }>(row.partitionKey, row.rowKey);
-  const former = Shape.replace('empid_{employeeId}', 'former_{employeeId}');
-  expect(former).not.toBe(Shape);
-  await system.updateEntity({ ...row, Shape: former }, 'Merge');
-  await expect(start()).rejects.toThrow('The functions host serves nothing');
-  const [, word] =
-    /the row changed from former_.* set AGREED_MODEL_CHANGES to ([0-9a-f]{12})/.exec(logged.join('')) ?? [];
-  expect(word).toBeDefined();
-
-  vi.stubEnv('AGREED_MODEL_CHANGES', word);
-  await (await start()).stop();
-  vi.unstubAllEnvs();
-  await (await start()).stop();
-}, 60_000);

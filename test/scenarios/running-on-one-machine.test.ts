@@ -9,6 +9,7 @@ import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { openStorage } from '../../lib/storage/storage.ts';
 import { readSecrets } from '../../local/instance/secrets.ts';
 import { PATIENCE_MS } from '../patience.ts';
+import { sampleItems } from '../points.ts';
 import { envFor, ROOT, runCommand, shell, startCommand, useStartProcess } from '../start-process.ts';
 import { UNDER_FUNC } from '../under-func.ts';
 
@@ -176,7 +177,7 @@ describe('npm start', () => {
   });
 
   // In the order of their creation.
-  test.each(['lock', 'azurite', 'identity-key.json'])(
+  test.each(sampleItems(['lock', 'azurite', 'identity-key.json'], 'stopped'))(
     'asked to stop while it starts, when %s is there, it does not become ready first',
     async (name) => {
       const data = join(started.folder, `stopped-at-${name}`);
@@ -236,7 +237,10 @@ describe('npm start', () => {
     const file = join(started.folder, 'a-file');
     await writeFile(file, '');
     const fresh = join(started.folder, 'fresh');
-    const origins = ['localhost:5173', 'http://localhost:5173/', 'http://localhost:5173,*', ''];
+    const origins = sampleItems(
+      ['localhost:5173', 'http://localhost:5173/', 'http://localhost:5173,*', ''],
+      'unusable origin',
+    );
     const [busy, unwritable, wrong, ...unusable] = await Promise.all([
       runCommand('start', ['--port', String(port), '--data', fresh]),
       runCommand('start', ['--port', '0', '--data', join(file, 'below')]),

@@ -7,18 +7,18 @@ import { testFiles } from '../../../test/console-flows/files.ts';
 import { testOperating } from '../../../test/console-flows/operating.ts';
 import { testRows } from '../../../test/console-flows/rows.ts';
 import { testTransfers } from '../../../test/console-flows/transfers.ts';
+import { sampleItems } from '../../../test/points.ts';
 
-/** The flows of the console on the model of the packs. The tests' own model has them, too. */
+/** The flows of the console on the model of the packs. The tests' own model has them, too, so that a usual run takes one of the flows. */
 
 const harness = await useConsole(import.meta.url, { app: deployedApp });
+const FLOWS = {
+  lists: testBrowsing,
+  'forms and actions': testRows,
+  'charts and logs': testCharts,
+  files: testFiles,
+  'import and export': testTransfers,
+  'an operator': testOperating,
+};
 
-describe('lists', () => testBrowsing(harness));
-describe('forms and actions', () => {
-  testRows(harness);
-});
-describe('charts and logs', () => testCharts(harness));
-describe('files', () => testFiles(harness));
-describe('import and export', () => testTransfers(harness));
-describe('an operator', () => {
-  testOperating(harness);
-});
+describe.each(sampleItems(Object.entries(FLOWS), 'flow'))('%s', (_, testFlow) => void testFlow(harness));

@@ -418,7 +418,7 @@ describe('an atomic batch', () => {
     const counting = faultyHttpClient();
     await writeAtomically(world.engineThrough(counting), alls, actions);
     for (const fault of ['crash before', 'crash after'] as const)
-      for (const at of samplePoints(counting.calls, 5)) {
+      for (const at of samplePoints(counting.calls, 3)) {
         const { a, actions } = await prepare();
         const crashing = world.engineThrough(faultyHttpClient(fault, at), QUICK);
         const isDone = await writeAtomically(crashing, alls, actions).then(
