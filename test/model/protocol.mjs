@@ -12,8 +12,8 @@
 // protocol.test.ts visits the first states of each.
 //
 // Broken rules: norecheck, inlinenorecheck, early (plain), rowlast (unique), noreminder, releasefirst (prompt), straggler (plain), othernoetag,
-// releaseany, releasemark (unique, SCRIPT=W), wanted (plain, SCRIPT=R), claimfirst, norecheck (unique, SCRIPT=Q), which the test finds;
-// noetag, noclaimguard, lateguard, inlinenoetag (unique) need more states than that. late and resendwork (plain lease, SCRIPT=N, two
+// releaseany, releasemark (unique, SCRIPT=W), wanted (plain, SCRIPT=R), claimfirst, norecheck (unique, SCRIPT=Q), restfirst (SCRIPT=A),
+// which the test finds; noetag, noclaimguard, lateguard, inlinenoetag (unique) need more states than that. late and resendwork (plain lease, SCRIPT=N, two
 // functions) need half a million, which `npm run test:all` visits.
 //
 // LOST=1 loses one reply at any write: storage has executed the request, the sender does not know, and sends the request again. A
@@ -72,7 +72,21 @@ const scripts = {
     [2, 'drop'],
     [2, 'put'],
   ],
+  // Each value has an entry in a second index, which its writer leaves to the queue.
+  A: [
+    [0, 'b'],
+    [0, 'a'],
+  ],
+  B: [
+    [0, null],
+    [0, 'a'],
+  ],
 };
+const isLeft = (val) => val.startsWith('q');
+const hasLeft = (name) => ['A', 'B'].includes(name);
+const valueIn = (val) => val.at(-1);
+/** True for an entry that only its entity writes. */
+const isOwned = (val) => kind === 'plain' || isLeft(val);
 // An entity was created and its work sent, and a writer deletes it. Both go through the queue.
 scripts.N = [[1, null]];
 function withWork(s) {
@@ -96,14 +110,18 @@ const clone = (value) => {
   return copy;
 };
 const key = (s) => JSON.stringify(s);
-const rk = (v, k) => (kind === 'unique' ? v : v + k);
-const init = (script) => ({
+const rk = (v, k) => (isOwned(v) ? v + k : v);
+const init = (script, name) => ({
   ent: [
     { v: 1, email: 'a' },
     { v: 0, email: null },
     { v: 1, email: null },
   ],
-  row: { [rk('a', 0)]: { ver: 2, owner: 0, ok: true, claim: null } },
+  row: {
+    [rk('a', 0)]: { ver: 2, owner: 0, ok: true, claim: null },
+    ...(hasLeft(name) && { [rk('qa', 0)]: { ver: 2, owner: 0, ok: true } }),
+  },
+  hasLeft: hasLeft(name),
   n: 3,
   msg: [],
   w: script.map(([k, e]) => ({ pc: 'read', k, e })),
@@ -123,6 +141,10 @@ const find = (t, u) => t.msg.find((m) => m.u === u);
 const remove = (t, u) => {
   t.msg = t.msg.filter((m) => m.u !== u);
 };
+
+/** The entries that an intent names for a change between these values. */
+const entriesOf = (s, values) =>
+  [...new Set(values.filter(Boolean).flatMap((v) => (s.hasLeft ? [v, `q${v}`] : [v])))].sort();
 
 // The steps of a reconciler, which settles the entries of `todo` concurrently; `at` returns its state, `write` adds a write, `finish`
 // is its last step.
@@ -145,7 +167,7 @@ function reconcile(s, at, { add, write, finish, inline }) {
     add((t) => {
       // Rows of a unique index are judged by reads of their own, except a claim to which another reconciler may have left the row.
       // Only a deleted entity has a tombstone.
-      const isJudged = kind === 'unique' && r.email && !r.isOwnClaim;
+      const isJudged = !r.touched.some(isOwned) && kind === 'unique' && r.email && !r.isOwnClaim;
       const isLast = isJudged || broken === 'norecheck' || (inline && broken === 'inlinenorecheck');
       at(t).pc = r.conflict ? 'start' : isLast ? 'release' : 'again';
     });
@@ -153,7 +175,9 @@ function reconcile(s, at, { add, write, finish, inline }) {
   if (r.pc === 'again')
     add((t) => {
       const e = t.ent[r.k];
-      at(t).pc = e.v !== r.v ? 'start' : e.isDeleted ? 'bury' : 'release';
+      // A tombstone stays until the entries that are left to the queue agree.
+      const isBuried = e.isDeleted && !(inline && s.hasLeft);
+      at(t).pc = e.v !== r.v ? 'start' : isBuried ? 'bury' : 'release';
     });
   // The tombstone is deleted under its ETag.
   if (r.pc === 'bury')
@@ -178,14 +202,14 @@ function settleEntry(s, at, { add, write, inline, val }) {
       const q = t.row[rk(val, r.k)];
       // A live claim of another intent: its own holder settles it; judged BEFORE the entity is read.
       const isLive = q?.claim && q.claim !== r.m && live(t, q.claim);
-      if (kind === 'unique' && isLive && !['noclaimguard', 'lateguard'].includes(broken)) return done(t);
-      const pc = kind === 'unique' && broken !== 'rowlast' ? 'ent' : 'act';
+      if (isLive && !['noclaimguard', 'lateguard'].includes(broken)) return done(t);
+      const pc = !isOwned(val) && broken !== 'rowlast' ? 'ent' : 'act';
       // An owned entry is judged by the entity as it was read first.
       at(t).ops[val] = { seen: q ? q.ver : 0, q: q ? { ...q } : null, email: r.email, pc };
     });
   // A claim looks live until its time is over, also if its writer has committed or died.
   const there = s.row[rk(val, r.k)];
-  if (op.pc === 'row' && kind === 'unique' && there?.claim && there.claim !== r.m && !live(s, there.claim)) add(done);
+  if (op.pc === 'row' && there?.claim && there.claim !== r.m && !live(s, there.claim)) add(done);
   if (op.pc === 'ent')
     add((t) => {
       Object.assign(at(t).ops[val], { email: t.ent[r.k].email, pc: 'act' });
@@ -193,11 +217,11 @@ function settleEntry(s, at, { add, write, inline, val }) {
   if (op.pc === 'act')
     write((t) => {
       const id = rk(val, r.k),
-        want = op.email === val,
+        want = op.email === valueIn(val),
         q = op.q,
         now = t.row[id];
       const same = broken === 'noetag' || (inline && broken === 'inlinenoetag') || (now ? now.ver : 0) === op.seen;
-      if (kind === 'plain') {
+      if (isOwned(val)) {
         if (want === !!q) return done(t);
         if (!same) at(t).conflict = true;
         else if (want) t.row[id] = { ver: ++t.n, owner: r.k, ok: true };
@@ -252,11 +276,11 @@ function next(s) {
       t.w[i] = { ...clone(w), effects: W(t).effects, unanswered: true };
     });
     // The work goes to a queue function: a visible message that names the receipt of the intent, which stays hidden as its reminder.
-    const sendWork = (t) => {
+    const sendWork = (t, isSent = () => true) => {
       const m = find(t, w.intent);
+      const touched = m?.touched.filter(isSent);
       if (m && broken === 'noreminder') m.vis = true;
-      else if (m)
-        t.msg.push({ u: ++t.n, id: w.id, k: w.k, touched: m.touched, vis: true, rec: 0, ref: m.u, refRec: m.rec });
+      else if (m) t.msg.push({ u: ++t.n, id: w.id, k: w.k, touched, vis: true, rec: 0, ref: m.u, refRec: m.rec });
       end(t, 'done');
     };
     if (w.pc === 'read')
@@ -290,7 +314,7 @@ function next(s) {
           u,
           id: w.id,
           k: w.k,
-          touched: w.e === 'side' ? [] : [...new Set([w.be, w.e].filter(Boolean))].sort(),
+          touched: w.e === 'side' ? [] : entriesOf(s, [w.be, w.e]),
           vis: broken === 'early',
           rec: ++t.n,
         });
@@ -323,7 +347,7 @@ function next(s) {
       // The writer settles inline: its commit replaces the first read of the entity, and its claim replaces the
       // read of the row.
       const settle = (t, v) => {
-        const touched = find(t, w.intent)?.touched ?? [w.be, w.e].filter(Boolean);
+        const touched = (find(t, w.intent)?.touched ?? entriesOf(s, [w.be, w.e])).filter((val) => !isLeft(val));
         const { email } = t.ent[w.k];
         const todo = [...new Set([...touched, broken === 'wanted' && email].filter(Boolean))].sort(
           (x, y) => (y === w.e) - (x === w.e),
@@ -357,14 +381,21 @@ function next(s) {
           add,
           write,
           finish: (t) => {
-            remove(t, w.intent);
+            if (s.hasLeft && !w.sent) return sendWork(t, isLeft);
+            if (!s.hasLeft) remove(t, w.intent);
             end(t, 'done');
           },
           inline: true,
         });
       // Too much work, or an error between two writes. Sent once: two copies would be two first deliveries. After a lost reply the
       // writer ends, as after a reply.
-      add(sendWork);
+      add((t) => sendWork(t));
+      // Broken: the work of the second index is sent before the entries of the first one agree.
+      if (broken === 'restfirst' && !w.sent)
+        add((t) => {
+          sendWork(t, isLeft);
+          t.w[i] = { ...clone(w), sent: true };
+        });
       // Broken: another entity of the same intent is still being written when the work is sent.
       if (broken === 'straggler' && !w.sent)
         add((t) => {
@@ -387,7 +418,7 @@ function next(s) {
         remove(t, w.intent);
         end(t, 'done');
       });
-    if (w.pc === 'send') add(sendWork);
+    if (w.pc === 'send') add((t) => sendWork(t));
     if (!over(w) && w.pc !== 'read') die((t) => end(t, 'dead'));
   });
   s.msg.forEach((m, j) => {
@@ -529,7 +560,7 @@ let bad = 0;
 for (const [name, script] of Object.entries(scripts)) {
   if ((only && only !== name) || (name === 'N' && kind !== 'plain')) continue;
   const seen = new Set(),
-    stack = [norm(name === 'N' ? withWork(init(script)) : init(script))];
+    stack = [norm(name === 'N' ? withWork(init(script, name)) : init(script, name))];
   let quiet = 0,
     viol = null;
   while (stack.length && !viol && seen.size < LIMIT) {
@@ -553,12 +584,14 @@ for (const [name, script] of Object.entries(scripts)) {
       quiet++;
       for (const i of [0, 1]) {
         const e = s.ent[i];
-        const r = e.email && s.row[rk(e.email, i)];
-        if (e.email && !(r?.owner === i && r.ok)) viol = [`entity ${i} holds ${e.email}, the index does not say so`, s];
+        for (const val of entriesOf(s, [e.email])) {
+          const r = s.row[rk(val, i)];
+          if (!(r?.owner === i && r.ok)) viol = [`entity ${i} holds ${e.email}, the index does not say so`, s];
+        }
       }
       for (const id in s.row) {
         const r = s.row[id];
-        if (s.ent[r.owner].email !== id[0]) viol = [`index row ${id} left behind`, s];
+        if (s.ent[r.owner].email !== id.replace(/^q/, '')[0]) viol = [`index row ${id} left behind`, s];
         else if (r.claim) viol = [`a claim left on ${id}`, s];
       }
     }

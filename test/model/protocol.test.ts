@@ -20,7 +20,7 @@ function visit(words: readonly string[], more: Readonly<Record<string, string>> 
 describe.each(['plain', 'unique'])('%s index entries', (kind) => {
   test.each(['lease', 'prompt'])('agree with the entities in the end: %s', (mode) => {
     const found = visit([kind, mode], { LIMIT: String(AGREEING_STATES) });
-    expect(found.match(/ ok /g)).toHaveLength(kind === 'plain' ? 12 : 11);
+    expect(found.match(/ ok /g)).toHaveLength(kind === 'plain' ? 14 : 13);
     expect(found).not.toContain('VIOLATION');
   });
 
@@ -48,9 +48,11 @@ test.each([
   ['a reconciler writes entries that its intent does not name', 'plain lease wanted', 'R'],
   ['a claim may land before its intent', 'unique lease claimfirst', 'Q'],
   ['a reconciler confirms its claim without a second read of the entity', 'unique lease norecheck', 'Q'],
+  ['a writer sends the work that it leaves to the queue before its own entries agree', 'plain lease restfirst', 'A'],
 ])('a difference is left if %s', (_, words, SCRIPT) => {
   const isOfWriters = words.endsWith('claimfirst') || words.endsWith('wanted');
-  const more = { CRASHES: words.endsWith('claimfirst') ? '1' : '0', FUNCTIONS: isOfWriters ? '0' : '1' };
+  const isOfCrash = words.endsWith('claimfirst') || words.endsWith('restfirst');
+  const more = { CRASHES: isOfCrash ? '1' : '0', FUNCTIONS: isOfWriters ? '0' : '1' };
   expect(visit(words.split(' '), { SCRIPT, ...more })).toContain('VIOLATION');
 });
 
