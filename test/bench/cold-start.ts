@@ -3,8 +3,14 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { buildApp } from '../../local/package/build-app.ts';
 import { type Loaded, measureLoad } from '../../local/package/measure-load.ts';
+import { buildFixtures } from '../fixtures/build.ts';
+import { deployedApp } from '../fixtures/deployed-app.ts';
+import { type FirstRequest, prepareFirstRequests } from './first-request.ts';
 
-/** Measures the load of the app up to the registration of all functions, as a ratio to an app with one function. */
+/**
+ * Measures the load of the app up to the registration of all functions, and a new process up to its first response, as ratios to
+ * an app with one function.
+ */
 
 const ROUNDS = 9;
 const OUT = fileURLToPath(new URL('../../out', import.meta.url));
@@ -17,6 +23,13 @@ export interface ColdStart {
   /** With the code that V8 compiled in an earlier load, from a folder that a new instance of an app does not have. */
   readonly compiled: Medians;
   readonly hello: Medians;
+}
+
+export interface FirstResponse {
+  readonly app: FirstRequest;
+  readonly hello: FirstRequest;
+  /** The median of the rounds' ratios of the time from the start of the process. */
+  readonly ratio: number;
 }
 
 export type Medians = Omit<Loaded, 'functions' | 'builtins'> & { readonly functions: number };
@@ -51,13 +64,42 @@ export async function measureColdStart(): Promise<ColdStart> {
   }
 }
 
+/** Starts a host of the fixtures' model and one with a single function in turn, each with one first request. */
+export async function measureFirstResponse(): Promise<FirstResponse> {
+  await mkdir(OUT, { recursive: true });
+  const folder = await mkdtemp(join(OUT, 'first-response-'));
+  const [product, hello] = [join(folder, 'product'), join(folder, 'hello')];
+  try {
+    await writeFile(join(folder, 'hello.ts'), HELLO);
+    await buildFixtures({ ...deployedApp, folder: product });
+    await buildApp({ entry: join(folder, 'hello.ts'), folder: hello });
+    await writeFile(join(hello, 'package.json'), '{"type":"module","main":"app.js"}');
+    const requests = await prepareFirstRequests({ product, hello });
+    const rounds: { app: FirstRequest; hello: FirstRequest }[] = [];
+    for (let round = 0; round < ROUNDS; round += 1)
+      rounds.push({ app: await requests.product(), hello: await requests.hello() });
+    await requests.stop();
+    const of = (side: 'app' | 'hello'): FirstRequest => ({
+      answered: medianOf(rounds.map((round) => round[side].answered)),
+      first: medianOf(rounds.map((round) => round[side].first)),
+      second: medianOf(rounds.map((round) => round[side].second)),
+    });
+    const ratio = medianOf(rounds.map((round) => round.app.answered / round.hello.answered));
+    return { app: of('app'), hello: of('hello'), ratio };
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+}
+
+function medianOf(figures: readonly number[]): number {
+  return figures.toSorted((one, other) => one - other)[figures.length >> 1] ?? Number.NaN;
+}
+
 function mediansOf(loads: readonly Loaded[]): Medians {
-  const medianOf = (of: (load: Loaded) => number) =>
-    loads.map(of).toSorted((one, other) => one - other)[loads.length >> 1] ?? Number.NaN;
   return {
-    milliseconds: medianOf(({ milliseconds }) => milliseconds),
-    cpuMilliseconds: medianOf(({ cpuMilliseconds }) => cpuMilliseconds),
-    megabytes: medianOf(({ megabytes }) => megabytes),
+    milliseconds: medianOf(loads.map(({ milliseconds }) => milliseconds)),
+    cpuMilliseconds: medianOf(loads.map(({ cpuMilliseconds }) => cpuMilliseconds)),
+    megabytes: medianOf(loads.map(({ megabytes }) => megabytes)),
     functions: loads[0]?.functions.length ?? 0,
   };
 }
@@ -70,4 +112,10 @@ if (import.meta.main) {
       `${name.padEnd(20)} ${of.functions} functions, ${of.milliseconds.toFixed(0)} ms, ${of.cpuMilliseconds.toFixed(0)} ms of CPU, ${of.megabytes.toFixed(0)} MB; ${ratios}`,
     );
   }
+  const { ratio, ...sides } = await measureFirstResponse();
+  for (const [name, of] of Object.entries(sides))
+    console.log(
+      `${name}: first response ${of.answered.toFixed(0)} ms after the start of the process; the first request took ${of.first.toFixed(0)} ms, the next one ${of.second.toFixed(0)} ms`,
+    );
+  console.log(`The first response takes ${ratio.toFixed(2)} of the time of the app with one function.`);
 }
