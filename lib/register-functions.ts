@@ -12,13 +12,13 @@ import { ANY_METHOD, ANY_PATH, createHandlers, otherRequestsName } from './http/
 import { type Route, rootOf } from './http/route.ts';
 import { type Mounted, mountErrors } from './http/route-conflicts.ts';
 import { createRoutes } from './http/routes.ts';
+import { withTextResponse } from './http/text-response.ts';
 import { collectOrphans } from './operations/collect-orphans.ts';
 import { drainPoison } from './operations/drain-poison.ts';
 import { OWN_ENTITIES } from './operations/resources.ts';
 import { canVerify } from './operations/verify.ts';
 import { continueVerifyRun } from './operations/verify-run.ts';
 import { patterns } from './patterns/patterns.ts';
-import { withReadyResponse } from './ready-response.ts';
 import type { Rowkey } from './rowkey.ts';
 import type { Runtime } from './runtime.ts';
 import { prefixWithHyphen } from './storage/resource-names.ts';
@@ -108,7 +108,7 @@ function registerRoutes(
       methods: [route.method, 'HEAD'],
       route: below(route.path),
       authLevel,
-      handler: withReadyResponse(handlers.forRoute(route)),
+      handler: withTextResponse(handlers.forRoute(route)),
     });
   app.http(otherRequestsName(path), {
     methods: ANY_METHOD,
