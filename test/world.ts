@@ -191,8 +191,8 @@ export async function openWorld(url: string, more: readonly Entity[] = [], prefi
   }
   const engineThrough = (httpClient: HttpClient, timing = PATIENT) => {
     // A process that has had a response of storage before.
-    const { latestTime } = storage;
-    return createEngine({ ...openStorage({ connectionString, httpClient }, prefix), latestTime }, { timing, keys });
+    const { clock } = storage;
+    return createEngine({ ...openStorage({ connectionString, httpClient }, prefix), clock }, { timing, keys });
   };
   return {
     storage,
@@ -214,6 +214,17 @@ function parsed(text: string): unknown {
   } catch {
     return text;
   }
+}
+
+/** The engine of a process for which the clock of storage shows this time. */
+export function withClock(engine: Engine, time: () => number | undefined): Engine {
+  return { ...engine, storage: { ...engine.storage, clock: { earliestTime: time, latestTime: time } } };
+}
+
+/** The engine of a process this much later, by its own clock and by that of storage. */
+export function laterBy(engine: Engine, milliseconds: () => number): Engine {
+  const time = () => Date.now() + milliseconds();
+  return { ...withClock(engine, time), now: time };
 }
 
 /** Returns all rows of a table as plain objects in key order. */

@@ -63,7 +63,7 @@ async function checkRemote(
       suspicions.push({ kind: 'missing', ...common, repair });
       continue;
     }
-    if (hasLiveClaim(found, { intent: repairIntent(address) }, engine.now())) continue;
+    if (hasLiveClaim(found, { intent: repairIntent(address) }, engine)) continue;
     const properties = remote?.properties?.(snapshot.values);
     if (!isOwnedBy(found, address)) suspicions.push({ kind: 'conflict', ...common });
     else if (remote && properties) {

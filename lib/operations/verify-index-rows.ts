@@ -41,7 +41,7 @@ async function checkRemoteRow(engine: Engine, entity: Entity, found: Row): Promi
   const [first] = candidates;
   if (!first) return undefined;
   const source = { table: entity.table, partition: String(SourcePartition), row: String(SourceRow) };
-  if (hasLiveClaim(found, { intent: repairIntent(source) }, engine.now())) return [];
+  if (hasLiveClaim(found, { intent: repairIntent(source) }, engine)) return [];
   const entries = indexEntriesOf(entity, await readValues(engine, entity, source));
   const isWanted = candidates.some(({ name: index }) =>
     entries.some((indexEntry) => isSameEntry(indexEntry, { index, table, partition, row })),

@@ -7,24 +7,27 @@ const RESOLUTION_MS = 1_000;
 export interface ServiceClock {
   /** Returns a client that learns from each response. */
   observe(inner: HttpClient): HttpClient;
-  /** The latest time, in milliseconds, that the clock can show now. Undefined before the first response. */
+  /** The earliest time, in milliseconds, that the clock can show now. Undefined before the first response. */
+  earliestTime(): number | undefined;
+  /** The latest time, as `earliestTime`. */
   latestTime(): number | undefined;
 }
 
 /** Creates a clock that needs a local one only for the time since the last request, so a wrong local time does no harm. */
 export function createServiceClock(now: () => number = Date.now): ServiceClock {
-  let aheadBy: number | undefined;
+  let ahead: { readonly least: number; readonly most: number } | undefined;
   return {
     observe: (inner) => ({
       async sendRequest(request) {
         const sentAt = now();
         const response = await inner.sendRequest(request);
         const date = Date.parse(response.headers.get('date') ?? '');
-        // The service read its clock after the request was sent.
-        if (!Number.isNaN(date)) aheadBy = date + RESOLUTION_MS - sentAt;
+        // The service read its clock between the two.
+        if (!Number.isNaN(date)) ahead = { least: date - now(), most: date + RESOLUTION_MS - sentAt };
         return response;
       },
     }),
-    latestTime: () => (aheadBy === undefined ? undefined : now() + aheadBy),
+    earliestTime: () => ahead && now() + ahead.least,
+    latestTime: () => ahead && now() + ahead.most,
   };
 }

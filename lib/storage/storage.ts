@@ -10,7 +10,7 @@ import { isUnsent, noteUnanswered } from './errors.ts';
 import { toLegacyHttpClient } from './legacy-http-client.ts';
 import { managedIdentity } from './managed-identity.ts';
 import { prefixTable, prefixWithHyphen } from './resource-names.ts';
-import { createServiceClock } from './service-clock.ts';
+import { createServiceClock, type ServiceClock } from './service-clock.ts';
 import { tracingHttpClient } from './trace-calls.ts';
 
 /**
@@ -28,8 +28,8 @@ export interface Storage {
   /** As `tableSentOnce`. */
   queueSentOnce(name: string): QueueClient;
   container(name: string): ContainerClient;
-  /** The latest time, in milliseconds, that the clock of the queues can show now. Undefined before their first response. */
-  latestTime(): number | undefined;
+  /** The clock of the queues, which all processes have in common. */
+  readonly clock: Pick<ServiceClock, 'earliestTime' | 'latestTime'>;
   readonly tables: TableServiceClient;
   readonly queues: QueueServiceClient;
   readonly blobs: BlobServiceClient;
@@ -101,7 +101,7 @@ export function openStorage(account: StorageOptions, prefix = ''): Storage {
     queueSentOnce: (name) =>
       remember(queuesSentOnce, prefixWithHyphen(prefix, name), (queue) => clients.queuesSentOnce.getQueueClient(queue)),
     container: (name) => clients.blobs.getContainerClient(prefixWithHyphen(prefix, name)),
-    latestTime: clock.latestTime,
+    clock,
   };
 }
 

@@ -19,7 +19,7 @@ import { deploy } from '../fixtures/deploy.ts';
 import { departments, employees, reviews } from '../fixtures/model.ts';
 import { IS_EVERY_POINT, samplePoints } from '../points.ts';
 import { countEach, countTried } from '../tried-faults.ts';
-import { expectIndexesToAgree, openWorld, somebody, type World } from '../world.ts';
+import { expectIndexesToAgree, laterBy, openWorld, somebody, type World } from '../world.ts';
 
 const former = employees.archive as Entity;
 const CONCURRENCY = 8;
@@ -101,7 +101,7 @@ async function transferOf(operation: 'archive' | 'move', one: Values, entity: En
  * A move waits for the claims of unfinished writers. The claims of this file are finished, so this clock lets them
  * expire.
  */
-const later = (of: Engine): Engine => ({ ...of, now: () => Date.now() + of.timing.claimForMs });
+const later = (of: Engine): Engine => laterBy(of, () => 2 * of.timing.claimForMs);
 
 /** Handles only the intent of the last change of an employee. */
 async function reconciled(one: Values): Promise<void> {

@@ -17,7 +17,7 @@ import { measureCost } from '../../lib/storage/cost.ts';
 import { readRow } from '../../lib/storage/rows.ts';
 import { deploy } from '../fixtures/deploy.ts';
 import { employees as entity } from '../fixtures/model.ts';
-import { expectIndexesToAgree, openWorld, somebody, type World } from '../world.ts';
+import { expectIndexesToAgree, laterBy, openWorld, somebody, type World } from '../world.ts';
 
 const byEmail = entity.indexes.email as IntraPartitionIndex;
 const byEmailCompanyWide = entity.indexes.emailCompanyWide as InterPartitionIndex;
@@ -140,7 +140,7 @@ test('a row of an index that an older release does not know is kept until the in
     properties: { SourceRow: `empid_${one.employeeId}` },
   });
   // The writer of this claim was active a moment ago.
-  const later = { ...world.engine, now: () => Date.now() + world.engine.timing.claimForMs };
+  const later = laterBy(world.engine, () => 2 * world.engine.timing.claimForMs);
   const built = await verifyPage(later, entity, {
     top: 1_000,
     repair: true,

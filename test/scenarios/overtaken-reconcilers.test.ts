@@ -12,7 +12,7 @@ import { faultyHttpClient, interruptedHttpClient } from '../faulty-http-client.t
 import { customers, employees } from '../fixtures/model.ts';
 import { samplePoints } from '../points.ts';
 import { countEach, countTried } from '../tried-faults.ts';
-import { expectIndexesToAgree, openWorld, somebody, type World } from '../world.ts';
+import { expectIndexesToAgree, laterBy, openWorld, somebody, type World } from '../world.ts';
 
 const CONCURRENCY = 8;
 /** The number of the storage call that commits a patch which takes a row back. */
@@ -164,14 +164,41 @@ describe('a reconciler that is overtaken at any storage call', () => {
       const writing = patchEntity(world.engineThrough(paused), employees, one, { email: one.email });
       await claimed;
       return {
-        act: (through) => consume({ ...through, now: () => Date.now() + skew }, intent),
+        act: (through) =>
+          consume(
+            laterBy(through, () => skew),
+            intent,
+          ),
         interrupt: async () => {
           release();
           await writing;
-          skew = engine.timing.claimForMs + 1_000;
+          skew = 2 * engine.timing.claimForMs;
         },
       };
     }, 1);
+    await world.settle();
+    await expectAgreement(employees);
+  });
+
+  test.each([
+    ['ahead', { writer: 0, reconciler: 7_200_000 }],
+    ['behind', { writer: -7_200_000, reconciler: 0 }],
+  ])('leaves a row to the claim of a live writer, although a clock is hours %s', async (_, wrongBy) => {
+    const { one, intent } = await changedEmail();
+    const { promise: goOn, resolve: release } = Promise.withResolvers<void>();
+    const { promise: claimed, resolve: hasClaimed } = Promise.withResolvers<void>();
+    const paused = interruptedHttpClient(WRITE_CALL, () => {
+      hasClaimed();
+      return goOn;
+    });
+    const wrong = (of: Engine, by: number): Engine => ({ ...of, now: () => Date.now() + by });
+    const writer = wrong(world.engineThrough(paused), wrongBy.writer);
+    const writing = patchEntity(writer, employees, one, { email: one.email });
+    await claimed;
+    await consume(wrong(engine, wrongBy.reconciler), intent);
+    release();
+    await writing;
+    await expect(hire(somebody({ email: one.email }))).rejects.toMatchObject({ code: 'duplicate-value' });
     await world.settle();
     await expectAgreement(employees);
   });

@@ -141,7 +141,7 @@ export interface HeldWork extends Hold {
  * for longer than this engine hides one.
  */
 function timePassed({ storage, timing }: Engine, receipt: z.infer<typeof Receipt> | undefined): number | undefined {
-  const latest = storage.latestTime();
+  const latest = storage.clock.latestTime();
   if (latest === undefined || receipt?.hiddenUntil === undefined) return undefined;
   const milliseconds = latest + timing.hideIntentForSeconds * 1_000 - receipt.hiddenUntil;
   return milliseconds < 0 ? undefined : milliseconds;

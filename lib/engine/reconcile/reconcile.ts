@@ -206,7 +206,7 @@ async function settleContested(
     // No claim can be in a table that does not exist, so a rejected write leaves nothing to settle.
     const row = claimed ?? (await unlessTableMissing(readRow(engine.storage, indexEntry), undefined));
     if (!row || !isEntryOf(entity, address, row)) return 'settled';
-    if (hasLiveClaim(row, work, engine.now())) return 'settled';
+    if (hasLiveClaim(row, work, engine)) return 'settled';
     const read = claimed ? undefined : await readSnapshot(work, address);
     // An explanation has not committed, so there is nothing to read.
     const values = read && !(committed && isExplaining()) ? liveValues(read) : committed?.values;

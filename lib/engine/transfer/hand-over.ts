@@ -66,7 +66,7 @@ export async function handOver(
         await claimFree(engine, indexEntry, to, intent);
         continue;
       }
-      if (hasLiveClaim(row, { intent }, engine.now())) {
+      if (hasLiveClaim(row, { intent }, engine)) {
         await sleep(CLAIM_WAIT_MS);
         continue;
       }

@@ -30,11 +30,14 @@ export interface Claimant {
   readonly signal?: AbortSignal;
 }
 
-/** True if the row has another writer's claim and that writer may still commit. */
-export function hasLiveClaim(row: Row, { intent, abandoned }: Claimant, now: number): boolean {
+/**
+ * True if the row has another writer's claim and that writer may still commit. Claims expire by the clock of storage, at its
+ * earliest, because the clocks of processes may differ. A process that has had no response yet uses its own.
+ */
+export function hasLiveClaim(row: Row, { intent, abandoned }: Claimant, { storage, now }: Engine): boolean {
   const { Claim, ClaimExpires } = row.properties;
   if (typeof Claim !== 'string' || Claim === '' || Claim === intent || abandoned?.has(Claim)) return false;
-  return Date.parse(String(ClaimExpires)) > now;
+  return Date.parse(String(ClaimExpires)) > (storage.clock.earliestTime() ?? now());
 }
 
 /** The property that tells the row of a committed entity from a claim. */
@@ -55,7 +58,7 @@ export async function claim(
   owner: Address,
   claimant: Claimant,
 ): Promise<ClaimOutcome> {
-  const { storage, now } = engine;
+  const { storage } = engine;
   const { intent, signal } = claimant;
   const marks = marksOf(engine, intent);
   for (;;) {
@@ -66,7 +69,7 @@ export async function claim(
     // This write's own claim: the reply was lost and the SDK retried. The row may have existed before.
     if (row.properties.Claim === intent) return { ...row, isNew: false };
     if (!isOwnedBy(row, owner)) return 'held-by-another';
-    if (hasLiveClaim(row, claimant, now())) return 'being-claimed';
+    if (hasLiveClaim(row, claimant, engine)) return 'being-claimed';
     const merge = { kind: 'merge', row: indexEntry.row, properties: marks, etag: row.etag } as const;
     const where = { ...toPartition(indexEntry), ...(signal ? { signal } : {}) };
     const etags = await trySubmit(storage, { ...where, actions: [merge] });
@@ -116,6 +119,6 @@ function toPartition({ table, partition }: IndexEntry) {
   return { table, partition };
 }
 
-function marksOf({ now, timing }: Engine, intent: string) {
-  return { Claim: intent, ClaimExpires: isoInstant(now() + timing.claimForMs) };
+function marksOf({ storage, now, timing }: Engine, intent: string) {
+  return { Claim: intent, ClaimExpires: isoInstant((storage.clock.latestTime() ?? now()) + timing.claimForMs) };
 }

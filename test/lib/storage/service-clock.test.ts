@@ -2,7 +2,7 @@ import { createHttpHeaders, createPipelineRequest } from '@azure/core-rest-pipel
 import { expect, test } from 'vitest';
 import { createServiceClock } from '../../../lib/storage/service-clock.ts';
 
-test('is never behind the service, although local time is wrong and headers have whole seconds', async () => {
+test('bounds the time of the service, although local time is wrong and headers have whole seconds', async () => {
   const local = { now: 1_000 };
   const service = { now: Date.parse('2026-11-22T10:00:00.900Z') };
   const pass = (milliseconds: number) => {
@@ -19,12 +19,16 @@ test('is never behind the service, although local time is wrong and headers have
     },
   });
   expect(clock.latestTime()).toBeUndefined();
+  expect(clock.earliestTime()).toBeUndefined();
   await client.sendRequest(createPipelineRequest({ url: 'https://a.example' }));
   pass(60_000);
   const ahead = Number(clock.latestTime()) - service.now;
   expect(ahead).toBeGreaterThanOrEqual(0);
   // The resolution of the header and the time of the request.
   expect(ahead).toBeLessThanOrEqual(1_500);
+  const behind = service.now - Number(clock.earliestTime());
+  expect(behind).toBeGreaterThanOrEqual(0);
+  expect(behind).toBeLessThanOrEqual(1_500);
 });
 
 test('keeps what it knows after a response without a date', async () => {
@@ -36,4 +40,5 @@ test('keeps what it knows after a response without a date', async () => {
   await answer({ date: 'Thu, 01 Jan 1970 00:00:05 GMT' });
   await answer({});
   expect(clock.latestTime()).toBe(6_000);
+  expect(clock.earliestTime()).toBe(5_000);
 });

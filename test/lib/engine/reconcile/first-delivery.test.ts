@@ -12,7 +12,7 @@ import { showMessages } from '../../../known-messages.ts';
 import { samplePoints } from '../../../points.ts';
 import { receiveMessage } from '../../../receive-message.ts';
 import { countTried } from '../../../tried-faults.ts';
-import { expectIndexesToAgree, LONG_HOLDS, openWorld, QUICK, type World } from '../../../world.ts';
+import { expectIndexesToAgree, LONG_HOLDS, openWorld, QUICK, type World, withClock } from '../../../world.ts';
 
 /** Work that a function receives within seconds, for the first time. */
 
@@ -32,7 +32,7 @@ const receiveWithReceipt = () => receiveMessage(world.storage, QUEUE);
 const receive = async () => (await receiveWithReceipt()).message;
 
 /** The engine of a process that has had no response of Queue storage. */
-const whenUnknown = () => ({ ...engine, storage: { ...engine.storage, latestTime: () => undefined } });
+const whenUnknown = () => withClock(engine, () => undefined);
 
 const countMessages = async () => (await world.storage.queue(QUEUE).getProperties()).approximateMessagesCount;
 const costOf = (call: () => Promise<unknown>) =>
