@@ -14,6 +14,8 @@ const ADMIN_ROUTE = /^\/admin\/functions\/([^/]+)$/i;
 const OF_THE_HOST = ['connection', 'vary', 'access-control-allow-origin'];
 /** Larger than the limit in `readHead`, so that `readHead` returns the status of the real host. */
 const MAX_HEAD_BYTES = 65_536;
+/** The default of Kestrel, the server of the real host. After Node's 5 seconds, a busy machine sends requests on connections that were just closed. */
+const KEEP_ALIVE_MS = 130_000;
 /** Header values that the real host can send; any other value makes the response a 500. */
 const HEADER_VALUE = /^[\t\x20-\x7e]*$/;
 
@@ -71,6 +73,7 @@ export async function startHttpListener(
       else endEmpty(response, 500);
     });
   });
+  server.keepAliveTimeout = KEEP_ALIVE_MS;
 
   async function handle(head: RequestHead, request: IncomingMessage, response: ServerResponse) {
     const { path, url, headers } = head;

@@ -7,6 +7,11 @@ import { type Child, endChild, spawnScript } from './spawn-child.ts';
 const READY_WITHIN_MS = 60_000;
 /** Gives the other services time to write their data after one has failed. */
 const FAILED_STOP_MS = 2_000;
+/**
+ * Longer than clients keep an idle connection, so that they close it. After the default of 5 seconds, a busy machine sends
+ * requests on connections that the emulator has just closed.
+ */
+const KEEP_ALIVE_SECONDS = '120';
 const SERVICES = ['Blob', 'Queue', 'Table'] as const;
 type Service = (typeof SERVICES)[number];
 
@@ -60,8 +65,8 @@ export function formatConnectionString({ name, key }: Account, { tables, queues,
 export async function startAzurite({ folder, accounts, ports: at }: AzuriteOptions): Promise<Azurite> {
   const script = createRequire(import.meta.url).resolve('azurite/dist/src/azurite.js');
   const ports = SERVICES.flatMap((service) => [
-    `--${toLowerCase(service)}Port`,
-    String(at?.[toLowerCase(service)] ?? 0),
+    ...[`--${toLowerCase(service)}Port`, String(at?.[toLowerCase(service)] ?? 0)],
+    ...[`--${toLowerCase(service)}KeepAliveTimeout`, KEEP_ALIVE_SECONDS],
   ]);
   // The blob SDK uses an API version that no release of the emulator knows.
   const options = ['--disableTelemetry', '--skipApiVersionCheck', '--silent'];
