@@ -28,9 +28,11 @@ export const SELECTED = 'With select';
 /** A shorter schema costs less in place than by reference. */
 const SHORTEST_SHARED = 200;
 
-export function createComponents(): Components {
+/** `reserved` are the names of schemas that the caller adds. */
+export function createComponents(reserved: readonly string[]): Components {
   const parameters = createSection('parameters');
-  const schemas = createSection('schemas');
+  const schemas = createSection('schemas', reserved);
+  const recursive = new Map<string, ReadonlyMap<string, Ref>>();
 
   const share = (name: string, whole: Schema, needsExample: boolean): Schema => {
     // The name of a component is its title, and a description may differ where the component is used.
@@ -42,20 +44,30 @@ export function createComponents(): Components {
     const examples = hasExample ? createExamples(schema) : {};
     if (!isSchema(schema.properties) || JSON.stringify(parts).length < SHORTEST_SHARED)
       return { ...(title ? { title } : {}), ...described, ...parts, ...examples };
-    const ref = schemas.add(typeof title === 'string' ? title : name, parts);
+    const ref = isName(title)
+      ? schemas.add(title, parts)
+      : schemas.add(name, { ...(title ? { title } : {}), ...parts });
     schemas.extend(ref, examples);
     return { ...ref, ...described };
   };
-  /** Adds the schemas that contain themselves. */
+  /** Adds the schemas that contain themselves, unless an earlier operation has the same. */
   const addDefinitions = (name: string, { $defs, ...schema }: Schema): Schema => {
+    const text = JSON.stringify($defs);
+    const known = recursive.get(text);
     const definitions = Object.entries<Schema>(Object($defs));
-    const named = new Map(definitions.map(([id]) => [id, schemas.reserve(`${name}-${id}`)]));
+    const named =
+      known ??
+      new Map(
+        definitions.map(([id, { title }]) => [id, schemas.reserve(isName(title) ? title : `${name}-${id}`)] as const),
+      );
+    recursive.set(text, named);
     const withNames = (value: Schema): Schema =>
       JSON.parse(JSON.stringify(value), (keyword, each) => {
         const [, id = ''] = keyword === '$ref' ? (/^#\/\$defs\/(.*)$/.exec(each) ?? []) : [];
         return named.get(id)?.$ref ?? each;
       });
-    for (const [id, definition] of definitions) schemas.extend(Object(named.get(id)), withNames(definition));
+    if (!known)
+      for (const [id, definition] of definitions) schemas.extend(Object(named.get(id)), withNames(definition));
     return withNames(schema);
   };
   return {
@@ -158,12 +170,12 @@ export function refTo(section: string, name: string): Ref {
 }
 
 /** Equal parts have one name: that of the first operation that has the part. */
-function createSection(section: string) {
+function createSection(section: string, reserved: readonly string[] = []) {
   const all: Record<string, unknown> = {};
   const refs = new Map<string, Ref>();
   const create = (wanted: string, part: object): Ref => {
     let name = wanted;
-    for (let number = 2; Object.hasOwn(all, name); number += 1) name = `${wanted}${number}`;
+    for (let number = 2; Object.hasOwn(all, name) || reserved.includes(name); number += 1) name = `${wanted}${number}`;
     all[name] = { ...part };
     return refTo(section, name);
   };
@@ -184,6 +196,11 @@ function createSection(section: string) {
       Object.assign(Object(all[$ref.slice(refTo(section, '').$ref.length)]), keywords);
     },
   };
+}
+
+/** False for a title without Latin letters and digits. */
+function isName(title: unknown): title is string {
+  return typeof title === 'string' && toTypeName(title) !== '';
 }
 
 /** `employees-by-email` is `EmployeesByEmail`. Names of components have letters and digits. */

@@ -29,7 +29,7 @@ A filter has the name of a field. Only entities with its value are returned, or 
 /** The OpenAPI 3.1 description of the routes. Schemas, parameters and responses that operations share are components. */
 export function describeRoutes(routes: readonly Route[], root = rootOf('')) {
   const described = routes.filter(({ isUndescribed }) => !isUndescribed);
-  const shared = createComponents();
+  const shared = createComponents(Object.keys(FILTERS));
   const security = findUsualRoles(described);
   shared.addSchema('problem', toJsonSchema(Problem));
   shared.addSchema('explanation', toJsonSchema(Explanation));

@@ -122,18 +122,44 @@ describe('an id of a schema', () => {
   });
 });
 
-test('describes a field that contains itself by a component', () => {
-  const tree = z.object({
-    label: z.string(),
-    get branches() {
-      return z.array(tree).optional();
-    },
+describe('a field that contains itself', () => {
+  test.each([
+    ['under its id', 'Tree', 'Tree'],
+    ['under the name of the first operation', 'Дерево', 'ThingsSchema0'],
+  ])('is described by a component that operations share, %s', (_, id, name) => {
+    const tree = z
+      .object({
+        label: z.string(),
+        get branches() {
+          return z.array(tree).optional();
+        },
+      })
+      .meta({ id });
+    const entities = [withSchema(whole.extend({ tree: tree.optional() }))];
+    const { components, ...rest } = describeRoutes(
+      createRoutes(defineModel({ roles: ['hr'], operatorRole: 'hr', entities })),
+    );
+    const document = JSON.stringify({ components, ...rest });
+    const refs = [...document.matchAll(/"\$ref":"#\/components\/schemas\/([^"]*)"/g)].map(([, ref]) => String(ref));
+    expect(refs).toContain(name);
+    expect(refs.filter((ref) => !Object.hasOwn(components.schemas, ref))).toEqual([]);
+    expect(document).not.toContain('$defs');
+    // The schemas of requests allow other fields.
+    expect(Object.values(components.schemas).filter((one) => Object(Object(one).properties).branches)).toHaveLength(2);
   });
-  const entities = [withSchema(whole.extend({ tree: tree.optional() }))];
-  const described = describeRoutes(createRoutes(defineModel({ roles: ['hr'], operatorRole: 'hr', entities })));
-  const document = JSON.stringify(described);
-  const refs = [...document.matchAll(/"\$ref":"#\/components\/schemas\/([\w-]+)"/g)].map(([, name]) => String(name));
-  expect(refs).toContain('ThingsSchema0');
-  expect(refs.filter((name) => !Object.hasOwn(described.components.schemas, name))).toEqual([]);
-  expect(document).not.toContain('$defs');
+});
+
+test.each([
+  ['Home address', 'HomeAddress', undefined],
+  ['Адрес', 'ThingsPlace', 'Адрес'],
+  ['Filter', 'Filter2', undefined],
+])('describes an object with the title %s by the component %s', (title, name, kept) => {
+  const place = z.object({ street: text, town: text, note: z.string().describe('x'.repeat(200)).optional() });
+  const entities = [withSchema(whole.extend({ place: place.meta({ title }) }))];
+  const { components } = describeRoutes(createRoutes(defineModel({ roles: ['hr'], operatorRole: 'hr', entities })));
+  const { Things, [name]: described, Filter } = Object(components.schemas);
+  expect(Things.properties.place).toEqual({ $ref: `#/components/schemas/${name}` });
+  expect(described).toMatchObject({ properties: { street: {}, town: {} } });
+  expect(described.title).toBe(kept);
+  expect(Filter.type).toBe('array');
 });
