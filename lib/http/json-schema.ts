@@ -8,8 +8,13 @@ export function toJsonSchema(schema: z.ZodType, io: 'input' | 'output' = 'output
   return described;
 }
 
-/** Formats that say as much as the long patterns by which zod describes them. */
-const FORMATS = ['date', 'date-time', 'duration', 'email', 'idn-email', 'ipv4', 'ipv6', 'time', 'uri', 'uuid'];
+const { date, datetime, duration, email, guid, ipv4, ipv6, unicodeEmail, uuid } = z.regexes;
+/** Long patterns of zod that say no more than their format. No format has a version of UUIDs or a precision of times. */
+const FORMAT_PATTERNS = new Set(
+  [date, datetime({}), datetime({ offset: true }), duration, email, guid, ipv4, ipv6, unicodeEmail, uuid()].map(
+    ({ source }) => source,
+  ),
+);
 
 interface Described {
   readonly zodSchema: z.core.$ZodTypes;
@@ -20,10 +25,8 @@ function correct({ zodSchema, jsonSchema }: Described): void {
   // Frozen in this process, but not for callers.
   if (zodSchema._zod.def.type === 'readonly') delete jsonSchema.readOnly;
   // The format "email" allows only ASCII; RFC 6531 addresses have a format of their own.
-  if (jsonSchema.format === 'email' && jsonSchema.pattern === z.regexes.unicodeEmail.source)
-    jsonSchema.format = 'idn-email';
-  const { format = '' } = jsonSchema;
-  if (FORMATS.includes(format)) delete jsonSchema.pattern;
+  if (jsonSchema.format === 'email' && jsonSchema.pattern === unicodeEmail.source) jsonSchema.format = 'idn-email';
+  if (jsonSchema.format !== undefined && FORMAT_PATTERNS.has(jsonSchema.pattern ?? '')) delete jsonSchema.pattern;
   // The bounds of the integers that JavaScript represents exactly, which every integer of zod has.
   if (jsonSchema.minimum === Number.MIN_SAFE_INTEGER) delete jsonSchema.minimum;
   if (jsonSchema.maximum === Number.MAX_SAFE_INTEGER) delete jsonSchema.maximum;

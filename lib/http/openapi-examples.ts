@@ -4,18 +4,19 @@ import { createMatchingText, matchesPattern } from './matching-text.ts';
 
 export type JsonSchema = Readonly<Record<string, unknown>>;
 
-const FORMAT_EXAMPLES: Readonly<Record<string, string>> = {
-  date: '2026-11-20',
-  'date-time': '2026-11-20T09:30:00Z',
-  duration: 'P1D',
-  email: 'ann@example.com',
-  'idn-email': 'ann@example.com',
-  ipv4: '192.0.2.1',
-  ipv6: '2001:db8::1',
-  time: '09:30:00',
-  uri: 'https://example.com/',
-  'uri-reference': '/example',
-  uuid: '0198c1f2-7a3b-4c4d-8e5f-6a7b8c9d0e1f',
+/** The first one that the other rules of a text allow is taken. */
+const FORMAT_EXAMPLES: Readonly<Record<string, readonly string[]>> = {
+  date: ['2026-11-20'],
+  'date-time': ['2026-11-20T09:30:00Z', '2026-11-20T09:30:00.000Z'],
+  duration: ['P1D'],
+  email: ['ann@example.com'],
+  'idn-email': ['ann@example.com'],
+  ipv4: ['192.0.2.1'],
+  ipv6: ['2001:db8::1'],
+  time: ['09:30:00'],
+  uri: ['https://example.com/'],
+  'uri-reference': ['/example'],
+  uuid: ['0198c1f2-7a3b-4c4d-8e5f-6a7b8c9d0e1f', '0198c1f2-7a3b-7c4d-8e5f-6a7b8c9d0e1f'],
 };
 
 /** A valid value, the same for the same schema. Undefined if none is found, which takes a rule that only code can check. */
@@ -65,17 +66,18 @@ function createWhole(parts: readonly JsonSchema[]): unknown {
 }
 
 function createText({ format, pattern, minLength = 0, maxLength = Number.POSITIVE_INFINITY }: JsonSchema) {
-  const text =
-    FORMAT_EXAMPLES[String(format)] ??
-    (typeof pattern === 'string'
+  const texts = FORMAT_EXAMPLES[String(format)] ?? [
+    typeof pattern === 'string'
       ? createMatchingText(pattern)
-      : 'example'.padEnd(Number(minLength), '.').slice(0, Number(maxLength)));
-  const isValid =
-    text !== undefined &&
-    text.length >= Number(minLength) &&
-    text.length <= Number(maxLength) &&
-    (typeof pattern !== 'string' || matchesPattern(pattern, text));
-  return isValid ? text : undefined;
+      : 'example'.padEnd(Number(minLength), '.').slice(0, Number(maxLength)),
+  ];
+  return texts.find(
+    (text) =>
+      text !== undefined &&
+      text.length >= Number(minLength) &&
+      text.length <= Number(maxLength) &&
+      (typeof pattern !== 'string' || matchesPattern(pattern, text)),
+  );
 }
 
 function createNumber({ minimum, maximum, exclusiveMinimum, exclusiveMaximum, multipleOf = 1 }: JsonSchema) {
@@ -90,7 +92,11 @@ function createNumber({ minimum, maximum, exclusiveMinimum, exclusiveMaximum, mu
   return [step, Math.ceil(least / step) * step, Math.ceil(least / step) * step + step, 0].find(isValid);
 }
 
-function createList({ items, minItems = 1 }: JsonSchema) {
+function createList({ items, prefixItems, minItems = 1 }: JsonSchema) {
+  if (Array.isArray(prefixItems)) {
+    const first = prefixItems.map(createExample);
+    return first.includes(undefined) ? undefined : first;
+  }
   const example = createExample(Object(items));
   if (example === undefined) return minItems === 1 ? [] : undefined;
   return Array.from({ length: Math.max(1, Number(minItems)) }, () => example);

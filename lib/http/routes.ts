@@ -112,7 +112,7 @@ const TAG = 'tag';
 /** The tag of some routes, or an empty text for all of them. Throws `invalid-input`. */
 function readTag(query: URLSearchParams, routes: readonly Route[]): string {
   const tag = query.get(TAG) ?? '';
-  const tags = [...new Set(routes.filter(({ isUndescribed }) => !isUndescribed).map(tagOf))];
+  const tags = [...new Set(routes.map(tagOf))];
   if (tag !== '' && !tags.includes(tag)) throw queryError(TAG, 'names no tag', tags.join(', '));
   return tag;
 }

@@ -163,6 +163,23 @@ describe('examples', () => {
     expect(JSON.stringify(whole)).toContain('"examples":[{"thingId":"123-4567","letters":"A"}]');
   });
 
+  test.each([
+    ['a version of UUIDs', z.uuidv7()],
+    ['a precision of an instant', z.iso.datetime({ precision: 3 })],
+    ['a tuple', z.tuple([z.string(), z.int()])],
+  ])('are valid values of %s, as are those of its JSON Schema', (_, type) => {
+    const schema = toJsonSchema(type);
+    const example = createExample(schema);
+    expect(type.safeParse(example)).toMatchObject({ success: true });
+    expect(ajv.validate(schema, example)).toBe(true);
+  });
+
+  test('are left out for a format with a rule that they break', () => {
+    const schema = toJsonSchema(z.email({ pattern: /@example\.org$/ }));
+    expect(schema).toMatchObject({ format: 'email', pattern: '@example\\.org$' });
+    expect(createExample(schema)).toBeUndefined();
+  });
+
   test('are the values of a create, and of the key in a path', () => {
     const { requestBody } = openapi.paths['/api/employees'].post;
     const name = requestBody.content['application/json'].schema.$ref.split('/').at(-1);
