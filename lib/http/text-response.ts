@@ -12,6 +12,7 @@ class TextResponse extends HttpResponse {
   override readonly text: HttpResponse['text'];
   override readonly json: HttpResponse['json'];
   override readonly blob: HttpResponse['blob'];
+  override readonly clone: HttpResponse['clone'];
   readonly #text: string;
 
   constructor(init: HttpResponseInit, text: string) {
@@ -21,6 +22,7 @@ class TextResponse extends HttpResponse {
     this.text = async () => text;
     this.json = async () => JSON.parse(text);
     this.blob = async () => new Blob([text]);
+    this.clone = () => new TextResponse({ ...init, headers: this.headers }, text);
   }
 
   // @ts-expect-error The library declares a property and has an accessor. Read only if an app has `enableHttpStream`.

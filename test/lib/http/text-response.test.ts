@@ -12,6 +12,20 @@ async function readAll(create: () => HttpResponse) {
     stream: await new Response(create().body as ReadableStream).text(),
     text: await create().text(),
     json: await create().json(),
+    clone: await readClone(create()),
+  };
+}
+
+async function readClone(response: HttpResponse) {
+  response.headers.set('x-added', 'by a hook');
+  const copy = response.clone();
+  const { status, cookies, enableContentNegotiation } = copy;
+  return {
+    status,
+    headers: Object.fromEntries(copy.headers),
+    cookies,
+    enableContentNegotiation,
+    text: await copy.text(),
   };
 }
 
