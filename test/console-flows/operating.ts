@@ -1,5 +1,6 @@
 import type { Page, Request } from 'playwright-core';
 import { beforeAll, beforeEach, expect, test } from 'vitest';
+import { listTables } from '../../lib/storage/provision.ts';
 import { type ConsoleHarness, holdFirst, lookAt } from '../console.ts';
 import { eventually } from '../product.ts';
 import { rowsOf, somebody } from '../world.ts';
@@ -148,6 +149,51 @@ export function testOperating({ product, open: openPage }: ConsoleHarness) {
     await page.getByRole('heading', { name: `Build ${index} of employees` }).waitFor();
     await page.getByRole('button', { name: 'Build' }).click();
     await page.getByText('Nothing is left to do').waitFor();
+  });
+
+  test('cleans up a former index after the dialog has said what it deletes', async () => {
+    const table = product.storage.table('system');
+    const { Shape, etag } = await table.getEntity<{ Shape: string }>('model', 'employees');
+    const shape = JSON.parse(Shape);
+    const leftOver = {
+      formerCopy: { kind: 'intra-partition', row: 'former_{employeeId}', unique: false, copies: 'all' },
+      formerTable: {
+        kind: 'inter-partition',
+        table: 'formerindex',
+        partition: '{email}',
+        row: 'x',
+        unique: false,
+        copies: 'all',
+      },
+    };
+    const changed = { partitionKey: 'model', rowKey: 'employees', Shape: JSON.stringify({ ...shape, leftOver }) };
+    await table.updateEntity(changed, 'Merge', { etag });
+    await product.storage.table('formerindex').createTable();
+    const former = { partitionKey: 'Operating', rowKey: 'former_1', EntityType: 'employees', SourceRow: 'empid_1' };
+    await product.storage.table('employees').createEntity(former);
+    const page = await open('model');
+    const tables = async () => (await listTables(product.storage, 'formerindex')).length;
+    const ask = async (index: string) => {
+      const task = page.getByRole('listitem').filter({ hasText: `Clean up ${index} of employees` });
+      await task.getByRole('button', { name: 'Clean up' }).click();
+      return page.getByRole('dialog', { name: `Clean up ${index} of employees` });
+    };
+    const dialog = await ask('formerTable');
+    await dialog.getByText('Drops the table formerindex with all its rows').waitFor();
+    await dialog.getByRole('button', { name: 'Cancel' }).click();
+    expect(await tables()).toBe(1);
+    await (await ask('formerTable')).getByRole('button', { name: 'Clean up' }).click();
+    await expect.poll(tables).toBe(0);
+    const ofRows = await ask('formerCopy');
+    await ofRows
+      .getByText(/deletes the rows of the index: 1 row on the first page, with \d+ storage transactions/)
+      .waitFor();
+    await lookAt(page, 'operators-clean-up');
+    await ofRows.getByRole('button', { name: 'Clean up' }).click();
+    await page.getByText('Nothing is left to do').waitFor();
+    const keys = (await rowsOf(product.storage, 'employees')).map(({ rowKey }) => rowKey);
+    expect(keys).not.toContain('former_1');
+    expect(keys.some((key) => String(key).startsWith('empid_'))).toBe(true);
   });
 
   test('sees the tables of periods, and the transactions of today by pattern', async () => {

@@ -1,5 +1,10 @@
+import { useState } from 'preact/hooks';
+import type { Explanation } from '../api/entity-client.ts';
+import { canReadWhole } from '../api/model.ts';
 import { useApp } from '../app/context.ts';
-import { Notice } from '../ui/notice.tsx';
+import { ConfirmDialog } from '../ui/confirm-dialog.tsx';
+import { plural } from '../ui/format.ts';
+import { ErrorNotice, Loading, Notice } from '../ui/notice.tsx';
 import { useLoaded } from '../ui/use-loaded.ts';
 import { type Items, read } from './operations.ts';
 import { Content, PageHead } from './page-head.tsx';
@@ -69,6 +74,7 @@ interface TaskProps {
 
 function Task({ entity, index, kind, onEnd }: TaskProps) {
   const walk = useWalk(onEnd);
+  const [isAsking, setAsking] = useState(false);
   const isBuild = kind === 'build';
   const names = [entity, index].map(encodeURIComponent).join('/');
   return (
@@ -85,12 +91,75 @@ function Task({ entity, index, kind, onEnd }: TaskProps) {
         <button
           type="button"
           disabled={walk.isRunning}
-          onClick={() => walk.start(isBuild ? `reindex/${names}` : `clean-up/${names}`)}
+          onClick={() => (isBuild ? walk.start(`reindex/${names}`) : setAsking(true))}
         >
           {isBuild ? 'Build' : 'Clean up'}
         </button>
       </div>
+      {isAsking && (
+        <ConfirmDialog
+          title={`Clean up ${index} of ${entity}`}
+          confirm="Clean up"
+          isDangerous
+          act={() => walk.start(`clean-up/${names}`)}
+          onClose={() => setAsking(false)}
+        >
+          <CleanUpForecast entity={entity} path={`clean-up/${names}`} />
+          <p>
+            The rows of {entity} and of its other indexes stay. Wait until the release with the old model has stopped,
+            because it still reads and writes the index. This cannot be undone.
+          </p>
+        </ConfirmDialog>
+      )}
       <WalkProgress walk={walk} verb="read" />
     </li>
   );
+}
+
+/** What a clean-up deletes: the table of the index, or rows of a table that stays. The first page is explained. */
+function CleanUpForecast({ entity, path }: { readonly entity: string; readonly path: string }) {
+  const { api, model, user } = useApp();
+  const declared = model.entities.get(entity);
+  const mayExplain = declared !== undefined && canReadWhole(declared, user);
+  const { result, error } = useLoaded(
+    async (signal) =>
+      mayExplain
+        ? summarize(
+            JSON.parse((await api.send({ method: 'POST', path: `/operations/${path}?explain=true`, signal })).text),
+          )
+        : undefined,
+    path,
+  );
+  if (!mayExplain)
+    return (
+      <p>
+        Deletes all rows of the index. If the index has a table of its own, the table is dropped. Only roles that read
+        every field of {entity} see how many rows that is.
+      </p>
+    );
+  if (error !== undefined) return <ErrorNotice error={error} />;
+  if (!result) return <Loading what="what it would delete" />;
+  const { dropped, scanned, deleted, transactions } = result;
+  const cost = <strong>{plural(transactions, 'storage transaction')}</strong>;
+  return dropped ? (
+    <p>
+      Drops the table <code>{dropped}</code> with all its rows, which only this index has used: {cost}.
+    </p>
+  ) : (
+    <p>
+      Reads the table <code>{scanned}</code> page by page and deletes the rows of the index: {plural(deleted, 'row')} on
+      the first page, with {cost}.
+    </p>
+  );
+}
+
+function summarize({ steps, transactions }: Explanation) {
+  const tableOf = (step: Explanation['steps'][number] | undefined) => step && String(step.table);
+  const deletes = steps.flatMap(({ actions = [] }) => actions as readonly { readonly kind: string }[]);
+  return {
+    dropped: tableOf(steps.find(({ write, does }) => write === 'table' && does === 'drop')),
+    scanned: tableOf(steps.find(({ read }) => read === 'rows')),
+    deleted: deletes.filter(({ kind }) => kind === 'delete').length,
+    transactions,
+  };
 }
