@@ -36,7 +36,7 @@ export function toSelection(
       const of = name.includes('.') ? 'an included child' : entity.name;
       throw new RowkeyError('invalid-input', `"select" names "${name.slice(0, 100)}", which is not a field of ${of}.`, {
         field: 'select',
-        accepted: [...known.keys()].join(','),
+        accepted: [...known.keys()].join(', '),
       });
     }
     selection[found.entity.name] ??= [];

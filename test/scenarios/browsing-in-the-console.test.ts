@@ -130,6 +130,9 @@ test('reads totals by group and by a range of groups', async () => {
   const cells = page.getByRole('region', { name: 'Totals byMonth' }).getByRole('cell');
   expect((await cells.allTextContents()).slice(0, 4)).toEqual(['Main', '2026-10', '1', '2.5']);
   await lookAt(page, 'totals');
+  const unknown = await open('#/entities/sales/totals?by=nothing&key.branch=Main&read=true', 'hr');
+  await unknown.getByText('sales has no totals “nothing”, or your roles do not see them.').waitFor();
+  expect(await unknown.getByText('2 groups').count()).toBe(0);
 });
 
 test('offers a form to roles that write rows without reading them', async () => {
@@ -154,6 +157,21 @@ test('answers a rejected request with its problem', async () => {
   await alert.waitFor();
   expect(await alert.textContent()).toContain('Validation failed');
   await lookAt(page, 'problem');
+});
+
+test('says that an address names an unknown index or column, and reads only what the address asks for', async () => {
+  const page = await open('#/entities/employees/rows?by=nothing&key.department=Sales', 'hr');
+  await page.getByText('employees has no index “nothing”, or your roles do not see it.').waitFor();
+  expect(await page.getByRole('region', { name: 'Rows of employees' }).count()).toBe(0);
+  await page.getByRole('button', { name: 'Read' }).click();
+  await page.getByRole('region', { name: 'Rows of employees' }).waitFor();
+  const search = 'key.department=Sales&columns=nothing,age,nationalId';
+  // nationalId is hidden from the role.
+  const other = await open(`#/entities/employees/rows?${search}`, 'reader');
+  await other.getByText('The list has no columns “nothing”, “nationalId”, or your roles do not see them.').waitFor();
+  await other.getByText('3 rows').waitFor();
+  expect(await other.getByRole('columnheader').allTextContents()).toEqual(['department', 'employeeId', 'age']);
+  await lookAt(other, 'unknown-column');
 });
 
 test('says that an entity has no such view', async () => {

@@ -16,17 +16,35 @@ import { type Way, waysToRead } from './ways.ts';
 export function BrowseTab({ entity, address }: { readonly entity: Entity; readonly address: Address }) {
   const { api, model, user } = useApp();
   const ways = waysToRead(entity, model, user);
-  const query = parseListQuery(address.query);
-  const way = ways.find(({ id }) => id === query.by) ?? ways[0];
+  const asked = parseListQuery(address.query);
+  const found = ways.find(({ id }) => id === asked.by);
+  const way = found ?? ways[0];
+  const isUnknownWay = asked.by !== '' && !found;
+  const isColumn = (field: string) => way?.available.includes(field) ?? false;
+  const unknownColumns = asked.columns.filter((field) => !isColumn(field));
+  const query = { ...asked, by: found?.id ?? '', columns: asked.columns.filter(isColumn) };
   const scan = ways.find(({ kind }) => kind === 'scan');
-  const readPage = way && createPageReader(api, entity, way, query);
-  const rows = useRows(api, toListAddress(entity.name, query), readPage);
+  // Another read than the one that was asked for could be taken for it.
+  const readPage = way && !isUnknownWay ? createPageReader(api, entity, way, query) : undefined;
+  const rows = useRows(api, toListAddress(entity.name, asked), readPage);
   if (!way) return null;
   const standard = way.available.filter((field) => !entity.fields[field]?.large);
   const columns = query.columns.length > 0 ? [...new Set([...entity.key.fields, ...query.columns])] : standard;
   const count = rows.items.length;
   return (
     <>
+      {isUnknownWay && (
+        <Notice kind="info">
+          {entity.name} has no index “{asked.by}”, or your roles do not see it. Choose another way to read.
+        </Notice>
+      )}
+      {!isUnknownWay && unknownColumns.length > 0 && (
+        <Notice kind="info">
+          The list has no {unknownColumns.length === 1 ? 'column' : 'columns'}{' '}
+          {unknownColumns.map((column) => `“${column}”`).join(', ')}, or your roles do not see{' '}
+          {unknownColumns.length === 1 ? 'it' : 'them'}.
+        </Notice>
+      )}
       <ReadForm
         key={address.query.toString()}
         entity={entity}
@@ -66,7 +84,7 @@ export function BrowseTab({ entity, address }: { readonly entity: Entity; readon
         </button>
       )}
       {rows.isComplete && count === 0 && <Notice kind="info">No row matches.</Notice>}
-      {!readPage && (
+      {!readPage && !isUnknownWay && (
         <p class="muted">
           {howToStart(way)}
           {scan && (

@@ -5,7 +5,7 @@ import type { TotalDescription } from '../api/model-description.ts';
 import { useApp } from '../app/context.ts';
 import { type Address, navigate, toAddress } from '../app/router.ts';
 import { formatCount } from '../ui/format.ts';
-import { ErrorNotice, Loading } from '../ui/notice.tsx';
+import { ErrorNotice, Loading, Notice } from '../ui/notice.tsx';
 import { Table } from '../ui/table.tsx';
 import { useLoaded } from '../ui/use-loaded.ts';
 import { CellValue } from '../ui/value.tsx';
@@ -33,15 +33,23 @@ export function visibleTotals(entity: Entity, user: Roles): [string, TotalDescri
 export function TotalsTab({ entity, address }: { readonly entity: Entity; readonly address: Address }) {
   const { user } = useApp();
   const totals = visibleTotals(entity, user);
-  const [name, total] = totals.find(([each]) => each === address.query.get('by')) ?? totals[0] ?? [];
+  const by = address.query.get('by');
+  const found = totals.find(([each]) => each === by);
+  const [name, total] = found ?? totals[0] ?? [];
   if (name === undefined || !total) return null;
   const texts = Object.fromEntries(total.fields.map((field) => [field, address.query.get(GIVEN + field) ?? '']));
   const given = total.fields.map((field) => texts[field] ?? '');
   const filled = given.filter(Boolean).length;
   const isComplete = filled === given.length || total.ranges.some(({ fields }) => fields.length === filled);
-  const isRead = address.query.has('read') && isComplete && given.slice(0, filled).every(Boolean);
+  const isUnknown = by !== null && !found;
+  const isRead = !isUnknown && address.query.has('read') && isComplete && given.slice(0, filled).every(Boolean);
   return (
     <>
+      {isUnknown && (
+        <Notice kind="info">
+          {entity.name} has no totals “{by}”, or your roles do not see them. Choose others.
+        </Notice>
+      )}
       <TotalsForm
         key={address.query.toString()}
         entity={entity}
