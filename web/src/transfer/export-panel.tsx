@@ -95,7 +95,7 @@ export function ExportPanel({ entity }: { readonly entity: Entity }) {
           </button>
         </div>
       )}
-      <ErrorNotice error={state?.error} />
+      <ErrorNotice error={state?.error} title="The export failed" />
       {state?.isDone && <Notice kind="good">{plural(state.rows, 'row')} exported.</Notice>}
       {state?.isDone && state.unreadable > 0 && (
         <Notice kind="bad">

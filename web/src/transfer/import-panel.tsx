@@ -89,7 +89,7 @@ function Result({
           </button>
         </div>
       )}
-      <ErrorNotice error={error} />
+      <ErrorNotice error={error} title="The import failed" />
       {isDone ? (
         <Notice kind={rejected.length > 0 ? 'info' : 'good'}>
           <span>
