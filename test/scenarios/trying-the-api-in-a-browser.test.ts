@@ -82,7 +82,13 @@ test('shows the routes of one entity', async () => {
   await page.goto(`${product.url}/docs?tag=employees`);
   await page.locator('.opblock-tag', { hasText: 'employees' }).waitFor();
   expect(await page.locator('.opblock-tag').count()).toBe(1);
+  await page.locator('.opblock', { hasText: '/api/employees' }).first().waitFor();
+  await lookAt(page, 'docs-of-one-entity', { except: BY_RENDERER });
   expect(complaints).toEqual([]);
+  await page.goto(`${product.url}/docs?tag=nothing`);
+  await page.getByText('Only the routes of “nothing” are shown.').waitFor();
+  await page.getByRole('link', { name: 'Show all routes' }).click();
+  await page.locator('.opblock-tag', { hasText: 'employees' }).first().waitFor();
 });
 
 test('says where to sign in without a session', async () => {

@@ -20,12 +20,16 @@ else note.append('Sign in to ', link, ' in this tab, and return, to try requests
 
 /** `/docs?tag=employees` shows the routes of one entity. */
 const tag = new URLSearchParams(location.search).get('tag');
+if (tag) {
+  const all = Object.assign(document.createElement('a'), { href: '/docs', textContent: 'Show all routes' });
+  note.append(` Only the routes of “${tag}” are shown. `, all, '.');
+}
 
 const ui = SwaggerUIBundle({
   url: tag ? `/api/openapi.json?${new URLSearchParams({ tag })}` : '/api/openapi.json',
   domNode: document.querySelector('#docs'),
   deepLinking: true,
-  docExpansion: 'none',
+  docExpansion: tag ? 'list' : 'none',
   filter: true,
   tryItOutEnabled: true,
   // Its schemas are shown with each route; the list of all is slow.
