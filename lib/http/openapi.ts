@@ -22,7 +22,7 @@ const CONVENTIONS = `Generated from the model. \`?tag=\` with the name of an ent
 
 One of the roles in \`security\` is enough. An operation without \`security\` accepts the roles of the whole description, and \`[]\` needs no token.
 
-A filter has the name of a field. Only entities with its value are returned, or for which the comparison holds, such as \`ge:VALUE\`; \`in:VALUE,VALUE\` is a list of values, and \`eq:VALUE\` equality with a value that begins with an operator. A repeated filter must hold each time.
+A filter has the name of a field. \`field=VALUE\` returns the entities with this value, and \`field=ge:VALUE\` those for which the comparison holds. \`in:VALUE,VALUE\` is a list of values. \`eq:VALUE\` compares with a value that begins with an operator. A repeated filter must hold each time.
 
 \`explain=true\` returns the schema \`Explanation\` with the status 200, in place of the described response.`;
 

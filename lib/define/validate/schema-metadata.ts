@@ -1,8 +1,8 @@
 import { z } from 'zod';
 
 /**
- * The metadata of schemas for `z.toJSONSchema`, with an id as the title. Zod would replace a schema with an id by a reference,
- * so that a text would not be known as a text, and would reject two schemas with one id.
+ * The metadata of schemas for `z.toJSONSchema`, with an id as the title. Otherwise, zod replaces a schema with an id by a reference,
+ * which hides its type, and rejects two schemas with one id.
  */
 class SchemaMetadata extends z.core.$ZodRegistry<Record<string, unknown>> {
   override get(schema: z.core.$ZodType): Record<string, unknown> {
