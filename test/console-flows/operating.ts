@@ -189,7 +189,10 @@ export function testOperating({ product, open: openPage }: ConsoleHarness) {
       .getByText(/deletes the rows of the index: 1 row on the first page, with \d+ storage transactions/)
       .waitFor();
     await lookAt(page, 'operators-clean-up');
+    const reload = await holdFirst(page, (request) => request.url().endsWith('/operations/model'));
     await ofRows.getByRole('button', { name: 'Clean up' }).click();
+    await page.getByText(/rows? read: 1 deleted\./).waitFor();
+    await reload.release();
     await page.getByText('Nothing is left to do').waitFor();
     const keys = (await rowsOf(product.storage, 'employees')).map(({ rowKey }) => rowKey);
     expect(keys).not.toContain('former_1');

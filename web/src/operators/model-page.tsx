@@ -111,7 +111,7 @@ function Task({ entity, index, kind, onEnd }: TaskProps) {
           </p>
         </ConfirmDialog>
       )}
-      <WalkProgress walk={walk} verb="read" />
+      <WalkProgress walk={walk} verb="read" isCleanUp={!isBuild} />
     </li>
   );
 }

@@ -1,12 +1,23 @@
-import { plural } from '../ui/format.ts';
+import { formatCount, plural } from '../ui/format.ts';
 import { ErrorNotice, Notice } from '../ui/notice.tsx';
 import type { Walk } from './use-walk.ts';
 
-/** How far a check, a repair or a build is. The number of rows is not known before the end. */
-export function WalkProgress({ walk, verb }: { readonly walk: Walk; readonly verb: string }) {
+interface WalkProgressProps {
+  readonly walk: Walk;
+  readonly verb: string;
+  /** True if the walk deletes what it finds. */
+  readonly isCleanUp?: boolean;
+}
+
+/** How far a check, a repair, a build or a clean-up is. The number of rows is not known before the end. */
+export function WalkProgress({ walk, verb, isCleanUp = false }: WalkProgressProps) {
   const { isRunning, isFinished, checked, findings, transactions, error } = walk;
   const repaired = findings.filter((finding) => finding.repaired).length;
-  const done = `${plural(checked, 'row')} ${verb}: ${plural(findings.length, 'finding')}${repaired > 0 ? `, ${repaired} repaired` : ''}.`;
+  const left = findings.length - repaired;
+  const found = isCleanUp
+    ? `${formatCount(repaired)} deleted${left > 0 ? `, ${formatCount(left)} left` : ''}`
+    : `${plural(findings.length, 'finding')}${repaired > 0 ? `, ${formatCount(repaired)} repaired` : ''}`;
+  const done = `${plural(checked, 'row')} ${verb}: ${found}.`;
   return (
     <>
       <ErrorNotice error={error} />
@@ -20,7 +31,7 @@ export function WalkProgress({ walk, verb }: { readonly walk: Walk; readonly ver
         </div>
       )}
       {!isRunning && (isFinished || checked > 0) && (
-        <Notice kind={findings.length > repaired ? 'bad' : 'good'}>
+        <Notice kind={left > 0 ? 'bad' : 'good'}>
           {isFinished ? '' : 'Stopped. '}
           {done} {transactions > 0 && <small>{plural(transactions, 'transaction')}</small>}
         </Notice>
