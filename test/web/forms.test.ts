@@ -16,6 +16,7 @@ import {
   toUndo,
   toValues,
 } from '../../web/src/forms/fields.ts';
+import { findProblem } from '../../web/src/forms/find-problem.ts';
 import { model as declared } from '../fixtures/model.ts';
 
 // The types of the console are those of the route: this assignment does not compile otherwise.
@@ -165,4 +166,12 @@ describe('a form accepts every value that the API accepts:', () => {
       }),
     );
   });
+});
+
+test('names a format instead of its pattern', () => {
+  const schema = toJsonSchema(z.iso.datetime({ precision: 3 }));
+  expect(schema).toHaveProperty('pattern');
+  expect(findProblem(schema, 'noon')).toBe('must be an instant, such as 2026-11-20T09:00:00Z');
+  expect(findProblem(schema, '2026-11-20T09:00:00Z')).toBeUndefined();
+  expect(findProblem({ type: 'string', pattern: '^a$' }, 'b')).toBe('must match ^a$');
 });

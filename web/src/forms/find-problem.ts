@@ -12,7 +12,9 @@ Object.assign(format, {
 });
 
 /** What is wrong with a value, or undefined. The API checks again, with rules that a JSON Schema cannot express. */
-export function findProblem(schema: Readonly<Record<string, unknown>>, value: unknown): string | undefined {
+export function findProblem(given: Readonly<Record<string, unknown>>, value: unknown): string | undefined {
+  // The API explains what a format does not have, such as a precision, better than a long pattern.
+  const schema = Object.hasOwn(FORMATS, String(given.format)) ? { ...given, pattern: undefined } : given;
   const errors = findErrors(schema, value);
   // The last error is the innermost.
   const error = errors.at(-1);
