@@ -42,7 +42,6 @@ const departments = DEPARTMENTS.map((department) => ({
 
 const CATEGORIES = ['Travel', 'Meals', 'Hotel', 'Training'];
 const DOORS = ['Main entrance', 'Garage', 'Archive'];
-/** One pixel. */
 /** A drawing of 128 pixels square. */
 const PHOTO =
   'iVBORw0KGgoAAAANSUhEUgAAAIAAAACAAgMAAAC+UIlYAAAADFBMVEXZ5PIvb5/wyajYrIghqXP8AAABGElEQVR42u3USw6CMBAGYErSDQtd9RKeokfogonX4Sguzay8gafwHp5ADIoi0pkfARNjOtt+mUehk2UpUqSYGzlzBc51sWnAHiTQUhR3sBMBtwEqyDWKB9hpM2hzMIMmEMg7UOk9Sl1CsOnAfhpgBmN8H+SvoEpgOviFr7nAPzn/XcCnN/914wUCVxBcYnAN4kUKVzFc5tmqAQcFrC/Mx7MG6rquExgBTkRbBRi6hRcBtSGduwco4+eWnhHUAlIR+woCSBBLYfrAyyNIgxDpNcw78HqFYQ0ivYYZAi/fUuyu3BCUoIV+EyYG/CfAxkDQe+x3CQGRPoaJAz8e2DgI44GLg3I8IAJzzgZGAn4xYCUQ/go4CTSf8wrqGJoe6VPb/QAAAABJRU5ErkJggg==';
@@ -63,7 +62,7 @@ export function sampleRequests(now: number): readonly SampleRequest[][] {
     ),
     post('departments', departments),
     [...post('reviews', reviews()), ...post('logins', logins(now)), ...post('expenses', expenses(now))],
-    [...post('doorevents', doorEvents(now)), ...messages(now), ...post('people', people())],
+    [...post('doorevents', doorEvents(now)), ...doorMinutes(now), ...messages(now), ...post('people', people())],
     ['Sales/000123', 'Marketing/000224'].map((employee) => {
       const body = new Uint8Array(Buffer.from(PHOTO, 'base64'));
       return { method: 'PUT', path: `employees/${employee}/photo`, body } as const;
@@ -120,6 +119,16 @@ function doorEvents(now: number) {
     eventId: id(2, index),
     door: DOORS[index % DOORS.length],
   }));
+}
+
+/** Yesterday's counts of the morning, the lunch break and the evening. */
+function doorMinutes(now: number): SampleRequest[] {
+  const [day = ''] = at(now, 1).split('T');
+  const minutes = [8, 12, 17].flatMap((hour) => Array.from({ length: 60 }, (_, minute) => 60 * hour + minute));
+  return ['Marketing', 'Engineering', 'Finance'].map((department, index) => {
+    const counts = Object.fromEntries(minutes.map((minute) => [minute, (minute * (7 + index)) % 5]));
+    return { method: 'PATCH', path: `doorminutes/${department}/${day}`, body: { counts } };
+  });
 }
 
 function logins(now: number) {
