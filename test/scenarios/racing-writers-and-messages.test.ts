@@ -68,7 +68,7 @@ test(`keeps every index correct while writers race and messages arrive twice, la
         const acting = Promise.all(all.map((writers, index) => race(writers, run + index, processes)));
         run += all.length;
         const delivering = new AbortController();
-        const delivery = deliver([...deliveries, 'once', 'twice'], delivering.signal);
+        const delivery = deliver(['twice concurrently', 'once', ...deliveries], delivering.signal);
         const creates = await acting.finally(() => delivering.abort());
         await delivery;
         await world.settle();
@@ -159,7 +159,8 @@ async function deliver(deliveries: readonly string[], signal: AbortSignal): Prom
     entities: model.list,
     log: { warn: () => undefined, error: () => undefined },
   };
-  for (let turn = 0; !signal.aborted; turn += 1) {
+  let turn = 0;
+  while (!signal.aborted) {
     const how = deliveries[turn % deliveries.length];
     await sleep(5);
     for (const [queue, consume] of [
@@ -168,6 +169,7 @@ async function deliver(deliveries: readonly string[], signal: AbortSignal): Prom
     ] as const) {
       const client = world.storage.queue(queue);
       const { receivedMessageItems } = await client.receiveMessages({ numberOfMessages: 32, visibilityTimeout: 1 });
+      if (receivedMessageItems.length > 0) turn += 1;
       await Promise.all(
         receivedMessageItems.reverse().map(async ({ messageId: id, messageText, popReceipt, dequeueCount }) => {
           if (how === 'leave') return;
