@@ -186,7 +186,7 @@ export function testOperating({ product, open: openPage }: ConsoleHarness) {
     await expect.poll(tables).toBe(0);
     const ofRows = await ask('formerCopy');
     await ofRows
-      .getByText(/deletes the rows of the index: 1 row on the first page, with \d+ storage transactions/)
+      .getByText(/deletes the rows of the index: \d rows? on the first page, with \d+ storage transactions/)
       .waitFor();
     await lookAt(page, 'operators-clean-up');
     const reload = await holdFirst(page, (request) => request.url().endsWith('/operations/model'));

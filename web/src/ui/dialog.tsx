@@ -13,8 +13,11 @@ export function Dialog({ title, onClose, children }: DialogProps) {
   const dialog = useRef<HTMLDialogElement>(null);
   useEffect(() => {
     const opener = document.activeElement;
-    dialog.current?.showModal();
+    const shown = dialog.current;
+    shown?.showModal();
     return () => {
+      // Nothing outside of an open dialog can have the focus.
+      shown?.close();
       if (opener instanceof HTMLElement) opener.focus();
     };
   }, []);
