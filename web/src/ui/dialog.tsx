@@ -13,13 +13,9 @@ export function Dialog({ title, onClose, children }: DialogProps) {
   const dialog = useRef<HTMLDialogElement>(null);
   useEffect(() => {
     const opener = document.activeElement;
-    const shown = dialog.current;
-    shown?.showModal();
-    return () => {
-      // Nothing outside of an open dialog can have the focus.
-      shown?.close();
-      if (opener instanceof HTMLElement) opener.focus();
-    };
+    dialog.current?.showModal();
+    // After the dialog is removed: nothing outside of an open one can have the focus.
+    return () => queueMicrotask(() => opener instanceof HTMLElement && opener.focus());
   }, []);
   return (
     <dialog ref={dialog} aria-labelledby={id} onClose={onClose}>
