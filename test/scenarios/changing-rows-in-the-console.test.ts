@@ -86,11 +86,14 @@ test('deletes a row whose children changed while its dialog was open only when a
   await failure.waitFor();
   await dialog.getByText('The row or its children changed since the page read them.').waitFor();
   // It is in view, below steps that are longer than the dialog.
-  const [{ y = 0 } = {}, { y: cancel = 0 } = {}] = [
-    (await failure.boundingBox()) ?? undefined,
-    (await dialog.getByRole('button', { name: 'Cancel' }).boundingBox()) ?? undefined,
-  ];
-  expect(y > 0 && y < cancel && cancel < 800, `${y} ${cancel}`).toBe(true);
+  const topOf = async (part: typeof failure) => (await part.boundingBox())?.y ?? 0;
+  // Both are measured again while the dialog scrolls.
+  await expect
+    .poll(async () => {
+      const [top, cancel] = [await topOf(failure), await topOf(dialog.getByRole('button', { name: 'Cancel' }))];
+      return top > 0 && top < cancel && cancel < 800;
+    })
+    .toBe(true);
   expect((await hr('GET', employee.path)).status).toBe(200);
   // Behind the dialog is what is stored now, and the dialog says what the delete would do to it.
   await page.getByText('Director').waitFor();
