@@ -1,6 +1,6 @@
-import { createHash } from 'node:crypto';
 import { promisify } from 'node:util';
 import { brotliCompress, constants, gzip } from 'node:zlib';
+import { toContentEtag } from '../content-etag.ts';
 import { loadOnce } from '../load-once.ts';
 import { parseEncodings } from './encodings.ts';
 import type { RequestContext, RouteResult } from './route.ts';
@@ -59,5 +59,5 @@ interface Representation {
 }
 
 function toRepresentation(bytes: Uint8Array): Representation {
-  return { bytes, etag: `"${createHash('sha256').update(bytes).digest('base64url').slice(0, 22)}"` };
+  return { bytes, etag: toContentEtag(bytes) };
 }

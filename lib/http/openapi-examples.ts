@@ -4,7 +4,7 @@ import { createMatchingText, matchesPattern } from './matching-text.ts';
 
 export type JsonSchema = Readonly<Record<string, unknown>>;
 
-/** The first one that the other rules of a text allow is taken. */
+/** Candidates by format. The example is the first that satisfies the length and the pattern of the text. */
 const FORMAT_EXAMPLES: Readonly<Record<string, readonly string[]>> = {
   date: ['2026-11-20'],
   'date-time': ['2026-11-20T09:30:00Z', '2026-11-20T09:30:00.000Z'],

@@ -1,7 +1,7 @@
-import { createHash } from 'node:crypto';
 import { readdir, readFile } from 'node:fs/promises';
 import { extname, join, relative, sep } from 'node:path';
 import type { HttpRequest, HttpResponseInit } from '@azure/functions';
+import { toContentEtag } from '../content-etag.ts';
 import { isNamed } from '../define/conditions.ts';
 import { loadOnce } from '../load-once.ts';
 import { parseEncodings } from './encodings.ts';
@@ -79,5 +79,5 @@ async function listFiles(folder: string): Promise<ReadonlySet<string>> {
 
 async function readContent(file: string): Promise<Content> {
   const bytes = await readFile(file);
-  return { bytes, etag: `"${createHash('sha256').update(bytes).digest('base64url').slice(0, 22)}"` };
+  return { bytes, etag: toContentEtag(bytes) };
 }

@@ -1,5 +1,5 @@
-import { createHash } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
+import { toContentEtag } from '../content-etag.ts';
 import type { Entity } from '../define/entity.ts';
 import type { InterPartitionIndex } from '../define/indexes.ts';
 import { copiedFields } from '../define/keys/index-range.ts';
@@ -104,5 +104,5 @@ async function readWhole(engine: Engine, entity: Entity): Promise<LookupPage> {
 
 function toEtag(items: readonly Values[], hidden: readonly string[]): string {
   const content = JSON.stringify(items.map((values) => omit(values, hidden)));
-  return `"${createHash('sha256').update(content).digest('base64url').slice(0, 22)}"`;
+  return toContentEtag(content);
 }

@@ -84,6 +84,18 @@ async function changedEmail() {
   return { one, other, intent: await intentOf(one) };
 }
 
+/** A client of a patch that takes a row back, which stops after its claim and before its transaction. */
+function pauseBeforeCommit() {
+  const { promise: goOn, resolve: release } = Promise.withResolvers<void>();
+  const { promise: claimed, resolve: hasClaimed } = Promise.withResolvers<void>();
+  // Read, intent, claim (rejected because the row exists; read; replaced), and then the transaction.
+  const client = interruptedHttpClient(WRITE_CALL, () => {
+    hasClaimed();
+    return goOn;
+  });
+  return { client, claimed, release };
+}
+
 describe('a reconciler that is overtaken at any storage call', () => {
   test('by a later change and its reconciler leaves no stale entry', async () => {
     await everywhere(async () => {
@@ -154,14 +166,8 @@ describe('a reconciler that is overtaken at any storage call', () => {
     await everywhere(async () => {
       skew = 0;
       const { one, intent } = await changedEmail();
-      const { promise: goOn, resolve: release } = Promise.withResolvers<void>();
-      const { promise: claimed, resolve: hasClaimed } = Promise.withResolvers<void>();
-      // Read, intent, claim (rejected because the row exists; read; replaced), and then the transaction.
-      const paused = interruptedHttpClient(WRITE_CALL, () => {
-        hasClaimed();
-        return goOn;
-      });
-      const writing = patchEntity(world.engineThrough(paused), employees, one, { email: one.email });
+      const { client, claimed, release } = pauseBeforeCommit();
+      const writing = patchEntity(world.engineThrough(client), employees, one, { email: one.email });
       await claimed;
       return {
         act: (through) =>
@@ -185,14 +191,9 @@ describe('a reconciler that is overtaken at any storage call', () => {
     ['behind', { writer: -7_200_000, reconciler: 0 }],
   ])('leaves a row to the claim of a live writer, although a clock is hours %s', async (_, wrongBy) => {
     const { one, intent } = await changedEmail();
-    const { promise: goOn, resolve: release } = Promise.withResolvers<void>();
-    const { promise: claimed, resolve: hasClaimed } = Promise.withResolvers<void>();
-    const paused = interruptedHttpClient(WRITE_CALL, () => {
-      hasClaimed();
-      return goOn;
-    });
+    const { client, claimed, release } = pauseBeforeCommit();
     const wrong = (of: Engine, by: number): Engine => ({ ...of, now: () => Date.now() + by });
-    const writer = wrong(world.engineThrough(paused), wrongBy.writer);
+    const writer = wrong(world.engineThrough(client), wrongBy.writer);
     const writing = patchEntity(writer, employees, one, { email: one.email });
     await claimed;
     await consume(wrong(engine, wrongBy.reconciler), intent);
