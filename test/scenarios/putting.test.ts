@@ -154,6 +154,30 @@ test('a put notes a create or a replace, or a put without a read, also when a re
   expect(await operationsOf(putPerson)).toEqual(['put', 'replace', 'replace']);
 });
 
+test('of two creates of one key that each claim one of its two unique values first, one succeeds', async () => {
+  const one = somebody({ department: 'Put' });
+  const tables = ['employeesbyemail', 'employeesbyid'];
+  const claimed = tables.map(() => Promise.withResolvers<void>());
+  const writers = tables.map((_, writer) => {
+    const seen = new Set<number>();
+    return world.engineThrough({
+      async sendRequest(request) {
+        const table = tables.findIndex((name) => request.method === 'POST' && request.url.includes(name));
+        if (table < 0 || seen.has(table)) return httpClient.sendRequest(request);
+        seen.add(table);
+        if (table !== writer) await claimed[table]?.promise;
+        const response = await httpClient.sendRequest(request);
+        if (table === writer) claimed[table]?.resolve();
+        return response;
+      },
+    });
+  });
+  const results = await Promise.all(writers.map((engine) => createEntity(engine, employees, one).catch(codeOf)));
+  expect(results.filter((result) => typeof result === 'object').length, JSON.stringify(results)).toBe(1);
+  await world.settle();
+  await expectIndexesToAgree(world.storage, employees);
+});
+
 test('of concurrent puts of one new key one creates, and those that must create fail', async () => {
   for (let round = 1; round <= 5; round += 1) {
     const { department, employeeId, ...one } = somebody({ department: 'Put' });

@@ -35,7 +35,7 @@ export interface Announced {
   plan: Plan;
 }
 
-/** The rows of other partitions that a plan changes are not those that its intent names, or that the write has claimed. */
+/** The write changed nothing, and needs another intent: its plan changes other rows of other partitions, or it could not claim all of them. */
 export class Unannounced extends Error {
   override readonly name = 'Unannounced';
 }
@@ -69,7 +69,10 @@ export async function announce(
   return sendMessage(engine.storage, INDEX_CHANGES_QUEUE, text, engine.timing.hideIntentForSeconds);
 }
 
-/** Claims the unique rows of a plan. Throws `duplicate-value`, `busy` or the conflict of the entity, after it has ended the intent. */
+/**
+ * Claims the unique rows of a plan. Throws `duplicate-value`, `busy`, `Unannounced` or the conflict of the entity, after it has
+ * ended the intent.
+ */
 export async function claimAll(write: Announced): Promise<Row[]> {
   const { engine, entity, plan, writeId, abandoned, deadline } = write;
   // No reconciler would release a claim that lands after the intent became visible.
@@ -89,10 +92,11 @@ export async function claimAll(write: Announced): Promise<Row[]> {
   if (outcomes.some(({ outcome }) => outcome === 'being-claimed')) {
     // If an entity of the same key exists, the claim may be its own, and waiting would not help.
     const fresh = await readChanged(engine, entity, write.changes);
-    throw await endIntent(
-      write,
-      conflictOf(entity, write.changes, fresh) ?? busy('Another request is writing the same entity.'),
-    );
+    const conflict = conflictOf(entity, write.changes, fresh);
+    // Concurrent writers that have one claim each would all fail.
+    const isShared = claimed.length > 0;
+    const why = isShared ? new Unannounced() : busy('Another request is writing the same entity.');
+    throw await endIntent(write, conflict ?? why);
   }
   return claimed;
 }
