@@ -139,8 +139,8 @@ function indexOfCopy(former: Entity, row: Row): string | undefined {
 }
 
 /**
- * Deletes copies: one transaction for each partition. Its deletes are unconditional, but no declared index writes these rows any
- * more. Returns the rows of the transactions that were refused because another process has deleted a row.
+ * Deletes copies: one transaction for each partition. Also returns the rows of the transactions that were refused, because another
+ * process has deleted or changed one of them.
  */
 async function deleteCopies({ storage }: Engine, copies: readonly Copy[]) {
   const deleted: Copy[] = [];

@@ -8,7 +8,7 @@ import { guardModel } from '../../../lib/operations/model-guard.ts';
 import type { VerifyPosition } from '../../../lib/operations/verify.ts';
 import { measureCost } from '../../../lib/storage/cost.ts';
 import { explain } from '../../../lib/storage/explain.ts';
-import { createTable, listTables } from '../../../lib/storage/provision.ts';
+import { listTables } from '../../../lib/storage/provision.ts';
 import { submit } from '../../../lib/storage/rows.ts';
 import type { Storage } from '../../../lib/storage/storage.ts';
 import { interruptedHttpClient } from '../../faulty-http-client.ts';
@@ -81,21 +81,24 @@ describe('the clean-up of a removed index', () => {
     expect(await guardModel(world.engine, [after], undefined)).toEqual([]);
   });
 
-  test('keeps lists of another entity whose keys match the removed index', async () => {
-    const list = { list: indexEntity({ row: '{c}', holds: '{b}' }) };
+  test.each([
+    ['lists', (row: string) => indexEntity({ row, holds: '{b}' })],
+    ['copies', (row: string) => intraPartitionIndex({ row })],
+  ] as const)('keeps %s of another entity whose keys match the removed index', async (a, toIndex) => {
     const table = 'sharing';
-    const { sharing: then } = deploy(defineEntity('sharing', { ...declaration, table, indexes: list }));
+    const indexes = { former: toIndex('{c}') };
+    const { sharing: then } = deploy(defineEntity('sharing', { ...declaration, table, indexes }));
     const { sharing: now } = deploy(defineEntity('sharing', { ...declaration, table }));
-    const tags = { tags: indexEntity({ row: 'tag_{c}', holds: '{b}' }) };
     const key = { ...declaration.key, row: 'other_{b}' } as const;
+    const tags = { tags: toIndex('tag_{c}') };
     const { others: other } = deploy(defineEntity('others', { ...declaration, table, key, indexes: tags }));
-    const { engine, storage } = world;
-    await createTable(storage, table);
+    const { engine, storage } = await openWorld(import.meta.url, [then, other]);
     await guardModel(engine, [then, other], undefined);
-    for (const entity of [then, other]) await createEntity(engine, entity, { a: 'one', b: '1', c: 'c1' });
+    for (const entity of [then, other]) await createEntity(engine, entity, { a, b: '1', c: 'c1' });
     await guardModel(engine, [now, other], undefined);
-    await cleanUpIndex(engine, now, 'list', { entities: [now, other], position: undefined, top: 100 });
-    expect((await rowsOf(storage, table)).map(({ rowKey }) => rowKey)).toEqual(['b_1', 'other_1', 'tag_c1']);
+    await cleanUpIndex(engine, now, 'former', { entities: [now, other], position: undefined, top: 100 });
+    const rows = (await rowsOf(storage, table)).filter(({ partitionKey }) => partitionKey === a);
+    expect(rows.map(({ rowKey }) => rowKey)).toEqual(['b_1', 'other_1', 'tag_c1']);
   });
 });
 
