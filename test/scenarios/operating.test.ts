@@ -267,6 +267,14 @@ test('an archive of a period is listed, downloaded by a link, and accepted by an
   expect((await hr('GET', `/api/logins/${employeeId}`)).body.items).toEqual([login]);
 });
 
+test('an index that an entity does not have cannot be built', async () => {
+  expect(await operator('POST', '/api/operations/reindex/employees/last')).toMatchObject({
+    status: 404,
+    body: { field: 'index', accepted: expect.stringContaining('emailCompanyWide, ') },
+  });
+  expect((await operator('POST', '/api/operations/reindex/people/last')).status).toBe(404);
+});
+
 test('an entity without indexes can be checked, and cleaned up after its last index', async () => {
   const person = {
     kind: 'employee',

@@ -54,23 +54,7 @@ export function verifyRoutes(entity: Entity): OperatorRoute[] {
       },
       handle: (context) => verify(entity, context, path),
     },
-    ...listBuilt(entity).map((index): OperatorRoute => {
-      const where = `operations/reindex/${name}/${index}`;
-      return {
-        name: `operations-reindex-${name}-${index}`,
-        method: 'POST',
-        path: where,
-        query: PAGE_QUERY,
-        summary: `Build the index ${index} for a page of ${name}`,
-        success: {
-          status: 200,
-          description: 'The missing entries',
-          body: () => Findings,
-          headers: ['Link'],
-        },
-        handle: (context) => build(entity, context, { path: where, index }),
-      };
-    }),
+    ...(listBuilt(entity).length > 0 ? [reindexRoute(entity)] : []),
     {
       name: `operations-clean-up-${name}`,
       method: 'POST',
@@ -88,6 +72,24 @@ export function verifyRoutes(entity: Entity): OperatorRoute[] {
   ];
 }
 
+function reindexRoute(entity: Entity): OperatorRoute {
+  const { name } = entity;
+  return {
+    name: `operations-reindex-${name}`,
+    method: 'POST',
+    path: `operations/reindex/${name}/{index}`,
+    query: PAGE_QUERY,
+    summary: `Build an index, or copies, for a page of ${name}`,
+    success: {
+      status: 200,
+      description: 'The missing entries',
+      body: () => Findings,
+      headers: ['Link'],
+    },
+    handle: (context) => build(entity, context, context.params.index ?? ''),
+  };
+}
+
 /** The names of what is built from the stored entities: indexes, and copies of other entities' fields. */
 function listBuilt(entity: Entity): string[] {
   const shapes = entity.patterns.flatMap(({ indexShapes }) => Object.keys(indexShapes?.(entity) ?? {}));
@@ -101,8 +103,15 @@ async function verify(entity: Entity, context: RequestContext, path: string) {
   );
 }
 
-async function build(entity: Entity, context: RequestContext, { path, index }: { path: string; index: string }) {
+async function build(entity: Entity, context: RequestContext, index: string) {
   const { engine } = context.app;
+  const names = listBuilt(entity);
+  if (!names.includes(index))
+    throw new RowkeyError('not-found', `${entity.name} has no index "${index.slice(0, 100)}" to build.`, {
+      field: 'index',
+      accepted: names.join(', '),
+    });
+  const path = `operations/reindex/${entity.name}/${encodeURIComponent(index)}`;
   return presentWalk(context, { entity, path }, async (page) => {
     const built = await verifyPage(engine, entity, { ...page, repair: true, only: index });
     if (!built.next && built.left === 0) await markBuilt(engine, entity, index);
