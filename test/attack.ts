@@ -134,13 +134,17 @@ const hostileBody = fc.oneof(
 
 /** Generates values that fit a schema. Path fields have few values, so that requests address the same entities. */
 function valuesOf(schema: JsonSchema, context: Context, name = ''): fc.Arbitrary<unknown> {
-  const { type, anyOf, oneOf, enum: choices, const: only } = schema as Record<string, never>;
+  const { type, allOf, anyOf, oneOf, enum: choices, const: only } = schema as Record<string, never>;
   if (context.restricted.includes(name)) return secretOf(schema);
   if (name in context.pools) return fc.constantFrom(...(context.pools[name] ?? []));
   const either = (anyOf ?? oneOf) as JsonSchema[] | undefined;
   if (either) return fc.oneof(...either.map((one) => valuesOf(one, context)));
   if (only !== undefined) return fc.constant(only);
   if (choices) return fc.constantFrom(...(choices as unknown[]));
+  if (Array.isArray(type))
+    return fc.oneof(...(type as unknown[]).map((one) => valuesOf({ ...schema, type: one }, context)));
+  if (type === 'null') return fc.constant(null);
+  if (allOf) return fc.tuple(...(allOf as JsonSchema[]).map((one) => valuesOf(one, context))).map(mergeObjects);
   if (type === 'object') return objectOf(schema, context);
   if (type === 'array')
     return fc.array(valuesOf((schema.items ?? {}) as JsonSchema, context), { minLength: 1, maxLength: 4 });
@@ -152,6 +156,10 @@ function valuesOf(schema: JsonSchema, context: Context, name = ''): fc.Arbitrary
   }
   if (type !== 'string') return fc.jsonValue({ maxDepth: 1 });
   return textsOf(schema);
+}
+
+function mergeObjects(parts: readonly unknown[]): unknown {
+  return Object.assign({}, ...parts);
 }
 
 function textsOf(schema: { pattern?: string; format?: string; minLength?: number; maxLength?: number }) {
@@ -173,22 +181,15 @@ function objectOf(schema: JsonSchema, context: Context): fc.Arbitrary<unknown> {
     properties = {},
     required = [],
     additionalProperties,
-    maxProperties,
   } = schema as {
     properties?: Record<string, JsonSchema>;
     required?: string[];
     additionalProperties?: JsonSchema | boolean;
-    maxProperties?: number;
   };
   const fields = Object.fromEntries(
     Object.entries(properties).map(([name, one]) => [name, valuesOf(one, context, name)]),
   );
-  const known =
-    maxProperties === undefined
-      ? fc.record(fields, { requiredKeys: required })
-      : fc
-          .subarray(Object.keys(fields), { minLength: 1, maxLength: maxProperties })
-          .chain((names) => fc.record(Object.fromEntries(names.map((name) => [name, fields[name] ?? fc.string()]))));
+  const known = fc.record(fields, { requiredKeys: required });
   if (typeof additionalProperties !== 'object') return known;
   const more = fc.dictionary(fc.nat(24).map(String), valuesOf(additionalProperties, context), { maxKeys: 4 });
   return fc.tuple(known, more).map(([one, other]) => ({ ...one, ...other }));

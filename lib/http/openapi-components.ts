@@ -11,12 +11,15 @@ export type Schema = Readonly<Record<string, unknown>>;
 interface Parameter {
   readonly name: string;
   readonly in: string;
+  readonly schema: Schema;
 }
 
 export interface Components {
   /** Returns a reference to the parameter. */
   addParameter(parameter: Parameter): Ref;
-  /** Returns the schema with references to its objects, or a reference to it if it is an object. A short object stays in place. */
+  /** Replaces the list schemas that several parameters have by references. To be called when all parameters have been added. */
+  shareLists(): void;
+  /** Returns the schema with references to its objects, or a reference to it if it is an object. A short object without a title stays in place. */
   addSchema(operation: string, schema: Schema): Schema;
   readonly parameters: Readonly<Record<string, unknown>>;
   readonly schemas: Readonly<Record<string, unknown>>;
@@ -25,7 +28,7 @@ export interface Components {
 /** The description of a body with selected fields. */
 export const SELECTED = 'With select';
 
-/** A shorter schema costs less in place than by reference. */
+/** A shorter schema without a name costs less in place than by reference. */
 const SHORTEST_SHARED = 200;
 
 /** `reserved` are the names of schemas that the caller adds. */
@@ -39,10 +42,13 @@ export function createComponents(reserved: readonly string[]): Components {
     const { title, description, ...schema } = whole.$defs ? addDefinitions(name, whole) : whole;
     const hasExample = needsExample && description !== SELECTED && hasOwnExample(schema);
     const leavesExample = needsExample && description !== SELECTED && !hasExample;
-    const parts = mapParts(schema, (part, one) => share(joinName(name, part, one), one, leavesExample));
+    const parts = mapParts(shortenNullable(schema), (part, one) =>
+      share(joinName(name, part, one), one, leavesExample),
+    );
     const described = description ? { description } : {};
     const examples = hasExample ? createExamples(schema) : {};
-    if (!isSchema(schema.properties) || JSON.stringify(parts).length < SHORTEST_SHARED)
+    const isShort = !isName(title) && JSON.stringify(parts).length < SHORTEST_SHARED;
+    if (!isSchema(schema.properties) || isShort)
       return { ...(title ? { title } : {}), ...described, ...parts, ...examples };
     const ref = isName(title)
       ? schemas.add(title, parts)
@@ -72,10 +78,28 @@ export function createComponents(reserved: readonly string[]): Components {
   };
   return {
     addParameter: (parameter) => parameters.add(parameter.name, parameter),
+    shareLists: () => {
+      const lists = Object.entries(parameters.all as Readonly<Record<string, Parameter>>).filter(
+        ([, { schema }]) => schema.type === 'array',
+      );
+      const times = countTexts(lists.map(([, { schema }]) => schema));
+      for (const [name, { schema, ...parameter }] of lists)
+        if (Number(times.get(JSON.stringify(schema))) > 1)
+          parameters.all[name] = { ...parameter, schema: schemas.add(nameList(schema), schema) };
+    },
     addSchema: (operation, schema) => share(operation.replace(/-get$/, ''), schema, true),
     parameters: parameters.all,
     schemas: schemas.all,
   };
+}
+
+/** The same with `null` as a second type, if the other alternative has no rule that null breaks. */
+function shortenNullable(schema: Schema): Schema {
+  const { anyOf, ...rest } = schema;
+  const [value, nothing, ...others] = Array.isArray(anyOf) ? (anyOf as Schema[]) : [];
+  if (nothing?.type !== 'null' || others.length > 0 || typeof value?.type !== 'string') return schema;
+  const isNarrow = ['enum', 'const', 'properties', 'items', 'additionalProperties'].some((keyword) => keyword in value);
+  return isNarrow ? schema : { ...rest, ...value, type: [value.type, 'null'] };
 }
 
 /** The schema with each schema in it mapped. */
@@ -98,13 +122,13 @@ function joinName(name: string, part: string, { properties, description }: Schem
   return /^\d+$/.test(part) ? [name, ...(typeof kind === 'string' ? [kind] : [])].join('-') : `${name}-${part}`;
 }
 
-/** The example of a list is that of its items, and the example of an action that of its entity. */
-function hasOwnExample({ properties, required = [], maxProperties }: Schema): boolean {
+/** The example of a list is that of its items. */
+function hasOwnExample({ properties, required = [] }: Schema): boolean {
   const isList = (field: string) => {
     const { items, additionalProperties } = Object(Object(properties)[field]);
     return [items, additionalProperties].some((one) => isSchema(one) && isEntity(one));
   };
-  return isSchema(properties) && maxProperties === undefined && !(required as readonly string[]).some(isList);
+  return isSchema(properties) && !(required as readonly string[]).some(isList);
 }
 
 function isEntity({ properties, anyOf }: Schema): boolean {
@@ -137,13 +161,8 @@ export function shareParameters(paths: Readonly<Record<string, Methods>>) {
 
 /** The operations with references to the responses that several of them have. */
 export function shareResponses<Paths extends Readonly<Record<string, Methods>>>(paths: Paths) {
-  const times = new Map<string, number>();
-  for (const methods of Object.values(paths))
-    for (const { responses } of Object.values(methods))
-      for (const response of Object.values(responses)) {
-        const text = JSON.stringify(response);
-        times.set(text, (times.get(text) ?? 0) + 1);
-      }
+  const operations = Object.values(paths).flatMap((methods) => Object.values(methods));
+  const times = countTexts(operations.flatMap(({ responses }) => Object.values(responses)));
   const { all, add } = createSection('responses');
   const share = (responses: Operation['responses']) =>
     mapValues(responses, (response) =>
@@ -157,10 +176,11 @@ export function shareResponses<Paths extends Readonly<Record<string, Methods>>>(
   return { paths: shared as Paths, responses: all };
 }
 
-/** The name of the schema, or the first words of the description. */
+/** The name of the schema of its JSON, or the first words of the description. */
 function nameResponse(response: object): string {
-  const [, schema] = /"#\/components\/schemas\/(\w+)"/.exec(JSON.stringify(response)) ?? [];
-  const { description = '' } = response as { readonly description?: string };
+  const { description = '', content } = response as { readonly description?: string; readonly content?: object };
+  const json = JSON.stringify(Object(content)['application/json'] ?? {});
+  const [, schema] = /"#\/components\/schemas\/(\w+)"/.exec(json) ?? [];
   const [words = ''] = description.split(/[^\w ]/);
   return schema ?? words.trim().replaceAll(' ', '-').toLowerCase();
 }
@@ -196,6 +216,19 @@ function createSection(section: string, reserved: readonly string[] = []) {
       Object.assign(Object(all[$ref.slice(refTo(section, '').$ref.length)]), keywords);
     },
   };
+}
+
+/** The format or type of the items and `filter`, because only filters are lists. */
+function nameList({ items }: Schema): string {
+  const [{ format, type } = Object(items)] = [Object(items).anyOf ?? []].flat();
+  return `${format ?? type}-filter`;
+}
+
+/** How often each value occurs, by its JSON text. */
+function countTexts(values: readonly object[]): ReadonlyMap<string, number> {
+  const times = new Map<string, number>();
+  for (const text of values.map((value) => JSON.stringify(value))) times.set(text, (times.get(text) ?? 0) + 1);
+  return times;
 }
 
 /** False for a title without Latin letters and digits. */

@@ -11,8 +11,9 @@ import {
   shareResponses,
 } from './openapi-components.ts';
 import { createExamples } from './openapi-examples.ts';
+import { COMPARISONS, describeFilter } from './openapi-filters.ts';
 import { PROBLEM_TYPE, PROBLEMS, Problem } from './problem.ts';
-import { type FilterParameter, type ResponseHeader, type Route, rootOf, tagOf } from './route.ts';
+import { EXPLANATION_TYPE, type ResponseHeader, type Route, rootOf, tagOf } from './route.ts';
 
 /** The response to `explain=true`, on every route. */
 const Explanation = z.object({ steps: z.array(Step), transactions: z.int() });
@@ -22,14 +23,14 @@ const CONVENTIONS = `Generated from the model. \`?tag=\` with the name of an ent
 
 One of the roles in \`security\` is enough. An operation without \`security\` accepts the roles of the whole description, and \`[]\` needs no token.
 
-A filter has the name of a field. \`field=VALUE\` returns the entities with this value, and \`field=ge:VALUE\` those for which the comparison holds. \`in:VALUE,VALUE\` is a list of values. \`eq:VALUE\` compares with a value that begins with an operator. A repeated filter must hold each time.
+A filter has the name of a field. \`field=VALUE\` returns the entities with this value, and \`field=ge:VALUE\` those for which the comparison holds. \`in:VALUE,VALUE\` is a list of values. \`eq:VALUE\` compares with a value that begins with an operator. The values of \`eq\`, \`ne\` and \`in\` must be values of the field. A repeated filter must hold each time.
 
-\`explain=true\` returns the schema \`Explanation\` with the status 200, in place of the described response.`;
+\`explain=true\` returns 200 with the media type \`${EXPLANATION_TYPE}\` and without the described headers.`;
 
 /** The OpenAPI 3.1 description of the routes. Schemas, parameters and responses that operations share are components. */
 export function describeRoutes(routes: readonly Route[], root = rootOf('')) {
   const described = routes.filter(({ isUndescribed }) => !isUndescribed);
-  const shared = createComponents(Object.keys(FILTERS));
+  const shared = createComponents(Object.keys(COMPARISONS));
   const security = findUsualRoles(described);
   shared.addSchema('problem', toJsonSchema(Problem));
   shared.addSchema('explanation', toJsonSchema(Explanation));
@@ -40,7 +41,8 @@ export function describeRoutes(routes: readonly Route[], root = rootOf('')) {
     paths[path] = { ...paths[path], [route.method.toLowerCase()]: operation };
   }
   const { paths: sharing, responses } = shareResponses(paths);
-  const parameters = JSON.stringify(shared.parameters);
+  shared.shareLists();
+  const filters = JSON.stringify([shared.parameters, shared.schemas]);
   return {
     openapi: '3.1.0',
     info: { title: 'Rowkey', version: '1', description: CONVENTIONS },
@@ -59,7 +61,7 @@ export function describeRoutes(routes: readonly Route[], root = rootOf('')) {
       parameters: shared.parameters,
       schemas: {
         ...Object.fromEntries(
-          Object.entries(FILTERS).filter(([name]) => parameters.includes(`"${refTo('schemas', name).$ref}"`)),
+          Object.entries(COMPARISONS).filter(([name]) => filters.includes(`"${refTo('schemas', name).$ref}"`)),
         ),
         ...shared.schemas,
       },
@@ -67,6 +69,7 @@ export function describeRoutes(routes: readonly Route[], root = rootOf('')) {
         ...responses,
         ...Object.fromEntries(STATUSES.map(describeProblem)),
         Problem: problem(describeOtherProblems(), PROBLEM_HEADERS),
+        Explanation: { description: 'With explain=true', content: EXPLANATION },
         'not-modified': {
           description: 'Not modified: If-None-Match names the current ETag',
           headers: describeHeaders(['ETag']),
@@ -145,27 +148,9 @@ function pathExample({ entity, path }: Route, field: string) {
   return examples.length > 0 ? { examples: examples.map(String) } : {};
 }
 
-function describeFilter([field, { refused, ...filter }]: readonly [string, FilterParameter]) {
-  if (!('schema' in filter)) return [];
-  const { type } = toJsonSchema(filter.schema);
-  const name = type === 'number' || type === 'integer' ? 'NumberFilter' : 'Filter';
-  return [{ name: field, in: 'query', schema: refTo('schemas', name) }];
-}
-
-/** The forms of a filter. An array without `explode: false` is a parameter that may be repeated. */
-const FILTERS: Readonly<Record<string, unknown>> = {
-  Filter: describeComparisons('string'),
-  NumberFilter: describeComparisons(['number', 'string']),
-};
-
-function describeComparisons(type: string | readonly string[]) {
-  const description = 'Values or comparisons';
-  return { description, type: 'array', items: { type } };
-}
-
 /** The success, and problems by status. */
 function describeResponses(route: Route, shared: Components) {
-  const { name, success, cacheable, minimizable, others = {} } = route;
+  const { name, roles, success, cacheable, minimizable, others = {} } = route;
   const { status, description, body, selected, types = [], headers = [] } = success;
   const whole = body && toJsonSchema(body());
   const schema = whole && shared.addSchema(name, selected ? orSelected(whole, toJsonSchema(selected())) : whole);
@@ -173,7 +158,13 @@ function describeResponses(route: Route, shared: Components) {
     description,
     ...(headers.length > 0 ? { headers: describeHeaders(headers) } : {}),
     ...(schema || types.length > 0
-      ? { content: { ...describeBinary(types), ...(schema ? json(schema).content : {}) } }
+      ? {
+          content: {
+            ...describeBinary(types),
+            ...(schema ? json(schema).content : {}),
+            ...(roles && status === 200 ? EXPLANATION : {}),
+          },
+        }
       : {}),
   };
   const created = schema &&
@@ -183,6 +174,7 @@ function describeResponses(route: Route, shared: Components) {
       ...json(schema),
     };
   return {
+    ...(roles && status !== 200 ? { 200: refTo('responses', 'Explanation') } : {}),
     [status]: response,
     ...(created ? { 201: created } : {}),
     ...(minimizable
@@ -293,9 +285,11 @@ const REPEAT = {
 const EXPLAIN = {
   name: 'explain',
   in: 'query',
-  description: 'true returns the reads and writes of the request as an Explanation, without executing the writes',
+  description: 'true returns the reads and writes of the request, without executing the writes',
   schema: { type: 'boolean' },
 };
+
+const EXPLANATION = { [EXPLANATION_TYPE]: { schema: refTo('schemas', 'Explanation') } };
 
 /** OpenAPI 3.1 describes binary content by an empty schema. */
 function describeBinary(types: readonly string[]) {

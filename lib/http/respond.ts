@@ -11,7 +11,7 @@ import { rereadIfBlobGone } from '../store/view.ts';
 import { PROBLEM_TYPE, reportProblem } from './problem.ts';
 import { queryError, readBoolean } from './query.ts';
 import { parseJson, readBytes, requireJson } from './request-body.ts';
-import { type App, type RequestContext, type Route, type RouteResult, rootOf } from './route.ts';
+import { type App, EXPLANATION_TYPE, type RequestContext, type Route, type RouteResult, rootOf } from './route.ts';
 
 /**
  * The headers that a page of another origin may read besides the CORS-safelisted ones. The CORS settings of the platform
@@ -157,7 +157,8 @@ async function explainRoute(handle: () => Promise<RouteResult>): Promise<RouteRe
   const steps = await explain(handle);
   // Concurrent requests share an append to the audit log, so it is not a cost of this one.
   const own = steps.filter((step) => !('write' in step && step.write === 'blob' && step.does === 'append'));
-  return { status: 200, body: { steps, transactions: own.length }, headers: { 'cache-control': 'no-store' } };
+  const headers = { 'cache-control': 'no-store', 'content-type': EXPLANATION_TYPE };
+  return { status: 200, body: { steps, transactions: own.length }, headers };
 }
 
 /** Retries a read whose blob is missing. A write is not retried: its row is not stale, so a missing blob is lost. */

@@ -19,6 +19,9 @@ export interface App {
   readonly authenticate: Authenticate;
 }
 
+/** The media type of the response to `explain=true`, which tells it from the response to the request itself. */
+export const EXPLANATION_TYPE = 'application/vnd.rowkey.explanation+json';
+
 export interface RequestContext {
   readonly app: App;
   /** Links begin with it: `/api`, or `/api/shop` for an instance with the path `shop`. */

@@ -5,12 +5,14 @@ import { z } from 'zod';
 const select = z.array(z.string()).readonly().optional();
 const row = { table: z.string(), partition: z.string(), row: z.string() };
 
-const ExplainedAction = z.object({
-  kind: z.enum(['insert', 'upsert', 'upsert-merge', 'replace', 'merge', 'delete']),
-  row: z.string(),
-  conditional: z.boolean().describe('Only if the ETag is the one that was read'),
-  properties: z.array(z.string()).readonly().describe('Names without values'),
-});
+const ExplainedAction = z
+  .object({
+    kind: z.enum(['insert', 'upsert', 'upsert-merge', 'replace', 'merge', 'delete']),
+    row: z.string(),
+    conditional: z.boolean().describe('Only if the ETag is the one that was read'),
+    properties: z.array(z.string()).readonly().describe('Names without values'),
+  })
+  .meta({ title: 'write-action' });
 export type ExplainedAction = z.infer<typeof ExplainedAction>;
 
 /**
@@ -18,23 +20,31 @@ export type ExplainedAction = z.infer<typeof ExplainedAction>;
  * what follows, and writes are recorded instead of sent.
  */
 export const Step = z.union([
-  z.object({ read: z.literal('row'), ...row, select }),
-  z.object({ read: z.literal('rows'), table: z.string(), filter: z.string(), select }),
+  z.object({ read: z.literal('row'), ...row, select }).meta({ title: 'read-row' }),
+  z.object({ read: z.literal('rows'), table: z.string(), filter: z.string(), select }).meta({ title: 'read-rows' }),
   z.object({ read: z.literal('blob'), container: z.string(), name: z.string() }),
-  z.object({ read: z.literal('blobs'), container: z.string(), prefix: z.string() }),
-  z.object({
-    write: z.literal('rows'),
-    table: z.string(),
-    partition: z.string(),
-    actions: z.array(ExplainedAction).readonly(),
-  }),
-  z.object({ write: z.literal('message'), queue: z.string(), does: z.enum(['send', 'delete']) }),
-  z.object({
-    write: z.literal('blob'),
-    container: z.string(),
-    does: z.enum(['put', 'copy', 'delete', 'create', 'append', 'describe']),
-  }),
-  z.object({ write: z.literal('table'), table: z.string(), does: z.enum(['create', 'drop']) }),
+  z.object({ read: z.literal('blobs'), container: z.string(), prefix: z.string() }).meta({ title: 'read-blobs' }),
+  z
+    .object({
+      write: z.literal('rows'),
+      table: z.string(),
+      partition: z.string(),
+      actions: z.array(ExplainedAction).readonly(),
+    })
+    .meta({ title: 'write-rows' }),
+  z
+    .object({ write: z.literal('message'), queue: z.string(), does: z.enum(['send', 'delete']) })
+    .meta({ title: 'write-message' }),
+  z
+    .object({
+      write: z.literal('blob'),
+      container: z.string(),
+      does: z.enum(['put', 'copy', 'delete', 'create', 'append', 'describe']),
+    })
+    .meta({ title: 'write-blob' }),
+  z
+    .object({ write: z.literal('table'), table: z.string(), does: z.enum(['create', 'drop']) })
+    .meta({ title: 'write-table' }),
 ]);
 export type Step = z.infer<typeof Step>;
 

@@ -1,12 +1,17 @@
 import { get, type IncomingMessage } from 'node:http';
 import { buffer } from 'node:stream/consumers';
 import { brotliDecompressSync, gunzipSync } from 'node:zlib';
-import { expect, test } from 'vitest';
+import { Ajv2020 } from 'ajv/dist/2020.js';
+import formats from 'ajv-formats';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { type JsonSchema, type OpenApi, withoutReferences } from '../openapi.ts';
 import { useProduct } from '../product.ts';
-
-/** The documents that describe the API, as they are on the wire: fetch hides the encoding. */
+import { somebody } from '../world.ts';
 
 const product = useProduct(import.meta.url);
+const hr = product.as('hr');
+
+/** The documents that describe the API, as they are on the wire: fetch hides the encoding. */
 
 async function ask(path: string, headers: Record<string, string> = {}) {
   const response = await new Promise<IncomingMessage>((resolve, reject) => {
@@ -59,5 +64,73 @@ test('describes the operations of one tag', async () => {
   expect(unknown).toMatchObject({
     status: 400,
     body: { field: 'tag', accepted: expect.stringMatching(/employees.*operations/) },
+  });
+});
+
+describe('a body is accepted exactly if the description has it', () => {
+  const ajv = new Ajv2020({ strict: false });
+  formats.default(ajv);
+  ajv.addFormat('idn-email', true);
+  let paths: OpenApi['paths'];
+  beforeAll(async () => {
+    paths = withoutReferences<OpenApi>((await product.as(undefined)('GET', '/api/openapi.json')).body).paths;
+  });
+  const isDescribed = (path: string, method: string, body: unknown) => {
+    const schema: JsonSchema | undefined = paths[path]?.[method]?.requestBody?.content['application/json']?.schema;
+    if (!schema) throw new Error(path);
+    return ajv.validate(schema, body);
+  };
+
+  test('as an action of a batch', async () => {
+    const path = '/api/employees/batch';
+    const { department, employeeId, ...others } = somebody();
+    const whole = { department, employeeId, ...others };
+    const key = { department, employeeId };
+    const values = { create: whole, put: whole, patch: { ...key, phone: null }, delete: key, ifMatch: '*' };
+    const fields = Object.entries(values);
+    const combinations = Array.from({ length: 2 ** fields.length }, (_, bits) =>
+      Object.fromEntries(fields.filter((_, index) => bits & (1 << index))),
+    );
+    const actions: unknown[] = [
+      ...combinations,
+      { patch: { phone: '1' } },
+      { patch: { ...key, phone: 1 } },
+      { patch: { ...key, lastName: null } },
+      { put: key },
+      { create: { ...whole, height: 1 } },
+      { delete: { department } },
+      { delete: whole },
+      { put: whole, ifMatch: null },
+      { put: whole, unknown: 1 },
+    ];
+    const described = actions.map((action) => isDescribed(path, 'post', { actions: [action] }));
+    const accepted: boolean[] = [];
+    for (const action of actions) {
+      // A patch of an entity that exists, so that the engine validates the fields.
+      await hr('POST', path, { body: { actions: [{ put: whole }] } });
+      const { status, body } = await hr('POST', path, { body: { actions: [action] } });
+      accepted.push(status === 200 && body.results[0].status !== 400);
+    }
+    const named = (all: readonly boolean[]) => all.map((one, index) => [one, JSON.stringify(actions[index])]);
+    expect(named(accepted)).toEqual(named(described));
+    // Create, and put, patch and delete with and without ifMatch; a delete with other fields beside the key.
+    expect(accepted.filter(Boolean)).toHaveLength(8);
+  });
+
+  test.each([
+    ['employees', '/api/employees/{department}/{employeeId}', somebody()],
+    ['departments', '/api/departments/{department}', { department: 'Described', description: 'x' }],
+    ['logins', '/api/logins/{employeeId}/{at}/{loginId}', { employeeId: '000123', succeeded: true }],
+  ])('as a merge patch of %s that removes a field', async (name, template, entity) => {
+    const { status, headers } = await hr('POST', `/api/${name}`, { body: entity });
+    expect(status).toBe(201);
+    const location = String(headers.get('location'));
+    const schema = Object(paths[template]?.patch?.requestBody?.content['application/json']?.schema);
+    const fields = Object.keys(schema.properties);
+    const accepted: string[] = [];
+    for (const field of fields)
+      if ((await hr('PATCH', location, { body: { [field]: null } })).status === 200) accepted.push(field);
+    expect(fields.filter((field) => isDescribed(template, 'patch', { [field]: null }))).toEqual(accepted);
+    if (name === 'employees') expect(accepted).toEqual(expect.arrayContaining(['phone', 'age', 'hireDate']));
   });
 });

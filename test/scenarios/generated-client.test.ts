@@ -36,6 +36,12 @@ const patched = await api.employeesPatch(...key, { phone: '1' }, { ifMatch: etag
 const refused = await api.employeesPatch(...key, { phone: '2' }, { ifMatch: etag });
 console.log(patched.status, refused.status, refused.status === 412 && refused.data.code);
 
+const removed = await api.employeesPatch(...key, { phone: null });
+console.log(removed.status === 200 && 'phone' in removed.data);
+const [department, employeeId] = key;
+const batch = await api.employeesBatch({ actions: [{ patch: { department, employeeId, phone: '3' }, ifMatch: '*' }] });
+console.log('results' in batch.data && batch.data.results[0]?.status);
+
 const list = await api.employeesRange(key[0], { age: ['ge:30', 'lt:40'], select: 'age' });
 console.log(JSON.stringify(list.status === 200 && list.data));
 const invalid = await api.employeesCreate({ ...body, employeeId: 'x' });
@@ -75,6 +81,8 @@ test('a generated client writes, reads, filters and gets problems', async () => 
     '201 ann@contoso.com',
     '200 Lee',
     '200 412 etag-mismatch',
+    'false',
+    '200',
     '{"items":[{"age":30}]}',
     'employeeId',
   ]);

@@ -163,8 +163,14 @@ function writerSchema(entity: Entity): z.ZodType {
   return hasWriteOnlyRoles(entity) ? z.union([whole, entity.schema.pick(maskOf(entity.keyFields))]) : whole;
 }
 
-function patchSchema(entity: Entity): z.ZodType {
-  return writableSchema(entity, entity.encrypted).partial();
+/** A merge patch (RFC 7396): null removes a field, unless the field is required. */
+function patchSchema(entity: Entity): z.ZodObject {
+  const { shape } = writableSchema(entity, entity.encrypted);
+  const fields = Object.entries(shape as z.core.$ZodLooseShape).map(([field, type]) => {
+    const isRemovable = type.isOptional() && !entity.keyFields.includes(field);
+    return [field, isRemovable ? type.nullable() : type];
+  });
+  return z.strictObject(Object.fromEntries(fields)).partial();
 }
 
 const ifMatch = z.string().max(MAX_CONDITION_LENGTH).optional();
@@ -190,20 +196,22 @@ const ANY_BATCH = batchSchema(
   ),
 );
 
-/** One form for all actions, of which generators make one type. */
 function describedBatch(entity: Entity) {
-  const whole = creatableSchema(entity).optional();
-  const key = entity.schema.pick(maskOf(entity.keyFields)).meta({ title: `${entity.name}-key` });
-  const action = z
-    .strictObject({
-      create: whole,
-      put: whole,
-      patch: patchSchema(entity).optional(),
-      delete: key.optional(),
-      ifMatch,
-    })
-    .meta({ title: `${entity.name}-action`, description: ACTION_FORM, minProperties: 1, maxProperties: 2 });
-  return batchSchema(action);
+  const whole = creatableSchema(entity);
+  // Other fields beside the key of a delete are ignored.
+  const key = z
+    .object(entity.schema.pick(maskOf(entity.keyFields)).required().shape)
+    .meta({ title: `${entity.name}-key` });
+  // The example of a batch is the first of them, which is short.
+  const actions = [
+    z.strictObject({ delete: key, ifMatch }),
+    z.strictObject({ create: whole }),
+    z.strictObject({ put: whole, ifMatch }),
+    z
+      .strictObject({ patch: z.intersection(patchSchema(entity), key), ifMatch })
+      .meta({ title: `${entity.name}-patch-action` }),
+  ];
+  return batchSchema(z.xor(actions));
 }
 
 const BatchResult = z.object({

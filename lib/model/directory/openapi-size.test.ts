@@ -11,8 +11,8 @@ const alone = defineModel({ roles: ['reader', 'hr', 'operator'], operatorRole: '
 
 /** Bytes for each operation, and bytes on the wire. */
 test.each([
-  ['all example packs', createRoutes(model), 1_150, 27_000],
-  ['this pack', createRoutes(alone), 1_225, 20_000],
+  ['all example packs', createRoutes(model), 1_225, 28_000],
+  ['this pack', createRoutes(alone), 1_300, 20_000],
 ] as const)('the description of the API of %s has a bounded size', (_, routes, most, mostCompressed) => {
   const text = JSON.stringify(describeRoutes(routes));
   const count = routes.filter(({ isUndescribed }) => !isUndescribed).length;

@@ -1,13 +1,17 @@
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import formats from 'ajv-formats';
+import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { defineEntity } from '../../../lib/define/define-entity.ts';
+import type { Entity } from '../../../lib/define/entity.ts';
 import { defineModel } from '../../../lib/define-model.ts';
+import { readFilter } from '../../../lib/http/filter.ts';
 import { toJsonSchema } from '../../../lib/http/json-schema.ts';
 import { describeRoutes } from '../../../lib/http/openapi.ts';
 import { createExample } from '../../../lib/http/openapi-examples.ts';
 import { PROBLEMS } from '../../../lib/http/problem.ts';
+import { EXPLANATION_TYPE } from '../../../lib/http/route.ts';
 import { createRoutes } from '../../../lib/http/routes.ts';
 import { model as packs } from '../../../lib/model/model.ts';
 import { model } from '../../fixtures/model.ts';
@@ -237,6 +241,106 @@ test('describes a model with computed defaults with the same text at any time', 
   expect(examples[0].hour).toMatch(/^\d{2}$/);
 });
 
+test('describes an explanation wherever the parameter explain is', () => {
+  for (const { operationId, parameters, responses } of operations) {
+    const content = responses[200]?.content?.[EXPLANATION_TYPE];
+    const isExplained = parameters.some(({ name }) => name === 'explain');
+    expect(content !== undefined, operationId).toBe(isExplained);
+    if (isExplained) expect(content?.schema?.required, operationId).toEqual(['steps', 'transactions']);
+  }
+});
+
+describe('a filter', () => {
+  const ajv = new Ajv2020({ strict: false });
+  formats.default(ajv);
+  const declared = defineEntity('things', {
+    schema: z.object({
+      place: z.string().min(1),
+      id: z.string().regex(/^\d{3}$/),
+      name: z.string().max(5).optional(),
+      note: z.string().optional(),
+      grade: z.enum(['A', 'B']).optional(),
+      size: z.literal([1, 2]).optional(),
+      since: z.iso.date().optional(),
+      age: z.int32().min(0).max(150).optional(),
+      weight: z.number().gt(0).optional(),
+      isOld: z.boolean().optional(),
+    }),
+    table: 'things',
+    key: { partition: '{place}', row: '{id}' },
+    access: { read: ['operator'], write: ['operator'] },
+  });
+  const model = defineModel({ roles: ['operator'], operatorRole: 'operator', entities: [declared] });
+  const [things] = model.list;
+  const routes = createRoutes(model);
+  const range = routes.find(({ name }) => name === 'things-range');
+  const described: OpenApi = withoutReferences(JSON.parse(JSON.stringify(describeRoutes(routes))));
+  const parameters = described.paths['/api/things/{place}']?.get?.parameters ?? [];
+  const caller = { subject: 'ann', roles: ['operator'], claims: {} };
+
+  /** A client of the description sends numbers and Booleans as their texts. */
+  const isDescribed = (field: string, text: string) => {
+    const schema = parameters.find(({ name, in: place }) => name === field && place === 'query')?.schema;
+    if (!schema) throw new Error(field);
+    const typed = /^(?:true|false|-?[\d.]+)$/.test(text) ? [JSON.parse(text)] : [];
+    return [text, ...typed].some((value) => ajv.validate(schema, [value]));
+  };
+  const isAccepted = (field: string, text: string) => {
+    try {
+      readFilter({ caller, query: new URLSearchParams([[field, text]]) }, things as Entity, range?.filters ?? {});
+      return true;
+    } catch {
+      return false;
+    }
+  };
+  const fields = ['id', 'name', 'note', 'grade', 'size', 'since', 'age', 'weight', 'isOld'];
+  const values = fc.oneof(
+    fc.constantFrom(
+      '',
+      'A',
+      'B',
+      'C',
+      'a',
+      '123',
+      '12',
+      '12345',
+      '123456',
+      '2026-11-20',
+      '2026-11',
+      '2026-02-30',
+      'true',
+    ),
+    fc.constantFrom('1', '2', '3', '0', '-1', '150', '151', '0.5', '-0.5', 'false', 'TRUE', 'xx:1', '2147483648'),
+    fc.integer({ min: -2, max: 152 }).map(String),
+    fc.string({ unit: 'grapheme', maxLength: 7 }).filter((text) => text.isWellFormed() && !text.includes(':')),
+  );
+  const operators = fc.constantFrom('eq:', 'ne:', 'gt:', 'ge:', 'lt:', 'le:', 'in:');
+
+  test('by a value is accepted exactly if the description has it', () => {
+    fc.assert(
+      fc.property(fc.constantFrom(...fields), values, (field, text) => {
+        expect(isAccepted(field, text), `${field}=${text}`).toBe(isDescribed(field, text));
+      }),
+      { numRuns: 2_000 },
+    );
+  });
+
+  test('by a comparison is described if it is accepted', () => {
+    const lists = fc.array(values, { minLength: 1, maxLength: 3 }).map((all) => all.join(','));
+    fc.assert(
+      fc.property(fc.constantFrom(...fields), operators, fc.oneof(values, lists), (field, operator, value) => {
+        const text = operator + value;
+        if (isAccepted(field, text)) expect(isDescribed(field, text), `${field}=${text}`).toBe(true);
+      }),
+      { numRuns: 2_000 },
+    );
+    for (const text of ['ge:', 'ge:x', 'in:1,', 'eq:1x', 'in:1,x'])
+      expect([isDescribed('age', text), isAccepted('age', text)], text).toEqual([false, false]);
+    for (const text of ['gt:true', 'eq:1', 'in:true,'])
+      expect([isDescribed('isOld', text), isAccepted('isOld', text)], text).toEqual([false, false]);
+  });
+});
+
 describe('the description and a response', () => {
   const { disagreement } = openapiChecker(openapi);
   const problem = {
@@ -254,14 +358,15 @@ describe('the description and a response', () => {
       headers: new Headers({ 'content-type': over.type ?? 'application/json', ...(over.headers ?? { etag: '"1"' }) }),
       text: over.text ?? JSON.stringify(over.body),
     });
+  const explanation = { steps: [{ read: 'row', table: 't', partition: 'p', row: 'r' }], transactions: 1 };
   const film = { genre: 'Drama', title: 'Alien', year: 1979, filmId: '1', cast: ['A'] };
 
   test.each([
     ['an entity', { body: { department: 'Sales' } }],
-    ['an explanation', { path: '/api/departments/Sales?explain=true', body: { steps: [], transactions: 0 } }],
+    ['an explanation', { path: '/api/departments/Sales?explain=true', type: EXPLANATION_TYPE, body: explanation }],
     [
       'an explanation of a create',
-      { method: 'POST', path: '/api/people?explain=true', body: { steps: [], transactions: 0 } },
+      { method: 'POST', path: '/api/people?explain=true', type: EXPLANATION_TYPE, body: explanation },
     ],
     ['a part copy', { path: '/api/movies/by/actor/A', body: { items: [film] } }],
     ['a selection', { path: '/api/movies/Drama?select=title', body: { items: [{ title: 'Alien' }] } }],
@@ -284,6 +389,8 @@ describe('the description and a response', () => {
     ['a field that is not described', { body: { department: 'Sales', secret: 1 } }, 'additional'],
     ['a required field that is missing', { body: { description: 'x' } }, "required property 'department'"],
     ['a part copy without its key', { path: '/api/movies/by/actor/A', body: { items: [{ cast: [] }] } }, 'title'],
+    ['an explanation as JSON', { method: 'POST', path: '/api/people?explain=true', body: explanation }, 'media type'],
+    ['an explanation without steps', { type: EXPLANATION_TYPE, body: { transactions: 0 } }, 'steps'],
     ['a problem as JSON', { status: 404, body: problem }, 'media type'],
     ['an empty problem', { status: 404, text: '' }, 'media type "application/json"'],
     [
