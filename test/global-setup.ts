@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { randomBytes, randomInt } from 'node:crypto';
+import { randomBytes, randomInt, randomUUID } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -15,6 +15,8 @@ declare module 'vitest' {
     storage: Record<string, string>;
     /** The temporary folder of the run, which the teardown deletes. */
     folder: string;
+    /** Differs in each build of the apps. */
+    build: string;
     /** Determines the samples (points.ts). */
     seed: string;
   }
@@ -28,6 +30,10 @@ export default async function setup(project: TestProject) {
   const folder = await mkdtemp(join(tmpdir(), 'rowkey-test-'));
   // Halves the start of the processes that the tests start.
   process.env.NODE_COMPILE_CACHE = join(folder, 'compile-cache');
+  const build = async () => {
+    await buildApps();
+    project.provide('build', randomUUID());
+  };
   await build();
   project.onTestsRerun(build);
   const files = (await project.globTestFiles()).testFiles;
@@ -67,7 +73,7 @@ export default async function setup(project: TestProject) {
   };
 }
 
-async function build(): Promise<void> {
+async function buildApps(): Promise<void> {
   await promisify(execFile)(process.execPath, ['local/commands/build.ts']);
   await buildFixtures();
 }

@@ -2,7 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterAll, beforeAll, expect } from 'vitest';
+import { afterAll, beforeAll, expect, inject } from 'vitest';
 import { openStorage, type Storage } from '../lib/storage/storage.ts';
 import type { LocalApp } from '../local/instance/deployed-app.ts';
 import { signToken } from '../local/instance/identity-provider.ts';
@@ -27,6 +27,11 @@ export type Client = (
   path: string,
   options?: { body?: unknown; headers?: Record<string, string> },
 ) => Promise<Reply>;
+
+/** Kept for all test files of a process, each of which has its own modules: a description and its checker take most of a second. */
+const kept = globalThis as { openApiCheckers?: Map<string, Promise<OpenApiChecker>> };
+kept.openApiCheckers ??= new Map();
+const checkers = kept.openApiCheckers;
 
 export interface Product {
   readonly url: string;
@@ -67,12 +72,16 @@ export function useProduct(
     await product?.stop();
     await rm(folder, { recursive: true, force: true });
   });
-  let described: Promise<OpenApiChecker> | undefined;
   const checker = () => {
-    described ??= fetch(new URL('/api/openapi.json', product.url)).then(async (response) =>
+    const build = `${inject('build')} ${app.folder}`;
+    const found = checkers.get(build);
+    if (found) return found;
+    const made = fetch(new URL('/api/openapi.json', product.url)).then(async (response) =>
       openapiChecker((await response.json()) as OpenApi),
     );
-    return described;
+    checkers.set(build, made);
+    made.catch(() => checkers.delete(build));
+    return made;
   };
   const token = (role: string | readonly string[], email?: string) => {
     const { issuer, audience } = product.instance;
