@@ -9,6 +9,7 @@ import { collectChanges } from './engine/note-change.ts';
 import { RowkeyError } from './errors.ts';
 import type { ConsoleApp } from './http/console.ts';
 import type { App } from './http/route.ts';
+import { loadOnce } from './load-once.ts';
 import { createAuditLog } from './operations/audit-log.ts';
 import { guardModel } from './operations/model-guard.ts';
 import { resourcesOf } from './operations/resources.ts';
@@ -29,7 +30,8 @@ export interface Runtime {
   /** The app setting that names the storage account to queue triggers. */
   readonly connection: string;
   /**
-   * Checks every setting and starts telemetry. If a setting is invalid, reports the reason to the console and to
+   * Checks every setting and starts telemetry. Then begins, without waiting, what the first request needs: compares the
+   * model with storage and fetches the keys of the issuer. If a setting is invalid, reports the reason to the console and to
    * Application Insights, and from then on every function fails with it. It does not throw: the real host would continue with
    * no function at all, return an empty 404 to each request, and log no reason.
    */
@@ -64,6 +66,7 @@ export function createRuntime(
   const entities = model.list;
   let refusal = 'refusal' in options ? options.refusal : undefined;
   let guarded: Promise<void> | undefined;
+  let warmedUp: Promise<unknown> | undefined;
 
   function requireSettings(): Omit<RowkeySettings, 'connection' | 'telemetry'> {
     if (refusal) throw refusal;
@@ -92,6 +95,7 @@ export function createRuntime(
     const { keys: keysAt, console: consoleSettings } = requireSettings();
     if (consoleSettings) checkConsoleSettings(consoleSettings);
     storage();
+    authenticate();
     const secret = entities.find(({ encrypted }) => encrypted.length > 0);
     if (secret && !keysAt)
       throw new RowkeyError(
@@ -102,14 +106,22 @@ export function createRuntime(
     await startTelemetry(telemetry);
   }
 
+  const guardOnce = loadOnce(() =>
+    inProcess(() => guardModel(engine(), entities, requireSettings().agreedModelChanges, path)),
+  );
+
+  /** Reports nothing: a request repeats what fails here, and logs what was found. */
+  function warmUp(): void {
+    warmedUp = Promise.allSettled([findMissingOnce(), guardOnce()]);
+    void authenticate().prefetchKeys();
+  }
+
   async function readyEngine(log: Log): Promise<Engine> {
     if (refusal) throw refusal;
     guarded ??= inProcess(async () => {
+      await warmedUp;
       // A failure of this listing says nothing about the requests that need one resource each.
-      const [missing, notes] = await Promise.all([
-        findMissingOnce().catch(() => []),
-        guardModel(engine(), entities, requireSettings().agreedModelChanges, path),
-      ]);
+      const [missing, notes] = await Promise.all([findMissingOnce().catch(() => []), guardOnce()]);
       if (missing.length > 0) log.error(describeMissing(missing));
       for (const note of notes) log.warn(`Model guard: ${note}`);
     });
@@ -130,6 +142,7 @@ export function createRuntime(
     async start() {
       try {
         await checkSettings();
+        warmUp();
       } catch (error) {
         refusal = error instanceof RowkeyError ? error : toStartError(error);
         console.error(refusal.message);

@@ -19,6 +19,11 @@ export interface Caller {
 /** Verifies the token in an `Authorization` header and returns its caller. Throws `unauthenticated`. */
 export type Authenticate = (authorization: string | undefined) => Promise<Caller>;
 
+export type Authenticator = Authenticate & {
+  /** Fetches the keys before a token needs them. Does not throw: after a failure, the next token fetches them. */
+  readonly prefetchKeys: () => Promise<void>;
+};
+
 export interface IdentityProvider {
   readonly issuer: string;
   readonly audience: string;
@@ -37,18 +42,25 @@ const Claims = z.looseObject({
 });
 
 /**
- * Verifies bearer tokens of one identity provider. Its keys are fetched at first use and cached. Only RS256 is accepted,
- * which excludes `none` and a public key used as a shared secret. A verified token is remembered until it expires or the
- * keys are fetched again (10 minutes), so a key that the provider withdraws is effective as soon as without this memory.
+ * Verifies bearer tokens of one identity provider. Its keys are fetched by `prefetchKeys` or for the first token, and
+ * cached. Only RS256 is accepted, which excludes `none` and a public key used as a shared secret. A verified token is
+ * remembered until it expires or the keys are fetched again (10 minutes), so a key that the provider withdraws is effective
+ * as soon as without this memory.
  */
 export function createAuthenticator(
   { issuer, audience, jwksUri }: IdentityProvider,
   model: Pick<Model, 'list' | 'roles'>,
-): Authenticate {
+): Authenticator {
   const trusted = trustedClaims(model);
   // jose replaces `fetched.jwks` whenever it fetches the keys.
   const fetched: JWKSCacheInput = {};
   const keys = createRemoteJWKSet(new URL(jwksUri), { [jwksCache]: fetched });
+  let prefetching: Promise<void> | undefined;
+  const currentKeys: JWTVerifyGetKey = async (header, token) => {
+    // A token that joined a failing fetch would be rejected without a fetch of its own.
+    await prefetching;
+    return keys(header, token);
+  };
   const options = {
     issuer,
     audience,
@@ -58,14 +70,14 @@ export function createAuthenticator(
   };
   const remembered = new LRUCache<string, Remembered>({ maxSize: REMEMBERED_LENGTH });
   const verify = async (token: string): Promise<Remembered> => {
-    const { payload } = await jwtVerify(token, orUnavailable(keys), options);
+    const { payload } = await jwtVerify(token, orUnavailable(currentKeys), options);
     return {
       caller: toCaller(Claims.parse(payload), { roles: model.roles, trusted }),
       until: (Number(payload.exp) + CLOCK_TOLERANCE_SECONDS) * 1_000,
       jwks: fetched.jwks,
     };
   };
-  return async (authorization) => {
+  const authenticate: Authenticate = async (authorization) => {
     const token = /^Bearer +(\S+)$/i.exec(authorization ?? '')?.[1];
     if (!token) throw new RowkeyError('unauthenticated', 'The request has no bearer token.');
     // A digest, so that the memory of the process contains no token.
@@ -85,6 +97,12 @@ export function createAuthenticator(
       throw new RowkeyError('unauthenticated', expired ? 'The token has expired.' : 'The token is not valid.');
     }
   };
+  return Object.assign(authenticate, {
+    prefetchKeys() {
+      prefetching = keys.reload().catch(() => undefined);
+      return prefetching;
+    },
+  });
 }
 
 interface Remembered {
