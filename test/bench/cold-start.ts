@@ -27,6 +27,8 @@ export interface ColdStart {
 
 export interface FirstResponse {
   readonly app: FirstRequest;
+  /** With a pause before the first request, in which a real host indexes the functions. */
+  readonly afterPause: FirstRequest;
   readonly hello: FirstRequest;
   /** The median of the rounds' ratios of the time from the start of the process. */
   readonly ratio: number;
@@ -75,17 +77,21 @@ export async function measureFirstResponse(): Promise<FirstResponse> {
     await buildApp({ entry: join(folder, 'hello.ts'), folder: hello });
     await writeFile(join(hello, 'package.json'), '{"type":"module","main":"app.js"}');
     const requests = await prepareFirstRequests({ product, hello });
-    const rounds: { app: FirstRequest; hello: FirstRequest }[] = [];
+    const rounds: Record<'app' | 'afterPause' | 'hello', FirstRequest>[] = [];
     for (let round = 0; round < ROUNDS; round += 1)
-      rounds.push({ app: await requests.product(), hello: await requests.hello() });
+      rounds.push({
+        app: await requests.product(),
+        afterPause: await requests.productAfterPause(),
+        hello: await requests.hello(),
+      });
     await requests.stop();
-    const of = (side: 'app' | 'hello'): FirstRequest => ({
+    const of = (side: 'app' | 'afterPause' | 'hello'): FirstRequest => ({
       answered: medianOf(rounds.map((round) => round[side].answered)),
       first: medianOf(rounds.map((round) => round[side].first)),
       second: medianOf(rounds.map((round) => round[side].second)),
     });
     const ratio = medianOf(rounds.map((round) => round.app.answered / round.hello.answered));
-    return { app: of('app'), hello: of('hello'), ratio };
+    return { app: of('app'), afterPause: of('afterPause'), hello: of('hello'), ratio };
   } finally {
     await rm(folder, { recursive: true, force: true });
   }

@@ -8,7 +8,7 @@ import { rotateLocalKey } from '../../lib/storage/local-key-ring.ts';
 import { provision } from '../../lib/storage/provision.ts';
 import { openStorage } from '../../lib/storage/storage.ts';
 import { startAzurite } from '../../local/instance/azurite.ts';
-import { startFunctionsHost } from '../../local/instance/functions-host.ts';
+import { type FunctionsHost, startFunctionsHost } from '../../local/instance/functions-host.ts';
 import { signToken, startIdentityProvider } from '../../local/instance/identity-provider.ts';
 import { model } from '../fixtures/model.ts';
 import { send } from './http.ts';
@@ -17,7 +17,7 @@ import { send } from './http.ts';
 export interface FirstRequest {
   /** From the start of the process to the first response. */
   readonly answered: number;
-  /** Of the first request alone: the host listens. */
+  /** Of the first request alone. */
   readonly first: number;
   /** Of the same request again. */
   readonly second: number;
@@ -26,13 +26,30 @@ export interface FirstRequest {
 export interface FirstRequests {
   /** The first GET by key of a new process: a token and the model are checked, and an encrypted field is decrypted. */
   product(): Promise<FirstRequest>;
+  /** The same request after the process has had time to do what it begins when it starts. */
+  productAfterPause(): Promise<FirstRequest>;
   /** The first request of an app with one function. */
   hello(): Promise<FirstRequest>;
   stop(): Promise<void>;
 }
 
+const PAUSE_MS = 1_000;
 const EMPLOYEE = { department: 'Sales', employeeId: '000123', email: 'ann@contoso.com', firstName: 'Ann' };
 const BODY = { ...EMPLOYEE, lastName: 'Lee', jobTitle: 'Clerk', hireDate: '2020-01-02', nationalId: 'n' };
+
+/** Returns the address of a host when it listens. Throws what the host logged if it ends before. */
+export async function waitForUrl(host: FunctionsHost, logged: readonly string[]): Promise<string> {
+  let hasEnded = false;
+  // Not its exit, after which lines of the log may follow.
+  host.process.once('close', () => {
+    hasEnded = true;
+  });
+  while (host.url === undefined) {
+    if (hasEnded) throw new Error(`The host ended before it listened.\n${logged.join('\n')}`);
+    await sleep(1);
+  }
+  return host.url;
+}
 
 /** Starts the storage that the hosts use. The apps are of the fixtures' model, and with one function, in these folders. */
 export async function prepareFirstRequests(apps: {
@@ -59,17 +76,23 @@ export async function prepareFirstRequests(apps: {
     TOKEN_JWKS_URI: jwksUri,
   };
 
-  async function measure(app: string, path: string, body?: object): Promise<FirstRequest> {
+  interface Measured {
+    readonly path: string;
+    readonly body?: object;
+    readonly pauseMs?: number;
+  }
+  async function measure(app: string, { path, body, pauseMs = 0 }: Measured): Promise<FirstRequest> {
     const since = performance.now();
-    const host = await startFunctionsHost({ app, port: 0, settings, func: false, log: () => undefined });
+    const logged: string[] = [];
+    const host = await startFunctionsHost({ app, port: 0, settings, func: false, log: (line) => logged.push(line) });
     try {
-      while (host.url === undefined) await sleep(1);
-      const server = { url: host.url, token };
-      const listening = performance.now();
+      const server = { url: await waitForUrl(host, logged), token };
+      await sleep(pauseMs);
+      const sent = performance.now();
       await send(server, body ? { method: 'POST', path, body } : { method: 'GET', path });
       const answered = performance.now();
       if (!body) await send(server, { method: 'GET', path });
-      return { answered: answered - since, first: answered - listening, second: performance.now() - answered };
+      return { answered: answered - since, first: answered - sent, second: performance.now() - answered };
     } finally {
       await host.stop();
     }
@@ -77,10 +100,12 @@ export async function prepareFirstRequests(apps: {
 
   await writeFile(join(apps.hello, 'host.json'), '{"version":"2.0","extensions":{"http":{"routePrefix":""}}}');
   // Also stores the state of the model, as a deployed app has.
-  await measure(apps.product, '/api/employees', BODY);
+  await measure(apps.product, { path: '/api/employees', body: BODY });
+  const path = `/api/employees/${EMPLOYEE.department}/${EMPLOYEE.employeeId}`;
   return {
-    product: () => measure(apps.product, `/api/employees/${EMPLOYEE.department}/${EMPLOYEE.employeeId}`),
-    hello: () => measure(apps.hello, '/hello'),
+    product: () => measure(apps.product, { path }),
+    productAfterPause: () => measure(apps.product, { path, pauseMs: PAUSE_MS }),
+    hello: () => measure(apps.hello, { path: '/hello' }),
     async stop() {
       await identity.stop();
       await azurite.stop();
