@@ -7,7 +7,7 @@ import { rowsOf, somebody } from '../world.ts';
 
 const everything = ['operator', 'hr', 'reader'];
 
-/** Operators of a model with employees and with a period: each page, by its buttons. No request of a page may fail. */
+/** Operators of a model with employees, with doorevents that no check compares, and with a period: each page, by its buttons. No request of a page may fail. */
 export function testOperating({ product, open: openPage }: ConsoleHarness) {
   let rejected: string[] = [];
 
@@ -82,7 +82,16 @@ export function testOperating({ product, open: openPage }: ConsoleHarness) {
     await page.getByText('The message was deleted.').waitFor();
     expect((await deleted).headers()['server-timing']).toContain(`"${cost} transactions`);
     await expect.poll(() => cards.count()).toBe(1);
-    await page.getByRole('button', { name: 'Replay all that match' }).click();
+    await page.getByRole('button', { name: 'Replay all that match' }).press('Enter');
+    const question = page.getByRole('dialog', { name: 'Replay all that match' });
+    await question
+      .getByText('Sends 1 message whose reason contains “JSON” again, and removes it from this list.')
+      .waitFor();
+    await lookAt(page, 'operators-replay-all');
+    await question.getByRole('button', { name: 'Cancel' }).press('Enter');
+    expect(await cards.count()).toBe(1);
+    await page.getByRole('button', { name: 'Replay all that match' }).press('Enter');
+    await question.getByRole('button', { name: 'Replay' }).press('Enter');
     await page.getByText('1 message was sent again.').waitFor();
   });
 
@@ -217,12 +226,29 @@ export function testOperating({ product, open: openPage }: ConsoleHarness) {
     const page = await open('grants');
     await page.getByLabel('Subject of the identity').fill('ann@contoso.com');
     await page.keyboard.press('Enter');
+    const revoked = async () => (await product.as('operator')('GET', '/api/operations/grants/revoked')).body.items;
+    const dialog = page.getByRole('dialog', { name: 'Revoke grants' });
+    await dialog.getByText('ann@contoso.com gets no new grants').waitFor();
+    await lookAt(page, 'operators-revoke');
+    await dialog.getByRole('button', { name: 'Cancel' }).press('Enter');
+    expect(await revoked()).toEqual([]);
+    await page.getByRole('button', { name: 'Revoke grants' }).click();
+    await dialog.getByRole('button', { name: 'Revoke', exact: true }).press('Enter');
     await page.getByText('ann@contoso.com gets no more grants.').waitFor();
-    expect((await product.as('operator')('GET', '/api/operations/grants/revoked')).body.items).toMatchObject([
-      { subject: 'ann@contoso.com' },
-    ]);
+    expect(await revoked()).toMatchObject([{ subject: 'ann@contoso.com' }]);
     await page.getByRole('button', { name: 'Restore the grants of ann@contoso.com' }).click();
     await page.getByText('ann@contoso.com may get grants again.').waitFor();
+  });
+
+  test.each([
+    ['checks/nothing', 'Check not found', 'The model has no entity “nothing”.', 'Consistency'],
+    ['checks/doorevents', 'Check not found', 'No check compares the rows of doorevents.', 'Consistency'],
+    ['nothing', 'Page not found', 'The console has no such page', 'the overview'],
+  ])('says what is wrong with the address %s', async (path, heading, reason, target) => {
+    const page = await open(path);
+    await page.getByRole('heading', { level: 1, name: heading, exact: true }).waitFor();
+    await page.getByRole('main').getByText(reason).waitFor();
+    await page.getByRole('link', { name: `Back to ${target}` }).waitFor();
   });
 
   return { open, failMessages };

@@ -1,5 +1,6 @@
 import { useState } from 'preact/hooks';
 import { useApp } from '../app/context.ts';
+import { ConfirmDialog } from '../ui/confirm-dialog.tsx';
 import { plural } from '../ui/format.ts';
 import { ErrorNotice, Notice } from '../ui/notice.tsx';
 import { useLoaded } from '../ui/use-loaded.ts';
@@ -21,6 +22,7 @@ export function FailedMessagesPage() {
   const [filter, setFilter] = useState<Filter>({ queue: '', reason: '' });
   const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set());
   const [limit, setLimit] = useState(PAGE_SIZE);
+  const [isAsking, setAsking] = useState(false);
   const action = useAction();
   const loaded = useLoaded(async (signal) => {
     const items: FailedMessage[] = [];
@@ -46,17 +48,16 @@ export function FailedMessagesPage() {
     await call(api, 'DELETE', `poison/${encodeURIComponent(id)}`);
     act(async () => 'The message was deleted.');
   };
-  const replayAll = () =>
-    act(async () => {
-      let count = 0;
-      const body = Object.fromEntries(Object.entries(filter).filter(([, text]) => text !== ''));
-      const onPage = ({ replayed }: { readonly replayed: readonly string[] }) => {
-        count += replayed.length;
-        return true;
-      };
-      await walk(api, { path: 'poison/replays', body, signal: new AbortController().signal, onPage });
-      return `${plural(count, 'message was', 'messages were')} sent again.`;
-    });
+  const replayAll = async () => {
+    let count = 0;
+    const body = Object.fromEntries(Object.entries(filter).filter(([, text]) => text !== ''));
+    const onPage = ({ replayed }: { readonly replayed: readonly string[] }) => {
+      count += replayed.length;
+      return true;
+    };
+    await walk(api, { path: 'poison/replays', body, signal: new AbortController().signal, onPage });
+    act(async () => `${plural(count, 'message was', 'messages were')} sent again.`);
+  };
 
   return (
     <>
@@ -70,6 +71,7 @@ export function FailedMessagesPage() {
       <Content loaded={loaded} what="the failed messages">
         {({ items, hasMore }) => {
           const shown = items.filter((item) => matches(item, filter));
+          const replayTitle = `Replay all${filter.queue || filter.reason ? ' that match' : ''}`;
           const selected = shown.filter(({ id }) => chosen.has(id)).map(({ id }) => id);
           return (
             <>
@@ -105,11 +107,20 @@ export function FailedMessagesPage() {
                   type="button"
                   class="secondary"
                   disabled={shown.length === 0 || action.isBusy}
-                  onClick={replayAll}
+                  onClick={() => setAsking(true)}
                 >
-                  Replay all{filter.queue || filter.reason ? ' that match' : ''}
+                  {replayTitle}
                 </button>
               </form>
+              {isAsking && (
+                <ConfirmDialog title={replayTitle} confirm="Replay" act={replayAll} onClose={() => setAsking(false)}>
+                  <p>
+                    Sends {hasMore ? 'at least ' : ''}
+                    {plural(shown.length, 'message')} {describeFilter(filter)} again, and removes{' '}
+                    {shown.length === 1 ? 'it' : 'them'} from this list. A message that still fails comes back.
+                  </p>
+                </ConfirmDialog>
+              )}
               {shown.length === 0 && (
                 <Notice kind="good">No message has failed{items.length > 0 ? ' like this' : ''}.</Notice>
               )}
@@ -137,6 +148,11 @@ export function FailedMessagesPage() {
       </Content>
     </>
   );
+}
+
+function describeFilter({ queue, reason }: Filter): string {
+  const parts = [queue && `of the queue ${queue}`, reason && `whose reason contains “${reason}”`];
+  return parts.filter(Boolean).join(' ');
 }
 
 function matches(message: FailedMessage, { queue, reason }: Filter): boolean {

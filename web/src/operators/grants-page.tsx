@@ -1,5 +1,6 @@
 import { useState } from 'preact/hooks';
 import { useApp } from '../app/context.ts';
+import { ConfirmDialog } from '../ui/confirm-dialog.tsx';
 import { formatAge, formatCount, formatInstant } from '../ui/format.ts';
 import { ErrorNotice, Notice } from '../ui/notice.tsx';
 import { Table } from '../ui/table.tsx';
@@ -18,7 +19,9 @@ interface Revocation {
 export function GrantsPage() {
   const { api } = useApp();
   const [subject, setSubject] = useState('');
+  const [isAsking, setAsking] = useState(false);
   const action = useAction();
+  const identity = subject.trim();
   const loaded = useLoaded(async (signal) => {
     const revoked: Revocation[] = [];
     const onPage = ({ items }: Items<Revocation>) => {
@@ -31,15 +34,18 @@ export function GrantsPage() {
     ]);
     return { usage, revoked };
   }, 'grants');
-  const change = (what: 'revoke' | 'restore', of: string) =>
-    action.run(async () => {
-      await call(api, 'POST', `grants/${what}`, { subject: of });
-      setSubject('');
-      loaded.reload();
-      return what === 'revoke'
-        ? `${of} gets no more grants. Those that exist expire within 15 minutes.`
-        : `${of} may get grants again.`;
-    });
+  const change = async (what: 'revoke' | 'restore', of: string) => {
+    await call(api, 'POST', `grants/${what}`, { subject: of });
+    setSubject('');
+    loaded.reload();
+    return what === 'revoke'
+      ? `${of} gets no more grants. Those that exist expire within 15 minutes.`
+      : `${of} may get grants again.`;
+  };
+  const revoke = async () => {
+    const done = await change('revoke', identity);
+    action.run(async () => done);
+  };
   return (
     <>
       <PageHead title="Grants" loaded={loaded} />
@@ -49,7 +55,7 @@ export function GrantsPage() {
         class="filters"
         onSubmit={(event) => {
           event.preventDefault();
-          change('revoke', subject.trim());
+          if (identity !== '') setAsking(true);
         }}
       >
         <label>
@@ -65,6 +71,18 @@ export function GrantsPage() {
           Revoke grants
         </button>
       </form>
+      {isAsking && (
+        <ConfirmDialog title="Revoke grants" confirm="Revoke" isDangerous act={revoke} onClose={() => setAsking(false)}>
+          <p>
+            <strong>{identity}</strong> gets no new grants and starts no uploads until you restore this. No check is
+            made that the identity exists.
+          </p>
+          <p>
+            Grants that exist stay valid until they expire, at most 15 minutes from now. Requests to the API are still
+            accepted: only the issuer of the tokens can end them.
+          </p>
+        </ConfirmDialog>
+      )}
       <Content loaded={loaded} what="the grants">
         {({ usage, revoked }) => (
           <>
@@ -85,7 +103,7 @@ export function GrantsPage() {
                         class="secondary outline"
                         disabled={action.isBusy}
                         aria-label={`Restore the grants of ${of}`}
-                        onClick={() => change('restore', of)}
+                        onClick={() => action.run(() => change('restore', of))}
                       >
                         Restore
                       </button>
