@@ -7,7 +7,7 @@ import { somebody } from '../world.ts';
 const ROLES = ['hr', 'operator'];
 const field = (page: Page, name: string) => page.getByRole('textbox', { name, exact: true });
 
-/** Forms and actions of a model with employees, who can be moved and archived, and people. Each test has a new employee in the department Sales. */
+/** Forms and actions of a model with employees, who can be moved and archived, and people, and with reviews of employees. Each test has a new employee in the department Sales. */
 export function testRows({ product, open }: ConsoleHarness) {
   const hr: Client = (...request) => product.as('hr')(...request);
   const employee = { id: '', path: '' };
@@ -123,6 +123,52 @@ export function testRows({ product, open }: ConsoleHarness) {
         )
       ).status,
     ).toBe(200);
+  });
+
+  test('shows the children, the places in storage and the history of a row', async () => {
+    await hr('POST', '/api/reviews', { body: { department: 'Sales', employeeId: employee.id, year: 2026, rating: 4 } });
+    await hr('PATCH', employee.path, { body: { jobTitle: 'Head of sales' } });
+    const page = await openRow();
+    await page.getByText('Children: reviews').click();
+    await page.getByRole('link', { name: '2026' }).waitFor();
+    await page.getByText('Where it is stored').click();
+    const places = page.getByRole('region', { name: 'Rows and index entries' });
+    await places.waitFor();
+    const kinds = (await places.getByRole('row').allTextContents()).slice(1);
+    const starts = ['the row', 'count: departments', 'child: reviews'];
+    const indexes = ['email', 'lastName', 'lastNameCompanyWide', 'emailCompanyWide', 'id'];
+    for (const start of [...starts, ...indexes.map((name) => `index entry: ${name}`)])
+      expect(
+        kinds.filter((kind) => kind.startsWith(`${start}employees`)),
+        start,
+      ).toHaveLength(1);
+    await page.getByText('History').click();
+    const history = page.getByRole('region', { name: 'Changes, newest first' });
+    await history.waitFor();
+    expect(await history.getByRole('row').nth(1).textContent()).toContain('replacejobTitle');
+    await lookAt(page, 'row');
+  });
+
+  test('stores an empty text, and removes a value', async () => {
+    const page = await openRow();
+    const edit = async () => {
+      await page.getByRole('button', { name: 'Edit' }).click();
+      return page.getByRole('checkbox', { name: /store an empty text/ });
+    };
+    const isEmpty = await edit();
+    expect(await isEmpty.count()).toBe(0);
+    await page.getByLabel('phone').fill('');
+    await isEmpty.check();
+    await lookAt(page, 'empty-text');
+    await page.getByRole('button', { name: 'Save' }).click();
+    await page.getByText('Saved phone').waitFor();
+    expect((await hr('GET', employee.path)).body.phone).toBe('');
+    await page.getByText('empty text', { exact: true }).waitFor();
+    await edit();
+    await isEmpty.uncheck();
+    await page.getByRole('button', { name: 'Save' }).click();
+    await page.getByText('Saved phone').waitFor();
+    await expect.poll(async () => (await hr('GET', employee.path)).body).not.toHaveProperty('phone');
   });
 
   return { hr, employee, openRow };

@@ -6,6 +6,7 @@ import { describeModel } from '../../lib/http/routes/model-route.ts';
 import { toModel } from '../../web/src/api/model.ts';
 import type { ModelDescription } from '../../web/src/api/model-description.ts';
 import {
+  EMPTY_TEXT,
   findInput,
   findProblems,
   formFields,
@@ -109,6 +110,29 @@ test('a change sends the changed fields only, null for a removed one, and can be
   expect(toValues(fields, texts)).not.toHaveProperty('phone');
 });
 
+test('an empty text is a value of its own, where the schema allows it', () => {
+  const fields = formFields(entity('employees'), HR, 'change');
+  const canBeEmpty = (name: string) => fields.find((field) => field.name === name)?.canBeEmpty;
+  expect(['phone', 'firstName', 'hireDate', 'age', 'email'].map(canBeEmpty)).toEqual([
+    true,
+    false,
+    false,
+    false,
+    false,
+  ]);
+  // A key has no empty part.
+  expect(
+    formFields(entity('customers'), HR, 'create').filter((field) => /key/.test(field.note) && field.canBeEmpty),
+  ).toEqual([]);
+  const none = toTexts(fields, {});
+  const empty = toTexts(fields, { phone: '' });
+  expect([none.phone, empty.phone]).toEqual(['', EMPTY_TEXT]);
+  expect(toPatch(fields, none, { ...none, phone: EMPTY_TEXT })).toEqual({ phone: '' });
+  expect(toPatch(fields, empty, { ...empty, phone: '' })).toEqual({ phone: null });
+  expect(toPatch(fields, empty, empty)).toEqual({});
+  expect(toUndo({ phone: '5' }, { phone: '' })).toEqual({ phone: '' });
+});
+
 describe('a form accepts every value that the API accepts:', () => {
   const URLS = ['http://a/b c', 'HTTP://Ä.example/?q=%', 'mailto:a@b.example', 'http://[::1]:8080/', 'urn:x', 'a:'];
   /** By kind of a field: its type, and values that its own pattern does not generate. */
@@ -157,9 +181,11 @@ describe('a form accepts every value that the API accepts:', () => {
 
   test.each(Object.entries(KINDS))('%s', (_, [type, values]) => {
     const schema = toJsonSchema(type);
-    const field = { name: 'value', input: findInput(schema, ''), isRequired: true, note: '', choices: [], schema };
+    const canBeEmpty = type.safeParse('').success;
+    const input = findInput(schema, '');
+    const field = { name: 'value', input, isRequired: true, canBeEmpty, note: '', choices: [], schema };
     const generated = values ?? fc.stringMatching(type._zod.pattern ?? expect.unreachable());
-    const accepted = generated.filter((value) => value !== '' && type.safeParse(value).success);
+    const accepted = generated.filter((value) => type.safeParse(value).success);
     fc.assert(
       fc.property(accepted, (value) => {
         expect(parseField(field, toFieldText(field, value))).toEqual({ value });

@@ -8,6 +8,8 @@ export interface FormField {
   readonly name: string;
   readonly input: 'text' | 'long' | 'number' | 'date' | 'json' | 'choice';
   readonly isRequired: boolean;
+  /** True if a row may have an empty text, which differs from no value. */
+  readonly canBeEmpty: boolean;
   /** Beside the label, such as "generated if empty". */
   readonly note: string;
   /** Values with their texts. */
@@ -16,7 +18,10 @@ export interface FormField {
 }
 
 export type Schema = Readonly<Record<string, unknown>>;
-export type Texts = Readonly<Record<string, string>>;
+/** The text of a field that has an empty text as its value. The text of a field without a value is `''`. */
+export const EMPTY_TEXT = Symbol('empty text');
+export type FieldText = string | typeof EMPTY_TEXT;
+export type Texts = Readonly<Record<string, FieldText>>;
 export type Parsed = { readonly value: unknown; readonly problem?: never } | { readonly problem: string };
 
 const LONG_TEXT = 500;
@@ -41,7 +46,9 @@ export function formFields(entity: Entity, user: Roles, purpose: 'create' | 'cha
       field.generated && purpose === 'create' ? 'generated if empty' : '',
     ];
     const isRequired = !field.optional && !(field.generated && purpose === 'create');
-    return [{ name, input, isRequired, note: notes.filter(Boolean).join(', '), choices, schema }];
+    const canBeEmpty = !isKey && schema.type === 'string' && findProblem(schema, '') === undefined;
+    const note = notes.filter(Boolean).join(', ');
+    return [{ name, input, isRequired, canBeEmpty, note, choices, schema }];
   });
 }
 
@@ -64,13 +71,15 @@ function findChoices(schema: Schema): FormField['choices'] {
 const toChoice = (value: unknown) => ({ text: String(value), value });
 
 /** The text of a value in its input. */
-export function toFieldText(field: FormField, value: unknown): string {
+export function toFieldText(field: FormField, value: unknown): FieldText {
   if (value === undefined || value === null) return '';
+  if (value === '' && field.canBeEmpty) return EMPTY_TEXT;
   return field.input === 'json' ? JSON.stringify(value, null, 2) : String(value);
 }
 
-/** The value of a text, or what is wrong with it. An empty text is no value. */
-export function parseField(field: FormField, text: string): Parsed {
+/** The value of a text, or what is wrong with it. */
+export function parseField(field: FormField, text: FieldText): Parsed {
+  if (text === EMPTY_TEXT) return { value: '' };
   if (text === '') return field.isRequired ? { problem: 'is required' } : { value: undefined };
   const parsed = parseText(field, text);
   if (parsed.problem !== undefined) return parsed;

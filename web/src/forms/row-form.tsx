@@ -4,7 +4,16 @@ import type { Explanation } from '../api/entity-client.ts';
 import type { Values } from '../api/model.ts';
 import { ErrorNotice } from '../ui/notice.tsx';
 import { StepList } from '../ui/step-list.tsx';
-import { type FormField, findProblems, type Texts, toPatch, toTexts, toValues } from './fields.ts';
+import {
+  EMPTY_TEXT,
+  type FieldText,
+  type FormField,
+  findProblems,
+  type Texts,
+  toPatch,
+  toTexts,
+  toValues,
+} from './fields.ts';
 
 interface RowFormProps {
   readonly fields: readonly FormField[];
@@ -104,10 +113,10 @@ function rejectedFields(error: unknown): Readonly<Record<string, string>> {
 
 interface FieldInputProps {
   readonly field: FormField;
-  readonly text: string;
+  readonly text: FieldText;
   readonly problem: string | undefined;
   readonly isChecked: boolean;
-  readonly onText: (text: string) => void;
+  readonly onText: (text: FieldText) => void;
 }
 
 function FieldInput({ field, text, problem, isChecked, onText }: FieldInputProps) {
@@ -126,7 +135,17 @@ function FieldInput({ field, text, problem, isChecked, onText }: FieldInputProps
         {field.isRequired && <span aria-hidden="true"> *</span>}
         {field.note && <small> {field.note}</small>}
       </label>
-      <Input field={field} text={text} onText={onText} common={common} />
+      <Input field={field} text={text === EMPTY_TEXT ? '' : text} onText={onText} common={common} />
+      {field.canBeEmpty && (text === '' || text === EMPTY_TEXT) && (
+        <label class="empty-text">
+          <input
+            type="checkbox"
+            checked={text === EMPTY_TEXT}
+            onChange={({ currentTarget }) => onText(currentTarget.checked ? EMPTY_TEXT : '')}
+          />
+          store an empty text, not “no value”
+        </label>
+      )}
       <small id={`${id}-problem`} class="problem" aria-live="polite">
         {problem}
       </small>
@@ -134,7 +153,7 @@ function FieldInput({ field, text, problem, isChecked, onText }: FieldInputProps
   );
 }
 
-function Input(props: Pick<FieldInputProps, 'field' | 'text' | 'onText'> & { readonly common: object }) {
+function Input(props: Pick<FieldInputProps, 'field' | 'onText'> & { readonly text: string; readonly common: object }) {
   const { field, text, onText, common } = props;
   const onInput = (event: { readonly currentTarget: { readonly value: string } }) => onText(event.currentTarget.value);
   if (field.input === 'choice')
