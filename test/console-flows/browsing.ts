@@ -4,7 +4,7 @@ import { somebody } from '../world.ts';
 
 const PEOPLE = 2_500;
 
-/** Lists of a model with employees and people. It has no employee in the department Sales before. */
+/** Lists and addresses of a model with employees, people and messagehours. It has no employee in the department Sales before. */
 export function testBrowsing({ product, open }: ConsoleHarness): void {
   beforeAll(async () => {
     const hr = product.as('hr');
@@ -82,5 +82,59 @@ export function testBrowsing({ product, open }: ConsoleHarness): void {
     await page.getByRole('link', { name: 'NZ / 002499' }).waitFor();
     expect(await region.getByRole('row').count()).toBeLessThan(80);
     await lookAt(page, 'long-list');
+  });
+
+  test('says that an address names an unknown index or column, and reads only what the address asks for', async () => {
+    const page = await open('#/entities/employees/rows?by=nothing&key.department=Sales', 'hr');
+    await page.getByText('employees has no index “nothing”, or your roles do not see it.').waitFor();
+    expect(await page.getByRole('region', { name: 'Rows of employees' }).count()).toBe(0);
+    await page.getByRole('button', { name: 'Read' }).click();
+    await page.getByRole('region', { name: 'Rows of employees' }).waitFor();
+    const search = 'key.department=Sales&columns=nothing,age,nationalId';
+    // nationalId is hidden from the role.
+    const other = await open(`#/entities/employees/rows?${search}`, 'reader');
+    await other.getByText('The list has no columns “nothing”, “nationalId”, or your roles do not see them.').waitFor();
+    await other.getByText('3 rows').waitFor();
+    expect(await other.getByRole('columnheader').allTextContents()).toEqual(['department', 'employeeId', 'age']);
+    await lookAt(other, 'unknown-column');
+  });
+
+  test('says that an address has no valid filter, and reads nothing without it', async () => {
+    const where = ['jobTitle like Clerk', 'jobTitle ne Clerk']
+      .map((text) => `where=${encodeURIComponent(text)}`)
+      .join('&');
+    const page = await open(`#/entities/employees/rows?key.department=Sales&${where}`, 'hr');
+    await page.getByText('“jobTitle like Clerk” is no filter, so nothing was read.').waitFor();
+    expect(await page.getByRole('region', { name: 'Rows of employees' }).count()).toBe(0);
+    await lookAt(page, 'unknown-operator');
+    await page.getByRole('button', { name: 'Read' }).click();
+    await page.getByRole('region', { name: 'Rows of employees' }).waitFor();
+    expect(await page.getByText('is no filter').count()).toBe(0);
+  });
+
+  test('says that an entity has no such view', async () => {
+    const page = await open('#/entities/people/rowz', 'hr');
+    await page.getByText('people has no view “rowz”, or your roles do not see it.').waitFor();
+    expect(await page.getByLabel('country').count()).toBe(0);
+    await lookAt(page, 'unknown-view');
+    await page.getByRole('link', { name: 'Rows' }).click();
+    await page.getByLabel('country').waitFor();
+  });
+
+  test.each([
+    ['people/rowz', 'people', 'people has no view “rowz”, or your roles do not see it.', 'people'],
+    ['nothing/rows', 'Entity not found', 'The model has no entity “nothing”.', 'the overview'],
+    ['nothing/new', 'Entity not found', 'The model has no entity “nothing”.', 'the overview'],
+    ['nothing/rows/a', 'Entity not found', 'The model has no entity “nothing”.', 'the overview'],
+    ['people/rows/a', 'Row not found', 'The address needs a value of each key field: country / personId.', 'people'],
+    ['messagehours/rows/1/2', 'Row not found', 'messagehours is a data series, whose counts are shown', 'messagehours'],
+    ['messagehours/new', 'Form not found', 'messagehours is a data series, whose counts have no form.', 'messagehours'],
+  ])('says what is wrong with the address %s, and links to what exists', async (path, heading, reason, target) => {
+    const page = await open(`#/entities/${path}`, 'hr');
+    await page.getByRole('heading', { level: 1, name: heading, exact: true }).waitFor();
+    await page.getByRole('main').getByText(reason).waitFor();
+    await page.getByRole('link', { name: `Back to ${target}` }).click();
+    const found = target === 'the overview' ? 'Entities' : target;
+    await page.getByRole('heading', { level: 1, name: found, exact: true }).waitFor();
   });
 }

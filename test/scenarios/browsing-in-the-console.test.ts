@@ -1,11 +1,21 @@
 import { expect, test } from 'vitest';
 import { lookAt, useConsole } from '../console.ts';
 import { testBrowsing } from '../console-flows/browsing.ts';
+import { testTotals } from '../console-flows/totals.ts';
 
 const harness = await useConsole(import.meta.url);
 const { product, open } = harness;
 
 testBrowsing(harness);
+testTotals(harness, {
+  entity: 'sales',
+  totals: 'byMonth',
+  rows: ['2026-10-01', '2026-11-01'].map((soldOn, n) => [
+    'sales',
+    { branch: 'Main', saleId: `S00000${n}`, soldOn, amount: 2.5 },
+  ]),
+  group: { branch: 'Main', soldOn: '2026-10' },
+});
 
 test('shows the entities that the roles of the user see', async () => {
   const page = await open('', 'reader');
@@ -112,29 +122,6 @@ test('opens a row by its key, also of an entity without lists', async () => {
   await page.getByRole('button', { name: 'Edit' }).waitFor();
 });
 
-test('reads totals by group and by a range of groups', async () => {
-  for (const [saleId, soldOn] of [
-    ['S000001', '2026-10-01'],
-    ['S000002', '2026-11-01'],
-  ]) {
-    const body = { branch: 'Main', saleId, soldOn, amount: 2.5 };
-    expect((await product.as('hr')('POST', '/api/sales', { body })).status).toBe(201);
-  }
-  const page = await open('#/entities/sales/totals', 'hr');
-  await page.getByRole('textbox', { name: 'branch' }).fill('Main');
-  await page.getByRole('button', { name: 'Read' }).click();
-  await page.getByText('2 groups').waitFor();
-  await page.getByRole('textbox', { name: 'soldOn' }).fill('2026-10');
-  await page.getByRole('button', { name: 'Read' }).click();
-  await page.getByText('1 group').waitFor();
-  const cells = page.getByRole('region', { name: 'Totals byMonth' }).getByRole('cell');
-  expect((await cells.allTextContents()).slice(0, 4)).toEqual(['Main', '2026-10', '1', '2.5']);
-  await lookAt(page, 'totals');
-  const unknown = await open('#/entities/sales/totals?by=nothing&key.branch=Main&read=true', 'hr');
-  await unknown.getByText('sales has no totals “nothing”, or your roles do not see them.').waitFor();
-  expect(await unknown.getByText('2 groups').count()).toBe(0);
-});
-
 test('offers a form to roles that write rows without reading them', async () => {
   const page = await open('#/entities/doorevents', 'operator');
   await page.getByRole('link', { name: 'New row' }).click();
@@ -157,47 +144,6 @@ test('answers a rejected request with its problem', async () => {
   await alert.waitFor();
   expect(await alert.textContent()).toContain('Validation failed');
   await lookAt(page, 'problem');
-});
-
-test('says that an address names an unknown index or column, and reads only what the address asks for', async () => {
-  const page = await open('#/entities/employees/rows?by=nothing&key.department=Sales', 'hr');
-  await page.getByText('employees has no index “nothing”, or your roles do not see it.').waitFor();
-  expect(await page.getByRole('region', { name: 'Rows of employees' }).count()).toBe(0);
-  await page.getByRole('button', { name: 'Read' }).click();
-  await page.getByRole('region', { name: 'Rows of employees' }).waitFor();
-  const search = 'key.department=Sales&columns=nothing,age,nationalId';
-  // nationalId is hidden from the role.
-  const other = await open(`#/entities/employees/rows?${search}`, 'reader');
-  await other.getByText('The list has no columns “nothing”, “nationalId”, or your roles do not see them.').waitFor();
-  await other.getByText('3 rows').waitFor();
-  expect(await other.getByRole('columnheader').allTextContents()).toEqual(['department', 'employeeId', 'age']);
-  await lookAt(other, 'unknown-column');
-});
-
-test('says that an entity has no such view', async () => {
-  const page = await open('#/entities/people/rowz', 'hr');
-  await page.getByText('people has no view “rowz”, or your roles do not see it.').waitFor();
-  expect(await page.getByLabel('country').count()).toBe(0);
-  await lookAt(page, 'unknown-view');
-  await page.getByRole('link', { name: 'Rows' }).click();
-  await page.getByLabel('country').waitFor();
-});
-
-test.each([
-  ['people/rowz', 'people', 'people has no view “rowz”, or your roles do not see it.', 'people'],
-  ['nothing/rows', 'Entity not found', 'The model has no entity “nothing”.', 'the overview'],
-  ['nothing/new', 'Entity not found', 'The model has no entity “nothing”.', 'the overview'],
-  ['nothing/rows/a', 'Entity not found', 'The model has no entity “nothing”.', 'the overview'],
-  ['people/rows/a', 'Row not found', 'The address needs a value of each key field: country / personId.', 'people'],
-  ['messagehours/rows/1/2', 'Row not found', 'messagehours is a data series, whose counts are shown', 'messagehours'],
-  ['messagehours/new', 'Form not found', 'messagehours is a data series, whose counts have no form.', 'messagehours'],
-])('says what is wrong with the address %s, and links to what exists', async (path, heading, reason, target) => {
-  const page = await open(`#/entities/${path}`, 'hr');
-  await page.getByRole('heading', { level: 1, name: heading, exact: true }).waitFor();
-  await page.getByRole('main').getByText(reason).waitFor();
-  await page.getByRole('link', { name: `Back to ${target}` }).click();
-  const found = target === 'the overview' ? 'Entities' : target;
-  await page.getByRole('heading', { level: 1, name: found, exact: true }).waitFor();
 });
 
 test('reads on when the user asks, after several pages without a match', async () => {

@@ -1,4 +1,4 @@
-import type { EntityDescription, ModelDescription } from './model-description.ts';
+import type { EntityDescription, IndexDescription, ModelDescription } from './model-description.ts';
 
 /** An entity of the model, with its name. */
 export interface Entity extends EntityDescription {
@@ -63,6 +63,12 @@ export function isNumeric({ fields }: Entity, field: string): boolean {
 /** True if the entities of a partition can be listed: more than one may share a partition key. */
 export function hasRange({ key, series }: Entity): boolean {
   return series === undefined && key.partition.fields.length < key.fields.length;
+}
+
+/** The fields that a row may lack and then is not in the index, because they are in its keys. */
+export function neededFields({ fields }: Entity, { partition, row }: Pick<IndexDescription, 'partition' | 'row'>) {
+  const inKeys = new Set([...(partition?.fields ?? []), ...row.fields]);
+  return [...inKeys].filter((field) => fields[field]?.optional);
 }
 
 export function keyOf({ key }: Entity, values: Values): Values {

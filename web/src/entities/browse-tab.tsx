@@ -6,7 +6,7 @@ import { isAmount, RowCell } from '../rows/row-table.tsx';
 import { plural } from '../ui/format.ts';
 import { ErrorNotice, Notice } from '../ui/notice.tsx';
 import { VirtualTable } from '../ui/virtual-table.tsx';
-import { type ListQuery, parseListQuery, toListAddress } from './list-query.ts';
+import { type ListQuery, OPERATORS, parseListQuery, toListAddress } from './list-query.ts';
 import { ReadForm } from './read-form.tsx';
 import { createPageReader } from './read-page.ts';
 import { useRows } from './use-rows.ts';
@@ -25,8 +25,10 @@ export function BrowseTab({ entity, address }: { readonly entity: Entity; readon
   const query = { ...asked, by: found?.id ?? '', columns: asked.columns.filter(isColumn) };
   const scan = ways.find(({ kind }) => kind === 'scan');
   // Another read than the one that was asked for could be taken for it.
-  const readPage = way && !isUnknownWay ? createPageReader(api, entity, way, query) : undefined;
-  const rows = useRows(api, toListAddress(entity.name, asked), readPage);
+  const isUnknown = isUnknownWay || asked.unknownFilters.length > 0;
+  const readPage = way && !isUnknown ? createPageReader(api, entity, way, query) : undefined;
+  // The address without its unknown filters is another query, although it has the same valid ones.
+  const rows = useRows(api, isUnknown ? '' : toListAddress(entity.name, asked), readPage);
   if (!way) return null;
   const standard = way.available.filter((field) => !entity.fields[field]?.large);
   const columns = query.columns.length > 0 ? [...new Set([...entity.key.fields, ...query.columns])] : standard;
@@ -36,6 +38,13 @@ export function BrowseTab({ entity, address }: { readonly entity: Entity; readon
       {isUnknownWay && (
         <Notice kind="info">
           {entity.name} has no index “{asked.by}”, or your roles do not see it. Choose another way to read.
+        </Notice>
+      )}
+      {asked.unknownFilters.length > 0 && (
+        <Notice kind="info">
+          {asked.unknownFilters.map((text) => `“${text}”`).join(', ')}{' '}
+          {asked.unknownFilters.length === 1 ? 'is no filter' : 'are no filters'}, so nothing was read. A filter is a
+          field, an operator ({Object.keys(OPERATORS).join(', ')}) and a value, such as “age ge 30”.
         </Notice>
       )}
       {!isUnknownWay && unknownColumns.length > 0 && (
@@ -84,7 +93,7 @@ export function BrowseTab({ entity, address }: { readonly entity: Entity; readon
         </button>
       )}
       {rows.isComplete && count === 0 && <Notice kind="info">No row matches.</Notice>}
-      {!readPage && !isUnknownWay && (
+      {!readPage && !isUnknown && (
         <p class="muted">
           {howToStart(way)}
           {scan && (

@@ -7,6 +7,8 @@ export interface ListQuery {
   readonly from: string;
   readonly to: string;
   readonly filters: readonly Filter[];
+  /** Texts of the address that are no filters. */
+  readonly unknownFilters: readonly string[];
   /** Empty: all. */
   readonly columns: readonly string[];
 }
@@ -24,21 +26,23 @@ const GIVEN = 'key.';
 
 export function parseListQuery(query: URLSearchParams): ListQuery {
   const given = [...query].filter(([name]) => name.startsWith(GIVEN));
+  const filters = query.getAll('where').map((text) => [text, parseFilter(text)] as const);
   return {
     by: query.get('by') ?? '',
     given: Object.fromEntries(given.map(([name, value]) => [name.slice(GIVEN.length), value])),
     from: query.get('from') ?? '',
     to: query.get('to') ?? '',
-    filters: query.getAll('where').flatMap(parseFilter),
+    filters: filters.flatMap(([, filter]) => filter ?? []),
+    unknownFilters: filters.flatMap(([text, filter]) => (filter ? [] : [text])),
     columns: query.get('columns')?.split(',').filter(Boolean) ?? [],
   };
 }
 
 /** `jobTitle eq Clerk`. */
-function parseFilter(text: string): Filter[] {
+function parseFilter(text: string): Filter | undefined {
   const [, field, operator, value] = /^(\S+) (\w+) (.*)$/s.exec(text) ?? [];
   const isKnown = operator !== undefined && Object.hasOwn(OPERATORS, operator);
-  return field && isKnown ? [{ field, operator: operator as Operator, value: value ?? '' }] : [];
+  return field && isKnown ? { field, operator: operator as Operator, value: value ?? '' } : undefined;
 }
 
 export function toListAddress(entity: string, { by, given, from, to, filters, columns }: ListQuery): string {

@@ -1,5 +1,6 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type { Entity } from '../api/model.ts';
+import { sayLeftOut } from '../ui/format.ts';
 import { FilterRows } from './filter-rows.tsx';
 import type { ListQuery } from './list-query.ts';
 import { findRead, type Way } from './ways.ts';
@@ -96,6 +97,7 @@ export function ReadForm({ entity, ways, query, onRead, action }: ReadFormProps)
       <p id="way-hint" class="muted">
         <small>
           {way.title}: {way.hint}
+          {way.needs.length > 0 && `. ${sayLeftOut(way.needs, 'it')}`}
         </small>
       </p>
       <div class="choices" hidden={!isList}>

@@ -4,7 +4,7 @@ import { type Entity, isNumeric, type Roles, readableFields } from '../api/model
 import type { TotalDescription } from '../api/model-description.ts';
 import { useApp } from '../app/context.ts';
 import { type Address, navigate, toAddress } from '../app/router.ts';
-import { formatCount } from '../ui/format.ts';
+import { formatCount, joinNames } from '../ui/format.ts';
 import { ErrorNotice, Loading, Notice } from '../ui/notice.tsx';
 import { Table } from '../ui/table.tsx';
 import { useLoaded } from '../ui/use-loaded.ts';
@@ -73,6 +73,7 @@ interface TotalsFormProps {
 
 function TotalsForm({ entity, totals, name, total, texts }: TotalsFormProps) {
   const [draft, setDraft] = useState(texts);
+  const needed = total.fields.filter((field) => entity.fields[field]?.optional);
   const shortest = Math.min(total.fields.length, ...total.ranges.map(({ fields }) => fields.length));
   const go = (by: string, values: Readonly<Record<string, string>>, read?: string) =>
     navigate(
@@ -114,6 +115,11 @@ function TotalsForm({ entity, totals, name, total, texts }: TotalsFormProps) {
         ))}
         <button type="submit">Read</button>
       </div>
+      {needed.length > 0 && (
+        <p class="muted">
+          <small>Rows without {joinNames(needed, 'or')} do not count.</small>
+        </p>
+      )}
     </form>
   );
 }

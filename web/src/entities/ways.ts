@@ -1,4 +1,12 @@
-import { type Entity, hasRange, isOperator, type Model, type Roles, readableFields } from '../api/model.ts';
+import {
+  type Entity,
+  hasRange,
+  isOperator,
+  type Model,
+  neededFields,
+  type Roles,
+  readableFields,
+} from '../api/model.ts';
 import type { RangeDescription } from '../api/model-description.ts';
 
 /** A way to read rows of an entity: by key, a partition, an index, or the whole table. */
@@ -7,6 +15,8 @@ export interface Way {
   readonly kind: 'key' | 'partition' | 'index' | 'scan';
   readonly title: string;
   readonly hint: string;
+  /** Rows without one of these fields are not found this way. */
+  readonly needs: readonly string[];
   /** The fields to give, in their order. */
   readonly fields: readonly string[];
   /** With these fields alone, a range is read. The longest comes first. */
@@ -27,7 +37,7 @@ export function waysToRead(entity: Entity, model: Model, user: Roles): Way[] {
   const readable = readableFields(entity, user);
   const partition = entity.key.partition.fields;
   const bounded = entity.key.row.fields.find((field) => !partition.includes(field)) ?? '';
-  const all = { fields: [], ranges: [], isOne: false, available: readable };
+  const all = { fields: [], ranges: [], isOne: false, available: readable, needs: [] };
   const indexes = Object.entries(entity.indexes)
     .filter(([, index]) => [...index.fields, ...index.row.fields].every((field) => readable.includes(field)))
     .map(([id, index]): Way => {
@@ -39,6 +49,7 @@ export function waysToRead(entity: Entity, model: Model, user: Roles): Way[] {
         kind: 'index',
         title: `index ${id}`,
         hint: `${described.join(', ')}; ${isPart ? 'copies some fields' : copies === 'keys' ? 'refers to rows' : 'copies whole rows'}`,
+        needs: neededFields(entity, index),
         fields,
         ranges: ranges
           .filter((range) => range.fields.length <= fields.length)

@@ -1,6 +1,7 @@
 import type { Explanation } from '../api/entity-client.ts';
-import { canDelete, canReadWhole, type Entity, type Values } from '../api/model.ts';
+import { canDelete, canReadWhole, type Entity, neededFields, type Values } from '../api/model.ts';
 import { useApp } from '../app/context.ts';
+import { joinNames } from '../ui/format.ts';
 import { Table } from '../ui/table.tsx';
 import { OnDemand } from './on-demand.tsx';
 import { findPlaces, type Place } from './places.ts';
@@ -23,8 +24,31 @@ export function StoragePlaces(props: { readonly entity: Entity; readonly rowKey:
         return findPlaces({ entity, model, values }, read, removal);
       }}
     >
-      {(places) => <PlaceTable places={places} entity={entity} />}
+      {(places) => (
+        <>
+          <PlaceTable places={places} entity={entity} />
+          <MissingIndexes entity={entity} values={values} />
+        </>
+      )}
     </OnDemand>
+  );
+}
+
+/** The indexes that leave the row out. A field that the page has not read may have a value. */
+function MissingIndexes({ entity, values }: { readonly entity: Entity; readonly values: Values }) {
+  const unread = Object.values(entity.split).flat();
+  const isMissing = (field: string) => values[field] === undefined && !unread.includes(field);
+  const missing = Object.entries(entity.indexes).flatMap(([name, index]) => {
+    const fields = neededFields(entity, index).filter(isMissing);
+    return fields.length > 0 ? [`${name} (no ${joinNames(fields, 'and')})`] : [];
+  });
+  if (missing.length === 0) return null;
+  return (
+    <p class="muted">
+      <small>
+        The row is not in the {missing.length === 1 ? 'index' : 'indexes'} {joinNames(missing, 'and')}.
+      </small>
+    </p>
   );
 }
 

@@ -3,7 +3,7 @@ import { type Entity, keyPath, readableFields, type Values } from '../api/model.
 import { useApp } from '../app/context.ts';
 import { type Address, navigate, toAddress } from '../app/router.ts';
 import { RowTable } from '../rows/row-table.tsx';
-import { plural } from '../ui/format.ts';
+import { plural, sayLeftOut } from '../ui/format.ts';
 import { ErrorNotice } from '../ui/notice.tsx';
 import { newestFirstLists } from './newest-first.ts';
 import { useTail } from './use-tail.ts';
@@ -57,6 +57,11 @@ export function LiveTab({ entity, address }: TabProps) {
           ))}
           <button type="submit">Follow</button>
         </div>
+        {list.needs.length > 0 && (
+          <p class="muted">
+            <small>{sayLeftOut(list.needs, `the ${list.title}, so this page does not show them`)}</small>
+          </p>
+        )}
       </form>
       {address.query.size > 0 && isComplete(given) && (
         <Tail key={address.query.toString()} entity={entity} listId={list.id} given={given} />

@@ -1,6 +1,6 @@
 import type { Api } from '../api/api.ts';
 import type { Listing } from '../api/entity-client.ts';
-import { canRead, type Entity, hasRange, type Roles, readableFields, type Values } from '../api/model.ts';
+import { canRead, type Entity, hasRange, neededFields, type Roles, readableFields, type Values } from '../api/model.ts';
 
 /** A list whose first page has the newest rows. */
 export interface NewestFirst {
@@ -8,6 +8,8 @@ export interface NewestFirst {
   readonly title: string;
   /** The fields to give. */
   readonly fields: readonly string[];
+  /** Rows without one of these fields are not in the list. */
+  readonly needs: readonly string[];
   list(api: Api, given: Values): Listing<Values>;
 }
 
@@ -16,7 +18,8 @@ export function newestFirstLists(entity: Entity, user: Roles): readonly NewestFi
   const { key, indexes, name } = entity;
   const readable = readableFields(entity, user);
   const own = hasRange(entity) && /^[^{]*\{\w+~\}/.test(key.row.template);
-  const ofIndexes = Object.entries(indexes).flatMap(([index, { ranges, row }]) => {
+  const ofIndexes = Object.entries(indexes).flatMap(([index, described]) => {
+    const { ranges, row } = described;
     const range = ranges.find(({ order }) => order === 'descending');
     const isAllowed = row.fields.every((field) => readable.includes(field));
     if (!range || !isAllowed) return [];
@@ -25,7 +28,7 @@ export function newestFirstLists(entity: Entity, user: Roles): readonly NewestFi
       if (!client) throw new Error(`No index "${index}".`);
       return client.range(given);
     };
-    return [{ id: index, title: `index ${index}`, fields: range.fields, list }];
+    return [{ id: index, title: `index ${index}`, fields: range.fields, needs: neededFields(entity, described), list }];
   });
   return [
     ...(own
@@ -34,6 +37,7 @@ export function newestFirstLists(entity: Entity, user: Roles): readonly NewestFi
             id: '',
             title: 'partition',
             fields: key.partition.fields,
+            needs: [],
             list: (api: Api, given: Values) => api.entity(name).range(given),
           },
         ]

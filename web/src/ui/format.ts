@@ -28,6 +28,17 @@ export function plural(count: number, one: string, many = `${one}s`): string {
   return `${formatCount(count)} ${count === 1 ? one : many}`;
 }
 
+/** `a, b and c`. */
+export function joinNames(names: readonly string[], word: 'and' | 'or'): string {
+  const last = names.at(-1) ?? '';
+  return names.length > 1 ? `${names.slice(0, -1).join(', ')} ${word} ${last}` : last;
+}
+
+/** Why a list through an index may not have a row. */
+export function sayLeftOut(needs: readonly string[], index: string): string {
+  return `Rows without ${joinNames(needs, 'or')} are not in ${index}.`;
+}
+
 /** `$1.25`. Amounts below a cent are not rounded to nothing: `< $0.01`. */
 export function formatDollars(dollars: number): string {
   const format = (amount: number) => amount.toLocaleString('en', { style: 'currency', currency: 'USD' });

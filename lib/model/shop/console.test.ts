@@ -1,0 +1,44 @@
+import { expect, test } from 'vitest';
+import { deployedApp } from '../../../local/instance/deployed-app.ts';
+import { lookAt, useConsole } from '../../../test/console.ts';
+import { testTotals } from '../../../test/console-flows/totals.ts';
+
+/** The console on orders: totals, and a list of the newest that leaves rows out. */
+
+const harness = await useConsole(import.meta.url, { app: deployedApp });
+const { product, open } = harness;
+const customerId = 'TOTAL';
+const order = (orderId: number, orderDate: string) =>
+  ['orders', { customerId, orderId, orderDate, freight: 2.5 }] as const;
+
+testTotals(harness, {
+  entity: 'orders',
+  totals: 'byMonth',
+  rows: [
+    ['customers', { city: 'London', customerId, companyName: 'Totals Ltd' }],
+    order(1, '2026-10-01'),
+    order(2, '2026-11-01'),
+  ],
+  group: { customerId, orderDate: '2026-10' },
+});
+
+test('says where a row without a field of an index is not listed', async () => {
+  const placed = { customerId, orderId: 3, orderDate: '2026-11-02', placedAt: '2026-11-02T09:00:00.000Z' };
+  expect((await product.as('hr')('POST', '/api/orders', { body: placed })).status).toBe(201);
+  const reason = 'Rows without placedAt are not in the index latest, so this page does not show them.';
+  const page = await open(`#/entities/orders/live?customerId=${customerId}`, 'hr');
+  await page.getByText(reason).waitFor();
+  await page.getByText('1 row, read every 3 seconds').waitFor();
+  await lookAt(page, 'live-with-a-reason');
+  const list = await open(`#/entities/orders/rows?by=latest&key.customerId=${customerId}`, 'hr');
+  await list.getByText('copies whole rows. Rows without placedAt are not in it.').waitFor();
+  await list.getByText('1 row ·').waitFor();
+  const row = await open(`#/entities/orders/rows/${customerId}/1`, 'hr');
+  await row.getByText('Where it is stored').click();
+  await row.getByText('The row is not in the index latest (no placedAt).').waitFor();
+  await lookAt(row, 'row-not-in-an-index');
+  await row.goto(new URL(`/console/#/entities/orders/rows/${customerId}/3`, product.url).href);
+  await row.getByText('Where it is stored').click();
+  await row.getByRole('region', { name: 'Rows and index entries' }).getByText('index entry: latest').waitFor();
+  expect(await row.getByText('The row is not in').count()).toBe(0);
+});
