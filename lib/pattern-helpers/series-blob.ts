@@ -30,10 +30,19 @@ export function blobOf(row: Row | undefined): BlobAddress | undefined {
 export async function openCounts(storage: Storage, row: Row | undefined): Promise<(slot: number) => number> {
   const blob = blobOf(row);
   const bytes = blob && (await readBytes(storage, blob));
-  return (slot) => {
-    const isInBlob = bytes && !hasCount(row, slot) && (slot + 1) * BYTES <= bytes.length;
-    return isInBlob ? bytes.readInt32LE(slot * BYTES) : readCount(row, slot);
-  };
+  const inRow = countsOf(row);
+  const inBlob = (slot: number) =>
+    bytes && (slot + 1) * BYTES <= bytes.length ? bytes.readInt32LE(slot * BYTES) : undefined;
+  return (slot) => inRow.get(slot) ?? inBlob(slot) ?? 0;
+}
+
+/** The counts that the row has. A series has many more slots, whose names need not be made. */
+function countsOf(row: Row | undefined): ReadonlyMap<number, number> {
+  const slots = Object.keys(row?.properties ?? {}).flatMap((name) => {
+    const slot = COUNT.test(name) ? Number(name.slice('Count'.length)) : undefined;
+    return slot !== undefined && propertyOf(slot) === name ? [slot] : [];
+  });
+  return new Map(slots.filter((slot) => hasCount(row, slot)).map((slot) => [slot, readCount(row, slot)]));
 }
 
 /** The same for one slot. Reads no blob if the row has the count. */
