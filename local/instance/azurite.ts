@@ -12,7 +12,6 @@ const FAILED_STOP_MS = 2_000;
  * requests on connections that the emulator has just closed.
  */
 const KEEP_ALIVE_SECONDS = '120';
-const WITHOUT_APPLICATION_INSIGHTS = new URL('without-application-insights.ts', import.meta.url).href;
 const SERVICES = ['Blob', 'Queue', 'Table'] as const;
 type Service = (typeof SERVICES)[number];
 
@@ -74,7 +73,6 @@ export async function startAzurite({ folder, accounts, ports: at }: AzuriteOptio
   const place = folder === undefined ? ['--inMemoryPersistence'] : ['--location', folder];
   const child = spawnScript(script, [...place, ...ports, ...options], {
     env: { AZURITE_ACCOUNTS: accounts.map(({ name, key }) => `${name}:${key}`).join(';') },
-    preload: WITHOUT_APPLICATION_INSIGHTS,
   });
   const complaints: string[] = [];
   child.stderr.on('data', (chunk: Buffer) => complaints.push(chunk.toString()));

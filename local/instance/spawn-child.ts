@@ -9,14 +9,11 @@ const END_WITH_PARENT = new URL('end-with-parent.ts', import.meta.url).href;
 export interface SpawnOptions {
   readonly env?: Readonly<Record<string, string>>;
   readonly cwd?: string;
-  /** The URL of a module that a script loads first. */
-  readonly preload?: string;
 }
 
 /** Runs a script with this Node as a child that stops when this process ends, even by SIGKILL. */
 export function spawnScript(script: string, args: readonly string[], options: SpawnOptions = {}): Child {
-  const imports = [END_WITH_PARENT, ...(options.preload ? [options.preload] : [])].flatMap((url) => ['--import', url]);
-  return spawnChild(process.execPath, [...imports, script, ...args], options);
+  return spawnChild(process.execPath, ['--import', END_WITH_PARENT, script, ...args], options);
 }
 
 /** Runs a program as a child in its own process group, so that Ctrl-C reaches only this process, which stops its children in order. */
