@@ -90,36 +90,64 @@ function* pathErrors(routes: readonly Route[], prefix: string): Generator<string
  * are fine.
  */
 function* hiddenErrors(entities: readonly Entity[], routes: readonly Route[]): Generator<string> {
-  const sorted = routes
-    .map((route) => ({ ...route, segments: segmentsOf(route.path) }))
-    .toSorted((one, other) => (one.name.toLowerCase() < other.name.toLowerCase() ? -1 : 1));
-  const groups = Map.groupBy(sorted, ({ method, segments }) =>
-    [method, segments.length, segments[0]?.toLowerCase()].join(),
-  );
-  for (const group of groups.values())
+  // Every process compares thousands of pairs when it starts, so what a pair needs is computed for each route.
+  const parsed = routes.map((route) => ({
+    route,
+    name: route.name.toLowerCase(),
+    segments: segmentsOf(route.path).map(parseSegment),
+  }));
+  const groups = Map.groupBy(parsed, ({ route }) => groupOf(route));
+  for (const group of groups.values()) {
+    group.sort((one, other) => (one.name < other.name ? -1 : 1));
     for (const [position, first] of group.entries())
-      for (const later of group.slice(position + 1)) {
-        const where = overlapOf(entities, first.segments, later.segments);
+      for (let at = position + 1; at < group.length; at += 1) {
+        const later = group[at];
+        const where = later && overlapOf(entities, first.segments, later.segments);
         if (where !== undefined)
-          yield `Route ${first.method} /api/${first.path} hides ${later.method} /api/${later.path}${where}; rename the index, totals or attachment, or reject that value in the schema.`;
+          yield `Route ${first.route.method} /api/${first.route.path} hides ${later?.route.method} /api/${later?.route.path}${where}; rename the index, totals or attachment, or reject that value in the schema.`;
       }
+  }
+}
+
+/** Only routes of one group can match the same request. */
+function groupOf({ method, path }: Route): string {
+  const segments = segmentsOf(path);
+  return [method, segments.length, segments[0]?.toLowerCase()].join();
+}
+
+/** False if the two routes cannot be in conflict with each other. */
+export function canConflict(one: Route, other: Route): boolean {
+  return groupOf(one) === groupOf(other) || one.name.toLowerCase() === other.name.toLowerCase();
+}
+
+interface Segment {
+  readonly text: string;
+  readonly folded: string;
+  readonly parameter: string | undefined;
+}
+
+function parseSegment(text: string): Segment {
+  return { text, folded: text.toLowerCase(), parameter: parameterOf(text) };
 }
 
 /** The values of `later` with which a request reaches `first`; undefined if there are none. */
 function overlapOf(
   entities: readonly Entity[],
-  segments: readonly string[],
-  others: readonly string[],
+  segments: readonly Segment[],
+  others: readonly Segment[],
 ): string | undefined {
-  const entity = entities.find(({ name }) => name === others[0]);
+  const isDifferent = (segment: Segment, index: number) =>
+    segment.parameter === undefined &&
+    others[index]?.parameter === undefined &&
+    segment.folded !== others[index]?.folded;
+  if (segments.some(isDifferent)) return undefined;
+  const entity = entities.find(({ name }) => name === others[0]?.text);
   const values: string[] = [];
-  for (const [index, segment] of segments.entries()) {
-    const other = others[index] ?? '';
-    const [isParameter, parameter] = [parameterOf(segment) !== undefined, parameterOf(other)];
-    if (!isParameter && parameter === undefined && segment.toLowerCase() !== other.toLowerCase()) return undefined;
-    if (isParameter || parameter === undefined) continue;
-    if (entity && !canBe(entity, parameter, segment)) return undefined;
-    values.push(`${parameter} is "${segment}"`);
+  for (const [index, { text, parameter: own }] of segments.entries()) {
+    const parameter = others[index]?.parameter;
+    if (own !== undefined || parameter === undefined) continue;
+    if (entity && !canBe(entity, parameter, text)) return undefined;
+    values.push(`${parameter} is "${text}"`);
   }
   return values.length > 0 ? ` where ${values.join(' and ')}` : '';
 }

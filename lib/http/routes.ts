@@ -4,7 +4,7 @@ import { type Entity, withArchives } from '../define/entity.ts';
 import { serveBuiltOnce } from './built-once.ts';
 import { queryError } from './query.ts';
 import { type OperatorRoute, type Route, tagOf } from './route.ts';
-import { routeErrors } from './route-conflicts.ts';
+import { canConflict, routeErrors } from './route-conflicts.ts';
 import { attachmentRoutes } from './routes/attachment-routes.ts';
 import { auditRoute } from './routes/audit-route.ts';
 import { archiveRoutes, entityRoutes } from './routes/entity-routes.ts';
@@ -101,7 +101,8 @@ export function createRoutes(model: Omit<Model, 'entities'>): Route[] {
   if (errors.length > 0) throw new Error(`The model is not valid.\n${errors.join('\n')}`);
   // A path that may be that of an entity is left to the entity.
   const isFree = (route: Route) =>
-    errorsOf([...all.filter(({ entity }) => entity === route.entity), route]).length === 0;
+    errorsOf([...all.filter((other) => other.entity === route.entity && canConflict(other, route)), route]).length ===
+    0;
   const incomplete = (entity: Entity) => [...incompleteIndexRoutes(entity), ...incompleteTotalRoutes(entity)];
   const rejecting = single.flatMap(withEntity(incomplete)).filter(isFree);
   return [...all, ...rejecting];

@@ -56,6 +56,8 @@ export const version = '4.0.0';
 export const hostVersion = '4.28.0';
 
 const functions: { metadata: FunctionMetadata; handler: Handler }[] = [];
+/** In lower case. */
+const names = new Set<string>();
 const hooks: Record<HookName, Hook[]> = { appStart: [], appTerminate: [], preInvocation: [], postInvocation: [] };
 let programmingModel: ProgrammingModel | undefined;
 let isSealed = false;
@@ -75,11 +77,16 @@ export class Disposable {
 export function registerFunction(metadata: FunctionMetadata, handler: Handler): Disposable {
   if (isSealed) throw new Error(`The function ${metadata.name} was registered after the app had loaded.`);
   // The real host compares names without regard to case.
-  const isDuplicate = functions.some((other) => other.metadata.name.toLowerCase() === metadata.name.toLowerCase());
-  if (isDuplicate) throw new Error(`Duplicate function name "${metadata.name}": names must be unique, ignoring case.`);
+  const name = metadata.name.toLowerCase();
+  if (names.has(name))
+    throw new Error(`Duplicate function name "${metadata.name}": names must be unique, ignoring case.`);
   const entry = { metadata, handler };
   functions.push(entry);
-  return new Disposable(() => void functions.splice(functions.indexOf(entry), 1));
+  names.add(name);
+  return new Disposable(() => {
+    functions.splice(functions.indexOf(entry), 1);
+    names.delete(name);
+  });
 }
 
 export function registerHook(name: string, hook: Hook): Disposable {
@@ -121,6 +128,7 @@ export function provideFunctionsCore() {
 /** Removes all registrations, so that the app can be loaded again. */
 export function resetFunctions() {
   functions.length = 0;
+  names.clear();
   for (const name of HOOK_NAMES) hooks[name].length = 0;
   isSealed = false;
 }
