@@ -122,6 +122,18 @@ test('opens a row by its key, also of an entity without lists', async () => {
   await page.getByRole('button', { name: 'Edit' }).waitFor();
 });
 
+test('says which rows an index or totals leave out', async () => {
+  const page = await open('#/entities/customers/rows?by=cityAndLastName', 'hr');
+  await page.getByText('Rows without lastName are not in it.').waitFor();
+  await page.getByLabel('Read by').selectOption({ label: 'index id' });
+  await page.getByText('index id: unique').waitFor();
+  expect(await page.getByText('are not in it').count()).toBe(0);
+  await lookAt(page, 'index-of-all-rows');
+  const totals = await open('#/entities/sales/totals?by=byClerk', 'hr');
+  await totals.getByText('Rows without clerk do not count.').waitFor();
+  await lookAt(totals, 'totals-of-some-rows');
+});
+
 test('offers a form to roles that write rows without reading them', async () => {
   const page = await open('#/entities/doorevents', 'operator');
   await page.getByRole('link', { name: 'New row' }).click();
