@@ -130,7 +130,7 @@ function FieldInput({ field, text, problem, isChecked, onText }: FieldInputProps
   };
   return (
     <div class={field.input === 'long' || field.input === 'json' ? 'field wide' : 'field'}>
-      <label for={id}>
+      <label for={id} id={`${id}-label`}>
         {field.name}
         {field.isRequired && <span aria-hidden="true"> *</span>}
         {field.note && <small> {field.note}</small>}
@@ -141,6 +141,7 @@ function FieldInput({ field, text, problem, isChecked, onText }: FieldInputProps
           <input
             type="checkbox"
             checked={text === EMPTY_TEXT}
+            aria-describedby={`${id}-label`}
             onChange={({ currentTarget }) => onText(currentTarget.checked ? EMPTY_TEXT : '')}
           />
           store an empty text, not “no value”
