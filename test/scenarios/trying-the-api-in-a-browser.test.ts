@@ -104,3 +104,21 @@ test('has no inline script, and is off with the console', async () => {
   expect(policy).not.toMatch(/script-src|unsafe-eval/);
   expect((await fetch(`${product.url}/docs/none.js`)).status).toBe(404);
 });
+
+test('sends filters of a list, repeated and with an operator', async () => {
+  const { page } = await open(await product.token('hr'));
+  await page.goto(`${product.url}/docs?tag=employees`);
+  const route = page.locator('.opblock', { hasText: 'List employees of one department' });
+  await route.locator('.opblock-summary-control').click();
+  const parameter = (name: string) => route.locator(`tr[data-param-name="${name}"]`);
+  await parameter('department').locator('input').first().fill('Sales');
+  for (const [name, values] of Object.entries({ age: ['ge:30', '31'], lastName: ['in:Lee,Cy'] }))
+    for (const [position, value] of values.entries()) {
+      await parameter(name).getByRole('button', { name: /^Add / }).click();
+      await parameter(name).locator('input, textarea').nth(position).fill(value);
+    }
+  const sent = page.waitForRequest((request) => request.url().includes('/api/employees/Sales'));
+  await route.getByRole('button', { name: 'Execute' }).click();
+  const { searchParams } = new URL((await sent).url());
+  expect([searchParams.getAll('age'), searchParams.getAll('lastName')]).toEqual([['ge:30', '31'], ['in:Lee,Cy']]);
+});
