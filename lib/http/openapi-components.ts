@@ -8,7 +8,7 @@ export interface Ref {
 
 export type Schema = Readonly<Record<string, unknown>>;
 
-interface Parameter {
+export interface Parameter {
   readonly name: string;
   readonly in: string;
   readonly schema: Schema;

@@ -1,6 +1,6 @@
 import { OPERATORS } from '../define/filter.ts';
 import { toJsonSchema } from './json-schema.ts';
-import { refTo, type Schema } from './openapi-components.ts';
+import { type Parameter, refTo, type Schema } from './openapi-components.ts';
 import type { FilterParameter } from './route.ts';
 
 /** The query parameters that compare fields. An array without `explode: false` is a parameter that may be repeated. */
@@ -19,9 +19,9 @@ export const COMPARISONS: Readonly<Record<string, Schema>> = {
 };
 
 /** Nothing for a field that cannot be compared. */
-export function describeFilter([field, { refused, ...filter }]: readonly [string, FilterParameter]) {
+export function describeFilter([field, { refused, ...filter }]: readonly [string, FilterParameter]): Parameter[] {
   if (!('schema' in filter)) return [];
-  const { title: _, description: __, examples: ___, ...value } = toJsonSchema(filter.schema, 'input');
+  const { title: _, description: __, examples: ___, ...value }: Schema = toJsonSchema(filter.schema, 'input');
   // A text without a rule may be a comparison, too.
   const isAnyText = value.type === 'string' && Object.keys(value).length === 1;
   const items = isAnyText ? value : { anyOf: [value, refTo('schemas', nameComparison(value))] };
