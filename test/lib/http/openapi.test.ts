@@ -282,7 +282,7 @@ describe('a filter', () => {
   const isDescribed = (field: string, text: string) => {
     const schema = parameters.find(({ name, in: place }) => name === field && place === 'query')?.schema;
     if (!schema) throw new Error(field);
-    const typed = /^(?:true|false|-?[\d.]+)$/.test(text) ? [JSON.parse(text)] : [];
+    const typed = /^(?:true|false|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?)$/.test(text) ? [JSON.parse(text)] : [];
     return [text, ...typed].some((value) => ajv.validate(schema, [value]));
   };
   const isAccepted = (field: string, text: string) => {
