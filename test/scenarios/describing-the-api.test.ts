@@ -4,6 +4,7 @@ import { brotliDecompressSync, gunzipSync } from 'node:zlib';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import formats from 'ajv-formats';
 import { beforeAll, describe, expect, test } from 'vitest';
+import { SAMPLES } from '../fixtures/samples.ts';
 import { type JsonSchema, type OpenApi, withoutReferences } from '../openapi.ts';
 import { useProduct } from '../product.ts';
 import { somebody } from '../world.ts';
@@ -115,6 +116,20 @@ describe('a body is accepted exactly if the description has it', () => {
     expect(named(accepted)).toEqual(named(described));
     // Create, and put, patch and delete with and without ifMatch; a delete with other fields beside the key.
     expect(accepted.filter(Boolean)).toHaveLength(8);
+  });
+
+  test('as a patch in a batch of an entity whose key has derived fields', async () => {
+    const { status, body } = await hr('POST', '/api/movies', { body: SAMPLES.movies?.(1) });
+    expect(status).toBe(201);
+    const { genre, title, year, filmId, ...others } = body;
+    const key = { genre, title, year, filmId };
+    const patches = [key, { ...key, cast: others.cast }, others, { ...key, height: 1 }];
+    const described = patches.map((patch) => isDescribed('/api/movies/batch', 'post', { actions: [{ patch }] }));
+    const { results } = (
+      await hr('POST', '/api/movies/batch', { body: { actions: patches.map((patch) => ({ patch })) } })
+    ).body;
+    expect(results.map((result: { status: number }) => result.status !== 400)).toEqual(described);
+    expect(described).toEqual([true, true, false, false]);
   });
 
   test.each([

@@ -202,13 +202,17 @@ function describedBatch(entity: Entity) {
   const key = z
     .object(entity.schema.pick(maskOf(entity.keyFields)).required().shape)
     .meta({ title: `${entity.name}-key` });
+  const patch = patchSchema(entity);
+  // A patch names the entity by its whole key, although a PATCH accepts no derived field.
+  const isDerived = (field: string) => !(field in patch.shape);
+  const derived = entity.schema.pick(maskOf(entity.keyFields.filter(isDerived))).partial();
   // The example of a batch is the first of them, which is short.
   const actions = [
     z.strictObject({ delete: key, ifMatch }),
     z.strictObject({ create: whole }),
     z.strictObject({ put: whole, ifMatch }),
     z
-      .strictObject({ patch: z.intersection(patchSchema(entity), key), ifMatch })
+      .strictObject({ patch: z.intersection(patch.extend(derived.shape), key), ifMatch })
       .meta({ title: `${entity.name}-patch-action` }),
   ];
   return batchSchema(z.xor(actions));
