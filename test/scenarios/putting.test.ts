@@ -154,6 +154,22 @@ test('a put notes a create or a replace, or a put without a read, also when a re
   expect(await operationsOf(putPerson)).toEqual(['put', 'replace', 'replace']);
 });
 
+test('a body may repeat the key of the path in another form of the same value', async () => {
+  const at = `${new Date().toISOString().slice(0, 19)}Z`;
+  const key = { employeeId: '000001', at, loginId: randomUUID() };
+  expect((await hr('POST', '/api/logins', { body: { ...key, succeeded: true } })).status).toBe(201);
+  const path = `/api/logins/${Object.values(key).join('/')}`;
+  for (const [method, succeeded] of [
+    ['PUT', true],
+    ['PATCH', false],
+  ] as const)
+    expect(await hr(method, path, { body: { ...key, succeeded } })).toMatchObject({ status: 200, body: { succeeded } });
+  const actions = [{ patch: { ...key, succeeded: true } }];
+  expect((await hr('POST', '/api/logins/batch', { body: { actions } })).body.results).toMatchObject([{ status: 200 }]);
+  const other = { ...key, at: '2020-01-01T00:00:00Z' };
+  expect(await hr('PATCH', path, { body: other })).toMatchObject({ status: 400, body: { field: 'at' } });
+});
+
 test('of two creates of one key that each claim one of its two unique values first, one succeeds', async () => {
   const one = somebody({ department: 'Put' });
   const tables = ['employeesbyemail', 'employeesbyid'];

@@ -1,4 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
+import type { z } from 'zod';
 import type { Change } from '../../define/change.ts';
 import { toSnapshot } from '../../define/codec/entity-codec.ts';
 import { apartFields, groupsToRead, listedRows, withDefaultFields } from '../../define/codec/further-rows.ts';
@@ -341,7 +342,8 @@ function withKey(entity: Entity, key: Values, input: unknown): Values {
     throw new RowkeyError('invalid-input', 'The body must be a JSON object.');
   const given: Values = { ...input };
   for (const field of entity.keyFields) {
-    if (given[field] === undefined || given[field] === key[field]) continue;
+    const value = given[field];
+    if (value === undefined || value === key[field] || normalize(entity, field, value) === key[field]) continue;
     const accepted = entity.movable.includes(field)
       ? 'the value in the path; POST to …/move changes it'
       : 'the value in the path';
@@ -352,6 +354,12 @@ function withKey(entity: Entity, key: Values, input: unknown): Values {
   }
   const own = entity.keyFields.filter((field) => !(field in entity.derived));
   return { ...given, ...pick(key, own) };
+}
+
+/** The value as it is stored, such as an instant with milliseconds. Undefined for an invalid value. */
+function normalize(entity: Entity, field: string, value: unknown): unknown {
+  const schema = entity.schema.shape[field] as z.ZodType | undefined;
+  return schema?.safeParse(value).data;
 }
 
 /** A change must not change a derived field of the key. */
