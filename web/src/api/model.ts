@@ -65,10 +65,15 @@ export function hasRange({ key, series }: Entity): boolean {
   return series === undefined && key.partition.fields.length < key.fields.length;
 }
 
+/** True if a row may lack the field. A derived field of the key may be optional, but every row has it. */
+export function canLack({ fields, key }: Entity, field: string): boolean {
+  return fields[field]?.optional === true && !key.fields.includes(field);
+}
+
 /** The fields that a row may lack and then is not in the index, because they are in its keys. */
-export function neededFields({ fields }: Entity, { partition, row }: Pick<IndexDescription, 'partition' | 'row'>) {
+export function neededFields(entity: Entity, { partition, row }: Pick<IndexDescription, 'partition' | 'row'>) {
   const inKeys = new Set([...(partition?.fields ?? []), ...row.fields]);
-  return [...inKeys].filter((field) => fields[field]?.optional);
+  return [...inKeys].filter((field) => canLack(entity, field));
 }
 
 export function keyOf({ key }: Entity, values: Values): Values {

@@ -1,6 +1,6 @@
 import { useState } from 'preact/hooks';
 import { formatCosts } from '../api/cost.ts';
-import { type Entity, isNumeric, type Roles, readableFields } from '../api/model.ts';
+import { canLack, type Entity, isNumeric, type Roles, readableFields } from '../api/model.ts';
 import type { TotalDescription } from '../api/model-description.ts';
 import { useApp } from '../app/context.ts';
 import { type Address, navigate, toAddress } from '../app/router.ts';
@@ -73,7 +73,7 @@ interface TotalsFormProps {
 
 function TotalsForm({ entity, totals, name, total, texts }: TotalsFormProps) {
   const [draft, setDraft] = useState(texts);
-  const needed = total.fields.filter((field) => entity.fields[field]?.optional);
+  const needed = total.fields.filter((field) => canLack(entity, field));
   const shortest = Math.min(total.fields.length, ...total.ranges.map(({ fields }) => fields.length));
   const go = (by: string, values: Readonly<Record<string, string>>, read?: string) =>
     navigate(
