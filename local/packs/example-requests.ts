@@ -23,7 +23,8 @@ export interface ExampleRequest {
 
 /**
  * Requests for the first entity of the sample data. Without sample data, generates values from the schemas for the entity
- * that allows the most requests; the first request creates it. Returns undefined if no entity allows any.
+ * that allows the most requests; the first request creates it. An entity that an empty app accepts comes before all others.
+ * Returns undefined if no entity allows any request.
  */
 export function makeExampleRequests(model: Model, samples: readonly SampleRequest[]): Examples | undefined {
   // A child needs an existing parent.
@@ -35,10 +36,20 @@ export function makeExampleRequests(model: Model, samples: readonly SampleReques
   }
   const all = storable.flatMap((entity) => {
     const values = makeExampleValues(entity);
-    return values ? [makeExamples(routes, entity, values, { isStored: false })] : [];
+    if (!values) return [];
+    const examples = makeExamples(routes, entity, values, { isStored: false });
+    return [{ examples, isAccepted: isAcceptedFirst(entity, values) }];
   });
-  const most = Math.max(...all.map(({ requests }) => requests.length));
-  return all.find(({ requests }) => requests.length === most);
+  const accepted = all.filter(({ isAccepted }) => isAccepted);
+  const candidates = (accepted.length > 0 ? accepted : all).map(({ examples }) => examples);
+  const most = Math.max(...candidates.map(({ requests }) => requests.length));
+  return candidates.find(({ requests }) => requests.length === most);
+}
+
+/** False if the values refer to another entity, or have an example date, which a period may no longer keep. */
+function isAcceptedFirst({ references, denormalized, period }: Entity, values: Values): boolean {
+  const fields = [...Object.keys(references), ...denormalized.map(({ reference }) => reference.field)];
+  return !period && fields.every((field) => values[field] === undefined);
 }
 
 function makeExamples(
