@@ -50,9 +50,10 @@ async function init({ name: given }: { readonly name?: string }): Promise<void> 
   await execute(process.execPath, [join(ROOT, 'local', 'commands', 'infra-model.ts')]);
   console.log(`Removed the example packs: ${packs.join(', ')}. Your first entity is in ${file}.
 
-  npm start     runs it; data of the examples stays in .rowkey until you delete that folder
-  npm test      checks everything
-  git status    shows what changed; commit it when you agree`);
+  rm -rf .rowkey   deletes the data of the examples, after you have stopped npm start
+  npm start        runs the app
+  npm test         checks everything
+  git status       shows what changed; commit it when you agree`);
 }
 
 async function requireCleanTree(): Promise<void> {
