@@ -180,7 +180,7 @@ function fileRoutes(entity: Entity, field: string, { maxBytes, types }: Attachme
       conditional: true,
       path,
       roles: writers,
-      summary: `Write the ${field} of an entity of ${entity.name}; the caller's own needs no write role`,
+      summary: `Write the ${field} of an entity of ${entity.name}${entity.access.own ? "; the caller's own needs no write role" : ''}`,
       maxBodyBytes: maxBytes,
       requestTypes: types,
       success: {

@@ -208,6 +208,21 @@ test('describes the problems that callers of an operation distinguish by status,
   expect(codes.sort()).toEqual(Object.keys(PROBLEMS).sort());
 });
 
+test('says that a file of the own entity needs no write role only if callers own entities', () => {
+  const photos = defineEntity('photos', {
+    schema: z.object({ album: z.string(), name: z.string() }),
+    table: 'photos',
+    key: { partition: '{album}', row: '{name}' },
+    attachments: { image: { container: 'images', maxBytes: 1_000, types: ['image/png'] } },
+    access: { read: ['reader'], write: ['operator'] },
+  });
+  const unowned = defineModel({ roles: ['reader', 'operator'], operatorRole: 'operator', entities: [photos] });
+  const summaryOf = (declared: typeof model | typeof unowned, name: string) =>
+    createRoutes(declared).find((route) => route.name === name)?.summary;
+  expect(summaryOf(unowned, 'photos-file-image-put')).toBe('Write the image of an entity of photos');
+  expect(summaryOf(model, 'employees-file-photo-put')).toContain("the caller's own needs no write role");
+});
+
 test('does not describe a generated value as a default', () => {
   expect(openapi.components.schemas.LoginsCreateBody.properties.at).toEqual({ type: 'string', format: 'date-time' });
 });
