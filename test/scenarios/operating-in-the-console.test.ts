@@ -55,6 +55,21 @@ test('a phone breaks no word of a pattern', async () => {
   await lookAt(page, 'operators-usage-of-patterns');
 });
 
+test('the list of failed messages is read again after a replay that fails', async () => {
+  await failMessages(['left 1', 'left 2']);
+  const page = await harness.open('#/operators/failed-messages', everything);
+  const cards = page.getByRole('listitem').filter({ hasText: 'attempt' });
+  await cards.nth(1).waitFor();
+  const shown = await cards.count();
+  for (const card of await cards.all()) await card.getByRole('checkbox').check();
+  const { body } = await operator('GET', '/api/operations/poison?top=1000');
+  // Another operator deletes the message that is sent first, which is the newest.
+  expect((await operator('DELETE', `/api/operations/poison/${body.items[0].id}`)).status).toBe(204);
+  await page.getByRole('button', { name: `Replay ${shown} selected` }).click();
+  await page.getByRole('alert').waitFor();
+  await expect.poll(() => cards.count()).toBe(shown - 1);
+});
+
 test('other roles see no pages of operators', async () => {
   const page = await open('queues', ['hr']);
   await page.getByRole('heading', { level: 1 }).waitFor();

@@ -32,12 +32,18 @@ export function FailedMessagesPage() {
     return { items, hasMore: items.length >= limit };
   }, `poison ${limit}`);
 
+  // Also after an error, before which some messages may have been sent.
+  const refresh = () => {
+    setChosen(new Set());
+    loaded.reload();
+  };
   const act = (work: () => Promise<string>) =>
     action.run(async () => {
-      const done = await work();
-      setChosen(new Set());
-      loaded.reload();
-      return done;
+      try {
+        return await work();
+      } finally {
+        refresh();
+      }
     });
   const replay = (ids: readonly string[]) =>
     act(async () => {
@@ -55,8 +61,9 @@ export function FailedMessagesPage() {
       count += replayed.length;
       return true;
     };
-    await walk(api, { path: 'poison/replays', body, signal: new AbortController().signal, onPage });
-    act(async () => `${plural(count, 'message was', 'messages were')} sent again.`);
+    const walked = walk(api, { path: 'poison/replays', body, signal: new AbortController().signal, onPage });
+    await walked.finally(refresh);
+    action.run(async () => `${plural(count, 'message was', 'messages were')} sent again.`);
   };
 
   return (
@@ -116,7 +123,7 @@ export function FailedMessagesPage() {
                 <ConfirmDialog title={replayTitle} confirm="Replay" act={replayAll} onClose={() => setAsking(false)}>
                   <p>
                     Sends {hasMore ? 'at least ' : ''}
-                    {plural(shown.length, 'message')} {describeFilter(filter)} again, and removes{' '}
+                    {[plural(shown.length, 'message'), ...describeFilter(filter)].join(' ')} again, and removes{' '}
                     {shown.length === 1 ? 'it' : 'them'} from this list. A message that still fails comes back.
                   </p>
                 </ConfirmDialog>
@@ -150,9 +157,8 @@ export function FailedMessagesPage() {
   );
 }
 
-function describeFilter({ queue, reason }: Filter): string {
-  const parts = [queue && `of the queue ${queue}`, reason && `whose reason contains “${reason}”`];
-  return parts.filter(Boolean).join(' ');
+function describeFilter({ queue, reason }: Filter): string[] {
+  return [queue && `of the queue ${queue}`, reason && `whose reason contains “${reason}”`].filter(Boolean);
 }
 
 function matches(message: FailedMessage, { queue, reason }: Filter): boolean {

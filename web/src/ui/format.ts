@@ -30,8 +30,8 @@ export function plural(count: number, one: string, many = `${one}s`): string {
 
 /** `a, b and c`. */
 export function joinNames(names: readonly string[], word: 'and' | 'or'): string {
-  const last = names.at(-1) ?? '';
-  return names.length > 1 ? `${names.slice(0, -1).join(', ')} ${word} ${last}` : last;
+  const type = word === 'and' ? 'conjunction' : 'disjunction';
+  return new Intl.ListFormat('en-GB', { type }).format(names);
 }
 
 /** Why a list through an index may not have a row. */
