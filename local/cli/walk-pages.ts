@@ -40,7 +40,7 @@ export async function walkPages(target: Target, { path, bookmark, rate }: Walk):
       // The API returns keys only to a token that may read the entity.
       for (const { kind, of, table, partition = '…', row = '…', reason, repaired } of page.findings)
         process.stderr.write(
-          `\r\u001b[K${kind}: ${of} of ${table}/${partition}/${row}${reason ? `: ${reason}` : ''}${repaired ? ', repaired' : ''}\n`,
+          `${bar ? '\r\u001b[K' : ''}${kind}: ${of} of ${table}/${partition}/${row}${reason ? `: ${reason}` : ''}${repaired ? ', repaired' : ''}\n`,
         );
       bar?.setTotal(walked.checked + page.checked);
       bar?.update(walked.checked, { found: walked.found });
@@ -90,8 +90,8 @@ async function describeFailure(response: Response, bookmark: string): Promise<st
   // A continuation is valid only for the storage account that issued it.
   const hint = response.status === 400 ? ` To start at the beginning, delete ${bookmark}.` : '';
   if (!problem.success) return 'the response gives no reason.';
-  // Each accepted name has a route of its own, so an unknown path means an unknown name.
-  if (response.status === 404 && problem.data.field === 'path')
-    return 'there is no entity or index of this name to check.';
-  return `${problem.data.detail}${hint}`;
+  // Each entity has routes of its own, so an unknown path means an unknown name.
+  if (response.status === 404 && problem.data.field === 'path') return 'there is no entity of this name to check.';
+  const { detail, accepted } = problem.data;
+  return `${detail}${accepted ? ` Accepted: ${accepted}.` : ''}${hint}`;
 }

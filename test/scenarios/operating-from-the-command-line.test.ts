@@ -44,6 +44,8 @@ describe('npm run verify and reindex', () => {
     expect(broken.said).toContain(
       `missing: emailCompanyWide of employeesbyemail/${row?.partitionKey}/${row?.rowKey}\n`,
     );
+    // The output is no terminal.
+    expect(broken.said).not.toContain('\u001b');
     const built = await run('reindex', 'employees', 'emailCompanyWide');
     expect(built).toMatchObject({
       code: 0,
@@ -60,7 +62,11 @@ describe('npm run verify and reindex', () => {
     });
     expect(await run('verify', 'nothing')).toEqual({
       code: 1,
-      said: expect.stringContaining('returned 404: there is no entity or index of this name to check.'),
+      said: expect.stringContaining('returned 404: there is no entity of this name to check.'),
+    });
+    expect(await run('reindex', 'employees', 'nothing')).toEqual({
+      code: 1,
+      said: expect.stringMatching(/employees has no index "nothing" to build\. Accepted: .*emailCompanyWide/),
     });
     expect(await run('reindex', 'employees', 'emailCompanyWide', '--clean-up')).toEqual({
       code: 1,
