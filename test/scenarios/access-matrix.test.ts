@@ -6,6 +6,7 @@ import { omit, pick, type Values } from '../../lib/define/values.ts';
 import type { Route } from '../../lib/http/route.ts';
 import { createRoutes } from '../../lib/http/routes.ts';
 import { PERIOD_ARCHIVES_CONTAINER } from '../../lib/pattern-helpers/period-archive.ts';
+import { contains } from '../contains.ts';
 import { model } from '../fixtures/model.ts';
 import { SAMPLES } from '../fixtures/samples.ts';
 import { PATIENCE_MS } from '../patience.ts';
@@ -438,12 +439,6 @@ function expectNothingHidden(caller: Caller, { path, body }: Request, { text, he
   const sent = `${decodeURIComponent(path)} ${Buffer.isBuffer(body) ? '' : JSON.stringify(body)}`;
   const found = [...hiddenFrom(caller)].filter((value) => contains(sentBack, value) && !sent.includes(value));
   expect(found, what).toEqual([]);
-}
-
-/** True if the value occurs. Digits must stand alone, because any may occur in an ETag or a random id. */
-function contains(text: string, value: string): boolean {
-  if (!text.includes(value)) return false;
-  return !/^\d+$/.test(value) || new RegExp(`(?<![0-9a-z.])${value}(?![0-9a-z])`, 'i').test(text);
 }
 
 /**

@@ -94,8 +94,7 @@ export async function claimAll(write: Announced): Promise<Row[]> {
     const fresh = await readChanged(engine, entity, write.changes);
     const conflict = conflictOf(entity, write.changes, fresh);
     // Concurrent writers that have one claim each would all fail.
-    const isShared = claimed.length > 0;
-    const why = isShared ? new Unannounced() : busy('Another request is writing the same entity.');
+    const why = claimed.length > 0 ? new Unannounced() : busy('Another request is writing the same entity.');
     throw await endIntent(write, conflict ?? why);
   }
   return claimed;
