@@ -95,8 +95,9 @@ function answer(request: PipelineRequest, status: number, body: object) {
 
 function untilAborted({ abortSignal }: PipelineRequest): Promise<never> {
   return new Promise((_, reject) => {
-    abortSignal?.addEventListener('abort', () => {
-      reject(Object.assign(new Error('The operation was aborted.'), { name: 'AbortError' }));
-    });
+    const abort = () => reject(Object.assign(new Error('The operation was aborted.'), { name: 'AbortError' }));
+    // An aborted signal dispatches no event.
+    if (abortSignal?.aborted) abort();
+    abortSignal?.addEventListener('abort', abort);
   });
 }
