@@ -4,7 +4,7 @@ import { isNotFound } from './core.ts';
 import type { EntityCalls, ListOptions } from './entity-calls.ts';
 import { invalidInput } from './errors.ts';
 import type { EntityDescription, IndexDescription } from './model-description.ts';
-import { partitionPath, rangeFields, toPath, valuesOf } from './paths.ts';
+import { checkIndexFields, partitionPath, rangeFields, toPath, valuesOf } from './paths.ts';
 import { toListQuery } from './query-string.ts';
 import { nextOf } from './transport.ts';
 
@@ -65,15 +65,20 @@ export function createLister(
     };
     const path = ({ name }: EntityDescription, fields: readonly string[], given: Values) =>
       toPath([name, 'by', indexName, ...valuesOf(fields, given)]);
+    const pathOfValue = (entity: EntityDescription, given: Values) => {
+      const index = indexOf(entity);
+      checkIndexFields(index, given, `${entity.name}.by.${indexName}`);
+      return path(entity, index.fields, given);
+    };
     const read = (given: Values, options: ListOptions = {}) => {
-      const listing = listPages(options, (entity) => path(entity, indexOf(entity).fields, given));
+      const listing = listPages(options, (entity) => pathOfValue(entity, given));
       if (listing instanceof Promise) return listing;
       const readOne = async (entity: EntityDescription) => {
-        const { of, fields } = indexOf(entity);
-        if (of === 'many') return listing;
+        const one = pathOfValue(entity, given);
+        if (indexOf(entity).of === 'many') return listing;
         const query = toListQuery({ select: options.select });
-        const one = { method: 'GET', path: path(entity, fields, given) + query, signal: options.signal };
-        return undefinedIfNotFound(send(one).then(({ text }) => JSON.parse(text)));
+        const request = { method: 'GET', path: one + query, signal: options.signal };
+        return undefinedIfNotFound(send(request).then(({ text }) => JSON.parse(text)));
       };
       // Only the model says whether one entity or a list is meant, so the result is both until it is used.
       let result: Promise<unknown> | undefined;

@@ -48,6 +48,18 @@ export function rangeFields({ fields, ranges }: RangesDescription, given: Values
     (one) => one.fields.length === names.length && one.fields.every((field) => names.includes(field)),
   );
   if (start && start.fields.length <= fields.length) return start.fields;
-  const accepted = ranges.map((one) => one.fields.join(', ') || 'none').join('; ');
-  throw invalidInput(`A range over ${what} begins with other fields: ${accepted}.`);
+  throw invalidInput(`A range over ${what} begins with other fields: ${listStarts(ranges)}.`);
+}
+
+/** Throws `invalid-input`, which names the missing fields and the ranges that do without them, unless each field has a value. */
+export function checkIndexFields({ fields, ranges }: RangesDescription, given: Values, call: string): void {
+  const missing = fields.filter((field) => given[field] === undefined || given[field] === null);
+  if (missing.length === 0) return;
+  const shorter = ranges.filter((one) => one.fields.length < fields.length);
+  const range = shorter.length > 0 ? ` ${call}.range accepts fewer fields: ${listStarts(shorter)}.` : '';
+  throw invalidInput(`${call} needs ${fields.join(', ')}. Missing: ${missing.join(', ')}.${range}`);
+}
+
+function listStarts(ranges: RangesDescription['ranges']): string {
+  return ranges.map(({ fields }) => fields.join(', ') || 'none').join('; ');
 }

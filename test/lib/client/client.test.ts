@@ -59,6 +59,19 @@ describe('paths', () => {
       'A range over the index "hireDate" of employees begins with other fields: department; department, hireDate.',
     );
   });
+
+  test('name the missing fields of an index, and its ranges if they accept fewer fields', async () => {
+    const { client, sent } = clientOf([]);
+    await expect(client.employees.by.hireDate({ department: 'Sales' } as never)).rejects.toMatchObject({
+      code: 'invalid-input',
+      message:
+        'employees.by.hireDate needs department, hireDate. Missing: hireDate. employees.by.hireDate.range accepts fewer fields: department.',
+    });
+    await expect(client.employees.by.emailCompanyWide({} as never)).rejects.toThrow(
+      /^employees\.by\.emailCompanyWide needs email\. Missing: email\.$/,
+    );
+    expect(sent).toEqual([]);
+  });
 });
 
 describe('lists', () => {
