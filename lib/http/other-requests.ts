@@ -2,7 +2,7 @@ import type { HttpMethod, HttpRequest, InvocationContext } from '@azure/function
 import { RowkeyError } from '../errors.ts';
 import type { Handler } from './handler.ts';
 import { callRoute, respond, respondWith } from './respond.ts';
-import { type App, type Route, type RouteResult, rootOf } from './route.ts';
+import { type App, type Route, type RouteResult, rootOf, tagOf } from './route.ts';
 
 /**
  * The Functions host returns an empty 404 for an unknown path and for a method that no function has. It tries functions in
@@ -54,11 +54,9 @@ export function createHandlers(app: () => App, routes: readonly Route[], root = 
       const readable = matches.find(({ route }) => route.method === 'GET');
       if (request.method === 'HEAD' && readable)
         return callRoute(app, readable.route, { request, root, params: readable.params, spent, invocation });
-      return respondToUnmatched(
-        root,
-        request.method,
-        matches.map(({ route }) => route.method),
-      );
+      const found = matches.map(({ route }) => route.method);
+      const isReading = request.method === 'GET' || request.method === 'HEAD';
+      return respondToUnmatched(root, request.method, found, isReading ? nameReads(routes, root, path) : '');
     });
     if (request.method !== 'HEAD') return response;
     const { body: _, ...head } = response;
@@ -81,9 +79,33 @@ function fillPath({ path }: Route, params: Readonly<Record<string, string>>): st
   return path.replace(/\{(\w+)\}/g, (_, name: string) => params[name] ?? '');
 }
 
-function respondToUnmatched(root: string, method: string, found: readonly Route['method'][]): RouteResult {
+/** A sentence with the paths that read an entity, after the path of the entity alone. Otherwise an empty text. */
+function nameReads(routes: readonly Route[], root: string, path: string): string {
+  const below = `${path.replace(/\/$/, '').toLowerCase()}/`;
+  const reads = routes.filter(
+    ({ entity, method, isUndescribed, path: template }) =>
+      entity && method === 'GET' && !isUndescribed && template.toLowerCase().startsWith(below) && !isOfOne(template),
+  );
+  const [first] = reads;
+  const [name = ''] = first?.path.split('/') ?? [];
+  if (!first || ![first.entity?.name, first.entity?.archive?.name].includes(name)) return '';
+  const paths = reads.map((route) => `${root}/${route.path}`).join(', ');
+  return ` To read ${name}, use ${paths}. They are described in ${root}/openapi.json?tag=${tagOf(first)}.`;
+}
+
+/** True for a file or an operation of one entity. */
+function isOfOne(template: string): boolean {
+  return /\}\/[^{]/.test(template);
+}
+
+function respondToUnmatched(
+  root: string,
+  method: string,
+  found: readonly Route['method'][],
+  reads: string,
+): RouteResult {
   if (found.length === 0)
-    throw new RowkeyError('not-found', 'No route matches the path.', {
+    throw new RowkeyError('not-found', `No route matches the path.${reads}`, {
       field: 'path',
       accepted: `the paths in ${root}/openapi.json`,
     });
@@ -91,7 +113,7 @@ function respondToUnmatched(root: string, method: string, found: readonly Route[
     (each) => each === 'OPTIONS' || found.some((one) => one === each || (one === 'GET' && each === 'HEAD')),
   ).join(', ');
   if (method === 'OPTIONS') return { status: 204, headers: { allow: accepted } };
-  throw new RowkeyError('method-not-allowed', `Method ${method} is not supported by this path.`, { accepted });
+  throw new RowkeyError('method-not-allowed', `Method ${method} is not supported by this path.${reads}`, { accepted });
 }
 
 /** Matches a path like the host: literals ignore case, a parameter is one segment, a trailing slash is ignored. */

@@ -33,6 +33,29 @@ describe('a path or a method without a route', () => {
     }
   });
 
+  test('names the paths that read an entity to GET of its name', async () => {
+    const reply = await nobody('GET', '/api/Employees/');
+    const [, paths = ''] = /^Method GET is not supported by this path. To read employees, use (.*)\. They/.exec(
+      reply.body.detail,
+    ) ?? [reply.body.detail];
+    expect(reply.status).toBe(405);
+    expect(paths.split(', ')).toEqual(
+      expect.arrayContaining([
+        '/api/employees/{department}/{employeeId}',
+        '/api/employees/{department}',
+        '/api/employees/by/emailCompanyWide/{email}',
+        '/api/employees/by/lastName/{department}',
+      ]),
+    );
+    expect(paths).not.toMatch(/photo|archive|move|former/);
+    expect(reply.body.detail).toMatch(/described in \/api\/openapi\.json\?tag=employees\.$/);
+    expect((await nobody('PUT', '/api/employees')).body.detail).toBe('Method PUT is not supported by this path.');
+    expect((await nobody('GET', '/api/doorminutes')).body.detail).toMatch(
+      /^No route matches the path. To read doorminutes/,
+    );
+    expect((await nobody('GET', '/api/operations')).body.detail).toBe('No route matches the path.');
+  });
+
   test('returns the methods of a path to OPTIONS, and 404 for an unknown path', async () => {
     const reply = await nobody('OPTIONS', '/api/employees/Sales/1');
     expect(reply).toMatchObject({ status: 204, body: '' });
