@@ -39,14 +39,15 @@ export function createComponents(reserved: readonly string[]): Components {
 
   const share = (name: string, whole: Schema, needsExample: boolean): Schema => {
     // The name of a component is its title, and a description may differ where the component is used.
-    const { title, description, ...schema } = whole.$defs ? addDefinitions(name, whole) : whole;
+    const { title, description, examples: fixed, ...schema } = whole.$defs ? addDefinitions(name, whole) : whole;
     const hasExample = needsExample && description !== SELECTED && hasOwnExample(schema);
     const leavesExample = needsExample && description !== SELECTED && !hasExample;
     const parts = mapParts(shortenNullable(schema), (part, one) =>
       share(joinName(name, part, one), one, leavesExample),
     );
     const described = description ? { description } : {};
-    const examples = hasExample ? createExamples(schema) : {};
+    // The example of an object has those of its fields.
+    const examples = hasExample ? createExamples(schema) : needsExample && fixed ? { examples: fixed } : {};
     const isShort = !isName(title) && JSON.stringify(parts).length < SHORTEST_SHARED;
     if (!isSchema(schema.properties) || isShort)
       return { ...(title ? { title } : {}), ...described, ...parts, ...examples };

@@ -58,6 +58,13 @@ export function createExamples(schema: JsonSchema): { readonly examples?: readon
   return example === undefined ? {} : { examples: [example] };
 }
 
+/** The same with the last of several examples first. */
+export function preferLast<Described extends object>(schema: Described): Described {
+  const prefer = (keyword: string, value: unknown) =>
+    keyword === 'examples' && Array.isArray(value) ? value.toReversed() : value;
+  return JSON.parse(JSON.stringify(schema), prefer);
+}
+
 /** The fields of all parts. Undefined for parts that are no objects, as a value of one part may not match another. */
 function createWhole(parts: readonly JsonSchema[]): unknown {
   const examples = parts.map(createExample);

@@ -10,10 +10,10 @@ import {
   shareParameters,
   shareResponses,
 } from './openapi-components.ts';
-import { createExamples } from './openapi-examples.ts';
+import { createExamples, preferLast } from './openapi-examples.ts';
 import { COMPARISONS, describeFilter } from './openapi-filters.ts';
 import { PROBLEM_TYPE, PROBLEMS, Problem } from './problem.ts';
-import { EXPLANATION_TYPE, type ResponseHeader, type Route, rootOf, tagOf } from './route.ts';
+import { EXPLANATION_TYPE, type ResponseHeader, type Route, rootOf, type SchemaBuilder, tagOf } from './route.ts';
 
 /** The response to `explain=true`, on every route. */
 const Explanation = z.object({ steps: z.array(Step), transactions: z.int() });
@@ -29,7 +29,7 @@ A filter has the name of a field. \`field=VALUE\` returns the entities with this
 
 /** The OpenAPI 3.1 description of the routes. Schemas, parameters and responses that operations share are components. */
 export function describeRoutes(routes: readonly Route[], root = rootOf('')) {
-  const described = routes.filter(({ isUndescribed }) => !isUndescribed);
+  const described = mergeEntities(routes.filter(({ isUndescribed }) => !isUndescribed));
   const shared = createComponents(Object.keys(COMPARISONS));
   const security = findUsualRoles(described);
   shared.addSchema('problem', toJsonSchema(Problem));
@@ -79,6 +79,25 @@ export function describeRoutes(routes: readonly Route[], root = rootOf('')) {
   };
 }
 
+interface DescribedRoute extends Route {
+  /** The values of the parameter `entity` of the path. */
+  readonly names?: readonly string[];
+}
+
+/** The routes that exist for several entities, and do the same, as one. */
+function mergeEntities(routes: readonly Route[]): readonly DescribedRoute[] {
+  const merged = new Map<string, DescribedRoute>();
+  for (const route of routes) {
+    const { entity, summaryOfAll, ...others } = route;
+    const isMerged = entity && summaryOfAll !== undefined;
+    const path = isMerged ? route.path.replace(`/${entity.name}`, '/{entity}') : route.path;
+    const { names = [] } = merged.get(`${route.method} ${path}`) ?? {};
+    const whole = { ...others, path, name: route.name.replace(`-${entity?.name}`, ''), summary: summaryOfAll ?? '' };
+    merged.set(`${route.method} ${path}`, isMerged ? { ...whole, names: [...names, entity.name] } : route);
+  }
+  return [...merged.values()];
+}
+
 /** The roles that most routes accept, so that they are described once. */
 function findUsualRoles(routes: readonly Route[]): readonly string[] {
   const times = new Map<string, { readonly roles: readonly string[]; count: number }>();
@@ -96,13 +115,13 @@ function toSecurity(roles: readonly string[] = []) {
   return roles.map((role) => ({ token: [role] }));
 }
 
-function describeOperation(route: Route, shared: Components, usualRoles: readonly string[]) {
-  const { name, path, roles, query = {}, filters = {}, summary, requestBody, requestTypes } = route;
+function describeOperation(route: DescribedRoute, shared: Components, usualRoles: readonly string[]) {
+  const { name, names, path, roles, query = {}, filters = {}, summary, requestBody, requestTypes } = route;
   const inPath = [...path.matchAll(/\{(\w+)\}/g)].map(([, field]) => ({
     name: String(field),
     in: 'path',
     required: true,
-    schema: { type: 'string', ...pathExample(route, String(field)) },
+    schema: { type: 'string', ...(names && field === 'entity' ? { enum: names } : pathExample(route, String(field))) },
   }));
   const inQuery = Object.entries(query).map(([field, description]) => ({
     name: field,
@@ -132,7 +151,7 @@ function describeOperation(route: Route, shared: Components, usualRoles: readonl
       ? {
           requestBody: {
             required: true,
-            ...json(shared.addSchema(`${name}-body`, toJsonSchema(requestBody(), 'input'))),
+            ...json(shared.addSchema(`${name}-body`, describeBody(route, requestBody))),
           },
         }
       : {}),
@@ -140,19 +159,26 @@ function describeOperation(route: Route, shared: Components, usualRoles: readonl
   };
 }
 
-/** In the path of totals, a field may be a period. */
+/** The examples of a new entity are the last ones, because the first ones may be those of an existing one. */
+function describeBody({ method, success }: Route, body: SchemaBuilder): Schema {
+  const schema = toJsonSchema(body(), 'input');
+  return method === 'POST' && success.status === 201 ? preferLast(schema) : schema;
+}
+
+/** In the path of totals, a field may be a period. A path has one item of a list. */
 function pathExample({ entity, path }: Route, field: string) {
   const schema = entity?.schema.shape[field];
   if (!schema || path.includes('/totals/')) return {};
   const { examples = [] } = createExamples(toJsonSchema(schema));
-  return examples.length > 0 ? { examples: examples.map(String) } : {};
+  return examples.length > 0 ? { examples: examples.flat().slice(0, 1).map(String) } : {};
 }
 
 /** The success, and problems by status. */
 function describeResponses(route: Route, shared: Components) {
   const { name, roles, success, cacheable, minimizable, others = {} } = route;
   const { status, description, body, selected, types = [], headers = [] } = success;
-  const whole = body && toJsonSchema(body());
+  // An entity may have the schema of the body that creates it.
+  const whole = body && preferLast(toJsonSchema(body()));
   const schema = whole && shared.addSchema(name, selected ? orSelected(whole, toJsonSchema(selected())) : whole);
   const response = {
     description,

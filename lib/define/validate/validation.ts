@@ -52,11 +52,27 @@ export function writableSchema(entity: Entity, without: readonly string[] = []):
 export function creatableSchema(entity: Entity, without: readonly string[] = []): z.ZodType {
   if (!(entity.union instanceof z.ZodDiscriminatedUnion)) return writableSchema(entity, without);
   const left = [...decidedFields(entity), ...without];
-  const [first, ...others] = entity.union.options.map((kind) => {
-    if (!(kind instanceof z.ZodObject)) throw new Error(`A kind of ${entity.name} is not an object.`);
-    return kind.omit(maskOf(left.filter((field) => field in kind.shape)));
+  return mapKinds(entity, (kind) => kind.omit(maskOf(left.filter((field) => field in kind.shape))));
+}
+
+/** The same for an entity whose key is in the path: the key fields are optional. */
+export function replaceableSchema(entity: Entity): z.ZodType {
+  const whole = creatableSchema(entity);
+  const withoutKey = (kind: z.ZodObject) =>
+    kind.partial(maskOf(entity.keyFields.filter((field) => field in kind.shape)));
+  return whole instanceof z.ZodObject ? withoutKey(whole) : mapKinds({ ...entity, union: whole }, withoutKey);
+}
+
+function mapKinds(
+  { name, schema, union }: Pick<Entity, 'name' | 'schema' | 'union'>,
+  map: (kind: z.ZodObject) => z.ZodObject,
+): z.ZodType {
+  if (!(union instanceof z.ZodDiscriminatedUnion)) return schema;
+  const [first, ...others] = union.options.map((kind) => {
+    if (!(kind instanceof z.ZodObject)) throw new Error(`A kind of ${name} is not an object.`);
+    return map(kind);
   });
-  return first ? z.discriminatedUnion('kind', [first, ...others]) : entity.schema;
+  return first ? z.discriminatedUnion('kind', [first, ...others]) : schema;
 }
 
 /** Fields in the form that zod's `pick` and `omit` expect. */

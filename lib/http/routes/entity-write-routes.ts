@@ -1,7 +1,14 @@
 import { z } from 'zod';
 import { canRead, checkMentions, hasWriteOnlyRoles, hiddenFields } from '../../access/rule.ts';
 import type { Entity } from '../../define/entity.ts';
-import { creatableSchema, maskOf, parse, readableSchema, writableSchema } from '../../define/validate/validation.ts';
+import {
+  creatableSchema,
+  maskOf,
+  parse,
+  readableSchema,
+  replaceableSchema,
+  writableSchema,
+} from '../../define/validate/validation.ts';
 import type { Stored } from '../../define/values.ts';
 import { createOnce } from '../../engine/write/create-once.ts';
 import {
@@ -75,7 +82,7 @@ export function entityWriteRoutes(entity: Entity): Route[] {
       name: `${name}-replace`,
       method: 'PUT',
       summary: `Replace an entity of ${name}, or create it under this key`,
-      requestBody: () => creatableSchema(entity),
+      requestBody: () => replaceableSchema(entity),
       maxBodyBytes,
       success: {
         status: 200,
@@ -166,9 +173,13 @@ function writerSchema(entity: Entity): z.ZodType {
 /** A merge patch (RFC 7396): null removes a field, unless the field is required. */
 function patchSchema(entity: Entity): z.ZodObject {
   const { shape } = writableSchema(entity, entity.encrypted);
+  const kinds = entity.union instanceof z.ZodDiscriminatedUnion ? entity.union.options : [entity.schema];
   const fields = Object.entries(shape as z.core.$ZodLooseShape).map(([field, type]) => {
     const isRemovable = type.isOptional() && !entity.keyFields.includes(field);
-    return [field, isRemovable ? type.nullable() : type];
+    const value = isRemovable ? type.nullable() : type;
+    const isOfAll = kinds.every((kind) => kind instanceof z.ZodObject && field in kind.shape);
+    // The example of a patch has no field of one kind alone.
+    return [field, isOfAll ? value : value.meta({ examples: [] })];
   });
   return z.strictObject(Object.fromEntries(fields)).partial();
 }

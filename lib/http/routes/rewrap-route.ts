@@ -15,6 +15,7 @@ export function rewrapRoute(entity: Entity): OperatorRoute {
     path,
     query: PAGE_QUERY,
     summary: `Rewrap the data keys of a page of ${entity.name} with the current key-encryption key`,
+    summaryOfAll: 'Rewrap the data keys of a page of an entity with the current key-encryption key',
     success: {
       status: 200,
       description:

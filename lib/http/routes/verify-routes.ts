@@ -23,6 +23,7 @@ export function verifyRoutes(entity: Entity): OperatorRoute[] {
       method: 'GET',
       path,
       summary: `Get the result of the last weekly consistency check of ${name}`,
+      summaryOfAll: 'Get the result of the last weekly consistency check of an entity',
       success: {
         status: 200,
         description: 'The result',
@@ -46,6 +47,7 @@ export function verifyRoutes(entity: Entity): OperatorRoute[] {
       path,
       query: { ...PAGE_QUERY, repair: 'true also repairs the findings; the default is false' },
       summary: `Compare a page of ${name} with its index entries, copies, lists, counts and blobs`,
+      summaryOfAll: 'Compare a page of an entity with its index entries, copies, lists, counts and blobs',
       success: {
         status: 200,
         description: 'The findings',
@@ -61,6 +63,7 @@ export function verifyRoutes(entity: Entity): OperatorRoute[] {
       path: `operations/clean-up/${name}/{index}`,
       query: PAGE_QUERY,
       summary: `Delete a page of entries of an index that ${name} no longer declares`,
+      summaryOfAll: 'Delete a page of entries of an index that an entity no longer declares',
       success: {
         status: 200,
         description: 'The deleted entries',
@@ -80,6 +83,7 @@ function reindexRoute(entity: Entity): OperatorRoute {
     path: `operations/reindex/${name}/{index}`,
     query: PAGE_QUERY,
     summary: `Build an index, or copies, for a page of ${name}`,
+    summaryOfAll: 'Build an index, or copies, for a page of an entity',
     success: {
       status: 200,
       description: 'The missing entries',

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { z } from 'zod';
 import { defineEntity } from '../../define/define-entity.ts';
 import { defineSeries } from '../../define/define-series.ts';
-import { employeeId, text } from './fields.ts';
+import { department, employeeId, text } from './fields.ts';
 
 /**
  * Door events by person and hour. The person is the partition and time is only part of the row key: a partition by time
@@ -10,7 +10,7 @@ import { employeeId, text } from './fields.ts';
  */
 export const doorevents = defineEntity('doorevents', {
   schema: z.object({
-    department: text,
+    department,
     employeeId,
     hour: z
       .string()
@@ -28,7 +28,7 @@ export const doorevents = defineEntity('doorevents', {
  * The people who pass the doors of a department in each minute of a day: 1,440 counts, more than a row holds (large entities pattern).
  */
 export const doorminutes = defineSeries('doorminutes', {
-  schema: z.object({ department: text, day: z.iso.date() }),
+  schema: z.object({ department, day: z.iso.date() }),
   table: 'doorminutes',
   key: { partition: '{department}', row: '{day}' },
   slots: { name: 'minute', first: 0, last: 1_439, overflow: 'blob' },

@@ -2,19 +2,22 @@ import { z } from 'zod';
 import { defineEntity } from '../../define/define-entity.ts';
 import type { DeclaredEntity } from '../../define/entity.ts';
 import { indexEntity, interPartitionIndex, intraPartitionIndex } from '../../define/indexes.ts';
-import { email, employeeId, text } from './fields.ts';
+import { department, email, employeeId, text } from './fields.ts';
 
 /** Each with the name and the budget code of its department, which the queue copies to all employees after a change. */
 export const employees = defineEntity('employees', {
   schema: z.object({
-    department: text,
-    employeeId,
-    email,
-    firstName: text,
-    lastName: text,
+    department,
+    employeeId: employeeId.meta({ examples: ['000123', '000901'] }),
+    email: email.meta({ examples: ['jonesj@contoso.com', 'ann@contoso.com'] }),
+    firstName: text.meta({ examples: ['June', 'Ann'] }),
+    lastName: text.meta({ examples: ['Jones', 'Lee'] }),
     phone: z.string().max(40).optional(),
-    jobTitle: text.optional(),
-    hireDate: z.iso.date().optional(),
+    jobTitle: text.meta({ examples: ['Sales Manager', 'Sales Assistant'] }).optional(),
+    hireDate: z.iso
+      .date()
+      .meta({ examples: ['2010-01-15', '2026-11-20'] })
+      .optional(),
     birthDate: z.iso.date().optional(),
     nationalId: z.string().min(1).max(40).optional(),
     vacationHours: z.number().min(0).max(10_000).optional(),
@@ -84,11 +87,12 @@ export const employees = defineEntity('employees', {
 /** In the table and partition of its employees, so that the copies of its manager's name and email are always current. */
 export const departments = defineEntity('departments', {
   schema: z.object({
-    department: z.string().min(1).max(200),
+    department: department.meta({ examples: ['Sales', 'Research'] }),
     name: text.optional(),
     budgetCode: z.string().max(40).optional(),
     description: z.string().max(2_000).optional(),
-    managerId: employeeId.optional(),
+    // A new department has no employee who could be its manager.
+    managerId: employeeId.meta({ examples: [] }).optional(),
     managerName: z.string().optional(),
     managerEmail: z.string().optional(),
     employeeCount: z.int32().optional(),

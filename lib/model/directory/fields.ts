@@ -4,8 +4,14 @@ import { z } from 'zod';
 
 export const text = z.string().min(1).max(200);
 
+/** The examples of keys are those of the sample data. The last one is that of a new entity. */
+export const department = text.meta({ examples: ['Sales'] });
+
 /** Six digits as text, because leading zeros are significant. */
-export const employeeId = z.string().regex(/^\d{6}$/, 'six digits are needed, such as 000123');
+export const employeeId = z
+  .string()
+  .regex(/^\d{6}$/, 'six digits are needed, such as 000123')
+  .meta({ examples: ['000123'] });
 
 /** Characters that reverse or hide displayed text, and code points that Unicode has not assigned. */
 const INVISIBLE = /\p{C}/u;

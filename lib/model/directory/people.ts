@@ -8,8 +8,11 @@ import { text } from './fields.ts';
  */
 export const people = defineUnion('people', {
   schema: z.object({
-    country: text,
-    personId: z.string().regex(/^[A-Za-z0-9-]{1,40}$/, 'letters, digits and hyphens are needed'),
+    country: text.meta({ examples: ['UK'] }),
+    personId: z
+      .string()
+      .regex(/^[A-Za-z0-9-]{1,40}$/, 'letters, digits and hyphens are needed')
+      .meta({ examples: ['e-000123', 'e-000901'] }),
     firstName: text,
     lastName: text.optional(),
     email: z.email().max(254).toLowerCase().optional(),

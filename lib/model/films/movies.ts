@@ -8,13 +8,26 @@ const text = z.string().min(1).max(200);
 /** Films by their first genre, and by each of their actors. */
 export const movies = defineEntity('movies', {
   schema: z.object({
-    genre: text.optional(),
-    title: text,
-    year: z.int32().min(1800).max(9999),
+    genre: text.meta({ examples: ['Comedy'] }).optional(),
+    title: text.meta({ examples: ['City Lights', 'The Gold Rush'] }),
+    year: z
+      .int32()
+      .min(1800)
+      .max(9999)
+      .meta({ examples: [1931, 1925] }),
     /** Distinguishes films with the same title and year. */
-    filmId: z.string().optional(),
-    genres: z.array(text).max(50),
-    cast: z.array(text).max(200),
+    filmId: z
+      .string()
+      .meta({ examples: ['36e7238b'] })
+      .optional(),
+    genres: z
+      .array(text)
+      .max(50)
+      .meta({ examples: [['Comedy', 'Romance']] }),
+    cast: z
+      .array(text)
+      .max(200)
+      .meta({ examples: [['Charlie Chaplin', 'Virginia Cherrill']] }),
   }),
   table: 'movies',
   key: { partition: '{genre}', row: '{title}_{year:4}_{filmId}' },

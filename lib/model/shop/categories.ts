@@ -4,7 +4,11 @@ import { defineEntity } from '../../define/define-entity.ts';
 /** In the partition of its products, which have copies of its buyer and its tax rate. */
 export const categories = defineEntity('categories', {
   schema: z.object({
-    categoryId: z.int32().min(0).max(99_999),
+    categoryId: z
+      .int32()
+      .min(0)
+      .max(99_999)
+      .meta({ examples: [91, 99] }),
     description: z.string().max(2_000).optional(),
     buyer: z.string().max(200).optional(),
     taxRate: z.number().min(0).max(1).optional(),

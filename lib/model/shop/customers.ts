@@ -7,11 +7,14 @@ const text = z.string().min(1).max(200);
 /** Customers by city, with inter-partition indexes: one with references, one by city and last name with a composite key. */
 export const customers = defineEntity('customers', {
   schema: z.object({
-    city: text,
-    customerId: z.string().regex(/^[A-Z0-9]{2,10}$/, 'two to ten capital letters and digits are needed'),
+    city: text.meta({ examples: ['London'] }),
+    customerId: z
+      .string()
+      .regex(/^[A-Z0-9]{2,10}$/, 'two to ten capital letters and digits are needed')
+      .meta({ examples: ['HARBR', 'NEWCO'] }),
     companyName: text,
-    contactName: text.optional(),
-    lastName: text.optional(),
+    contactName: text.meta({ examples: ['Ada Fenn', 'Ann Lee'] }).optional(),
+    lastName: text.meta({ examples: ['Fenn'] }).optional(),
     contactTitle: text.optional(),
     address: text.optional(),
     region: text.optional(),

@@ -10,12 +10,23 @@ import { customers } from './customers.ts';
  */
 export const orders = defineEntity('orders', {
   schema: z.object({
-    customerId: z.string().min(1).max(10),
-    orderId: z.int32().min(0).max(99_999_999),
+    customerId: z
+      .string()
+      .min(1)
+      .max(10)
+      .meta({ examples: ['HARBR'] }),
+    orderId: z
+      .int32()
+      .min(0)
+      .max(99_999_999)
+      .meta({ examples: [10_001, 10_009] }),
     employeeId: z.int32().min(0).optional(),
-    orderDate: z.iso.date(),
+    orderDate: z.iso.date().meta({ examples: ['2026-11-19'] }),
     /** In UTC with milliseconds, as `toISOString` returns it. */
-    placedAt: z.iso.datetime({ precision: 3 }).optional(),
+    placedAt: z.iso
+      .datetime({ precision: 3 })
+      .meta({ examples: ['2026-11-19T09:12:07.000Z'] })
+      .optional(),
     shipCity: z.string().max(200).optional(),
     shipCountry: z.string().max(200).optional(),
     freight: z.number().min(0).optional(),

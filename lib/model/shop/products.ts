@@ -7,8 +7,16 @@ const count = z.int32().min(0);
 /** Products by category, each with a picture that anyone may see, and the current buyer and tax rate of its category. */
 export const products = defineEntity('products', {
   schema: z.object({
-    categoryId: z.int32().min(0).max(99_999),
-    productId: z.int32().min(0).max(99_999_999),
+    categoryId: z
+      .int32()
+      .min(0)
+      .max(99_999)
+      .meta({ examples: [91] }),
+    productId: z
+      .int32()
+      .min(0)
+      .max(99_999_999)
+      .meta({ examples: [901, 909] }),
     productName: z.string().min(1).max(200),
     categoryName: z.string().max(200).optional(),
     supplierId: count.optional(),

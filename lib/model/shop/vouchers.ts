@@ -8,8 +8,15 @@ import { interPartitionIndex } from '../../define/indexes.ts';
  */
 export const vouchers = defineEntity('vouchers', {
   schema: z.object({
-    code: z.string().regex(/^[A-Z0-9]{8}$/, 'eight capital letters and digits are needed'),
-    customerId: z.string().min(1).max(10),
+    code: z
+      .string()
+      .regex(/^[A-Z0-9]{8}$/, 'eight capital letters and digits are needed')
+      .meta({ examples: ['TEA4YOU1', 'NEWYEAR1'] }),
+    customerId: z
+      .string()
+      .min(1)
+      .max(10)
+      .meta({ examples: ['HARBR'] }),
     amount: z.number().min(0),
   }),
   table: 'vouchers',

@@ -98,11 +98,21 @@ test('has each schema, parameter and response once, under the name of its entity
   expect(schemas.Departments.properties).toHaveProperty('department');
   expect(schemas.Departments.required).toEqual(['department']);
   expect(schemas.DepartmentsPart).not.toHaveProperty('required');
-  expect(put.requestBody.content['application/json'].schema.$ref).toBe('#/components/schemas/DepartmentsCreateBody');
+  expect(put.requestBody.content['application/json'].schema.$ref).toBe('#/components/schemas/DepartmentsReplaceBody');
   expect(get.tags).toEqual(['departments']);
   const named = (name: string) => ({ $ref: `#/components/parameters/${name}` });
   expect(ofPath).toEqual(['department', 'explain', 'If-None-Match'].map(named));
   expect(put.parameters).toEqual([named('If-Match')]);
+});
+
+test('describes the same operation of several entities once, with the entities as a parameter', () => {
+  const { get, post } = paths['/api/operations/verify/{entity}'] ?? {};
+  expect([get?.operationId, post?.operationId]).toEqual(['operations-verify', 'operations-verify-page']);
+  const { enum: entities } = Object(get?.parameters.find(({ name }) => name === 'entity')?.schema);
+  expect(entities).toEqual(expect.arrayContaining(['departments', 'employees', 'orders']));
+  expect(entities).not.toContain('logins');
+  expect(openapi.paths['/api/operations/verify/{entity}'].get.tags).toEqual(['operations']);
+  expect(Object.keys(paths).filter((path) => path.startsWith('/api/operations/verify/'))).toHaveLength(1);
 });
 
 test('describes the roles of an operation, or those that most operations accept', () => {
