@@ -1,4 +1,4 @@
-import { constants, generateKeyPairSync, privateDecrypt } from 'node:crypto';
+import { constants, generateKeyPairSync, type KeyPairKeyObjectResult, privateDecrypt } from 'node:crypto';
 import {
   createHttpHeaders,
   type HttpClient,
@@ -9,12 +9,14 @@ import {
 
 type Fault = number | 'reset' | 'silence';
 
+const keyPairs: KeyPairKeyObjectResult[] = [];
+
 /**
  * A stand-in for Azure Key Vault with the RSA key `data-keys` of the vault `contoso`. Like the service, it challenges
  * a request without a token and rejects one without its body.
  */
 export function keyVault() {
-  const versions = new Map<string, ReturnType<typeof newVersion>>();
+  const versions = new Map<string, KeyPairKeyObjectResult>();
   const requests: string[] = [];
   let current = '';
 
@@ -29,7 +31,7 @@ export function keyVault() {
     /** Creates a version and makes it the current one. */
     rotate(): string {
       current = (versions.size + 10).toString(16).padStart(32, '0');
-      versions.set(current, newVersion());
+      versions.set(current, keyPairOf(versions.size));
       return current;
     },
     httpClient: { sendRequest } satisfies HttpClient,
@@ -66,11 +68,13 @@ export function keyVault() {
   }
 }
 
-function newVersion() {
-  return generateKeyPairSync('rsa', { modulusLength: 2048 });
+/** The pair of the nth version of every stand-in: a new pair for each test would be most of what the tests compute. */
+function keyPairOf(nth: number): KeyPairKeyObjectResult {
+  keyPairs[nth] ??= generateKeyPairSync('rsa', { modulusLength: 2048 });
+  return keyPairs[nth];
 }
 
-function unwrap({ privateKey }: ReturnType<typeof newVersion>, body: unknown): [status: number, body: object] {
+function unwrap({ privateKey }: KeyPairKeyObjectResult, body: unknown): [status: number, body: object] {
   const { alg, value } = typeof body === 'string' ? JSON.parse(body) : {};
   try {
     if (alg !== 'RSA-OAEP-256') throw new Error('Another algorithm was expected.');
