@@ -11,6 +11,7 @@ import { startProduct } from '../local/instance/start-product.ts';
 import { deployedApp } from './fixtures/deployed-app.ts';
 import { type OpenApi, type OpenApiChecker, openapiChecker } from './openapi.ts';
 import { PATIENCE_MS } from './patience.ts';
+import { runCommand } from './start-process.ts';
 import { testStorage } from './storage.ts';
 import { UNDER_FUNC } from './under-func.ts';
 
@@ -35,6 +36,8 @@ const checkers = kept.openApiCheckers;
 
 export interface Product {
   readonly url: string;
+  /** The data folder of the instance. */
+  readonly folder: string;
   readonly storage: Storage;
   /** The file of the key-encryption keys. */
   readonly keyFile: string;
@@ -43,6 +46,8 @@ export interface Product {
   /** Runs a timer function through the admin route and returns the status. */
   runTimer(name: string): Promise<number>;
   token(role: string | readonly string[], email?: string): Promise<string>;
+  /** Runs a command of `local/` on the instance and waits for its end. */
+  run(script: string, ...words: readonly string[]): ReturnType<typeof runCommand>;
   /** A client with a token of this role. Every response must match the OpenAPI description. */
   as(role: string | readonly string[] | undefined, email?: string): Client;
 }
@@ -91,6 +96,9 @@ export function useProduct(
     get url() {
       return product.url;
     },
+    get folder() {
+      return folder;
+    },
     get keyFile() {
       return join(folder, 'keys.json');
     },
@@ -102,6 +110,7 @@ export function useProduct(
       return (await fetch(url, { method: 'POST', headers, body: '{}' })).status;
     },
     token,
+    run: (script, ...words) => runCommand(script, [...words, '--data', folder]),
     as:
       (role, email) =>
       async (method, path, { body, headers = {} } = {}) => {

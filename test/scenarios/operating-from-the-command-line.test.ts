@@ -3,28 +3,22 @@ import { existsSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, test, vi } from 'vitest';
-import { openStorage } from '../../lib/storage/storage.ts';
 import { sampleItems } from '../points.ts';
-import { runCommand, runScript, spawnCommand, useStartProcess } from '../start-process.ts';
+import { useProduct } from '../product.ts';
+import { runScript, spawnCommand } from '../start-process.ts';
 
 /** More than one page of a consistency check. */
 const MORE = Array.from(
-  { length: 150 },
+  { length: 60 },
   (_, index) =>
     `${800_000 + index},José,Reátegui ${index % 7},josé${index}@contoso.com,${index % 3 ? 'Tool Design' : 'Small'}\n`,
 );
 
-const started = useStartProcess();
-
-async function storageOf(folder: string) {
-  const { said } = await runCommand('secret', ['storage', '--data', folder]);
-  return openStorage({ connectionString: said.trim() });
-}
+const product = useProduct(import.meta.url);
 
 describe('npm run verify and reindex', () => {
   test('find manual damage, repair it, and rebuild an index', async () => {
-    const { folder } = started;
-    const { run } = started.process;
+    const { folder, run, storage } = product;
     const file = join(folder, 'more.csv');
     await writeFile(file, `employeeId,firstName,lastName,email,department\n${MORE.join('')}`);
     expect(await run('import', 'employees', file)).toMatchObject({ code: 0 });
@@ -33,7 +27,6 @@ describe('npm run verify and reindex', () => {
       clean: expect.stringMatching(/^\d+ rows checked: 0 do not agree\.\n$/),
       code: 0,
     });
-    const storage = await storageOf(folder);
     // The queues update the company-wide lists after the import, and a check waits only seconds for them.
     const left = async () => (await storage.queue('index-changes').getProperties()).approximateMessagesCount;
     await expect.poll(left).toBe(0);
@@ -77,30 +70,29 @@ describe('npm run verify and reindex', () => {
 
 describe('npm run verify', () => {
   test('continues where it was killed, and reports all findings', async () => {
-    const { folder, process } = started;
-    const whole = await process.run('verify', 'employees', '--rate', '5000');
+    const { folder, run, storage } = product;
+    const whole = await run('verify', 'employees', '--rate', '5000');
     const [, rows] = /^(\d{3,}) rows/.exec(whole.said) ?? [];
-    const storage = await storageOf(folder);
     const rowsThere = await Array.fromAsync(storage.table('employees').listEntities());
     const early = rowsThere.find(({ rowKey }) => rowKey?.startsWith('email_'));
     await storage.table('employees').deleteEntity(early?.partitionKey ?? '', early?.rowKey ?? '');
 
-    const { child } = spawnCommand('verify', ['employees', '--rate', '100', '--data', folder]);
+    const { child } = spawnCommand('verify', ['employees', '--rate', '25', '--data', folder]);
     const bookmark = join(folder, 'verify-employees-look');
     await vi.waitFor(() => expect(existsSync(bookmark)).toBe(true), { timeout: 30_000, interval: 20 });
     child.kill('SIGKILL');
     await once(child, 'exit');
-    const { code, said } = await process.run('verify', 'employees', '--rate', '5000');
+    const { code, said } = await run('verify', 'employees', '--rate', '5000');
     expect(said).toMatch(/^Resuming after \d+ rows/);
     expect(said).toContain(`\n${Number(rows) - 1} rows checked: 1 do not agree.`);
     expect(code).toBe(1);
     expect(existsSync(bookmark)).toBe(false);
-    expect(await process.run('verify', 'employees', '--repair', '--rate', '5000')).toMatchObject({ code: 0 });
+    expect(await run('verify', 'employees', '--repair', '--rate', '5000')).toMatchObject({ code: 0 });
   });
 
   test('rejects a rate that is not a number from 1', async () => {
     for (const rate of sampleItems(['0', '-5', 'fast', 'Infinity'], 'rate'))
-      expect(await started.process.run('verify', 'departments', `--rate=${rate}`)).toEqual({
+      expect(await product.run('verify', 'departments', `--rate=${rate}`)).toEqual({
         code: 1,
         said: expect.stringContaining('A rate must be a number of at least 1.'),
       });
@@ -109,8 +101,9 @@ describe('npm run verify', () => {
 
 describe('npm run soak', () => {
   test('reports no error after some seconds', async () => {
-    const { code, said } = await runScript('test/soak.ts', ['--seconds', '5', '--callers', '8', '--no-build']);
+    const { code, said } = await runScript('test/soak.ts', ['--seconds', '2', '--callers', '8', '--no-build']);
     expect({ code, said }).toEqual({ code: 0, said: expect.stringMatching(/findings {6}0\nviolations {4}0\n$/) });
-    expect(Number(/requests +(\d+)/.exec(said)?.[1])).toBeGreaterThan(20);
+    // At least one of each caller.
+    expect(Number(/requests +(\d+)/.exec(said)?.[1])).toBeGreaterThanOrEqual(8);
   });
 });
