@@ -2,11 +2,14 @@ import { fileURLToPath } from 'node:url';
 import { describeRoutes } from '../../lib/http/openapi.ts';
 import { createRoutes } from '../../lib/http/routes.ts';
 import { model } from '../../lib/model/model.ts';
-import { buildApp } from '../package/build-app.ts';
+import { buildApp, compileApp } from '../package/build-app.ts';
 import { buildConsole } from '../package/build-console.ts';
+
+const DIST = fileURLToPath(new URL('../../dist', import.meta.url));
 
 // Routes build their schemas when they are described: a schema that cannot be built fails here and not at a request.
 describeRoutes(createRoutes(model));
 // The only app of the repository: functions/ as dist/app.js.
-await buildApp({ folder: fileURLToPath(new URL('../../dist', import.meta.url)) });
+await buildApp({ folder: DIST });
+await compileApp(DIST);
 await buildConsole();

@@ -1,12 +1,7 @@
 // Imports the files in its arguments as the functions worker would, and prints what the load took and the registered functions.
-import Module from 'node:module';
+import './require-core.ts';
 import { pathToFileURL } from 'node:url';
 import * as core from '../host/functions-core.ts';
-
-// The worker provides its module only through require; an import fails, there and here.
-Module.prototype.require = new Proxy(Module.prototype.require, {
-  apply: (target, caller, args) => (args[0] === '@azure/functions-core' ? core : Reflect.apply(target, caller, args)),
-});
 
 const start = performance.now();
 const cpu = process.cpuUsage();

@@ -1,6 +1,7 @@
 import { execFile } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
+import { rolldown } from 'rolldown';
 import { z } from 'zod';
 
 const PROBE = fileURLToPath(new URL('load-probe.ts', import.meta.url));
@@ -24,16 +25,24 @@ export interface Loaded {
   readonly builtins: readonly string[];
 }
 
-/**
- * Loads an app in a new process, without a host. With a folder for compiled code, V8 reads and writes its code there. Throws
- * with the error of Node if the app cannot be loaded.
- */
-export async function measureLoad(files: readonly string[], compileCache?: string): Promise<Loaded> {
-  const env = compileCache === undefined ? process.env : { ...process.env, NODE_COMPILE_CACHE: compileCache };
-  const { stdout } = await promisify(execFile)(process.execPath, [PROBE, ...files], {
-    env,
+/** Loads an app in a new process, without a host. Throws with the error of Node if the app cannot be loaded. */
+export async function measureLoad(files: readonly string[]): Promise<Loaded> {
+  probe ??= bundleProbe();
+  const code = await probe;
+  const running = promisify(execFile)(process.execPath, ['--input-type=module', '-', ...files], {
     maxBuffer: MAX_OUTPUT_BYTES,
   });
-  const { functions, ...loaded } = Loaded.parse(JSON.parse(stdout));
+  running.child.stdin?.end(code);
+  const { functions, ...loaded } = Loaded.parse(JSON.parse((await running).stdout));
   return { ...loaded, functions: functions.toSorted() };
+}
+
+let probe: Promise<string> | undefined;
+
+/** As JavaScript, because Node loads its compiler of TypeScript for other files, in 20 MB that no app takes. */
+async function bundleProbe(): Promise<string> {
+  const bundle = await rolldown({ input: PROBE, platform: 'node' });
+  const { output } = await bundle.generate({ format: 'esm' });
+  await bundle.close();
+  return output[0].code;
 }

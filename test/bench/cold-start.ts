@@ -1,7 +1,7 @@
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { buildApp } from '../../local/package/build-app.ts';
+import { buildApp, compileApp } from '../../local/package/build-app.ts';
 import { type Loaded, measureLoad } from '../../local/package/measure-load.ts';
 import { buildFixtures } from '../fixtures/build.ts';
 import { deployedApp } from '../fixtures/deployed-app.ts';
@@ -20,7 +20,7 @@ app.http('hello', { methods: ['GET'], route: 'hello', authLevel: 'anonymous', ha
 
 export interface ColdStart {
   readonly app: Medians;
-  /** With the code that V8 compiled in an earlier load, from a folder that a new instance of an app does not have. */
+  /** With the compiled code that the package has for this build of Node. */
   readonly compiled: Medians;
   readonly hello: Medians;
 }
@@ -44,16 +44,17 @@ export async function measureColdStart(): Promise<ColdStart> {
   try {
     await writeFile(join(folder, 'hello.ts'), HELLO);
     await buildApp({ folder: join(folder, 'app') });
+    await buildApp({ folder: join(folder, 'compiled') });
+    await compileApp(join(folder, 'compiled'));
     await buildApp({ entry: join(folder, 'hello.ts'), folder: join(folder, 'hello') });
-    for (const name of ['app', 'hello']) await writeFile(join(folder, name, 'package.json'), '{"type":"module"}');
+    for (const name of ['app', 'compiled', 'hello'])
+      await writeFile(join(folder, name, 'package.json'), '{"type":"module"}');
     const bundle = [join(folder, 'app', 'app.js')];
-    const compileCache = join(folder, 'compiled');
-    await measureLoad(bundle, compileCache);
     const rounds: { app: Loaded; compiled: Loaded; hello: Loaded }[] = [];
     for (let round = 0; round < ROUNDS; round += 1)
       rounds.push({
         app: await measureLoad(bundle),
-        compiled: await measureLoad(bundle, compileCache),
+        compiled: await measureLoad([join(folder, 'compiled', 'app.js')]),
         hello: await measureLoad([join(folder, 'hello', 'app.js')]),
       });
     return {
@@ -66,7 +67,7 @@ export async function measureColdStart(): Promise<ColdStart> {
   }
 }
 
-/** Starts a host of the fixtures' model and one with a single function in turn, each with one first request. */
+/** Starts a host of the fixtures' model, with compiled code, and one with a single function in turn, each with one first request. */
 export async function measureFirstResponse(): Promise<FirstResponse> {
   await mkdir(OUT, { recursive: true });
   const folder = await mkdtemp(join(OUT, 'first-response-'));
@@ -74,6 +75,7 @@ export async function measureFirstResponse(): Promise<FirstResponse> {
   try {
     await writeFile(join(folder, 'hello.ts'), HELLO);
     await buildFixtures({ ...deployedApp, folder: product });
+    await compileApp(product);
     await buildApp({ entry: join(folder, 'hello.ts'), folder: hello });
     await writeFile(join(hello, 'package.json'), '{"type":"module","main":"app.js"}');
     const requests = await prepareFirstRequests({ product, hello });
@@ -112,7 +114,7 @@ function mediansOf(loads: readonly Loaded[]): Medians {
 
 if (import.meta.main) {
   const { app, compiled, hello } = await measureColdStart();
-  for (const [name, of] of Object.entries({ 'hello world': hello, app, 'app, compiled before': compiled })) {
+  for (const [name, of] of Object.entries({ 'hello world': hello, app, 'app with compiled code': compiled })) {
     const ratios = `${(of.cpuMilliseconds / hello.cpuMilliseconds).toFixed(1)} of CPU, ${(of.megabytes / hello.megabytes).toFixed(2)} of memory`;
     console.log(
       `${name.padEnd(20)} ${of.functions} functions, ${of.milliseconds.toFixed(0)} ms, ${of.cpuMilliseconds.toFixed(0)} ms of CPU, ${of.megabytes.toFixed(0)} MB; ${ratios}`,

@@ -10,6 +10,7 @@ import { measureLoad } from '../../../local/package/measure-load.ts';
 
 /** The published key that `UseDevelopmentStorage=true` stands for. */
 const EMULATOR_KEY = 'Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==';
+const COMPILED = `dist/main.cjs.${process.version}-${process.platform}-${process.arch}`;
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
 const read = (path: string) => readFileSync(join(ROOT, path), 'utf8');
 
@@ -27,7 +28,7 @@ test('the package contains the app, its chunks and the files that the host needs
   const [console, others] = [true, false].map((isConsole) =>
     all.filter((path) => path.startsWith('dist/console/') === isConsole),
   );
-  expect(others?.toSorted()).toEqual(['dist/app.js', 'host.json', 'package.json']);
+  expect(others?.toSorted()).toEqual(['dist/app.js', 'dist/main.cjs', COMPILED, 'host.json', 'package.json']);
   expect(console).toEqual(expect.arrayContaining(['dist/console/index.html']));
   expect(console?.filter((path) => path.endsWith('.map'))).toEqual([]);
   expect(JSON.parse(read('package.json'))).toMatchObject({ main: 'dist/app.js', type: 'module' });
@@ -46,8 +47,8 @@ const LOADED_WHEN_USED = [
 test('the chunks are without maps, and have what a cold start does not need', () => {
   const chunks = files.map(({ path }) => path).filter((path) => path.startsWith('dist/chunks/'));
   expect(chunks.length).toBeGreaterThan(0);
-  expect(chunks.filter((path) => !path.endsWith('.js'))).toEqual([]);
-  const { sources } = JSON.parse(read('dist/app.js.map')) as { sources: string[] };
+  expect(chunks.filter((path) => !path.endsWith('.cjs'))).toEqual([]);
+  const { sources } = JSON.parse(read('dist/main.cjs.map')) as { sources: string[] };
   const eager = LOADED_WHEN_USED.filter((name) => sources.some((source) => source.includes(`node_modules/${name}/`)));
   expect(eager).toEqual([]);
 });
@@ -68,8 +69,12 @@ test('the app loads neither undici nor HTTP/2 of Node before its first request',
   expect(builtins.filter((name) => /^http2$|undici\/undici/.test(name))).toEqual([]);
 });
 
+test('V8 keeps one byte for each character of the bundle', () => {
+  expect(read('dist/main.cjs')).not.toMatch(/[^\0-\x7f]/);
+});
+
 test('the package bundles only functions/ and lib/, and no development dependency', () => {
-  const sources = globSync('dist/{app,chunks/*}.js.map', { cwd: ROOT }).flatMap(
+  const sources = globSync('dist/{main,chunks/*}.cjs.map', { cwd: ROOT }).flatMap(
     (map) => (JSON.parse(read(map)) as { sources: string[] }).sources,
   );
   const own = sources.filter((source) => !source.includes('node_modules/'));
@@ -85,7 +90,7 @@ test('the package bundles only functions/ and lib/, and no development dependenc
 
 test('the package contains no login page without a password', () => {
   expect(files.map(({ path }) => path).filter((path) => path.includes('login'))).toEqual([]);
-  const text = read('dist/app.js');
+  const text = read('dist/main.cjs');
   expect(text).not.toMatch(/Sign in for development|code_challenge_methods_supported/);
 });
 

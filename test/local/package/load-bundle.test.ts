@@ -1,0 +1,113 @@
+import { execFile } from 'node:child_process';
+import { copyFile, mkdtemp, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { beforeEach, expect, onTestFinished, test } from 'vitest';
+import { compileApp } from '../../../local/package/build-app.ts';
+
+const APP = fileURLToPath(new URL('../../../dist/app.js', import.meta.url));
+const THIS_NODE = `${process.version}-${process.platform}-${process.arch}`;
+/** Calls a function that was compiled, one that was not, and a chunk. */
+const BUNDLE = `const later = () => new Error('thrown').stack.split('\\n')[1].trim(); const { version } = require('./chunk.cjs');
+const ran = (() => 'one')();
+import('./chunk.cjs').then((chunk) => console.log(JSON.stringify([ran, version, chunk.version, later(), __filename, module.loaded])));
+`;
+const POSITION = `1:${BUNDLE.indexOf('new Error') + 1}`;
+
+let folder: string;
+let bundle: string;
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'rowkey-bundle-'));
+  bundle = join(folder, 'main.cjs');
+  await copyFile(APP, join(folder, 'app.js'));
+  await writeFile(join(folder, 'package.json'), '{"type":"module"}');
+  await writeFile(join(folder, 'chunk.cjs'), 'exports.version = 1;');
+  await writeFile(bundle, BUNDLE);
+  onTestFinished(() => rm(folder, { recursive: true }));
+});
+
+/** Whether V8 was given compiled code and took it (undefined: none was given), and what the bundle printed. */
+async function load(...flags: string[]): Promise<{ rejected: boolean | undefined; printed: unknown }> {
+  const script = `import vm from 'node:vm';
+const { Script } = vm;
+let rejected;
+vm.Script = class extends Script {
+  constructor(source, options) { super(source, options); rejected = this.cachedDataRejected; }
+};
+process.on('exit', () => console.log(JSON.stringify(rejected ?? null)));
+await import(process.argv[2]);`;
+  const { NODE_COMPILE_CACHE: _, ...env } = process.env;
+  const running = promisify(execFile)(
+    process.execPath,
+    [...flags, '--input-type=module', '-', join(folder, 'app.js')],
+    { env },
+  );
+  running.child.stdin?.end(script);
+  const [printed = '', rejected = ''] = (await running).stdout.trim().split('\n');
+  return { printed: JSON.parse(printed), rejected: JSON.parse(rejected) ?? undefined };
+}
+
+test('a bundle runs from compiled code as it does without, with the same positions in stack traces', async () => {
+  const expected = (file: string) => ['one', 1, 1, `at later (${file}:${POSITION})`, file, true];
+  expect(await load()).toEqual({ rejected: undefined, printed: expected(bundle) });
+  await compileApp(folder);
+  expect(await load()).toEqual({ rejected: false, printed: expected(bundle) });
+  // A package is deployed to another folder.
+  const deployed = `${folder}-deployed`;
+  await rename(folder, deployed);
+  folder = deployed;
+  expect(await load()).toEqual({ rejected: false, printed: expected(join(deployed, 'main.cjs')) });
+});
+
+test('compiled code of other source is not used, whatever its length', async () => {
+  await compileApp(folder);
+  await writeFile(bundle, BUNDLE.replace(`'one'`, `'two'`));
+  expect(await load()).toMatchObject({ rejected: undefined, printed: ['two', 1, 1, expect.any(String), bundle, true] });
+});
+
+test('damaged compiled code is not used', async () => {
+  await compileApp(folder);
+  const compiled = `${bundle}.${THIS_NODE}`;
+  const bytes = await readFile(compiled);
+  const flipped = bytes.map((byte, index) => (index === bytes.length - 40 ? byte ^ 1 : byte));
+  for (const damaged of [bytes.subarray(0, -8), bytes.subarray(0, 7), flipped]) {
+    await writeFile(compiled, damaged);
+    expect(await load()).toMatchObject({
+      rejected: undefined,
+      printed: ['one', 1, 1, expect.any(String), bundle, true],
+    });
+  }
+});
+
+test('compiled code of another build of Node is not used', async () => {
+  await compileApp(folder);
+  await rename(`${bundle}.${THIS_NODE}`, `${bundle}.v24.0.0-linux-x64`);
+  expect(await load()).toMatchObject({ rejected: undefined, printed: ['one', 1, 1, expect.any(String), bundle, true] });
+});
+
+test('a bundle runs if V8 rejects the compiled code', async () => {
+  const before = await load();
+  await compileApp(folder);
+  // V8 compiles for its own flags.
+  expect(await load('--no-opt')).toEqual({ ...before, rejected: true });
+});
+
+test('a later import of the app runs the bundle again, compiled or not', async () => {
+  const script = `await import(process.argv[2]); await import(process.argv[2] + '?load=1');`;
+  const countRuns = async () => {
+    const running = promisify(execFile)(process.execPath, ['--input-type=module', '-', join(folder, 'app.js')]);
+    running.child.stdin?.end(script);
+    return (await running).stdout.trim().split('\n').length;
+  };
+  expect(await countRuns()).toBe(2);
+  await compileApp(folder);
+  expect(await countRuns()).toBe(2);
+});
+
+test('a build removes compiled code of earlier builds', async () => {
+  await writeFile(`${bundle}.v24.0.0-linux-x64`, 'old');
+  await compileApp(folder);
+  await expect(readFile(`${bundle}.v24.0.0-linux-x64`)).rejects.toThrow('ENOENT');
+});
