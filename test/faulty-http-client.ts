@@ -77,25 +77,35 @@ export function interruptedHttpClient(
   };
 }
 
-/** Creates a client whose `at`-th call reaches storage after a delay, even if the caller has timed out. */
-export function slowHttpClient(at: number, milliseconds: number): FaultyHttpClient {
+/** Creates a client whose `at`-th call, or first transaction, reaches storage after a delay, even if the caller has timed out. */
+export function slowHttpClient(
+  at: number | 'transaction',
+  milliseconds: number,
+): FaultyHttpClient & { readonly isReached: boolean } {
   let calls = 0;
+  let isReached = false;
   return {
     get calls() {
       return calls;
     },
+    get isReached() {
+      return isReached;
+    },
     async sendRequest(request) {
       calls += 1;
-      if (calls !== at) return shared.sendRequest(request);
+      const isHere = at === 'transaction' ? !isReached && request.url.includes('$batch') : calls === at;
+      if (!isHere) return shared.sendRequest(request);
+      isReached = true;
       const { abortSignal } = request;
       // The caller times out, but the request still arrives.
       const arriving = sleep(milliseconds).then(() =>
         shared.sendRequest(Object.assign(request, { abortSignal: undefined })),
       );
       const given = Promise.withResolvers<never>();
-      abortSignal?.addEventListener('abort', () =>
-        given.reject(Object.assign(new Error('Given up.'), { name: 'AbortError' })),
-      );
+      const giveUp = () => given.reject(Object.assign(new Error('Given up.'), { name: 'AbortError' }));
+      // An aborted signal dispatches no event.
+      if (abortSignal?.aborted) giveUp();
+      abortSignal?.addEventListener('abort', giveUp);
       return Promise.race([arriving, given.promise]);
     },
   };

@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { QueueClient } from '@azure/storage-queue';
 import fc from 'fast-check';
 import { afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
@@ -9,12 +8,14 @@ import { drainPoison } from '../../../lib/operations/drain-poison.ts';
 import { measureCost } from '../../../lib/storage/cost.ts';
 import { createTable } from '../../../lib/storage/provision.ts';
 import { openStorage, type Storage } from '../../../lib/storage/storage.ts';
+import { DAY_MS } from '../../../lib/time.ts';
 import { employees } from '../../fixtures/model.ts';
+import { httpClient, showMessages } from '../../known-messages.ts';
 import { sampleRuns } from '../../points.ts';
 import { testStorage } from '../../storage.ts';
 
 const QUEUE = `${INDEX_CHANGES_QUEUE}-poison`;
-const storage = openStorage({ connectionString: testStorage(import.meta.url) });
+const storage = openStorage({ connectionString: testStorage(import.meta.url), httpClient });
 const queues = [INDEX_CHANGES_QUEUE, TRANSFERS_QUEUE].flatMap((name) => [name, `${name}-poison`]);
 const warned: string[] = [];
 
@@ -34,14 +35,9 @@ const listed = async () => (await listPoison(createEngine(storage), { limit: 1_0
 const send = (text: string) => storage.queue(QUEUE).sendMessage(text);
 const left = async () => (await storage.queue(QUEUE).getProperties()).approximateMessagesCount;
 
-/** Runs the timer on this storage. A message that it cannot handle is visible again after a second. */
-function run(over: Partial<Storage> = {}, client: Partial<QueueClient> = {}, until = Date.now() + 60_000) {
-  const queue = (name: string): QueueClient => {
-    const inner = storage.queue(name);
-    const receiveMessages: QueueClient['receiveMessages'] = (options) =>
-      inner.receiveMessages({ ...options, visibilityTimeout: 1 });
-    return Object.assign(Object.create(inner), { receiveMessages, ...client });
-  };
+/** Runs the timer on this storage. */
+function run(over: Partial<Storage> = {}, client: Partial<QueueClient> = {}, until = Date.now() + DAY_MS) {
+  const queue = (name: string): QueueClient => Object.assign(Object.create(storage.queue(name)), client);
   const engine = createEngine({ ...storage, queue, ...over });
   const log = { warn: (line: string) => void warned.push(line), error: () => undefined };
   return drainPoison({ engine, entities: [employees], log }, { until });
@@ -120,7 +116,7 @@ test('leaves a message that cannot be recorded, fails without printing a secret,
   await expect(run({ table: away })).rejects.toThrow('1 messages of index-changes-poison could not be handled');
   expect(warned).toEqual([expect.stringMatching(/stays for the next run: an unexpected Error$/)]);
   expect(await left()).toBe(1);
-  await sleep(1_500);
+  await showMessages(storage.queue(QUEUE));
   await run();
   expect(await listed()).toHaveLength(1);
   expect(await left()).toBe(0);
@@ -138,7 +134,7 @@ test('leaves one record after a crash between the record and the deletion', asyn
   await expect(run({}, { deleteMessage: away })).rejects.toThrow();
   const [first] = await listed();
   expect(await left()).toBe(1);
-  await sleep(1_500);
+  await showMessages(storage.queue(QUEUE));
   await run();
   expect(await listed()).toEqual([{ ...first, recordedAt: expect.any(String) }]);
   expect(await left()).toBe(0);
@@ -158,4 +154,4 @@ test('starts no batch after its time limit', async () => {
   await run();
   expect(await left()).toBe(0);
   expect(await listed()).toHaveLength(40);
-}, 60_000);
+});

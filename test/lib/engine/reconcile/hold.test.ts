@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { HttpClient } from '@azure/core-rest-pipeline';
 import { beforeAll, describe, expect, test } from 'vitest';
 import type { Hold } from '../../../../lib/define/engine.ts';
 import { consumePoison } from '../../../../lib/engine/consume/consume.ts';
@@ -16,16 +17,33 @@ import { unavailable } from '../../../../lib/errors.ts';
 import { createTable } from '../../../../lib/storage/provision.ts';
 import { openStorage } from '../../../../lib/storage/storage.ts';
 import { employees } from '../../../fixtures/model.ts';
+import { httpClient, showMessages } from '../../../known-messages.ts';
 import { testStorage } from '../../../storage.ts';
+import { LONG_HOLDS } from '../../../world.ts';
 
-const HIDDEN_SECONDS = 3;
-const timing = {
-  commitWithinMs: 1_000,
-  claimForMs: 1_500,
-  hideIntentForSeconds: HIDDEN_SECONDS,
-  settleWithinMs: 2_000,
+/** The seconds for which each message of a queue was hidden when it was sent, by the name of the queue. */
+const hiddenFor = new Map<string, number[]>();
+const recordingClient: HttpClient = {
+  sendRequest(request) {
+    const { pathname, searchParams } = new URL(request.url);
+    const [, queue] = /\/([\w-]+)\/messages$/.exec(pathname) ?? [];
+    if (queue && request.method === 'POST')
+      hiddenFor.set(queue, [...(hiddenFor.get(queue) ?? []), Number(searchParams.get('visibilitytimeout'))]);
+    return httpClient.sendRequest(request);
+  },
 };
-const engine = createEngine(openStorage({ connectionString: testStorage(import.meta.url) }), { timing });
+const storage = openStorage({ connectionString: testStorage(import.meta.url), httpClient: recordingClient });
+/** Hides reminders for longer than a test takes. A test makes them visible, as if their time had passed. */
+const engine = createEngine(storage, { timing: LONG_HOLDS });
+/** Hides reminders for seconds, with enough time for a busy machine to renew a hold. */
+const HIDDEN_SECONDS = 10;
+const quickTiming = {
+  commitWithinMs: 4_000,
+  claimForMs: 6_000,
+  hideIntentForSeconds: HIDDEN_SECONDS,
+  settleWithinMs: 8_000,
+};
+const quick = createEngine(storage, { timing: quickTiming });
 const log = { warn: () => undefined, error: () => undefined };
 const work = { version: 1, intent: 'one', entity: 'employees', table: 'employees', items: [] };
 
@@ -39,22 +57,21 @@ async function openQueue() {
   const queue = engine.storage.queue(name);
   await queue.create();
 
-  /** Receives a message as a host does: hidden for ten minutes, whatever happens to the host. */
+  /** Receives a message as a host does that then dies: the host would show the message after ten minutes. */
   async function receive(): Promise<Message | undefined> {
     const { receivedMessageItems } = await queue.receiveMessages({ visibilityTimeout: 600 });
     const [message] = receivedMessageItems;
     if (!message) return undefined;
-    const { messageId: id, dequeueCount: attempts, insertedOn, messageText } = message;
+    const { messageId: id, popReceipt, dequeueCount: attempts, insertedOn, messageText } = message;
+    await queue.deleteMessage(id, popReceipt);
     return { queue: name, id, attempts, insertedAt: insertedOn.getTime(), body: JSON.parse(messageText) };
   }
 
-  /** Returns the next message, which must become visible within `seconds`, and the elapsed milliseconds. */
-  async function receiveWithin(seconds: number): Promise<{ message: Message; after: number }> {
-    const since = Date.now();
+  /** Waits for the next visible message. */
+  async function next(): Promise<Message> {
     for (;;) {
       const message = await receive();
-      if (message) return { message, after: Date.now() - since };
-      if (Date.now() - since > seconds * 1_000) throw new Error('No message is visible.');
+      if (message) return message;
       await sleep(50);
     }
   }
@@ -63,8 +80,9 @@ async function openQueue() {
     name,
     queue,
     receive,
-    receiveWithin,
-    send: (body: object) => sendWork(engine, name, body),
+    next,
+    send: (body: object, by = engine) => sendWork(by, name, body),
+    show: () => showMessages(queue),
     count: async () => (await queue.getProperties()).approximateMessagesCount,
   };
 }
@@ -83,75 +101,75 @@ const bodyOf = ({ body }: Message) => {
 
 describe.concurrent('work held by an instance that died', () => {
   test('is visible again once its reminder is, and the held message is then dropped', async () => {
-    const { receiveWithin, send } = await openQueue();
+    const { next, receive, send, show } = await openQueue();
     await send(work);
-    const { message } = await receiveWithin(1);
+    const message = await next();
     expect(await holdWork(engine, message)).toBeDefined();
-    const { message: again, after } = await receiveWithin(HIDDEN_SECONDS + 5);
-    expect(after).toBeGreaterThan(HIDDEN_SECONDS * 500);
+    expect(await receive()).toBeUndefined();
+    await show();
+    const again = await next();
     expect(bodyOf(again)).toMatchObject(work);
     const held = await holdWork(engine, again);
     expect(held).toBeDefined();
     // After ten minutes the host delivers the message that the dead instance held.
-    expect(await holdWork(engine, message)).toBeUndefined();
+    const late = { ...message, attempts: 2 };
+    expect(await holdWork(engine, late)).toBeUndefined();
     await held?.release();
-    expect(await holdWork(engine, message)).toBeUndefined();
+    expect(await holdWork(engine, late)).toBeUndefined();
   });
 
-  test('is visible again even if the instance dies before the work starts', async () => {
-    const { receiveWithin, send } = await openQueue();
-    await send(work);
-    await receiveWithin(1);
-    const { message } = await receiveWithin(HIDDEN_SECONDS + 5);
-    expect(bodyOf(message)).toMatchObject(work);
+  test('is visible again by itself even if the instance dies before the work starts', async () => {
+    const { next, send, count } = await openQueue();
+    await send(work, quick);
+    for (const _ of ['the message', 'the reminder']) expect(bodyOf(await next())).toMatchObject(work);
+    expect(await count()).toBe(0);
   });
 
   test('is recorded after the usual number of attempts if it kills every instance', async () => {
-    const { queue, receiveWithin } = await openQueue();
+    const { next, queue, show } = await openQueue();
     await queue.sendMessage(JSON.stringify({ ...work, intent: 'deadly' }));
     for (let attempt = 1; attempt < MAX_ATTEMPTS; attempt += 1) {
-      const { message } = await receiveWithin(HIDDEN_SECONDS + 5);
-      expect(await holdWork(engine, message)).toBeDefined();
+      expect(await holdWork(engine, await next())).toBeDefined();
+      await show();
     }
-    const { message } = await receiveWithin(HIDDEN_SECONDS + 5);
-    await handleMessage(engine, message, log, fail(new Error('It fails.')));
+    await handleMessage(engine, await next(), log, fail(new Error('It fails.')));
     expect((await poison()).filter(({ text }) => text.includes('deadly'))).toHaveLength(1);
   });
 });
 
 test.concurrent('an extended hold excludes other consumers for as long as the work takes', async () => {
-  const { receive, receiveWithin, send } = await openQueue();
-  await send(work);
-  const { message } = await receiveWithin(1);
-  const held = await holdWork(engine, message);
-  for (const until = Date.now() + 2 * HIDDEN_SECONDS * 1_000; Date.now() < until; await sleep(100)) {
+  const { next, receive, send, show } = await openQueue();
+  await send(work, quick);
+  const held = await holdWork(quick, await next());
+  for (const until = Date.now() + 1.2 * HIDDEN_SECONDS * 1_000; Date.now() < until; await sleep(100)) {
     expect((await held?.keep())?.aborted).toBe(false);
     expect(await receive()).toBeUndefined();
   }
   await held?.release();
-  await sleep((HIDDEN_SECONDS + 1) * 1_000);
+  await show();
   expect(await receive()).toBeUndefined();
 });
 
 test.concurrent('a hold that another consumer took over is detected before the next write', async () => {
-  const { receiveWithin, send } = await openQueue();
+  const { next, send, show } = await openQueue();
+  let ahead = 0;
+  const stalling = { ...engine, now: () => Date.now() + ahead };
   await send(work);
-  const { message } = await receiveWithin(1);
-  const stalled = await holdWork(engine, message);
-  const { message: reminder } = await receiveWithin(HIDDEN_SECONDS + 5);
-  expect(await holdWork(engine, reminder)).toBeDefined();
+  const stalled = await holdWork(stalling, await next());
+  await show();
+  expect(await holdWork(engine, await next())).toBeDefined();
+  ahead = LONG_HOLDS.settleWithinMs;
   await expect(stalled?.keep()).rejects.toMatchObject({ code: 'busy' });
 });
 
 test.concurrent('a message that fails on its own is retried soon and recorded once after its last attempt', async () => {
-  const { receiveWithin, send } = await openQueue();
+  const { name, next, send } = await openQueue();
   await send({ ...work, intent: 'broken' });
-  for (let attempt = 1; attempt < MAX_ATTEMPTS; attempt += 1) {
-    const { message } = await receiveWithin(10);
-    await handleMessage(engine, message, log, fail(new Error('It fails.')));
-  }
-  const { message } = await receiveWithin(10);
-  await handleMessage(engine, message, log, fail(new Error('It fails.')));
+  for (let attempt = 1; attempt <= MAX_ATTEMPTS; attempt += 1)
+    await handleMessage(engine, await next(), log, fail(new Error('It fails.')));
+  // The first two are the reminder and the message; then a message for each of the other attempts.
+  const retried = Array(MAX_ATTEMPTS - 1).fill(5);
+  expect(hiddenFor.get(name)).toEqual([LONG_HOLDS.hideIntentForSeconds, 0, ...retried]);
   const found = (await poison()).filter(({ text }) => text.includes('broken'));
   expect(found).toMatchObject([{ attempts: MAX_ATTEMPTS, text: JSON.stringify({ ...work, intent: 'broken' }) }]);
 });
@@ -160,15 +178,14 @@ describe('a message that fails because storage is unavailable', () => {
   const outage = unavailable('Storage does not answer now.', undefined);
 
   test('is postponed without limit and without counting an attempt', async () => {
-    const { count, queue, receiveWithin, send } = await openQueue();
+    const { count, queue, next, send } = await openQueue();
     let body: object = work;
     for (let wait = 1; wait <= 3 * MAX_ATTEMPTS; wait += 1) {
       await queue.clearMessages();
       await send(body);
-      const { message } = await receiveWithin(1);
-      await handleMessage(engine, message, log, fail(outage));
-      // The message itself is deleted; a copy and its reminder remain.
-      expect(await count()).toBe(3);
+      await handleMessage(engine, await next(), log, fail(outage));
+      // A copy of the message, and its reminder.
+      expect(await count()).toBe(2);
       body = { ...work, history: { id: 'outage', since: Date.now(), attempts: 0, waits: wait } };
     }
     expect((await poison()).filter(({ id }) => id.includes('outage'))).toEqual([]);
@@ -183,11 +200,10 @@ describe('a message that fails because storage is unavailable', () => {
   });
 
   test('is recorded after a day', async () => {
-    const { receiveWithin, send } = await openQueue();
+    const { next, send } = await openQueue();
     const since = Date.now() - 25 * 3_600_000;
     await send({ ...work, history: { id: 'old', since, attempts: 0, waits: 300 } });
-    const { message } = await receiveWithin(1);
-    await handleMessage(engine, message, log, fail(outage));
+    await handleMessage(engine, await next(), log, fail(outage));
     expect((await poison()).filter(({ id }) => id.endsWith('_old'))).toHaveLength(1);
   });
 });
@@ -203,10 +219,9 @@ describe('a message that the host moved to its poison queue', () => {
   const consumer = { engine, entities: [employees], log };
 
   test('returns to its queue, because nothing shows that it can never succeed', async () => {
-    const { name, receiveWithin } = await openQueue();
+    const { name, next } = await openQueue();
     await consumePoison(consumer, moved(name, { ...work, intent: 'back' }));
-    const { message } = await receiveWithin(1);
-    expect(bodyOf(message)).toMatchObject({ ...work, intent: 'back', history: { attempts: 0, waits: 1 } });
+    expect(bodyOf(await next())).toMatchObject({ ...work, intent: 'back', history: { attempts: 0, waits: 1 } });
     expect((await poison()).filter(({ text }) => text.includes('back'))).toEqual([]);
   });
 
