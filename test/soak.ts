@@ -22,6 +22,8 @@ interface Options {
 
 const PNG = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==';
 const DEPARTMENTS = 8;
+/** Of each caller, also if the time ends first. */
+const LEAST_REQUESTS = 4;
 const DRAINED_WITHIN_MS = 90_000;
 /** The accepted growth of a heap after it has warmed up. */
 const GROWTH = 1.35;
@@ -100,7 +102,8 @@ async function soak({ callers, build, ...options }: Options): Promise<void> {
     await Promise.all(
       Array.from({ length: Number(callers) }, async () => {
         const traffic: Traffic = { ...shared, mine: [] };
-        for (let at = 0; Date.now() < until; at += 1) await (at < 3 ? create : chooseRequest())(traffic);
+        for (let at = 0; at < LEAST_REQUESTS || Date.now() < until; at += 1)
+          await (at < 3 ? create : chooseRequest())(traffic);
       }),
     );
     await sampling;

@@ -3,6 +3,7 @@ import { existsSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, test, vi } from 'vitest';
+import { PATIENCE_MS } from '../patience.ts';
 import { sampleItems } from '../points.ts';
 import { useProduct } from '../product.ts';
 import { runScript, spawnCommand } from '../start-process.ts';
@@ -77,9 +78,10 @@ describe('npm run verify', () => {
     const early = rowsThere.find(({ rowKey }) => rowKey?.startsWith('email_'));
     await storage.table('employees').deleteEntity(early?.partitionKey ?? '', early?.rowKey ?? '');
 
-    const { child } = spawnCommand('verify', ['employees', '--rate', '25', '--data', folder]);
+    // At this rate, the pause after the first page takes minutes.
+    const { child } = spawnCommand('verify', ['employees', '--rate', '1', '--data', folder]);
     const bookmark = join(folder, 'verify-employees-look');
-    await vi.waitFor(() => expect(existsSync(bookmark)).toBe(true), { timeout: 30_000, interval: 20 });
+    await vi.waitFor(() => expect(existsSync(bookmark)).toBe(true), { timeout: PATIENCE_MS, interval: 20 });
     child.kill('SIGKILL');
     await once(child, 'exit');
     const { code, said } = await run('verify', 'employees', '--rate', '5000');

@@ -6,6 +6,7 @@ import { afterAll, expect, test } from 'vitest';
 import { openStorage } from '../../lib/storage/storage.ts';
 import { signToken } from '../../local/instance/identity-provider.ts';
 import { startProduct } from '../../local/instance/start-product.ts';
+import { chooseFixedPorts } from '../fixed-ports.ts';
 import { deployedApp as testApp } from '../fixtures/deployed-app.ts';
 import { startLoad } from '../load.ts';
 import { IS_EVERY_POINT } from '../points.ts';
@@ -29,7 +30,7 @@ test('recovers within 90 seconds after the host was killed under load, with queu
   stops.push(() => rm(folder, { recursive: true, force: true }));
   const product = await startProduct({
     app: testApp,
-    port: 0,
+    port: (await chooseFixedPorts()).api,
     data: folder,
     func: false,
     storage: { connectionString },
@@ -47,9 +48,9 @@ test('recovers within 90 seconds after the host was killed under load, with queu
       return response?.status ?? 0;
     }, 8);
     await sleep(LOAD_SECONDS * 1_000);
+    await expect.poll(() => load.acknowledged).toBeGreaterThan(10);
     const since = Date.now();
     await Promise.all([product.killHost(), load.stop()]);
-    expect(load.acknowledged).toBeGreaterThan(10);
     await countTried({ what: 'Host killed under load: indexes agree within 90 seconds' }, async () => {
       const seconds = await load.agreed(storage, { since, withinSeconds: 2 * AGREED_WITHIN_SECONDS });
       console.log(`${load.acknowledged} acknowledged, agreed ${seconds.toFixed(0)} s after the kill`);

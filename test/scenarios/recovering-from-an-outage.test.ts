@@ -8,6 +8,7 @@ import { openStorage } from '../../lib/storage/storage.ts';
 import { type Azurite, startAzurite } from '../../local/instance/azurite.ts';
 import { signToken } from '../../local/instance/identity-provider.ts';
 import { type Product, startProduct } from '../../local/instance/start-product.ts';
+import { chooseFixedPorts } from '../fixed-ports.ts';
 import { deployedApp as testApp } from '../fixtures/deployed-app.ts';
 import { startLoad } from '../load.ts';
 import { countTried } from '../tried-faults.ts';
@@ -27,7 +28,8 @@ test('a storage outage of 90 seconds under load poisons no message and loses no 
   const folder = await mkdtemp(join(tmpdir(), 'rowkey-outage-'));
   stops.push(() => rm(folder, { recursive: true, force: true }));
   const account = { name: 'outage', key: randomBytes(64).toString('base64') };
-  const emulator = { folder: join(folder, 'azurite'), accounts: [account] } as const;
+  const ports = await chooseFixedPorts();
+  const emulator = { folder: join(folder, 'azurite'), accounts: [account], ports } as const;
   let azurite: Azurite = await startAzurite(emulator);
   stops.push(() => azurite.stop());
   const connectionString = azurite.connectionString();
@@ -54,13 +56,11 @@ test('a storage outage of 90 seconds under load poisons no message and loses no 
     return response.status;
   });
   await sleep(LOAD_SECONDS * 1_000);
-  expect(load.acknowledged).toBeGreaterThan(10);
+  await expect.poll(() => load.acknowledged).toBeGreaterThan(10);
 
   await azurite.stop();
   await sleep(OUTAGE_SECONDS * 1_000);
-  const { blob, queue, table } = azurite.endpoints;
-  const ports = { blob: portOf(blob), queue: portOf(queue), table: portOf(table) };
-  azurite = await startAzurite({ ...emulator, ports });
+  azurite = await startAzurite(emulator);
   const since = Date.now();
   await sleep(LOAD_SECONDS * 1_000);
   await load.stop();
@@ -79,7 +79,3 @@ test('a storage outage of 90 seconds under load poisons no message and loses no 
   });
   expect(statuses.get(503)).toBeGreaterThan(0);
 }, 900_000);
-
-function portOf(url: string): number {
-  return Number(new URL(url).port);
-}

@@ -1,12 +1,14 @@
 import { once } from 'node:events';
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { mkdir, mkdtemp, readFile, rm } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createEmulatorAccount, startAzurite } from '../../local/instance/azurite.ts';
 import { signToken } from '../../local/instance/identity-provider.ts';
+import { writePorts } from '../../local/instance/ports.ts';
 import { type Product, startProduct } from '../../local/instance/start-product.ts';
+import { chooseFixedPorts } from '../fixed-ports.ts';
 import { deployedApp as testApp } from '../fixtures/deployed-app.ts';
 import { UNDER_FUNC } from '../under-func.ts';
 
@@ -52,11 +54,15 @@ async function occupy(url: string) {
   return server;
 }
 
-test('two instances get different ports, and a token and a grant survive a restart', async () => {
+test('instances get different ports, and a token and a grant survive a restart', async () => {
   const data = join(folder, 'one');
-  const [{ product: first }, { product: other }] = await Promise.all([start(data), start(join(folder, 'two'))]);
-  expect(new Set([...portsOf(first), ...portsOf(other)]).size).toBe(10);
-  await other.stop();
+  await mkdir(data);
+  await writePorts(data, await chooseFixedPorts());
+  const others = ['two', 'three'].map((name) => start(join(folder, name)));
+  const [{ product: first }, ...started] = await Promise.all([start(data), ...others]);
+  const all = [first, ...started.map(({ product }) => product)];
+  expect(new Set(all.flatMap(portsOf)).size).toBe(15);
+  await Promise.all(started.map(({ product }) => product.stop()));
   const token = await tokenFor(first, data, 'hr');
   expect((await ask(first, 'employees', { token, body: employee })).status).toBe(201);
   const granted = await ask(first, 'grants', { token, body: { entity: 'employees', scope: 'own' } });

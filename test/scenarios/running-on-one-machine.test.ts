@@ -13,6 +13,7 @@ import { sampleItems } from '../points.ts';
 import { envFor, ROOT, runCommand, shell, startCommand, useStartProcess } from '../start-process.ts';
 import { UNDER_FUNC } from '../under-func.ts';
 
+const STOP_AT_FILE = new URL('../fixtures/stop-at-file.mjs', import.meta.url).href;
 /** The key that every emulator uses by default. */
 const PUBLISHED_KEY = 'Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==';
 
@@ -183,13 +184,14 @@ describe('npm start', () => {
       const data = join(started.folder, `stopped-at-${name}`);
       const child = spawn(process.execPath, ['local/commands/start.ts', '--port', '0', '--data', data], {
         cwd: ROOT,
-        env: envFor(),
+        env: {
+          ...envFor(),
+          NODE_OPTIONS: `${envFor().NODE_OPTIONS} --import=${STOP_AT_FILE}`,
+          STOP_AT: join(data, name),
+        },
       });
-      const said = text(child.stdout);
-      const complained = text(child.stderr);
-      await vi.waitFor(() => access(join(data, name)), { timeout: PATIENCE_MS, interval: 10 });
       const ended = once(child, 'exit', { signal: AbortSignal.timeout(PATIENCE_MS) });
-      child.kill('SIGTERM');
+      const [said, complained] = [text(child.stdout), text(child.stderr)];
       expect(await ended).toEqual([0, null]);
       expect([await said, await complained]).toEqual(['', '']);
       expect(await processesOn(data)).toEqual([]);

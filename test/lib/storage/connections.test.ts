@@ -1,6 +1,5 @@
 import { createServer, get, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createConnections } from '../../../lib/storage/connections.ts';
 
@@ -25,26 +24,31 @@ afterAll(() => {
   server.close();
 });
 
-const connectionsOf = createConnections(200);
-function call(path: string): Promise<number> {
+const connectionsOf = createConnections(60_000);
+function call(path: string, agents = connectionsOf): Promise<number> {
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}${path}`;
   return new Promise((resolve, reject) => {
-    get(url, { agent: connectionsOf(url) }, (response) => {
+    get(url, { agent: agents(url) }, (response) => {
       response.resume().on('end', () => resolve(response.statusCode ?? 0));
     }).on('error', reject);
   });
 }
 
-test('keeps a connection, waits for a slow response, and closes a connection that is idle', async () => {
+test('keeps a connection, and has others for https', async () => {
   await call('/');
   await call('/');
-  expect(await call('/slow')).toBe(200);
   expect(connections).toBe(1);
-  const [agent] = [connectionsOf('http://127.0.0.1')];
-  while (Object.keys(agent.freeSockets).length > 0) await sleep(20);
-  await call('/');
-  expect(connections).toBe(2);
-  expect(connectionsOf('https://127.0.0.1')).not.toBe(agent);
+  expect(connectionsOf('https://127.0.0.1')).not.toBe(connectionsOf('http://127.0.0.1'));
+});
+
+test('waits for a slow response, and closes a connection that is idle', async () => {
+  const hasty = createConnections(200);
+  expect(await call('/slow', hasty)).toBe(200);
+  const { freeSockets } = hasty('http://127.0.0.1');
+  await expect.poll(() => Object.keys(freeSockets)).toEqual([]);
+  const before = connections;
+  await call('/', hasty);
+  expect(connections).toBe(before + 1);
 });
 
 test('lets no call wait for the connection of another call', async () => {

@@ -103,12 +103,12 @@ test.each(['reject', 'throw'])(
     const calls = async () => (await call('/api/counts')).json();
     await calls();
     expect(await calls()).toBeGreaterThan(1);
-    const begun = host.lines.filter((line) => line.includes('slow has begun')).length;
-    const slow = call('/api/slow');
-    await host.logged('slow has begun', begun + 1);
+    const begun = host.lines.filter((line) => line.includes('stuck has begun')).length;
+    const stuck = call('/api/stuck');
+    await host.logged('stuck has begun', begun + 1);
     const failed = await call(`/api/counts?${how}=1`);
     expect([failed.status, await failed.text()]).toEqual([500, '']);
-    expect((await slow).status).toBe(500);
+    expect((await stuck).status).toBe(500);
     await host.logged('nobody ');
     expect(await calls()).toBe(1);
     expect(host.child.exitCode).toBeNull();

