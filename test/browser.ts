@@ -6,6 +6,7 @@ import { pipeline } from 'node:stream/promises';
 import { fileURLToPath } from 'node:url';
 import { brotliDecompressSync, createBrotliDecompress } from 'node:zlib';
 import { type Browser, chromium } from 'playwright-core';
+import { PATIENCE_MS } from './patience.ts';
 
 const PACKAGE = fileURLToPath(new URL('..', import.meta.resolve('@sparticuz/chromium')));
 /** Only flags that reduce background traffic. The arguments that the package recommends turn off origin checks. */
@@ -24,12 +25,26 @@ const IS_PACKAGED = process.platform === 'linux' && process.arch === 'x64';
  */
 export async function launchBrowser(): Promise<Browser | string> {
   if (IS_PACKAGED)
-    return chromium.launch({ ...(await unpacked()), args: ARGS, chromiumSandbox: false }).catch((cause: Error) => {
-      throw new Error('The packaged Chromium does not start on this machine.', { cause });
-    });
-  return chromium.launch({ channel: 'chrome', args: ARGS }).catch((error: Error) => {
+    return chromium
+      .launch({ ...(await unpacked()), args: ARGS, chromiumSandbox: false })
+      .then(withPatience, (cause: Error) => {
+        throw new Error('The packaged Chromium does not start on this machine.', { cause });
+      });
+  return chromium.launch({ channel: 'chrome', args: ARGS }).then(withPatience, (error: Error) => {
     if (!/is not found/.test(error.message)) throw error;
     return 'Google Chrome has to be installed: the packaged Chromium is for Linux on x64 only.';
+  });
+}
+
+/** Lets pages wait for an element as long as tests wait for other events. The default is half a minute. */
+function withPatience(browser: Browser): Browser {
+  const newContext = browser.newContext.bind(browser);
+  return Object.assign(browser, {
+    async newContext(...options: Parameters<Browser['newContext']>) {
+      const context = await newContext(...options);
+      context.setDefaultTimeout(PATIENCE_MS);
+      return context;
+    },
   });
 }
 

@@ -81,7 +81,7 @@ export async function dropFile(target: Locator, { name, mimeType, buffer }: Test
     .page()
     .evaluateHandle(`(() => { const data = new DataTransfer(); data.items.add(${file}); return data; })()`);
   await target.dispatchEvent('dragover', { dataTransfer });
-  expect(await target.getAttribute('class')).toContain('over');
+  await expect.poll(() => target.getAttribute('class')).toContain('over');
   await target.dispatchEvent('drop', { dataTransfer });
 }
 

@@ -27,7 +27,7 @@ export function testCharts({ product, open }: ConsoleHarness): void {
     await page.getByText('12 in 48 slots, most at 2026-11-20 09:00:00 UTC: 5').waitFor();
     await page.locator('.chart canvas').waitFor();
     await lookAt(page, 'chart');
-    expect(await drawnTexts()).toEqual(expect.arrayContaining(['2026-11-19', '11-20', '12:00']));
+    await expect.poll(drawnTexts).toEqual(expect.arrayContaining(['2026-11-19', '11-20', '12:00']));
     await page.getByText('Counts as a table').click();
     const table = page.getByRole('region', { name: 'Counts of messagehours' });
     expect(await table.getByRole('row').nth(1).textContent()).toBe('2026-11-19 00:00:00 UTC0');

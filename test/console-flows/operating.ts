@@ -7,6 +7,11 @@ import { rowsOf, somebody } from '../world.ts';
 
 const everything = ['operator', 'hr', 'reader'];
 
+interface Failure {
+  readonly recordedAt: string;
+  readonly text?: string;
+}
+
 /** Operators of a model with employees, with doorevents that no check compares, and with a period: each page, by its buttons. No request of a page may fail. */
 export function testOperating({ product, open: openPage }: ConsoleHarness) {
   let rejected: string[] = [];
@@ -27,11 +32,11 @@ export function testOperating({ product, open: openPage }: ConsoleHarness) {
   /** Sends messages that no retry can help, and waits until they are recorded. */
   async function failMessages(texts: readonly string[]): Promise<void> {
     for (const text of texts) await product.storage.queue('index-changes').sendMessage(text);
-    await eventually(
-      () => product.as(everything)('GET', '/api/operations/poison?top=1000'),
-      ({ body }) => texts.every((text) => body.items.some((item: { text?: string }) => item.text === text)),
-    );
+    await eventually(listFailures, ({ body }) => texts.every((text) => failureOf(body.items, text)));
   }
+
+  const listFailures = () => product.as(everything)('GET', '/api/operations/poison?top=1000');
+  const failureOf = (items: readonly Failure[], text: string) => items.find((item) => item.text === text);
 
   beforeAll(async () => {
     const body = somebody({ department: 'Operating' });
@@ -52,6 +57,7 @@ export function testOperating({ product, open: openPage }: ConsoleHarness) {
     await cards.nth(2).waitFor();
     await page.getByLabel('Reason contains').fill('JSON');
     await expect.poll(() => cards.count()).toBe(2);
+    const { items } = (await listFailures()).body;
     for (const card of await cards.all()) {
       await card.getByText('Payload').click();
       await card.getByText(/^nonsense \d$/).waitFor();
@@ -60,13 +66,16 @@ export function testOperating({ product, open: openPage }: ConsoleHarness) {
     await page.getByRole('button', { name: 'Replay 2 selected' }).click();
     await page.getByText('2 messages were sent again.').waitFor();
     // They still fail, so they come back.
-    await failMessages([]);
-    await expect
-      .poll(async () => {
-        await page.getByRole('button', { name: 'Refresh' }).click();
-        return cards.count();
-      })
-      .toBe(2);
+    await eventually(listFailures, ({ body }) =>
+      ['nonsense 1', 'nonsense 2'].every((text) => {
+        const [former, latter] = [failureOf(items, text), failureOf(body.items, text)];
+        return former && latter && latter.recordedAt > former.recordedAt;
+      }),
+    );
+    const refreshed = page.waitForResponse((response) => response.url().includes('/operations/poison?'));
+    await page.getByRole('button', { name: 'Refresh' }).click();
+    await refreshed;
+    await expect.poll(() => cards.count()).toBe(2);
     const remove = cards.first().getByRole('button', { name: 'Delete' });
     await remove.press('Enter');
     const dialog = page.getByRole('dialog', { name: 'Delete the message' });
@@ -74,7 +83,7 @@ export function testOperating({ product, open: openPage }: ConsoleHarness) {
     await lookAt(page, 'operators-delete-message');
     await dialog.getByRole('button', { name: 'Cancel' }).press('Enter');
     await dialog.waitFor({ state: 'detached' });
-    expect(await remove.evaluate((button) => button === button.ownerDocument.activeElement)).toBe(true);
+    await expect.poll(() => remove.evaluate((button) => button === button.ownerDocument.activeElement)).toBe(true);
     await remove.press('Enter');
     const [cost = ''] = /\d+(?= storage transactions)/.exec(await dialog.innerText()) ?? [];
     const deleted = page.waitForResponse((response) => response.request().method() === 'DELETE');

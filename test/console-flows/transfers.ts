@@ -28,9 +28,7 @@ export function testTransfers({ product, open }: ConsoleHarness): void {
     const header = 'department,employeeId,email,firstName,lastName,age';
     const page = await open('#/entities/employees/transfer', 'hr');
     await inputOf(page).setInputFiles(file('people.csv', `${[header, ...rows].join('\r\n')}\r\n`));
-    await page
-      .getByText('people.csv: 250 rows read, 249 written, 0 unchanged, 1 rejected.')
-      .waitFor({ timeout: 120_000 });
+    await page.getByText('people.csv: 250 rows read, 249 written, 0 unchanged, 1 rejected.').waitFor();
     await lookAt(page, 'import');
     const { body } = await hr('GET', '/api/employees/Import/900108');
     expect(body).toMatchObject({ firstName: 'Ann, 8', age: 30 });

@@ -101,7 +101,7 @@ test('an upload that is aborted stores nothing', async () => {
     .newCDPSession(page)
     .then((session) => ({ send: session.send.bind(session) }));
   await send('Network.emulateNetworkConditions', {
-    ...{ offline: false, latency: 0, downloadThroughput: -1, uploadThroughput: 2_000_000 },
+    ...{ offline: false, latency: 0, downloadThroughput: -1, uploadThroughput: 200_000 },
   });
   const { outcome, progress, size, calls } = await upload(page, 1);
   expect(outcome).toEqual({ error: 'The user left.' });
