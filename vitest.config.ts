@@ -24,9 +24,9 @@ export default defineConfig({
     // Many tests wait for the emulator, for processes that they start, and for time limits.
     maxWorkers: Math.max(6, availableParallelism()),
     sequence: { sequencer: LongestFirst },
-    // For what hangs, and not for what is slow: beside much other work there are tests that take four minutes.
-    testTimeout: 600_000,
-    hookTimeout: 600_000,
+    // For what hangs, and not for what is slow: beside three other runs there are tests that take more than ten minutes.
+    testTimeout: 1_800_000,
+    hookTimeout: 1_800_000,
     // The emulator of the run writes out all that it was told, and its folder is removed.
     teardownTimeout: 120_000,
     expect: { poll: { timeout: PATIENCE_MS, interval: 50 } },

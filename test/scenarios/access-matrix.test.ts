@@ -160,12 +160,12 @@ async function send(caller: Caller, method: string, path: string, body?: unknown
   const headers: Record<string, string> = caller.roles.length > 0 ? { authorization: `Bearer ${token}` } : {};
   if (body !== undefined) headers['content-type'] = Buffer.isBuffer(body) ? 'image/png' : 'application/json';
   const init = body === undefined ? {} : { body: Buffer.isBuffer(body) ? new Uint8Array(body) : JSON.stringify(body) };
-  for (let attempt = 1; ; attempt += 1) {
+  for (const until = Date.now() + PATIENCE_MS; ; ) {
     const response = await fetch(new URL(path, product.url), { method, headers, ...init });
     const text = await response.text();
     const isJson = /json/.test(response.headers.get('content-type') ?? '');
     // A message in progress blocks a writer.
-    if (response.status === 503 && attempt < 30 && path !== '/api/health') await sleep(200);
+    if (response.status === 503 && Date.now() < until && path !== '/api/health') await sleep(200);
     else
       return { status: response.status, text, headers: response.headers, body: isJson ? JSON.parse(text) : undefined };
   }
@@ -259,7 +259,7 @@ beforeAll(async () => {
     SourceRow: 'empid_799999',
   });
   await poison();
-}, PATIENCE_MS * 2);
+});
 
 async function filled(path: string, values: Values): Promise<void> {
   const until = Date.now() + PATIENCE_MS;

@@ -190,7 +190,7 @@ describe('an archive', () => {
     const lines = await readArchives();
     expect(lines.map((line) => line.at)).toEqual(instants(5));
     expect(await listPeriodArchives(world.storage)).toMatchObject([{ part: 1, rows: 5 }]);
-  }, 60_000);
+  });
 
   test('is begun again if the table was created again meanwhile, or if its period is kept again', async () => {
     await writeLong(3);
@@ -204,7 +204,7 @@ describe('an archive', () => {
     ]);
     await rollPeriods(at(world.engine, NOON), visits);
     expect(await listPeriodArchives(world.storage)).toMatchObject([{ part: 2 }]);
-  }, 60_000);
+  });
 
   test('is not used again if its table was not dropped, because rows may have been added while the period was kept again', async () => {
     const counting = faultyHttpClient();

@@ -164,4 +164,4 @@ test('continues after a crash at any storage call, and its indexes follow', asyn
       expect((await hr('GET', `/api/employees/${encodeURIComponent(department)}`)).body.items).toEqual([]);
     }
   await expectIndexesToAgree(world.storage, employees);
-}, 300_000);
+});

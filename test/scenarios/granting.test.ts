@@ -30,7 +30,7 @@ async function employee() {
 }
 
 async function recorded(subject: string): Promise<ChangeRecord[]> {
-  const [from, to] = [-60_000, 60_000].map((ms) => new Date(Date.now() + ms).toISOString());
+  const [from, to] = [-3_600_000, 60_000].map((ms) => new Date(Date.now() + ms).toISOString());
   const { body } = await operator('GET', `/api/operations/audit?from=${from}&to=${to}&top=1000`);
   return body.items.filter((item: ChangeRecord) => item.by === subject || item.subject === subject);
 }

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { expect, test, vi } from 'vitest';
+import { expect, test } from 'vitest';
 import { eventually, useProduct } from '../product.ts';
 
 const product = useProduct(import.meta.url);
@@ -51,7 +51,7 @@ test('messages that are nested too deeply for the Functions library are recorded
     const item = found.get(queue);
     expect(item, queue).toMatchObject({ reason: 'The message cannot be read: it is nested more than 1000 deep.' });
     expect(item?.text === text, queue).toBe(true);
-    await vi.waitFor(async () => expect(await left(queue)).toBe(0));
+    await expect.poll(() => left(queue)).toBe(0);
     expect((await operator('DELETE', `/api/operations/poison/${item?.id}`)).status).toBe(204);
   }
 });

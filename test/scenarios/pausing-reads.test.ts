@@ -101,7 +101,7 @@ beforeAll(async () => {
     await createEntity(engine, logins, login);
   }
   await world.settle();
-}, 300_000);
+});
 
 async function readAll(read: (options: PageOptions) => Promise<Page>, top: number) {
   const items: Values[] = [];

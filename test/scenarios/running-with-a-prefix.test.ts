@@ -34,7 +34,7 @@ test('serves, archives through its queue, and audits with the routes of a model 
     { timeout: PATIENCE_MS },
   );
   expect((await hr('GET', `/api/formeremployees/Prefixed/${one.employeeId}`)).status).toBe(200);
-  const [from, to] = [-60_000, 60_000].map((ms) => new Date(Date.now() + ms).toISOString());
+  const [from, to] = [-3_600_000, 60_000].map((ms) => new Date(Date.now() + ms).toISOString());
   const { items } = (await hr('GET', `/api/operations/audit?from=${from}&to=${to}`)).body;
   expect(items).toContainEqual(expect.objectContaining({ operation: 'create', table: 'employees' }));
   expect(await rowsOf(product.storage, 'poison')).toEqual([]);

@@ -25,7 +25,7 @@ test('reports a request to the page that was open when its work began', async ()
   open('queues');
   leave();
   const other = meter.fetch(`${root}/queues`);
-  await vi.waitFor(() => expect(responses).toHaveLength(3));
+  await expect.poll(() => responses).toHaveLength(3);
   for (const respond of responses) respond();
   await Promise.all([sent, other]);
   expect((await work).costs).toMatchObject([{ path: '/batch', transactions: 3 }]);

@@ -432,5 +432,5 @@ describe('an atomic batch', () => {
         expect(isDone ? [after] : [before, after], `${fault} ${at}`).toContainEqual(found);
         await expectIndexesToAgree(world.storage, alls);
       }
-  }, 300_000);
+  });
 });
