@@ -510,7 +510,7 @@ describe.each(CALLERS)('$name', (caller) => {
           expect(reply.body !== undefined, said).toBe(has(caller, target.entity?.access.read));
       }
     },
-    60_000,
+    1_800_000,
   );
 
   test.each(

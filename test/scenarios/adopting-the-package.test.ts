@@ -172,7 +172,7 @@ test('serves two models in one app, and the function of the adopter under the ho
   const hint = expect.stringContaining('queue transfers-poison. To create what is missing, run npx rowkey infra-model');
   expect(await send('health', 'GET')).toMatchObject({ status: 503, body: { resources: 'missing', hint } });
   await queue.create();
-  expect(await send('health', 'GET')).toMatchObject({ status: 200 });
+  await expect.poll(() => send('health', 'GET')).toMatchObject({ status: 200 });
 
   const url = `http://127.0.0.1:${port}`;
   const operator = { ROWKEY_TOKEN: await token('operator') };
@@ -200,7 +200,7 @@ test('serves two models in one app, and the function of the adopter under the ho
   const [, asset = ''] = /src="([^"]+\.js)"/.exec(await page.text()) ?? [];
   expect((await fetch(`http://127.0.0.1:${port}${asset}`)).headers.get('content-type')).toMatch(/^text\/javascript/);
 
-  expect(await send('yard/health', 'GET')).toMatchObject({ status: 200 });
+  await expect.poll(() => send('yard/health', 'GET')).toMatchObject({ status: 200 });
   const paths = Object.keys(Object((await send('yard/openapi.json', 'GET')).body).paths);
   expect(paths).toContain('/api/yard/depots/{region}/{depot}');
   expect(paths.filter((path) => !path.startsWith('/api/yard/'))).toEqual([]);

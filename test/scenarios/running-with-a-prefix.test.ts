@@ -18,7 +18,7 @@ const product = useProduct(import.meta.url, { app });
 const hr = product.as(['hr', 'operator', 'reader']);
 
 test('serves, archives through its queue, and audits with the routes of a model without a prefix', async () => {
-  expect(await hr('GET', '/api/health')).toMatchObject({ status: 200, body: { status: 'ok' } });
+  await expect.poll(() => hr('GET', '/api/health')).toMatchObject({ status: 200, body: { status: 'ok' } });
   const one = somebody({ department: 'Prefixed' });
   const created = await hr('POST', '/api/employees', { body: one });
   const path = `/api/employees/Prefixed/${one.employeeId}`;
