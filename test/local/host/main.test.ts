@@ -1,17 +1,21 @@
 import { once } from 'node:events';
-import { cp, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { cp, mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { testStorage } from '../../storage.ts';
 import { FIXTURE, runHost, startHost } from './host-process.ts';
 
 const env = { TEST_STORAGE: testStorage(import.meta.url) };
 
-/** A copy of the fixture without its functions, inside the repository so that the app can load the library. */
+const LIBRARIES = fileURLToPath(new URL('../../../node_modules', import.meta.url));
+/** A copy of the fixture without its functions. It is outside of the repository, whose files other tests check. */
 let bare: string;
 beforeEach(async () => {
-  bare = await mkdtemp(join(FIXTURE, '..', 'bare-'));
+  bare = await mkdtemp(join(tmpdir(), 'rowkey-bare-'));
+  await symlink(LIBRARIES, join(bare, 'node_modules'), 'junction');
   for (const file of ['package.json', 'host.json']) await cp(join(FIXTURE, file), join(bare, file));
 });
 afterEach(() => rm(bare, { recursive: true }));
