@@ -65,7 +65,10 @@ const npm = (root: string, ...words: string[]) => run(root, 'npm', 'run', '-s', 
 const vitest = (root: string, ...words: string[]) => run(root, 'node_modules/.bin/vitest', 'run', ...words);
 
 async function expectGreen(root: string): Promise<void> {
-  for (const command of ['lint', 'types']) expect(await npm(root, command)).toMatchObject({ code: 0 });
+  for (const command of ['lint', 'types']) {
+    const { code, said } = await npm(root, command);
+    expect(code, said).toBe(0);
+  }
   // The set-up of the tests runs the build.
   const more = IS_EVERY_POINT ? ['test/lib/define'] : [];
   const { code, said } = await vitest(root, 'test/infra/model.test.ts', 'lib/model', ...more);
