@@ -69,7 +69,8 @@ export default async function setup(project: TestProject) {
     await Promise.all([inMemory.stop(), inFolder.stop()]);
     printSeed();
     reportTried(folder);
-    await rm(folder, { recursive: true, force: true });
+    // A process that is still ending may write its compile cache.
+    await rm(folder, { recursive: true, force: true, maxRetries: 20 });
   };
 }
 
