@@ -9,10 +9,10 @@ import { compileApp } from '../../../local/package/build-app.ts';
 
 const APP = fileURLToPath(new URL('../../../dist/app.js', import.meta.url));
 const THIS_NODE = `${process.version}-${process.platform}-${process.arch}`;
-/** Calls a function that was compiled, one that was not, and a chunk. */
+/** Calls a function that was compiled, one that was not, and a chunk, which requires the bundle as chunks of the app do. */
 const BUNDLE = `const later = () => new Error('thrown').stack.split('\\n')[1].trim(); const { version } = require('./chunk.cjs');
 const ran = (() => 'one')();
-import('./chunk.cjs').then((chunk) => console.log(JSON.stringify([ran, version, chunk.version, later(), __filename, module.loaded])));
+import('./chunk.cjs').then((chunk) => console.log(JSON.stringify([ran, version, chunk.isSame(module.exports), later(), __filename, module.loaded])));
 `;
 const POSITION = `1:${BUNDLE.indexOf('new Error') + 1}`;
 
@@ -23,7 +23,10 @@ beforeEach(async () => {
   bundle = join(folder, 'main.cjs');
   await copyFile(APP, join(folder, 'app.js'));
   await writeFile(join(folder, 'package.json'), '{"type":"module"}');
-  await writeFile(join(folder, 'chunk.cjs'), 'exports.version = 1;');
+  await writeFile(
+    join(folder, 'chunk.cjs'),
+    "exports.version = 1; exports.isSame = (main) => require('./main.cjs') === main;",
+  );
   await writeFile(bundle, BUNDLE);
   onTestFinished(() => rm(folder, { recursive: true }));
 });
@@ -50,7 +53,7 @@ await import(process.argv[2]);`;
 }
 
 test('a bundle runs from compiled code as it does without, with the same positions in stack traces', async () => {
-  const expected = (file: string) => ['one', 1, 1, `at later (${file}:${POSITION})`, file, true];
+  const expected = (file: string) => ['one', 1, true, `at later (${file}:${POSITION})`, file, true];
   expect(await load()).toEqual({ rejected: undefined, printed: expected(bundle) });
   await compileApp(folder);
   expect(await load()).toEqual({ rejected: false, printed: expected(bundle) });
@@ -64,7 +67,10 @@ test('a bundle runs from compiled code as it does without, with the same positio
 test('compiled code of other source is not used, whatever its length', async () => {
   await compileApp(folder);
   await writeFile(bundle, BUNDLE.replace(`'one'`, `'two'`));
-  expect(await load()).toMatchObject({ rejected: undefined, printed: ['two', 1, 1, expect.any(String), bundle, true] });
+  expect(await load()).toMatchObject({
+    rejected: undefined,
+    printed: ['two', 1, true, expect.any(String), bundle, true],
+  });
 });
 
 test('damaged compiled code is not used', async () => {
@@ -76,7 +82,7 @@ test('damaged compiled code is not used', async () => {
     await writeFile(compiled, damaged);
     expect(await load()).toMatchObject({
       rejected: undefined,
-      printed: ['one', 1, 1, expect.any(String), bundle, true],
+      printed: ['one', 1, true, expect.any(String), bundle, true],
     });
   }
 });
@@ -84,7 +90,10 @@ test('damaged compiled code is not used', async () => {
 test('compiled code of another build of Node is not used', async () => {
   await compileApp(folder);
   await rename(`${bundle}.${THIS_NODE}`, `${bundle}.v24.0.0-linux-x64`);
-  expect(await load()).toMatchObject({ rejected: undefined, printed: ['one', 1, 1, expect.any(String), bundle, true] });
+  expect(await load()).toMatchObject({
+    rejected: undefined,
+    printed: ['one', 1, true, expect.any(String), bundle, true],
+  });
 });
 
 test('a bundle runs if V8 rejects the compiled code', async () => {
