@@ -4,7 +4,7 @@ import { createInterface } from 'node:readline';
 import { type Child, endChild, spawnScript } from './spawn-child.ts';
 
 /** A start takes about a second, but far longer on a busy machine. */
-const READY_WITHIN_MS = 60_000;
+const READY_WITHIN_MS = 120_000;
 /** Gives the other services time to write their data after one has failed. */
 const FAILED_STOP_MS = 2_000;
 /**

@@ -46,7 +46,7 @@ export interface Product {
 }
 
 /** A start takes about two seconds, but far longer on a busy machine. */
-const READY_WITHIN_MS = 60_000;
+const READY_WITHIN_MS = 120_000;
 /** The usual ports of the functions host and of the storage emulator. */
 const USUAL_PORTS = { api: 7071, blob: 10000, queue: 10001, table: 10002, identity: 7080 };
 /** The identity provider of the instance accepts every client id. */
