@@ -297,7 +297,7 @@ test.each([
     await world.settle();
     await expectIndexesToAgree(world.storage, entity);
   },
-  300_000,
+  1_800_000,
 );
 
 describe('an atomic batch', () => {
