@@ -30,6 +30,9 @@ const LINE_COLORS = ['#2f81f7', '#d4732a', '#2da44e'];
 const TEXT = '#010203';
 const STYLE = `<style>svg{color:#1f2328;font-family:system-ui,sans-serif}@media(prefers-color-scheme:dark){svg{color:#e6edf3}}</style>`;
 
+/** 1K, 10K and 1M, so that each value has room for its label. */
+const COMPACT = new Intl.NumberFormat('en', { notation: 'compact' });
+
 /** Renders panels side by side, each with its own vertical axis, which begins at 0. */
 export function renderChart({ title, x, y, panels }: Chart): string {
   const columns = panels.length === 4 ? 2 : Math.min(COLUMNS, panels.length);
@@ -65,12 +68,12 @@ export function renderChart({ title, x, y, panels }: Chart): string {
     xAxis: panels.map((_, gridIndex) => ({
       gridIndex,
       type: 'category',
-      data: x.values.map((value) => value.toLocaleString('en')),
+      data: x.values.map((value) => COMPACT.format(value)),
       name: x.name,
       nameLocation: 'middle',
       nameGap: 24,
       nameTextStyle: text,
-      axisLabel: text,
+      axisLabel: { ...text, interval: 0 },
       axisLine: { lineStyle: text },
     })),
     yAxis: panels.map((_, gridIndex) => ({
