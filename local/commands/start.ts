@@ -68,6 +68,7 @@ async function start({ app: folder, ...options }: Options): Promise<void> {
   } finally {
     await product.stop();
   }
+  console.log(`Stopped. The data is kept in ${data}.`);
 }
 
 async function greet(

@@ -115,6 +115,7 @@ describe('npm start', () => {
     // Ctrl-C twice during the start.
     running.child.kill('SIGINT');
     expect(await running.end('SIGINT')).toBe(0);
+    expect(running.said()).toMatch(/\nStopped\. The data is kept in [^\n]+\.\n$/);
     await Promise.all(writing);
     expect(acknowledged.length).toBeGreaterThan(0);
     expect(await running.run('token', '--role', 'hr')).toMatchObject({
