@@ -112,6 +112,9 @@ test('sends filters of a list, repeated and with an operator', async () => {
   await route.locator('.opblock-summary-control').click();
   const parameter = (name: string) => route.locator(`tr[data-param-name="${name}"]`);
   await parameter('department').locator('input').first().fill('Sales');
+  // A value or a comparison, both of which are texts.
+  await parameter('lastName').getByRole('button', { name: 'Add string item', exact: true }).waitFor();
+  await parameter('age').getByRole('button', { name: 'Add integer or string item', exact: true }).waitFor();
   for (const [name, values] of Object.entries({ age: ['ge:30', '31'], lastName: ['in:Lee,Cy'] }))
     for (const [position, value] of values.entries()) {
       await parameter(name).getByRole('button', { name: /^Add / }).click();
@@ -120,5 +123,7 @@ test('sends filters of a list, repeated and with an operator', async () => {
   const sent = page.waitForRequest((request) => request.url().includes('/api/employees/Sales'));
   await route.getByRole('button', { name: 'Execute' }).click();
   const { searchParams } = new URL((await sent).url());
+  await route.scrollIntoViewIfNeeded();
+  await lookAt(page, 'docs-filters', { except: BY_RENDERER });
   expect([searchParams.getAll('age'), searchParams.getAll('lastName')]).toEqual([['ge:30', '31'], ['in:Lee,Cy']]);
 });

@@ -36,6 +36,16 @@ const ui = SwaggerUIBundle({
   defaultModelsExpandDepth: -1,
   // The description is the app's own, so no other site has to validate it.
   validatorUrl: null,
+  // Otherwise a filter, which accepts a value or a comparison, has a button "Add (string | string) item".
+  plugins: [
+    () => ({
+      afterLoad({ fn }) {
+        const label = fn.getSchemaObjectTypeLabel;
+        this.fn.getSchemaObjectTypeLabel = (schema) =>
+          label(schema).replace(/\(([\w |]+)\)/g, (_, types) => [...new Set(types.split(' | '))].join(' or '));
+      },
+    }),
+  ],
   onComplete() {
     if (token) ui.preauthorizeApiKey('token', token);
   },
