@@ -27,6 +27,12 @@ export function testTransfers({ product, open }: ConsoleHarness): void {
     });
     const header = 'department,employeeId,email,firstName,lastName,age';
     const page = await open('#/entities/employees/transfer', 'hr');
+    await page
+      .getByText(
+        'No file has been imported in this tab. Each row needs department, employeeId, email, firstName and lastName.',
+      )
+      .waitFor();
+    await lookAt(page, 'import-of-nothing');
     await inputOf(page).setInputFiles(file('people.csv', `${[header, ...rows].join('\r\n')}\r\n`));
     await page.getByText('people.csv: 250 rows read, 249 written, 0 unchanged, 1 rejected.').waitFor();
     await lookAt(page, 'import');

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { lookAt, useConsole } from '../console.ts';
+import { holdFirst, lookAt, useConsole } from '../console.ts';
 import { testRows } from '../console-flows/rows.ts';
 import { somebody } from '../world.ts';
 
@@ -78,4 +78,39 @@ test('deletes a row whose children changed while its dialog was open only when a
   await dialog.getByRole('button', { name: 'Delete' }).click();
   await page.getByText('Deleted.').waitFor();
   expect((await hr('GET', employee.path)).status).toBe(404);
+});
+
+test('opens a dialog again that was closed before its action failed', async () => {
+  const page = await openRow();
+  await page.getByRole('button', { name: 'Delete' }).click();
+  const dialog = page.getByRole('dialog');
+  await dialog.getByText(/\d+ storage transactions?/).waitFor();
+  await hr('PATCH', employee.path, { body: { jobTitle: 'Director' } });
+  const { held, release } = await holdFirst(page, (request) => request.method() === 'DELETE');
+  await dialog.getByRole('button', { name: 'Delete' }).click();
+  await held;
+  await dialog.getByRole('button', { name: 'Cancel' }).click();
+  await dialog.waitFor({ state: 'detached' });
+  await release();
+  await dialog.getByText('The row or its children changed since the page read them.').waitFor();
+  await lookAt(page, 'error-after-cancel');
+  await dialog.getByRole('button', { name: 'Cancel' }).click();
+  await dialog.waitFor({ state: 'detached' });
+  expect((await hr('GET', employee.path)).status).toBe(200);
+});
+
+test('names the entity to which a field of a form refers, and looks up its row', async () => {
+  const customer = { city: 'Bern', customerId: 'FORMREF', companyName: 'Form Ltd' };
+  expect((await hr('POST', '/api/customers', { body: customer })).status).toBe(201);
+  const page = await harness.open('#/entities/orders/new', 'hr');
+  await page.getByText('refers to customers').waitFor();
+  const lookUp = page.getByRole('button', { name: 'Look up' });
+  expect(await lookUp.isDisabled()).toBe(true);
+  await page.getByRole('textbox', { name: 'customerId key' }).fill('NOBODY');
+  await lookUp.click();
+  await page.getByText('customers has no row NOBODY.').waitFor();
+  await page.getByRole('textbox', { name: 'customerId key' }).fill('FORMREF');
+  await lookUp.click();
+  await page.getByText('Bern / FORMREF exists.').waitFor();
+  await lookAt(page, 'form-with-a-reference');
 });

@@ -12,6 +12,8 @@ export interface FormField {
   readonly canBeEmpty: boolean;
   /** Beside the label, such as "generated if empty". */
   readonly note: string;
+  /** The entity to which the field refers, if it does. */
+  readonly refersTo?: string | undefined;
   /** Values with their texts. */
   readonly choices: readonly { readonly text: string; readonly value: unknown }[];
   readonly schema: Schema;
@@ -48,7 +50,7 @@ export function formFields(entity: Entity, user: Roles, purpose: 'create' | 'cha
     const isRequired = !field.optional && !(field.generated && purpose === 'create');
     const canBeEmpty = !isKey && schema.type === 'string' && findProblem(schema, '') === undefined;
     const note = notes.filter(Boolean).join(', ');
-    return [{ name, input, isRequired, canBeEmpty, note, choices, schema }];
+    return [{ name, input, isRequired, canBeEmpty, note, refersTo: entity.references[name], choices, schema }];
   });
 }
 

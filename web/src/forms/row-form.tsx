@@ -1,7 +1,9 @@
 import { useId, useRef, useState } from 'preact/hooks';
 import { RowkeyClientError } from '../../../lib/client/index.ts';
 import type { Explanation } from '../api/entity-client.ts';
-import type { Values } from '../api/model.ts';
+import { canRead, keyPath, type Values } from '../api/model.ts';
+import { useApp } from '../app/context.ts';
+import { referredField } from '../app/reference-address.ts';
 import { ErrorNotice } from '../ui/notice.tsx';
 import { StepList } from '../ui/step-list.tsx';
 import {
@@ -79,7 +81,7 @@ export function RowForm({ fields, initial, submitLabel, onSubmit, onCancel, expl
         <button type="submit" aria-busy={isBusy} disabled={isBusy}>
           {submitLabel}
         </button>
-        <button type="button" class="secondary outline" onClick={onCancel}>
+        <button type="button" class="secondary outline" disabled={isBusy} onClick={onCancel}>
           Cancel
         </button>
         {explain && (
@@ -136,6 +138,7 @@ function FieldInput({ field, text, problem, isChecked, onText }: FieldInputProps
         {field.note && <small> {field.note}</small>}
       </label>
       <Input field={field} text={text === EMPTY_TEXT ? '' : text} onText={onText} common={common} />
+      {field.refersTo !== undefined && <Reference key={String(text)} name={field.refersTo} text={text} />}
       {field.canBeEmpty && (text === '' || text === EMPTY_TEXT) && (
         <label class="empty-text">
           <input
@@ -150,6 +153,37 @@ function FieldInput({ field, text, problem, isChecked, onText }: FieldInputProps
       <small id={`${id}-problem`} class="problem" aria-live="polite">
         {problem}
       </small>
+    </div>
+  );
+}
+
+/** Names the entity to which a field refers, and looks up the row without leaving the form. */
+function Reference({ name, text }: { readonly name: string; readonly text: FieldText }) {
+  const { api, model, user } = useApp();
+  const [found, setFound] = useState('');
+  const target = model.entities.get(name);
+  const referred = target && canRead(target, user) ? referredField(target) : undefined;
+  const lookUp = async () => {
+    if (!target || !referred) return;
+    const client = api.entity(name);
+    const key = { [referred.field]: text };
+    try {
+      const row =
+        referred.index === undefined ? (await client.get(key))?.values : await client.by[referred.index]?.(key);
+      setFound(row ? `${keyPath(target, row).join(' / ')} exists.` : `${name} has no row ${String(text)}.`);
+    } catch (error) {
+      setFound(error instanceof Error ? error.message : String(error));
+    }
+  };
+  return (
+    <div class="reference">
+      <small>refers to {name}</small>
+      {referred && (
+        <button type="button" class="secondary outline" disabled={text === '' || text === EMPTY_TEXT} onClick={lookUp}>
+          Look up
+        </button>
+      )}
+      <small role="status">{found}</small>
     </div>
   );
 }

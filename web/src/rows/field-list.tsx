@@ -1,6 +1,6 @@
 import { type Entity, readableFields, type Values } from '../api/model.ts';
 import { useApp } from '../app/context.ts';
-import { toAddress } from '../app/router.ts';
+import { referenceAddress } from '../app/reference-address.ts';
 import { FullValue } from '../ui/value.tsx';
 
 /** The fields of a row with their values. A reference leads to its row. */
@@ -51,16 +51,4 @@ function FieldValue(props: { readonly entity: Entity; readonly field: string; re
   ) : (
     <FullValue value={value} />
   );
-}
-
-/** The row with this key, or the index with one field that leads to one row. */
-function referenceAddress({ name, key, indexes }: Entity, value: string): string | undefined {
-  if (key.fields.length === 1) return toAddress(['entities', name, 'rows', value]);
-  const lookup = Object.entries(indexes).find(
-    ([, { of, fields, unique }]) =>
-      of === 'one' && unique && fields.length === 1 && key.fields.includes(fields[0] ?? ''),
-  );
-  if (!lookup) return undefined;
-  const [index, { fields }] = lookup;
-  return toAddress(['entities', name, 'rows'], { by: index, [`key.${fields[0]}`]: value });
 }

@@ -71,7 +71,11 @@ function PlaceTable({ places, entity }: { readonly places: readonly Place[]; rea
         <p class="muted">
           <small>
             A write claims the entries of the unique {unique.length === 1 ? 'index' : 'indexes'}{' '}
-            {unique.map(([name]) => name).join(', ')} before it writes the row, so that no two rows have the same value.
+            {joinNames(
+              unique.map(([name]) => name),
+              'and',
+            )}{' '}
+            before it writes the row, so that no two rows have the same value.
           </small>
         </p>
       )}

@@ -1,10 +1,11 @@
 import { useId, useState } from 'preact/hooks';
 import { formatCosts } from '../api/cost.ts';
-import type { Entity } from '../api/model.ts';
+import type { Entity, Roles } from '../api/model.ts';
 import { useApp } from '../app/context.ts';
 import { useImports } from '../app/use-imports.ts';
+import { formFields } from '../forms/fields.ts';
 import { DropZone } from '../ui/drop-zone.tsx';
-import { formatCount, plural } from '../ui/format.ts';
+import { formatCount, joinNames, plural } from '../ui/format.ts';
 import { ErrorNotice, Notice } from '../ui/notice.tsx';
 import { Table } from '../ui/table.tsx';
 import { type ImportMode, importRows, type RejectedRow } from './import-rows.ts';
@@ -17,7 +18,7 @@ const SHOWN_REASONS = 20;
 
 /** Imports rows from a file. */
 export function ImportPanel({ entity }: { readonly entity: Entity }) {
-  const { api, imports } = useApp();
+  const { api, imports, user } = useApp();
   const id = useId();
   const [mode, setMode] = useState<ImportMode>('create');
   const run = useImports().find((each) => each.entity === entity.name);
@@ -56,6 +57,11 @@ export function ImportPanel({ entity }: { readonly entity: Entity }) {
           onFile={start}
         />
       )}
+      {!run && (
+        <p class="muted">
+          No file has been imported in this tab. Each row needs {joinNames(requiredFields(entity, user), 'and')}.
+        </p>
+      )}
       {run && (
         <Result
           entity={entity}
@@ -65,6 +71,10 @@ export function ImportPanel({ entity }: { readonly entity: Entity }) {
       )}
     </section>
   );
+}
+
+function requiredFields(entity: Entity, user: Roles): string[] {
+  return formFields(entity, user, 'create').flatMap(({ name, isRequired }) => (isRequired ? [name] : []));
 }
 
 function Result({

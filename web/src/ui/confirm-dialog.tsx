@@ -25,6 +25,7 @@ export function ConfirmDialog(props: ConfirmDialogProps) {
   const { title, confirm, isDangerous = false, isReady = true, act, onClose, onDone = onClose, children } = props;
   const [isBusy, setBusy] = useState(false);
   const [error, setError] = useState<unknown>();
+  const [isHidden, setHidden] = useState(false);
   const go = async () => {
     setBusy(true);
     setError(undefined);
@@ -33,12 +34,16 @@ export function ConfirmDialog(props: ConfirmDialogProps) {
       onDone();
     } catch (failed) {
       setError(failed);
+      setHidden(false);
     } finally {
       setBusy(false);
     }
   };
+  // The action cannot be taken back. If it fails after the dialog was closed, the dialog opens again with the error.
+  const close = isBusy ? () => setHidden(true) : onClose;
+  if (isHidden) return null;
   return (
-    <Dialog title={title} onClose={onClose}>
+    <Dialog title={title} onClose={close}>
       {children}
       <footer class="actions">
         <ErrorNotice error={error} title={`${confirm} failed`} />
@@ -51,7 +56,7 @@ export function ConfirmDialog(props: ConfirmDialogProps) {
         >
           {confirm}
         </button>
-        <button type="button" class="secondary outline" onClick={onClose}>
+        <button type="button" class="secondary outline" onClick={close}>
           Cancel
         </button>
       </footer>
