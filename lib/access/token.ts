@@ -21,7 +21,7 @@ export type Authenticate = (authorization: string | undefined) => Promise<Caller
 
 export type Authenticator = Authenticate & {
   /** Fetches the keys before a token needs them. Does not throw: after a failure, the next token fetches them. */
-  readonly prefetchKeys: () => Promise<void>;
+  readonly prefetchKeys: () => Promise<unknown>;
 };
 
 export interface IdentityProvider {
@@ -55,10 +55,12 @@ export function createAuthenticator(
   // jose replaces `fetched.jwks` whenever it fetches the keys.
   const fetched: JWKSCacheInput = {};
   const keys = createRemoteJWKSet(new URL(jwksUri), { [jwksCache]: fetched });
-  let prefetching: Promise<void> | undefined;
+  /** Resolves to the error, if there is one. */
+  let prefetching: Promise<unknown> | undefined;
   const currentKeys: JWTVerifyGetKey = async (header, token) => {
-    // A token that joined a failing fetch would be rejected without a fetch of its own.
-    await prefetching;
+    // A token that joined a failing fetch would be rejected without a fetch of its own. After a timeout, it has waited enough.
+    const failure = await prefetching;
+    if (failure instanceof errors.JWKSTimeout) throw failure;
     return keys(header, token);
   };
   const options = {
@@ -99,7 +101,12 @@ export function createAuthenticator(
   };
   return Object.assign(authenticate, {
     prefetchKeys() {
-      prefetching = keys.reload().catch(() => undefined);
+      prefetching = keys
+        .reload()
+        .catch((error: unknown) => error)
+        .finally(() => {
+          prefetching = undefined;
+        });
       return prefetching;
     },
   });

@@ -15,7 +15,7 @@ import {
   SignJWT,
   UnsecuredJWT,
 } from 'jose';
-import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { type Authenticate, createAuthenticator } from '../../../lib/access/token.ts';
 import { RowkeyError } from '../../../lib/errors.ts';
 import {
@@ -200,6 +200,25 @@ test('returns identity-unavailable if the keys of the provider cannot be read', 
   const wrong = createAuthenticator({ ...provider, jwksUri: `${provider.issuer}/nothing` }, model);
   await expect(wrong(good)).rejects.toMatchObject({ code: 'identity-unavailable' });
   await expect(gone('Bearer x')).rejects.toMatchObject({ code: 'unauthenticated' });
+});
+
+test('waits for a provider that hangs only as long as one fetch of the keys takes', async () => {
+  const timedOut = new AbortController();
+  const server = createServer(() => timedOut.abort(new DOMException('The issuer hangs.', 'TimeoutError')));
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const timeout = vi.spyOn(AbortSignal, 'timeout').mockReturnValue(timedOut.signal);
+  onTestFinished(() => {
+    timeout.mockRestore();
+    server.closeAllConnections();
+    server.close();
+  });
+  const jwksUri = `http://127.0.0.1:${(server.address() as AddressInfo).port}/keys`;
+  const starting = createAuthenticator({ ...provider, jwksUri }, model);
+  const token = `Bearer ${await sign(claims())}`;
+  const prefetched = starting.prefetchKeys();
+  await expect(starting(token)).rejects.toMatchObject({ code: 'identity-unavailable' });
+  await prefetched;
+  expect(timeout).toHaveBeenCalledTimes(1);
 });
 
 describe('a token that was verified before', () => {
