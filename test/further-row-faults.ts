@@ -46,7 +46,7 @@ export function testFaultsOfChanges(subject: FurtherRowSubject, changes: Readonl
     };
     const counting = faultyHttpClient();
     await act(world().engineThrough(counting), await prepare());
-    const points = FAULTS.flatMap((fault) => samplePoints(counting.calls, 1).map((at) => ({ fault, at })));
+    const points = FAULTS.flatMap((fault) => samplePoints(counting.calls).map((at) => ({ fault, at })));
     await countEach(
       points,
       async ({ fault, at }) => {
@@ -139,7 +139,7 @@ export async function tryFaultsOfTransfers(subject: FurtherRowSubject, transferr
     const counting = faultyHttpClient();
     await run(transfer, counting);
     for (const fault of ['crash before', 'crash after', 'reply lost'] as const)
-      for (const at of samplePoints(counting.calls, 2)) await run(transfer, faultyHttpClient(fault, at));
+      for (const at of samplePoints(counting.calls)) await run(transfer, faultyHttpClient(fault, at));
   }
 }
 

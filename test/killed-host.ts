@@ -176,7 +176,7 @@ export async function openKilledHost(url: string): Promise<KilledHost> {
       const { calls } = await run(operation);
       expect(calls).toBeGreaterThan(operation.moreCallsThan);
       const visited: Visited[] = [];
-      for (const at of samplePoints(calls, 1)) {
+      for (const at of samplePoints(calls)) {
         visited.push(await run(operation, at));
         if (visited.length % (operation.settleAfter ?? Number.POSITIVE_INFINITY) === 0) await settle();
       }

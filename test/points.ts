@@ -13,7 +13,7 @@ const sampled = new Map<string, number>();
  * Returns the points 1 to `calls`, or a sample of `size` in ascending order. The seed of the run, the test and the number
  * of earlier samples in the test determine the sample.
  */
-export function samplePoints(calls: number, size = 2): number[] {
+export function samplePoints(calls: number, size = 1): number[] {
   const all = Array.from({ length: calls }, (_, index) => index + 1);
   const test = expect.getState().currentTestName ?? '';
   const nth = (sampled.get(test) ?? 0) + 1;

@@ -136,7 +136,7 @@ async function interruptEverywhere(
     return { client, one, check: () => check(one, happened, transfer.operationId) };
   };
   const { client } = await run(0);
-  const runs = await pMap(samplePoints(client.calls, 2), run, { concurrency: CONCURRENCY });
+  const runs = await pMap(samplePoints(client.calls), run, { concurrency: CONCURRENCY });
   await world.settle();
   const what = `${operation === 'move' ? 'Move' : 'Archive'}: a caller or a duplicate message in the middle`;
   await countEach(runs, (each) => each.check(), { what, concurrency: CONCURRENCY });

@@ -262,7 +262,7 @@ describe('an archive', () => {
     await roll(world.engineThrough(counting));
     const what = 'Archive of a period, each storage call: every fault';
     for (const fault of FAULTS)
-      for (const point of samplePoints(counting.calls, 2))
+      for (const point of samplePoints(counting.calls))
         await countTried({ what }, async () => {
           await afterEachRound();
           await write(7);

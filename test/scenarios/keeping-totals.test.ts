@@ -204,7 +204,7 @@ describe('any fault at any call', () => {
     await prepare(sample);
     const counting = faultyHttpClient();
     await act(world.engineThrough(counting), sample);
-    const points = FAULTS.flatMap((fault) => samplePoints(counting.calls, 1).map((at) => ({ fault, at })));
+    const points = FAULTS.flatMap((fault) => samplePoints(counting.calls).map((at) => ({ fault, at })));
     await countEach(
       points,
       async ({ fault, at }) => {
@@ -246,7 +246,7 @@ describe('a reconciler', () => {
     const counting = faultyHttpClient();
     await consume(world.engineThrough(counting), (await changed()).intent);
     const points = (['crash before', 'crash after', 'reply lost'] as const).flatMap((fault) =>
-      samplePoints(counting.calls, 2).map((at) => ({ fault, at })),
+      samplePoints(counting.calls).map((at) => ({ fault, at })),
     );
     await countEach(
       points,
@@ -301,7 +301,7 @@ describe('a reconciler', () => {
       return client.calls;
     };
     const calls = await play({ at: 0, when: 'before' });
-    const points = (['before', 'after'] as const).flatMap((when) => samplePoints(calls, 2).map((at) => ({ at, when })));
+    const points = (['before', 'after'] as const).flatMap((when) => samplePoints(calls).map((at) => ({ at, when })));
     await countEach(points, play, { what: 'Reconciler of totals overtaken by another', concurrency: CONCURRENCY });
     // No message is left that could repair a difference.
     await countTried({ what: 'Reconciler of totals overtaken by another', times: 0 }, agree).catch(async (error) => {

@@ -223,7 +223,7 @@ describe('a photo', () => {
     await putAttachment(world.engine, photoOf(first), PNG);
     await putAttachment(world.engineThrough(counting), photoOf(first), JPEG);
     expect(counting.calls).toBeGreaterThan(4);
-    const cases = FAULTS.flatMap((fault) => samplePoints(counting.calls, 1).map((at) => ({ fault, at })));
+    const cases = FAULTS.flatMap((fault) => samplePoints(counting.calls).map((at) => ({ fault, at })));
     const outcomes = await pMap(
       cases,
       async ({ fault, at }) => {
@@ -394,7 +394,7 @@ describe('an upload directly to storage', () => {
     const counting = faultyHttpClient();
     const first = await hire();
     await acceptFile(world.engineThrough(counting), photoOf(first), (await upload(first, JPEG)).uploadId);
-    const cases = FAULTS.flatMap((fault) => samplePoints(counting.calls, 1).map((at) => ({ fault, at })));
+    const cases = FAULTS.flatMap((fault) => samplePoints(counting.calls).map((at) => ({ fault, at })));
     const tried = await pMap(
       cases,
       async ({ fault, at }) => {

@@ -106,7 +106,7 @@ describe('a list', () => {
     };
     const counting = faultyHttpClient();
     await write(world.engineThrough(counting));
-    const points = FAULTS.flatMap((fault) => samplePoints(counting.calls, 1).map((at) => ({ fault, at })));
+    const points = FAULTS.flatMap((fault) => samplePoints(counting.calls).map((at) => ({ fault, at })));
     let acknowledged = 0;
     for (const { fault, at } of points)
       acknowledged += await write(world.engineThrough(faultyHttpClient(fault, at), QUICK)).then(

@@ -84,7 +84,7 @@ describe('a create that is repeated', () => {
   ])('%s is created once, after any fault of the first attempt at any call', async (_, entity, make) => {
     const counting = faultyHttpClient();
     await createOnce(world.engineThrough(counting), entity, make(), randomUUID());
-    const cases = FAULTS.flatMap((fault) => samplePoints(counting.calls, 1).map((at) => ({ fault, at })));
+    const cases = FAULTS.flatMap((fault) => samplePoints(counting.calls).map((at) => ({ fault, at })));
     const what = 'Create repeated after a fault at each storage call of the first attempt';
     await countEach(
       cases,

@@ -151,7 +151,7 @@ test.each(Object.entries(OPERATIONS))(
     const counting = faultyHttpClient();
     await run(counting);
     expect(counting.calls).toBeGreaterThan(6);
-    const points = FAULTS.flatMap((fault) => samplePoints(counting.calls, 1).map((at) => ({ fault, at })));
+    const points = FAULTS.flatMap((fault) => samplePoints(counting.calls).map((at) => ({ fault, at })));
     await countEach(
       points,
       async ({ fault, at }) => {

@@ -67,7 +67,7 @@ async function points(operation: (engine: Engine) => Promise<unknown>): Promise<
   const counting = faultyHttpClient();
   await operation(world.engineThrough(counting));
   expect(counting.calls).toBeGreaterThanOrEqual(4);
-  return FAULTS.flatMap((fault) => samplePoints(counting.calls, 2).map((at) => ({ fault, at })));
+  return FAULTS.flatMap((fault) => samplePoints(counting.calls).map((at) => ({ fault, at })));
 }
 
 function newcomer(): Values {

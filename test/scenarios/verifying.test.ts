@@ -16,7 +16,7 @@ import { readByList } from '../../lib/pattern-helpers/read-through-index.ts';
 import { faultyHttpClient } from '../faulty-http-client.ts';
 import { deploy } from '../fixtures/deploy.ts';
 import { departments, employees } from '../fixtures/model.ts';
-import { samplePoints } from '../points.ts';
+import { IS_EVERY_POINT, samplePoints } from '../points.ts';
 import { countEach, countTried } from '../tried-faults.ts';
 import { expectIndexesToAgree, openWorld, rowsOf, somebody, type World } from '../world.ts';
 
@@ -348,8 +348,10 @@ describe('a consistency check', () => {
   });
 
   test('finds nothing while writers write, and repairs beside them', async () => {
-    const people = await Promise.all(Array.from({ length: 20 }, () => hire({ department: 'Busy' })));
-    for (const one of people.slice(0, 5)) await table('employees').deleteEntity('Busy', `email_${one.email}`);
+    const people = await Promise.all(
+      Array.from({ length: IS_EVERY_POINT ? 20 : 10 }, () => hire({ department: 'Busy' })),
+    );
+    for (const one of people.slice(0, 3)) await table('employees').deleteEntity('Busy', `email_${one.email}`);
     let isOver = false;
     const consuming = (async () => {
       while (!isOver) await world.handleVisible();

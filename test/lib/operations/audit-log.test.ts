@@ -167,7 +167,7 @@ describe('with a fault at any storage call', () => {
     const counting = faultyHttpClient();
     await work(counting, newHour());
     const points = FAULTS.flatMap((fault) =>
-      samplePoints(counting.calls, 1).map((at) => ({ fault, at, hour: newHour() })),
+      samplePoints(counting.calls).map((at) => ({ fault, at, hour: newHour() })),
     );
     expect(counting.calls).toBeGreaterThanOrEqual(5);
     await pMap(

@@ -213,7 +213,7 @@ describe('a change that writes a new blob', () => {
   test.each(CHANGES.flatMap((change) => FAULTS.map((fault) => [change[0], fault, change] as const)))(
     'by %s happens once or not at all: %s at any storage call',
     async (_name, fault, [, calls, change, by]) => {
-      for (const at of samplePoints(calls, 2)) {
+      for (const at of samplePoints(calls)) {
         const key = await newFull();
         const outcome = await codeOf(change(engineWith(faultyHttpClient(fault, at)), key));
         const found = await total(key).catch(() => 0);
