@@ -53,8 +53,8 @@ export interface FilesProcess {
   startAgain(): Promise<void>;
 }
 
-/** Runs `npm start` on its own data folder for all tests of the file. */
-export function useStartProcess(app: AppOptions = {}): FilesProcess {
+/** Runs `npm start` on its own data folder for all tests of the file; the first start gets `words`. */
+export function useStartProcess(app: AppOptions = {}, words: readonly string[] = []): FilesProcess {
   let folder: string;
   let process: StartProcess;
   const startAgain = async () => {
@@ -62,11 +62,11 @@ export function useStartProcess(app: AppOptions = {}): FilesProcess {
   };
   beforeAll(async () => {
     folder = await mkdtemp(join(tmpdir(), 'rowkey-start-'));
-    await startAgain();
+    process = await startCommand(folder, words, app);
   });
   afterAll(async () => {
     // Awaited before the folder is deleted, because the emulator writes its data when it ends.
-    if (process && process.child.exitCode === null) await process.end();
+    if (process && process.child.exitCode === null && process.child.signalCode === null) await process.end();
     await rm(folder, { recursive: true, force: true, maxRetries: 5 });
   });
   return {
