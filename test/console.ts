@@ -6,10 +6,10 @@ import type { Locator, Page, Request, Route } from 'playwright-core';
 import { afterAll, beforeEach, expect } from 'vitest';
 import type { LocalApp } from '../local/instance/deployed-app.ts';
 import { launchBrowser } from './browser.ts';
-import { sampleItems } from './points.ts';
+import { IS_EVERY_POINT, sampleItems } from './points.ts';
 import { type Product, useProduct } from './product.ts';
 
-/** Git ignores it. A run writes the pictures that it takes again. */
+/** Git ignores it. A run with POINTS=all writes the pictures for a person to look at. */
 const SCREENSHOTS = fileURLToPath(new URL('../artefacts/console', import.meta.url));
 const AXE = createRequire(import.meta.url).resolve('axe-core/axe.min.js');
 const WIDTHS = { desktop: 1280, phone: 375 };
@@ -102,17 +102,17 @@ export async function holdFirst(page: Page, matches: (request: Request) => boole
 }
 
 /**
- * Checks that a page fits at both widths. Takes pictures of it at both widths, light and dark, and checks its accessibility in each,
- * but for some rules of axe. A usual run takes two of the four pictures.
+ * Checks that a page fits at both widths, and checks its accessibility at both widths, light and dark, but for some rules of axe.
+ * A usual run checks one color scheme of each width; a run with POINTS=all also takes a picture of each.
  */
 export async function lookAt(page: Page, name: string, { except = [] as readonly string[] } = {}): Promise<void> {
-  await mkdir(SCREENSHOTS, { recursive: true });
+  if (IS_EVERY_POINT) await mkdir(SCREENSHOTS, { recursive: true });
   const violations: string[] = [];
   for (const [device, width] of Object.entries(WIDTHS)) {
     await page.setViewportSize({ width, height: 800 });
     for (const colorScheme of sampleItems(['light', 'dark'] as const, [name, device])) {
       await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' });
-      await page.screenshot({ path: join(SCREENSHOTS, `${name}-${device}-${colorScheme}.png`) });
+      if (IS_EVERY_POINT) await page.screenshot({ path: join(SCREENSHOTS, `${name}-${device}-${colorScheme}.png`) });
       const found = await findViolations(page, except);
       violations.push(...found.map((one) => `${name}, ${device}, ${colorScheme}: ${one}`));
     }
