@@ -88,12 +88,10 @@ interface DescribedRoute extends Route {
 function mergeEntities(routes: readonly Route[]): readonly DescribedRoute[] {
   const merged = new Map<string, DescribedRoute>();
   for (const route of routes) {
-    const { entity, summaryOfAll, ...others } = route;
-    const isMerged = entity && summaryOfAll !== undefined;
-    const path = isMerged ? route.path.replace(`/${entity.name}`, '/{entity}') : route.path;
-    const { names = [] } = merged.get(`${route.method} ${path}`) ?? {};
-    const whole = { ...others, path, name: route.name.replace(`-${entity?.name}`, ''), summary: summaryOfAll ?? '' };
-    merged.set(`${route.method} ${path}`, isMerged ? { ...whole, names: [...names, entity.name] } : route);
+    const { entity, ofAll, ...others } = route;
+    const operation = `${route.method} ${ofAll?.path ?? route.path}`;
+    const { names = [] } = merged.get(operation) ?? {};
+    merged.set(operation, entity && ofAll ? { ...others, ...ofAll, names: [...names, entity.name] } : route);
   }
   return [...merged.values()];
 }

@@ -109,8 +109,8 @@ export interface Route {
   readonly handle: (context: RequestContext) => Promise<RouteResult>;
   /** The entity that the route reads or writes, if there is one. */
   readonly entity?: Entity;
-  /** The summary of the same route of all entities, which OpenAPI describes as one operation with the entity as a parameter. */
-  readonly summaryOfAll?: string;
+  /** Of a route that all entities have: OpenAPI describes one operation, whose path has the parameter `entity`. */
+  readonly ofAll?: Pick<Route, 'name' | 'path' | 'summary'>;
 }
 
 /** A field that a query can compare, or the reason why it cannot. */
@@ -119,8 +119,8 @@ export type FilterParameter =
   | { readonly refused: string };
 
 /** The tag of a route in OpenAPI. */
-export function tagOf({ entity, summaryOfAll }: Pick<Route, 'entity' | 'summaryOfAll'>): string {
-  return summaryOfAll === undefined && entity ? entity.name : 'operations';
+export function tagOf({ entity, ofAll }: Pick<Route, 'entity' | 'ofAll'>): string {
+  return entity && !ofAll ? entity.name : 'operations';
 }
 
 /** `{department}/{employeeId}` */

@@ -15,7 +15,11 @@ export function rewrapRoute(entity: Entity): OperatorRoute {
     path,
     query: PAGE_QUERY,
     summary: `Rewrap the data keys of a page of ${entity.name} with the current key-encryption key`,
-    summaryOfAll: 'Rewrap the data keys of a page of an entity with the current key-encryption key',
+    ofAll: {
+      name: 'operations-rewrap',
+      path: 'operations/rewrap/{entity}',
+      summary: 'Rewrap the data keys of a page of an entity with the current key-encryption key',
+    },
     success: {
       status: 200,
       description:

@@ -23,7 +23,11 @@ export function verifyRoutes(entity: Entity): OperatorRoute[] {
       method: 'GET',
       path,
       summary: `Get the result of the last weekly consistency check of ${name}`,
-      summaryOfAll: 'Get the result of the last weekly consistency check of an entity',
+      ofAll: {
+        name: 'operations-verify',
+        path: 'operations/verify/{entity}',
+        summary: 'Get the result of the last weekly consistency check of an entity',
+      },
       success: {
         status: 200,
         description: 'The result',
@@ -47,7 +51,11 @@ export function verifyRoutes(entity: Entity): OperatorRoute[] {
       path,
       query: { ...PAGE_QUERY, repair: 'true also repairs the findings; the default is false' },
       summary: `Compare a page of ${name} with its index entries, copies, lists, counts and blobs`,
-      summaryOfAll: 'Compare a page of an entity with its index entries, copies, lists, counts and blobs',
+      ofAll: {
+        name: 'operations-verify-page',
+        path: 'operations/verify/{entity}',
+        summary: 'Compare a page of an entity with its index entries, copies, lists, counts and blobs',
+      },
       success: {
         status: 200,
         description: 'The findings',
@@ -63,7 +71,11 @@ export function verifyRoutes(entity: Entity): OperatorRoute[] {
       path: `operations/clean-up/${name}/{index}`,
       query: PAGE_QUERY,
       summary: `Delete a page of entries of an index that ${name} no longer declares`,
-      summaryOfAll: 'Delete a page of entries of an index that an entity no longer declares',
+      ofAll: {
+        name: 'operations-clean-up',
+        path: 'operations/clean-up/{entity}/{index}',
+        summary: 'Delete a page of entries of an index that an entity no longer declares',
+      },
       success: {
         status: 200,
         description: 'The deleted entries',
@@ -83,7 +95,11 @@ function reindexRoute(entity: Entity): OperatorRoute {
     path: `operations/reindex/${name}/{index}`,
     query: PAGE_QUERY,
     summary: `Build an index, or copies, for a page of ${name}`,
-    summaryOfAll: 'Build an index, or copies, for a page of an entity',
+    ofAll: {
+      name: 'operations-reindex',
+      path: 'operations/reindex/{entity}/{index}',
+      summary: 'Build an index, or copies, for a page of an entity',
+    },
     success: {
       status: 200,
       description: 'The missing entries',

@@ -115,6 +115,32 @@ test('describes the same operation of several entities once, with the entities a
   expect(Object.keys(paths).filter((path) => path.startsWith('/api/operations/verify/'))).toHaveLength(1);
 });
 
+test.each(['clean', 'r', 'verify', 'page'])(
+  'describes the operations of an entity named %s as those of others',
+  (name) => {
+    const define = (name: string) =>
+      defineEntity(name, {
+        schema: z.object({ id: z.string(), secret: z.string().optional() }),
+        table: `${name}table`,
+        key: { partition: '{id}', row: name },
+        encrypted: ['secret'],
+        access: { read: ['operator'], write: ['operator'], restricted: { secret: ['operator'] } },
+      });
+    const describeAll = (...names: string[]) => {
+      const entities = names.map(define);
+      return describeRoutes(createRoutes(defineModel({ roles: ['operator'], operatorRole: 'operator', entities })))
+        .paths;
+    };
+    const idsOf = (described: object) =>
+      Object.entries<Record<string, { readonly operationId?: string }>>({ ...described })
+        .filter(([path]) => path.startsWith('/api/operations/'))
+        .map(([path, methods]) => [path, ...Object.values(methods).map(({ operationId }) => operationId)])
+        .filter(([path]) => !path?.startsWith('/api/operations/scan/'));
+    expect(idsOf(describeAll(name, 'things'))).toEqual(idsOf(describeAll('things')));
+    expect(idsOf(describeAll('things', name))).toEqual(idsOf(describeAll('things')));
+  },
+);
+
 test('describes the roles of an operation, or those that most operations accept', () => {
   const usual = openapi.security;
   expect(usual.length).toBeGreaterThan(0);
