@@ -176,8 +176,8 @@ function describeResponses(route: Route, shared: Components) {
   const { name, roles, success, cacheable, minimizable, others = {} } = route;
   const { status, description, body, selected, types = [], headers = [] } = success;
   // An entity may have the schema of the body that creates it.
-  const whole = body && preferLast(toJsonSchema(body()));
-  const schema = whole && shared.addSchema(name, selected ? orSelected(whole, toJsonSchema(selected())) : whole);
+  const [whole, part] = [body, selected].map((build) => build && preferLast(toJsonSchema(build())));
+  const schema = whole && shared.addSchema(name, part ? orSelected(whole, part) : whole);
   const response = {
     description,
     ...(headers.length > 0 ? { headers: describeHeaders(headers) } : {}),

@@ -105,6 +105,12 @@ test('has each schema, parameter and response once, under the name of its entity
   expect(put.parameters).toEqual([named('If-Match')]);
 });
 
+test('describes entities with select apart only if they differ from those without', () => {
+  const described = JSON.stringify(describeRoutes(createRoutes(packs)).components.schemas);
+  expect(described).toContain('"description":"With select"');
+  expect(described).not.toMatch(/"anyOf":\[\{("\$ref":"[^"]+")\},\{\1,"description":"With select"/);
+});
+
 test('describes the same operation of several entities once, with the entities as a parameter', () => {
   const { get, post } = paths['/api/operations/verify/{entity}'] ?? {};
   expect([get?.operationId, post?.operationId]).toEqual(['operations-verify', 'operations-verify-page']);
