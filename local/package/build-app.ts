@@ -62,7 +62,7 @@ export async function buildApp({ entry = ENTRY, folder }: BuildOptions): Promise
  * ignore it.
  */
 export async function compileApp(folder: string): Promise<void> {
-  for await (const file of glob('main.cjs.v*', { cwd: folder })) await rm(join(folder, file));
+  for await (const file of glob('main.cjs.v*', { cwd: folder })) await rm(join(folder, file), { force: true });
   await promisify(execFile)(process.execPath, [COMPILE, join(folder, 'main.cjs')]);
 }
 
