@@ -11,5 +11,7 @@ const DIST = fileURLToPath(new URL('../../dist', import.meta.url));
 describeRoutes(createRoutes(model));
 // The only app of the repository: functions/ as dist/app.js.
 await buildApp({ folder: DIST });
-await compileApp(DIST);
+const failure = await compileApp(DIST);
+if (failure !== undefined)
+  console.warn(`Built without compiled code, because the app cannot be loaded here. ${failure}`);
 await buildConsole();

@@ -59,11 +59,16 @@ export async function buildApp({ entry = ENTRY, folder }: BuildOptions): Promise
 
 /**
  * Adds the code that V8 compiles for an app in this build of Node, and removes that of earlier builds. Other builds of Node
- * ignore it.
+ * ignore it. Returns the error of an app that cannot be loaded here, for example because a setting is missing.
  */
-export async function compileApp(folder: string): Promise<void> {
+export async function compileApp(folder: string): Promise<string | undefined> {
   for await (const file of glob('main.cjs.v*', { cwd: folder })) await rm(join(folder, file), { force: true });
-  await promisify(execFile)(process.execPath, [COMPILE, join(folder, 'main.cjs')]);
+  try {
+    await promisify(execFile)(process.execPath, [COMPILE, join(folder, 'main.cjs')]);
+    return undefined;
+  } catch (error) {
+    return String(Object(error).stderr);
+  }
 }
 
 /** Removes the chunks of earlier builds. Those of this build are never absent, because a host may be loading them. */

@@ -4,6 +4,12 @@ import { compileBundle } from './load-bundle.ts';
 
 const [bundle] = process.argv.slice(2);
 if (bundle === undefined) throw new Error('Name the bundle.');
-compileBundle(bundle);
+try {
+  compileBundle(bundle);
+} catch (error) {
+  // Node would print the whole line, which is the bundle.
+  console.error(error);
+  process.exit(1);
+}
 // Whatever the app has opened.
 process.exit();

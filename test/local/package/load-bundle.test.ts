@@ -55,7 +55,7 @@ await import(process.argv[2]);`;
 test('a bundle runs from compiled code as it does without, with the same positions in stack traces', async () => {
   const expected = (file: string) => ['one', 1, true, `at later (${file}:${POSITION})`, file, true];
   expect(await load()).toEqual({ rejected: undefined, printed: expected(bundle) });
-  await compileApp(folder);
+  expect(await compileApp(folder)).toBeUndefined();
   expect(await load()).toEqual({ rejected: false, printed: expected(bundle) });
   // A package is deployed to another folder.
   const deployed = `${folder}-deployed`;
@@ -65,7 +65,7 @@ test('a bundle runs from compiled code as it does without, with the same positio
 });
 
 test('compiled code of other source is not used, whatever its length', async () => {
-  await compileApp(folder);
+  expect(await compileApp(folder)).toBeUndefined();
   await writeFile(bundle, BUNDLE.replace(`'one'`, `'two'`));
   expect(await load()).toMatchObject({
     rejected: undefined,
@@ -74,7 +74,7 @@ test('compiled code of other source is not used, whatever its length', async () 
 });
 
 test('damaged compiled code is not used', async () => {
-  await compileApp(folder);
+  expect(await compileApp(folder)).toBeUndefined();
   const compiled = `${bundle}.${THIS_NODE}`;
   const bytes = await readFile(compiled);
   const flipped = bytes.map((byte, index) => (index === bytes.length - 40 ? byte ^ 1 : byte));
@@ -88,7 +88,7 @@ test('damaged compiled code is not used', async () => {
 });
 
 test('compiled code of another build of Node is not used', async () => {
-  await compileApp(folder);
+  expect(await compileApp(folder)).toBeUndefined();
   await rename(`${bundle}.${THIS_NODE}`, `${bundle}.v24.0.0-linux-x64`);
   expect(await load()).toMatchObject({
     rejected: undefined,
@@ -98,7 +98,7 @@ test('compiled code of another build of Node is not used', async () => {
 
 test('a bundle runs if V8 rejects the compiled code', async () => {
   const before = await load();
-  await compileApp(folder);
+  expect(await compileApp(folder)).toBeUndefined();
   // V8 compiles for its own flags.
   expect(await load('--no-opt')).toEqual({ ...before, rejected: true });
 });
@@ -111,12 +111,20 @@ test('a later import of the app runs the bundle again, compiled or not', async (
     return (await running).stdout.trim().split('\n').length;
   };
   expect(await countRuns()).toBe(2);
-  await compileApp(folder);
+  expect(await compileApp(folder)).toBeUndefined();
   expect(await countRuns()).toBe(2);
 });
 
 test('a build removes compiled code of earlier builds', async () => {
   await writeFile(`${bundle}.v24.0.0-linux-x64`, 'old');
-  await compileApp(folder);
+  expect(await compileApp(folder)).toBeUndefined();
   await expect(readFile(`${bundle}.v24.0.0-linux-x64`)).rejects.toThrow('ENOENT');
+});
+
+test('a build returns the error of an app that cannot be loaded, without the source', async () => {
+  await writeFile(bundle, `const source = 1; throw new Error('PARTNER_KEY is missing.');`);
+  const failure = await compileApp(folder);
+  expect(failure).toMatch(/^Error: PARTNER_KEY is missing\.\n {4}at /);
+  expect(failure).not.toContain('const source');
+  await expect(readFile(`${bundle}.${THIS_NODE}`)).rejects.toThrow('ENOENT');
 });
