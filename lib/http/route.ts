@@ -109,7 +109,7 @@ export interface Route {
   readonly handle: (context: RequestContext) => Promise<RouteResult>;
   /** The entity that the route reads or writes, if there is one. */
   readonly entity?: Entity;
-  /** Of a route that all entities have: OpenAPI describes one operation, whose path has the parameter `entity`. */
+  /** Set for a route that all entities have: OpenAPI describes one operation, whose path has the parameter `entity`. */
   readonly ofAll?: Pick<Route, 'name' | 'path' | 'summary'>;
 }
 

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import Module, { createRequire } from 'node:module';
 import { dirname } from 'node:path';
 import vm from 'node:vm';
@@ -13,7 +13,9 @@ export function loadBundle(file: string): void {
   const require = createRequire(file);
   // A local host loads an app again.
   delete require.cache[file];
-  const compiled = readCompiled(file);
+  // Node maps the positions of modules, and not those of scripts.
+  const isMapped = process.sourceMapsEnabled && existsSync(`${file}.map`);
+  const compiled = isMapped ? undefined : readCompiled(file);
   if (compiled) runBundle(file, compiled.source, compiled.code);
   else require(file);
 }

@@ -78,6 +78,8 @@ export async function measureFirstResponse(): Promise<FirstResponse> {
     await compileApp(product);
     await buildApp({ entry: join(folder, 'hello.ts'), folder: hello });
     await writeFile(join(hello, 'package.json'), '{"type":"module","main":"app.js"}');
+    // As in a package: with them, the local host does not use compiled code.
+    for (const app of [product, hello]) await rm(join(app, 'main.cjs.map'));
     const requests = await prepareFirstRequests({ product, hello });
     const rounds: Record<'app' | 'afterPause' | 'hello', FirstRequest>[] = [];
     for (let round = 0; round < ROUNDS; round += 1)

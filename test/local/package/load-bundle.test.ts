@@ -103,6 +103,18 @@ test('a bundle runs if V8 rejects the compiled code', async () => {
   expect(await load('--no-opt')).toEqual({ ...before, rejected: true });
 });
 
+test('stack traces show the sources if Node maps them, compiled or not', async () => {
+  await writeFile(bundle, `${BUNDLE}//# sourceMappingURL=main.cjs.map`);
+  const map = { version: 3, sources: ['later.ts'], names: [], mappings: 'AAAA' };
+  await writeFile(`${bundle}.map`, JSON.stringify(map));
+  expect(await compileApp(folder)).toBeUndefined();
+  const { printed } = await load('--enable-source-maps');
+  expect(printed).toContain(`at later (${join(folder, 'later.ts')}:1:1)`);
+  // A package has no source maps.
+  await rm(`${bundle}.map`);
+  expect(await load('--enable-source-maps')).toMatchObject({ rejected: false });
+});
+
 test('a later import of the app runs the bundle again, compiled or not', async () => {
   const script = `await import(process.argv[2]); await import(process.argv[2] + '?load=1');`;
   const countRuns = async () => {
