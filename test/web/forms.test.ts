@@ -11,6 +11,7 @@ import {
   findProblems,
   formFields,
   parseField,
+  sayRequired,
   toFieldText,
   toPatch,
   toTexts,
@@ -55,6 +56,11 @@ describe('the fields of a form', () => {
   test('need no value for a generated field of a new row', () => {
     expect(fieldOf('expenses', 'at')).toMatchObject({ isRequired: false, note: 'key, generated if empty' });
     expect(fieldOf('expenses', 'amount').isRequired).toBe(true);
+  });
+
+  test('are named if a row needs them, and there may be none', () => {
+    expect(sayRequired(formFields(entity('departments'), HR, 'create'))).toBe('Each row needs department.');
+    expect(sayRequired([fieldOf('expenses', 'at')])).toBe('');
   });
 
   test('offer the values of an enumeration, of a Boolean and of a union of constants', () => {

@@ -1,5 +1,6 @@
 import { parseDecimal } from '../../../lib/define/csv-value.ts';
 import { type Entity, type Roles, readableFields, type Values } from '../api/model.ts';
+import { joinNames } from '../ui/format.ts';
 import { findProblem } from './find-problem.ts';
 
 /** The fields of a form, from the described schema. */
@@ -52,6 +53,12 @@ export function formFields(entity: Entity, user: Roles, purpose: 'create' | 'cha
     const note = notes.filter(Boolean).join(', ');
     return [{ name, input, isRequired, canBeEmpty, note, refersTo: entity.references[name], choices, schema }];
   });
+}
+
+/** A sentence with the required fields. Empty if every field is optional or generated. */
+export function sayRequired(fields: readonly FormField[]): string {
+  const names = fields.flatMap(({ name, isRequired }) => (isRequired ? [name] : []));
+  return names.length > 0 ? `Each row needs ${joinNames(names, 'and')}.` : '';
 }
 
 export function findInput({ type, format, maxLength }: Schema, stored: string): FormField['input'] {

@@ -1,11 +1,11 @@
 import { useId, useState } from 'preact/hooks';
 import { formatCosts } from '../api/cost.ts';
-import type { Entity, Roles } from '../api/model.ts';
+import type { Entity } from '../api/model.ts';
 import { useApp } from '../app/context.ts';
 import { useImports } from '../app/use-imports.ts';
-import { formFields } from '../forms/fields.ts';
+import { formFields, sayRequired } from '../forms/fields.ts';
 import { DropZone } from '../ui/drop-zone.tsx';
-import { formatCount, joinNames, plural } from '../ui/format.ts';
+import { formatCount, plural } from '../ui/format.ts';
 import { ErrorNotice, Notice } from '../ui/notice.tsx';
 import { Table } from '../ui/table.tsx';
 import { type ImportMode, importRows, type RejectedRow } from './import-rows.ts';
@@ -58,9 +58,7 @@ export function ImportPanel({ entity }: { readonly entity: Entity }) {
         />
       )}
       {!run && (
-        <p class="muted">
-          No file has been imported in this tab. Each row needs {joinNames(requiredFields(entity, user), 'and')}.
-        </p>
+        <p class="muted">No file has been imported in this tab. {sayRequired(formFields(entity, user, 'create'))}</p>
       )}
       {run && (
         <Result
@@ -71,10 +69,6 @@ export function ImportPanel({ entity }: { readonly entity: Entity }) {
       )}
     </section>
   );
-}
-
-function requiredFields(entity: Entity, user: Roles): string[] {
-  return formFields(entity, user, 'create').flatMap(({ name, isRequired }) => (isRequired ? [name] : []));
 }
 
 function Result({
