@@ -77,7 +77,9 @@ const EntityDescription = z.object({
   split: z.record(z.string(), z.array(z.string())).describe('The fields of each group, which a read returns on demand'),
   parent: z.string().optional(),
   children: z.array(z.string()),
-  references: z.record(z.string(), z.string()).describe('The entity that a field refers to, by the field'),
+  references: z
+    .record(z.string(), z.object({ to: z.string(), by: z.string() }))
+    .describe('The entity that a field refers to, and the field of that entity with the same value, by the field'),
   series: z
     .object({
       name: z.string(),
@@ -178,7 +180,9 @@ function describeEntity(entity: Entity): ModelDescription['entities'][string] {
     split: Object.fromEntries(Object.entries(entity.split).map(([group, fields]) => [group, [...fields]])),
     ...(childOf ? { parent: childOf.name } : {}),
     children: entity.children.map(({ name }) => name),
-    references: Object.fromEntries(Object.entries(entity.references).map(([field, { to }]) => [field, to.name])),
+    references: Object.fromEntries(
+      Object.entries(entity.references).map(([field, { to, by }]) => [field, { to: to.name, by }]),
+    ),
     ...(series ? { series: describeSeries(series) } : {}),
     attachments: Object.fromEntries(
       Object.entries(entity.attachments).map(([field, { maxBytes, types, public: isPublic = false, maxAge: age }]) => [

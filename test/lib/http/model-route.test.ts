@@ -63,7 +63,7 @@ test('describes keys, fields, indexes, files and owners', () => {
   expect(logins?.period).toEqual({ per: 'day', field: 'at', keep: 60, archiveTo: 'blob' });
   expect(departments).toMatchObject({ maxAge: 60, counts: { employeeCount: 'employees' } });
   expect(departments?.fields.employeeCount).toMatchObject({ kept: true });
-  expect(described.entities.orders?.references).toEqual({ customerId: 'customers' });
+  expect(described.entities.orders?.references).toEqual({ customerId: { to: 'customers', by: 'customerId' } });
   expect(described.entities.products?.split).toEqual({ text: ['description', 'specification'] });
   expect(people?.kinds).toEqual(['employee', 'customer']);
 });

@@ -59,6 +59,12 @@ export interface AttachmentDescription {
   readonly maxAge?: number | undefined;
 }
 
+/** A field has the value of the field `by` of an entity. */
+export interface ReferenceDescription {
+  readonly to: string;
+  readonly by: string;
+}
+
 export interface EntityDescription {
   readonly key: {
     readonly fields: readonly string[];
@@ -73,7 +79,7 @@ export interface EntityDescription {
   readonly split: Readonly<Record<string, readonly string[]>>;
   readonly parent?: string | undefined;
   readonly children: readonly string[];
-  readonly references: Readonly<Record<string, string>>;
+  readonly references: Readonly<Record<string, ReferenceDescription>>;
   readonly series?: SeriesDescription | undefined;
   readonly attachments: Readonly<Record<string, AttachmentDescription>>;
   readonly archive?: string | undefined;

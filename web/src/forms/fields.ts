@@ -1,5 +1,6 @@
 import { parseDecimal } from '../../../lib/define/csv-value.ts';
 import { type Entity, type Roles, readableFields, type Values } from '../api/model.ts';
+import type { ReferenceDescription } from '../api/model-description.ts';
 import { joinNames } from '../ui/format.ts';
 import { findProblem } from './find-problem.ts';
 
@@ -13,8 +14,8 @@ export interface FormField {
   readonly canBeEmpty: boolean;
   /** Beside the label, such as "generated if empty". */
   readonly note: string;
-  /** The entity to which the field refers, if it does. */
-  readonly refersTo?: string | undefined;
+  /** That to which the field refers, if it does. */
+  readonly reference?: ReferenceDescription | undefined;
   /** Values with their texts. */
   readonly choices: readonly { readonly text: string; readonly value: unknown }[];
   readonly schema: Schema;
@@ -51,7 +52,7 @@ export function formFields(entity: Entity, user: Roles, purpose: 'create' | 'cha
     const isRequired = !field.optional && !(field.generated && purpose === 'create');
     const canBeEmpty = !isKey && schema.type === 'string' && findProblem(schema, '') === undefined;
     const note = notes.filter(Boolean).join(', ');
-    return [{ name, input, isRequired, canBeEmpty, note, refersTo: entity.references[name], choices, schema }];
+    return [{ name, input, isRequired, canBeEmpty, note, reference: entity.references[name], choices, schema }];
   });
 }
 

@@ -2,8 +2,9 @@ import { useId, useRef, useState } from 'preact/hooks';
 import { RowkeyClientError } from '../../../lib/client/index.ts';
 import type { Explanation } from '../api/entity-client.ts';
 import { canRead, keyPath, type Values } from '../api/model.ts';
+import type { ReferenceDescription } from '../api/model-description.ts';
 import { useApp } from '../app/context.ts';
-import { referredField } from '../app/reference-address.ts';
+import { referredRow } from '../rows/referred-row.ts';
 import { ErrorNotice } from '../ui/notice.tsx';
 import { StepList } from '../ui/step-list.tsx';
 import {
@@ -67,6 +68,7 @@ export function RowForm({ fields, initial, submitLabel, onSubmit, onCancel, expl
             key={field.name}
             field={field}
             text={texts[field.name] ?? ''}
+            others={{ ...initial, ...texts }}
             problem={touched.includes(field.name) ? (problems[field.name] ?? rejected[field.name]) : undefined}
             isChecked={touched.includes(field.name)}
             onText={(text) => {
@@ -116,12 +118,14 @@ function rejectedFields(error: unknown): Readonly<Record<string, string>> {
 interface FieldInputProps {
   readonly field: FormField;
   readonly text: FieldText;
+  /** All values of the form. */
+  readonly others: Values;
   readonly problem: string | undefined;
   readonly isChecked: boolean;
   readonly onText: (text: FieldText) => void;
 }
 
-function FieldInput({ field, text, problem, isChecked, onText }: FieldInputProps) {
+function FieldInput({ field, text, others, problem, isChecked, onText }: FieldInputProps) {
   const id = useId();
   const common = {
     id,
@@ -138,7 +142,7 @@ function FieldInput({ field, text, problem, isChecked, onText }: FieldInputProps
         {field.note && <small> {field.note}</small>}
       </label>
       <Input field={field} text={text === EMPTY_TEXT ? '' : text} onText={onText} common={common} />
-      {field.refersTo !== undefined && <Reference key={String(text)} name={field.refersTo} text={text} />}
+      {field.reference && <Reference key={String(text)} reference={field.reference} text={text} others={others} />}
       {field.canBeEmpty && (text === '' || text === EMPTY_TEXT) && (
         <label class="empty-text">
           <input
@@ -158,28 +162,33 @@ function FieldInput({ field, text, problem, isChecked, onText }: FieldInputProps
 }
 
 /** Names the entity to which a field refers, and looks up the row without leaving the form. */
-function Reference({ name, text }: { readonly name: string; readonly text: FieldText }) {
+function Reference(props: {
+  readonly reference: ReferenceDescription;
+  readonly text: FieldText;
+  readonly others: Values;
+}) {
+  const { reference, text, others } = props;
   const { api, model, user } = useApp();
   const [found, setFound] = useState('');
-  const target = model.entities.get(name);
-  const referred = target && canRead(target, user) ? referredField(target) : undefined;
+  const target = model.entities.get(reference.to);
+  const isText = typeof text === 'string' && text !== '';
+  const referred = isText && target ? referredRow(target, reference, text, others) : undefined;
   const lookUp = async () => {
     if (!target || !referred) return;
-    const client = api.entity(name);
-    const key = { [referred.field]: text };
+    const { index, key } = referred;
+    const client = api.entity(reference.to);
     try {
-      const row =
-        referred.index === undefined ? (await client.get(key))?.values : await client.by[referred.index]?.(key);
-      setFound(row ? `${keyPath(target, row).join(' / ')} exists.` : `${name} has no row ${String(text)}.`);
+      const row = index === undefined ? (await client.get(key))?.values : await client.by[index]?.(key);
+      setFound(row ? `${keyPath(target, row).join(' / ')} exists.` : `${reference.to} has no row ${String(text)}.`);
     } catch (error) {
       setFound(error instanceof Error ? error.message : String(error));
     }
   };
   return (
     <div class="reference">
-      <small>refers to {name}</small>
-      {referred && (
-        <button type="button" class="secondary outline" disabled={text === '' || text === EMPTY_TEXT} onClick={lookUp}>
+      <small>refers to {reference.to}</small>
+      {target && canRead(target, user) && (
+        <button type="button" class="secondary outline" disabled={!referred} onClick={lookUp}>
           Look up
         </button>
       )}

@@ -1,7 +1,8 @@
 import { type Entity, readableFields, type Values } from '../api/model.ts';
 import { useApp } from '../app/context.ts';
-import { referenceAddress } from '../app/reference-address.ts';
 import { FullValue } from '../ui/value.tsx';
+import { referredRow } from './referred-row.ts';
+import { referredAddress } from './row-address.ts';
 
 /** The fields of a row with their values. A reference leads to its row. */
 export function FieldList({ entity, values }: { readonly entity: Entity; readonly values: Values }) {
@@ -18,7 +19,7 @@ export function FieldList({ entity, values }: { readonly entity: Entity; readonl
             {field} <FieldNotes entity={entity} field={field} />
           </dt>
           <dd>
-            <FieldValue entity={entity} field={field} value={values[field]} />
+            <FieldValue entity={entity} field={field} values={values} />
           </dd>
         </div>
       ))}
@@ -39,13 +40,15 @@ function FieldNotes({ entity, field }: { readonly entity: Entity; readonly field
   return <small>{notes.join(', ')}</small>;
 }
 
-function FieldValue(props: { readonly entity: Entity; readonly field: string; readonly value: unknown }) {
-  const { entity, field, value } = props;
+function FieldValue(props: { readonly entity: Entity; readonly field: string; readonly values: Values }) {
+  const { entity, field, values } = props;
   const { model } = useApp();
-  const target = model.entities.get(entity.references[field] ?? '');
-  const address = target && value !== null ? referenceAddress(target, String(value)) : undefined;
-  return address ? (
-    <a href={address}>
+  const value = values[field];
+  const reference = entity.references[field];
+  const target = model.entities.get(reference?.to ?? '');
+  const row = reference && target && value !== null ? referredRow(target, reference, String(value), values) : undefined;
+  return target && row ? (
+    <a href={referredAddress(target, row)}>
       <FullValue value={value} />
     </a>
   ) : (
