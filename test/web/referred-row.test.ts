@@ -5,7 +5,7 @@ import { interPartitionIndex } from '../../lib/define/indexes.ts';
 import { defineModel } from '../../lib/define-model.ts';
 import { describeModel } from '../../lib/http/routes/model-route.ts';
 import { toModel } from '../../web/src/api/model.ts';
-import { referredRow } from '../../web/src/rows/referred-row.ts';
+import { referredRow } from '../../web/src/api/referred-row.ts';
 
 const access = { read: ['hr'], write: ['hr'] };
 const text = z.string();

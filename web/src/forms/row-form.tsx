@@ -3,8 +3,8 @@ import { RowkeyClientError } from '../../../lib/client/index.ts';
 import type { Explanation } from '../api/entity-client.ts';
 import { canRead, keyPath, type Values } from '../api/model.ts';
 import type { ReferenceDescription } from '../api/model-description.ts';
+import { referredRow } from '../api/referred-row.ts';
 import { useApp } from '../app/context.ts';
-import { referredRow } from '../rows/referred-row.ts';
 import { ErrorNotice } from '../ui/notice.tsx';
 import { StepList } from '../ui/step-list.tsx';
 import {

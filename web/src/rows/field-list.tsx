@@ -1,7 +1,7 @@
 import { type Entity, readableFields, type Values } from '../api/model.ts';
+import { referredRow } from '../api/referred-row.ts';
 import { useApp } from '../app/context.ts';
 import { FullValue } from '../ui/value.tsx';
-import { referredRow } from './referred-row.ts';
 import { referredAddress } from './row-address.ts';
 
 /** The fields of a row with their values. A reference leads to its row. */

@@ -1,6 +1,6 @@
 import { type Entity, isNumeric, keyPath, type Values } from '../api/model.ts';
+import type { ReferredRow } from '../api/referred-row.ts';
 import { toAddress } from '../app/router.ts';
-import type { ReferredRow } from './referred-row.ts';
 
 /** The key of the row that an address names, or undefined if it has another number of fields. */
 export function parseRowKey(entity: Entity, path: readonly string[]): Values | undefined {
