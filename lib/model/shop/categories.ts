@@ -1,14 +1,11 @@
 import { z } from 'zod';
 import { defineEntity } from '../../define/define-entity.ts';
+import { categoryId } from './fields.ts';
 
 /** In the partition of its products, which have copies of its buyer and its tax rate. */
 export const categories = defineEntity('categories', {
   schema: z.object({
-    categoryId: z
-      .int32()
-      .min(0)
-      .max(99_999)
-      .meta({ examples: [91, 99] }),
+    categoryId: categoryId.meta({ examples: [91, 99] }),
     description: z.string().max(2_000).optional(),
     buyer: z.string().max(200).optional(),
     taxRate: z.number().min(0).max(1).optional(),

@@ -3,6 +3,7 @@ import { defineEntity } from '../../define/define-entity.ts';
 import { interPartitionIndex, intraPartitionIndex } from '../../define/indexes.ts';
 import { total } from '../../define/totals.ts';
 import { customers } from './customers.ts';
+import { customerId, orderId } from './fields.ts';
 
 /**
  * Orders of existing customers, by customer and by date, with totals by month and by day. A day is spread over buckets, so that the
@@ -10,16 +11,8 @@ import { customers } from './customers.ts';
  */
 export const orders = defineEntity('orders', {
   schema: z.object({
-    customerId: z
-      .string()
-      .min(1)
-      .max(10)
-      .meta({ examples: ['HARBR'] }),
-    orderId: z
-      .int32()
-      .min(0)
-      .max(99_999_999)
-      .meta({ examples: [10_001, 10_009] }),
+    customerId,
+    orderId: orderId.meta({ examples: [10_001, 10_009] }),
     employeeId: z.int32().min(0).optional(),
     orderDate: z.iso.date().meta({ examples: ['2026-11-19'] }),
     /** In UTC with milliseconds, as `toISOString` returns it. */

@@ -1,22 +1,15 @@
 import { z } from 'zod';
 import { defineEntity } from '../../define/define-entity.ts';
 import { categories } from './categories.ts';
+import { categoryId, productId } from './fields.ts';
 
 const count = z.int32().min(0);
 
 /** Products by category, each with a picture that anyone may see, and the current buyer and tax rate of its category. */
 export const products = defineEntity('products', {
   schema: z.object({
-    categoryId: z
-      .int32()
-      .min(0)
-      .max(99_999)
-      .meta({ examples: [91] }),
-    productId: z
-      .int32()
-      .min(0)
-      .max(99_999_999)
-      .meta({ examples: [901, 909] }),
+    categoryId,
+    productId: productId.meta({ examples: [901, 909] }),
     productName: z.string().min(1).max(200),
     categoryName: z.string().max(200).optional(),
     supplierId: count.optional(),

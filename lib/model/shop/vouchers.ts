@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { defineEntity } from '../../define/define-entity.ts';
 import { interPartitionIndex } from '../../define/indexes.ts';
+import { customerId } from './fields.ts';
 
 /**
  * Gift vouchers, sharded by a hash of the code: a read by code computes the shard. The row of the index has the whole key with the
@@ -12,11 +13,7 @@ export const vouchers = defineEntity('vouchers', {
       .string()
       .regex(/^[A-Z0-9]{8}$/, 'eight capital letters and digits are needed')
       .meta({ examples: ['TEA4YOU1', 'NEWYEAR1'] }),
-    customerId: z
-      .string()
-      .min(1)
-      .max(10)
-      .meta({ examples: ['HARBR'] }),
+    customerId,
     amount: z.number().min(0),
   }),
   table: 'vouchers',
