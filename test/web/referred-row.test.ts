@@ -51,7 +51,7 @@ test('a referred row is found by its key', () => {
 });
 
 test('a referred row is found by the field that the reference names, and not by its key', () => {
-  expect(find('taxId', 'GB 1')).toEqual({ index: 'vat', key: { vat: 'GB 1' } });
+  expect(find('taxId', 'GB 1', { supplierId: 'S1' })).toEqual({ index: 'vat', key: { vat: 'GB 1' } });
 });
 
 test('a referred row is found by its key with the fields of the same names, when they have values', () => {
