@@ -33,7 +33,7 @@ export function respondWith(app: () => App, route: Route, root = rootOf('')) {
     respond(invocation, root, (spent) =>
       callRoute(app, route, { request, root, params: request.params, spent, invocation }).catch((error: unknown) => {
         if (!route.whenMisconfigured || !(error instanceof RowkeyError) || error.code !== 'wrong-setting') throw error;
-        invocation.error(error.message);
+        // The start has logged the error, and probes of the health route would repeat it.
         return route.whenMisconfigured;
       }),
     );

@@ -3,15 +3,20 @@ import { describe, expect, test } from 'vitest';
 import { RowkeyError } from '../../../lib/errors.ts';
 import { PROBLEMS, toInternalProblem, toProblem } from '../../../lib/http/problem.ts';
 import { respondWith } from '../../../lib/http/respond.ts';
-import type { App } from '../../../lib/http/route.ts';
+import type { App, Route } from '../../../lib/http/route.ts';
+import { healthRoute } from '../../../lib/http/routes/health-route.ts';
 import { problemsRoute } from '../../../lib/http/routes/problems-route.ts';
 
+async function request(app: () => App, route: Route) {
+  const logged: string[] = [];
+  const invocation = new InvocationContext({ logHandler: (_level, ...texts) => logged.push(...texts.map(String)) });
+  const url = `http://localhost/api/${route.path}`;
+  const response = await respondWith(app, route)(new HttpRequest({ method: 'GET', url }), invocation);
+  return { response, logged };
+}
+
 async function readPage(app: () => App) {
-  const request = new HttpRequest({ method: 'GET', url: 'http://localhost/api/problems' });
-  const response = await respondWith(app, problemsRoute)(
-    request,
-    new InvocationContext({ logHandler: () => undefined }),
-  );
+  const { response } = await request(app, problemsRoute);
   return { response, html: new TextDecoder().decode(response.body as Uint8Array) };
 }
 
@@ -45,6 +50,15 @@ describe('problem details', () => {
     expect(JSON.stringify(toProblem(new RowkeyError(code, 'the table s3cret')))).not.toContain('s3cret');
   });
 });
+
+test.each([healthRoute, problemsRoute])(
+  'a wrong setting, logged at start, is not logged again by $path',
+  async (route) => {
+    const { response, logged } = await request(misconfigured, route);
+    expect(response.status).toBe(route === healthRoute ? 503 : 200);
+    expect(logged).toEqual([]);
+  },
+);
 
 describe('the page of problems', () => {
   test('is served while a setting is wrong', async () => {
