@@ -37,8 +37,13 @@ export async function useConsole(url: string, { app }: { readonly app?: LocalApp
     product,
     async open(hash, role) {
       if (typeof browser === 'string') throw new Error(browser);
-      // The packaged browser takes an invalid language from the environment of a container.
-      const context = await browser.newContext({ locale: 'en-US', viewport: { width: WIDTHS.desktop, height: 800 } });
+      const context = await browser.newContext({
+        // The packaged browser takes an invalid language from the environment of a container.
+        locale: 'en-US',
+        viewport: { width: WIDTHS.desktop, height: 800 },
+        // A color that is still changing can have too little contrast.
+        reducedMotion: 'reduce',
+      });
       const page = await context.newPage();
       page.on('console', (message) => {
         // The browser logs each response with an error status, also an expected one.

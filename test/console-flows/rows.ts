@@ -106,7 +106,8 @@ export function testRows({ product, open }: ConsoleHarness) {
     await dialog.getByText(/\d+ storage transactions?/).waitFor();
     await lookAt(page, 'move');
     await dialog.getByRole('button', { name: 'Move', exact: true }).click();
-    await dialog.getByRole('link', { name: 'Open the row' }).click();
+    await page.getByText('Moved.').waitFor();
+    await page.getByRole('link', { name: 'Open the row' }).click();
     await page.getByRole('heading', { name: `Marketing / ${employee.id}` }).waitFor();
     await page.getByRole('button', { name: 'Archive' }).click();
     await page

@@ -99,6 +99,67 @@ test('opens a dialog again that was closed before its action failed', async () =
   expect((await hr('GET', employee.path)).status).toBe(200);
 });
 
+test('shows on the page that a row was archived whose dialog was closed meanwhile', async () => {
+  const page = await openRow();
+  await page.getByRole('button', { name: 'Archive' }).click();
+  const dialog = page.getByRole('dialog');
+  const { held, release } = await holdFirst(page, (request) => request.url().endsWith('/archive'));
+  await dialog.getByRole('button', { name: 'Archive' }).click();
+  await held;
+  await dialog.getByRole('button', { name: 'Cancel' }).click();
+  await dialog.waitFor({ state: 'detached' });
+  await release();
+  await page.getByText('Archived.').waitFor();
+  expect(await dialog.count()).toBe(0);
+  await lookAt(page, 'archived-after-cancel');
+  await page.getByRole('link', { name: 'Open the row' }).click();
+  await page.waitForURL(/formeremployees/);
+});
+
+test.each([
+  ['succeeds', false, 'done.'],
+  ['fails', true, 'failed. The row or its children changed'],
+])('announces a delete that %s after its page was left', async (_, isChanged, outcome) => {
+  const page = await openRow();
+  await page.getByRole('button', { name: 'Delete' }).click();
+  const dialog = page.getByRole('dialog');
+  await dialog.getByText(/\d+ storage transactions?/).waitFor();
+  if (isChanged) await hr('PATCH', employee.path, { body: { jobTitle: 'Director' } });
+  const { held, release } = await holdFirst(page, (request) => request.method() === 'DELETE');
+  await dialog.getByRole('button', { name: 'Delete' }).click();
+  await held;
+  // As the Back button of the browser does, which works beside a dialog.
+  await page.evaluate("location.hash = '#/entities/people/rows'");
+  await page.getByRole('heading', { level: 1, name: 'people' }).waitFor();
+  await release();
+  const late = page.getByRole(isChanged ? 'alert' : 'status').filter({ hasText: 'Delete the row' });
+  await late.waitFor();
+  expect(await late.textContent()).toContain(`Delete the row (Sales / ${employee.id} · employees): ${outcome}`);
+  await lookAt(page, isChanged ? 'late-error' : 'late-success');
+  await late.getByRole('button', { name: 'Dismiss' }).click();
+  await late.waitFor({ state: 'detached' });
+  expect((await hr('GET', employee.path)).status).toBe(isChanged ? 200 : 404);
+});
+
+test('announces that a form was not saved whose page was left, with a link back', async () => {
+  const taken = somebody({ department: 'Sales' });
+  expect((await hr('POST', '/api/employees', { body: taken })).status).toBe(201);
+  const page = await openRow();
+  await page.getByRole('button', { name: 'Edit' }).click();
+  await page.getByLabel('email').fill(taken.email);
+  const { held, release } = await holdFirst(page, (request) => request.method() === 'PATCH');
+  await page.getByRole('button', { name: 'Save' }).click();
+  await held;
+  await page.evaluate("location.hash = '#/'");
+  await page.getByRole('heading', { level: 1, name: 'Entities' }).waitFor();
+  await release();
+  const late = page.getByRole('alert').filter({ hasText: 'Save' });
+  await late.waitFor();
+  expect(await late.textContent()).toMatch(/failed\. .*email/);
+  await late.getByRole('link').click();
+  await page.getByRole('heading', { name: `Sales / ${employee.id}` }).waitFor();
+});
+
 test('names the entity to which a field of a form refers, and looks up its row', async () => {
   const customer = { city: 'Bern', customerId: 'FORMREF', companyName: 'Form Ltd' };
   expect((await hr('POST', '/api/customers', { body: customer })).status).toBe(201);

@@ -4,6 +4,7 @@ import type { Api } from '../api/api.ts';
 import type { Entity, Model } from '../api/model.ts';
 import type { User } from '../sign-in/session.ts';
 import type { ImportRuns } from '../transfer/import-runs.ts';
+import type { Outcomes } from './outcomes.ts';
 
 /** What every page may use. */
 export interface App {
@@ -11,6 +12,7 @@ export interface App {
   readonly model: Model;
   readonly user: User;
   readonly imports: ImportRuns;
+  readonly outcomes: Outcomes;
   signOut(): void;
 }
 

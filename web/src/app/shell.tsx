@@ -3,6 +3,7 @@ import { pages } from '../pages.ts';
 import { ErrorBoundary } from '../ui/error-boundary.tsx';
 import { useApp } from './context.ts';
 import { CostBar } from './cost-bar.tsx';
+import { LateOutcomes } from './late-outcomes.tsx';
 import { Navigation } from './navigation.tsx';
 import { NotFound } from './not-found.tsx';
 import { matchAddress, useAddress } from './router.ts';
@@ -75,6 +76,7 @@ export function Shell() {
         </main>
       </div>
       <RunningImports path={path} />
+      <LateOutcomes />
       <CostBar path={path} />
     </div>
   );

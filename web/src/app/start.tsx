@@ -8,6 +8,7 @@ import { SignInPage } from '../sign-in/sign-in-page.tsx';
 import { createImportRuns } from '../transfer/import-runs.ts';
 import { ErrorNotice, Loading } from '../ui/notice.tsx';
 import { type App, AppContext } from './context.ts';
+import { createOutcomes } from './outcomes.ts';
 import { Shell } from './shell.tsx';
 
 type State =
@@ -68,5 +69,6 @@ async function start(setState: (state: State) => void): Promise<void> {
   const api = createApi({ url: config.apiUrl, token });
   const { text } = await api.send({ method: 'GET', path: '/model' });
   const model = toModel(JSON.parse(text));
-  setState({ kind: 'signed-in', app: { api, model, user: toUser(session), imports, signOut: () => signOut() } });
+  const app = { api, model, user: toUser(session), imports, outcomes: createOutcomes(), signOut: () => signOut() };
+  setState({ kind: 'signed-in', app });
 }

@@ -5,6 +5,7 @@ import { canRead, keyPath, type Values } from '../api/model.ts';
 import type { ReferenceDescription } from '../api/model-description.ts';
 import { referredRow } from '../api/referred-row.ts';
 import { useApp } from '../app/context.ts';
+import { useOutcome } from '../app/use-outcome.ts';
 import { ErrorNotice } from '../ui/notice.tsx';
 import { StepList } from '../ui/step-list.tsx';
 import {
@@ -38,6 +39,7 @@ export function RowForm({ fields, initial, submitLabel, onSubmit, onCancel, expl
   const [isBusy, setBusy] = useState(false);
   const [explanation, setExplanation] = useState<Explanation>();
   const form = useRef<HTMLFormElement>(null);
+  const begin = useOutcome();
   const problems = findProblems(fields, texts);
   const rejected = rejectedFields(error);
 
@@ -49,12 +51,13 @@ export function RowForm({ fields, initial, submitLabel, onSubmit, onCancel, expl
       form.current?.querySelector<HTMLElement>(`[name="${CSS.escape(first)}"]`)?.focus();
       return;
     }
+    const end = begin(submitLabel);
     setBusy(true);
     setError(undefined);
     try {
       await onSubmit({ values: toValues(fields, texts), patch: toPatch(fields, before, texts) });
     } catch (failed) {
-      setError(failed);
+      if (!end(failed)) setError(failed);
     } finally {
       setBusy(false);
     }

@@ -37,8 +37,8 @@ export function FailedMessagesPage() {
     setChosen(new Set());
     loaded.reload();
   };
-  const act = (work: () => Promise<string>) =>
-    action.run(async () => {
+  const act = (name: string, work: () => Promise<string>) =>
+    action.run(name, async () => {
       try {
         return await work();
       } finally {
@@ -46,13 +46,13 @@ export function FailedMessagesPage() {
       }
     });
   const replay = (ids: readonly string[]) =>
-    act(async () => {
+    act('Replay', async () => {
       for (const id of ids) await call(api, 'POST', `poison/${encodeURIComponent(id)}/replay`);
       return `${plural(ids.length, 'message was', 'messages were')} sent again.`;
     });
   const drop = async (id: string) => {
     await call(api, 'DELETE', `poison/${encodeURIComponent(id)}`);
-    act(async () => 'The message was deleted.');
+    act('Delete the message', async () => 'The message was deleted.');
   };
   const replayAll = async () => {
     let count = 0;
@@ -63,7 +63,7 @@ export function FailedMessagesPage() {
     };
     const walked = walk(api, { path: 'poison/replays', body, signal: new AbortController().signal, onPage });
     await walked.finally(refresh);
-    action.run(async () => `${plural(count, 'message was', 'messages were')} sent again.`);
+    action.run('Replay all', async () => `${plural(count, 'message was', 'messages were')} sent again.`);
   };
 
   return (

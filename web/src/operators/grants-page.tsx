@@ -44,7 +44,7 @@ export function GrantsPage() {
   };
   const revoke = async () => {
     const done = await change('revoke', identity);
-    action.run(async () => done);
+    action.run('Revoke grants', async () => done);
   };
   return (
     <>
@@ -103,7 +103,7 @@ export function GrantsPage() {
                         class="secondary outline"
                         disabled={action.isBusy}
                         aria-label={`Restore the grants of ${of}`}
-                        onClick={() => action.run(() => change('restore', of))}
+                        onClick={() => action.run('Restore the grants', () => change('restore', of))}
                       >
                         Restore
                       </button>

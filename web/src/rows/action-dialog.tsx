@@ -1,12 +1,9 @@
 import type { ComponentChildren } from 'preact';
-import { useState } from 'preact/hooks';
 import type { Explanation } from '../api/entity-client.ts';
-import { canReadWhole, type Entity, keyPath, type Values } from '../api/model.ts';
+import { canReadWhole, type Entity } from '../api/model.ts';
 import { useApp } from '../app/context.ts';
-import { toAddress } from '../app/router.ts';
 import { ConfirmDialog } from '../ui/confirm-dialog.tsx';
-import { Dialog } from '../ui/dialog.tsx';
-import { ErrorNotice, Loading, Notice } from '../ui/notice.tsx';
+import { ErrorNotice, Loading } from '../ui/notice.tsx';
 import { StepList } from '../ui/step-list.tsx';
 import { useLoaded } from '../ui/use-loaded.ts';
 
@@ -21,27 +18,16 @@ interface ActionDialogProps {
   /** Names what is explained. */
   readonly id?: string;
   readonly act: () => Promise<unknown>;
-  /** Where the row is afterwards. */
-  readonly done?: { readonly text: string; readonly entity: string; readonly key: Values };
+  /** Shows on the page what was done. */
+  readonly onDone: () => void;
   readonly onClose: () => void;
   readonly children?: ComponentChildren;
 }
 
 /** Shows what an action would read, write and send before it is confirmed. */
 export function ActionDialog(props: ActionDialogProps) {
-  const { entity, title, confirm, isDangerous = false, explain, id = '', act, done, onClose, children } = props;
-  const { user, model } = useApp();
-  const [isDone, setDone] = useState(false);
-  const target = done && model.entities.get(done.entity);
-  if (isDone && done)
-    return (
-      <Dialog title={title} onClose={onClose}>
-        <Notice kind="good">{done.text}</Notice>
-        {target && (
-          <a href={toAddress(['entities', target.name, 'rows', ...keyPath(target, done.key)])}>Open the row</a>
-        )}
-      </Dialog>
-    );
+  const { entity, title, confirm, isDangerous = false, explain, id = '', act, onDone, onClose, children } = props;
+  const { user } = useApp();
   return (
     <ConfirmDialog
       title={title}
@@ -49,7 +35,7 @@ export function ActionDialog(props: ActionDialogProps) {
       isDangerous={isDangerous}
       isReady={explain !== undefined}
       act={act}
-      onDone={() => setDone(true)}
+      onDone={onDone}
       onClose={onClose}
     >
       {children}

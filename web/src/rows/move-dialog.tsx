@@ -4,14 +4,22 @@ import { useApp } from '../app/context.ts';
 import { type FormField, formFields, parseField } from '../forms/fields.ts';
 import { ActionDialog } from './action-dialog.tsx';
 
+/** Where a row is that was moved or archived. */
+export interface Moved {
+  readonly text: string;
+  readonly entity: string;
+  readonly key: Values;
+}
+
 interface MoveDialogProps {
   readonly entity: Entity;
   readonly rowKey: Values;
+  readonly onMoved: (moved: Moved) => void;
   readonly onClose: () => void;
 }
 
 /** Asks for the new values of the movable fields. */
-export function MoveDialog({ entity, rowKey, onClose }: MoveDialogProps) {
+export function MoveDialog({ entity, rowKey, onMoved, onClose }: MoveDialogProps) {
   const { api, user } = useApp();
   const [texts, setTexts] = useState<Readonly<Record<string, string>>>({});
   const [checked, setChecked] = useState('');
@@ -28,7 +36,7 @@ export function MoveDialog({ entity, rowKey, onClose }: MoveDialogProps) {
       id={id}
       explain={isExplained ? (signal) => api.explain(entity.name).move(rowKey, to, { signal }) : undefined}
       act={async () => (await api.entity(entity.name).move(rowKey, to)).done()}
-      done={{ text: 'Moved.', entity: entity.name, key: { ...rowKey, ...to } }}
+      onDone={() => onMoved({ text: 'Moved.', entity: entity.name, key: { ...rowKey, ...to } })}
       onClose={onClose}
     >
       <form

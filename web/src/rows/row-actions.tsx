@@ -4,7 +4,7 @@ import type { Stored } from '../api/entity-client.ts';
 import { canWrite, type Entity, type Values } from '../api/model.ts';
 import { useApp } from '../app/context.ts';
 import { ActionDialog } from './action-dialog.tsx';
-import { MoveDialog } from './move-dialog.tsx';
+import { MoveDialog, type Moved } from './move-dialog.tsx';
 import { findUndoObstacle } from './undo-delete.ts';
 
 interface RowActionsProps {
@@ -14,12 +14,13 @@ interface RowActionsProps {
   /** Absent if the row cannot be changed. */
   readonly onEdit?: () => void;
   readonly onDeleted: () => void;
+  readonly onMoved: (moved: Moved) => void;
   /** Reads the row again. */
   readonly reload: () => void;
 }
 
 /** What can be done with a row. Each action shows first what it would read, write and send. */
-export function RowActions({ entity, rowKey, stored, onEdit, onDeleted, reload }: RowActionsProps) {
+export function RowActions({ entity, rowKey, stored, onEdit, onDeleted, onMoved, reload }: RowActionsProps) {
   const { api, user } = useApp();
   const [open, setOpen] = useState<'delete' | 'archive' | 'move'>();
   const close = () => setOpen(undefined);
@@ -36,8 +37,10 @@ export function RowActions({ entity, rowKey, stored, onEdit, onDeleted, reload }
       reload();
       throw new Error('The row or its children changed since the page read them. Check them, then delete again.');
     }
+  };
+  const moved = (to: Moved) => {
     close();
-    onDeleted();
+    onMoved(to);
   };
   return (
     <div class="actions">
@@ -68,6 +71,10 @@ export function RowActions({ entity, rowKey, stored, onEdit, onDeleted, reload }
           id={stored.etag}
           explain={(signal) => explain.delete(rowKey, { signal })}
           act={remove}
+          onDone={() => {
+            close();
+            onDeleted();
+          }}
           onClose={close}
         >
           <p>
@@ -84,11 +91,11 @@ export function RowActions({ entity, rowKey, stored, onEdit, onDeleted, reload }
           confirm="Archive"
           explain={(signal) => explain.archive(rowKey, { signal })}
           act={async () => (await client.archive(rowKey)).done()}
-          done={{ text: 'Archived.', entity: entity.archive ?? '', key: rowKey }}
+          onDone={() => moved({ text: 'Archived.', entity: entity.archive ?? '', key: rowKey })}
           onClose={close}
         />
       )}
-      {open === 'move' && <MoveDialog entity={entity} rowKey={rowKey} onClose={close} />}
+      {open === 'move' && <MoveDialog entity={entity} rowKey={rowKey} onMoved={moved} onClose={close} />}
     </div>
   );
 }

@@ -9,6 +9,7 @@ import {
   type Entity,
   hasRange,
   isOperator,
+  keyPath,
   type Values,
 } from '../api/model.ts';
 import { useApp, useEntity } from '../app/context.ts';
@@ -24,6 +25,7 @@ import { Children } from './children.tsx';
 import { EditPanel, type Saved } from './edit-panel.tsx';
 import { FieldList } from './field-list.tsx';
 import { History } from './history.tsx';
+import type { Moved } from './move-dialog.tsx';
 import { RowActions } from './row-actions.tsx';
 import { parseRowKey, partitionAddress } from './row-address.ts';
 import { StoragePlaces } from './storage-places.tsx';
@@ -84,6 +86,7 @@ function Row({ entity, rowKey, isNew }: { readonly entity: Entity; readonly rowK
   const [isEditing, setEditing] = useState(false);
   const [saved, setSaved] = useState<Saved>();
   const [deleted, setDeleted] = useState<Values>();
+  const [moved, setMoved] = useState<Moved>();
   const { result, error, isLoading, reload } = useLoaded(
     (outer) => api.measure((signal) => api.entity(entity.name).get(rowKey, { signal }), outer),
     JSON.stringify([entity.name, rowKey]),
@@ -97,6 +100,7 @@ function Row({ entity, rowKey, isNew }: { readonly entity: Entity; readonly rowK
     setDeleted(undefined);
     reload();
   };
+  if (moved) return <MovedAway moved={moved} />;
   if (deleted) return <Deleted entity={entity} values={deleted} onRestored={close} />;
   if (!stored) return <Missing entity={entity} rowKey={rowKey} />;
   const sectionProps = { entity, rowKey, values: stored.values, etag: stored.etag, reload };
@@ -124,6 +128,7 @@ function Row({ entity, rowKey, isNew }: { readonly entity: Entity; readonly rowK
             stored={stored}
             {...(canWrite(entity, user) ? { onEdit: () => setEditing(true) } : {})}
             onDeleted={() => setDeleted(stored.values)}
+            onMoved={setMoved}
             reload={reload}
           />
         )
@@ -153,6 +158,16 @@ function Row({ entity, rowKey, isNew }: { readonly entity: Entity; readonly rowK
           {isOperator(model, user) && canReadWhole(entity, user) && <History entity={entity} rowKey={rowKey} />}
         </div>
       </div>
+    </>
+  );
+}
+
+function MovedAway({ moved: { text, entity, key } }: { readonly moved: Moved }) {
+  const target = useEntity(entity);
+  return (
+    <>
+      <Notice kind="good">{text}</Notice>
+      {target && <a href={toAddress(['entities', entity, 'rows', ...keyPath(target, key)])}>Open the row</a>}
     </>
   );
 }

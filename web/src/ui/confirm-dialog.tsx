@@ -1,5 +1,6 @@
 import type { ComponentChildren } from 'preact';
 import { useState } from 'preact/hooks';
+import { useOutcome } from '../app/use-outcome.ts';
 import { Dialog } from './dialog.tsx';
 import { ErrorNotice } from './notice.tsx';
 
@@ -11,9 +12,9 @@ interface ConfirmDialogProps {
   readonly isDangerous?: boolean;
   /** False until what to do is known. */
   readonly isReady?: boolean;
-  /** The dialog shows its error, and closes otherwise. */
+  /** The dialog shows its error, and closes otherwise. An outcome that arrives after the page was left is announced. */
   readonly act: () => unknown;
-  /** Called after the action. Default: `onClose`. */
+  /** Called after the action if the page is still open, so that it shows what was done. Default: `onClose`. */
   readonly onDone?: () => void;
   readonly onClose: () => void;
   /** What would happen, and what it costs. */
@@ -26,13 +27,16 @@ export function ConfirmDialog(props: ConfirmDialogProps) {
   const [isBusy, setBusy] = useState(false);
   const [error, setError] = useState<unknown>();
   const [isHidden, setHidden] = useState(false);
+  const begin = useOutcome();
   const go = async () => {
+    const end = begin(title);
     setBusy(true);
     setError(undefined);
     try {
       await act();
-      onDone();
+      if (!end()) onDone();
     } catch (failed) {
+      if (end(failed)) return;
       setError(failed);
       setHidden(false);
     } finally {
