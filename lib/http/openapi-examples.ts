@@ -33,6 +33,8 @@ export function createExample(schema: JsonSchema): unknown {
     const example = alternative && createExample(alternative);
     if (example !== undefined) return example;
   }
+  // Zod describes a number that may be null by a list of types.
+  if (Array.isArray(type)) return createExample({ ...schema, type: type[0] });
   switch (type) {
     case 'string':
       return createText(schema);

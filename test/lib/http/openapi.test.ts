@@ -213,6 +213,7 @@ describe('examples', () => {
     ['a version of UUIDs', z.uuidv7()],
     ['a precision of an instant', z.iso.datetime({ precision: 3 })],
     ['a tuple', z.tuple([z.string(), z.int()])],
+    ['a number that a patch may remove', z.number().nullable()],
   ])('are valid values of %s, as are those of its JSON Schema', (_, type) => {
     const schema = toJsonSchema(type);
     const example = createExample(schema);
