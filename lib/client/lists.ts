@@ -4,7 +4,7 @@ import { isNotFound } from './core.ts';
 import type { EntityCalls, ListOptions } from './entity-calls.ts';
 import { invalidInput } from './errors.ts';
 import type { EntityDescription, IndexDescription } from './model-description.ts';
-import { checkIndexFields, partitionPath, rangeFields, toPath, valuesOf } from './paths.ts';
+import { checkFields, partitionPath, rangeFields, toPath, valuesOf } from './paths.ts';
 import { toListQuery } from './query-string.ts';
 import { nextOf } from './transport.ts';
 
@@ -67,7 +67,7 @@ export function createLister(
       toPath([name, 'by', indexName, ...valuesOf(fields, given)]);
     const pathOfValue = (entity: EntityDescription, given: Values) => {
       const index = indexOf(entity);
-      checkIndexFields(index, given, `${entity.name}.by.${indexName}`);
+      checkFields(index, given, `${entity.name}.by.${indexName}`);
       return path(entity, index.fields, given);
     };
     const read = (given: Values, options: ListOptions = {}) => {

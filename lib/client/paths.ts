@@ -52,7 +52,7 @@ export function rangeFields({ fields, ranges }: RangesDescription, given: Values
 }
 
 /** Throws `invalid-input`, which names the missing fields and the ranges that do without them, unless each field has a value. */
-export function checkIndexFields({ fields, ranges }: RangesDescription, given: Values, call: string): void {
+export function checkFields({ fields, ranges }: RangesDescription, given: Values, call: string): void {
   const missing = fields.filter((field) => given[field] === undefined || given[field] === null);
   if (missing.length === 0) return;
   const shorter = ranges.filter((one) => one.fields.length < fields.length);

@@ -1,6 +1,6 @@
 import { byName } from './by-name.ts';
 import { invalidInput, RowkeyClientError, toProblemError } from './errors.ts';
-import { hasKey, partitionPath, pathOf, rangeFields, toPath, valuesOf } from './paths.ts';
+import { checkFields, hasKey, partitionPath, pathOf, rangeFields, toPath, valuesOf } from './paths.ts';
 import { toQuery } from './query-string.ts';
 import { nextOf, pause } from './transport.ts';
 
@@ -10,6 +10,7 @@ import { nextOf, pause } from './transport.ts';
  */
 export const tools = {
   byName,
+  checkFields,
   hasKey,
   invalidInput,
   nextOf,

@@ -13,7 +13,10 @@ export async function readTotal(
   group: Values,
   { signal }: CallOptions,
 ): Promise<unknown> {
-  const path = totalsPath(core.tools, entity, name, totalOf(core.tools, entity, name).fields, group);
+  const { tools } = core;
+  const total = totalOf(tools, entity, name);
+  tools.checkFields(total, group, `${entity.name}.totals.${name}`);
+  const path = totalsPath(tools, entity, name, total.fields, group);
   return JSON.parse((await send({ method: 'GET', path, signal })).text);
 }
 

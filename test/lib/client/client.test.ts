@@ -274,6 +274,13 @@ describe('totals', () => {
     ]);
   });
 
+  test('name the missing fields of a group, and the range that does without them', async () => {
+    const { client } = clientOf([]);
+    await expect(client.sales.totals.byMonth.get({ branch: 'A' } as never)).rejects.toThrow(
+      'sales.totals.byMonth needs branch, soldOn. Missing: soldOn. sales.totals.byMonth.range accepts fewer fields: branch.',
+    );
+  });
+
   test('list the accepted fields of a range that no route has', async () => {
     const { client } = clientOf([]);
     await expect(client.sales.totals.byMonth.range({} as never).page()).rejects.toThrow(
