@@ -1,9 +1,10 @@
 import { execFile } from 'node:child_process';
-import { glob, readdir, rm } from 'node:fs/promises';
+import { glob, readdir, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { type Plugin, rolldown } from 'rolldown';
+import { isCompiled } from './load-bundle.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const FUNCTIONS = join(ROOT, 'functions');
@@ -63,11 +64,15 @@ export async function buildApp({ entry = ENTRY, folder }: BuildOptions): Promise
  */
 export async function compileApp(folder: string): Promise<string | undefined> {
   for await (const file of glob('main.cjs.v*', { cwd: folder })) await rm(join(folder, file), { force: true });
-  try {
-    await promisify(execFile)(process.execPath, [COMPILE, join(folder, 'main.cjs')]);
-    return undefined;
-  } catch (error) {
-    return String(Object(error).stderr);
+  const bundle = join(folder, 'main.cjs');
+  for (;;) {
+    const source = await readFile(bundle);
+    const failure = await promisify(execFile)(process.execPath, [COMPILE, bundle]).then(
+      () => undefined,
+      (error: unknown) => String(Object(error).stderr),
+    );
+    // Otherwise another build has written its bundle, or the code of an older one, to the folder meanwhile.
+    if (failure === undefined ? isCompiled(bundle) : source.equals(await readFile(bundle))) return failure;
   }
 }
 

@@ -20,6 +20,11 @@ export function loadBundle(file: string): void {
   else require(file);
 }
 
+/** True if the compiled code beside the bundle is that of the bundle. */
+export function isCompiled(bundle: string): boolean {
+  return readCompiled(bundle) !== undefined;
+}
+
 function readCompiled(bundle: string): { readonly source: Buffer; readonly code: Buffer } | undefined {
   let compiled: Buffer;
   try {

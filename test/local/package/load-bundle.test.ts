@@ -73,6 +73,16 @@ test('compiled code of other source is not used, whatever its length', async () 
   });
 });
 
+test.each([
+  ['is compiled', ''],
+  ['fails to load', "throw new Error('half a bundle');"],
+])('the code fits the bundle of another build that replaces one while that %s', async (_, end) => {
+  // Compiling a bundle runs it.
+  await writeFile(bundle, `require('node:fs').writeFileSync(__filename, ${JSON.stringify(BUNDLE)}); ${end}`);
+  expect(await compileApp(folder)).toBeUndefined();
+  expect(await load()).toMatchObject({ rejected: false, printed: ['one', 1, true, expect.any(String), bundle, true] });
+});
+
 test('damaged compiled code is not used', async () => {
   expect(await compileApp(folder)).toBeUndefined();
   const compiled = `${bundle}.${THIS_NODE}`;
