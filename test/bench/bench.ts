@@ -6,6 +6,7 @@ import { besideComparison, lagComparison } from './lag.ts';
 import { type Comparison, compare, type Effort, type Result } from './measure.ts';
 import { formatEnvironment, formatPage } from './page.ts';
 import { findWorse, readRecorded, record } from './recorded.ts';
+import { drawCharts } from './recorded-charts.ts';
 import { formatLine } from './report.ts';
 import { requestComparisons } from './requests.ts';
 import { type Servers, startServers } from './servers.ts';
@@ -16,6 +17,7 @@ interface Options {
   readonly only: string;
   readonly check: boolean;
   readonly record: boolean;
+  readonly redraw: boolean;
   readonly million: boolean;
   readonly compare: boolean;
 }
@@ -30,12 +32,14 @@ const program = createCommand('Measures the product against plain code that does
   .option('--only <name>', 'comparisons whose name contains this text', '')
   .option('--check', 'fails if a ratio is worse than the recorded one by more than its spread', false)
   .option('--record', 'records the ratios for later checks', false)
+  .option('--redraw', 'draws the charts of the last run, and measures nothing', false)
   .option('--million', 'growth to a million entities, which takes some GiB of memory', false)
   .option('--compare', 'installs other packages into a temporary folder, and compares them with the product', false)
   .action(bench);
 
 async function bench(options: Options): Promise<void> {
   const { quick, only, million } = options;
+  if (options.redraw) return drawCharts();
   const environment = formatEnvironment();
   if (options.compare) return reportAlternatives(environment);
   const results = only === GROWTH ? [] : await measureAll(options);

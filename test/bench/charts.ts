@@ -93,7 +93,7 @@ export function renderChart({ title, x, y, panels }: Chart): string {
         type: 'line',
         xAxisIndex: index,
         yAxisIndex: index,
-        data: values.map((value) => Number(value.toPrecision(3))),
+        data: [...values],
         symbolSize: 6,
         itemStyle: { color: LINE_COLORS[names.indexOf(name)] },
       })),
@@ -101,5 +101,16 @@ export function renderChart({ title, x, y, panels }: Chart): string {
   });
   const svg = chart.renderToSVGString();
   chart.dispose();
-  return `${svg.replaceAll(TEXT, 'currentColor').replace(/(<svg[^>]*>)/, `$1${STYLE}`)}\n`;
+  return `${renumber(svg)
+    .replaceAll(TEXT, 'currentColor')
+    .replace(/(<svg[^>]*>)/, `$1${STYLE}`)}\n`;
+}
+
+/** The library numbers classes and paths over all charts of a process. */
+function renumber(svg: string): string {
+  const ids = new Map<string, string>();
+  return svg.replaceAll(/\bzr\d+-c(?:ls-)?\d+/g, (id) => {
+    ids.set(id, ids.get(id) ?? `c${ids.size}`);
+    return String(ids.get(id));
+  });
 }

@@ -1,10 +1,9 @@
-import { mkdir, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
-import { type Panel, renderChart } from './charts.ts';
+import type { Chart, Panel } from './charts.ts';
 import { type Grown, measureGrowth } from './growth.ts';
 import { openGrowthWorld } from './growth-world.ts';
 import { type ListGrown, measureLists } from './lists.ts';
 import { type Figure, medianOf, type Result } from './measure.ts';
+import { drawCharts, recordCharts } from './recorded-charts.ts';
 import { formatLine, formatRatio } from './report.ts';
 import { countSettling } from './settling.ts';
 import { measureWriters, type Written } from './writers.ts';
@@ -15,14 +14,13 @@ const SIZES = [1_000, 10_000, 100_000];
 const MILLION = 1_000_000;
 const LISTS = [10, 1_000, 20_000];
 const WRITERS = [1, 4, 16, 64];
-const FOLDER = 'docs/benchmarks';
 
 export interface Growth {
   readonly chapter: string;
   readonly settling: Awaited<ReturnType<typeof countSettling>>;
 }
 
-/** Measures, draws the charts and writes the chapter. */
+/** Measures, records and draws the charts, and writes the chapter. */
 export async function reportGrowth({ isMillion }: { readonly isMillion: boolean }): Promise<Growth> {
   const world = await openGrowthWorld();
   try {
@@ -31,7 +29,8 @@ export async function reportGrowth({ isMillion }: { readonly isMillion: boolean 
     const lists = await measureLists(world, LISTS);
     const grown = await measureGrowth(world, isMillion ? [...SIZES, MILLION] : SIZES);
     for (const { result } of [...grown, ...lists, ...written]) console.log(formatLine(result));
-    await drawCharts({ grown, lists, written });
+    await recordCharts(toCharts({ grown, lists, written }));
+    await drawCharts();
     return { settling, chapter: formatChapter({ grown, lists, written }) };
   } finally {
     await world.stop();
@@ -44,31 +43,33 @@ interface Measured {
   readonly written: readonly Written[];
 }
 
-async function drawCharts({ grown, lists, written }: Measured): Promise<void> {
-  await mkdir(FOLDER, { recursive: true });
-  const draw = (name: string, chart: Parameters<typeof renderChart>[0]) =>
-    writeFile(join(FOLDER, `${name}.svg`), renderChart(chart));
-  await draw('growth', {
-    title: 'Time of one operation by the number of entities',
-    x: { name: 'entities', values: [...new Set(grown.map(({ entities }) => entities))] },
-    y: 'ms (median)',
-    panels: toPanels(grown, ({ operation }) => operation, 'p50'),
-  });
-  await draw('lists', {
-    title: 'One more member of a list in another partition',
-    x: { name: 'members', values: lists.map(({ members }) => members) },
-    y: '',
-    panels: [
-      ...toPanels(lists, () => 'ms (median)', 'p50'),
-      { title: 'kB sent and received', lines: [{ name: 'product', values: lists.map(({ bytes }) => bytes / 1_000) }] },
-    ],
-  });
-  await draw('writers', {
-    title: 'Writes a second by the number of writers',
-    x: { name: 'writers', values: WRITERS },
-    y: 'writes a second',
-    panels: toPanels(written, ({ target }) => target, 'perSecond'),
-  });
+function toCharts({ grown, lists, written }: Measured): Record<string, Chart> {
+  return {
+    growth: {
+      title: 'Time of one operation by the number of entities',
+      x: { name: 'entities', values: [...new Set(grown.map(({ entities }) => entities))] },
+      y: 'ms (median)',
+      panels: toPanels(grown, ({ operation }) => operation, 'p50'),
+    },
+    lists: {
+      title: 'One more member of a list in another partition',
+      x: { name: 'members', values: lists.map(({ members }) => members) },
+      y: '',
+      panels: [
+        ...toPanels(lists, () => 'ms (median)', 'p50'),
+        {
+          title: 'kB sent and received',
+          lines: [{ name: 'product', values: lists.map(({ bytes }) => bytes / 1_000) }],
+        },
+      ],
+    },
+    writers: {
+      title: 'Writes a second by the number of writers',
+      x: { name: 'writers', values: WRITERS },
+      y: 'writes a second',
+      panels: toPanels(written, ({ target }) => target, 'perSecond'),
+    },
+  };
 }
 
 /** A panel for each title, with a line of the product and one of the plain code. */
