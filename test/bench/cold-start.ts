@@ -1,4 +1,4 @@
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { buildApp, compileApp } from '../../local/package/build-app.ts';
@@ -9,9 +9,10 @@ import { type FirstRequest, prepareFirstRequests } from './first-request.ts';
 
 /**
  * Measures the load of the app up to the registration of all functions, and a new process up to its first response, as ratios to
- * an app with one function.
+ * an app with one function, and writes the figures into the documentation.
  */
 
+const PAGE = 'docs/performance.md';
 const ROUNDS = 9;
 const OUT = fileURLToPath(new URL('../../out', import.meta.url));
 const HELLO = `import { app } from '@azure/functions';
@@ -114,18 +115,42 @@ function mediansOf(loads: readonly Loaded[]): Medians {
   };
 }
 
+/** The page with these figures between its marks. Throws if it has no marks. */
+export function withFigures(page: string, cold: ColdStart, response: FirstResponse): string {
+  const figures = { 'cold start': formatColdStart(cold), 'first response': formatFirstResponse(response) };
+  return Object.entries(figures).reduce((text, [name, figure]) => {
+    const marked = new RegExp(`(<!-- ${name}: .* -->\\n)[\\s\\S]*?(<!-- /${name} -->)`);
+    if (!marked.test(text)) throw new Error(`${PAGE} has no marks for the figures of the ${name}.`);
+    return text.replace(marked, `$1${figure}\n$2`);
+  }, page);
+}
+
+function formatColdStart({ hello, app, compiled }: ColdStart): string {
+  const toRow = (name: string, of: Medians) => {
+    const cpu = (of.cpuMilliseconds / hello.cpuMilliseconds).toFixed(1);
+    const memory = (of.megabytes / hello.megabytes).toFixed(2);
+    return `| ${name} | ${of.functions} | ${cpu} (${of.cpuMilliseconds.toFixed(0)} ms) | ${memory} (${of.megabytes.toFixed(0)} MB) | ${of.milliseconds.toFixed(0)} ms |`;
+  };
+  return `| | Functions | CPU, ratio | Memory, ratio | All functions registered after |
+|---|---:|---:|---:|---:|
+${toRow('An app with one function', hello)}
+${toRow('This app', app)}
+${toRow('This app, with [compiled code](#compiled-code) for this version of Node', compiled)}`;
+}
+
+function formatFirstResponse({ ratio, app, afterPause, hello }: FirstResponse): string {
+  const toRow = (name: string, of: FirstRequest) =>
+    `| ${name} | ${of.answered.toFixed(0)} ms | ${of.first.toFixed(0)} ms | ${of.second.toFixed(0)} ms |`;
+  return `| | First response after | The first request took | The next one |
+|---|---:|---:|---:|
+${toRow('The app with one function', hello)}
+${toRow('This app', app)}
+${toRow('This app, first request a second after the host listened', afterPause)}
+
+The first response of this app takes **${ratio.toFixed(2)}** times as long as that of the app with one function.`;
+}
+
 if (import.meta.main) {
-  const { app, compiled, hello } = await measureColdStart();
-  for (const [name, of] of Object.entries({ 'hello world': hello, app, 'app with compiled code': compiled })) {
-    const ratios = `${(of.cpuMilliseconds / hello.cpuMilliseconds).toFixed(1)} of CPU, ${(of.megabytes / hello.megabytes).toFixed(2)} of memory`;
-    console.log(
-      `${name.padEnd(20)} ${of.functions} functions, ${of.milliseconds.toFixed(0)} ms, ${of.cpuMilliseconds.toFixed(0)} ms of CPU, ${of.megabytes.toFixed(0)} MB; ${ratios}`,
-    );
-  }
-  const { ratio, ...sides } = await measureFirstResponse();
-  for (const [name, of] of Object.entries(sides))
-    console.log(
-      `${name}: first response ${of.answered.toFixed(0)} ms after the start of the process; the first request took ${of.first.toFixed(0)} ms, the next one ${of.second.toFixed(0)} ms`,
-    );
-  console.log(`The first response takes ${ratio.toFixed(2)} of the time of the app with one function.`);
+  const page = withFigures(await readFile(PAGE, 'utf8'), await measureColdStart(), await measureFirstResponse());
+  await writeFile(PAGE, page);
 }
