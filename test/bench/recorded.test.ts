@@ -1,9 +1,10 @@
 import { describe, expect, test } from 'vitest';
 import type { Result, Round } from './measure.ts';
-import { findWorse } from './recorded.ts';
+import { findWorse, withRatios } from './recorded.ts';
 
 const name = 'GET by key | 1 | product';
 const recorded = {
+  [`${name} | p50`]: { median: 1, least: 1, most: 1 },
   [`${name} | cpu`]: { median: 1.5, least: 1.4, most: 1.7 },
   [`${name} | perSecond`]: { median: 0.8, least: 0.7, most: 0.9 },
 };
@@ -31,8 +32,20 @@ describe('the check of the benchmarks', () => {
     ]);
   });
 
-  test('ignores plain code and what was not recorded', () => {
+  test('ignores plain code', () => {
     expect(findWorse(resultOf({ cpu: 9, perSecond: 0.1 }, 'plain function'), recorded)).toEqual([]);
-    expect(findWorse(resultOf({ cpu: 9, perSecond: 0.1 }), {})).toEqual([]);
+  });
+
+  test('names each ratio of the product that was not recorded', () => {
+    const { [`${name} | cpu`]: _, ...others } = recorded;
+    expect(findWorse(resultOf({ cpu: 1, perSecond: 1 }), others)).toEqual([
+      `${name} | cpu: not recorded; npm run bench -- --record records it`,
+    ]);
+  });
+
+  test('keeps the ratios of other comparisons when a few are recorded', () => {
+    const others = { 'Import | 1 | product | cpu': { median: 1, least: 1, most: 1 } };
+    const all = withRatios(others, [resultOf({ cpu: 2, perSecond: 0.5 })]);
+    expect(all).toMatchObject({ ...others, [`${name} | cpu`]: { median: 2, least: 2, most: 2 } });
   });
 });
