@@ -53,8 +53,7 @@ async function write(
       : listAction(row, indexEntry.row, { add, remove });
   if (!changed) return true;
   const action = await toStoredList(storage, indexEntry, changed);
-  // The entity is read again after its list, also if the list was inserted twice.
-  const isWritten = await tryAction(storage, { ...indexEntry, signal, isRepeatable: true }, action);
+  const isWritten = await tryAction(storage, { ...indexEntry, signal }, action);
   // Deletes the blob of the list that was replaced or not written.
   if (isWritten || (await isOurs(storage, indexEntry, action))) {
     await dropList(storage, row);

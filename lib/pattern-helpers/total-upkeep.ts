@@ -253,8 +253,7 @@ async function writeGroup(
   }
   const { table, partition, row } = group.total;
   const transaction = { table, partition, actions: [...actions, totalAction(row, total, amounts)], signal };
-  // A group is inserted twice only after it was emptied, and the entities are read again after it.
-  const etags = await trySubmit(storage, { ...transaction, isRepeatable: true });
+  const etags = await trySubmit(storage, transaction);
   if (!etags) return false;
   const etag = isExplaining() ? '' : etags.get(row);
   if (amounts.count === 0 && etag !== undefined) await dropTotal(storage, group.total, etag);

@@ -175,8 +175,7 @@ async function settleOwn(
     return tryAction(engine.storage, where, { kind: 'delete', row: indexEntry.row, etag: row.etag });
   }
   const insert = async () => {
-    // The entity is read again after the insert, also if the insert took effect twice.
-    const where = { ...indexEntry, signal: await hold.keep(), isRepeatable: true };
+    const where = { ...indexEntry, signal: await hold.keep() };
     return tryAction(engine.storage, where, { kind: 'insert', row: indexEntry.row, properties });
   };
   if (isNew && (await insert())) return true;

@@ -2,6 +2,7 @@ import type { IndexEntry } from '../../define/remote-index.ts';
 import { type Address, type Row, readRow, tryAction, trySubmit } from '../../storage/rows.ts';
 import { isoInstant } from '../../time.ts';
 import type { Engine } from '../engine.ts';
+import { isUnknown } from '../note-change.ts';
 
 /** Entities may compete for a row of a unique index. A writer claims the row before it writes its entity. */
 
@@ -62,12 +63,18 @@ export async function claim(
   const { intent, signal } = claimant;
   const marks = marksOf(engine, intent);
   for (;;) {
-    const inserted = await insertClaim(engine, indexEntry, owner, { marks, signal });
+    let unknown: unknown;
+    const inserted = await insertClaim(engine, indexEntry, owner, { marks, signal }).catch((error: unknown) => {
+      if (!isUnknown(error)) throw error;
+      unknown = error;
+    });
     if (inserted) return { ...inserted, isNew: true };
     const row = await readRow(storage, indexEntry);
+    // This write's own claim: a reply was lost. The row may have existed before.
+    if (row?.properties.Claim === intent) return { ...row, isNew: false };
+    // The claim may still be inserted. The intent, which stays hidden, settles it.
+    if (unknown) throw unknown;
     if (!row) continue;
-    // This write's own claim: the reply was lost and the SDK retried. The row may have existed before.
-    if (row.properties.Claim === intent) return { ...row, isNew: false };
     if (!isOwnedBy(row, owner)) return 'held-by-another';
     if (hasLiveClaim(row, claimant, engine)) return 'being-claimed';
     const merge = { kind: 'merge', row: indexEntry.row, properties: marks, etag: row.etag } as const;
@@ -108,8 +115,7 @@ async function insertClaim(
   const properties = { EntityType: CLAIM, SourcePartition, SourceRow, Confirmed: false, ...marks };
   const insert = { kind: 'insert', row: indexEntry.row, properties } as const;
   const where = { ...toPartition(indexEntry), ...(signal ? { signal } : {}) };
-  // The intent of a claim settles it, also one that is inserted twice.
-  const etags = await trySubmit(storage, { ...where, actions: [insert], isRepeatable: true });
+  const etags = await trySubmit(storage, { ...where, actions: [insert] });
   return (
     etags && { ...toPartition(indexEntry), row: indexEntry.row, etag: etags.get(indexEntry.row) ?? '', properties }
   );

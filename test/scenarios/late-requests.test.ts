@@ -1,0 +1,101 @@
+import { type HttpClient, RestError } from '@azure/core-rest-pipeline';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import type { Values } from '../../lib/define/values.ts';
+import type { Engine } from '../../lib/engine/engine.ts';
+import { createEntity, deleteEntity, patchEntity } from '../../lib/engine/write/entity-store.ts';
+import { customers, employees, sales } from '../fixtures/model.ts';
+import { httpClient } from '../known-messages.ts';
+import { countEach } from '../tried-faults.ts';
+import { expectIndexesToAgree, openWorld, type World } from '../world.ts';
+
+/**
+ * Storage executes a request late: its sender has lost the connection and has ended, and another writer has undone the change. A
+ * request that was sent again must not be executed twice.
+ */
+
+const CONCURRENCY = 6;
+
+let world: World;
+beforeAll(async () => {
+  world = await openWorld(import.meta.url);
+});
+afterAll(async () => {
+  await world.settle();
+  const checks = [employees, customers, sales].map((entity) => expectIndexesToAgree(world.storage, entity));
+  await Promise.all(checks);
+});
+
+const person = (tag: string) => {
+  return { department: `D${tag}`, employeeId: tag, email: `${tag}@contoso.com`, firstName: 'A', lastName: `L${tag}` };
+};
+const customer = (tag: string) => ({ city: 'Bern', customerId: tag, companyName: 'A', contactName: `Ann L${tag}` });
+const sale = (tag: string) => ({ branch: `B${tag}`, saleId: `S${tag}`, soldOn: '2026-03-07', amount: 10 });
+
+interface Kind {
+  readonly prepare?: (tag: string) => Promise<unknown>;
+  readonly act: (engine: Engine, tag: string) => Promise<unknown>;
+  readonly undo: (tag: string) => Promise<unknown>;
+}
+
+const rename = (engine: Engine, tag: string, name: string): Promise<unknown> => {
+  const change: Values = { lastName: `${name}${tag}`, email: `${name}${tag}@contoso.com` };
+  return patchEntity(engine, employees, person(tag), change);
+};
+const KINDS: Readonly<Record<string, Kind>> = {
+  'a create with a unique value and a list': {
+    act: (engine, tag) => createEntity(engine, employees, person(tag)),
+    undo: (tag) => deleteEntity(world.engine, employees, person(tag)),
+  },
+  'a change of a unique value and a list': {
+    prepare: (tag) => createEntity(world.engine, employees, person(tag)),
+    act: (engine, tag) => rename(engine, tag, 'New'),
+    undo: (tag) => rename(world.engine, tag, 'Old'),
+  },
+  'a create with a copy': {
+    act: (engine, tag) => createEntity(engine, customers, customer(tag)),
+    undo: (tag) => deleteEntity(world.engine, customers, customer(tag)),
+  },
+  'a create that is added to a total': {
+    act: (engine, tag) => createEntity(engine, sales, sale(tag)),
+    undo: (tag) => deleteEntity(world.engine, sales, sale(tag)),
+  },
+};
+
+/** Keeps the `at`-th call back. Its sender loses the connection and may send it again. */
+function keepingBack(at: number) {
+  let calls = 0;
+  let arrive = async (): Promise<unknown> => undefined;
+  const client: HttpClient = {
+    async sendRequest(request) {
+      calls += 1;
+      if (calls !== at) return httpClient.sendRequest(request);
+      const { abortSignal: _, ...late } = request;
+      arrive = () => httpClient.sendRequest(late);
+      throw new RestError('The connection was lost.', { code: 'ECONNRESET', request });
+    },
+  };
+  return { client, calls: () => calls, arrive: () => arrive() };
+}
+
+let counter = 0;
+/** Six digits that no other trial has. */
+function newTag(): string {
+  counter += 1;
+  return `0${String(counter).padStart(5, '0')}`;
+}
+
+test.each(Object.entries(KINDS))('%s leaves no difference if a request arrives late', async (name, kind) => {
+  const play = async (at: number) => {
+    const tag = newTag();
+    await kind.prepare?.(tag);
+    const { client, calls, arrive } = keepingBack(at);
+    await kind.act(world.engineThrough(client), tag).catch(() => undefined);
+    await kind.undo(tag).catch(() => undefined);
+    await arrive();
+    return calls();
+  };
+  const count = await play(0);
+  expect(count).toBeGreaterThan(3);
+  const points = Array.from({ length: count }, (_, index) => index + 1);
+  await countEach(points, play, { what: `Request that arrives late: ${name}`, concurrency: CONCURRENCY });
+});
