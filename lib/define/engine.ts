@@ -13,8 +13,9 @@ export interface Engine {
 }
 
 /**
- * Only the order matters: a writer stops well before its claims expire, and they expire before its intent becomes visible.
- * So a reconciler never judges a transaction that may still commit.
+ * Storage may execute a request `late` milliseconds after the time limit of its sender. Then commitWithinMs + late must be at most
+ * claimForMs and the hiding time, so that a reconciler never judges a transaction that may still commit; and settleWithinMs + late at
+ * most the hiding time, so that two processes never write for one message. test/model/time.mjs shows what happens otherwise.
  */
 export interface Timing {
   /** A writer gives up this long after it sent its intent. */

@@ -4,7 +4,7 @@ import type { Storage } from '../storage/storage.ts';
 
 export type { Engine, Timing } from '../define/engine.ts';
 
-/** The service works on a write for at most 15 s: an aborted commit lands within 30 s, an aborted index write within 40 s. */
+/** Storage may execute a request 35 s late: it works for at most 15 s, and the rest is for pauses, delays and clocks. */
 export const TIMING: Timing = {
   commitWithinMs: 15_000,
   claimForMs: 50_000,

@@ -9,12 +9,26 @@ import { IS_EVERY_POINT } from '../points.ts';
  */
 const STATES = 8_000;
 /** The states of the protocol as designed, which a usual run visits most often. */
-const AGREEING_STATES = IS_EVERY_POINT ? STATES : 2_500;
-const MODEL = fileURLToPath(new URL('protocol.mjs', import.meta.url));
+const AGREEING_STATES = IS_EVERY_POINT ? STATES : 2_000;
+/** A broken rule of time needs more states, which are smaller. */
+const TIMED_STATES = 60_000;
+const ALL_TIMED_STATES = 300_000;
 
-function visit(words: readonly string[], more: Readonly<Record<string, string>> = {}): string {
+function visit(words: readonly string[], more: Readonly<Record<string, string>> = {}, file = 'protocol.mjs'): string {
   const env = { ...process.env, LIMIT: String(STATES), FUNCTIONS: '1', ...more };
-  return spawnSync(process.execPath, [MODEL, ...words], { encoding: 'utf8', env }).stdout;
+  const model = fileURLToPath(new URL(file, import.meta.url));
+  return spawnSync(process.execPath, [model, ...words], { encoding: 'utf8', env }).stdout;
+}
+
+/** Visits states of time.mjs with one kind of fault. */
+function visitTimed(words: string, { SCRIPT, fault }: { SCRIPT: string; fault?: string }, limit: number): string {
+  const more = {
+    SCRIPT,
+    CRASHES: fault === 'crash' ? '1' : '0',
+    LOST: fault === 'lost' ? '1' : '0',
+    LIMIT: String(limit),
+  };
+  return visit(words.split(' '), more, 'time.mjs');
 }
 
 describe.each(['plain', 'unique'])('%s index entries', (kind) => {
@@ -72,3 +86,49 @@ test.each(['X', 'Y', 'Z'])(
     expect(visit(['plain', 'lease'], { ...more, LIMIT: '20000' })).not.toMatch(/VIOLATION|bounded/);
   },
 );
+
+describe('with time', () => {
+  test.each([
+    ['plain', 'Q'],
+    ['plain', 'U'],
+    ['unique', 'Q'],
+    ['unique', 'T'],
+    ['unique', 'W'],
+  ])('%s index entries agree with the entities in the end: %s', (kind, SCRIPT) => {
+    const limit = IS_EVERY_POINT ? ALL_TIMED_STATES / 3 : AGREEING_STATES / 2;
+    for (const fault of ['crash', 'lost']) expect(visitTimed(kind, { SCRIPT, fault }, limit)).toMatch(/ ok /);
+  });
+
+  const early = [
+    ['a writer commits after its time limit', 'plain nocommitlimit', 'Q', ''],
+    ['a writer with a claim commits after its time limit', 'unique nocommitlimit', 'Q', ''],
+    ['a claim is sent after the time limit of its writer', 'unique noclaimlimit', 'Q', 'crash'],
+    ['a claim is judged by a clock that is ahead', 'unique ownclock', 'W', 'crash'],
+    ['the work of an unknown outcome is sent while it may still be executed', 'plain sendunknown', 'Q', 'lost'],
+    ['the work of an unknown commit is sent while it may still be executed', 'unique sendunknown', 'W', 'lost'],
+    ['an index entry is inserted again after a lost reply', 'plain resend', 'Q', 'lost'],
+    ['a claim is inserted again after a lost reply', 'unique resend', 'Q', 'lost'],
+    ['a function repeats its work while a lost request may still be executed', 'plain soon', 'Q', 'lost'],
+    ['a function writes after its hold', 'plain norenew', 'Q', 'crash'],
+    ['a first delivery does not count the time that has passed', 'plain notimepassed', 'Q', ''],
+    ['a stalled process commits', 'unique stallcommit', 'T', ''],
+    ['a stalled process inserts an index entry', 'plain stallinsert', 'Q', ''],
+    ['a right entry keeps the ETag that a stalled process has', 'plain stalletag norewrite', 'U', ''],
+  ] as const;
+  const late = [
+    ['a writer settles after its time limit', 'plain nosettlelimit', 'Q', 'lost'],
+    ['a function counts its hold from the reply', 'plain countafter', 'Q', 'crash'],
+  ] as const;
+  test.each(IS_EVERY_POINT ? [...early, ...late] : early)('a difference is left if %s', (_, words, SCRIPT, fault) => {
+    const limit = IS_EVERY_POINT ? ALL_TIMED_STATES : TIMED_STATES;
+    expect(visitTimed(words, { SCRIPT, fault }, limit)).toContain('VIOLATION');
+  });
+
+  test.runIf(IS_EVERY_POINT).each([
+    ['a stalled process changes an entry under its ETag', 'plain stalletag', 'U'],
+    ['a stalled process changes a row of a unique index under its ETag', 'unique stalletag', 'T'],
+    ['a claim expires after its intent becomes visible', 'unique longclaim', 'U'],
+  ])('no difference is left if %s', (_, words, SCRIPT) => {
+    expect(visitTimed(words, { SCRIPT }, ALL_TIMED_STATES)).toMatch(/ ok .*\d$/m);
+  });
+});
