@@ -54,7 +54,7 @@ export function catchProblems(
   root: string,
   work: (spent: Spent) => Promise<HttpResponseInit>,
 ): Promise<HttpResponseInit> {
-  return measureCost(async (cost) => {
+  return measureCost((cost) => {
     const spent: Spent = { cost };
     return work(spent).catch((error: unknown) => toResponse(toErrorResult(error, root, invocation), spent));
   });
@@ -127,9 +127,9 @@ export async function callRoute(
   if (isExplanation && !isRead(route))
     for (const entity of withArchives(context.app.entities))
       if (entity.table === route.entity?.table) requireWholeReader(entity, caller);
-  if (isExplanation) return explainRoute(() => handleAudited(route, context, spent));
+  if (isExplanation) return await explainRoute(() => handleAudited(route, context, spent));
   if (!isRead(route)) await context.app.audit.catchUp();
-  return handleAudited(route, context, spent);
+  return await handleAudited(route, context, spent);
 }
 
 /** Parsing the whole URL would take longer, and most requests have no query. */

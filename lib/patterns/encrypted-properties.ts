@@ -73,7 +73,7 @@ export const encryptedProperties: Pattern<Entity> = {
 
   async load(engine, entity, values, field) {
     const value = values[field];
-    return isSealed(value) ? open(engine, entity, values, { field, sealed: value }) : undefined;
+    return isSealed(value) ? await open(engine, entity, values, { field, sealed: value }) : undefined;
   },
 
   refusePatch({ encrypted }, fields) {

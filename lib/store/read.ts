@@ -61,7 +61,7 @@ export async function openSelected(
   values: Values,
   select: readonly string[] | undefined,
 ): Promise<Values> {
-  if (!select) return openValues(view, entity, values);
+  if (!select) return await openValues(view, entity, values);
   return pick(await openValues(view, entity, pick(values, withKeyOfReferences(entity, select))), select);
 }
 

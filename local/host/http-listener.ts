@@ -1,6 +1,5 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { json } from 'node:stream/consumers';
-import { z } from 'zod';
 import { handleCors } from './cors.ts';
 import { deferBody, hasKey, MAX_BODY_BYTES, type RequestHead, readHead } from './http-request.ts';
 import { invoke } from './invoke.ts';
@@ -19,16 +18,13 @@ const KEEP_ALIVE_MS = 130_000;
 /** Header values that the real host can send; any other value makes the response a 500. */
 const HEADER_VALUE = /^[\t\x20-\x7e]*$/;
 
-/** The http output of the library; undefined if the handler returned nothing. */
-const HttpOutput = z
-  .object({
-    statusCode: z.coerce.number(),
-    headers: z.record(z.string(), z.string()),
-    cookies: z.array(z.custom<CoreCookie>()),
-    body: z.object({ bytes: z.instanceof(Uint8Array) }),
-  })
-  .optional();
-type HttpOutput = z.infer<typeof HttpOutput>;
+/** The http output of the library. */
+interface HttpOutput {
+  readonly statusCode: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly cookies: readonly CoreCookie[];
+  readonly body: { readonly bytes: Uint8Array };
+}
 
 interface RoutedFunction {
   readonly target: HostedFunction<HttpTrigger>;
@@ -103,7 +99,7 @@ export async function startHttpListener(
       traceParent: headers.traceparent,
       prepare: deferBody(request),
     });
-    send(response, HttpOutput.parse(returnValue?.http));
+    send(response, returnValue?.http as HttpOutput | undefined);
   }
 
   /** The key is checked first: no web page has it, so none can start a timer. */
@@ -164,7 +160,7 @@ function toNullable(entries: readonly (readonly [string, string | string[] | und
   return Object.fromEntries(entries.map(([key, value]) => [key, { value: String(value ?? '') }]));
 }
 
-function send(response: ServerResponse, output: HttpOutput) {
+function send(response: ServerResponse, output: HttpOutput | undefined) {
   if (!output) return endEmpty(response, 204);
   const { statusCode, headers, cookies, body } = output;
   const isSendable = Object.values(headers).every((value) => HEADER_VALUE.test(value));
@@ -174,7 +170,7 @@ function send(response: ServerResponse, output: HttpOutput) {
     if (name.toLowerCase() === 'vary') response.appendHeader(name, value);
     else response.setHeader(name, value);
   if (cookies.length > 0) response.setHeader('set-cookie', cookies.map(setCookie));
-  response.statusCode = statusCode;
+  response.statusCode = Number(statusCode);
   // Without a length, as from the real host.
   if (response.req.method === 'HEAD') response.flushHeaders();
   // The real host chunks every body. With this header Node does so too, and sends head and body in one write.

@@ -51,7 +51,7 @@ function rethrow(_field: string, error: Error): never {
 /** Undefined if the value is not a reference. */
 async function loadField(engine: Engine, entity: Entity, values: Values, field: string): Promise<string | undefined> {
   for (const pattern of entity.patterns) {
-    const text = await pattern.load?.(engine, entity, values, field);
+    const text = pattern.load && (await pattern.load(engine, entity, values, field));
     if (text !== undefined) return text;
   }
   return undefined;
