@@ -1,3 +1,4 @@
+import { setImmediate } from 'node:timers/promises';
 import { createEmptyPipeline, defaultRetryPolicy, type HttpClient, retryPolicy } from '@azure/core-rest-pipeline';
 import { TableClient, TableServiceClient } from '@azure/data-tables';
 import type { TokenCredential } from '@azure/identity';
@@ -136,9 +137,12 @@ function repeatUnlessExecuted(inner: HttpClient): HttpClient {
  */
 function boundWrites(inner: HttpClient): HttpClient {
   return {
-    sendRequest(request) {
+    async sendRequest(request) {
       // The SDK repeats the same object.
-      if (request.method !== 'GET' && !/[?&]timeout=/.test(request.url))
+      const isRepeated = /[?&]timeout=/.test(request.url);
+      // A process that was paused while it waited runs the timer of the repetition before the timer that aborts the request.
+      if (isRepeated) await setImmediate();
+      else if (request.method !== 'GET')
         request.url += `${request.url.includes('?') ? '&' : '?'}timeout=${WRITE_WITHIN_SECONDS}`;
       return inner.sendRequest(request);
     },
