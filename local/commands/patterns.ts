@@ -77,18 +77,23 @@ function placesOf(step: Step): string[] {
   return [`${step.table} ${'partition' in step ? step.partition : partition}`];
 }
 
+const UUID = '[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}';
+
 async function ask({ url }: Product, token: string, { method, path, body }: Example) {
   const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' };
   const init = body ? { method, headers, body: JSON.stringify(body) } : { method, headers };
   const response = await fetch(`${url}/api/${path}`, init);
   const [, transactions = ''] = /desc="(\d+)/.exec(response.headers.get('server-timing') ?? '') ?? [];
+  const today = new Date().toISOString().slice(0, 10);
   const isText = /json/.test(response.headers.get('content-type') ?? 'json');
-  // Signatures and addresses of this machine do not belong in the docs.
+  // Signatures and addresses of this machine do not belong in the docs. Ids and instants of a run would change with each run.
   const text = isText
     ? (await response.text())
         .replace(/"token":"[^"]*"/, '"token":"…"')
         .replace(/http:\/\/127\.0\.0\.1:\d+\/devstoreaccount1/g, 'https://…')
         .replace(/[?&](se|sig|st|sv)=[^"]*/, '?…')
+        .replace(new RegExp(`(${today}-)?${UUID}`, 'g'), '…')
+        .replace(new RegExp(`${today}T[\\d:.%A]*Z`, 'g'), '…')
     : `${(await response.arrayBuffer()).byteLength} bytes`;
   return { status: response.status, text, transactions };
 }
