@@ -22,6 +22,8 @@ export interface RemoteIndex {
   selections(values: Values): readonly Values[];
   /** The properties of an entry's row, unless the row is a list. */
   properties?(values: Values): Properties;
+  /** True if the rows lack fields of the entity. */
+  readonly isPartial?: boolean;
   readonly list?: ListForm;
   readonly shared?: SharedForm;
 }

@@ -7,7 +7,7 @@ import type { IndexEntry } from '../define/remote-index.ts';
 import type { Values } from '../define/values.ts';
 import type { Engine } from '../engine/engine.ts';
 import { readJoinedRow } from '../engine/read/entity-rows.ts';
-import { sameCopy } from '../engine/reconcile/reconcile.ts';
+import { isUpgradable, sameCopy } from '../engine/reconcile/reconcile.ts';
 import { repairEntries, repairIntent } from '../engine/reconcile/repair.ts';
 import { blobsOf } from '../engine/write/blobs.ts';
 import { siblingFormOf } from '../engine/write/siblings.ts';
@@ -68,7 +68,11 @@ async function checkRemote(
     if (!isOwnedBy(found, address)) suspicions.push({ kind: 'conflict', ...common });
     else if (remote && properties) {
       const isSettled = !remote.isContested || isConfirmed(found);
-      const isCurrent = remote.shared?.isCurrent(found, properties) ?? sameCopy(entity, found, properties);
+      const { shared, isPartial } = remote;
+      const isCurrent =
+        (shared?.isCurrent(found, properties) ?? sameCopy(entity, found, properties)) ||
+        // A build of the index writes copies of earlier versions again.
+        (!shared && only === undefined && isUpgradable(entity, found, { expected: properties, isPartial }));
       if (!isCurrent || !isSettled) suspicions.push({ kind: 'stale', ...common, repair });
     }
   }

@@ -7,13 +7,14 @@ import { type Filter, matches } from '../define/filter.ts';
 import type { CopyIndex, Index, IndexEntity } from '../define/indexes.ts';
 import {
   addressIfAny,
+  arePartial,
   indexKeyFields,
   isCopy,
   isIndexed,
   isUnique,
   selectIndexed,
 } from '../define/keys/index-entries.ts';
-import { type IndexBounds, indexRange } from '../define/keys/index-range.ts';
+import { copiedFields, type IndexBounds, indexRange } from '../define/keys/index-range.ts';
 import { buildKey, buildKeys, isKeyOf, parseKey } from '../define/keys/key-template.ts';
 import { withKeyOfReferences } from '../define/select.ts';
 import { pick, type Values } from '../define/values.ts';
@@ -63,7 +64,9 @@ export const readByCopies = inPattern(
     const partitions = buildKeys(template, given);
     // No copy has the fields that are apart.
     const isToFollow = index.copies === 'keys' || apartFields(entity).some((field) => select?.includes(field));
-    const isReference = (row: Row) => isToFollow || (isUnique(index) && !isConfirmed(row));
+    const isReference = (row: Row) =>
+      isToFollow || (isUnique(index) && !isConfirmed(row)) || isOlderPart(entity, index, row);
+    const copied = isToFollow ? undefined : copiedFields(entity, index);
     const hasLookups = isToFollow || isUnique(index);
     const limit = hasLookups ? Math.min(top, MAX_LOOKUPS) : top;
     const read = hasLookups ? undefined : fieldsToRead(entity, index, { select, where, given });
@@ -93,14 +96,16 @@ export const readByCopies = inPattern(
     // A bucket with unread rows limits the page: its next row may sort before rows of other buckets.
     const ends = results.flatMap(({ rows, more }) => (more ? (rows.at(-1)?.row ?? '') : []));
     const all = results.flatMap(({ rows }) => rows).filter(({ row }) => ends.every((end) => row <= end));
-    const rows = all.sort((one, other) => (one.row < other.row ? -1 : 1)).slice(0, limit);
+    const sorted = all.sort((one, other) => (one.row < other.row ? -1 : 1)).slice(0, limit);
+    const excess = sorted.filter(isReference)[MAX_LOOKUPS];
+    const rows = excess ? sorted.slice(0, sorted.indexOf(excess)) : sorted;
     const entityOf = async (row: Row) => {
       // The key of an entity may have the same form as that of a copy.
       if (!isCopy(row)) return undefined;
       if (!isReference(row)) return valuesOfCopy(entity, index, row, { given, select, where });
       const values = await follow(engine, entity, index, { row, select, where });
       return values && hasGiven(values, given) && matches(where, values)
-        ? withSelected(entity, values, select)
+        ? withSelected(entity, copied ? pick(values, copied) : values, select)
         : undefined;
     };
     const { items, last } = await fillPage(rows, entityOf);
@@ -111,6 +116,14 @@ export const readByCopies = inPattern(
     return { items, next: more && last ? { row: last.row } : undefined };
   },
 );
+
+/**
+ * True if the row must be upgraded and does not have all fields of its entity, which an upgrade may use. The entity is read
+ * instead.
+ */
+function isOlderPart(entity: Entity, { copies }: CopyIndex, { properties }: Row): boolean {
+  return arePartial(entity, copies) && storedVersion(entity, properties) < entity.version;
+}
 
 /**
  * The fields of a copy, or undefined if it is of another index or value: other indexes of the entity lie within the range of a
@@ -221,7 +234,8 @@ export const readByCopy = inPattern(
     const read = isFull ? fieldsToRead(entity, index, { select }) : undefined;
     const copy = await readCopy(engine, entity, index, given, read);
     const isData = !isUnique(index) || isConfirmed(copy);
-    if (isData && isFull) return withSelected(entity, toValues(entity, copy.properties), select);
+    if (isData && isFull && !isOlderPart(entity, index, copy))
+      return withSelected(entity, toValues(entity, copy.properties), select);
     // A claim is not data: only the entity shows whether its writer has committed.
     const found = await follow(engine, entity, index, { row: copy, select });
     if (!found) throw notFound(entity, given);

@@ -1,5 +1,5 @@
 import pMap from 'p-map';
-import { toSnapshot, toValues } from '../define/codec/entity-codec.ts';
+import { currentValues, toSnapshot } from '../define/codec/entity-codec.ts';
 import { furtherRowFormOf } from '../define/codec/further-rows.ts';
 import { liveValues } from '../define/codec/snapshot.ts';
 import type { Engine } from '../define/engine.ts';
@@ -85,6 +85,7 @@ function toRemoteIndex(entity: Entity, clock: string): RemoteIndex {
     // An entity that was stored before expiry was declared has no clock until it changes.
     selections: (values) => (typeof values[clock] === 'string' ? [values] : []),
     properties: (values) => copyProperties(entity, values, 'keys'),
+    isPartial: true,
   };
 }
 
@@ -150,7 +151,8 @@ async function findDue(
   entity: Entity,
   { table, partition, row, properties }: Row,
 ): Promise<Row | 'failed' | undefined> {
-  const address = addressIfAny(entity, pick(toValues(entity, properties), entity.keyFields));
+  // An entry has too few fields for an upgrade, which does not change a key.
+  const address = addressIfAny(entity, pick(currentValues(entity, properties), entity.keyFields));
   // The consistency check reports a row that no entity could have written.
   if (!address) return undefined;
   const entry: IndexEntry = { index: INDEX, table, partition, row };

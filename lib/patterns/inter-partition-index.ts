@@ -1,6 +1,7 @@
 import type { Entity } from '../define/entity.ts';
 import { type InterPartitionIndex, interPartitionIndex } from '../define/indexes.ts';
 import {
+  arePartial,
   copyProperties,
   indexesOfKind,
   indexKeyFields,
@@ -58,5 +59,6 @@ function toRemoteIndex(entity: Entity, name: string, index: InterPartitionIndex)
     isLeftToQueue: settle === 'queue',
     selections: (values) => selectIndexed(index, values),
     properties: (values) => copyProperties(entity, values, copies),
+    isPartial: arePartial(entity, copies),
   };
 }

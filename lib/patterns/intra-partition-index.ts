@@ -4,6 +4,7 @@ import type { Entity } from '../define/entity.ts';
 import type { Suspicion } from '../define/finding.ts';
 import { type IntraPartitionIndex, intraPartitionIndex } from '../define/indexes.ts';
 import {
+  arePartial,
   copyProperties,
   indexesOfKind,
   indexShape,
@@ -16,7 +17,7 @@ import { buildKey } from '../define/keys/key-template.ts';
 import type { Pattern } from '../define/pattern.ts';
 import { eachErrors } from '../define/validate/index-errors.ts';
 import type { Values } from '../define/values.ts';
-import { sameCopy } from '../engine/reconcile/reconcile.ts';
+import { isUpgradable, sameCopy } from '../engine/reconcile/reconcile.ts';
 import { readValues, repairSibling } from '../engine/reconcile/repair.ts';
 import { isOwnedBy } from '../engine/write/unique-claim.ts';
 import { type Action, readRow, tryAction } from '../storage/rows.ts';
@@ -54,6 +55,9 @@ export const intraPartitionIndexes: Pattern<Entity> = {
       const found = await readRow(engine.storage, there);
       const properties = copyProperties(entity, snapshot.values, index.copies);
       if (found && sameCopy(entity, found, properties)) continue;
+      const isPartial = arePartial(entity, index.copies);
+      // A build of the index writes copies of earlier versions again.
+      if (found && only === undefined && isUpgradable(entity, found, { expected: properties, isPartial })) continue;
       if (found && !isOwnedBy(found, address)) {
         suspicions.push({ kind: 'conflict', of, ...there });
         continue;

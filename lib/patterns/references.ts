@@ -209,12 +209,9 @@ async function hasTarget(
   if (isConfirmed(entry) && !isCheck) return true;
   const { SourcePartition, SourceRow } = entry.properties;
   const address = { table: to.table, partition: String(SourcePartition), row: String(SourceRow) };
-  const found = await readJoinedRow(
-    engine,
-    to,
-    { ...address, select: [...storedNames(to, [by]), 'MovingFrom'] },
-    { fields: [by] },
-  );
+  // An upgrade needs the whole row.
+  const projection = to.version > 1 ? undefined : [...storedNames(to, [by]), 'MovingFrom'];
+  const found = await readJoinedRow(engine, to, { ...address, select: projection }, { fields: [by] });
   return exists(reference, found) && toValues(to, found?.properties ?? {})[by] === key[by];
 }
 

@@ -2,11 +2,19 @@ import { createDefaultHttpClient, type PipelineRequest } from '@azure/core-rest-
 import { beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { defineEntity } from '../../lib/define/define-entity.ts';
-import { type InterPartitionIndex, type IntraPartitionIndex, intraPartitionIndex } from '../../lib/define/indexes.ts';
+import type { Entity } from '../../lib/define/entity.ts';
+import {
+  type CopyIndex,
+  type InterPartitionIndex,
+  type IntraPartitionIndex,
+  interPartitionIndex,
+  intraPartitionIndex,
+} from '../../lib/define/indexes.ts';
 import { indexFields } from '../../lib/define/keys/index-range.ts';
 import type { Values } from '../../lib/define/values.ts';
 import { readEntities, readEntity } from '../../lib/engine/read/retrieve.ts';
 import { createEntity, deleteEntity, patchEntity, replaceEntity } from '../../lib/engine/write/entity-store.ts';
+import { verifyPage } from '../../lib/operations/verify.ts';
 import { readByCopies, readByCopy } from '../../lib/pattern-helpers/read-through-index.ts';
 import { measureCost } from '../../lib/storage/cost.ts';
 import { deploy } from '../fixtures/deploy.ts';
@@ -30,9 +38,46 @@ const { contacts } = deploy(
   }),
 );
 
+/** Two versions; the upgrade uses fields that the partial copies lack. */
+const [drivers, upgradedDrivers] = ([1, 2] as const).map((version) => {
+  const upgrade = ({ name, seats, ...old }: Values): Values => {
+    if (typeof name !== 'string' || typeof seats !== 'number') throw new Error('A part of an entity was upgraded.');
+    return { ...old, name, seats: seats + 1, region: name.toUpperCase() };
+  };
+  const { drivers } = deploy(
+    defineEntity('drivers', {
+      schema: z.object({
+        city: z.string(),
+        id: z.string(),
+        name: z.string(),
+        plate: z.string(),
+        seats: z.int32(),
+        region: z.string().optional(),
+      }),
+      table: 'drivers',
+      key: { partition: '{city}', row: '{id}' },
+      indexes: {
+        name: intraPartitionIndex({ row: 'name_{name}_{id}', copies: ['seats', 'region'] }),
+        plate: interPartitionIndex({
+          table: 'driversbyplate',
+          partition: '{plate}',
+          row: '{plate}',
+          unique: true,
+          copies: ['seats'],
+        }),
+        all: interPartitionIndex({ table: 'alldrivers', partition: 'all', row: '{city}_{id}' }),
+      },
+      version,
+      ...(version === 1 ? {} : { upgrades: { 1: upgrade } }),
+      access: { read: ['hr'], write: ['hr'] },
+    }),
+  );
+  return drivers;
+}) as readonly Entity[] as readonly [Entity, Entity];
+
 let world: World;
 beforeAll(async () => {
-  world = await openWorld(import.meta.url, [contacts]);
+  world = await openWorld(import.meta.url, [contacts, upgradedDrivers]);
 });
 
 const costOf = (work: () => Promise<unknown>) => measureCost(async (cost) => work().then(() => cost.transactions));
@@ -245,5 +290,50 @@ describe('a copy in the partition', () => {
     expect(await putAll(world.engine, contacts, [{ ...asId, email: 'x' }])).toMatchObject([{ code: 'duplicate-key' }]);
     expect(await rowsOf(world.storage, 'contacts')).toEqual(before);
     await expectIndexesToAgree(world.storage, contacts);
+  });
+});
+
+describe('a copy of an earlier version', () => {
+  const ann = { city: 'Bern', id: '1', name: 'Ann', plate: 'BE1', seats: 3 };
+  const upgraded = { ...ann, seats: 4, region: 'ANN' };
+  const part = { city: 'Bern', id: '1', seats: 4, region: 'ANN' };
+  const list = (name: string, { city, name: of, plate }: Values) => {
+    const given = { name: { city, name: of }, plate: { plate } }[name] ?? {};
+    return readByCopies(world.engine, upgradedDrivers, upgradedDrivers.indexes[name] as CopyIndex, given, { top: 10 });
+  };
+  const verify = async (only?: string) => {
+    const options = { top: 100, repair: only !== undefined, patience: 0, only };
+    return (await verifyPage(world.engine, upgradedDrivers, options)).findings;
+  };
+
+  test('is followed if it lacks fields, and upgraded if it has all', async () => {
+    await createEntity(world.engine, drivers, ann);
+    expect((await list('name', ann)).items).toEqual([part]);
+    expect((await list('plate', ann)).items).toEqual([{ city: 'Bern', id: '1', seats: 4 }]);
+    expect((await list('all', {})).items).toEqual([upgraded]);
+    const plate = upgradedDrivers.indexes.plate as InterPartitionIndex;
+    expect(await readByCopy(world.engine, upgradedDrivers, plate, ann)).toEqual(upgraded);
+    expect(await costOf(() => list('name', ann))).toBe(2);
+    expect(await costOf(() => list('all', {}))).toBe(1);
+  });
+
+  test('is not stale, and is written again when its index is built', async () => {
+    expect(await verify()).toEqual([]);
+    for (const index of ['name', 'plate', 'all'])
+      expect(await verify(index)).toMatchObject([{ kind: 'stale', of: index, repaired: true }]);
+    expect((await list('name', ann)).items).toEqual([part]);
+    expect((await list('plate', ann)).items).toEqual([{ city: 'Bern', id: '1', seats: 4 }]);
+    expect(await costOf(() => list('name', ann))).toBe(1);
+    expect(await verify()).toEqual([]);
+  });
+
+  test('is removed with its entity', async () => {
+    const bob = { ...ann, id: '2', name: 'Bob', plate: 'BE2' };
+    await createEntity(world.engine, drivers, bob);
+    await patchEntity(world.engine, upgradedDrivers, bob, { seats: 9 });
+    expect((await list('plate', bob)).items).toEqual([{ city: 'Bern', id: '2', seats: 9 }]);
+    await deleteEntity(world.engine, upgradedDrivers, bob);
+    await world.settle();
+    await expectIndexesToAgree(world.storage, upgradedDrivers);
   });
 });

@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { RowkeyError } from '../../errors.ts';
 import type { Address, Row } from '../../storage/rows.ts';
 import { fieldsToProperties } from '../codec/entity-codec.ts';
-import { withoutApart } from '../codec/further-rows.ts';
+import { apartFields, withoutApart } from '../codec/further-rows.ts';
 import type { DeclaredEntity, Entity } from '../entity.ts';
 import type { IndexShape } from '../index-shape.ts';
 import type { Copies, Index, InterPartitionIndex } from '../indexes.ts';
@@ -183,6 +183,11 @@ export function copyProperties(entity: Entity, values: Values, copies: Copies<st
     SourcePartition: partition,
     SourceRow: row,
   };
+}
+
+/** True if the copies lack fields of the entity. */
+export function arePartial(entity: Entity, copies: Copies<string>): boolean {
+  return copies !== 'everything' || apartFields(entity).length > 0;
 }
 
 /** True if a row is a copy that an index keeps. A copy in the partition has the type of its entity. */

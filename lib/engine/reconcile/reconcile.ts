@@ -1,6 +1,13 @@
 import { isDeepStrictEqual } from 'node:util';
 import pMap from 'p-map';
-import { PLACEHOLDER, TOMBSTONE, toSnapshot, toValues } from '../../define/codec/entity-codec.ts';
+import {
+  currentValues,
+  PLACEHOLDER,
+  storedVersion,
+  TOMBSTONE,
+  toSnapshot,
+  toValues,
+} from '../../define/codec/entity-codec.ts';
 import { liveValues, type Snapshot } from '../../define/codec/snapshot.ts';
 import type { Hold } from '../../define/engine.ts';
 import type { Entity } from '../../define/entity.ts';
@@ -229,12 +236,36 @@ export function confirmedRow(entity: Entity, values: Values, indexEntry: IndexEn
   return { ...remoteIndexOf(entity, indexEntry)?.properties?.(values), Confirmed: true };
 }
 
-/** True if the row is the expected copy and belongs to the expected entity. */
+/**
+ * True if the row is the expected copy and belongs to the expected entity. A copy of an earlier version is not: it may lack fields
+ * that an upgrade uses.
+ */
 export function sameCopy(entity: Entity, row: Row, expected: Properties): boolean {
   return (
     isOwnedBy(row, { partition: String(expected.SourcePartition), row: String(expected.SourceRow) }) &&
-    isDeepStrictEqual(toValues(entity, row.properties), toValues(entity, expected))
+    storedVersion(entity, row.properties) >= entity.version &&
+    isDeepStrictEqual(currentValues(entity, row.properties), currentValues(entity, expected))
   );
+}
+
+/**
+ * True if reads of the row, a copy of an earlier version, return what those of its entity do: they upgrade a full copy, and follow
+ * a partial one.
+ */
+export function isUpgradable(
+  entity: Entity,
+  row: Row,
+  { expected, isPartial = false }: { readonly expected: Properties; readonly isPartial?: boolean | undefined },
+): boolean {
+  if (storedVersion(entity, row.properties) >= entity.version) return false;
+  if (!isOwnedBy(row, { partition: String(expected.SourcePartition), row: String(expected.SourceRow) })) return false;
+  if (isPartial) return true;
+  try {
+    return isDeepStrictEqual(toValues(entity, row.properties), toValues(entity, expected));
+  } catch {
+    // The index had partial copies when the row was written.
+    return false;
+  }
 }
 
 /** True if the row is a copy or a claim of this entity. Nothing else is deleted. */
