@@ -1,11 +1,13 @@
-import type { z } from 'zod';
+import { z } from 'zod';
 import { Attachment, type AttachmentDeclaration } from './codec/reference.ts';
 import type {
   Access,
+  ClaimOwner,
   ColumnType,
   Declared,
   DeclaredEntity,
   DeclaredReference,
+  GrantedPartition,
   LookupDeclaration,
   Period,
 } from './entity.ts';
@@ -15,6 +17,7 @@ import { compileTemplate, type FieldsOf } from './keys/key-template.ts';
 import type { Total } from './totals.ts';
 import type { Typed } from './typed.ts';
 import { type FieldSchema, fieldSchemas, schemaError } from './validate/field-schema.ts';
+import { anything, byName, declaredEntity, names, optionErrors, optionsOf, partErrors } from './validate/options.ts';
 import { validationErrors } from './validate/validate-entity.ts';
 import { omit, type Values } from './values.ts';
 import { withoutPrototype } from './without-prototype.ts';
@@ -126,6 +129,94 @@ export interface Declaration<
   readonly lookup?: LookupDeclaration;
 }
 
+type AnyDeclaration = Declaration<z.ZodRawShape, string, string>;
+type OptionsOf<Declared> = Record<keyof NonNullable<Declared>, z.ZodType>;
+
+const AccessOptions = optionsOf({
+  read: names,
+  write: names,
+  restricted: z.record(z.string(), names.optional()).optional(),
+  own: optionsOf({
+    claim: z.string().optional(),
+    index: z.string().optional(),
+    verifiedBy: byName.optional(),
+    through: declaredEntity().optional(),
+    permissions: z.string().optional(),
+  } satisfies OptionsOf<ClaimOwner & GrantedPartition>)
+    .refine(
+      ({ claim, index, through, permissions }) =>
+        through === undefined
+          ? claim !== undefined && index !== undefined && permissions === undefined
+          : permissions !== undefined && claim === undefined && index === undefined,
+      { error: 'claim and index are accepted, or through and permissions' },
+    )
+    .optional(),
+} satisfies OptionsOf<Access>);
+
+/** Numbers and names with `anything` have a check of their own, which says what is accepted. */
+export const ENTITY_OPTIONS = {
+  schema: anything,
+  table: z.string(),
+  key: optionsOf({ partition: z.string(), row: z.string() } satisfies OptionsOf<AnyDeclaration['key']>),
+  indexes: byName.optional(),
+  totals: byName.optional(),
+  encrypted: names.optional(),
+  attachments: z
+    .record(
+      z.string(),
+      optionsOf({
+        container: z.string(),
+        maxBytes: anything,
+        types: names,
+        public: z.boolean().optional(),
+        maxAge: anything,
+      } satisfies OptionsOf<AttachmentDeclaration>),
+    )
+    .optional(),
+  large: names.optional(),
+  split: z.record(z.string(), names).optional(),
+  wide: z.boolean().optional(),
+  version: anything,
+  upgrades: byName.optional(),
+  archive: optionsOf({ table: z.string() } satisfies OptionsOf<AnyDeclaration['archive']>).optional(),
+  movable: names.optional(),
+  period: optionsOf({
+    per: anything,
+    field: z.string(),
+    keep: anything,
+    archiveTo: anything,
+  } satisfies OptionsOf<Period>).optional(),
+  expiry: optionsOf({ days: anything, clock: z.string() } satisfies OptionsOf<AnyDeclaration['expiry']>).optional(),
+  denormalized: z
+    .array(
+      optionsOf({
+        source: declaredEntity({ isFunction: true }),
+        reference: optionsOf({ field: z.string(), keyField: z.string() }),
+        copies: byName,
+        fanOut: z.boolean().optional(),
+      } satisfies OptionsOf<DenormalizedDeclaration>),
+    )
+    .readonly()
+    .optional(),
+  references: z
+    .record(
+      z.string(),
+      optionsOf({
+        to: declaredEntity({ isFunction: true }),
+        by: z.string().optional(),
+        onDelete: anything,
+      } satisfies OptionsOf<DeclaredReference>).optional(),
+    )
+    .optional(),
+  childOf: declaredEntity().optional(),
+  derived: byName.optional(),
+  counts: z.record(z.string(), declaredEntity().optional()).optional(),
+  access: AccessOptions,
+  maxAge: anything,
+  lookup: optionsOf({ index: z.string(), maxAge: anything } satisfies OptionsOf<LookupDeclaration>).optional(),
+} satisfies OptionsOf<AnyDeclaration>;
+const EntityOptions = optionsOf(ENTITY_OPTIONS);
+
 /** An object whose inferred names must all be of `Field`. */
 type FieldsNamed<Name extends string, Field extends string, Value> = {
   readonly [Each in Name]?: Each extends Field ? Value : never;
@@ -218,12 +309,22 @@ export function defineEntity<
     readonly apart: Apart;
     readonly lookup: Lookup;
   }> {
+  const { indexes, totals } = declaration;
+  rejectErrors(name, optionErrors(EntityOptions, declaration));
+  rejectErrors(name, [...partErrors('index', indexes), ...partErrors('totals', totals)]);
   const entity = withEntityName(name, () =>
     compile<Shape, Partition, Row, Encrypted, Name, Indexes, Role>(name, declaration),
   );
-  const errors = withEntityName(name, () => validationErrors(entity));
-  if (errors.length > 0) throw new Error(errors.join('\n'));
+  rejectErrors(
+    name,
+    withEntityName(name, () => validationErrors(entity)),
+  );
   return entity;
+}
+
+/** Throws an error that lists everything that is wrong with an entity. */
+export function rejectErrors(name: string, errors: readonly string[]): void {
+  if (errors.length > 0) throw new Error(errors.map((error) => `Entity "${name}": ${error}`).join('\n'));
 }
 
 /** Adds the name of the entity to errors of the template and column parsers, which do not know it. */

@@ -1,6 +1,8 @@
+import { z } from 'zod';
 import type { Access, DeclaredEntity, Entity, Linked } from './entity.ts';
 import { linkEntities, linkErrors } from './link-entities.ts';
 import type { Pattern } from './pattern.ts';
+import { declaredEntity, names, optionErrors, optionsOf } from './validate/options.ts';
 import { type Reserved, validateModel } from './validate/validate-model.ts';
 import { withoutPrototype } from './without-prototype.ts';
 
@@ -56,11 +58,20 @@ interface ModelShape<Declared extends readonly DeclaredEntity[]> {
   readonly entities: Declared;
 }
 
+const ModelOptions = optionsOf({
+  prefix: z.string().optional(),
+  roles: names,
+  operatorRole: z.string(),
+  entities: z.array(declaredEntity()).readonly(),
+} satisfies Record<keyof ModelDeclaration<readonly DeclaredEntity[]>, z.ZodType>);
+
 /** Validates and links a model. Throws an error that lists everything that is wrong. */
 export function linkModel<const Declared extends readonly DeclaredEntity[]>(
-  { entities, roles, operatorRole, prefix = '' }: ModelShape<Declared>,
+  declaration: ModelShape<Declared>,
   { reserved, patterns }: { readonly reserved: Reserved; readonly patterns: readonly Pattern<Entity>[] },
 ): Model<Declared> {
+  refuse(optionErrors(ModelOptions, declaration));
+  const { entities, roles, operatorRole, prefix = '' } = declaration;
   refuse([...linkErrors(entities)]);
   const list = linkEntities(entities, patterns);
   refuse(validateModel({ entities: list, roles, operatorRole, prefix }, reserved));

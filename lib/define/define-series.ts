@@ -1,12 +1,13 @@
-import type { z } from 'zod';
+import { z } from 'zod';
 import { MAX_TRANSACTION_ACTIONS } from '../storage/rows.ts';
-import { type Declaration, defineEntity } from './define-entity.ts';
+import { type Declaration, defineEntity, ENTITY_OPTIONS, rejectErrors } from './define-entity.ts';
 import type { DeclaredEntity, Period, Slots, Span } from './entity.ts';
 import { frozenCopy } from './frozen-copy.ts';
 import { CALENDAR_UNITS } from './keys/calendar.ts';
 import type { FieldsOf } from './keys/key-template.ts';
 import { ACCEPTED_SLOTS, periodValue, slotLength } from './keys/slot-calendar.ts';
 import type { Typed } from './typed.ts';
+import { anything, optionErrors, optionsOf } from './validate/options.ts';
 import { inheritedNameErrors } from './validate/validate-entity.ts';
 
 type SlotsOptions = Omit<Slots, 'perRow' | 'overflow' | 'span'> & Partial<Pick<Slots, 'perRow' | 'overflow'>>;
@@ -30,6 +31,22 @@ type SeriesDeclaration<
    */
   readonly span?: Span<SpanField & (FieldsOf<Partition> | FieldsOf<Row>)>;
 };
+
+const SeriesOptions = optionsOf({
+  schema: anything,
+  table: ENTITY_OPTIONS.table,
+  key: ENTITY_OPTIONS.key,
+  access: ENTITY_OPTIONS.access,
+  slots: optionsOf({
+    name: z.string(),
+    first: anything,
+    last: anything,
+    perRow: anything,
+    overflow: anything,
+  } satisfies Record<keyof SlotsOptions, z.ZodType>),
+  period: optionsOf({ per: anything, field: z.string(), keep: anything }).optional(),
+  span: optionsOf({ field: z.string(), per: anything } satisfies Record<keyof Span, z.ZodType>).optional(),
+} satisfies Record<keyof SeriesDeclaration<z.ZodRawShape, string, string, string, string>, z.ZodType>);
 
 /** The types of a series besides those of its key. */
 export interface SeriesTypes {
@@ -55,10 +72,12 @@ export function defineSeries<
   const SpanField extends string = never,
 >(
   name: Name,
-  { slots, span, ...declaration }: SeriesDeclaration<Shape, Partition, Row, Role, SpanField>,
+  series: SeriesDeclaration<Shape, Partition, Row, Role, SpanField>,
 ): DeclaredEntity<Shape, Name, FieldsOf<Partition> | FieldsOf<Row>, Record<never, never>, Role> & {
   readonly series: Slots & Typed<{ readonly spanField: SpanField }>;
 } {
+  rejectErrors(name, optionErrors(SeriesOptions, series));
+  const { slots, span, ...declaration } = series;
   const { first, last, perRow = last - first + 1, overflow } = slots;
   const refuse = (why: string) => new Error(`Entity "${name}": ${why}`);
   for (const error of inheritedNameErrors('slot', [slots.name])) throw refuse(error);
@@ -69,8 +88,6 @@ export function defineSeries<
       `the slots run from ${first} to ${last}; whole numbers from 0 to ${MAX_SLOT}, in order, are accepted.`,
     );
   for (const error of rowErrors(slots)) throw refuse(error);
-  if (declaration.period && 'archiveTo' in declaration.period)
-    throw refuse('period.archiveTo is not accepted for a series, because an archive would not have its counts.');
   const entity = defineEntity<
     Shape,
     Partition,

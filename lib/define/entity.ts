@@ -17,7 +17,12 @@ export interface Access<Field extends string = string, Role extends string = str
    * unique index of one field. Or all entities of the partition that the caller's entity of `through` leads to;
    * `permissions` (of `raud`) limits what a grant may allow on them.
    */
-  readonly own?: ClaimOwner | { readonly through: Through; readonly permissions: string };
+  readonly own?: ClaimOwner | GrantedPartition<Through>;
+}
+
+export interface GrantedPartition<Through = DeclaredEntity> {
+  readonly through: Through;
+  readonly permissions: string;
 }
 
 /** Each calendar period (UTC) has a table of its own, which is dropped as a whole. */

@@ -1,5 +1,7 @@
+import { z } from 'zod';
 import { compileTemplate, type FieldsOf, type KeyTemplate } from './keys/key-template.ts';
 import type { IndexTypes, Typed } from './typed.ts';
+import { anything, buildPart, names, optionsOf } from './validate/options.ts';
 
 /** The fields that a copy contains besides the key of its entity. */
 export type Copies<Field extends string> = 'everything' | 'keys' | readonly Field[];
@@ -87,20 +89,38 @@ type TypesBy<Options> = Typed<
 
 type CopiedBy<Options> = Options extends { readonly copies: readonly (infer Field extends string)[] } ? Field : never;
 
+/** Rejects further options. Without it, the compiler infers them as a part of `Options`. */
+export type NoOther<Options, Accepted extends PropertyKey> = {
+  readonly [Other in Exclude<keyof Options, Accepted>]: never;
+};
+
 interface IntraPartitionOptions {
   readonly row: string;
   readonly when?: Condition;
   readonly copies?: Copies<string>;
 }
 
-/** Declares a copy in the entity's partition: see `IntraPartitionIndex`. Throws a plain error on an invalid template. */
+export const isCondition = z.custom((value) => typeof value === 'function', 'a function is accepted').optional();
+const INTRA_PARTITION = optionsOf({
+  row: z.string(),
+  when: isCondition,
+  copies: z
+    .custom((value) => value === 'everything' || value === 'keys' || names.safeParse(value).success, {
+      error: '"everything", "keys" and a list of fields are accepted',
+    })
+    .optional(),
+} satisfies Record<keyof IntraPartitionOptions, z.ZodType>);
+
+/** Declares a copy in the entity's partition: see `IntraPartitionIndex`. `defineEntity` reports the errors. */
 export function intraPartitionIndex<const Options extends IntraPartitionOptions>(
-  options: Options,
+  options: Options & NoOther<Options, keyof IntraPartitionOptions>,
 ): IntraPartitionIndex<FieldsOf<Options['row']> | CopiedBy<Options>> & TypesBy<Options> {
-  const row = compileTemplate(options.row);
-  const copies = options.copies ?? 'everything';
-  const { when } = options;
-  return { kind: 'intra-partition', remote: undefined, row, when, copies, uses: usedFields(row.fields, copies) };
+  return buildPart(INTRA_PARTITION, options, () => {
+    const row = compileTemplate(options.row);
+    const copies = options.copies ?? 'everything';
+    const { when } = options;
+    return { kind: 'intra-partition', remote: undefined, row, when, copies, uses: usedFields(row.fields, copies) };
+  });
 }
 
 interface InterPartitionOptions extends IntraPartitionOptions {
@@ -111,28 +131,38 @@ interface InterPartitionOptions extends IntraPartitionOptions {
   readonly settle?: Settle;
 }
 
-/** Declares a copy in another partition: see `InterPartitionIndex`. Throws a plain error on an invalid template. */
+const INTER_PARTITION = optionsOf({
+  table: z.string(),
+  partition: z.string(),
+  ...INTRA_PARTITION.shape,
+  unique: z.boolean().optional(),
+  settle: anything,
+} satisfies Record<keyof InterPartitionOptions, z.ZodType>);
+
+/** Declares a copy in another partition: see `InterPartitionIndex`. `defineEntity` reports the errors. */
 export function interPartitionIndex<const Options extends InterPartitionOptions>(
-  options: Options,
+  options: Options & NoOther<Options, keyof InterPartitionOptions>,
 ): InterPartitionIndex<FieldsOf<Options['partition']> | FieldsOf<Options['row']> | CopiedBy<Options>> &
   TypesBy<Options> {
-  const partition = compileTemplate(options.partition);
-  const row = compileTemplate(options.row);
-  const copies = options.copies ?? 'everything';
-  const uses = usedFields<FieldsOf<Options['partition']> | FieldsOf<Options['row']> | CopiedBy<Options>>(
-    [...partition.fields, ...row.fields],
-    copies,
-  );
-  return {
-    kind: 'inter-partition',
-    remote: { table: options.table, partition },
-    row,
-    unique: options.unique ?? false,
-    settle: options.settle ?? 'inline',
-    when: options.when,
-    copies,
-    uses,
-  };
+  return buildPart(INTER_PARTITION, options, () => {
+    const partition = compileTemplate(options.partition);
+    const row = compileTemplate(options.row);
+    const copies = options.copies ?? 'everything';
+    const uses = usedFields<FieldsOf<Options['partition']> | FieldsOf<Options['row']> | CopiedBy<Options>>(
+      [...partition.fields, ...row.fields],
+      copies,
+    );
+    return {
+      kind: 'inter-partition',
+      remote: { table: options.table, partition },
+      row,
+      unique: options.unique ?? false,
+      settle: options.settle ?? 'inline',
+      when: options.when,
+      copies,
+      uses,
+    };
+  });
 }
 
 type IndexEntityOptions = { readonly row: string; readonly holds: string; readonly when?: Condition } & (
@@ -143,17 +173,30 @@ type PartitionFields<Options> = Options extends { readonly partition: infer Part
   ? FieldsOf<Partition>
   : never;
 
-/** Declares a list of entities: see `IndexEntity`. Throws a plain error on an invalid template. */
+const INDEX_ENTITY = {
+  row: z.string(),
+  holds: z.string(),
+  when: isCondition,
+  table: z.string().optional(),
+  partition: z.string().optional(),
+  settle: anything,
+} satisfies Record<keyof IndexEntityOptions, z.ZodType>;
+const LOCAL_LIST = optionsOf(INDEX_ENTITY);
+const REMOTE_LIST = optionsOf({ ...INDEX_ENTITY, table: z.string(), partition: z.string() });
+
+/** Declares a list of entities: see `IndexEntity`. `defineEntity` reports the errors. */
 export function indexEntity<const Options extends IndexEntityOptions>(
-  options: Options,
+  options: Options & NoOther<Options, keyof IndexEntityOptions>,
 ): IndexEntity<FieldsOf<Options['row']> | FieldsOf<Options['holds']> | PartitionFields<Options>> & TypesBy<Options> {
-  const row = compileTemplate(options.row);
-  const holds = compileTemplate(options.holds);
-  const remote =
-    options.table === undefined ? undefined : { table: options.table, partition: compileTemplate(options.partition) };
-  const fields = [...row.fields, ...holds.fields, ...(remote?.partition.fields ?? [])];
-  const { when, settle = 'inline' } = options;
-  return { kind: 'index-entity', remote, row, holds, settle, when, uses: usedFields(fields, 'keys') };
+  const { table, partition, settle = 'inline', when } = options;
+  const isRemote = [table, partition, options.settle].some((option) => option !== undefined);
+  return buildPart(isRemote ? REMOTE_LIST : LOCAL_LIST, options, () => {
+    const row = compileTemplate(options.row);
+    const holds = compileTemplate(options.holds);
+    const remote = table === undefined ? undefined : { table, partition: compileTemplate(partition) };
+    const fields = [...row.fields, ...holds.fields, ...(remote?.partition.fields ?? [])];
+    return { kind: 'index-entity', remote, row, holds, settle, when, uses: usedFields(fields, 'keys') };
+  });
 }
 
 /** The literal types of the templates are lost in a list of names, so the type is asserted. */

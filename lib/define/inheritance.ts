@@ -1,11 +1,20 @@
 import { isDeepStrictEqual } from 'node:util';
 import { z } from 'zod';
-import { type Declaration, defineEntity, type IndexesOf, type NamedParts, type TotalsOf } from './define-entity.ts';
+import {
+  type Declaration,
+  defineEntity,
+  ENTITY_OPTIONS,
+  type IndexesOf,
+  type NamedParts,
+  rejectErrors,
+  type TotalsOf,
+} from './define-entity.ts';
 import type { DeclaredEntity } from './entity.ts';
 import { frozenCopy } from './frozen-copy.ts';
 import type { FieldsOf } from './keys/key-template.ts';
 import type { Typed } from './typed.ts';
 import { schemaError } from './validate/field-schema.ts';
+import { byName, optionErrors, optionsOf } from './validate/options.ts';
 import { schemaMetadata } from './validate/schema-metadata.ts';
 
 /**
@@ -29,6 +38,12 @@ type UnionDeclaration<
 > & {
   readonly kinds: Of;
 };
+
+const { encrypted: _encrypted, large: _large, split: _split, wide: _wide, ...shared } = ENTITY_OPTIONS;
+const UnionOptions = optionsOf({ kinds: byName, ...shared } satisfies Record<
+  keyof UnionDeclaration<z.ZodRawShape, string, string, Kinds, IndexesOf<string>, string, string>,
+  z.ZodType
+>);
 
 type FieldOfKinds<Of extends Kinds> = { [Name in keyof Of]: keyof Of[Name]['shape'] & string }[keyof Of];
 
@@ -61,11 +76,7 @@ export function defineUnion<
   const Lookup extends string = never,
 >(
   name: Name,
-  {
-    kinds,
-    schema,
-    ...declaration
-  }: UnionDeclaration<Shape, Partition, Row, Of, Indexes, Role, Restricted> &
+  given: UnionDeclaration<Shape, Partition, Row, Of, Indexes, Role, Restricted> &
     NamedParts<
       (keyof Shape & string) | FieldOfKinds<Of>,
       never,
@@ -95,6 +106,8 @@ export function defineUnion<
     readonly apart: never;
     readonly lookup: Lookup;
   }> {
+  rejectErrors(name, optionErrors(UnionOptions, given));
+  const { kinds, schema, ...declaration } = given;
   const ofKinds = Object.entries(kinds).map(([kind, type]) => schemaError(`the kind "${kind}"`, type));
   const error = [schemaError('the schema', schema), ...ofKinds].find((each) => each !== undefined);
   if (error) throw new Error(`Entity "${name}": ${error}`);
@@ -103,13 +116,15 @@ export function defineUnion<
     for (const [field, type] of Object.entries<z.ZodType>(shape)) {
       const other = own[field];
       if (field === 'kind' || field in schema.shape || (other && !isDeepStrictEqual(jsonOf(other), jsonOf(type))))
-        throw new Error(`The entity ${name} cannot be defined: its kind ${kind} has another ${field}.`);
+        throw new Error(
+          `Entity "${name}": the kind "${kind}" declares the field "${field}" differently; kinds share a field only with one type, and none may be "kind" or a field of the schema.`,
+        );
       own[field] = type;
     }
   const [first, ...others] = Object.entries(kinds).map(([kind, { shape }]) =>
     z.strictObject({ ...schema.shape, ...shape, kind: z.literal(kind) }),
   );
-  if (!first) throw new Error(`The entity ${name} cannot be defined: it has no kinds.`);
+  if (!first) throw new Error(`Entity "${name}": kinds is empty; at least one kind is accepted.`);
   const union = z.discriminatedUnion('kind', [first, ...others]);
   const optional = Object.fromEntries(Object.entries(own).map(([field, type]) => [field, type.optional()]));
   // The table has columns for the fields of all kinds.

@@ -1,7 +1,9 @@
-import type { Condition, InterPartitionIndex } from './indexes.ts';
+import { z } from 'zod';
+import { type Condition, type InterPartitionIndex, isCondition, type NoOther } from './indexes.ts';
 import type { CalendarUnit } from './keys/calendar.ts';
 import { compileTemplate, type FieldsOf, type KeyTemplate } from './keys/key-template.ts';
 import type { Typed } from './typed.ts';
+import { buildPart, names, optionsOf } from './validate/options.ts';
 
 /**
  * Maintained totals: the number of entities of a group, with sums and extremes of their fields. The fields of `partition` and
@@ -53,9 +55,19 @@ type NamesIn<Options, Part extends string> = Options extends {
   ? Field
   : never;
 
-/** Declares totals: see `Total`. Throws a plain error on an invalid template. */
+const OPTIONS = optionsOf({
+  table: z.string(),
+  partition: z.string(),
+  row: z.string(),
+  sum: names.optional(),
+  min: names.optional(),
+  max: names.optional(),
+  when: isCondition,
+} satisfies Record<keyof TotalOptions, z.ZodType>);
+
+/** Declares totals: see `Total`. `defineEntity` reports the errors. */
 export function total<const Options extends TotalOptions>(
-  options: Options,
+  options: Options & NoOther<Options, keyof TotalOptions>,
 ): Total<
   | FieldsOf<Options['partition']>
   | FieldsOf<Options['row']>
@@ -70,13 +82,16 @@ export function total<const Options extends TotalOptions>(
     readonly min: NamesIn<Options, 'min'>;
     readonly max: NamesIn<Options, 'max'>;
   }> {
-  const { table, sum = [], min = [], max = [], when } = options;
-  const partition = compileTemplate(options.partition);
-  const row = compileTemplate(options.row);
-  const uses = [...new Set([...partition.fields, ...row.fields, ...sum, ...min, ...max])];
-  // The literal types of the templates are lost in a list of names.
-  const rows = { totalRow: compileTemplate(`t_${row.template}`), contributions: compileTemplate(`c_${row.template}_`) };
-  return { table, partition, row, ...rows, sum, min, max, when, uses: uses as never[] };
+  return buildPart(OPTIONS, options, () => {
+    const { table, sum = [], min = [], max = [], when } = options;
+    const partition = compileTemplate(options.partition);
+    const row = compileTemplate(options.row);
+    const uses = [...new Set([...partition.fields, ...row.fields, ...sum, ...min, ...max])];
+    const totalRow = compileTemplate(`t_${row.template}`);
+    const contributions = compileTemplate(`c_${row.template}_`);
+    // The literal types of the templates are lost in a list of names.
+    return { table, partition, row, totalRow, contributions, sum, min, max, when, uses: uses as never[] };
+  });
 }
 
 /** The totals as an index whose rows are the totals, for what reads and validates both. */

@@ -36,7 +36,7 @@ export function validationErrors(entity: DeclaredEntity): string[] {
     accessErrors(entity),
     indexErrors(entity),
   ];
-  return checks.flatMap((errors) => [...errors]).map((error) => `Entity "${entity.name}": ${error}`);
+  return checks.flatMap((errors) => [...errors]);
 }
 
 /** Yields an error for each name that every plain object inherits. */
@@ -207,9 +207,15 @@ function* grantErrors(
 }
 
 function* indexErrors(entity: DeclaredEntity): Generator<string> {
-  for (const [name, { remote, row }] of Object.entries(entity.indexes)) {
+  for (const [name, { remote, row, uses }] of Object.entries(entity.indexes)) {
     if (remote) yield* templateErrors(entity, `the partition key of the index "${name}"`, remote.partition);
     yield* templateErrors(entity, `the row key of the index "${name}"`, row);
+    for (const field of uses)
+      if (
+        !Object.hasOwn(entity.columns, field) &&
+        ![...row.fields, ...(remote?.partition.fields ?? [])].includes(field)
+      )
+        yield `the index "${name}" copies or holds "${field}", which is not a field of the schema; fields of the schema are accepted.`;
   }
   for (const [name, { partition, row }] of Object.entries(entity.totals)) {
     yield* templateErrors(entity, `the partition key of the totals "${name}"`, partition, { isTotal: true });

@@ -5,6 +5,7 @@ import { apartFields } from '../codec/further-rows.ts';
 import { decidedFields, referenceFields } from '../codec/kept-fields.ts';
 import type { Entity } from '../entity.ts';
 import { pick, type Values } from '../values.ts';
+import { describeIssues } from './issues.ts';
 
 /** The schema of an entity, of any kind. Not every read includes the fields that are apart. */
 function wholeSchema(entity: Entity): z.ZodType {
@@ -185,11 +186,7 @@ export function validateRequired(entity: Entity, values: Values, fields: readonl
 export function parse<Schema extends z.ZodType>(schema: Schema, input: unknown): z.output<Schema> {
   const parsed = schema.safeParse(input);
   if (parsed.success) return parsed.data;
-  const all = parsed.error.issues.flatMap((issue) =>
-    issue.code === 'unrecognized_keys'
-      ? issue.keys.map((field) => ({ field: [...issue.path, field].join('.'), message: NO_SUCH_FIELD }))
-      : [{ field: issue.path.join('.'), message: messageOf(issue, valueAt(input, issue.path)) }],
-  );
+  const all = describeIssues(parsed.error, input, () => NO_SUCH_FIELD);
   // The caller controls the number of errors and the length of unknown field names.
   const errors = all.slice(0, MAX_ERRORS).map(({ field, message }) => {
     return { field: shortened(field, MAX_FIELD_LENGTH), message: shortened(message, MAX_MESSAGE_LENGTH) };
@@ -203,58 +200,6 @@ export function parse<Schema extends z.ZodType>(schema: Schema, input: unknown):
 }
 
 const NO_SUCH_FIELD = 'does not exist or cannot be written';
-
-const TYPES: Readonly<Record<string, string>> = {
-  string: 'a string',
-  number: 'a number',
-  int: 'a whole number',
-  boolean: 'true or false',
-  array: 'an array',
-  object: 'an object',
-  record: 'an object',
-};
-
-const FORMATS: Readonly<Record<string, string>> = {
-  date: 'a date such as 2026-11-20',
-  datetime: 'an instant such as 2026-11-20T09:00:00Z',
-  email: 'an email address',
-  uuid: 'a UUID',
-};
-
-/** The messages of the schema library. Any other is of the author of a schema. */
-const GENERIC = /^(Invalid|Too) /;
-
-/**
- * What is wrong with a value and what is accepted. Never contains the value, which may be restricted or encrypted, because
- * messages reach logs, findings and callers who may not read the field.
- */
-function messageOf(issue: z.core.$ZodIssue, value: unknown): string {
-  if (issue.code === 'invalid_type' && value === undefined) return 'is required';
-  if (!GENERIC.test(issue.message)) return `is not valid: ${issue.message}`;
-  if (issue.code === 'invalid_type') return `must be ${TYPES[issue.expected] ?? issue.expected}; got ${typeOf(value)}`;
-  if (issue.code === 'too_small') return `must ${boundOf(issue.origin, 'at least', issue.minimum, issue.inclusive)}`;
-  if (issue.code === 'too_big') return `must ${boundOf(issue.origin, 'at most', issue.maximum, issue.inclusive)}`;
-  if (issue.code === 'invalid_value') return `must be ${issue.values.map((each) => JSON.stringify(each)).join(' or ')}`;
-  const format = issue.code === 'invalid_format' ? FORMATS[issue.format] : undefined;
-  return format ? `must be ${format}` : `is not valid: ${issue.message}`;
-}
-
-function typeOf(value: unknown): string {
-  if (value === null) return 'null';
-  const type = Array.isArray(value) ? 'array' : typeof value;
-  return TYPES[type] && type !== 'boolean' ? TYPES[type] : `a ${type}`;
-}
-
-/** Numbers are compared themselves; texts and lists by their length. */
-function boundOf(origin: string, bound: string, limit: number | bigint, isInclusive = true): string {
-  const unit = { string: 'characters', array: 'elements' }[origin];
-  if (unit) return `have ${bound} ${limit} ${unit}`;
-  return `be ${isInclusive ? bound : bound === 'at least' ? 'more than' : 'less than'} ${limit}`;
-}
-
-function valueAt(input: unknown, path: readonly PropertyKey[]): unknown {
-  return path.reduce((value: unknown, key) => Object(value)[key], input);
-}
 
 /** Limits the number of errors in a response, and the length of each. */
 const MAX_ERRORS = 20;

@@ -270,6 +270,6 @@ testRejections([
       series({ name: 'slot', first: 1, last: 12 }, '{id}', {
         period: { per: 'day', field: 'id', keep: 1, archiveTo: 'blob' },
       }),
-    /Entity "hours": period.archiveTo is not accepted for a series/,
+    /Entity "hours": "period.archiveTo" is not an option; accepted are per, field, keep./,
   ],
 ]);

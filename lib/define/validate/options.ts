@@ -1,0 +1,62 @@
+import { z } from 'zod';
+import { describeIssues } from './issues.ts';
+
+/** The options of a declaration. An unknown option is an error: a misspelt one would have no effect. */
+export function optionsOf<Shape extends z.ZodRawShape>(shape: Shape) {
+  const accepted = Object.keys(shape).join(', ');
+  return z.strictObject(shape, {
+    error: ({ code }) => (code === 'unrecognized_keys' ? `is not an option; accepted are ${accepted}` : undefined),
+  });
+}
+
+/** Lists the errors of options, each as a sentence. */
+export function optionErrors(options: z.ZodType, given: unknown): string[] {
+  const { error } = options.safeParse(given);
+  if (!error) return [];
+  return describeIssues(error, given, ({ message }) => message).map(({ field, message }) => {
+    return `${field === '' ? 'the declaration' : `"${field}"`} ${message}.`;
+  });
+}
+
+export const names = z.array(z.string()).readonly();
+export const anything = z.unknown().optional();
+export const byName = z.record(z.string(), anything);
+
+/** Another declaration, or with `isFunction` a function that returns it. */
+export function declaredEntity({ isFunction = false } = {}) {
+  const isEntity = (value: unknown) => typeof value === 'object' && value !== null && 'keyFields' in value;
+  return z.custom((value) => isEntity(value) || (isFunction && typeof value === 'function'), {
+    error: `needs a declared entity${isFunction ? ', or a function that returns it' : ''}`,
+  });
+}
+
+/** A part of a declaration that has errors. The entity reports them, because only the entity knows the names. */
+export class InvalidPart {
+  readonly errors: readonly string[];
+
+  constructor(errors: readonly string[]) {
+    this.errors = errors;
+  }
+}
+
+/** Builds an index or totals from options, or returns an `InvalidPart`, which `defineEntity` rejects. */
+export function buildPart<Part>(options: z.ZodType, given: unknown, build: () => Part): Part {
+  const invalid = (errors: readonly string[]): Part => {
+    const part: unknown = new InvalidPart(errors);
+    return part as Part;
+  };
+  const errors = optionErrors(options, given);
+  if (errors.length > 0) return invalid(errors);
+  try {
+    return build();
+  } catch (error) {
+    return invalid([error instanceof Error ? error.message : String(error)]);
+  }
+}
+
+/** Lists the errors of parts that `buildPart` could not build. */
+export function partErrors(what: string, parts: object = {}): string[] {
+  return Object.entries(parts).flatMap(([name, part]) =>
+    part instanceof InvalidPart ? part.errors.map((error) => `the ${what} "${name}": ${error}`) : [],
+  );
+}

@@ -1,0 +1,174 @@
+import { expect, test } from 'vitest';
+import { z } from 'zod';
+import { defineEntity } from '../../../../lib/define/define-entity.ts';
+import { defineSeries } from '../../../../lib/define/define-series.ts';
+import { indexEntity, interPartitionIndex, intraPartitionIndex } from '../../../../lib/define/indexes.ts';
+import { defineUnion } from '../../../../lib/define/inheritance.ts';
+import { total } from '../../../../lib/define/totals.ts';
+import { defineModel } from '../../../../lib/define-model.ts';
+
+/** `npm start` runs no compiler, so what the types reject must be rejected here too. */
+
+const schema = z.object({ city: z.string(), id: z.string(), plate: z.string(), seats: z.int32() });
+const access = { read: ['reader'], write: ['reader'] } as const;
+const key = { partition: '{city}', row: 'car_{id}' } as const;
+const common = { schema, table: 'cars', key, access } as const;
+const cars = defineEntity('cars', common);
+const byPlate = { table: 'carsbyplate', partition: '{plate#}', row: '{plate}' } as const;
+const seats = { table: 'carseats', partition: '{city}', row: '{plate}' } as const;
+
+const define = (part: object) => defineEntity('cars', { ...common, ...part });
+const withIndex = (index: object) => define({ indexes: { byPlate: index } });
+
+test.each<[string, () => unknown, string]>([
+  ['entity', () => define({ indices: {} }), '"indices" is not an option; accepted are schema, table, key, indexes'],
+  ['key', () => define({ key: { ...key, rows: 'a' } }), '"key.rows" is not an option; accepted are partition, row.'],
+  [
+    'archive',
+    () => define({ archive: { table: 'oldcars', keep: 3 } }),
+    '"archive.keep" is not an option; accepted are table.',
+  ],
+  [
+    'period',
+    () => define({ period: { per: 'day', field: 'at', keep: 3, keeps: 3 } }),
+    '"period.keeps" is not an option; accepted are per, field, keep, archiveTo.',
+  ],
+  [
+    'expiry',
+    () => define({ expiry: { days: 3, clok: 'at' } }),
+    '"expiry.clok" is not an option; accepted are days, clock.',
+  ],
+  [
+    'lookup',
+    () => define({ lookup: { index: 'all', age: 3 } }),
+    '"lookup.age" is not an option; accepted are index, maxAge.',
+  ],
+  [
+    'attachment',
+    () => define({ attachments: { photo: { container: 'photos', maxBytes: 9, types: ['image/png'], pubic: true } } }),
+    '"attachments.photo.pubic" is not an option; accepted are container, maxBytes, types, public, maxAge.',
+  ],
+  [
+    'reference',
+    () => define({ references: { plate: { to: cars, onDelet: 'refuse' } } }),
+    '"references.plate.onDelet" is not an option; accepted are to, by, onDelete.',
+  ],
+  [
+    'copy of another entity',
+    () =>
+      define({
+        denormalized: [{ source: cars, reference: { field: 'plate', keyField: 'id' }, copies: {}, fanout: true }],
+      }),
+    '"denormalized.0.fanout" is not an option; accepted are source, reference, copies, fanOut.',
+  ],
+  [
+    'access',
+    () => define({ access: { ...access, restrict: { plate: ['reader'] } } }),
+    '"access.restrict" is not an option; accepted are read, write, restricted, own.',
+  ],
+  [
+    'owner',
+    () => define({ access: { ...access, own: { claim: 'email', index: 'byPlate', verified: {} } } }),
+    '"access.own.verified" is not an option; accepted are claim, index, verifiedBy, through, permissions.',
+  ],
+  [
+    'inter-partition index',
+    () => withIndex(interPartitionIndex({ ...byPlate, uniqe: true } as never)),
+    'the index "byPlate": "uniqe" is not an option; accepted are table, partition, row, when, copies, unique, settle.',
+  ],
+  [
+    'intra-partition index',
+    () => withIndex(intraPartitionIndex({ row: 'p_{plate}', copys: 'keys' } as never)),
+    'the index "byPlate": "copys" is not an option; accepted are row, when, copies.',
+  ],
+  [
+    'index entity',
+    () => withIndex(indexEntity({ row: 'p_{plate}', holds: '{id}', unique: true } as never)),
+    'the index "byPlate": "unique" is not an option; accepted are row, holds, when, table, partition, settle.',
+  ],
+  [
+    'total',
+    () => define({ totals: { bySeats: total({ ...seats, summ: ['seats'] } as never) } }),
+    'the totals "bySeats": "summ" is not an option; accepted are table, partition, row, sum, min, max, when.',
+  ],
+  [
+    'union',
+    () => defineUnion('cars', { ...common, kinds: { bus: z.object({ doors: z.int32() }) }, large: ['plate'] } as never),
+    '"large" is not an option; accepted are kinds, schema, table',
+  ],
+  [
+    'series',
+    () => defineSeries('cars', { ...common, slots: { name: 'hour', first: 0, last: 23, per: 3 } } as never),
+    '"slots.per" is not an option; accepted are name, first, last, perRow, overflow.',
+  ],
+])('rejects an unknown option of an %s and lists the accepted ones', (_, declare, sentence) => {
+  expect(declare).toThrow(`Entity "cars": ${sentence}`);
+});
+
+test('rejects an unknown option of a model', () => {
+  const model = { roles: ['reader'], operatorRole: 'reader', entities: [cars] } as const;
+  // @ts-expect-error The compiler rejects this option too.
+  expect(() => defineModel({ ...model, prefx: 'a' })).toThrow(
+    '"prefx" is not an option; accepted are prefix, roles, operatorRole, entities.',
+  );
+});
+
+test.each<[string, () => unknown, string]>([
+  [
+    'a form of copies',
+    () => withIndex(interPartitionIndex({ ...byPlate, copies: 'key' } as never)),
+    'the index "byPlate": "copies" is not valid: "everything", "keys" and a list of fields are accepted.',
+  ],
+  [
+    'a copy of an unknown field',
+    () => withIndex(interPartitionIndex({ ...byPlate, copies: ['nope'] })),
+    'the index "byPlate" copies or holds "nope", which is not a field of the schema',
+  ],
+  [
+    'a list without members',
+    () => withIndex(indexEntity({ row: 'p_{plate}' } as never)),
+    'the index "byPlate": "holds" is required.',
+  ],
+  [
+    'a list of a table without a partition',
+    () => withIndex(indexEntity({ row: 'p_{plate}', holds: '{id}', table: 'platecars' } as never)),
+    'the index "byPlate": "partition" is required.',
+  ],
+  [
+    'an unreadable template',
+    () => withIndex(intraPartitionIndex({ row: 'p_{plate' } as never)),
+    'the index "byPlate": The key template p_{plate has a brace',
+  ],
+  ['no key', () => define({ key: undefined }), '"key" is required.'],
+  ['no access', () => define({ access: undefined }), '"access" is required.'],
+  ['no table', () => define({ table: undefined }), '"table" is required.'],
+  [
+    'both forms of an owner',
+    () => define({ access: { ...access, own: { claim: 'sub', index: 'byPlate', through: cars, permissions: 'r' } } }),
+    '"access.own" is not valid: claim and index are accepted, or through and permissions.',
+  ],
+])('rejects %s and names the entity', (_, declare, sentence) => {
+  expect(declare).toThrow(`Entity "cars": ${sentence}`);
+});
+
+test('lists every wrong option', () => {
+  const declare = () => define({ indices: {}, access: { ...access, reads: [] }, table: 7 });
+  for (const error of ['"indices" is not an option', '"access.reads" is not an option', '"table" must be a string'])
+    expect(declare).toThrow(error);
+});
+
+test('rejects an unknown option of an index or of totals when it is compiled', () => {
+  // `npm run types` fails if a marked line compiles: an unused `@ts-expect-error` is an error too.
+  const declared = [
+    // @ts-expect-error
+    interPartitionIndex({ ...byPlate, uniqe: true }),
+    // @ts-expect-error
+    intraPartitionIndex({ row: 'p_{plate}', unique: true }),
+    // @ts-expect-error
+    indexEntity({ row: 'p_{plate}', holds: '{id}', copies: 'keys' }),
+    // @ts-expect-error
+    total({ ...seats, summ: ['seats'] }),
+    interPartitionIndex({ ...byPlate, unique: true, when: ({ seats }) => seats === 4 }),
+  ];
+  expect(declared).toHaveLength(5);
+});
