@@ -42,3 +42,38 @@ test('says where a row without a field of an index is not listed', async () => {
   await row.getByRole('region', { name: 'Rows and index entries' }).getByText('index entry: latest').waitFor();
   expect(await row.getByText('The row is not in').count()).toBe(0);
 });
+
+test('shows where a row is stored that cannot be deleted', async () => {
+  const create = async (id: string) => {
+    const body = { city: 'London', customerId: id, companyName: 'Kept', contactName: "Ada O'Hara" };
+    expect((await product.as('hr')('POST', '/api/customers', { body })).status).toBe(201);
+    return `#/entities/customers/rows/London/${id}`;
+  };
+  const [kept, free] = [await create('KEPT'), await create('FREE')];
+  const body = { customerId: 'KEPT', orderId: 4, orderDate: '2026-11-03', freight: 1 };
+  expect((await product.as('hr')('POST', '/api/orders', { body })).status).toBe(201);
+  const page = await open(kept, 'hr');
+  const places = async (hash: string) => {
+    await page.goto(new URL(`/console/${hash}`, product.url).href);
+    await page.getByText('Where it is stored').click();
+    const table = page.getByRole('region', { name: 'Rows and index entries' });
+    await table.waitFor();
+    return (await table.getByRole('row').allTextContents()).slice(1).toSorted();
+  };
+  // The places of a row that can be deleted are those of its explained delete.
+  const others = await places(free);
+  expect(others).toHaveLength(3);
+  const explained = others.map((text) => text.replaceAll('FREE', 'KEPT'));
+  const withoutHash = (texts: readonly string[]) =>
+    texts.map((text) => text.replace(/(customersbyid)[0-9a-f]{2}/, '$1'));
+  expect(withoutHash(await places(kept))).toEqual(withoutHash(explained));
+  await page
+    .getByText('Only the row and its index entries are listed: the other places are those that a delete changes')
+    .waitFor();
+  await lookAt(page, 'row-that-others-refer-to');
+  const reader = await open(free, 'reader');
+  await reader.getByText('Where it is stored').click();
+  await reader.getByText('roles that may delete the row').waitFor();
+  const table = reader.getByRole('region', { name: 'Rows and index entries' });
+  expect((await table.getByRole('row').allTextContents()).slice(1).toSorted()).toEqual(others);
+});

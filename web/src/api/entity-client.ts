@@ -76,7 +76,12 @@ export type Explained = {
   readonly [Name in 'get' | 'create' | 'update' | 'replace' | 'delete' | 'archive' | 'move' | 'range']: (
     ...parameters: Parameters<EntityClient[Name]>
   ) => Promise<Explanation>;
-};
+} & { readonly by: Readonly<Record<string, ExplainedIndex>> };
+
+interface ExplainedIndex {
+  (values: Values, options?: CallOptions): Promise<Explanation>;
+  range(values: Values, options?: ListOptions & { readonly first?: number }): Promise<Explanation>;
+}
 
 /** The clients by the names of entities. The names come from the model that the API describes. */
 export function toClients(client: object) {

@@ -1,6 +1,6 @@
-import type { Explanation } from '../api/entity-client.ts';
-import type { Entity, Model, Values } from '../api/model.ts';
-import type { TemplateDescription } from '../api/model-description.ts';
+import type { Explained, Explanation } from '../api/entity-client.ts';
+import { type Entity, type Model, neededFields, type Values } from '../api/model.ts';
+import type { IndexDescription, TemplateDescription } from '../api/model-description.ts';
 
 export interface Place {
   readonly what: string;
@@ -37,6 +37,60 @@ export function findPlaces(described: Described, read: Explanation, removal: Exp
     else if (step.read === 'blob') add(step.container, '', step.name, 'a blob');
   }
   return [...places.values()];
+}
+
+/** The index entries of a row without an explained delete: explained reads of the indexes name their tables and keys. */
+export async function findIndexEntries(
+  { entity, values }: Omit<Described, 'model'>,
+  explain: Pick<Explained, 'by'>,
+  signal: AbortSignal,
+): Promise<Place[]> {
+  const found = Object.entries(entity.indexes).flatMap(([name, index]) => {
+    if (neededFields(entity, index).some((field) => values[field] === undefined)) return [];
+    const what = `index entry: ${name}${index.sparse ? ', if the row meets its condition' : ''}`;
+    return eachOfList(index, values).map(async (one): Promise<Place | undefined> => {
+      const { steps } = await explainRead(name, index, one, explain, signal);
+      const step = steps.find(({ read }) => read === 'row' || read === 'rows');
+      if (!step) return undefined;
+      const {
+        table,
+        partition = keyIn(step.filter, 'PartitionKey eq'),
+        row = keyIn(step.filter, 'RowKey (?:ge|eq)'),
+      } = step;
+      // A read asks every bucket for its entries, so that its first step may be another bucket.
+      const bucket = index.partition?.template.includes('%') ? index.partition.template : partition;
+      return { what, table: String(table), partition: String(bucket), row: String(row) };
+    });
+  });
+  return (await Promise.all(found)).filter((place) => place !== undefined);
+}
+
+/** The values with each element of a list in the keys of the index. */
+function eachOfList({ partition, row }: IndexDescription, values: Values): Values[] {
+  const list = [...(partition?.fields ?? []), ...row.fields].find((field) => Array.isArray(values[field]));
+  const elements = list === undefined ? undefined : (values[list] as readonly unknown[]);
+  return elements ? elements.map((element) => ({ ...values, [String(list)]: element })) : [values];
+}
+
+/** The range with the most fields is bounded by the rest of the row key. */
+function explainRead(
+  name: string,
+  index: IndexDescription,
+  values: Values,
+  { by }: Pick<Explained, 'by'>,
+  signal: AbortSignal,
+) {
+  const pick = (fields: readonly string[]) => Object.fromEntries(fields.map((field) => [field, values[field]]));
+  const range = index.of === 'many' ? index.ranges.at(-1) : undefined;
+  if (!range) return by[name]?.(pick(index.fields), { signal }) ?? { steps: [] };
+  const bound = String(values[range.bounded]);
+  return by[name]?.range(pick(range.fields), { from: bound, to: bound, first: 1, signal }) ?? { steps: [] };
+}
+
+/** The text that a filter of storage compares with a key. */
+function keyIn(filter: unknown, comparison: string): string {
+  const [, text = ''] = new RegExp(`${comparison} '((?:[^']|'')*)'`).exec(String(filter)) ?? [];
+  return text.replaceAll("''", "'");
 }
 
 function describeLocal({ entity, model, values }: Described, row: string): string {

@@ -1,12 +1,17 @@
-import type { Explanation } from '../api/entity-client.ts';
+import { RowkeyClientError } from '../../../lib/client/index.ts';
 import { canDelete, canReadWhole, type Entity, neededFields, type Values } from '../api/model.ts';
 import { useApp } from '../app/context.ts';
 import { joinNames } from '../ui/format.ts';
 import { Table } from '../ui/table.tsx';
 import { OnDemand } from './on-demand.tsx';
-import { findPlaces, type Place } from './places.ts';
+import { findIndexEntries, findPlaces, type Place } from './places.ts';
 
-/** The rows, index entries and blobs of a row. They are those that a delete would read and write. */
+const NOTHING = { steps: [], transactions: 0 };
+
+/**
+ * The rows, index entries and blobs of a row. They are those that a delete would read and write. If the delete is not allowed,
+ * the row and its index entries are shown.
+ */
 export function StoragePlaces(props: { readonly entity: Entity; readonly rowKey: Values; readonly values: Values }) {
   const { entity, rowKey, values } = props;
   const { api, user, model } = useApp();
@@ -18,15 +23,30 @@ export function StoragePlaces(props: { readonly entity: Entity; readonly rowKey:
       id={JSON.stringify([entity.name, rowKey])}
       load={async (signal) => {
         const read = await explain.get(rowKey, { signal });
-        const removal: Explanation = canDelete(entity, user)
-          ? await explain.delete(rowKey, { signal })
-          : { steps: [], transactions: 0 };
-        return findPlaces({ entity, model, values }, read, removal);
+        const removal = canDelete(entity, user)
+          ? await explain.delete(rowKey, { signal }).catch((error: unknown) => {
+              if (error instanceof RowkeyClientError && error.code === 'referenced') return undefined;
+              throw error;
+            })
+          : undefined;
+        const places = findPlaces({ entity, model, values }, read, removal ?? NOTHING);
+        const entries = removal ? [] : await findIndexEntries({ entity, values }, explain, signal);
+        return { places: [...places, ...entries], isWhole: removal !== undefined };
       }}
     >
-      {(places) => (
+      {({ places, isWhole }) => (
         <>
           <PlaceTable places={places} entity={entity} />
+          {!isWhole && (
+            <p class="muted">
+              <small>
+                Only the row and its index entries are listed:{' '}
+                {canDelete(entity, user)
+                  ? 'the other places are those that a delete changes, and it is refused while other rows refer to the row.'
+                  : 'the other places are shown to roles that may delete the row.'}
+              </small>
+            </p>
+          )}
           <MissingIndexes entity={entity} values={values} />
         </>
       )}
