@@ -43,7 +43,7 @@ test('says where a row without a field of an index is not listed', async () => {
   expect(await row.getByText('The row is not in').count()).toBe(0);
 });
 
-test('shows where a row is stored that cannot be deleted', async () => {
+test('shows where a row is stored that cannot be deleted, and offers no delete', async () => {
   const create = async (id: string) => {
     const body = { city: 'London', customerId: id, companyName: 'Kept', contactName: "Ada O'Hara" };
     expect((await product.as('hr')('POST', '/api/customers', { body })).status).toBe(201);
@@ -71,6 +71,12 @@ test('shows where a row is stored that cannot be deleted', async () => {
     .getByText('Only the row and its index entries are listed: the other places are those that a delete changes')
     .waitFor();
   await lookAt(page, 'row-that-others-refer-to');
+  await page.getByRole('button', { name: 'Delete' }).click();
+  const dialog = page.getByRole('dialog');
+  await dialog.getByText('cannot be deleted: orders refer to it').waitFor();
+  expect(await dialog.getByRole('button', { name: 'Delete' }).isDisabled()).toBe(true);
+  expect(await dialog.getByText('can be undone').count()).toBe(0);
+  await lookAt(page, 'delete-that-is-refused');
   const reader = await open(free, 'reader');
   await reader.getByText('Where it is stored').click();
   await reader.getByText('roles that may delete the row').waitFor();

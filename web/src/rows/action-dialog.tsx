@@ -1,11 +1,12 @@
 import type { ComponentChildren } from 'preact';
+import { RowkeyClientError } from '../../../lib/client/index.ts';
 import type { Explanation } from '../api/entity-client.ts';
 import { canReadWhole, type Entity } from '../api/model.ts';
 import { useApp } from '../app/context.ts';
 import { ConfirmDialog } from '../ui/confirm-dialog.tsx';
 import { ErrorNotice, Loading } from '../ui/notice.tsx';
 import { StepList } from '../ui/step-list.tsx';
-import { useLoaded } from '../ui/use-loaded.ts';
+import { type Loaded, useLoaded } from '../ui/use-loaded.ts';
 
 interface ActionDialogProps {
   readonly entity: Entity;
@@ -28,18 +29,22 @@ interface ActionDialogProps {
 export function ActionDialog(props: ActionDialogProps) {
   const { entity, title, confirm, isDangerous = false, explain, id = '', act, onDone, onClose, children } = props;
   const { user } = useApp();
+  const isExplained = explain !== undefined && canReadWhole(entity, user);
+  const explained = useLoaded(async (signal) => (isExplained ? explain(signal) : undefined), `${isExplained} ${id}`);
+  const isRefused = explained.error instanceof RowkeyClientError && explained.error.code === 'referenced';
   return (
     <ConfirmDialog
       title={title}
       confirm={confirm}
       isDangerous={isDangerous}
-      isReady={explain !== undefined}
+      isReady={explain !== undefined && !isRefused}
       act={act}
       onDone={onDone}
       onClose={onClose}
     >
-      {children}
-      {explain && canReadWhole(entity, user) && <Explained key={id} explain={explain} id={id} />}
+      {(!isRefused || !isDangerous) && children}
+      {isExplained && <Explained {...explained} />}
+      {isRefused && <p>Change or delete the rows that refer to this row, then open the dialog again.</p>}
       {!canReadWhole(entity, user) && (
         <p class="muted">Only roles that read every field of {entity.name} see what the action would do.</p>
       )}
@@ -47,8 +52,7 @@ export function ActionDialog(props: ActionDialogProps) {
   );
 }
 
-function Explained(props: { readonly explain: (signal: AbortSignal) => Promise<Explanation>; readonly id: string }) {
-  const { result, error } = useLoaded(props.explain, props.id);
+function Explained({ result, error }: Pick<Loaded<Explanation | undefined>, 'result' | 'error'>) {
   if (error !== undefined) return <ErrorNotice error={error} />;
   return result ? <StepList explanation={result} /> : <Loading what="what it would do" />;
 }

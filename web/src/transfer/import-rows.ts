@@ -49,6 +49,8 @@ export async function importRows(chunks: AsyncIterable<RowChunk>, options: Impor
   const rejected: RejectedRow[] = [];
   let progress: ImportProgress = { share: 0, read: 0, written: 0, unchanged: 0, rejected };
   const report = (part: Partial<ImportProgress>) => {
+    // Concurrent batches end in any order.
+    rejected.sort((one, other) => one.line - other.line);
     progress = { ...progress, ...part };
     onProgress(progress);
   };
