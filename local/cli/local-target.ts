@@ -15,11 +15,12 @@ export function createTargetCommand(description: string): Command {
     );
 }
 
-/** Throws if no local instance is running, or if a remote API is given without a token. */
-export async function resolveTarget(
-  { url, token = process.env.ROWKEY_TOKEN, data: folder }: TargetOptions,
-  role: string | readonly string[],
-): Promise<Target> {
+/** Returns the local instance, with a token of every role, or a remote API. Throws if no instance is running, or if a remote API is given without a token. */
+export async function resolveTarget({
+  url,
+  token = process.env.ROWKEY_TOKEN,
+  data: folder,
+}: TargetOptions): Promise<Target> {
   if (url && token) return { url, token };
   const instance = await readInstance(folder);
   if (!instance)
@@ -29,11 +30,8 @@ export async function resolveTarget(
         : `No instance is running on the data folder ${folder}: run npm start first.`,
     );
   const { issuer, audience } = instance;
+  const { roles: role } = deployedApp.model;
   return { url: url ?? instance.url, token: token ?? (await signToken({ folder, issuer, audience, role })) };
 }
 
-/** The local instance, with a token of every role, or a remote API. */
-export const localTarget: TargetSource = {
-  create: createTargetCommand,
-  resolve: (options) => resolveTarget(options, deployedApp.model.roles),
-};
+export const localTarget: TargetSource = { create: createTargetCommand, resolve: resolveTarget };

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Command } from 'commander';
+import { Problem } from '../../lib/http/problem.ts';
 
 /** The API that a command calls: that of the local instance, or a remote one. */
 export interface Target {
@@ -35,6 +36,17 @@ export async function ask({ url, token }: Target, path: string, request: Request
       );
     await sleep(1_000 * Number(response?.headers.get('retry-after') ?? attempt));
   }
+}
+
+/** Returns undefined for a response that is not from the API, such as that of a proxy. */
+export async function readProblem(response: Response): Promise<Problem | undefined> {
+  return Problem.safeParse(await response.json().catch(() => undefined)).data;
+}
+
+export function formatProblem(problem: Pick<Problem, 'detail' | 'accepted'> | undefined): string {
+  if (!problem) return 'the response gives no reason.';
+  const { detail, accepted } = problem;
+  return accepted ? `${detail} Accepted: ${accepted}.` : detail;
 }
 
 /** Returns the path of the next page, or undefined after the last. */

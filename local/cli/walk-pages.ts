@@ -5,8 +5,7 @@ import { Presets, SingleBar } from 'cli-progress';
 import { InvalidArgumentError } from 'commander';
 import { z } from 'zod';
 import { Findings } from '../../lib/define/finding.ts';
-import { Problem } from '../../lib/http/problem.ts';
-import { ask, readNextPage, type Target } from './target.ts';
+import { ask, formatProblem, readNextPage, readProblem, type Target } from './target.ts';
 
 export interface Walk {
   readonly path: string;
@@ -86,12 +85,10 @@ async function readPage(target: Target, path: string, bookmark: string) {
 }
 
 async function describeFailure(response: Response, bookmark: string): Promise<string> {
-  const problem = Problem.safeParse(await response.json().catch(() => undefined));
+  const problem = await readProblem(response);
   // A continuation is valid only for the storage account that issued it.
   const hint = response.status === 400 ? ` To start at the beginning, delete ${bookmark}.` : '';
-  if (!problem.success) return 'the response gives no reason.';
   // Each entity has routes of its own, so an unknown path means an unknown name.
-  if (response.status === 404 && problem.data.field === 'path') return 'there is no entity of this name to check.';
-  const { detail, accepted } = problem.data;
-  return `${detail}${accepted ? ` Accepted: ${accepted}.` : ''}${hint}`;
+  if (response.status === 404 && problem?.field === 'path') return 'there is no entity of this name to check.';
+  return `${formatProblem(problem)}${hint}`;
 }

@@ -14,7 +14,6 @@ import { run } from '../cli/command.ts';
 import { createTargetCommand, resolveTarget } from '../cli/local-target.ts';
 import { toStoredEntity } from '../cli/stored-entity.ts';
 import { ask, readNextPage, type Target, type TargetOptions } from '../cli/target.ts';
-import { deployedApp } from '../instance/deployed-app.ts';
 
 const PAGE = 200;
 const FILES_CONCURRENCY = 8;
@@ -27,8 +26,7 @@ const program = createTargetCommand(
   .action(exportFile);
 
 async function exportFile(entity: Entity, file: string, options: TargetOptions): Promise<void> {
-  // A scan requires the operator role, and each restricted field a role that may read it.
-  const target = await resolveTarget(options, deployedApp.model.roles);
+  const target = await resolveTarget(options);
   const bar = process.stdout.isTTY
     ? new SingleBar({ format: '{value} rows', clearOnComplete: true }, Presets.shades_classic)
     : undefined;

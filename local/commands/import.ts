@@ -17,7 +17,7 @@ import { createTargetCommand, resolveTarget } from '../cli/local-target.ts';
 import { readNdjson } from '../cli/ndjson-rows.ts';
 import { openFiles, putFile, type RowFile } from '../cli/row-files.ts';
 import { toStoredEntity } from '../cli/stored-entity.ts';
-import { ask, type Target, type TargetOptions } from '../cli/target.ts';
+import { ask, formatProblem, readProblem, type Target, type TargetOptions } from '../cli/target.ts';
 
 /** The most entities that the API accepts in a batch. */
 const MAX_BATCH = 100;
@@ -61,7 +61,7 @@ async function importFile(
   });
   if (folder !== undefined && !(await stat(folder).catch(() => undefined))?.isDirectory())
     throw new Error(`Folder ${folder} not found.`);
-  const target = await resolveTarget(options, 'hr');
+  const target = await resolveTarget(options);
   const counts = { read: 0, created: 0, stored: 0, unchanged: 0, rejected: 0 };
   const files = { uploaded: 0, unchanged: 0 };
   const progress = startProgress(size);
@@ -209,10 +209,13 @@ async function post(target: Target, entity: Entity, batch: readonly ImportRow[])
   const headers = { 'content-type': 'application/json' };
   const response = await ask(target, pathTo(rootOf(''), entity.name, 'batch'), { method: 'POST', headers, body });
   if (response.ok) return RouteResult.parse(await response.json()).results;
+  const problem = await readProblem(response);
   // The only row is too large, so the error of the request is the error of the row.
-  if ((response.status === 400 || response.status === 413) && batch.length === 1)
-    return [{ status: response.status, problem: Problem.parse(await response.json()) }];
-  throw new Error(`The API at ${target.url} rejected ${batch.length} rows with status ${response.status}.`);
+  if (problem && (response.status === 400 || response.status === 413) && batch.length === 1)
+    return [{ status: response.status, problem }];
+  throw new Error(
+    `The API at ${target.url} rejected ${batch.length} rows with status ${response.status}: ${formatProblem(problem)}`,
+  );
 }
 
 function startProgress(size: number) {

@@ -204,6 +204,12 @@ describe('npm run import', () => {
       code: 1,
       said: 'File nowhere.csv not found.\n',
     });
+    const rows = join(product.folder, 'departments.csv');
+    await writeFile(rows, 'department\nSales\n');
+    expect(await importing('departments', rows, '--token', await product.token('reader'))).toEqual({
+      code: 1,
+      said: expect.stringMatching(/^The API at \S+ rejected 1 rows with status 403: The request requires [^\n]*\n$/),
+    });
     expect(await importing('employees', file)).toMatchObject({
       code: 1,
       said: expect.stringMatching(/^The header has columns that are not fields of employees: salary\.\n$/),

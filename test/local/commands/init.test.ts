@@ -79,8 +79,8 @@ async function expectGreen(root: string): Promise<void> {
   expect(code, said).toBe(0);
 }
 
-/** Starts the product, runs the printed commands and returns their results. */
-async function tryCommands(root: string): Promise<unknown[]> {
+/** Starts the product, runs the printed commands, then `more`, and returns the results of the printed commands. */
+async function tryCommands(root: string, more: () => Promise<void> = async () => undefined): Promise<unknown[]> {
   const args = ['local/commands/start.ts', '--port', '0', '--data', join(root, '.rowkey')];
   const child = spawn(process.execPath, args, { cwd: root, env: environment() });
   const chunks: string[] = [];
@@ -95,11 +95,25 @@ async function tryCommands(root: string): Promise<unknown[]> {
       .split('\n')
       .filter((each) => each.startsWith('curl')))
       answers.push(JSON.parse((await run(root, 'sh', '-c', line)).said));
+    await more();
     return answers;
   } finally {
     child.kill('SIGTERM');
     await exited;
   }
+}
+
+/** Imports and exports rows of the first entity, whose roles are not those of the packs. */
+async function importNotes(root: string): Promise<void> {
+  const [file, exported] = [join(folder, 'notes.csv'), join(folder, 'notes.ndjson')];
+  await writeFile(file, 'owner,title\nAnn,First\nAnn,Second\n');
+  const imported = await npm(root, 'import', '--', NAME, file);
+  expect(imported).toEqual({ code: 0, said: expect.stringMatching(/^2 read: 2 created,/) });
+  // With the one that the printed commands created.
+  expect(await npm(root, 'export', '--', NAME, exported)).toEqual({
+    code: 0,
+    said: `Exported 3 ${NAME} to ${exported}.\n`,
+  });
 }
 
 // Skipped in a repository without packs.
@@ -147,7 +161,7 @@ test.skipIf(packs.length === 0)('npm run init leaves one entity, and every check
   for (const page of ['README.md', ...pages.map((file) => join('docs', file))])
     expect(await readFile(join(root, page), 'utf8'), page).not.toMatch(/\]\([^)]*lib\/model\/(directory|shop|films)/);
   await expectGreen(root);
-  const [created, one, range, byTitle] = await tryCommands(root);
+  const [created, one, range, byTitle] = await tryCommands(root, () => importNotes(root));
   expect(created).toMatchObject({ owner: 'example', title: 'example' });
   expect([one, range, byTitle]).toEqual([created, { items: [created] }, { items: [created] }]);
 
