@@ -31,6 +31,7 @@ async function exportFile(entity: Entity, file: string, options: TargetOptions):
     ? new SingleBar({ format: '{value} rows', clearOnComplete: true }, Presets.shades_classic)
     : undefined;
   let count = 0;
+  let unreadable = 0;
   bar?.start(0, 0);
   async function* readLines() {
     for await (const page of readPages(target, entity)) {
@@ -38,7 +39,14 @@ async function exportFile(entity: Entity, file: string, options: TargetOptions):
         concurrency: FILES_CONCURRENCY,
       });
       const there = rows.filter((row) => row !== undefined);
-      for (const row of there) yield `${JSON.stringify(row)}\n`;
+      for (const row of there) {
+        for (const field of listUnreadable(row)) {
+          unreadable += 1;
+          // Overwrites the bar, which is drawn again on the next line.
+          process.stderr.write(`${bar ? '\r\u001b[K' : ''}${formatKey(entity, row)}: "${field}" cannot be read.\n`);
+        }
+        yield `${JSON.stringify(row)}\n`;
+      }
       count += there.length;
       bar?.update(count);
     }
@@ -57,6 +65,18 @@ async function exportFile(entity: Entity, file: string, options: TargetOptions):
     bar?.stop();
   }
   console.log(`Exported ${count} ${entity.name} to ${file}.`);
+  if (unreadable === 0) return;
+  console.error(`The file is not complete. Values that cannot be read, and are null in the file: ${unreadable}.`);
+  process.exitCode = 1;
+}
+
+/** The API returns null for a value that it cannot read, and only for such a value. An import rejects a row with null. */
+function listUnreadable(row: Values): string[] {
+  return Object.keys(row).filter((field) => row[field] === null);
+}
+
+function formatKey({ name, keyFields }: Entity, row: Values): string {
+  return `${name} "${keyFields.map((field) => row[field]).join('/')}"`;
 }
 
 /** Returns the fields that an import may write, and files with their bytes. Undefined if the entity was deleted meanwhile. */
@@ -65,7 +85,7 @@ async function readImportableRow(target: Target, entity: Entity, values: Values)
   const path = pathTo(rootOf(''), entity.name, ...entity.keyFields.map((key) => values[key]));
   const row: Record<string, unknown> = {};
   for (const [field, value] of Object.entries(values)) {
-    if (field in entity.attachments) {
+    if (field in entity.attachments && value !== null) {
       const file = await find(target, `${path}/${field}`);
       if (!file) {
         // The file or the entity was deleted meanwhile.

@@ -326,4 +326,29 @@ describe('npm run export', () => {
       one('3'),
     ]);
   });
+
+  test('names each value that it cannot read, and fails', async () => {
+    const one = {
+      department: 'Lost',
+      employeeId: '830000',
+      firstName: 'Ann',
+      lastName: 'A',
+      email: 'lost@contoso.com',
+    };
+    expect((await ask('POST', 'employees', { ...one, nationalId: '000-00-0830' })).status).toBe(201);
+    const damaged = { partitionKey: 'Lost', rowKey: 'empid_830000', nationalId: 'v1.garbage' };
+    await product.storage.table('employees').updateEntity(damaged, 'Merge');
+    const file = join(product.folder, 'damaged.ndjson');
+    const { code, said } = await product.run('export', 'employees', file);
+    expect(code).toBe(1);
+    expect(said).toContain('employees "Lost/830000": "nationalId" cannot be read.\n');
+    expect(said).toContain('The file is not complete. Values that cannot be read, and are null in the file: 1.\n');
+    const lines = (await readFile(file, 'utf8')).split('\n');
+    const line = lines.findIndex((text) => text.includes('"830000"'));
+    await writeFile(file, `${lines[line]}\n`);
+    expect(await importing('employees', file)).toMatchObject({
+      code: 1,
+      said: expect.stringMatching(/^Line 1: .*nationalId.*null/),
+    });
+  });
 });
